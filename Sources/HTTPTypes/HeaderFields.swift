@@ -1,0 +1,56 @@
+/// One header field line. Names are kept in lower case, values without surrounding white space (RFC 9110 section 5).
+public struct HeaderField: Sendable, Hashable {
+  public let name: String
+  public var value: String
+
+  public init(_ name: String, _ value: String) {
+    self.name = name.lowercased()
+    self.value = value
+  }
+}
+
+/// The header fields of a message, in the order in which they came.
+public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
+  public private(set) var lines: [HeaderField]
+
+  public init(_ lines: [HeaderField] = []) { self.lines = lines }
+
+  public init(dictionaryLiteral elements: (String, String)...) {
+    lines = elements.map { HeaderField($0, $1) }
+  }
+
+  public var isEmpty: Bool { lines.isEmpty }
+
+  /// The field's value, repeated lines joined with `, ` (RFC 9110 section 5.2). Setting replaces all lines of the name.
+  /// `name` must be in lower case.
+  public subscript(name: String) -> String? {
+    get {
+      var joined: String?
+      for line in lines where line.name == name {
+        joined = joined.map { "\($0), \(line.value)" } ?? line.value
+      }
+      return joined
+    }
+    set {
+      guard let newValue else { return remove(name) }
+      if let first = lines.firstIndex(where: { $0.name == name }) {
+        lines[first].value = newValue
+        var seen = false
+        lines.removeAll { line in
+          guard line.name == name else { return false }
+          defer { seen = true }
+          return seen
+        }
+      } else {
+        lines.append(HeaderField(name, newValue))
+      }
+    }
+  }
+
+  /// The values of all lines of `name` (lower case), not joined: what `set-cookie` needs.
+  public func values(of name: String) -> [String] { lines.lazy.filter { $0.name == name }.map(\.value) }
+
+  public mutating func append(_ name: String, _ value: String) { lines.append(HeaderField(name, value)) }
+
+  public mutating func remove(_ name: String) { lines.removeAll { $0.name == name } }
+}

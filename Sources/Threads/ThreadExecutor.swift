@@ -1,0 +1,114 @@
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// A serial executor with a thread of its own, for actors whose work may block or whose order matters.
+///
+/// Work runs in the order in which it was given, whether it comes from an `await` on an actor (`enqueue`) or as a
+/// closure (`run`). Many enqueues cost one wake-up: the thread takes all that is there as one batch.
+public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
+  // Unchecked: `thread` is set before `init` returns and never changes; all else is behind the lock.
+
+  private enum Work {
+    case job(UnownedJob)
+    case closure(@Sendable () -> Void)
+  }
+
+  private struct State {
+    var queue: [Work] = []
+    var afterBatch: (@Sendable () -> ContinuousClock.Instant?)?
+    var thread: pthread_t?
+    var isSleeping = false
+    var isStopping = false
+    var hasEnded = false
+  }
+
+  private let state = Locked(State())
+  private var thread: pthread_t
+
+  /// Starts the thread, which keeps the executor alive until `stop`.
+  ///
+  /// - Parameter name: what debuggers and `top -H` show; at most 15 characters.
+  public init(name: String) {
+    thread = pthread_self()
+    let state = state
+    startThread(name: name) { [self] in
+      state.withLock { $0.thread = pthread_self() }
+      state.notify()
+      while runBatch() {}
+      state.withLock { $0.hasEnded = true }
+      state.notify()
+    }
+    thread = state.wait { $0.thread }!
+  }
+
+  /// Sets what runs on the executor's thread after each batch of work: the place to flush what the batch produced.
+  ///
+  /// It returns when it wants to run again if nothing else happens first; nil means only after the next work.
+  public func setAfterBatch(_ work: (@Sendable () -> ContinuousClock.Instant?)?) {
+    state.withLock { $0.afterBatch = work }
+    run {}
+  }
+
+  /// Runs `work` on the executor's thread, after all that was given before.
+  public func run(_ work: @escaping @Sendable () -> Void) {
+    add(.closure(work))
+  }
+
+  public func enqueue(_ job: consuming ExecutorJob) {
+    add(.job(UnownedJob(job)))
+  }
+
+  /// Runs what was given so far, then ends the thread. Blocks until it has ended. Later work is never run.
+  public func stop() {
+    precondition(!isCurrent, "an executor cannot wait for its own end")
+    state.withLock { $0.isStopping = true }
+    state.notify()
+    _ = state.wait { $0.hasEnded ? () : nil }
+  }
+
+  public var isCurrent: Bool { pthread_equal(pthread_self(), thread) != 0 }
+
+  public func checkIsolated() {
+    precondition(isCurrent, "not on this executor's thread")
+  }
+
+  public func isIsolatingCurrentContext() -> Bool? { isCurrent }
+
+  public func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+
+  private func add(_ work: Work) {
+    let wake = state.withLock {
+      $0.queue.append(work)
+      return $0.isSleeping
+    }
+    if wake { state.notify() }
+  }
+
+  private var nextWake: ContinuousClock.Instant?  // only touched by the thread itself
+
+  /// Waits for work and runs it. False when the executor was stopped and nothing is left.
+  private func runBatch() -> Bool {
+    let timeout = nextWake.map { max(.zero, ContinuousClock.now.duration(to: $0)) }
+    let batch: [Work]? = state.wait(timeout: timeout) { state in
+      if state.queue.isEmpty && !state.isStopping {
+        state.isSleeping = true
+        return nil
+      }
+      state.isSleeping = false
+      defer { state.queue = [] }
+      return state.queue
+    }
+    if let batch, batch.isEmpty { return false }
+    for work in batch ?? [] {
+      switch work {
+      case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
+      case .closure(let closure): closure()
+      }
+    }
+    nextWake = state.withLock { $0.afterBatch }?()
+    return true
+  }
+}

@@ -1,0 +1,46 @@
+import Testing
+import Threads
+
+@Suite struct ThreadExecutorTests {
+  @Test func `work runs in the order in which it was given`() async {
+    let executor = ThreadExecutor(name: "test")
+    let seen = Locked<[Int]>([])
+    for number in 0..<10_000 {
+      executor.run { seen.withLock { $0.append(number) } }
+    }
+    executor.stop()
+    #expect(seen.withLock { $0 } == Array(0..<10_000))
+  }
+
+  @Test func `after each batch the hook runs and is woken when it asked for it`() async {
+    let executor = ThreadExecutor(name: "test")
+    let runs = Locked(0)
+    executor.setAfterBatch {
+      let run = runs.withLock { runs in
+        runs += 1
+        return runs
+      }
+      runs.notify()
+      return run < 5 ? ContinuousClock.now.advanced(by: .milliseconds(1)) : nil
+    }
+    #expect(runs.wait { $0 >= 5 ? true : nil } == true)
+    executor.stop()
+  }
+
+  @Test func `an actor on the executor may be entered from a closure on it`() async {
+    let counter = Counter()
+    counter.executor.run { counter.assumeIsolated { $0.count += 1 } }
+    #expect(await counter.count == 1)
+    counter.executor.stop()
+  }
+
+  @Test func `a wait ends at its time-out`() {
+    #expect(Locked(0).wait(timeout: .milliseconds(1)) { $0 == 1 ? true : nil } == nil)
+  }
+}
+
+private actor Counter {
+  let executor = ThreadExecutor(name: "counter")
+  var count = 0
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+}
