@@ -20,15 +20,6 @@ import Testing
     }
   }
 
-  @Test func `only one CR before the LF is dropped`() async throws {
-    try await withWorker { worker in
-      // JSON itself allows a CR as white space, so only a blank line shows the difference; it is none in either case.
-      worker.send("\r\r")
-      worker.send(#"{"id":1,"method":"stats"}"#)
-      _ = try await worker.response(to: 1)
-    }
-  }
-
   @Test func `a byte order mark at the start is dropped`() async throws {
     try await withWorker { worker in
       worker.send("\u{FEFF}{\"id\":1,\"method\":\"stats\"}")

@@ -1,0 +1,171 @@
+import Foundation
+import Testing
+
+/// `clear`, `query`, `store`, `stats` and `configure`.
+@Suite struct CacheMethodTests {
+  @Test func `query tells what is there without a transfer`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?bytes=10000&etag=v1&cache-control=max-age%3D60")
+      let before = try await worker.call("query", ["url": .string(url)])["result"]
+      #expect(before["memory"] == false && before["disk"] == false && before["fresh"] == false)
+      let result = try await worker.load(url)
+      for params in [["url": .string(url)], ["key": .string(url)]] as [JSON] {
+        let found = try await worker.call("query", params)["result"]
+        #expect(found["memory"] == true && found["disk"] == true && found["fresh"] == true)
+        #expect(found["bytes"] == 10_000)
+        #expect(found["path"] == result["path"])
+        #expect(found["etag"] == "\"v1\"")
+        #expect(found["storedAt"].string?.hasSuffix("Z") == true)
+        #expect(found["expiresAt"].string?.hasSuffix("Z") == true)
+        #expect(found["reason"].string?.isEmpty == false)
+      }
+      #expect(try await origin.counts()["requests"] == 1)
+    }
+  }
+
+  @Test func `store puts in what a load then finds`() async throws {
+    try await withOrigin { worker, origin in
+      let source = try await worker.load(origin.url("image/7.png?bytes=5000"))
+      let bytes = Data(try contents(of: source["path"].string))
+      let url = "http://nobody.invalid/a.png"
+      let byPath = try await worker.call("store", ["url": .string(url), "path": source["path"]])["result"]
+      #expect(byPath["format"] == "png" && byPath["bytes"] == 5000)
+      #expect(try contents(of: try await worker.load(url)["path"].string) == [UInt8](bytes))
+      let data = JSON.string(bytes.base64EncodedString())
+      let byData = try await worker.call("store", ["key": "mine", "data": data])["result"]
+      #expect(byData["key"] == "mine")
+      #expect(try await worker.load("http://nobody.invalid/b.png", ["key": "mine"])["bytes"] == 5000)
+    }
+  }
+
+  @Test func `store refuses what is no image and what is not there`() async throws {
+    try await withWorker { worker in
+      let noImage = try await worker.call("store", ["key": "a", "data": "aGVsbG8="])["error"]
+      #expect(noImage["data"]["kind"] == "notAnImage")
+      let noFile = try await worker.call("store", ["key": "a", "path": "/nowhere/a.png"])["error"]
+      #expect(noFile["data"]["kind"] == "io")
+      for params in [["key": "a"], ["key": "a", "data": "aGVsbG8=", "path": "/a"], ["data": "aGVsbG8="]] as [JSON] {
+        #expect(try await worker.call("store", params)["error"]["code"] == -32602)
+      }
+      #expect(try await worker.call("store", ["key": "a", "data": "?"])["error"]["data"]["member"] == "data")
+    }
+  }
+
+  @Test(
+    arguments: [
+      ([:], 3), (["tier": "all"], 3), (["prefix": "http://127.0.0.1"], 3), (["host": "127.0.0.1"], 3),
+      (["host": "127.0.0.2"], 0),
+      (["olderThanSeconds": 3600], 0), (["expired": true], 1), (["key": "nothing"], 0),
+    ] as [(JSON, Int)])
+  func `clear removes what its filter names`(params: JSON, count: Int) async throws {
+    try await withOrigin { worker, origin in
+      for age in [60, 60, 0] {
+        let number = try await origin.counts()["requests"].integer ?? 0
+        _ = try await worker.load(origin.url("image/\(number).png?bytes=1000&cache-control=max-age%3D\(age)"))
+      }
+      let result = try await worker.call("clear", params)["result"]
+      #expect(result["removed"] == .integer(count))
+      #expect(result["bytes"] == .integer(count * 1000))
+      let stats = try await worker.call("stats")["result"]
+      #expect(stats["disk"]["entries"] == .integer(3 - count))
+      #expect(stats["memory"]["entries"] == .integer(3 - count))
+    }
+  }
+
+  @Test func `clear of one URL, and of one tier`() async throws {
+    try await withOrigin { worker, origin in
+      let urls = (1...2).map { origin.url("image/\($0).png?cache-control=max-age%3D60") }
+      for url in urls { _ = try await worker.load(url) }
+      #expect(try await worker.call("clear", ["url": .string(urls[0])])["result"]["removed"] == 1)
+      #expect(try await worker.call("clear", ["tier": "memory"])["result"]["removed"] == 1)
+      #expect(try await worker.load(urls[1])["cache"] == "disk")
+      #expect(try await worker.load(urls[0])["cache"] == "miss")
+    }
+  }
+
+  @Test func `clear failures makes a failed URL worth another try`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?fail=1&status=404")
+      _ = try await worker.failure(url)
+      #expect(try await worker.failure(url)["data"]["kind"] == "recentlyFailed")
+      try await worker.call("clear", ["failures": true])
+      #expect(try await worker.load(url)["format"] == "png")
+    }
+  }
+
+  @Test func `clear takes one filter at most`() async throws {
+    try await withWorker { worker in
+      for params in [["url": "http://a/", "host": "a"], ["tier": "attic"], ["expired": false]] as [JSON] {
+        let response = try await worker.call("clear", params)
+        #expect(response["error"]["code"] == -32602)
+      }
+    }
+  }
+
+  @Test func `a path outlives clear`() async throws {
+    try await withOrigin { worker, origin in
+      let result = try await worker.load(origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60"))
+      try await worker.call("clear")
+      #expect(try contents(of: result["path"].string).count == 10_000)
+    }
+  }
+
+  @Test func `the disk limit holds while images arrive`() async throws {
+    try await withOrigin("--disk-limit", "300K", "--memory-limit", "0") { worker, origin in
+      let ids = (1...100).map { number in
+        let url = origin.url("image/\(number).png?bytes=10000&cache-control=max-age%3D60")
+        return worker.request("load", ["url": .string(url), "deliver": "none"])
+      }
+      for id in ids { _ = try await worker.response(to: id) }
+      let disk = try await worker.call("stats")["result"]["disk"]
+      #expect((disk["bytes"].integer ?? .max) <= 300 << 10)
+      #expect((disk["evicted"].integer ?? 0) >= 70)
+    }
+  }
+
+  @Test func `stats count what happened`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60")
+      for _ in 0..<3 { _ = try await worker.load(url) }
+      _ = try await worker.failure(origin.url("image/1.png?status=404"))
+      let stats = try await worker.call("stats")["result"]
+      #expect(stats["transfers"]["started"] == 2)
+      #expect(stats["transfers"]["succeeded"] == 1)
+      #expect(stats["transfers"]["failed"] == 1)
+      #expect(stats["cache"]["memoryHits"] == 2)
+      #expect(stats["memory"]["entries"] == 1)
+      #expect(stats["memory"]["bytes"] == 10_000)
+      #expect(stats["disk"]["entries"] == 1)
+      #expect(stats["requests"]["failed"] == 1)
+      #expect(stats["queue"]["active"] == 0)
+      #expect(stats["queue"]["waiting"].names == ["lowest", "low", "normal", "high", "highest"])
+      #expect((stats["rssBytes"].integer ?? 0) > 1 << 20)
+    }
+  }
+
+  @Test func `stats tell the origins that are busy`() async throws {
+    try await withOrigin("--max-per-host", "2") { worker, origin in
+      let ids = (1...5).map { worker.request("load", ["url": .string(origin.url("image/\($0).png?hold=a"))]) }
+      try await origin.held(2, at: "a")
+      let stats = try await worker.call("stats")["result"]
+      #expect(stats["origins"][0]["origin"].string == origin.base)
+      #expect(stats["origins"][0]["active"] == 2)
+      #expect(stats["origins"][0]["waiting"] == 3)
+      #expect(stats["queue"]["waiting"]["normal"] == 3)
+      try await origin.release("a")
+      for id in ids { _ = try await worker.response(to: id) }
+    }
+  }
+
+  @Test func `configure tells the options in force, and changes what it is given`() async throws {
+    try await withWorker("--max-concurrent", "8") { worker in
+      let before = try await worker.call("configure")["result"]
+      #expect(before["maxConcurrent"] == 8)
+      #expect(before["maxAgeMs"] == 604_800_000)
+      let after = try await worker.call("configure", ["memoryLimit": 1000, "timeoutMs": 500])["result"]
+      #expect(after["memoryLimit"] == 1000 && after["timeoutMs"] == 500 && after["maxConcurrent"] == 8)
+      #expect(try await worker.call("configure", ["cacheDir": "/tmp"])["error"]["data"]["member"] == "cacheDir")
+      #expect(try await worker.call("configure", ["maxConcurrent": 0])["error"]["data"]["member"] == "maxConcurrent")
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import Testing
+
+/// The command line: what is printed and what the exit status says.
+@Suite struct OptionsTests {
+  @Test(arguments: [
+    ["--nonsense"], ["--cache-dir"], ["--max-concurrent", "many"], ["--max-concurrent", "-1"], ["--max-line", "1X"],
+    ["--timeout", "15"], ["--timeout", "soon"], ["--order", "random"], ["--eof", "never"], ["--events", "nope"],
+    ["--verify", "often"], ["--network", "private"], ["--log-level", "loud"], ["--min-free", "500%"],
+    ["--header", "x"],
+    ["--proxy", ""], ["stray"], ["--retries", "1.5"],
+  ])
+  func `a bad option is one line on standard error and exit 64`(options: [String]) async throws {
+    let result = try await outcome(of: options)
+    #expect(result.ending == .exit(64))
+    #expect(result.output.isEmpty)
+    #expect(result.errors.split(separator: "\n").count == 1)
+    #expect(result.errors.contains(options[0]))
+  }
+
+  @Test(arguments: [
+    ["--max-concurrent=8"], ["--memory-limit", "64M"], ["--memory-limit", "0"], ["--max-age", "1h"],
+    ["--timeout", "500ms"],
+    ["--order", "lifo"], ["--header", "A: b", "--header", "C: d"], ["--events", "started,progress"],
+    ["--min-free", "0%"],
+  ])
+  func `a good option is no more than that`(options: [String]) async throws {
+    let directory = try TemporaryDirectory()
+    let result = try await outcome(of: options + ["--cache-dir", directory.path])
+    #expect(result.ending == .exit(0))
+    #expect(result.output.isEmpty)
+    #expect(result.errors.isEmpty)
+  }
+
+  @Test func `a cache directory that cannot be used is named, exit 73`() async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.appending("file")
+    try "not a folder".write(toFile: file, atomically: true, encoding: .utf8)
+    for path in [file, "\(file)/below", "/dev/null/cache"] {
+      let result = try await outcome(of: ["--cache-dir", path])
+      #expect(result.ending == .exit(73))
+      #expect(result.errors.split(separator: "\n").count == 1)
+      #expect(result.errors.contains(path))
+      #expect(result.output.isEmpty)
+    }
+  }
+
+  @Test func `the cache lies in XDG_CACHE_HOME, else below the home folder`() async throws {
+    let home = try TemporaryDirectory()
+    let binary = try WorkerProcess.binary()
+    for (environment, folder) in [
+      (["HOME": home.path, "XDG_CACHE_HOME": home.appending("xdg")], "xdg/imageworker"),
+      (["HOME": home.path], ".cache/imageworker"),
+    ] {
+      let child = try ChildProcess(binary, [], environment: environment)
+      child.closeInput()
+      #expect(try await child.ended() == .exit(0))
+      #expect(FileManager.default.fileExists(atPath: home.appending(folder)))
+    }
+  }
+
+  @Test func `--version and --help are printed`() async throws {
+    let version = try await outcome(of: ["--version"])
+    #expect(version.ending == .exit(0))
+    #expect(version.output.hasPrefix("imageworker "))
+    #expect(version.output.split(separator: "\n").count == 1)
+    let help = try await outcome(of: ["--help"])
+    #expect(help.ending == .exit(0))
+    for option in Self.options { #expect(help.output.contains(option), "\(option)") }
+  }
+
+  @Test func `--describe is an OpenRPC document with every method`() async throws {
+    let result = try await outcome(of: ["--describe"])
+    #expect(result.ending == .exit(0))
+    let document = try JSON(parsing: result.output.utf8)
+    #expect(document["openrpc"].string?.hasPrefix("1.") == true)
+    #expect(Set(document["methods"].array.compactMap(\.["name"].string)).isSuperset(of: Self.methods))
+  }
+
+  @Test func `initialize tells who the worker is and what it can do`() async throws {
+    try await withWorker { worker in
+      let result = try await worker.call(
+        "initialize", ["protocolVersion": 1, "client": ["name": "t", "version": "0"]])[
+          "result"]
+      #expect(result["server"]["name"] == "imageworker")
+      #expect(result["protocolVersion"] == 1)
+      #expect(Set(result["methods"].array.compactMap(\.string)).isSuperset(of: Self.methods))
+      #expect(result["cache"]["namespace"] == "default")
+      #expect(result["cache"]["directory"].string?.hasPrefix(worker.directory.path) == true)
+      #expect(result.names.isSuperset(of: ["events", "formats", "limits"]))
+    }
+  }
+
+  @Test func `another version of the protocol is refused`() async throws {
+    try await withWorker { worker in
+      let error = try await worker.call("initialize", ["protocolVersion": 2])["error"]
+      #expect(error["code"] == -32602)
+      #expect(error["data"]["supported"] == [1])
+    }
+  }
+
+  @Test func `options of initialize are in force`() async throws {
+    try await withOrigin { worker, origin in
+      try await worker.call("initialize", ["options": ["maxBytes": 100]])
+      #expect(try await worker.failure(origin.url("image/1.png?bytes=1000"))["data"]["kind"] == "tooLarge")
+    }
+  }
+
+  static let methods: Set<String> = [
+    "initialize", "load", "prefetch", "cancel", "prioritize", "pause", "resume", "query", "store", "clear", "stats",
+    "configure", "shutdown",
+  ]
+
+  static let options = [
+    "--cache-dir", "--cache-namespace", "--read-only-cache", "--memory-limit", "--disk-limit", "--max-age",
+    "--max-concurrent", "--max-per-host", "--max-line", "--max-redirects", "--max-queued", "--order", "--timeout",
+    "--connect-timeout", "--deadline", "--retries", "--failed-ttl", "--max-bytes", "--max-pixels", "--decoders",
+    "--decode-timeout", "--min-free", "--verify", "--network", "--proxy", "--user-agent", "--header", "--cookies",
+    "--insecure", "--key-ignore-query", "--events", "--eof", "--exit-status", "--log-level", "--version", "--help",
+    "--describe",
+  ]
+}

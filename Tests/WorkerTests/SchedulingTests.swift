@@ -1,0 +1,241 @@
+import Testing
+
+/// Which load goes when: limits, priorities, joining, cancel and slots. Gates at the origin decide when anything moves.
+@Suite struct SchedulingTests {
+  @Test func `no more transfers at once than the limits allow`() async throws {
+    try await withOrigin("--max-concurrent", "5", "--max-per-host", "3", origin: ["--origins", "2"]) { worker, origin in
+      let ids = (1...20).map { number in
+        worker.request("load", ["url": .string("\(origin.bases[number % 2])/image/\(number).png?hold=a")])
+      }
+      try await origin.held(5, at: "a")
+      try await origin.release("a")
+      for id in ids { _ = try await worker.response(to: id) }
+      #expect(try await origin.counts()["mostActive"] == 5)
+    }
+  }
+
+  @Test func `the highest priority goes first, and within one the order is that of the lines`() async throws {
+    let priorities = ["low", "normal", "lowest", "highest", "high", "highest", "normal"]
+    let order = try await arrivals(priorities.map { ["priority": .string($0)] })
+    #expect(order == [3, 5, 4, 1, 6, 0, 2])
+  }
+
+  @Test func `with --order lifo the last of one priority goes first`() async throws {
+    let order = try await arrivals(["low", "high", "low", "high"].map { ["priority": .string($0)] }, "--order", "lifo")
+    #expect(order == [3, 1, 2, 0])
+  }
+
+  @Test func `prioritize moves what waits`() async throws {
+    let moves = [requestLine("prioritize", ["group": "b", "priority": "high"], id: "move")]
+    let order = try await arrivals([["group": "a"], ["group": "b"], ["group": "a"], ["group": "b"]], then: moves)
+    #expect(order == [1, 3, 0, 2])
+  }
+
+  @Test func `prioritize counts what it changed`() async throws {
+    try await withOrigin("--max-concurrent", "1") { worker, origin in
+      worker.request("load", ["url": .string(origin.url("image/0.png?hold=a"))])
+      let url = origin.url("image/1.png")
+      worker.request("load", ["url": .string(url), "slot": "s"], id: "x")
+      let ways: [JSON] = [["id": "x"], ["url": .string(url)], ["slot": "s"]]
+      for (way, priority) in zip(ways, ["low", "high", "highest"]) {
+        let changed = try await worker.call("prioritize", way.merging(["priority": .string(priority)]))
+        #expect(changed["result"] == ["changed": 1])
+      }
+      #expect(try await worker.call("prioritize", ["id": "nobody", "priority": "low"])["result"] == ["changed": 0])
+      try await origin.release("a")
+    }
+  }
+
+  // MARK: - Joining
+
+  @Test func `equal loads share a transfer, and each has its events and its response`() async throws {
+    try await withOrigin { worker, origin in
+      let url = JSON.string(origin.url("image/1.png?bytes=10000&hold=a"))
+      let ids = (1...50).map { _ in worker.request("load", ["url": url, "events": ["started"]]) }
+      try await origin.held(at: "a")
+      try await origin.release("a")
+      for id in ids {
+        #expect(try await worker.response(to: id)["result"]["bytes"] == 10_000)
+        #expect(worker.events(for: id).map { $0["method"] } == ["started"])
+      }
+      #expect(try await origin.counts()["requests"] == 1)
+    }
+  }
+
+  @Test func `a joined load's priority lifts the transfer`() async throws {
+    let same = JSON.string("image/99.png?hold=a")
+    let order = try await arrivals([
+      ["target": same, "priority": "low"], [:], ["target": same, "priority": "highest"],
+    ])
+    #expect(order == [0, 1])
+  }
+
+  @Test func `loads with different credentials do not share`() async throws {
+    try await withOrigin { worker, origin in
+      let url = JSON.string(origin.url("image/1.png?by=authorization&hold=a"))
+      let ids = ["Basic a", "Basic b"].map { user in
+        worker.request("load", ["url": url, "headers": ["Authorization": .string(user)]])
+      }
+      try await origin.held(2, at: "a")
+      try await origin.release("a")
+      var images: [[UInt8]] = []
+      for id in ids { images.append(try contents(of: try await worker.response(to: id)["result"]["path"].string)) }
+      #expect(images[0] != images[1])
+    }
+  }
+
+  // MARK: - Cancel
+
+  @Test(arguments: ["id", "url", "group", "slot", "all"])
+  func `cancel by each of its ways ends the exchange`(way: String) async throws {
+    try await withOrigin { worker, origin in
+      let url = JSON.string(origin.url("image/1.png?hold=a"))
+      worker.request("load", ["url": url, "group": "g", "slot": "s"], id: "x")
+      try await origin.held(at: "a")
+      let params: [String: JSON] = ["id": "x", "url": url, "group": "g", "slot": "s", "all": true]
+      let result = try await worker.call("cancel", .object([way: params[way] ?? .null]))["result"]
+      #expect(result == ["cancelled": 1])
+      let error = try await worker.response(to: "x")["error"]
+      #expect(error["code"] == -32800)
+      #expect(error["data"]["kind"] == "cancelled")
+      try await origin.reaches("left", 1)
+    }
+  }
+
+  @Test func `cancel of what is not there is 0`() async throws {
+    try await withWorker { worker in
+      for params in [["id": 5], ["url": "http://a/"], ["group": "g"], ["slot": "s"], ["all": true]] as [JSON] {
+        let response = try await worker.call("cancel", params)
+        #expect(response["result"] == ["cancelled": 0])
+      }
+      for params in [[:], ["id": 5, "group": "g"], ["all": false]] as [JSON] {
+        let response = try await worker.call("cancel", params)
+        #expect(response["error"]["code"] == -32602)
+      }
+    }
+  }
+
+  @Test func `one of two that share leaves and the other gets its image`() async throws {
+    try await withOrigin { worker, origin in
+      let url = JSON.string(origin.url("image/1.png?hold=a"))
+      worker.request("load", ["url": url], id: "leaves")
+      worker.request("load", ["url": url], id: "stays")
+      try await origin.held(at: "a")
+      try await worker.call("cancel", ["id": "leaves"])
+      #expect(try await worker.response(to: "leaves")["error"]["code"] == -32800)
+      try await origin.release("a")
+      #expect(try await worker.response(to: "stays")["result"]["format"] == "png")
+      #expect(try await origin.counts()["requests"] == 1)
+    }
+  }
+
+  @Test func `what waits is cancelled without a request`() async throws {
+    try await withOrigin("--max-concurrent", "1") { worker, origin in
+      let first = worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])
+      try await origin.held(at: "a")
+      let second = worker.request("load", ["url": .string(origin.url("image/2.png"))])
+      try await worker.call("cancel", ["id": second])
+      #expect(try await worker.response(to: second)["error"]["code"] == -32800)
+      try await origin.release("a")
+      _ = try await worker.response(to: first)
+      #expect(try await origin.counts()["requests"] == 1)
+    }
+  }
+
+  // MARK: - Slots
+
+  @Test func `another URL in a slot cancels the one before`() async throws {
+    try await withOrigin { worker, origin in
+      let urls = (1...2).map { JSON.string(origin.url("image/\($0).png?hold=a")) }
+      let first = worker.request("load", ["url": urls[0], "slot": "s"])
+      try await origin.held(at: "a")
+      let second = worker.request("load", ["url": urls[1], "slot": "s"])
+      #expect(try await worker.response(to: first)["error"]["code"] == -32800)
+      try await origin.release("a")
+      #expect(try await worker.response(to: second)["result"]["url"] == urls[1])
+    }
+  }
+
+  @Test func `the same URL in a slot joins`() async throws {
+    try await withOrigin { worker, origin in
+      let url = JSON.string(origin.url("image/1.png?hold=a"))
+      let ids = (1...2).map { _ in worker.request("load", ["url": url, "slot": "s"]) }
+      try await origin.held(at: "a")
+      try await origin.release("a")
+      for id in ids { #expect(try await worker.response(to: id)["result"]["format"] == "png") }
+    }
+  }
+
+  @Test func `A, B, A in a slot ends with A`() async throws {
+    try await withOrigin { worker, origin in
+      let (a, b) = (JSON.string(origin.url("image/1.png?hold=a")), JSON.string(origin.url("image/2.png?hold=a")))
+      let ids = [a, b, a].map { worker.request("load", ["url": $0, "slot": "s"]) }
+      for id in ids.prefix(2) { #expect(try await worker.response(to: id)["error"]["code"] == -32800) }
+      try await origin.release("a")
+      #expect(try await worker.response(to: ids[2])["result"]["url"] == a)
+    }
+  }
+
+  // MARK: - Pause, and the limit of the queue
+
+  @Test func `while paused running transfers finish and none starts`() async throws {
+    try await withOrigin { worker, origin in
+      let running = worker.request(
+        "load", ["url": .string(origin.url("image/1.png?hold=a&cache-control=max-age%3D60"))])
+      try await origin.held(at: "a")
+      #expect(try await worker.call("pause")["result"] == ["paused": true])
+      let waiting = worker.request("load", ["url": .string(origin.url("image/2.png"))])
+      try await origin.release("a")
+      _ = try await worker.response(to: running)
+      // What is cached is served all the same.
+      _ = try await worker.load(origin.url("image/1.png?hold=a&cache-control=max-age%3D60"))
+      #expect(try await worker.call("stats")["result"]["queue"]["paused"] == true)
+      #expect(try await origin.counts()["requests"] == 1)
+      #expect(try await worker.call("resume")["result"] == ["paused": false])
+      _ = try await worker.response(to: waiting)
+    }
+  }
+
+  @Test func `one load more than the queue holds is answered overloaded`() async throws {
+    try await withOrigin("--max-concurrent", "1", "--max-queued", "2") { worker, origin in
+      let first = worker.request("load", ["url": .string(origin.url("image/0.png?hold=a"))])
+      try await origin.held(at: "a")
+      let waiting = (1...2).map { worker.request("load", ["url": .string(origin.url("image/\($0).png"))]) }
+      let error = try await worker.failure(origin.url("image/3.png"))
+      #expect(error["code"] == 5002)
+      #expect(error["data"]["kind"] == "overloaded")
+      // Whoever joins does not count.
+      let joined = worker.request("load", ["url": .string(origin.url("image/1.png"))])
+      try await origin.release("a")
+      for id in [first, joined] + waiting { #expect(try await worker.response(to: id)["result"]["format"] == "png") }
+    }
+  }
+
+  /// Sends loads while the only transfer is held, then tells in which order the origin saw them: the index of each.
+  /// A member `target` takes the place of the load's own URL.
+  private func arrivals(_ loads: [JSON], _ options: String..., then more: [JSON] = []) async throws -> [Int] {
+    var order: [Int] = []
+    try await turns.taking {
+      let origin = try await OriginProcess()
+      let worker = try WorkerProcess(["--max-concurrent", "1", "--retries", "0"] + options)
+      worker.request("load", ["url": .string(origin.url("image/1000.png?hold=a"))], id: "blocker")
+      try await origin.held(at: "a")
+      let targets = loads.indices.map { loads[$0]["target"].string ?? "image/\($0).png" }
+      worker.send(
+        zip(loads.indices, loads).map { index, load in
+          let url: JSON = .object(["url": .string(origin.url(targets[index]))])
+          guard case .object(var members) = url.merging(load) else { return .null }
+          members["target"] = nil
+          return requestLine("load", .object(members), id: .integer(index))
+        } + more)
+      // The answer to a later line: everything before it has taken effect.
+      try await worker.call("stats", [:])
+      try await origin.release("a")
+      for index in loads.indices { _ = try await worker.response(to: .integer(index)) }
+      let seen = try await origin.log().dropFirst().compactMap(\.["target"].string)
+      order = seen.compactMap { target in targets.firstIndex { "/\($0)" == target } }
+      #expect(try await worker.end() == .exit(0))
+    }
+    return order
+  }
+}
