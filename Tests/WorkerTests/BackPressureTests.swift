@@ -7,13 +7,16 @@ import Testing
       let origin = try await OriginProcess()
       let worker = try WorkerProcess(["--retries", "0"], reads: false)
       let count = 2000
-      for number in 1...count {
+      let ids = (1...count).map { number in
         worker.request("load", ["url": .string(origin.url("image/\(number).png?cache-control=max-age%3D60"))])
       }
       // The pipe holds far less than all the answers, so that the worker is stuck well before the last of them.
       try await origin.reaches("requests", 100)
       worker.child.startReading()
-      for number in 1...count { #expect(try await worker.response(to: .integer(number))["result"]["format"] == "png") }
+      for id in ids {
+        let response = try await worker.response(to: id)
+        #expect(response["result"]["format"] == "png")
+      }
       #expect(try await worker.end() == .exit(0))
     }
   }
@@ -22,9 +25,7 @@ import Testing
     try await turns.taking {
       let origin = try await OriginProcess()
       let worker = try WorkerProcess(["--retries", "0"], reads: false)
-      // One answer of 60 kB fills the pipe; what is loaded afterwards waits behind it.
-      let long = String(repeating: "x", count: 200)
-      for _ in 0..<2000 { worker.request(long) }
+      try await fillOutput(of: worker)
       worker.request("load", ["url": .string(origin.url("image/1.png"))], id: "stuck")
       // Another worker's load is the proof that the origin would have answered in the meantime.
       let other = try WorkerProcess(directory: TemporaryDirectory())
@@ -44,8 +45,7 @@ import Testing
       let url = origin.url("image/1.png?bytes=2000000&hold=a")
       let id = worker.request("load", ["url": .string(url), "events": ["progress"]])
       try await origin.held(at: "a")
-      let long = String(repeating: "x", count: 200)
-      for _ in 0..<2000 { worker.request(long) }
+      try await fillOutput(of: worker)
       try await origin.release("a")
       try await origin.reaches("complete", 1)
       worker.child.startReading()
@@ -53,5 +53,13 @@ import Testing
       #expect(worker.events(for: id).count <= 2)
       #expect(try await worker.end() == .exit(0))
     }
+  }
+
+  /// Asks for more than the pipe holds, and waits until it is full. The long ids come back in the answers.
+  private func fillOutput(of worker: WorkerProcess) async throws {
+    for number in 100_000..<100_300 {
+      worker.request("nothing like it", id: .string("\(number)" + String(repeating: "x", count: 244)))
+    }
+    try await worker.child.outputIsFull()
   }
 }

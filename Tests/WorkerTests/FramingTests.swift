@@ -105,16 +105,19 @@ import Testing
   }
 
   @Test func `the longest line is as long as the option says and no longer`() async throws {
-    let line = { (length: Int) in
-      let frame = #"{"id":LENGTH,"method":"stats"}"#.replacing("LENGTH", with: "\(length)")
+    let line = { (id: Int, length: Int) in
+      let frame = #"{"id":\#(id),"method":"stats"}"#
       return frame + String(repeating: " ", count: length - frame.utf8.count)
     }
     try await withWorker("--max-line", "200") { worker in
-      worker.send(line(200))
-      worker.send(line(200) + "\r")
-      worker.send(line(201))
-      worker.request("stats", id: 1)
-      _ = try await worker.response(to: 1)
+      worker.send(line(1, 200))
+      worker.send(line(2, 200) + "\r")
+      worker.send(line(3, 201))
+      worker.request("stats", id: 4)
+      for id in [1, 2, 4] {
+        let response = try await worker.response(to: .integer(id))
+        #expect(response["error"] == .null)
+      }
       let error = try await worker.line("the refusal") { $0["error"] != .null }
       #expect(error["id"] == .null && error["error"]["code"] == -32600)
     }

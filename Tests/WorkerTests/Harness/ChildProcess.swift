@@ -47,7 +47,7 @@ final class ChildProcess: Sendable {
       ending.change { $0 = process.terminationReason == .exit ? .exit(status) : .signal(status) }
     }
     _ = ignoredBrokenPipes
-    try process.run()
+    try withUnblockedSignals { try process.run() }
     identifier = process.processIdentifier
     self.input = Locked(input.fileHandleForWriting)
     outputHandle = Locked(output.fileHandleForReading)
@@ -72,6 +72,21 @@ final class ChildProcess: Sendable {
   func startReading() {
     guard let handle = outputHandle.withLock({ $0.take() }) else { return }
     Self.read(handle, into: output)
+  }
+
+  /// Waits until it has written all that the pipe holds, nothing of which is read. No event tells, so this looks again
+  /// and again; how often does not matter.
+  func outputIsFull() async throws {
+    let patienceEnds = ContinuousClock.now.advanced(by: patience)
+    while true {
+      var unread: Int32 = 0
+      outputHandle.withLock { handle in
+        if let handle { _ = ioctl(handle.fileDescriptor, UInt(FIONREAD), &unread) }
+      }
+      if unread >= 60_000 { return }
+      if ContinuousClock.now > patienceEnds { throw NeverHappened(what: "a full pipe", seen: "\(unread) bytes in it") }
+      try await Task.sleep(for: .milliseconds(5))
+    }
   }
 
   /// Closes the reading end of its standard output without having read from it.
@@ -102,8 +117,14 @@ final class ChildProcess: Sendable {
 
   private static func read(_ handle: FileHandle, into written: Watched<Written>) {
     startThread(name: "reader") {
-      while let data = try? handle.read(upToCount: 1 << 16), !data.isEmpty {
-        written.change { $0.append(data) }
+      // Not the handle's own reading, which returns when all that was asked for has come.
+      var buffer = [UInt8](repeating: 0, count: 1 << 16)
+      while true {
+        let count = Foundation.read(handle.fileDescriptor, &buffer, buffer.count)
+        if count < 0, errno == EINTR { continue }
+        if count <= 0 { break }
+        let arrived = buffer[..<count]
+        written.change { $0.append(arrived) }
       }
       try? handle.close()
       written.change { $0.isClosed = true }
@@ -112,8 +133,8 @@ final class ChildProcess: Sendable {
 }
 
 extension Written {
-  fileprivate mutating func append(_ data: Data) {
-    var pieces = data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)[...]
+  fileprivate mutating func append(_ bytes: ArraySlice<UInt8>) {
+    var pieces = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)[...]
     let last = pieces.removeLast()
     for piece in pieces {
       lines.append(rest + piece)
@@ -121,6 +142,16 @@ extension Written {
     }
     rest += last
   }
+}
+
+/// Tests run on threads that block every signal, and a child inherits that: it would never see a SIGTERM.
+private func withUnblockedSignals(_ body: () throws -> Void) rethrows {
+  var none = sigset_t()
+  var before = sigset_t()
+  sigemptyset(&none)
+  pthread_sigmask(SIG_SETMASK, &none, &before)
+  defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+  try body()
 }
 
 /// Writing to a process that has ended is an error of that write, not the end of the tests.

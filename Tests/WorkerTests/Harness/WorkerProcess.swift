@@ -161,7 +161,7 @@ final class WorkerProcess: Sendable {
   private func newID() -> JSON {
     nextID.withLock { number in
       number += 1
-      return .integer(number)
+      return .string("call \(number)")
     }
   }
 }
