@@ -53,7 +53,8 @@ public final class LineWriter: Sendable {
   /// - Parameters:
   ///   - descriptor: stays the caller's and has to stay open until then. It may be non-blocking.
   ///   - onRelief: the backlog fell to the low mark after it had risen to the high mark.
-  ///   - onClosed: nobody reads any more or writing failed, with the errno (`EPIPE` for a reader gone). At most once.
+  ///   - onClosed: nobody reads any more or writing failed, with the errno (for a reader gone `EPIPE`, or
+  ///     `ECONNRESET` on a socket). At most once.
   public init(
     descriptor: Int32,
     marks: Marks = Marks(high: 1 << 20, low: 1 << 18),
