@@ -27,9 +27,11 @@ extension TransferError {
       case CURLE_OPERATION_TIMEDOUT where isConnecting:
         TransferError(.timeout, "no connection to \(transfer.peer) in time", phase: .connect)
       case CURLE_COULDNT_CONNECT: error(.connect, "no connection to \(transfer.peer)")
-      case CURLE_RECV_ERROR where isConnecting && hasProxy && easy.number(CURLINFO_HTTP_CONNECTCODE) != 0,
-        CURLE_SEND_ERROR where isConnecting && hasProxy, CURLE_GOT_NOTHING where isConnecting && hasProxy:
+      case CURLE_RECV_ERROR where isConnecting && hasProxy, CURLE_SEND_ERROR where isConnecting && hasProxy,
+        CURLE_GOT_NOTHING where isConnecting && hasProxy:
         error(.connect, "the proxy does not connect to \(origin)")
+      case CURLE_UNSUPPORTED_PROTOCOL where !isConnecting, CURLE_WEIRD_SERVER_REPLY:
+        error(.network, "\(origin) does not answer in HTTP")
       case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: error(.invalidRequest, "the URL cannot be transferred")
       case CURLE_PARTIAL_FILE: error(.truncated, "\(origin) closed the connection within the body")
       case CURLE_RECV_ERROR where text.contains("chunk"): error(.network, "\(origin) sent a malformed body")

@@ -53,6 +53,10 @@ final class EasyHandle {
       set(CURLOPT_CAPATH, directory)
       set(CURLOPT_PROXY_CAPATH, directory)
     }
+    if configuration.cookiesFile != nil {
+      // Switches this handle's cookies on; the file has been read into the share.
+      set(CURLOPT_COOKIEFILE, "")
+    }
     if let share = settings.share { _ = ccurl_set_pointer(raw, CURLOPT_SHARE, share) }
 
     // curl calls back during calls on this handle only, which end with `deinit`: unretained is enough.

@@ -80,14 +80,14 @@ final class Recorder: TransferConsumer {
 extension Transport {
   /// A transport that sees no environment variables but those given.
   static func forTests(
-    environment: [String: String] = [:], isPermitted: AddressFilter? = nil,
-    _ change: (inout TransportConfiguration) -> Void = { _ in }
+    environment: [String: String] = [:], _ change: (inout TransportConfiguration) -> Void = { _ in },
+    isPermitted: @escaping AddressFilter = { AddressPolicy.isGloballyRoutable($0.bytes) }
   ) -> Transport {
     var configuration = TransportConfiguration(userAgent: "ImageWorker/test")
     change(&configuration)
     return Transport(
       configuration: configuration, environment: { environment[$0] },
-      isPermitted: isPermitted ?? { AddressPolicy.isGloballyRoutable($0.bytes) })
+      isPermitted: isPermitted)
   }
 
   /// Starts a transfer and waits for its end.

@@ -16,8 +16,10 @@ final class ScriptedServer: @unchecked Sendable {
   private let listener: Int32
   private let state = Locked(State())
 
-  /// - Parameter script: called for each request of each connection, on a thread of its own for each connection.
-  init(_ script: @escaping Script) {
+  /// - Parameters:
+  ///   - greeting: sent before any request has come.
+  ///   - script: called for each request of each connection, on a thread of its own for each connection.
+  init(greeting: String = "", _ script: @escaping Script) {
     listener = socket(AF_INET, streamType, 0)
     var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
     var storage = sockaddr_in6()
@@ -46,14 +48,15 @@ final class ScriptedServer: @unchecked Sendable {
           $0.connections.append(connection)
           return $0.isStopped
         }
-        if isStopped { return connection.close() }
+        if isStopped { return connection.release() }
         startThread(name: "connection") {
+          connection.send(greeting)
           while let request = connection.readRequest() {
             state.withLock { $0.requests.append(request) }
             state.notify()
             script(request, connection)
           }
-          connection.close()
+          connection.release()
         }
       }
     }
@@ -152,13 +155,15 @@ final class ServerConnection: Sendable {
     respond(status, ["Location: \(location)"], body: "elsewhere")
   }
 
+  /// Ends the connection in both directions.
   func close() {
-    isOpen.withLock { isOpen in
-      guard isOpen else { return }
-      isOpen = false
-      shutdown(socket, Int32(SHUT_RDWR))
-      Foundation.close(socket)
-    }
+    isOpen.withLock { if $0 { _ = shutdown(socket, Int32(SHUT_RDWR)) } }
+  }
+
+  /// Gives the descriptor back. Only its own thread may, or a read would hit a descriptor used anew.
+  fileprivate func release() {
+    isOpen.withLock { $0 = false }
+    Foundation.close(socket)
   }
 
   /// Blocks until the client has closed the connection.
