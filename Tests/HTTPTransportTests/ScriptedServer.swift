@@ -42,13 +42,16 @@ final class ScriptedServer: @unchecked Sendable {
     startThread(name: "listener") { [listener, state] in
       while true {
         let socket = accept(listener, nil, nil)
-        if socket < 0 { return }
+        if socket < 0 { break }
         let connection = ServerConnection(socket)
         let isStopped = state.withLock {
           $0.connections.append(connection)
           return $0.isStopped
         }
-        if isStopped { return connection.release() }
+        if isStopped {
+          connection.release()
+          break
+        }
         startThread(name: "connection") {
           connection.send(greeting)
           while let request = connection.readRequest() {
@@ -59,6 +62,7 @@ final class ScriptedServer: @unchecked Sendable {
           connection.release()
         }
       }
+      Foundation.close(listener)
     }
   }
 
@@ -69,7 +73,6 @@ final class ScriptedServer: @unchecked Sendable {
     }
     for connection in connections { connection.close() }
     shutdown(listener, Int32(SHUT_RDWR))
-    Foundation.close(listener)
   }
 
   func url(_ path: String = "/") -> String { "http://127.0.0.1:\(port)\(path)" }
