@@ -1,0 +1,169 @@
+/// Opening, failing, and starting anew.
+extension DiskTier {
+  /// The open directory, the sign of life in it, and the index once it is needed.
+  final class Session {
+    let folder: CacheFolder
+    let lock: WorkerLock?
+    var index: DiskIndex?
+    /// The file that `index` was opened from: another one in its place was made by another worker.
+    var indexIdentity: FileIdentity?
+    private var counter: UInt32 = 0
+
+    init(folder: CacheFolder, lock: WorkerLock?) {
+      self.folder = folder
+      self.lock = lock
+    }
+
+    /// The next id of this worker. The counter starts anywhere in the shards, lest the first ones fill up.
+    func nextID() -> Int64 {
+      counter += 1
+      let instance = lock?.instance ?? 0
+      return Int64(instance) << 32 | Int64(counter &+ UInt32(instance & 0xff))
+    }
+  }
+
+  static let indexName = "index.sqlite"
+  private static let rebuildLock = WorkerLock.directory + "/index.lock"
+
+  /// How long to leave alone what failed, in seconds.
+  static let retryInterval = 30
+
+  func openSession() throws(FileError) {
+    let folder = try CacheFolder(path: directory, writable: mode == .readWrite, files: environment.files)
+    let lock = mode == .readWrite ? try WorkerLock(in: folder, random: environment.random) : nil
+    session = Session(folder: folder, lock: lock)
+    agenda.surveyAt = .distantPast
+    sweep = nil
+  }
+
+  /// The open session, opened again if need be.
+  func usableSession() throws(StoreError) -> Session {
+    if isClosed { throw StoreError(.io, "the disk tier is closed") }
+    if let suspension {
+      if now < suspension.until && now > suspension.until - 10 * Self.retryInterval { throw suspension.error }
+      self.suspension = nil
+    }
+    if let session { return session }
+    do throws(FileError) {
+      try openSession()
+    } catch {
+      throw suspend(StoreError(error))
+    }
+    return session!
+  }
+
+  func writableSession() throws(StoreError) -> Session {
+    if mode == .readOnly { throw StoreError(.io, "\(directory) is only read") }
+    if let writeSuspension {
+      if now < writeSuspension.until && now > writeSuspension.until - 10 * Self.retryInterval {
+        throw writeSuspension.error
+      }
+      self.writeSuspension = nil
+    }
+    return try usableSession()
+  }
+
+  /// Runs `work` on the index. A damaged index is replaced by an empty one, and `work` runs again on that.
+  func withIndex<Result>(_ work: (DiskIndex) throws(SQLiteError) -> Result) throws(StoreError) -> Result {
+    let session = try usableSession()
+    var mayRebuild = mode == .readWrite
+    while true {
+      let index = try openIndex(of: session)
+      do throws(SQLiteError) {
+        return try work(index)
+      } catch {
+        leavesLeftovers = true
+        index.rollBack()
+        if error.isOutOfSpace { throw suspendWrites(StoreError(error)) }
+        session.index = nil
+        guard error.isDamage && mayRebuild else { throw suspend(StoreError(error)) }
+        mayRebuild = false
+        try rebuildIndex(of: session)
+      }
+    }
+  }
+
+  private func openIndex(of session: Session) throws(StoreError) -> DiskIndex {
+    if let index = session.index { return index }
+    var mayRebuild = mode == .readWrite
+    while true {
+      session.indexIdentity = FileIdentity(Self.indexName, in: session.folder)
+      do throws(DiskIndex.OpeningError) {
+        var created = false
+        let index = try DiskIndex(
+          path: directory + "/" + Self.indexName, mode: databaseMode(session), fault: indexFault, created: &created)
+        session.index = index
+        if created { session.indexIdentity = FileIdentity(Self.indexName, in: session.folder) }
+        agenda.nextDue = try? index.nextDue()
+        skipped = Skipped()
+        if created { agenda.sweepWanted = true }
+        return index
+      } catch {
+        switch error {
+        case .foreignVersion(let version):
+          let message = "\(directory) belongs to version \(version) of the index, not \(IndexSchema.version)"
+          throw suspend(StoreError(.unusable(path: directory), message), for: .max / 2)
+        case .failed(let error):
+          guard error.isDamage && mayRebuild else { throw suspend(StoreError(error)) }
+          mayRebuild = false
+          try rebuildIndex(of: session)
+        }
+      }
+    }
+  }
+
+  /// A directory that is only read is read without making SQLite's side files, unless a writer has made them.
+  private func databaseMode(_ session: Session) -> Database.Mode {
+    if mode == .readWrite { return .readWrite }
+    return FileIdentity(Self.indexName + "-wal", in: session.folder) == nil ? .immutable : .readOnly
+  }
+
+  private var indexFault: (() -> Int32?)? {
+    guard let fault = environment.files.fault else { return nil }
+    return { fault(.index) }
+  }
+
+  /// Removes the damaged index, unless another worker has done so. The next use makes a new one.
+  private func rebuildIndex(of session: Session) throws(StoreError) {
+    let (folder, files) = (session.folder, session.folder.files)
+    do throws(FileError) {
+      let lock = try files.openOrCreate(Self.rebuildLock, in: folder.descriptor)
+      defer { closeFile(lock) }
+      guard try files.lock(lock, Self.rebuildLock) else {
+        throw FileError(operation: .lock, path: Self.rebuildLock, code: 0)
+      }
+      guard FileIdentity(Self.indexName, in: folder) == session.indexIdentity else { return }
+      for suffix in ["", "-wal", "-shm"] {
+        do throws(FileError) {
+          try files.remove(Self.indexName + suffix, in: folder.descriptor)
+        } catch {
+          if !error.isMissing { throw error }
+        }
+      }
+    } catch {
+      throw suspend(StoreError(error))
+    }
+    onWarning("the index of the cache \(directory) was damaged; it starts empty")
+  }
+
+  /// Takes the tier out of use for a while, with one warning.
+  func suspend(_ error: StoreError, for seconds: Int = retryInterval) -> StoreError {
+    suspension = (now.addingReportingOverflow(seconds).partialValue, error)
+    session?.index = nil
+    warn(error)
+    return error
+  }
+
+  /// Stores nothing for a while, with one warning; what is there can still be read.
+  func suspendWrites(_ error: StoreError) -> StoreError {
+    writeSuspension = (now + Self.retryInterval, error)
+    warn(error)
+    return error
+  }
+
+  private func warn(_ error: StoreError) {
+    if hasWarned { return }
+    hasWarned = true
+    onWarning("going on without the cache \(directory): \(error.message)")
+  }
+}

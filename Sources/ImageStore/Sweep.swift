@@ -1,0 +1,44 @@
+/// Removes what dead workers left: temporary files, and image files without a row. One shard a step.
+///
+/// It touches only files whose names the store makes, whose worker is dead, and which no host can still count on.
+struct Sweep {
+  /// Lock files of the dead, held so that nobody else sweeps after them.
+  private let remains: [WorkerLock.Remains]
+  private var nextShard = 0
+  /// Whether orphans stayed that may have been delivered less than 60 s ago.
+  private(set) var leftYoungOnes = false
+
+  init(remains: [WorkerLock.Remains]) { self.remains = remains }
+
+  var isOver: Bool { nextShard == CacheFolder.shards.count }
+
+  mutating func step(in folder: CacheFolder, lock: WorkerLock, index: DiskIndex, now: Int) throws(SQLiteError) {
+    let shard = CacheFolder.shards[nextShard]
+    nextShard += 1
+    // The order matters: names first, then who lives, then the rows. A worker that ends in between has written its rows.
+    let names = (try? folder.files.list(shard, in: folder.descriptor)) ?? []
+    var orphans: [(id: Int64, isTemporary: Bool, path: String)] = []
+    for name in names {
+      guard let file = FileName.parse(name), FileName.shard(of: file.id) == shard else { continue }
+      let instance = Int32(truncatingIfNeeded: file.id >> 32)
+      if lock.exists(instance) && !remains.contains(where: { $0.instance == instance }) { continue }
+      orphans.append((file.id, file.isTemporary, shard + "/" + name))
+    }
+    for orphan in orphans {
+      let isListed = orphan.isTemporary ? false : try index.contains(id: orphan.id)
+      if isListed { continue }
+      if !orphan.isTemporary, let status = try? folder.files.status(orphan.path, in: folder.descriptor),
+        endOfLife(deliveredAt: Int(status.modificationSecond)) > now, status.modificationSecond <= now
+      {
+        leftYoungOnes = true
+      } else {
+        folder.remove(orphan.path)
+      }
+    }
+  }
+
+  /// Removes the signs of those whose leavings are gone.
+  func finish() {
+    for remains in remains { remains.remove() }
+  }
+}
