@@ -53,7 +53,7 @@ let package = Package(
     tests(of: "ImageStore", uses: ["HTTPTypes", "Threads", "CSQLite"]),
     tests(of: "ImageCodec"),
     tests(of: "Threads"),
-    tests(of: "Worker", uses: ["LineRPC"]),
+    tests(of: "Worker", uses: ["LineRPC", "Threads"]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,105 @@
+"""A local nginx that serves the images of a benchmark as fast as it can."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import List
+
+from measuring import Skipped, program
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "Origin"))
+
+from images import Picture, image  # noqa: E402
+
+CONFIGURATION = """
+daemon off;
+worker_rlimit_nofile 10000;
+worker_processes 1;
+error_log {root}/error.log warn;
+pid {root}/nginx.pid;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off;
+  sendfile on;
+  tcp_nopush on;
+  keepalive_requests 10000000;
+  keepalive_timeout 300s;
+  open_file_cache max=20000;
+  types {{ image/png png; }}
+  default_type application/octet-stream;
+  client_body_temp_path {root}/body;
+  proxy_temp_path {root}/proxy;
+  fastcgi_temp_path {root}/fastcgi;
+  uwsgi_temp_path {root}/uwsgi;
+  scgi_temp_path {root}/scgi;
+  server {{
+    listen 127.0.0.1:{port} backlog=4096;
+    root {root}/files;
+    # Fresh for longer than any run: what is in a cache is a hit, without asking again.
+    add_header Cache-Control "max-age=86400";
+  }}
+}}
+"""
+
+
+class Server:
+    """nginx in the foreground, in a folder of its own, for as long as the `with` block lasts."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.files = root / "files"
+        self.files.mkdir()
+        self.port = free_port()
+        (root / "nginx.conf").write_text(CONFIGURATION.format(root=root, port=self.port))
+
+    def __enter__(self) -> Server:
+        command = [program("nginx"), "-p", str(self.root), "-c", str(self.root / "nginx.conf")]
+        command += ["-e", str(self.root / "error.log")]
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(500):
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+                return self
+            except OSError:
+                if self._process.poll() is not None:
+                    break
+                time.sleep(0.01)
+        self.__exit__()
+        raise Skipped("nginx does not start: " + (self.root / "error.log").read_text().strip()[-300:])
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+    def add_images(self, count: int, size: int) -> List[str]:
+        """PNGs of that size in folders of 256, each of its own bytes; returns their URLs."""
+        urls: List[str] = []
+        for number in range(count):
+            folder = self.files / f"{number % 256:02x}"
+            folder.mkdir(exist_ok=True)
+            _, body = image("png", Picture(number, size=size))
+            (folder / f"{number}.png").write_bytes(body.read(0, size))
+            urls.append(self.url(f"{folder.name}/{number}.png"))
+        return urls
+
+    def add_sparse(self, name: str, size: int) -> str:
+        """A file of zeros that takes no space; returns its URL."""
+        path = self.files / name
+        path.touch()
+        os.truncate(path, size)
+        return self.url(name)
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.port}/{path}"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,213 @@
+import Testing
+
+/// JSON-RPC 2.0: envelopes, ids, batches, notifications.
+@Suite struct EnvelopeTests {
+  @Test(arguments: [
+    JSON.integer(0), -1, 9_007_199_254_740_991, -9_007_199_254_740_991, "", "text", .string(String(repeating: "x", count: 256)),
+  ])
+  func `an id comes back as it was`(id: JSON) async throws {
+    try await withWorker { worker in
+      let response = try await worker.response(to: worker.request("stats", id: id))
+      #expect(response["result"] != .null)
+    }
+  }
+
+  @Test(arguments: [
+    "null", "1.5", "1.0", "1e3", "9007199254740992", "-9007199254740992", "true", "[]", "{}",
+    "\"" + String(repeating: "x", count: 257) + "\"",
+  ])
+  func `another id is an invalid request`(id: String) async throws {
+    try await withWorker { worker in
+      worker.send(#"{"jsonrpc":"2.0","id":\#(id),"method":"stats"}"#)
+      try await expectInvalidRequest(worker)
+    }
+  }
+
+  @Test(arguments: [
+    "1", #""text""#, "null", "true", "[]", "{}", #"{"id":1}"#, #"{"id":1,"method":1}"#, #"{"id":1,"method":null}"#,
+    #"{"jsonrpc":"1.0","id":1,"method":"stats"}"#, #"{"jsonrpc":2.0,"id":1,"method":"stats"}"#,
+  ])
+  func `what is no request is an invalid request`(line: String) async throws {
+    try await withWorker { worker in
+      worker.send(line)
+      let error = try await worker.line("the refusal") { $0["error"] != .null }
+      #expect(error["error"]["code"] == -32600)
+      #expect(error["error"]["data"]["kind"] == "invalidRequest")
+      _ = try await worker.response(to: worker.request("stats", id: "next"))
+    }
+  }
+
+  @Test func `jsonrpc may be left out`() async throws {
+    try await withWorker { worker in
+      worker.send(#"{"id":1,"method":"stats"}"#)
+      let response = try await worker.response(to: 1)
+      #expect(response["result"] != .null)
+    }
+  }
+
+  @Test func `an unknown method is said to be one`() async throws {
+    try await withWorker { worker in
+      let error = try await worker.call("lod")["error"]
+      #expect(error["code"] == -32601)
+      #expect(error["data"]["kind"] == "methodNotFound")
+      #expect(error["data"]["retryable"] == false)
+    }
+  }
+
+  @Test(arguments: ["[]", "null", "1", #""text""#, "true"])
+  func `params that are no object are invalid`(params: String) async throws {
+    try await withWorker { worker in
+      worker.send(#"{"id":1,"method":"stats","params":\#(params)}"#)
+      let response = try await worker.response(to: 1)
+      #expect(response["error"]["code"] == -32602)
+    }
+  }
+
+  @Test(arguments: [
+    "initialize", "load", "prefetch", "cancel", "prioritize", "pause", "resume", "query", "store", "clear", "stats",
+    "configure", "shutdown",
+  ])
+  func `an unknown member is refused by name`(method: String) async throws {
+    let required: JSON =
+      switch method {
+      case "load", "query", "store": ["url": "http://127.0.0.1:1/a.png"]
+      case "prefetch": ["urls": []]
+      case "cancel": ["all": true]
+      case "prioritize": ["id": 1, "priority": "low"]
+      default: [:]
+      }
+    try await withWorker { worker in
+      let error = try await worker.call(method, required.merging(["colour": 1]))["error"]
+      #expect(error["code"] == -32602)
+      #expect(error["data"]["kind"] == "invalidParams")
+      #expect(error["data"]["member"] == "colour")
+      #expect(error["message"].string?.contains("colour") == true)
+    }
+  }
+
+  @Test(arguments: [
+    (["url": 1], "url"), ([:], "url"), (["url": "http://a/", "priority": "urgent"], "priority"),
+    (["url": "ftp://a/b.png"], "url"), (["url": "file:///etc/passwd"], "url"), (["url": "nothing"], "url"),
+    (["url": "http://a/", "timeoutMs": -1], "timeoutMs"), (["url": "http://a/", "maxBytes": "many"], "maxBytes"),
+    (["url": "http://a/", "saveTo": "relative/path"], "saveTo"), (["url": "http://a/", "events": ["nope"]], "events"),
+    (["url": "http://a/", "cache": "sometimes"], "cache"), (["url": "http://a/", "digest": "sha256-short"], "digest"),
+    (["url": "http://a/", "headers": ["Bad Name": "x"]], "headers"), (["url": "http://a/", "headers": ["A": "b\nc"]], "headers"),
+    (["url": "http://a/", "retries": 1.5], "retries"), (["url": "http://a/", "deliver": "carrier pigeon"], "deliver"),
+  ] as [(JSON, String)])
+  func `a bad member of load is refused by name`(params: JSON, member: String) async throws {
+    try await withWorker { worker in
+      let error = try await worker.call("load", params)["error"]
+      #expect(error["code"] == -32602)
+      #expect(error["data"]["member"] == .string(member))
+    }
+  }
+
+  @Test func `a URL of more than 8 kB is refused`() async throws {
+    try await withWorker { worker in
+      let url = "http://127.0.0.1:1/" + String(repeating: "a", count: 8 * 1024)
+      let error = try await worker.failure(url)
+      #expect(error["code"] == -32602)
+    }
+  }
+
+  @Test func `an id in flight is refused with id null and the first request is unaffected`() async throws {
+    try await withOrigin { worker, origin in
+      worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))], id: "same")
+      try await origin.held(at: "a")
+      worker.request("stats", id: "same")
+      let refusal = try await worker.line("the refusal") { $0["error"] != .null }
+      #expect(refusal["id"] == .null)
+      #expect(refusal["error"]["code"] == -32600)
+      #expect(refusal["error"]["data"]["id"] == "same")
+      try await origin.release("a")
+      #expect(try await worker.response(to: "same")["result"]["format"] == "png")
+      // Afterwards it is as good as new. The second response would break the rules of the checks at the end.
+      worker.request("load", ["url": .string(origin.url("image/2.png"))], id: 7)
+      #expect(try await worker.response(to: 7)["result"]["format"] == "png")
+    }
+  }
+
+  @Test func `the number 1 and the text 1 are two ids`() async throws {
+    try await withOrigin { worker, origin in
+      worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))], id: 1)
+      worker.request("load", ["url": .string(origin.url("image/2.png?hold=a"))], id: "1")
+      try await origin.held(2, at: "a")
+      try await origin.release("a")
+      #expect(try await worker.response(to: 1)["result"]["url"].string == origin.url("image/1.png?hold=a"))
+      #expect(try await worker.response(to: "1")["result"]["url"].string == origin.url("image/2.png?hold=a"))
+    }
+  }
+
+  // MARK: - Notifications
+
+  @Test func `a notification is carried out and not answered`() async throws {
+    try await withOrigin { worker, origin in
+      worker.notify("load", ["url": .string(origin.url("image/1.png"))])
+      let completed = try await worker.event("completed")
+      #expect(completed["params"]["format"] == "png")
+      #expect(completed["params"]["url"].string == origin.url("image/1.png"))
+      #expect(completed["params"]["id"] == .null)
+      _ = try await worker.call("stats")
+      #expect(worker.lines.count == 2)
+    }
+  }
+
+  @Test func `a notification that fails says so in an event`() async throws {
+    try await withOrigin { worker, origin in
+      worker.notify("load", ["url": .string(origin.url("image/1.png?status=404"))])
+      let failed = try await worker.event("failed")
+      #expect(failed["params"]["error"]["data"]["kind"] == "http")
+      #expect(failed["params"]["error"]["data"]["status"] == 404)
+    }
+  }
+
+  // MARK: - Batches
+
+  @Test func `a batch is answered by one array when its last response is ready`() async throws {
+    try await withOrigin(longLines: true) { worker, origin in
+      worker.send([
+        [
+          requestLine("load", ["url": .string(origin.url("image/1.png?hold=a"))], id: 1), requestLine("stats", id: 2), 3,
+          requestLine("pause", id: nil), requestLine("nothing", id: 4),
+        ]
+      ])
+      try await origin.held(at: "a")
+      worker.request("stats", id: "between")
+      _ = try await worker.response(to: "between")
+      #expect(worker.lines.count == 1)
+      try await origin.release("a")
+      let batch = try await worker.line("the answer to the batch") { !$0.array.isEmpty }.array
+      #expect(Set(batch.map { $0["id"] }) == [1, 2, .null, 4])
+      #expect(batch.first { $0["id"] == 1 }?["result"]["format"] == "png")
+      #expect(batch.first { $0["id"] == .null }?["error"]["code"] == -32600)
+      #expect(batch.first { $0["id"] == 4 }?["error"]["code"] == -32601)
+    }
+  }
+
+  @Test func `a batch of notifications is not answered`() async throws {
+    try await withWorker(longLines: true) { worker in
+      worker.send([[requestLine("pause", id: nil), requestLine("resume", id: nil)]])
+      _ = try await worker.call("stats")
+      #expect(worker.lines.count == 1)
+    }
+  }
+
+  @Test func `an id twice in a batch is refused the second time`() async throws {
+    try await withOrigin(longLines: true) { worker, origin in
+      let load: JSON = ["url": .string(origin.url("image/1.png?hold=a"))]
+      worker.send([[requestLine("load", load, id: 1), requestLine("stats", id: 1)]])
+      try await origin.held(at: "a")
+      try await origin.release("a")
+      let batch = try await worker.line("the answer to the batch") { !$0.array.isEmpty }.array
+      #expect(batch.count == 2)
+      #expect(batch.first { $0["id"] == .null }?["error"]["data"]["id"] == 1)
+    }
+  }
+
+  private func expectInvalidRequest(_ worker: WorkerProcess) async throws {
+    let error = try await worker.line("the refusal") { $0["error"] != .null }
+    #expect(error["id"] == .null)
+    #expect(error["error"]["code"] == -32600)
+    _ = try await worker.response(to: worker.request("stats", id: "next"))
+  }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import Testing
+
+/// A JSON value that can be written as a literal and asked for members without unwrapping: what is not there is null.
+enum JSON: Hashable, Sendable {
+  case null
+  case bool(Bool)
+  case integer(Int)
+  case number(Double)
+  case string(String)
+  case array([JSON])
+  case object([String: JSON])
+
+  subscript(name: String) -> JSON {
+    guard case .object(let members) = self else { return .null }
+    return members[name] ?? .null
+  }
+
+  subscript(index: Int) -> JSON {
+    guard case .array(let elements) = self, elements.indices.contains(index) else { return .null }
+    return elements[index]
+  }
+
+  var string: String? {
+    guard case .string(let value) = self else { return nil }
+    return value
+  }
+
+  var integer: Int? {
+    guard case .integer(let value) = self else { return nil }
+    return value
+  }
+
+  var array: [JSON] {
+    guard case .array(let elements) = self else { return [] }
+    return elements
+  }
+
+  var names: Set<String> {
+    guard case .object(let members) = self else { return [] }
+    return Set(members.keys)
+  }
+
+  /// The members of both; those of `other` win.
+  func merging(_ other: JSON) -> JSON {
+    guard case .object(let members) = self, case .object(let others) = other else { return other }
+    return .object(members.merging(others) { _, new in new })
+  }
+}
+
+extension JSON: Codable {
+  init(parsing text: some Sequence<UInt8>) throws {
+    self = try JSONDecoder().decode(JSON.self, from: Data(text))
+  }
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    if container.decodeNil() {
+      self = .null
+    } else if let value = try? container.decode(Bool.self) {
+      self = .bool(value)
+    } else if let value = try? container.decode(Int.self) {
+      self = .integer(value)
+    } else if let value = try? container.decode(Double.self) {
+      self = .number(value)
+    } else if let value = try? container.decode(String.self) {
+      self = .string(value)
+    } else if let value = try? container.decode([JSON].self) {
+      self = .array(value)
+    } else {
+      self = .object(try container.decode([String: JSON].self))
+    }
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .null: try container.encodeNil()
+    case .bool(let value): try container.encode(value)
+    case .integer(let value): try container.encode(value)
+    case .number(let value): try container.encode(value)
+    case .string(let value): try container.encode(value)
+    case .array(let value): try container.encode(value)
+    case .object(let value): try container.encode(value)
+    }
+  }
+
+  /// One line of text without its end.
+  var line: String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    guard let data = try? encoder.encode(self) else { return "null" }
+    return String(decoding: data, as: UTF8.self)
+  }
+}
+
+extension JSON: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
+  ExpressibleByFloatLiteral, ExpressibleByStringInterpolation, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+  init(booleanLiteral value: Bool) { self = .bool(value) }
+  init(integerLiteral value: Int) { self = .integer(value) }
+  init(floatLiteral value: Double) { self = .number(value) }
+  init(stringLiteral value: String) { self = .string(value) }
+  init(arrayLiteral elements: JSON...) { self = .array(elements) }
+  init(dictionaryLiteral elements: (String, JSON)...) {
+    self = .object(Dictionary(elements) { _, last in last })
+  }
+}
+
+extension JSON: CustomTestStringConvertible, CustomStringConvertible {
+  var description: String { line }
+  var testDescription: String { line }
+}

@@ -1,0 +1,83 @@
+import Foundation
+import Testing
+import Threads
+
+/// `Tests/Origin/origin.py`, which serves what its URLs say; its README has the menu.
+final class OriginProcess: Sendable {
+  let base: String
+  /// The base of every origin, when there are several.
+  let bases: [String]
+  /// The authority that vouches for it, with `--tls`.
+  let authority: String?
+
+  private let child: ChildProcess
+  private let nextCommand = Locked(0)
+
+  init(_ options: [String] = []) async throws {
+    let script = URL(fileURLWithPath: #filePath).appending(path: "../../../Origin/origin.py").standardized.path
+    child = try ChildProcess("/usr/bin/env", ["python3", "-B", script] + options, environment: plainEnvironment)
+    let child = child
+    let first = try await child.output.until("the origin's port") { $0.lines.first ?? ($0.isClosed ? [] : nil) }
+    guard let ready = try? JSON(parsing: first), let port = ready["port"].integer else {
+      throw NeverHappened(what: "the origin's port", seen: child.errors.value.text)
+    }
+    let scheme = options.contains("--tls") ? "https" : "http"
+    base = "\(scheme)://127.0.0.1:\(port)"
+    bases = ready["ports"].array.compactMap(\.integer).map { "\(scheme)://127.0.0.1:\($0)" }
+    authority = ready["ca"].string
+  }
+
+  /// An address on it. The target is written as in its README: `image/1.png?hold=a`.
+  func url(_ target: String) -> String { "\(base)/\(target)" }
+
+  /// Carries out a command, and waits for its answer.
+  @discardableResult
+  func perform(_ command: JSON) async throws -> JSON {
+    let number = nextCommand.withLock { number in
+      number += 1
+      return number
+    }
+    child.write((command.merging(["id": .integer(number)]).line + "\n").utf8)
+    let answer = try await child.output.until("the origin to \(command)") { written in
+      written.lines.dropFirst().lazy.compactMap { try? JSON(parsing: $0) }.first { $0["id"] == .integer(number) }
+        ?? (written.isClosed ? .null : nil)
+    }
+    if answer == .null || answer["error"] != .null {
+      throw NeverHappened(what: "the origin to \(command)", seen: answer.line + child.errors.value.text)
+    }
+    return answer
+  }
+
+  /// Waits until so many exchanges wait at a gate.
+  func held(_ count: Int = 1, at gate: String) async throws {
+    try await perform(["do": "await", "gate": .string(gate), "held": .integer(count)])
+  }
+
+  /// Opens a gate for good, or lets so many through.
+  func release(_ gate: String, count: Int? = nil) async throws {
+    try await perform(["do": "release", "gate": .string(gate), "count": count.map(JSON.integer) ?? .null])
+  }
+
+  /// Waits until a count of the origin's is reached: `requests`, `left`, `complete`, `broken`, `open` or `active`.
+  func reaches(_ name: String, _ count: Int) async throws {
+    try await perform(.object(["do": "await", name: .integer(count)]))
+  }
+
+  /// Makes requests for a target be answered as if for these, one after the other; the last one stays.
+  func script(_ target: String, _ answers: [String]) async throws {
+    let lines = answers.map { JSON.string("/\($0)") }
+    try await perform(["do": "script", "target": .string("/\(target)"), "answers": .array(lines)])
+  }
+
+  func counts() async throws -> JSON { try await perform(["do": "counts"]) }
+
+  /// The exchanges so far whose target contains the text.
+  func log(_ path: String = "") async throws -> [JSON] {
+    try await perform(["do": "log", "path": .string(path)])["exchanges"].array
+  }
+
+  /// The values of a header in an exchange of the log.
+  static func header(_ name: String, of exchange: JSON) -> [String] {
+    exchange["headers"].array.filter { $0[0].string?.lowercased() == name }.compactMap(\.[1].string)
+  }
+}
