@@ -1,0 +1,37 @@
+"""Tests/Origin as a context manager."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+class Origin:
+    """A running origin. `url` is where it is; `command` does what Tests/Origin/README.md lists."""
+
+    def __init__(self) -> None:
+        program = Path(__file__).resolve().parents[1] / "Origin" / "origin.py"
+        self._process = subprocess.Popen(
+            [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdin and self._process.stdout
+        self._input, self._output = self._process.stdin, self._process.stdout
+        self.url = f"http://127.0.0.1:{json.loads(self._output.readline())['port']}"
+
+    def __enter__(self) -> Origin:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._input.close()
+        self._process.wait()
+        self._output.close()
+
+    def command(self, command: dict[str, Any]) -> dict[str, Any]:
+        self._input.write(json.dumps(command) + "\n")
+        self._input.flush()
+        answer: dict[str, Any] = json.loads(self._output.readline())
+        assert "error" not in answer, answer
+        return answer
