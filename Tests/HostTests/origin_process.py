@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Origin:
-    """A running origin. `url` is where it is; `command` does what Tests/Origin/README.md lists."""
+    """A running origin. `url` is where it is; `command` and `control` do what Tests/Origin/README.md lists."""
 
     def __init__(self) -> None:
         program = Path(__file__).resolve().parents[1] / "Origin" / "origin.py"
@@ -19,7 +19,9 @@ class Origin:
         )
         assert self._process.stdin and self._process.stdout
         self._input, self._output = self._process.stdin, self._process.stdout
-        self.url = f"http://127.0.0.1:{json.loads(self._output.readline())['port']}"
+        ready = json.loads(self._output.readline())
+        self.url = f"http://127.0.0.1:{ready['port']}"
+        self.control = f"http://127.0.0.1:{ready['control']}"
 
     def __enter__(self) -> Origin:
         return self

@@ -28,7 +28,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, AsyncIterator, Callable, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, AsyncGenerator, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 __all__ = ["Event", "Image", "ImageWorker", "ImageWorkerError", "WorkerExited", "find_worker"]
 
@@ -235,7 +235,7 @@ class ImageWorker:
         given = {name: value for name, value in params.items() if value is not None}
         return Image.of(await self.call("load", given, on_event=on_event))
 
-    async def load_events(self, url: str, **params: Any) -> AsyncIterator[Event]:
+    async def load_events(self, url: str, **params: Any) -> AsyncGenerator[Event, None]:
         """Loads one image and yields its events; the last is `completed` with the result.
 
         Takes the parameters of `load`. Closing the iterator cancels a load that is still under way.
