@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
+
+from package import ROOT
 
 
 class Origin:
     """A running origin. `url` is where it is; `command` and `control` do what Tests/Origin/README.md lists."""
 
     def __init__(self) -> None:
-        program = Path(__file__).resolve().parents[1] / "Origin" / "origin.py"
         self._process = subprocess.Popen(
-            [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, str(ROOT / "Tests" / "Origin" / "origin.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert self._process.stdin and self._process.stdout
         self._input, self._output = self._process.stdin, self._process.stdout

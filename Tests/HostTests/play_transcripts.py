@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any, Optional
 
 from origin_process import Origin
-from wire import ROOT, Wire
+from package import ROOT
+from wire import Wire
 
 PATIENCE = 30.0
 """Seconds after which a line that does not come is taken for missing. Nothing is ever this slow unless it hangs."""

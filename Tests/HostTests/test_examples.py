@@ -12,7 +12,7 @@ import unittest
 from pathlib import Path
 
 from origin_process import Origin
-from wire import ROOT
+from package import ROOT
 
 EXAMPLES = ROOT / "examples"
 

@@ -10,8 +10,8 @@ import unittest
 from pathlib import Path
 
 from origin_process import Origin
+from package import ROOT
 from processes import Watched
-from wire import ROOT
 
 ABANDONED = """
 const [client, cache, url, farewell] = process.argv.slice(1);

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from origin_process import Origin
+from package import ROOT
 from processes import Watched
-from wire import ROOT
 
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 

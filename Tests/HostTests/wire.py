@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft7Validator, Draft202012Validator
+from package import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 DRAFTS = (Draft7Validator, Draft202012Validator)
 
 
