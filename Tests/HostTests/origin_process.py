@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import select
 import subprocess
 import sys
 from typing import Any
 
 from package import ROOT
+
+PATIENCE = 30.0
+"""Seconds after which what does not happen is taken for missing. Nothing is ever this slow unless it hangs."""
 
 
 class Origin:
@@ -34,6 +38,8 @@ class Origin:
     def command(self, command: dict[str, Any]) -> dict[str, Any]:
         self._input.write(json.dumps(command) + "\n")
         self._input.flush()
+        readable, _, _ = select.select([self._output], [], [], PATIENCE)
+        assert readable, f"what the origin was told to wait for did not happen: {json.dumps(command)}"
         answer: dict[str, Any] = json.loads(self._output.readline())
         assert "error" not in answer, answer
         return answer

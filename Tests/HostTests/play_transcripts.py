@@ -21,15 +21,13 @@ import threading
 from pathlib import Path
 from typing import Any, Optional
 
-from origin_process import Origin
+from origin_process import PATIENCE, Origin
 from package import ROOT
 from wire import Wire
 
-PATIENCE = 30.0
-"""Seconds after which a line that does not come is taken for missing. Nothing is ever this slow unless it hangs."""
-
 PLACEHOLDER = re.compile(r"<(int|number|string|path|time|object|list|any)(?: (\w+))?>")
 MORE = "..."
+STEPS = {"start", "note", "host", "raw", "worker", "unordered", "repeat", "origin", "close", "exit"}
 
 
 class Mismatch(Exception):
@@ -104,6 +102,8 @@ class Conversation:
     def __init__(self, worker: str, options: list[str], wire: Wire) -> None:
         self._wire = wire
         self._methods: dict[object, str] = {}
+        self._answered: set[object] = set()
+        self._received: dict[object, int] = {}
         self._lines: queue.Queue[Optional[bytes]] = queue.Queue()
         self._ahead: list[Any] = []
         self._log = tempfile.TemporaryFile()
@@ -126,6 +126,8 @@ class Conversation:
         for each in request if isinstance(request, list) else [request]:
             if isinstance(each, dict) and isinstance(each.get("id"), (str, int)):
                 self._methods.setdefault(each["id"], str(each.get("method")))
+                self._answered.discard(each["id"])
+                self._received.pop(each["id"], None)
         self.send(json.dumps(request))
 
     def close_input(self) -> None:
@@ -156,11 +158,30 @@ class Conversation:
             assert message.get("jsonrpc") == "2.0", f"no jsonrpc: {message}"
             if "method" in message:
                 self._wire.check_event(message["method"], message["params"])
-            elif "error" in message:
+                self._check_order(message)
+                continue
+            if message["id"] is not None:
+                self._check_answer(message)
+            if "error" in message:
                 self._wire.check_error(message["error"])
             else:
-                assert message["id"] in self._methods, f"an answer nobody asked for: {json.dumps(message)}"
                 self._wire.check_result(self._methods[message["id"]], message["result"])
+
+    def _check_answer(self, message: Any) -> None:
+        assert message["id"] in self._methods, f"an answer nobody asked for: {json.dumps(message)}"
+        assert message["id"] not in self._answered, f"a second answer: {json.dumps(message)}"
+        self._answered.add(message["id"])
+
+    def _check_order(self, event: Any) -> None:
+        """Nothing comes after the response, and progress rises unless an attempt failed."""
+        identity = event["params"].get("id")
+        assert identity not in self._answered, f"an event after the response: {json.dumps(event)}"
+        if event["method"] == "retrying":
+            self._received.pop(identity, None)
+        elif event["method"] == "progress" and identity is not None:
+            received = event["params"].get("received", event["params"].get("done"))
+            assert received > self._received.get(identity, -1), f"progress does not rise: {json.dumps(event)}"
+            self._received[identity] = received
 
     def exit_status(self) -> int:
         return self._process.wait(PATIENCE)
@@ -214,7 +235,7 @@ class Player:
 
     def _take(self, step: dict[str, Any]) -> None:
         conversation, fill = self._conversation, self._matcher.fill
-        [kind] = step.keys() & {"start", "note", "host", "raw", "worker", "unordered", "repeat", "origin", "close", "exit"}
+        [kind] = step.keys() & STEPS
         if kind == "host":
             conversation.send_request(fill(step["host"]))
         elif kind == "raw":

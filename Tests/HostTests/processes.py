@@ -7,6 +7,8 @@ import select
 from types import TracebackType
 from typing import Optional
 
+from origin_process import PATIENCE
+
 
 class Watched:
     """A process to be told of when it ends (Linux). Taken while it lives, so that its number cannot be another's."""
@@ -23,6 +25,6 @@ class Watched:
     ) -> None:
         os.close(self._descriptor)
 
-    def ends(self, patience: float = 30.0) -> bool:
+    def ends(self, patience: float = PATIENCE) -> bool:
         readable, _, _ = select.select([self._descriptor], [], [], patience)
         return bool(readable)
