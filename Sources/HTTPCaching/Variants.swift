@@ -27,6 +27,7 @@ public enum Variants {
 
   /// The most recent of the stored responses that may answer the request.
   static func newest(of stored: [CachedResponse], for requestHeaders: HeaderFields) -> Int? {
+    if stored.count == 1 { return matches(stored[0], requestHeaders) ? 0 : nil }
     let matching = stored.indices.filter { matches(stored[$0], requestHeaders) }
     return matching.count <= 1 ? matching.first : matching.max { moment(of: stored[$0]) < moment(of: stored[$1]) }
   }

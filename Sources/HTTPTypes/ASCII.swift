@@ -36,7 +36,8 @@ enum PercentEncoding {
   }
 
   /// The byte that a `%` at `index` and the two digits after it stand for, or nil where they are no digits.
-  static func decodedByte(at index: Int, of bytes: ArraySlice<UInt8>) -> UInt8? {
+  static func decodedByte<Bytes: RandomAccessCollection<UInt8>>(at index: Int, of bytes: Bytes) -> UInt8?
+  where Bytes.Index == Int {
     guard bytes.endIndex - index > 2, let high = bytes[index + 1].hexadecimalValue,
       let low = bytes[index + 2].hexadecimalValue
     else { return nil }

@@ -7,11 +7,13 @@ struct Base64Decoder {
   private var digits = 0
   private var padding = 0
   private var isInvalid = false
+  /// At hand for each byte without the check whether the static one has been made.
+  private let values = Base64Decoder.values
 
   init(capacity: Int) { output.reserveCapacity(capacity) }
 
   mutating func append(_ byte: UInt8) {
-    let value = Self.values[Int(byte)]
+    let value = values[Int(byte)]
     if value < 64, padding > 0 {
       padding = 3  // too many: nothing may follow the padding
     } else if value < 64 {

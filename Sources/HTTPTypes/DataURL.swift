@@ -72,20 +72,15 @@ public struct DataURL: Sendable, Hashable {
   }
 
   private static func forEachDecoded(_ bytes: Slice<UnsafeBufferPointer<UInt8>>, _ body: (UInt8) -> Void) {
-    var iterator = bytes.makeIterator()
-    // Bytes that were read ahead behind a `%` and turned out to be none of its digits.
-    var pending: [UInt8] = []
-    while let byte = pending.isEmpty ? iterator.next() : pending.removeFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        body(byte)
-        continue
-      }
-      while pending.count < 2, let ahead = iterator.next() { pending.append(ahead) }
-      if pending.count == 2, let high = pending[0].hexadecimalValue, let low = pending[1].hexadecimalValue {
-        body(high << 4 | low)
-        pending.removeAll(keepingCapacity: true)
+    var index = bytes.startIndex
+    while index < bytes.endIndex {
+      let byte = bytes[index]
+      if byte == UInt8(ascii: "%"), let decoded = PercentEncoding.decodedByte(at: index, of: bytes) {
+        body(decoded)
+        index += 3
       } else {
         body(byte)
+        index += 1
       }
     }
   }

@@ -10,7 +10,7 @@ public enum HTTPDate {
   /// Unix seconds, tells the century of a two-digit year: never more than 50 years ahead.
   public static func parse(_ text: String, now: Int) -> Int? {
     guard (24...33).contains(text.utf8.count) else { return nil }
-    let scanner = DateScanner(text.utf8)
+    let scanner = DateScanner(Array(text.utf8))
     return scanner.fixdate() ?? scanner.asctime() ?? scanner.rfc850(now: now)
   }
 
@@ -42,9 +42,13 @@ private func fourDigits(_ number: Int) -> String {
 
 /// Reads a date from left to right. Each step returns nil where the text is not what the form asks for.
 private struct DateScanner {
-  private var rest: Substring.UTF8View
+  private let text: [UInt8]
+  private var position = 0
 
-  init(_ text: String.UTF8View) { rest = text[...] }
+  private static let weekdays = HTTPDate.weekdays.map { Array($0.utf8) }
+  private static let months = HTTPDate.months.map { Array($0.utf8) }
+
+  init(_ text: [UInt8]) { self.text = text }
 
   func fixdate() -> Int? {
     var scan = self
@@ -75,7 +79,7 @@ private struct DateScanner {
     var scan = self
     guard scan.weekday(short: true), scan.literal(" "), let month = scan.month(), scan.literal(" "),
       let day = scan.literal(" ") ? scan.digits(1) : scan.digits(2), scan.literal(" "),
-      let time = scan.hourMinuteSecond(), scan.literal(" "), let year = scan.digits(4), scan.rest.isEmpty
+      let time = scan.hourMinuteSecond(), scan.literal(" "), let year = scan.digits(4), scan.isAtEnd
     else { return nil }
     return Self.seconds(year, month, day, time)
   }
@@ -92,7 +96,7 @@ private struct DateScanner {
   }
 
   private mutating func clock(on year: Int, _ month: Int, _ day: Int, suffix: StaticString) -> Int? {
-    guard let time = hourMinuteSecond(), literal(suffix), rest.isEmpty else { return nil }
+    guard let time = hourMinuteSecond(), literal(suffix), isAtEnd else { return nil }
     return Self.seconds(year, month, day, time)
   }
 
@@ -103,30 +107,42 @@ private struct DateScanner {
     return (hour, minute, second)
   }
 
+  private var isAtEnd: Bool { position == text.count }
+
   private mutating func weekday(short: Bool) -> Bool {
-    HTTPDate.weekdays.contains { word(short ? $0.utf8.prefix(3) : $0.utf8.prefix(9)) }
+    for name in Self.weekdays where take(short ? name[..<3] : name[...]) { return true }
+    return false
   }
 
   private mutating func month() -> Int? {
-    HTTPDate.months.firstIndex { word($0.utf8.prefix(3)) }.map { $0 + 1 }
+    for (index, name) in Self.months.enumerated() where take(name[...]) { return index + 1 }
+    return nil
   }
 
   private mutating func literal(_ expected: StaticString) -> Bool {
-    expected.withUTF8Buffer { word($0) }
+    expected.withUTF8Buffer { take($0) }
   }
 
   /// Takes `expected`, letters in either case, or nothing.
-  private mutating func word(_ expected: some Collection<UInt8>) -> Bool {
-    guard rest.count >= expected.count, zip(rest, expected).allSatisfy({ $0.asciiLowercased == $1.asciiLowercased })
-    else { return false }
-    rest = rest.dropFirst(expected.count)
+  private mutating func take(_ expected: some RandomAccessCollection<UInt8>) -> Bool {
+    guard text.count - position >= expected.count else { return false }
+    var end = position
+    for byte in expected {
+      guard text[end].asciiLowercased == byte.asciiLowercased else { return false }
+      end += 1
+    }
+    position = end
     return true
   }
 
   private mutating func digits(_ count: Int) -> Int? {
-    let taken = rest.prefix(count)
-    guard taken.count == count, taken.allSatisfy(\.isASCIIDigit) else { return nil }
-    rest = rest.dropFirst(count)
-    return taken.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+    guard text.count - position >= count else { return nil }
+    var number = 0
+    for byte in text[position..<(position + count)] {
+      guard byte.isASCIIDigit else { return nil }
+      number = number * 10 + Int(byte - UInt8(ascii: "0"))
+    }
+    position += count
+    return number
   }
 }

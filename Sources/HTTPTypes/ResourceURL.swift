@@ -16,6 +16,8 @@ public struct ResourceURL: Sendable, Hashable {
   private let hostStart: Int
   private let pathStart: Int
   private let queryMark: Int?
+  /// Whether `cacheKey` has nothing to normalise.
+  private let isNormalized: Bool
 
   public init(_ text: String) throws(ResourceURLError) {
     var parser = try URLParser(text)
@@ -23,7 +25,7 @@ public struct ResourceURL: Sendable, Hashable {
     requestURL = parser.isUnchanged ? text : String(decoding: parser.output, as: UTF8.self)
     origin = parts.origin
     (authorityStart, hostStart) = (parts.authorityStart, parts.hostStart)
-    (pathStart, queryMark) = (parts.pathStart, parts.queryMark)
+    (pathStart, queryMark, isNormalized) = (parts.pathStart, parts.queryMark, parts.isNormalized)
     guard requestURL.utf8.count <= Self.maximumLength else {
       throw ResourceURLError(.tooLong, "the URL is over \(Self.maximumLength) bytes long once it is encoded")
     }
@@ -55,7 +57,7 @@ public struct ResourceURL: Sendable, Hashable {
   /// The order of the other parameters is kept; `?` goes away when none is left of those there were.
   public func cacheKey(ignoring ignored: QueryNameFilter = .none) -> String {
     let mayDropParameters = queryMark != nil && !ignored.isEmpty
-    guard mayDropParameters || hasDotSegment || requestURL.utf8.contains(UInt8(ascii: "%")) else { return requestURL }
+    guard mayDropParameters || !isNormalized else { return requestURL }
     let bytes = Array(requestURL.utf8)
     let pathEnd = queryMark ?? bytes.count
     var key = URLNormalization.percentEncoding(of: bytes[..<pathStart])
@@ -65,15 +67,6 @@ public struct ResourceURL: Sendable, Hashable {
       key += URLNormalization.percentEncoding(of: query)
     }
     return String(decoding: key, as: UTF8.self)
-  }
-
-  private var hasDotSegment: Bool {
-    var previous: UInt8 = 0
-    for byte in requestURL.utf8.dropFirst(pathStart) {
-      if byte == UInt8(ascii: "."), previous == UInt8(ascii: "/") { return true }
-      previous = byte
-    }
-    return false
   }
 
   private func text(_ range: Range<Int>) -> String {

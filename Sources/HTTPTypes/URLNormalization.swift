@@ -8,7 +8,13 @@ enum URLNormalization {
     while index < bytes.endIndex {
       let byte = bytes[index]
       if byte == UInt8(ascii: "%"), let decoded = PercentEncoding.decodedByte(at: index, of: bytes) {
-        if decoded.isUnreserved { output.append(decoded) } else { PercentEncoding.append(decoded, to: &output) }
+        // A digit decoded behind a `%` that stands for itself would make it mean something else.
+        let completesEscape = decoded.hexadecimalValue != nil && output.suffix(2).contains(UInt8(ascii: "%"))
+        if decoded.isUnreserved, !completesEscape {
+          output.append(decoded)
+        } else {
+          PercentEncoding.append(decoded, to: &output)
+        }
         index += 3
       } else {
         output.append(byte)

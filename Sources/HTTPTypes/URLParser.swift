@@ -6,6 +6,7 @@ struct URLParser {
     let hostStart: Int
     let pathStart: Int
     let queryMark: Int?
+    let isNormalized: Bool
   }
 
   private let input: [UInt8]
@@ -50,15 +51,18 @@ struct URLParser {
 
     let pathStart = output.count
     var queryMark: Int?
+    var mayHaveDotSegment = false
     while position < input.count, input[position] != UInt8(ascii: "#") {
       let byte = input[position]
       if byte == UInt8(ascii: "?"), queryMark == nil { queryMark = output.count }
+      if byte == UInt8(ascii: "."), output.last == UInt8(ascii: "/") { mayHaveDotSegment = true }
       write(byte, ifNot: Self.mustBeEncoded)
       position += 1
     }
     let origin = Origin(scheme: scheme, host: String(decoding: host, as: UTF8.self), port: port)
     return Parts(
-      origin: origin, authorityStart: authorityStart, hostStart: hostStart, pathStart: pathStart, queryMark: queryMark)
+      origin: origin, authorityStart: authorityStart, hostStart: hostStart, pathStart: pathStart, queryMark: queryMark,
+      isNormalized: !mayHaveDotSegment && !output.contains(UInt8(ascii: "%")))
   }
 
   private mutating func takeScheme() throws(ResourceURLError) -> String {

@@ -33,13 +33,20 @@ struct HeaderReader {
   mutating func uint8(_ offset: Int) throws(ImageHeaderError) -> Int {
     let position = offset &- windowStart
     if position >= 0, position < window.count { return Int(window[window.startIndex + position]) }
+    return Int(try refill(at: offset))
+  }
+
+  /// Moves the window, and returns its first byte. Out of line because it is rare, and because the optimiser of Swift 6.3
+  /// crashes on loops that it is inlined into.
+  @inline(never)
+  private mutating func refill(at offset: Int) throws(ImageHeaderError) -> UInt8 {
     guard offset >= 0, offset < source.count else { throw .cut }
     // Going on where the window ends looks like reading all of it; then larger pieces are cheaper.
-    windowLength = position == window.count ? min(windowLength * 2, Self.longest) : Self.shortest
+    windowLength = offset &- windowStart == window.count ? min(windowLength * 2, Self.longest) : Self.shortest
     window = source.bytes(at: offset, count: windowLength)
     windowStart = offset
     guard let first = window.first else { throw .cut }
-    return Int(first)
+    return first
   }
 
   mutating func uint64(_ offset: Int, bytes: Int, isLittleEndian: Bool) throws(ImageHeaderError) -> UInt64 {

@@ -137,6 +137,8 @@ import Testing
     ("http://h?x/../y", [], "http://h?x/../y"),
     ("http://h:80", [], "http://h:80"),
     ("http://h/%zz%4", [], "http://h/%zz%4"),
+    ("http://h/%%34%31", [], "http://h/%%341"),
+    ("http://h/%4%31%2f%31", [], "http://h/%4%31%2F1"),
     ("http://h/a?b=1&sig=2&c=3", ["sig"], "http://h/a?b=1&c=3"),
     ("http://h/a?X-Amz-Date=1&X-Amz-Signature=2", ["X-Amz-*"], "http://h/a"),
     ("http://h/a?x=1", ["*"], "http://h/a"),
