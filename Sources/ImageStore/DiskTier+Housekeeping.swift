@@ -8,6 +8,7 @@ extension DiskTier {
   public func settle() -> ContinuousClock.Instant? {
     guard session != nil, !isClosed else { return nil }
     let instant = ContinuousClock.now
+    notePins()
     if let by = agenda.flushBy, by <= instant { flushUses() }
     if mode == .readOnly || othersLive || agenda.commitBy.map({ $0 <= instant }) ?? true { commit() }
     guard mode == .readWrite, suspension == nil else { return nil }

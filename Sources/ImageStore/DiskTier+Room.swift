@@ -39,6 +39,7 @@ extension DiskTier {
   ///
   /// - Returns: the bytes freed; fewer when the rest was delivered lately.
   private func evict(_ bytes: Int64) throws(StoreError) -> Int64 {
+    notePins()
     let now = now
     if now >= skipped.until || now < skipped.lastLook { skipped = Skipped() }
     skipped.lastLook = now
@@ -74,13 +75,13 @@ extension DiskTier {
   func retire(_ holding: Holding, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
     guard try index.delete(holding.id) else { return }
     _ = deliveries.takeUse(of: holding.id)
-    let until = max(pinned(holding, now: now) ?? now, now + grace)
-    if until > now {
-      try index.doom(holding, due: until)
-      agenda.nextDue = min(agenda.nextDue ?? .max, until)
-    } else {
-      session?.folder.remove(holding.file)
+    var until = max(pinned(holding, now: now) ?? now, now + grace)
+    if until <= now && !pins.unlessPinned(holding.id, { session?.folder.remove(holding.file) }) {
+      until = endOfLife(deliveredAt: now)
     }
+    guard until > now else { return }
+    try index.doom(holding, due: until)
+    agenda.nextDue = min(agenda.nextDue ?? .max, until)
   }
 
   /// Until when the file may not be removed; nil when it may be.
@@ -111,13 +112,19 @@ extension DiskTier {
   }
 
   private func removeDue() {
+    // A path may have been given out since, by one who had the response in memory.
+    notePins()
     let now = now
     try? withIndex { index throws(SQLiteError) in
+      try flushUses(to: index)
       while true {
         let due = try index.due(now: now, limit: 256)
         for (id, file) in due {
-          session?.folder.remove(file)
-          try index.forget(doomed: id)
+          if pins.unlessPinned(id, { session?.folder.remove(file) }) {
+            try index.forget(doomed: id)
+          } else {
+            try index.touch(id, at: now, times: 0)
+          }
         }
         if due.count < 256 { break }
       }

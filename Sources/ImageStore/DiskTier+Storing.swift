@@ -155,6 +155,19 @@ extension DiskTier {
     agenda.noteUse()
   }
 
+  /// The path of a stored response for a host to have now, from any thread and without waiting for the store's. It stays for
+  /// 60 s, and counts as used. Nil when the file is gone.
+  public nonisolated func pin(_ response: StoredResponse) -> String? {
+    if mode == .readWrite { pins.pin(response.id, at: environment.now()) }
+    let path = absolutePath(of: response)
+    return environment.files.exists(path) ? path : nil
+  }
+
+  /// Enters in the book what other threads have pinned.
+  func notePins() {
+    for (id, time) in pins.take() { markDelivered(id, at: time) }
+  }
+
   /// Removes one response; its file once the 60 s after its last delivery are over.
   public func remove(_ id: Int64) {
     guard mode == .readWrite else { return }

@@ -27,6 +27,13 @@ public actor DiskTier {
     public var limit: Int64 = 0
     /// Rows that this worker evicted.
     public var evicted = 0
+
+    public init(entries: Int = 0, bytes: Int64 = 0, limit: Int64 = 0, evicted: Int = 0) {
+      self.entries = entries
+      self.bytes = bytes
+      self.limit = limit
+      self.evicted = evicted
+    }
   }
 
   /// What a stored body comes as.
@@ -54,6 +61,7 @@ public actor DiskTier {
   var leavesLeftovers = false
 
   // Room. See DiskTier+Room.
+  nonisolated let pins = DeliveryPins()
   var deliveries = Deliveries()
   var spooled: [Int64: Int64] = [:]
   var evicted = 0

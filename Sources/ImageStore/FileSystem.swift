@@ -43,6 +43,10 @@ public struct FileSystem: Sendable {
     try perform(.open, path) { openat(directory, path, O_RDONLY | O_CLOEXEC) }
   }
 
+  func exists(_ path: String) -> Bool {
+    (try? perform(.status, path) { access(path, F_OK) }) != nil
+  }
+
   func openDirectory(_ path: String, in directory: Int32 = workingDirectory) throws(FileError) -> Int32 {
     try perform(.open, path) { openat(directory, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
   }

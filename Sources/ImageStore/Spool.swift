@@ -47,7 +47,8 @@ public actor Spool {
 
   /// Adds a piece of the body.
   ///
-  /// Throws `noRoom` when the limit does not allow it, `diskFull` or `io`; the spool is then discarded.
+  /// Throws `noRoom` when the limit does not allow it, `diskFull` or `io`. What was added before can still be read, so
+  /// that the body can go on elsewhere; `discard` is the caller's.
   public func append(_ bytes: [UInt8]) throws(StoreError) {
     let result = bytes.withUnsafeBytes { buffer in
       Result { () throws(StoreError) in try append(buffer) }
@@ -57,14 +58,10 @@ public actor Spool {
 
   func append(_ bytes: UnsafeRawBufferPointer) throws(StoreError) {
     guard descriptor >= 0 else { throw StoreError(.io, "the temporary file was discarded") }
-    if let error = room.reserve(byteCount + Int64(bytes.count)) {
-      discard()
-      throw error
-    }
+    if let error = room.reserve(byteCount + Int64(bytes.count)) { throw error }
     do throws(FileError) {
       try folder.files.write(bytes, to: descriptor, path)
     } catch {
-      discard()
       throw StoreError(error)
     }
     byteCount += Int64(bytes.count)
@@ -82,6 +79,9 @@ public actor Spool {
     let files = folder.files
     try files.forEachPiece(of: descriptor, path) { piece throws(FileError) in try files.write(piece, to: file, target) }
   }
+
+  /// The digest of all that was added; nothing may be added afterwards.
+  public func takeDigest() -> [UInt8] { hash.finish() }
 
   /// Removes the file. Nothing happens when it is gone or has been stored.
   public func discard() {

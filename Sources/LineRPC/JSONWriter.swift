@@ -14,7 +14,7 @@ public struct JSONWriter: Sendable {
   }
 
   /// What was written, as a line.
-  consuming func line() -> [UInt8] {
+  public consuming func line() -> [UInt8] {
     bytes.append(UInt8(ascii: "\n"))
     return bytes
   }

@@ -3,7 +3,8 @@ import Testing
 /// JSON-RPC 2.0: envelopes, ids, batches, notifications.
 @Suite struct EnvelopeTests {
   @Test(arguments: [
-    JSON.integer(0), -1, 9_007_199_254_740_991, -9_007_199_254_740_991, "", "text", .string(String(repeating: "x", count: 256)),
+    JSON.integer(0), -1, 9_007_199_254_740_991, -9_007_199_254_740_991, "", "text",
+    .string(String(repeating: "x", count: 256)),
   ])
   func `an id comes back as it was`(id: JSON) async throws {
     try await withWorker { worker in
@@ -85,15 +86,20 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    (["url": 1], "url"), ([:], "url"), (["url": "http://a/", "priority": "urgent"], "priority"),
-    (["url": "ftp://a/b.png"], "url"), (["url": "file:///etc/passwd"], "url"), (["url": "nothing"], "url"),
-    (["url": "http://a/", "timeoutMs": -1], "timeoutMs"), (["url": "http://a/", "maxBytes": "many"], "maxBytes"),
-    (["url": "http://a/", "saveTo": "relative/path"], "saveTo"), (["url": "http://a/", "events": ["nope"]], "events"),
-    (["url": "http://a/", "cache": "sometimes"], "cache"), (["url": "http://a/", "digest": "sha256-short"], "digest"),
-    (["url": "http://a/", "headers": ["Bad Name": "x"]], "headers"), (["url": "http://a/", "headers": ["A": "b\nc"]], "headers"),
-    (["url": "http://a/", "retries": 1.5], "retries"), (["url": "http://a/", "deliver": "carrier pigeon"], "deliver"),
-  ] as [(JSON, String)])
+  @Test(
+    arguments: [
+      (["url": 1], "url"), ([:], "url"), (["url": "http://a/", "priority": "urgent"], "priority"),
+      (["url": "ftp://a/b.png"], "url"), (["url": "file:///etc/passwd"], "url"), (["url": "nothing"], "url"),
+      (["url": "http://a/", "timeoutMs": -1], "timeoutMs"), (["url": "http://a/", "maxBytes": "many"], "maxBytes"),
+      (["url": "http://a/", "saveTo": "relative/path"], "saveTo"),
+      (["url": "http://a/", "events": ["nope"]], "events"),
+      (["url": "http://a/", "cache": "sometimes"], "cache"),
+      (["url": "http://a/", "digest": "sha256-short"], "digest"),
+      (["url": "http://a/", "headers": ["Bad Name": "x"]], "headers"),
+      (["url": "http://a/", "headers": ["A": "b\nc"]], "headers"),
+      (["url": "http://a/", "retries": 1.5], "retries"),
+      (["url": "http://a/", "deliver": "carrier pigeon"], "deliver"),
+    ] as [(JSON, String)])
   func `a bad member of load is refused by name`(params: JSON, member: String) async throws {
     try await withWorker { worker in
       let error = try await worker.call("load", params)["error"]
@@ -167,7 +173,8 @@ import Testing
     try await withOrigin(longLines: true) { worker, origin in
       worker.send([
         [
-          requestLine("load", ["url": .string(origin.url("image/1.png?hold=a"))], id: 1), requestLine("stats", id: 2), 3,
+          requestLine("load", ["url": .string(origin.url("image/1.png?hold=a"))], id: 1), requestLine("stats", id: 2),
+          3,
           requestLine("pause", id: nil), requestLine("nothing", id: 4),
         ]
       ])

@@ -14,7 +14,9 @@ struct Written: Sendable, CustomStringConvertible {
   var rest: [UInt8] = []
   var isClosed = false
 
-  var text: String { lines.map { String(decoding: $0, as: UTF8.self) + "\n" }.joined() + String(decoding: rest, as: UTF8.self) }
+  var text: String {
+    lines.map { String(decoding: $0, as: UTF8.self) + "\n" }.joined() + String(decoding: rest, as: UTF8.self)
+  }
   var description: String { String(text.suffix(4000)) + (isClosed ? "(closed)" : "") }
 }
 
