@@ -69,7 +69,7 @@ extension JSONParser {
         if UTF16.isTrailSurrogate(second) { return UTF16.decode(UTF16.EncodedScalar([unit, second])) }
       }
     }
-    throw error("half a surrogate pair", at: start)
+    throw JSONError(reason: "half a surrogate pair", offset: start)
   }
 
   private mutating func hexadecimalUnit() throws(JSONError) -> UInt16 {
