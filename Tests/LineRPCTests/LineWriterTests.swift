@@ -53,8 +53,8 @@ struct LineWriterTests {
     #expect(channel.read(exactly: 100) == line(5))
   }
 
-  @Test func `many lines go out in one write, and only whole lines`() throws {
-    #if os(Linux)
+  #if os(Linux)
+    @Test func `many lines go out in one write, and only whole lines`() throws {
       let channel = try Channel.socket(Int32(SOCK_SEQPACKET.rawValue))
       let writer = writer(channel)
       for number in 0..<10_000 { writer.send(line(number)) }
@@ -69,8 +69,8 @@ struct LineWriterTests {
       #expect(packets.allSatisfy { $0.last == 0x0A && $0.count % 100 == 0 })
       // The socket holds some hundred packets before it is full; all that waits then goes in the largest ones.
       #expect(packets.count < 5000)
-    #endif
-  }
+    }
+  #endif
 
   @Test func `short writes and a full descriptor that does not block lose nothing`() throws {
     let channel = try Channel.socket(streamType)
