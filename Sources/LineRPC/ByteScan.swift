@@ -18,6 +18,19 @@ extension UnsafeRawBufferPointer {
     }
   }
 
+  var isASCII: Bool {
+    var index = 0
+    while count - index >= 8 {
+      if loadUnaligned(fromByteOffset: index, as: UInt64.self) & every(0x80) != 0 { return false }
+      index += 8
+    }
+    while index < count {
+      if self[index] & 0x80 != 0 { return false }
+      index += 1
+    }
+    return true
+  }
+
   @inline(__always)
   private func firstMark(from start: Int, _ marks: (UInt64) -> UInt64) -> Int {
     var index = start

@@ -10,7 +10,9 @@ extension JSONParser {
     return try decoded(UnsafeRawBufferPointer(rebasing: text[start..<position]), from: start)
   }
 
-  private func decoded(_ utf8: some Collection<UInt8>, from start: Int) throws(JSONError) -> String {
+  private func decoded(_ utf8: UnsafeRawBufferPointer, from start: Int) throws(JSONError) -> String {
+    // The validation of short strings costs as much as all other parsing; in ASCII there is nothing to find.
+    if utf8.isASCII { return String(decoding: utf8, as: UTF8.self) }
     guard let string = String(validating: utf8, as: UTF8.self) else {
       throw JSONError(reason: "a string is not UTF-8", offset: start)
     }
@@ -30,7 +32,10 @@ extension JSONParser {
         position = text.endOfPlainString(from: position)
       case UInt8(ascii: "\""):
         position += 1
-        return try decoded(utf8, from: start)
+        let string = utf8.withUnsafeBytes { utf8 in
+          Result { () throws(JSONError) in try decoded(utf8, from: start) }
+        }
+        return try string.get()
       default:
         throw error("a control character in a string")
       }
@@ -69,7 +74,7 @@ extension JSONParser {
         if UTF16.isTrailSurrogate(second) { return UTF16.decode(UTF16.EncodedScalar([unit, second])) }
       }
     }
-    throw error("half a surrogate pair", at: start)
+    throw JSONError(reason: "half a surrogate pair", offset: start)
   }
 
   private mutating func hexadecimalUnit() throws(JSONError) -> UInt16 {

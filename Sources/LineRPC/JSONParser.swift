@@ -20,14 +20,13 @@ extension JSON {
   }
 }
 
-/// A recursive descent through one text.
+/// Reads one text, front to back. What is open is kept on a stack of its own, so that depth costs the thread nothing.
 ///
 /// The buffer is only read through `peek`, which knows where it ends, and through the scans of `ByteScan.swift`, which
 /// stop there; `position` only moves past bytes that one of them has seen.
 struct JSONParser {
   let text: UnsafeRawBufferPointer
   var position = 0
-  private var depth = 0
 
   init(_ text: UnsafeRawBufferPointer) { self.text = text }
 
@@ -43,8 +42,8 @@ struct JSONParser {
   @inline(__always)
   func peek() -> UInt8 { position < text.count ? text[position] : 0 }
 
-  func error(_ reason: String, at offset: Int? = nil) -> JSONError {
-    JSONError(reason: position < text.count ? reason : "the text ends too early", offset: offset ?? position)
+  func error(_ reason: String) -> JSONError {
+    JSONError(reason: position < text.count ? reason : "the text ends too early", offset: position)
   }
 
   @inline(__always)
@@ -64,16 +63,53 @@ struct JSONParser {
   }
 
   private mutating func value() throws(JSONError) -> JSON {
-    switch peek() {
-    case UInt8(ascii: "\""): return .string(try string())
-    case UInt8(ascii: "{"): return .object(try object())
-    case UInt8(ascii: "["): return .array(try array())
-    case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try number()
-    case UInt8(ascii: "t"): return try literal("true", .bool(true))
-    case UInt8(ascii: "f"): return try literal("false", .bool(false))
-    case UInt8(ascii: "n"): return try literal("null", .null)
-    default: throw error("no value where one is due")
+    var open: [Container] = []
+    while true {
+      var value: JSON
+      switch peek() {
+      case UInt8(ascii: "\""): value = .string(try string())
+      case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): value = try number()
+      case UInt8(ascii: "t"): value = try literal("true", .bool(true))
+      case UInt8(ascii: "f"): value = try literal("false", .bool(false))
+      case UInt8(ascii: "n"): value = try literal("null", .null)
+      case UInt8(ascii: "{"), UInt8(ascii: "["):
+        guard open.count < JSON.maximumDepth else { throw error("nested more than \(JSON.maximumDepth) deep") }
+        var container = Container(isObject: peek() == UInt8(ascii: "{"))
+        position += 1
+        skipSpace()
+        if !accept(container.end) {
+          try expectValue(in: &container)
+          open.append(container)
+          continue
+        }
+        value = container.value
+      default: throw error("no value where one is due")
+      }
+      repeat {
+        guard let last = open.indices.last else { return value }
+        open[last].add(value)
+        skipSpace()
+        if accept(UInt8(ascii: ",")) {
+          skipSpace()
+          try expectValue(in: &open[last])
+          break
+        }
+        guard accept(open[last].end) else { throw error("neither a comma nor an end after a value") }
+        value = open.removeLast().value
+      } while true
     }
+  }
+
+  /// Reads what stands before a value: in an object its name.
+  private mutating func expectValue(in container: inout Container) throws(JSONError) {
+    guard container.isObject else { return }
+    let start = position
+    guard peek() == UInt8(ascii: "\"") else { throw error("no name where one is due") }
+    let name = try string()
+    guard container.setName(name) else { throw JSONError(reason: "two members of one name", offset: start) }
+    skipSpace()
+    guard accept(UInt8(ascii: ":")) else { throw error("no : after a name") }
+    skipSpace()
   }
 
   private mutating func literal(_ word: StaticString, _ value: JSON) throws(JSONError) -> JSON {
@@ -82,50 +118,35 @@ struct JSONParser {
     }
     return value
   }
+}
 
-  private mutating func enter() throws(JSONError) {
-    depth += 1
-    guard depth <= JSON.maximumDepth else { throw error("nested more than \(JSON.maximumDepth) deep") }
-    position += 1
+/// An array or object whose end has not come.
+private struct Container {
+  let isObject: Bool
+  private var elements: [JSON] = []
+  private var members: [JSONObject.Member] = []
+  private var names = MemberNames()
+  private var name = ""
+
+  init(isObject: Bool) { self.isObject = isObject }
+
+  var end: UInt8 { isObject ? UInt8(ascii: "}") : UInt8(ascii: "]") }
+
+  var value: JSON { isObject ? .object(JSONObject(distinct: members)) : .array(elements) }
+
+  /// Sets the name of the next value. False if it is taken.
+  mutating func setName(_ name: String) -> Bool {
+    self.name = name
+    return names.add(name, to: members)
   }
 
-  private mutating func array() throws(JSONError) -> [JSON] {
-    try enter()
-    defer { depth -= 1 }
-    var elements: [JSON] = []
-    skipSpace()
-    if accept(UInt8(ascii: "]")) { return elements }
-    repeat {
-      skipSpace()
-      elements.append(try value())
-      skipSpace()
-    } while accept(UInt8(ascii: ","))
-    guard accept(UInt8(ascii: "]")) else { throw error("neither , nor ] after an element") }
-    return elements
-  }
-
-  private mutating func object() throws(JSONError) -> JSONObject {
-    try enter()
-    defer { depth -= 1 }
-    skipSpace()
-    if accept(UInt8(ascii: "}")) { return JSONObject() }
-    var members: [JSONObject.Member] = []
-    members.reserveCapacity(4)
-    var names = MemberNames()
-    repeat {
-      skipSpace()
-      let start = position
-      guard peek() == UInt8(ascii: "\"") else { throw error("no name where one is due") }
-      let name = try string()
-      guard names.add(name, to: members) else { throw error("two members of one name", at: start) }
-      skipSpace()
-      guard accept(UInt8(ascii: ":")) else { throw error("no : after a name") }
-      skipSpace()
-      members.append(JSONObject.Member(name: name, value: try value()))
-      skipSpace()
-    } while accept(UInt8(ascii: ","))
-    guard accept(UInt8(ascii: "}")) else { throw error("neither , nor } after a member") }
-    return JSONObject(distinct: members)
+  mutating func add(_ value: JSON) {
+    if isObject {
+      if members.isEmpty { members.reserveCapacity(4) }
+      members.append(JSONObject.Member(name: name, value: value))
+    } else {
+      elements.append(value)
+    }
   }
 }
 

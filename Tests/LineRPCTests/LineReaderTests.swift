@@ -7,17 +7,21 @@ struct LineReaderTests {
   private let batches = Record<[Incoming]>()
   private let ends = Record<LineReader.End>()
 
-  private func start(_ descriptor: Int32, maxLine: Int = 1 << 20) {
+  /// The thread keeps the channel open until the end.
+  private func start(_ channel: Channel, maxLine: Int = 1 << 20) {
     LineReader(
-      descriptor: descriptor, maxLine: maxLine, handle: { [batches] in batches.add($0) },
-      onEnd: { [ends] in ends.add($0) })
+      descriptor: channel.reading, maxLine: maxLine, handle: { [batches] in batches.add($0) },
+      onEnd: { [ends, channel] in
+        ends.add($0)
+        channel.closeReading()
+      })
   }
 
   private func request(_ id: Int) -> [UInt8] { Array(#"{"id":\#(id),"method":"load"}"#.utf8) }
 
   @Test func `lines are handed over in their order, then the end`() throws {
     let channel = try Channel.pipe()
-    start(channel.reading)
+    start(channel)
     for id in 0..<5000 { channel.write(request(id) + [0x0A]) }
     channel.closeWriting()
     #expect(ends.wait(for: 1) == [.endOfInput])
@@ -27,7 +31,7 @@ struct LineReaderTests {
 
   @Test func `a byte order mark, CRs, blank lines and a missing last LF do no harm`() throws {
     let channel = try Channel.pipe()
-    start(channel.reading)
+    start(channel)
     channel.write([0xEF, 0xBB, 0xBF] + request(1) + Array("\r\n\n  \n".utf8) + request(2))
     channel.closeWriting()
     #expect(ends.wait(for: 1) == [.endOfInput])
@@ -36,7 +40,7 @@ struct LineReaderTests {
 
   @Test func `a request is handed over before the next has come`() throws {
     let channel = try Channel.pipe()
-    start(channel.reading)
+    start(channel)
     channel.write(request(1) + [0x0A])
     #expect(batches.wait(for: 1) == [[.call(load(1))]])
     channel.write(request(2) + [0x0A])
@@ -46,7 +50,7 @@ struct LineReaderTests {
 
   @Test func `a line over the limit is refused with id null, and the next is read`() throws {
     let channel = try Channel.pipe()
-    start(channel.reading, maxLine: 1000)
+    start(channel, maxLine: 1000)
     channel.write([UInt8](repeating: 0x20, count: 300_000))
     let refusal = RPCError.invalidRequest("the line is over 1000 bytes")
     #expect(batches.wait(for: 1) == [[.call(.refused(refusal, id: nil))]])
@@ -56,7 +60,7 @@ struct LineReaderTests {
 
   @Test func `a broken line is refused, and the next is read`() throws {
     let channel = try Channel.pipe()
-    start(channel.reading)
+    start(channel)
     channel.write(Array("{\"id\":1,\n[[[[[\n\0\u{FF}\n".utf8) + [0xFF, 0xFE, 0x0A] + request(1) + [0x0A])
     channel.closeWriting()
     _ = ends.wait(for: 1)
@@ -71,7 +75,7 @@ struct LineReaderTests {
 
   @Test func `the deepest line does not exhaust the reader's stack`() throws {
     let channel = try Channel.pipe()
-    start(channel.reading)
+    start(channel)
     for depth in [512, 513, 30_000] {
       channel.write([UInt8](repeating: UInt8(ascii: "["), count: depth))
       channel.write([UInt8](repeating: UInt8(ascii: "]"), count: depth) + [0x0A])
@@ -85,7 +89,7 @@ struct LineReaderTests {
   @Test func `a descriptor that does not block is waited for`() throws {
     let channel = try Channel.pipe()
     channel.setNonBlocking()
-    start(channel.reading)
+    start(channel)
     channel.write(request(1) + [0x0A])
     _ = batches.wait(for: 1)
     channel.write(request(2))
@@ -95,9 +99,7 @@ struct LineReaderTests {
   }
 
   @Test func `a failure to read is told apart from the end`() throws {
-    let folder = open("/", O_RDONLY)
-    defer { close(folder) }
-    start(folder)
+    start(Channel(reading: open("/", O_RDONLY), writing: open("/dev/null", O_WRONLY)))
     #expect(ends.wait(for: 1) == [.failed(EISDIR)])
     #expect(batches.all.isEmpty)
   }
@@ -110,7 +112,11 @@ struct LineReaderTests {
       handle: { [batches] in
         batches.add($0)
         _ = gate.wait { $0 ? () : nil }
-      }, onEnd: { [ends] in ends.add($0) })
+      },
+      onEnd: { [ends, channel] in
+        ends.add($0)
+        channel.closeReading()
+      })
     channel.write(request(0) + [0x0A])
     _ = batches.wait(for: 1)
 

@@ -8,9 +8,11 @@ struct LineWriterTests {
   private let closed = Record<Int32>()
   private let relieved = Record<Void>()
 
-  private func writer(_ descriptor: Int32, high: Int = 100_000, low: Int = 1000) -> LineWriter {
+  /// The thread keeps the channel open until the end.
+  private func writer(_ channel: Channel, high: Int = 100_000, low: Int = 1000) -> LineWriter {
     LineWriter(
-      descriptor: descriptor, marks: .init(high: high, low: low), onRelief: { [relieved] in relieved.add(()) },
+      descriptor: channel.writing, marks: .init(high: high, low: low),
+      onRelief: { [relieved, channel] in withExtendedLifetime(channel) { relieved.add(()) } },
       onClosed: { [closed] in closed.add($0) })
   }
 
@@ -25,7 +27,7 @@ struct LineWriterTests {
     let channel = try Channel.pipe()
     let received = Record<[UInt8]>()
     startThread(name: "host") { received.add(channel.readToEnd()) }
-    let writer = writer(channel.writing)
+    let writer = writer(channel)
     for number in 0..<20_000 { writer.send(line(number), about: nil, deferred: number % 3 == 0) }
     writer.finish()
     #expect(writer.backlog == 0)
@@ -36,7 +38,7 @@ struct LineWriterTests {
 
   @Test func `a deferred line goes with the next flush`() throws {
     let channel = try Channel.pipe()
-    let writer = writer(channel.writing)
+    let writer = writer(channel)
     writer.send(line(1), deferred: true)
     writer.flush()
     #expect(channel.read(exactly: 100) == line(1))
@@ -51,10 +53,10 @@ struct LineWriterTests {
     #expect(channel.read(exactly: 100) == line(5))
   }
 
-  @Test func `many lines go out in one write, and only whole lines`() throws {
-    #if os(Linux)
+  #if os(Linux)
+    @Test func `many lines go out in one write, and only whole lines`() throws {
       let channel = try Channel.socket(Int32(SOCK_SEQPACKET.rawValue))
-      let writer = writer(channel.writing)
+      let writer = writer(channel)
       for number in 0..<10_000 { writer.send(line(number)) }
       var packets: [[UInt8]] = []
       var count = 0
@@ -67,8 +69,8 @@ struct LineWriterTests {
       #expect(packets.allSatisfy { $0.last == 0x0A && $0.count % 100 == 0 })
       // The socket holds some hundred packets before it is full; all that waits then goes in the largest ones.
       #expect(packets.count < 5000)
-    #endif
-  }
+    }
+  #endif
 
   @Test func `short writes and a full descriptor that does not block lose nothing`() throws {
     let channel = try Channel.socket(streamType)
@@ -77,7 +79,7 @@ struct LineWriterTests {
     setsockopt(channel.writing, SOL_SOCKET, SO_SNDBUF, &size, 4)
     let received = Record<[UInt8]>()
     startThread(name: "host") { received.add(channel.readToEnd()) }
-    let writer = writer(channel.writing)
+    let writer = writer(channel)
     for number in 0..<300 { writer.send(line(number, count: 9001)) }
     writer.finish()
     channel.closeWriting()
@@ -86,7 +88,7 @@ struct LineWriterTests {
 
   @Test func `a host that does not read is waited for, and loses nothing`() throws {
     let channel = try Channel.pipe()
-    let writer = writer(channel.writing)
+    let writer = writer(channel)
     let lines = (0..<5000).map { line($0) }
     for line in lines { writer.send(line) }
     #expect(writer.isCongested)
@@ -110,7 +112,7 @@ struct LineWriterTests {
 
   @Test func `relief comes once for each congestion`() throws {
     let channel = try Channel.pipe()
-    let writer = writer(channel.writing, high: 200_000, low: 0)
+    let writer = writer(channel, high: 200_000, low: 0)
     for round in 1...3 {
       for number in 0..<3000 { writer.send(line(number)) }
       #expect(writer.isCongested)
@@ -124,7 +126,7 @@ struct LineWriterTests {
 
   @Test func `progress that waits is replaced by newer`() throws {
     let channel = try Channel.pipe()
-    let writer = writer(channel.writing)
+    let writer = writer(channel)
     // More than the pipe holds, so that all that follows waits.
     writer.send([UInt8](repeating: 0x2E, count: 999_999) + [0x0A])
     writer.sendReplaceable(line(1), about: ticket(1))
@@ -152,7 +154,7 @@ struct LineWriterTests {
   @Test(arguments: Kind.allCases)
   func `a reader that goes away is noticed while nothing is written`(kind: Kind) throws {
     let channel = try channel(kind)
-    let writer = writer(channel.writing)
+    let writer = writer(channel)
     writer.send(line(1))
     writer.waitForRoom(below: 1)
     _ = channel.read()
@@ -168,7 +170,7 @@ struct LineWriterTests {
   @Test(arguments: [Kind.pipe, .socket])
   func `a reader that goes away in the middle of a write ends everything that waits`(kind: Kind) throws {
     let channel = try channel(kind)
-    let writer = writer(channel.writing)
+    let writer = writer(channel)
     for number in 0..<20_000 { writer.send(line(number)) }
     let passed = Record<Void>()
     startThread(name: "reader") {
@@ -193,8 +195,9 @@ struct LineWriterTests {
     let channel = try Channel.pipe()
     let late = Locked<LineWriter?>(nil)
     let finished = Record<Void>()
-    let writer = LineWriter(descriptor: channel.writing) { _ in
+    let writer = LineWriter(descriptor: channel.writing) { [channel] _ in
       late.wait { $0 }?.finish()
+      channel.closeWriting()
       finished.add(())
     }
     late.withLock { $0 = writer }
@@ -207,9 +210,7 @@ struct LineWriterTests {
   @Test func `a regular file is written to the end and never reported closed`() throws {
     let path = NSTemporaryDirectory() + "LineWriterTests-\(UUID().uuidString)"
     defer { unlink(path) }
-    let file = open(path, O_WRONLY | O_CREAT, 0o600)
-    defer { close(file) }
-    let writer = writer(file)
+    let writer = writer(Channel(reading: open("/dev/null", O_RDONLY), writing: open(path, O_WRONLY | O_CREAT, 0o600)))
     for number in 0..<1000 { writer.send(line(number)) }
     writer.finish()
     #expect(try Data(contentsOf: URL(filePath: path)) == Data((0..<1000).flatMap { line($0) }))
@@ -217,9 +218,7 @@ struct LineWriterTests {
   }
 
   @Test func `a descriptor that cannot be written is reported with its errno`() throws {
-    let file = open("/", O_RDONLY)
-    defer { close(file) }
-    let writer = writer(file)
+    let writer = writer(Channel(reading: open("/dev/null", O_RDONLY), writing: open("/", O_RDONLY)))
     writer.send(line(1))
     #expect(closed.wait(for: 1) == [EBADF])
   }
