@@ -95,6 +95,7 @@ extension DiskTier {
         session.index = index
         if created { session.indexIdentity = FileIdentity(Self.indexName, in: session.folder) }
         agenda.nextDue = try? index.nextDue()
+        if mode == .readWrite { agenda.trimAt = now }
         skipped = Skipped()
         if created { agenda.sweepWanted = true }
         return index
