@@ -121,7 +121,7 @@ extension DiskTier {
 
   private var indexFault: (() -> Int32?)? {
     guard let fault = environment.files.fault else { return nil }
-    return { fault(.index) }
+    return { fault(.index).map(SQLiteError.code(forErrno:)) }
   }
 
   /// Removes the damaged index, unless another worker has done so. The next use makes a new one.
