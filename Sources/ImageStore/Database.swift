@@ -1,9 +1,25 @@
 internal import CSQLite
 
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
 /// An error of SQLite, with its extended result code.
 struct SQLiteError: Error {
   var code: Int32
   var message: String
+
+  /// What SQLite says when the system says `errno`; EILSEQ stands for a damaged file.
+  static func code(forErrno errno: Int32) -> Int32 {
+    switch errno {
+    case ENOSPC, EDQUOT: SQLITE_FULL
+    case EROFS, EACCES, EPERM: SQLITE_READONLY
+    case EILSEQ: SQLITE_CORRUPT
+    default: SQLITE_IOERR
+    }
+  }
 
   private var primary: Int32 { code & 0xff }
   /// The file is no database, or a broken one.

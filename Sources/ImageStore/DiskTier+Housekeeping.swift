@@ -63,7 +63,7 @@ extension DiskTier {
       session.index = nil
       if FileIdentity(Self.indexName, in: session.folder) == nil { agenda.sweepWanted = true }
     }
-    guard let (dead, othersLive) = try? lock.survey() else { return }
+    guard let (dead, othersLive) = try? lock.survey(except: sweep?.instances ?? []) else { return }
     self.othersLive = othersLive
     if sweep == nil && (!dead.isEmpty || agenda.sweepWanted || (agenda.sweepAt.map { $0 <= now } ?? false)) {
       agenda.sweepWanted = false

@@ -95,6 +95,7 @@ extension DiskTier {
         session.index = index
         if created { session.indexIdentity = FileIdentity(Self.indexName, in: session.folder) }
         agenda.nextDue = try? index.nextDue()
+        if mode == .readWrite { agenda.trimAt = now }
         skipped = Skipped()
         if created { agenda.sweepWanted = true }
         return index
@@ -120,7 +121,7 @@ extension DiskTier {
 
   private var indexFault: (() -> Int32?)? {
     guard let fault = environment.files.fault else { return nil }
-    return { fault(.index) }
+    return { fault(.index).map(SQLiteError.code(forErrno:)) }
   }
 
   /// Removes the damaged index, unless another worker has done so. The next use makes a new one.

@@ -10,7 +10,8 @@ extension DiskTier {
     let id = session.nextID()
     let room = Spool.Room(
       reserve: { [weak self] byteCount in
-        self?.assumeIsolated { $0.reserve(byteCount, for: id) } ?? StoreError(.io, "the disk tier is closed")
+        guard let self else { return StoreError(.io, "the disk tier is closed") }
+        return self.assumeIsolated { $0.reserve(byteCount, for: id) }
       },
       release: { [weak self] in self?.assumeIsolated { $0.spooled[id] = nil } })
     if let expected { if let error = reserve(expected, for: id) { throw error } }

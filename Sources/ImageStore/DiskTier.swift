@@ -116,9 +116,9 @@ public actor DiskTier {
 
   /// Writes what is pending and lets go of the directory. Later calls fail, until `open`.
   public func close() {
+    flushUses()
     isClosed = true
     guard let session else { return }
-    flushUses()
     commit()
     session.index = nil
     if !leavesLeftovers && spooled.isEmpty && sweep == nil { session.lock?.remove() }

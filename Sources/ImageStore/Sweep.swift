@@ -10,6 +10,9 @@ struct Sweep {
 
   init(remains: [WorkerLock.Remains]) { self.remains = remains }
 
+  /// The dead workers that it sweeps after.
+  var instances: [Int32] { remains.map(\.instance) }
+
   var isOver: Bool { nextShard == CacheFolder.shards.count }
 
   mutating func step(in folder: CacheFolder, lock: WorkerLock, index: DiskIndex, now: Int) throws(SQLiteError) {
@@ -21,7 +24,7 @@ struct Sweep {
     for name in names {
       guard let file = FileName.parse(name), FileName.shard(of: file.id) == shard else { continue }
       let instance = Int32(truncatingIfNeeded: file.id >> 32)
-      if lock.exists(instance) && !remains.contains(where: { $0.instance == instance }) { continue }
+      if lock.exists(instance) && !instances.contains(instance) { continue }
       orphans.append((file.id, file.isTemporary, shard + "/" + name))
     }
     for orphan in orphans {

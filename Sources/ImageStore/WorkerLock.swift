@@ -66,11 +66,13 @@ final class WorkerLock {
   }
 
   /// The remains of dead workers, and whether another worker lives.
-  func survey() throws(FileError) -> (dead: [Remains], othersLive: Bool) {
+  ///
+  /// - Parameter known: dead workers whose remains are held already.
+  func survey(except known: [Int32]) throws(FileError) -> (dead: [Remains], othersLive: Bool) {
     var dead: [Remains] = []
     var othersLive = false
     for name in try folder.files.list(Self.directory, in: folder.descriptor) {
-      guard let number = Self.instance(of: name), number != instance else { continue }
+      guard let number = Self.instance(of: name), number != instance, !known.contains(number) else { continue }
       let path = Self.path(of: number)
       guard let file = try? folder.files.openFile(path, in: folder.descriptor) else { continue }
       if (try? folder.files.lock(file, path)) ?? false {
