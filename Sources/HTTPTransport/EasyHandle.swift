@@ -3,8 +3,8 @@ internal import HTTPTypes
 
 /// A curl handle, used for one transfer after the other.
 ///
-/// What the settings say is set once. A hop sets only what differs from the hop before, which is most of the time
-/// nothing but the URL: resetting the handle would cost more than the rest of the set-up together.
+/// What the settings say is set once. A hop sets only what differs from the hop before, most of the time nothing but
+/// the URL.
 final class EasyHandle {
   let raw: UnsafeMutableRawPointer
   let settings: Settings
@@ -110,17 +110,22 @@ final class EasyHandle {
   /// What curl has to say about a failure; may be empty. It may name hosts.
   var errorText: String { String(cString: errorBuffer) }
 
-  func number(_ info: CURLINFO) -> Int {
-    var value = 0
-    _ = ccurl_get_long(raw, info, &value)
-    return value
+  /// How many connections the current or last request has opened.
+  var connectionsOpened: Int {
+    var count = 0
+    _ = ccurl_get_long(raw, CURLINFO_NUM_CONNECTS, &count)
+    return count
   }
 
-  func offset(_ info: CURLINFO) -> Int64 {
-    var value: curl_off_t = 0
-    _ = ccurl_get_offset(raw, info, &value)
-    return Int64(value)
+  /// How many bytes of the current or last response's body were read, before content encodings are undone.
+  var bytesOnWire: Int64 {
+    var count: curl_off_t = 0
+    _ = ccurl_get_offset(raw, CURLINFO_SIZE_DOWNLOAD_T, &count)
+    return Int64(count)
   }
+
+  /// Has curl offer again what was held back, from within this call. False when it was not taken.
+  func resume() -> Bool { curl_easy_pause(raw, CURLPAUSE_CONT) == CURLE_OK }
 
   private func set(_ option: CURLoption, _ value: some BinaryInteger) {
     _ = ccurl_set_long(raw, option, Int(value))

@@ -38,5 +38,9 @@ public struct TransferRequest: Sendable {
 
 /// The name of one transfer, never used twice by one transport.
 public struct TransferID: Sendable, Hashable {
-  let number: UInt64
+  public let number: UInt64
+
+  public init(number: UInt64) {
+    self.number = number
+  }
 }

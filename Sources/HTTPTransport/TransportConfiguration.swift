@@ -25,7 +25,8 @@ public struct TransportConfiguration: Sendable, Hashable {
   public var cookiesFile: String?
   /// Accept every certificate, as curl's `--insecure`.
   public var insecure = false
-  /// How many connections are kept open, idle ones included. More are opened when more transfers need them.
+  /// How many connections are kept open for later use, or a few times the most transfers that there were at once if that
+  /// is more. It does not limit how many are opened.
   public var keptConnections = 128
 
   public init(userAgent: String) {
