@@ -20,26 +20,21 @@ final class ScriptedServer: @unchecked Sendable {
   ///   - greeting: sent before any request has come.
   ///   - script: called for each request of each connection, on a thread of its own for each connection.
   init(greeting: String = "", _ script: @escaping Script) {
-    listener = socket(AF_INET, streamType, 0)
-    var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
-    var storage = sockaddr_in6()
-    withUnsafeMutablePointer(to: &storage) { pointer in
-      pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { address in
-        address.pointee.sin_family = sa_family_t(AF_INET)
-        address.pointee.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-      }
-    }
-    port = withUnsafeMutablePointer(to: &storage) { [listener] pointer in
+    let listener = socket(AF_INET, streamType, 0)
+    self.listener = listener
+    var address = sockaddr_in()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    withUnsafeMutablePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        precondition(bind(listener, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0)
+        precondition(bind(listener, address, length) == 0)
         precondition(listen(listener, 512) == 0)
         precondition(getsockname(listener, address, &length) == 0)
       }
-      return pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
-        Int(UInt16(bigEndian: $0.pointee.sin_port))
-      }
     }
-    startThread(name: "listener") { [listener, state] in
+    port = Int(UInt16(bigEndian: address.sin_port))
+    startThread(name: "listener") { [state] in
       while true {
         let socket = accept(listener, nil, nil)
         if socket < 0 { break }
