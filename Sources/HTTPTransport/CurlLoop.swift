@@ -102,7 +102,8 @@ final class CurlLoop {
   /// How long the loop may sleep.
   var millisecondsToCheck: Int32 {
     guard let next = clock.nextCheck else { return .max }
-    return Int32(clamping: max(0, ContinuousClock.now.duration(to: next).milliseconds))
+    // An hour is as good as for ever, and no time overflows.
+    return Int32(max(.zero, min(ContinuousClock.now.duration(to: next), .seconds(3600))).milliseconds)
   }
 
   private func endLateTransfers() {

@@ -36,7 +36,11 @@ final class EasyHandle {
     set(CURLOPT_HEADEROPT, CURLHEADER_SEPARATE)
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     // Also makes curl give up an address that does not answer in time to try the next one.
-    set(CURLOPT_CONNECTTIMEOUT_MS, Int(min(configuration.connectTimeout, .seconds(86_400)).milliseconds))
+    set(CURLOPT_CONNECTTIMEOUT_MS, max(1, min(configuration.connectTimeout, .seconds(86_400)).milliseconds))
+    // Idle connections stay open in address translators on the way, and dead ones are found out.
+    set(CURLOPT_TCP_KEEPALIVE, 1)
+    set(CURLOPT_TCP_KEEPIDLE, 30)
+    set(CURLOPT_TCP_KEEPINTVL, 15)
     set(CURLOPT_NOPROXY, "")
     set(CURLOPT_PROXY, "")
     if configuration.insecure {
@@ -82,8 +86,9 @@ final class EasyHandle {
   }
 
   /// Sets the handle up for one request; false when memory is short.
-  func prepare(_ target: Target, headers: HeaderFields, proxy: String?) -> Bool {
+  func prepare(_ target: Target, headers: HeaderFields, proxy: String?, needsFreshConnection: Bool) -> Bool {
     errorBuffer.pointee = 0
+    set(CURLOPT_FRESH_CONNECT, needsFreshConnection ? 1 : 0)
     if headers != self.headers {
       let list = RequestHeaders.list(headers)
       if list == nil && !headers.isEmpty { return false }

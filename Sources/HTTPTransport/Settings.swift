@@ -1,4 +1,5 @@
 internal import CCurl
+internal import HTTPTypes
 
 /// A configuration in force, with what its transfers share: cookies and TLS sessions.
 ///
@@ -7,6 +8,8 @@ internal import CCurl
 final class Settings {
   let configuration: TransportConfiguration
   let proxies: ProxyRules
+  /// What keeps the configuration from being used.
+  let problem: String?
   let certificateFile: String?
   let certificateDirectory: String?
   /// nil when memory is short; then nothing is shared.
@@ -15,6 +18,7 @@ final class Settings {
   init(_ configuration: TransportConfiguration, environment: (String) -> String?) {
     func value(_ name: String) -> String? { environment(name).flatMap { $0.isEmpty ? nil : $0 } }
     self.configuration = configuration
+    problem = RequestHeaders.problem(in: ["user-agent": configuration.userAgent])
     proxies = ProxyRules(option: configuration.proxy, environment: environment)
     let bundle = value("CURL_CA_BUNDLE")
     certificateFile = bundle ?? value("SSL_CERT_FILE")

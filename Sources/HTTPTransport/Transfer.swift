@@ -49,7 +49,10 @@ final class Transfer {
     if proxy != nil, settings.configuration.network == .publicOnly, !AddressPolicy.mayProxyReach(origin.host) {
       throw blocked
     }
-    guard easy.prepare(route.target, headers: route.fields, proxy: proxy) else {
+    if let problem = settings.problem { throw TransferError(.invalidRequest, problem) }
+    let isReady = easy.prepare(
+      route.target, headers: route.fields, proxy: proxy, needsFreshConnection: request.needsFreshConnection)
+    guard isReady else {
       throw TransferError(.network, "the request could not be set up")
     }
     self.easy = easy
@@ -113,11 +116,11 @@ final class Transfer {
 
   /// A socket for a connection to `address`, if the policy lets it pass; else curl tries the next address.
   func openSocket(for request: curl_sockaddr, to address: UnsafePointer<sockaddr>) -> curl_socket_t {
-    guard mayConnect(to: IPAddress(address)) else {
+    guard let easy, mayConnect(to: IPAddress(address)) else {
       sockets.blocked += 1
       return CURL_SOCKET_BAD
     }
-    return sockets.open(request)
+    return sockets.open(request, patience: easy.settings.configuration.connectTimeout)
   }
 
   /// Called when there is a connection for the request, a new one or not: the policy may have become stricter since it

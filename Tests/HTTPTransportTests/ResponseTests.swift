@@ -41,6 +41,14 @@ import Testing
     #expect(server.connectionCount == 1)
   }
 
+  @Test func `a fresh connection is opened when asked for, and only then`() throws {
+    let server = ScriptedServer { _, connection in connection.respond(body: "x") }
+    _ = try transport.get(server.url()).summary()
+    #expect(try transport.get(server.url()) { $0.needsFreshConnection = true }.summary().newConnection)
+    #expect(try !transport.get(server.url()).summary().newConnection)
+    #expect(server.connectionCount == 2)
+  }
+
   @Test func `as many connections are kept as were needed at once`() throws {
     let transport = Transport.forTests { $0.keptConnections = 1 }
     let everyone = Gate()
