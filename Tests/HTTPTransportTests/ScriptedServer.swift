@@ -57,7 +57,7 @@ final class ScriptedServer: @unchecked Sendable {
           connection.release()
         }
       }
-      Foundation.close(listener)
+      closeDescriptor(listener)
     }
   }
 
@@ -107,6 +107,9 @@ final class ServerConnection: Sendable {
     self.socket = socket
     var on: Int32 = 1
     setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    #if canImport(Darwin)
+      setsockopt(socket, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<Int32>.size))
+    #endif
   }
 
   /// nil when the client has closed the connection.
@@ -137,7 +140,7 @@ final class ServerConnection: Sendable {
   func send(_ bytes: [UInt8]) -> Bool {
     var rest = bytes[...]
     while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Foundation.send(socket, $0.baseAddress, $0.count, noSignal) }
+      let count = rest.withUnsafeBytes { sendBytes(socket, $0.baseAddress, $0.count, noSignal) }
       if count <= 0 { return false }
       rest = rest.dropFirst(count)
     }
@@ -161,7 +164,7 @@ final class ServerConnection: Sendable {
   /// Gives the descriptor back. Only its own thread may, or a read would hit a descriptor used anew.
   fileprivate func release() {
     isOpen.withLock { $0 = false }
-    Foundation.close(socket)
+    closeDescriptor(socket)
   }
 
   /// Blocks until the client has closed the connection.
@@ -182,6 +185,10 @@ final class Gate: Sendable {
 
   func wait() { _ = isOpen.wait { $0 ? () : nil } }
 }
+
+// Within the classes these names are taken.
+private let sendBytes: @Sendable (Int32, UnsafeRawPointer?, Int, Int32) -> Int = { send($0, $1, $2, $3) }
+private let closeDescriptor: @Sendable (Int32) -> Void = { _ = close($0) }
 
 #if canImport(Darwin)
   private let streamType = SOCK_STREAM
