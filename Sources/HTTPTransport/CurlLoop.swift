@@ -41,7 +41,7 @@ final class CurlLoop {
 
   func configure(_ configuration: TransportConfiguration) {
     guard configuration != settings.configuration else { return }
-    settings = Settings(configuration, environment: environment)
+    settings = Settings(configuration, environment: environment, previous: settings)
     idleHandles = []
     keepConnections(max(configuration.keptConnections, 2 * count))
   }

@@ -64,7 +64,7 @@ final class EasyHandle {
       // Switches this handle's cookies on; the file has been read into the share.
       set(CURLOPT_COOKIEFILE, "")
     }
-    if let share = settings.share { _ = ccurl_set_pointer(raw, CURLOPT_SHARE, share) }
+    if let share = settings.share { _ = ccurl_set_pointer(raw, CURLOPT_SHARE, share.raw) }
 
     // curl calls back during calls on this handle only, which end with `deinit`: unretained is enough.
     let context = Unmanaged.passUnretained(self).toOpaque()

@@ -20,7 +20,7 @@ public struct TransportConfiguration: Sendable, Hashable {
   public var proxy: String?
   public var userAgent: String
   /// A file of cookies in Netscape's format or of `Set-Cookie` lines, as curl's `-b FILE`. It is read when the first
-  /// transfer starts; from then on all transfers share the cookies, those that servers set included. Without it there
+  /// transfer starts, and again when another file or another `insecure` is set; from then on all transfers share the cookies, those that servers set included. Without it there
   /// are no cookies but those of the request's own header. A missing file counts as an empty one.
   public var cookiesFile: String?
   /// Accept every certificate, as curl's `--insecure`.
