@@ -101,10 +101,12 @@ public actor Transport {
 
   /// One turn of the loop: what was asked for, what curl has to do, and sleep. True when there will be no other.
   private func turn(_ commands: [Command]) -> Bool {
-    curl?.beginTurn()
-    for command in commands { perform(command) }
+    Wakeups.gather {
+      curl?.beginTurn()
+      for command in commands { perform(command) }
+      curl?.work()
+    }
     if isShutDown { return true }
-    curl?.work()
     executor.sleep(in: curl?.multi, milliseconds: curl?.millisecondsToCheck ?? 0)
     return false
   }

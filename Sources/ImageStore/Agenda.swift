@@ -3,7 +3,7 @@ struct Agenda {
   /// How long uses gather before they are written, in seconds.
   static let flushInterval = 2
   /// How long rows gather when no other worker waits for the index.
-  static let commitInterval = Duration.milliseconds(20)
+  static let commitInterval = Duration.milliseconds(500)
   /// How often to look after other workers, in seconds.
   static let surveyInterval = 2
 

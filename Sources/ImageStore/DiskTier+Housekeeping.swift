@@ -75,11 +75,15 @@ extension DiskTier {
   /// One shard, so that work that comes in meanwhile does not wait.
   private func takeStepOfSweep(now: Int) {
     guard var sweep, let session, let lock = session.lock else { return }
-    commit()
-    try? withIndex { index throws(SQLiteError) in
-      try sweep.step(in: session.folder, lock: lock, index: index, now: now)
+    let suspects = sweep.step(in: session.folder, lock: lock)
+    if !suspects.isEmpty {
+      // Rows of other workers are seen, and theirs not held up, by a transaction of its own.
+      commit()
+      try? withIndex { index throws(SQLiteError) in
+        try sweep.remove(suspects, from: session.folder, index: index, now: now)
+      }
+      commit()
     }
-    commit()
     if suspension != nil || sweep.isOver {
       if sweep.isOver && !sweep.leftYoungOnes { sweep.finish() }
       if sweep.leftYoungOnes || !sweep.isOver { agenda.sweepAt = endOfLife(deliveredAt: now) }

@@ -15,27 +15,41 @@ struct Sweep {
 
   var isOver: Bool { nextShard == CacheFolder.shards.count }
 
-  mutating func step(in folder: CacheFolder, lock: WorkerLock, index: DiskIndex, now: Int) throws(SQLiteError) {
+  /// A file that may have been left by a dead worker.
+  struct Suspect {
+    let id: Int64
+    let isTemporary: Bool
+    let path: String
+  }
+
+  /// The suspects of the next shard.
+  mutating func step(in folder: CacheFolder, lock: WorkerLock) -> [Suspect] {
     let shard = CacheFolder.shards[nextShard]
     nextShard += 1
     // The order matters: names first, then who lives, then the rows. A worker that ends in between has written its rows.
     let names = (try? folder.files.list(shard, in: folder.descriptor)) ?? []
-    var orphans: [(id: Int64, isTemporary: Bool, path: String)] = []
+    var suspects: [Suspect] = []
     for name in names {
       guard let file = FileName.parse(name), FileName.shard(of: file.id) == shard else { continue }
       let instance = Int32(truncatingIfNeeded: file.id >> 32)
       if lock.exists(instance) && !instances.contains(instance) { continue }
-      orphans.append((file.id, file.isTemporary, shard + "/" + name))
+      suspects.append(Suspect(id: file.id, isTemporary: file.isTemporary, path: shard + "/" + name))
     }
-    for orphan in orphans {
-      let isListed = orphan.isTemporary ? false : try index.contains(id: orphan.id)
-      if isListed { continue }
-      if !orphan.isTemporary, let status = try? folder.files.status(orphan.path, in: folder.descriptor),
+    return suspects
+  }
+
+  /// Removes those suspects that have no row.
+  mutating func remove(
+    _ suspects: [Suspect], from folder: CacheFolder, index: DiskIndex, now: Int
+  ) throws(SQLiteError) {
+    for suspect in suspects {
+      if !suspect.isTemporary, try index.contains(id: suspect.id) { continue }
+      if !suspect.isTemporary, let status = try? folder.files.status(suspect.path, in: folder.descriptor),
         endOfLife(deliveredAt: Int(status.modificationSecond)) > now, status.modificationSecond <= now
       {
         leftYoungOnes = true
       } else {
-        folder.remove(orphan.path)
+        folder.remove(suspect.path)
       }
     }
   }

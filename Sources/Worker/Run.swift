@@ -34,8 +34,12 @@ public func run(_ options: Options) -> Int32 {
   let writer = LineWriter(
     descriptor: streams.output, marks: LineWriter.Marks(high: Backlog.transfersWait, low: Backlog.transfersGoOn),
     onRelief: { LoadingActor.run {} },
-    // Nobody would hear of anything that is still done.
-    onClosed: { _ in _exit(EX_IOERR) })
+    // Nobody would hear of anything that is still done. The cache keeps what has arrived, if that takes no time.
+    onClosed: { _ in
+      end(EX_IOERR)
+      usleep(500_000)
+      _exit(EX_IOERR)
+    })
   let session = Locked<Session?>(nil)
   LoadingActor.run {
     let loader = Loader(transport: transport, storage: storage, settings: options.loaderSettings)
