@@ -41,6 +41,16 @@ final class CacheFolder: Sendable {
 
   deinit { close(descriptor) }
 
+  /// Whether the path still leads to this folder: it may have been deleted, or replaced.
+  var isInPlace: Bool {
+    do throws(FileError) {
+      let (here, own) = (try files.status(path), try files.status(of: descriptor, path))
+      return here.st_ino == own.st_ino && here.st_dev == own.st_dev
+    } catch {
+      return !error.isMissing
+    }
+  }
+
   static let shards = (0..<256).map { FileName.shard(of: Int64($0)) }
 
   /// What a file of so many bytes takes on disk.

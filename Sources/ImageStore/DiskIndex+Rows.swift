@@ -29,15 +29,16 @@ extension DiskIndex {
     return try find.first { _ in true } ?? false
   }
 
-  /// Whether any row, listed or doomed, was made by the worker of this instance number.
-  func hasRows(ofInstance instance: Int32) throws(SQLiteError) -> Bool {
+  /// The greatest id, listed or doomed, that a worker of this instance number ever gave. 0 for none.
+  func greatestID(ofInstance instance: Int32) throws(SQLiteError) -> Int64 {
     let find = try reading(
       """
-      SELECT 1 FROM responses WHERE id BETWEEN ?1 AND ?2 UNION ALL SELECT 1 FROM doomed WHERE id BETWEEN ?1 AND ?2 LIMIT 1
+      SELECT max(id) FROM responses WHERE id BETWEEN ?1 AND ?2 UNION ALL
+      SELECT max(id) FROM doomed WHERE id BETWEEN ?1 AND ?2
       """)
     find.bind(1, Int64(instance) << 32)
     find.bind(2, Int64(instance) << 32 | 0xffff_ffff)
-    return try find.first { _ in true } ?? false
+    return try find.rows { $0.integer(0) }.max() ?? 0
   }
 
   /// Adds the row unless one with its key, partition, variant and selection is there.

@@ -4,6 +4,7 @@
 /// one transaction until `commit`, which saves locking for each look-up.
 final class DiskIndex {
   let database: Database
+  let mode: Database.Mode
   private(set) var transaction = Transaction.none
   private var statements: [StaticString.Identity: Statement] = [:]
 
@@ -13,9 +14,10 @@ final class DiskIndex {
   ///
   /// - Parameter created: told whether a new one was made.
   init(path: String, mode: Database.Mode, fault: (() -> Int32?)?, created: inout Bool) throws(OpeningError) {
+    self.mode = mode
     do throws(SQLiteError) {
       database = try Database(path: path, mode: mode, fault: fault)
-      try database.execute("PRAGMA cache_size = -4096")
+      try database.execute("PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY")
       if mode == .readWrite {
         try database.execute(
           """

@@ -11,11 +11,15 @@ extension DiskTier {
     notePins()
     if let by = agenda.flushBy, by <= instant { flushUses() }
     if mode == .readOnly || othersLive || agenda.commitBy.map({ $0 <= instant }) ?? true { commit() }
-    guard mode == .readWrite, suspension == nil else { return nil }
-
+    guard suspension == nil else { return nil }
     let now = now
+    let surveyIsDue = now - agenda.surveyAt >= Agenda.surveyInterval || now < agenda.surveyAt
+    if mode == .readOnly {
+      if surveyIsDue { refreshReading() }
+      return nil
+    }
     deliveries.forget(now: now)
-    if now - agenda.surveyAt >= Agenda.surveyInterval || now < agenda.surveyAt { survey() }
+    if surveyIsDue { survey() }
     removeDueIfAny()
     if let at = agenda.trimAt, at <= now { trim() }
     takeStepOfSweep(now: now)
@@ -56,11 +60,17 @@ extension DiskTier {
   func survey() {
     guard let session, let lock = session.lock else { return }
     agenda.surveyAt = now
+    guard session.folder.isInPlace else {
+      commit()
+      self.session = nil
+      return
+    }
     if let opened = session.indexIdentity, session.index != nil,
       FileIdentity(Self.indexName, in: session.folder) != opened
     {
       commit()
       session.index = nil
+      leavesLeftovers = true
       if FileIdentity(Self.indexName, in: session.folder) == nil { agenda.sweepWanted = true }
     }
     guard let (dead, othersLive) = try? lock.survey(except: sweep?.instances ?? []) else { return }

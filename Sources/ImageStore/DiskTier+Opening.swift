@@ -1,3 +1,9 @@
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
 /// Opening, failing, and starting anew.
 extension DiskTier {
   /// The open directory, the sign of life in it, and the index once it is needed.
@@ -7,19 +13,24 @@ extension DiskTier {
     var index: DiskIndex?
     /// The file that `index` was opened from: another one in its place was made by another worker.
     var indexIdentity: FileIdentity?
-    private var counter: UInt32 = 0
+    var indexModifiedAt: Int?
+    private var lastID: Int64
 
     init(folder: CacheFolder, lock: WorkerLock?) {
       self.folder = folder
       self.lock = lock
+      // The counter starts anywhere in the shards, lest the first ones fill up.
+      let instance = Int64(lock?.instance ?? 0)
+      lastID = instance << 32 | instance & 0xff
     }
 
-    /// The next id of this worker. The counter starts anywhere in the shards, lest the first ones fill up.
     func nextID() -> Int64 {
-      counter += 1
-      let instance = lock?.instance ?? 0
-      return Int64(instance) << 32 | Int64(counter &+ UInt32(instance & 0xff))
+      lastID += 1
+      return lastID
     }
+
+    /// Has ids go on after those of an earlier worker that happened to draw the same instance number.
+    func continueIDs(after id: Int64) { lastID = max(lastID, id) }
   }
 
   static let indexName = "index.sqlite"
@@ -92,6 +103,7 @@ extension DiskTier {
         var created = false
         let index = try DiskIndex(
           path: directory + "/" + Self.indexName, mode: databaseMode(session), fault: indexFault, created: &created)
+        try continueIDs(of: session, after: index)
         session.index = index
         if created { session.indexIdentity = FileIdentity(Self.indexName, in: session.folder) }
         agenda.nextDue = try? index.nextDue()
@@ -105,12 +117,35 @@ extension DiskTier {
           let message = "\(directory) belongs to version \(version) of the index, not \(IndexSchema.version)"
           throw suspend(StoreError(.unusable(path: directory), message), for: .max / 2)
         case .failed(let error):
-          guard error.isDamage && mayRebuild else { throw suspend(StoreError(error)) }
+          guard error.isDamage && mayRebuild else {
+            if !session.folder.isInPlace { self.session = nil }
+            throw suspend(StoreError(error))
+          }
           mayRebuild = false
           try rebuildIndex(of: session)
         }
       }
     }
+  }
+
+  private func continueIDs(of session: Session, after index: DiskIndex) throws(DiskIndex.OpeningError) {
+    guard let lock = session.lock else { return }
+    do throws(SQLiteError) {
+      session.continueIDs(after: try index.greatestID(ofInstance: lock.instance))
+    } catch {
+      throw .failed(error)
+    }
+  }
+
+  /// Lets go of an index that is only read when a writer has come, gone, or written, so that the next look-up sees that.
+  func refreshReading() {
+    agenda.surveyAt = now
+    guard let session, let index = session.index else { return }
+    let status = try? session.folder.files.status(Self.indexName, in: session.folder.descriptor)
+    if index.mode != databaseMode(session) || session.indexModifiedAt != status?.modificationSecond {
+      session.index = nil
+    }
+    session.indexModifiedAt = status?.modificationSecond
   }
 
   /// A directory that is only read is read without making SQLite's side files, unless a writer has made them.
@@ -131,7 +166,7 @@ extension DiskTier {
       let lock = try files.openOrCreate(Self.rebuildLock, in: folder.descriptor)
       defer { closeFile(lock) }
       guard try files.lock(lock, Self.rebuildLock) else {
-        throw FileError(operation: .lock, path: Self.rebuildLock, code: 0)
+        throw FileError(operation: .lock, path: Self.rebuildLock, code: EWOULDBLOCK)
       }
       guard FileIdentity(Self.indexName, in: folder) == session.indexIdentity else { return }
       for suffix in ["", "-wal", "-shm"] {

@@ -6,23 +6,24 @@ extension DiskTier {
   ///
   /// Throws `noRoom`, `diskFull` or `io`.
   public func makeSpool(expected: Int64? = nil) throws(StoreError) -> Spool {
-    let session = try writableSession()
-    let id = session.nextID()
-    let room = Spool.Room(
+    let spool = try withFolder { session throws(FileError) in
+      let id = session.nextID()
+      return try Spool(id: id, in: session.folder, executor: executor, room: room(for: id))
+    }
+    if let expected, let error = reserve(expected, for: spool.id) {
+      spool.assumeIsolated { $0.discard() }
+      throw error
+    }
+    return spool
+  }
+
+  private func room(for id: Int64) -> Spool.Room {
+    Spool.Room(
       reserve: { [weak self] byteCount in
         guard let self else { return StoreError(.io, "the disk tier is closed") }
         return self.assumeIsolated { $0.reserve(byteCount, for: id) }
       },
       release: { [weak self] in self?.assumeIsolated { $0.spooled[id] = nil } })
-    if let expected { if let error = reserve(expected, for: id) { throw error } }
-    do throws(StoreError) {
-      return try withFolder { session throws(FileError) in
-        try Spool(id: id, in: session.folder, executor: executor, room: room)
-      }
-    } catch {
-      spooled[id] = nil
-      throw error
-    }
   }
 
   private func reserve(_ byteCount: Int64, for id: Int64) -> StoreError? {

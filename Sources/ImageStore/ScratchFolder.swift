@@ -170,12 +170,18 @@ public actor ScratchFolder {
       guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(), status.st_mode & 0o022 == 0 else {
         throw FileError(operation: .open, path: parent, code: EPERM)
       }
-      let path = parent + "/\(getpid())-" + hexadecimal(environment.random(), digits: 8)
-      let opened = try CacheFolder(scratch: path, files: system)
-      lock = try system.createFile(Self.lockName, in: opened.descriptor)
-      _ = try system.lock(lock, path)
-      folder = opened
-      return opened
+      while true {
+        let path = parent + "/\(getpid())-" + hexadecimal(environment.random(), digits: 8)
+        let opened = try CacheFolder(scratch: path, files: system)
+        lock = try system.createFile(Self.lockName, in: opened.descriptor)
+        // Between the two calls a starting process may have taken the folder for a dead one's.
+        if try system.lock(lock, path), try system.status(of: lock, path).st_nlink > 0 {
+          folder = opened
+          return opened
+        }
+        closeFile(lock)
+        lock = -1
+      }
     } catch {
       throw StoreError(error)
     }

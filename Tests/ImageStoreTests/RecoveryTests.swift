@@ -150,6 +150,35 @@ import Threads
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }
 
+  @Test func `housekeeping notices a deleted directory, and the next use makes it again`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    _ = try await tier.store([1], as: fixture.draft("a"))
+    await tier.commitNow()
+    try FileManager.default.removeItem(atPath: fixture.directory + "/test")
+    fixture.advance(Agenda.surveyInterval)
+    _ = await tier.settle()
+    #expect(await tier.look(up: "a").isEmpty)
+    let stored = try await tier.store([2], as: fixture.draft("b"))
+    #expect(await tier.look(up: "b") == [stored])
+    #expect(fixture.warnings.withLock { $0.isEmpty })
+  }
+
+  @Test func `a worker that draws the number of an earlier one never reuses its names`() async throws {
+    let (first, second) = (Fixture(seed: 3), Fixture(seed: 3))
+    let earlier = try await first.openTier()
+    var files: Set<String> = []
+    for number in 0..<3 { files.insert(try await earlier.store([1], as: first.draft("\(number)")).file) }
+    await earlier.close()
+    try FileManager.default.removeItem(atPath: second.directory)
+    try FileManager.default.moveItem(atPath: first.directory, toPath: second.directory)
+    let later = try await second.openTier()
+    _ = await later.look(up: "")
+    for number in 3..<6 { files.insert(try await later.store([1], as: second.draft("\(number)")).file) }
+    #expect(files.count == 6)
+    #expect(await later.counts.entries == 6)
+  }
+
   @Test func `a directory that cannot be used is known when it is opened, and named`() async throws {
     let fixture = Fixture()
     let path = fixture.directory + "/test"

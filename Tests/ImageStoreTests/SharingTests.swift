@@ -94,6 +94,21 @@ import Threads
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }
 
+  @Test func `a tier that is only read sees what a writer writes later`() async throws {
+    let fixture = Fixture()
+    let first = try await fixture.openTier()
+    _ = try await first.store([1], as: fixture.draft("a"))
+    await first.close()
+    let reader = try await fixture.openTier(mode: .readOnly)
+    #expect(await reader.look(up: "a").count == 1)
+    let writer = try await fixture.openTier()
+    _ = try await writer.store([1], as: fixture.draft("b"))
+    await writer.commitNow()
+    fixture.advance(Agenda.surveyInterval)
+    _ = await reader.settle()
+    #expect(await reader.look(up: "b").count == 1)
+  }
+
   @Test func `an index that another worker replaced is opened anew`() async throws {
     let fixture = Fixture()
     let a = try await fixture.openTier()
