@@ -121,8 +121,12 @@ struct Arrival: Sendable {
         stored.delivered[id] = .success(Delivery.Delivered())
         continue
       }
-      if case .stored = source, let bytes = stored.bytes, !delivery.wantsPath, delivery.saveTo == nil {
-        stored.delivered[id] = .success(Delivery.Delivered(path: nil, bytes: bytes))
+      if case .stored(let response, let tier) = source, delivery.saveTo == nil,
+        stored.bytes != nil || !delivery.wantsData
+      {
+        // It was written just now, and pinned.
+        let path = delivery.wantsPath ? tier.absolutePath(of: response) : nil
+        stored.delivered[id] = .success(Delivery.Delivered(path: path, bytes: stored.bytes))
         continue
       }
       stored.delivered[id] = delivery.perform(on: source, scratch: storage.scratch, now: storage.now()).mapError {

@@ -1,3 +1,5 @@
+internal import HTTPTypes
+
 /// What makes two loads one transfer: the image, who may see it, and everything that changes what is sent or accepted.
 ///
 /// Delivery, transform, events, priority and `store` are not in it; they are each load's own.
@@ -6,8 +8,8 @@ struct JobKey: Hashable, Sendable {
   var key: String
   /// The credentials the load was given, as `Credentials.partition` tells them apart; empty for none.
   var partition: String
-  /// The request headers, sorted, one a line. Until a response tells by Vary which of them matter, all of them do.
-  var headers: String
+  /// The load's own request headers. Until a response tells by Vary which of them matter, all of them do.
+  var headers: HeaderFields
   /// How the cache is treated; loads that send different Cache-Control fields do not share a transfer.
   var revalidation: Revalidation
   /// Whether content that is no image is accepted (`validate: none`).

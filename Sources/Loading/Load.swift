@@ -62,7 +62,7 @@ final class Load {
   var jobKey: JobKey {
     JobKey(
       key: request.key, partition: partition,
-      headers: request.headers.lines.map { "\($0.name):\($0.value)" }.sorted().joined(separator: "\n"),
+      headers: HeaderFields(request.ownHeaders.lines.sorted { $0.name < $1.name }),
       revalidation: revalidation, acceptsAnything: request.validation == .none, maxBytes: request.maxBytes,
       timeoutMs: request.timeout.milliseconds, retries: request.retries)
   }

@@ -46,6 +46,8 @@ public struct LoadRequest: Sendable {
   public var key: String
   /// The headers to send, the worker's own included.
   public var headers: HeaderFields
+  /// Those of `headers` that this load has for itself, by which it is another transfer than a load without them.
+  public var ownHeaders = HeaderFields()
   public var priority = Priority.normal
   public var group: String?
   public var slot: String?

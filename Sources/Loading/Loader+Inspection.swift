@@ -16,15 +16,14 @@ extension Loader {
   }
 
   public func statistics(then completion: @escaping @LoadingActor @Sendable (Statistics) -> Void) {
-    let statistics = Statistics(
-      waiting: scheduler.waiting, active: scheduler.activeCount, isPaused: isPaused,
-      origins: Array(scheduler.originStates().prefix(100)), counts: counts, memory: memory.counts,
-      disk: DiskTier.Counts())
-    guard let tier = storage.tier else { return completion(statistics) }
-    storage.perform({ tier.assumeIsolated { $0.counts } }) { counts in
-      var statistics = statistics
-      statistics.disk = counts
-      completion(statistics)
+    // By way of the disk's thread: the loads before this call have been looked up when the answer comes back.
+    storage.perform({ [storage] in storage.tier?.assumeIsolated { $0.counts } ?? DiskTier.Counts() }) { [weak self] disk in
+      guard let self else { return }
+      completion(
+        Statistics(
+          waiting: self.scheduler.waiting, active: self.scheduler.activeCount, isPaused: self.isPaused,
+          origins: Array(self.scheduler.originStates().prefix(100)), counts: self.counts, memory: self.memory.counts,
+          disk: disk))
     }
   }
 

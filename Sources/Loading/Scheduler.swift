@@ -73,6 +73,8 @@ struct Scheduler {
   private(set) var backingOffCount = 0
 
   private var jobs = Slots<Job>()
+  /// The serial number of the job in each slot; 0 for none.
+  private var serials: [UInt64] = []
   private var jobLinks: [Chain.Link] = []
   private var byKey: [JobKey: JobID] = [:]
   private var subscribers = Slots<Subscriber>()
@@ -134,7 +136,11 @@ struct Scheduler {
     serial += 1
     let id = JobID(slot: jobs.nextSlot, serial: serial)
     _ = jobs.insert(Job(id: id, key: key, origin: originSlot))
-    if id.slot == jobLinks.count { jobLinks.append(Chain.Link()) }
+    if id.slot == jobLinks.count {
+      jobLinks.append(Chain.Link())
+      serials.append(0)
+    }
+    serials[id.slot] = serial
     byKey[key] = id
     return id
   }
@@ -270,6 +276,7 @@ struct Scheduler {
     detach(id)
     let origin = jobs[id.slot].origin
     jobs.remove(id.slot)
+    serials[id.slot] = 0
     origins[origin].jobs -= 1
     forgetIfIdle(origin)
     return waited
@@ -313,7 +320,7 @@ struct Scheduler {
 
   // MARK: - Looking
 
-  func contains(_ id: JobID) -> Bool { jobs.value(id.slot)?.id == id }
+  func contains(_ id: JobID) -> Bool { serials.indices.contains(id.slot) && serials[id.slot] == id.serial }
 
   func job(_ id: JobID) -> Job? { contains(id) ? jobs[id.slot] : nil }
 

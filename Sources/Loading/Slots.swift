@@ -22,10 +22,9 @@ struct Slots<Value> {
     free.append(slot)
   }
 
-  func value(_ slot: Int) -> Value? { values.indices.contains(slot) ? values[slot] : nil }
-
+  /// Traps for a slot that is not occupied.
   subscript(slot: Int) -> Value {
-    get { values[slot]! }
+    _read { yield values[slot]! }
     _modify { yield &values[slot]! }
   }
 

@@ -43,6 +43,7 @@ extension Options {
         throw OptionError(option: "--\(definition.name)", message: "\"\(value)\" \(problem)")
       }
     }
+    options.settle()
     return .run(options)
   }
 

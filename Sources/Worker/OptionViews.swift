@@ -30,13 +30,10 @@ extension Options {
   }
 
   /// What every request sends: what the user set, else images before anything else.
-  var requestHeaders: HeaderFields {
-    var fields: HeaderFields = ["accept": "image/*,*/*;q=0.8", "user-agent": userAgent]
-    for field in headers.compactMap(HeaderField.init(line:)) { fields[field.name] = field.value }
-    return fields
+  func makeRequestHeaders() -> HeaderFields {
+    let usual: HeaderFields = ["accept": "image/*,*/*;q=0.8", "user-agent": userAgent]
+    return usual.replacing(HeaderFields(headers.compactMap(HeaderField.init(line:))))
   }
-
-  var ignoredQuery: QueryNameFilter { QueryNameFilter(keyIgnoredQuery) }
 
   var verification: DiskTier.Verification {
     switch verify {
@@ -48,10 +45,10 @@ extension Options {
 }
 
 extension HeaderFields {
-  /// These fields with `others` in their place, but only those of `others` that differ from `defaults`.
-  func merging(_ others: HeaderFields, under defaults: HeaderFields) -> HeaderFields {
-    var merged = others
-    for line in lines where defaults[line.name] != line.value { merged[line.name] = line.value }
+  /// These fields, with `others` in the place of those of the same names.
+  func replacing(_ others: HeaderFields) -> HeaderFields {
+    var merged = self
+    for line in others.lines { merged[line.name] = line.value }
     return merged
   }
 }

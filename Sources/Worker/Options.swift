@@ -1,3 +1,4 @@
+internal import HTTPTypes
 internal import ImageStore
 internal import Loading
 
@@ -45,7 +46,17 @@ public struct Options: Sendable {
   public var exitStatus = false
   var logLevel = LogLevel.warning
 
-  public init() {}
+  // Worked out once, since every load needs them.
+  private(set) var requestHeaders = HeaderFields()
+  private(set) var ignoredQuery = QueryNameFilter.none
+
+  public init() { settle() }
+
+  /// To be called when options have changed.
+  mutating func settle() {
+    requestHeaders = makeRequestHeaders()
+    ignoredQuery = QueryNameFilter(keyIgnoredQuery)
+  }
 
   enum VerifyMode: String, CaseIterable { case random, always, never }
   enum NetworkMode: String, CaseIterable { case any, `public` }

@@ -26,7 +26,7 @@ enum LoadParameters {
     let params = try Parameters(object, known: known)
     guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url is missing") }
     var request = try request(for: url, key: params.label("key"), options)
-    request.headers = try headers(params, options)
+    (request.headers, request.ownHeaders) = try headers(params, options)
     request.priority = try priority(params) ?? .normal
     request.group = try params.label("group")
     request.slot = try params.label("slot")
@@ -87,19 +87,21 @@ enum LoadParameters {
     return priority
   }
 
-  /// The options' headers, and the request's in their place.
-  static func headers(_ params: Parameters, _ options: Options) throws(RPCError) -> HeaderFields {
-    guard let value = params.value("headers") else { return options.requestHeaders }
+  /// The request's own headers, and these in the place of the options'.
+  static func headers(
+    _ params: Parameters, _ options: Options
+  ) throws(RPCError) -> (all: HeaderFields, own: HeaderFields) {
+    guard let value = params.value("headers") else { return (options.requestHeaders, HeaderFields()) }
     guard case .object(let object) = value else { throw .invalidParams(member: "headers", "headers is no object") }
-    var headers = options.requestHeaders
+    var own = HeaderFields()
     for member in object.members {
       guard case .string(let text) = member.value else {
-        throw .invalidParams(member: "headers", "the header \(member.name) is no string")
+        throw .invalidParams(member: "headers", "a header's value is no string")
       }
-      headers[member.name.lowercased()] = text
+      own[member.name.lowercased()] = text
     }
-    if let problem = RequestHeaders.problem(in: headers) { throw .invalidParams(member: "headers", problem) }
-    return headers
+    if let problem = RequestHeaders.problem(in: own) { throw .invalidParams(member: "headers", problem) }
+    return (options.requestHeaders.replacing(own), own)
   }
 
   private static func delivery(_ params: Parameters) throws(RPCError) -> LoadRequest.Delivery {

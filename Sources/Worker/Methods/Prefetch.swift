@@ -22,7 +22,8 @@ extension Session {
     for (index, element) in elements.enumerated() {
       do throws(RPCError) {
         var request = try item(element)
-        request.headers = request.headers.merging(headers, under: options.requestHeaders)
+        request.ownHeaders = headers.own.replacing(request.ownHeaders)
+        request.headers = options.requestHeaders.replacing(request.ownHeaders)
         request.priority = priority
         request.delivery = .none
         request.events = []
@@ -44,7 +45,7 @@ extension Session {
       let params = try Parameters(object, known: ["url", "key", "headers"])
       guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url is missing") }
       var request = try LoadParameters.request(for: url, key: params.label("key"), options)
-      request.headers = try LoadParameters.headers(params, options)
+      request.ownHeaders = try LoadParameters.headers(params, options).own
       return request
     default:
       throw .invalidParams(member: "urls", "neither a string nor an object")
