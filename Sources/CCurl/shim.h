@@ -4,8 +4,8 @@
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 
-#if LIBCURL_VERSION_NUM < 0x075500
-#error "libcurl 7.85 or later is needed (CURLOPT_PROTOCOLS_STR, CURLOPT_PREREQFUNCTION)"
+#if LIBCURL_VERSION_NUM < 0x075700
+#error "libcurl 7.87 or later is needed (CURLOPT_QUICK_EXIT)"
 #endif
 
 // Swift cannot call variadic functions: one wrapper for each type of argument.

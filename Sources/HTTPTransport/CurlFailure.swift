@@ -3,11 +3,11 @@ internal import CCurl
 extension TransferError {
   /// The one place where curl's errors get the project's names.
   init(_ code: CURLcode, of transfer: Transfer, on easy: EasyHandle) {
-    let origin = transfer.target.origin
+    let origin = transfer.origin
     let text = easy.errorText
     func error(_ kind: Kind, _ message: String) -> TransferError { TransferError(kind, message) }
 
-    let isConnecting = transfer.stage == .connecting
+    let isConnecting = transfer.isConnecting
     let hasProxy = transfer.proxy != nil
     self =
       switch code {
@@ -35,8 +35,8 @@ extension TransferError {
       case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: error(.invalidRequest, "the URL cannot be transferred")
       case CURLE_PARTIAL_FILE: error(.truncated, "\(origin) closed the connection within the body")
       case CURLE_RECV_ERROR where text.contains("chunk"): error(.network, "\(origin) sent a malformed body")
-      case CURLE_RECV_ERROR where transfer.head != nil, CURLE_HTTP2 where transfer.head != nil,
-        CURLE_HTTP2_STREAM where transfer.head != nil, CURLE_GOT_NOTHING where transfer.head != nil:
+      case CURLE_RECV_ERROR where transfer.reception.head != nil, CURLE_HTTP2 where transfer.reception.head != nil,
+        CURLE_HTTP2_STREAM where transfer.reception.head != nil, CURLE_GOT_NOTHING where transfer.reception.head != nil:
         error(.truncated, "the connection to \(origin) broke within the body")
       case CURLE_GOT_NOTHING: error(.network, "\(origin) closed the connection before an answer")
       case CURLE_BAD_CONTENT_ENCODING: error(.network, "\(origin) sent a body that cannot be decompressed")

@@ -9,6 +9,7 @@ final class CurlLoop {
   private var settings: Settings
   private var transfers: [TransferID: Transfer] = [:]
   private var idleHandles: [EasyHandle] = []
+  private var keptConnections = 0
 
   private static let globalResult = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
   private static let mostIdleHandles = 256
@@ -24,7 +25,7 @@ final class CurlLoop {
     self.isPermitted = isPermitted
     settings = Settings(configuration, environment: environment)
     _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
-    _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(1, configuration.keptConnections))
+    keepConnections(configuration.keptConnections)
   }
 
   deinit {
@@ -40,9 +41,15 @@ final class CurlLoop {
 
   func configure(_ configuration: TransportConfiguration) {
     guard configuration != settings.configuration else { return }
-    settings = Settings(configuration, environment: environment)
+    settings = Settings(configuration, environment: environment, previous: settings)
     idleHandles = []
-    _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(1, configuration.keptConnections))
+    keepConnections(max(configuration.keptConnections, 2 * count))
+  }
+
+  /// Curl counts the connections in use as well, and closes idle ones when there are more in all.
+  private func keepConnections(_ count: Int) {
+    keptConnections = max(1, count)
+    _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, keptConnections)
   }
 
   func start(_ id: TransferID, _ request: TransferRequest, _ consumer: any TransferConsumer) {
@@ -50,6 +57,7 @@ final class CurlLoop {
       let transfer = try Transfer(
         id: id, request: request, consumer: consumer, clock: clock, isPermitted: isPermitted)
       transfers[id] = transfer
+      if 2 * count > keptConnections { keepConnections(4 * count) }
       send(transfer, on: idleHandles.popLast() ?? EasyHandle(settings: settings))
     } catch {
       consumer.finished(.failure(error))
@@ -59,7 +67,7 @@ final class CurlLoop {
   func resume(_ id: TransferID) {
     guard let transfer = transfers[id] else { return }
     transfer.resume()
-    if transfer.hasRefused { end(transfer, nil) }
+    if transfer.hasStopped { end(transfer, nil) }
   }
 
   func cancel(_ id: TransferID) {
@@ -84,8 +92,8 @@ final class CurlLoop {
       var context: UnsafeMutableRawPointer?
       _ = ccurl_get_pointer(raw, CURLINFO_PRIVATE, &context)
       guard let easy = EasyHandle.behind(context), let transfer = easy.transfer else { continue }
-      let isOver = code == CURLE_OK || transfer.hasRefused || transfer.failure != nil
-      end(transfer, isOver ? nil : TransferError(code, of: transfer, on: easy))
+      let isOurs = code == CURLE_OK || transfer.hasStopped
+      end(transfer, isOurs ? nil : TransferError(code, of: transfer, on: easy))
     }
     // After curl has had its chance: what arrived while the loop was busy counts.
     if clock.beginCheck() { endLateTransfers() }
@@ -94,7 +102,8 @@ final class CurlLoop {
   /// How long the loop may sleep.
   var millisecondsToCheck: Int32 {
     guard let next = clock.nextCheck else { return .max }
-    return Int32(clamping: max(0, ContinuousClock.now.duration(to: next).milliseconds))
+    // An hour is as good as for ever, and no time overflows.
+    return Int32(max(.zero, min(ContinuousClock.now.duration(to: next), .seconds(3600))).milliseconds)
   }
 
   private func endLateTransfers() {
@@ -138,6 +147,6 @@ final class CurlLoop {
       curl_multi_remove_handle(multi, easy.raw)
       if easy.settings === settings && idleHandles.count < Self.mostIdleHandles { idleHandles.append(easy) }
     }
-    transfer.consumer.finished(outcome)
+    transfer.reception.consumer.finished(outcome)
   }
 }

@@ -3,8 +3,8 @@ internal import HTTPTypes
 
 /// A curl handle, used for one transfer after the other.
 ///
-/// What the settings say is set once. A hop sets only what differs from the hop before, which is most of the time
-/// nothing but the URL: resetting the handle would cost more than the rest of the set-up together.
+/// What the settings say is set once. A hop sets only what differs from the hop before, most of the time nothing but
+/// the URL.
 final class EasyHandle {
   let raw: UnsafeMutableRawPointer
   let settings: Settings
@@ -28,6 +28,9 @@ final class EasyHandle {
     let configuration = settings.configuration
 
     set(CURLOPT_NOSIGNAL, 1)
+    // A transfer that ends while its host's name is being resolved leaves the resolver's thread to end by itself. Without
+    // this curl would wait for it, and all other transfers with it.
+    set(CURLOPT_QUICK_EXIT, 1)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
     set(CURLOPT_HTTP09_ALLOWED, 0)
     set(CURLOPT_FOLLOWLOCATION, 0)
@@ -36,7 +39,11 @@ final class EasyHandle {
     set(CURLOPT_HEADEROPT, CURLHEADER_SEPARATE)
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     // Also makes curl give up an address that does not answer in time to try the next one.
-    set(CURLOPT_CONNECTTIMEOUT_MS, Int(min(configuration.connectTimeout, .seconds(86_400)).milliseconds))
+    set(CURLOPT_CONNECTTIMEOUT_MS, max(1, min(configuration.connectTimeout, .seconds(86_400)).milliseconds))
+    // Idle connections stay open in address translators on the way, and dead ones are found out.
+    set(CURLOPT_TCP_KEEPALIVE, 1)
+    set(CURLOPT_TCP_KEEPIDLE, 30)
+    set(CURLOPT_TCP_KEEPINTVL, 15)
     set(CURLOPT_NOPROXY, "")
     set(CURLOPT_PROXY, "")
     if configuration.insecure {
@@ -57,7 +64,7 @@ final class EasyHandle {
       // Switches this handle's cookies on; the file has been read into the share.
       set(CURLOPT_COOKIEFILE, "")
     }
-    if let share = settings.share { _ = ccurl_set_pointer(raw, CURLOPT_SHARE, share) }
+    if let share = settings.share { _ = ccurl_set_pointer(raw, CURLOPT_SHARE, share.raw) }
 
     // curl calls back during calls on this handle only, which end with `deinit`: unretained is enough.
     let context = Unmanaged.passUnretained(self).toOpaque()
@@ -82,8 +89,9 @@ final class EasyHandle {
   }
 
   /// Sets the handle up for one request; false when memory is short.
-  func prepare(_ target: Target, headers: HeaderFields, proxy: String?) -> Bool {
+  func prepare(_ target: Target, headers: HeaderFields, proxy: String?, needsFreshConnection: Bool) -> Bool {
     errorBuffer.pointee = 0
+    set(CURLOPT_FRESH_CONNECT, needsFreshConnection ? 1 : 0)
     if headers != self.headers {
       let list = RequestHeaders.list(headers)
       if list == nil && !headers.isEmpty { return false }
@@ -110,17 +118,22 @@ final class EasyHandle {
   /// What curl has to say about a failure; may be empty. It may name hosts.
   var errorText: String { String(cString: errorBuffer) }
 
-  func number(_ info: CURLINFO) -> Int {
-    var value = 0
-    _ = ccurl_get_long(raw, info, &value)
-    return value
+  /// How many connections the current or last request has opened.
+  var connectionsOpened: Int {
+    var count = 0
+    _ = ccurl_get_long(raw, CURLINFO_NUM_CONNECTS, &count)
+    return count
   }
 
-  func offset(_ info: CURLINFO) -> Int64 {
-    var value: curl_off_t = 0
-    _ = ccurl_get_offset(raw, info, &value)
-    return Int64(value)
+  /// How many bytes of the current or last response's body were read, before content encodings are undone.
+  var bytesOnWire: Int64 {
+    var count: curl_off_t = 0
+    _ = ccurl_get_offset(raw, CURLINFO_SIZE_DOWNLOAD_T, &count)
+    return Int64(count)
   }
+
+  /// Has curl offer again what was held back, from within this call. False when it was not taken.
+  func resume() -> Bool { curl_easy_pause(raw, CURLPAUSE_CONT) == CURLE_OK }
 
   private func set(_ option: CURLoption, _ value: some BinaryInteger) {
     _ = ccurl_set_long(raw, option, Int(value))

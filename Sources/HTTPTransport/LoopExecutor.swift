@@ -93,7 +93,10 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     }
     guard mayPoll else { return }
     if let multi {
-      curl_multi_poll(multi, nil, 0, milliseconds, nil)
+      if curl_multi_poll(multi, nil, 0, milliseconds, nil) != CURLM_OK {
+        // Out of memory or descriptors. Others may free some; a loop that does not sleep would not help them.
+        usleep(10_000)
+      }
       state.withLock { $0.isAsleep = false }
     } else {
       _ = state.wait { $0.isAsleep ? nil : () }

@@ -10,6 +10,17 @@ public struct ResponseHead: Sendable, Hashable {
   public var httpVersion: String
   /// How many bytes will be delivered; nil when it is not known, as with a content encoding.
   public var contentLength: Int64?
+
+  public init(
+    status: Int, headers: HeaderFields = HeaderFields(), finalURL: String, httpVersion: String = "1.1",
+    contentLength: Int64? = nil
+  ) {
+    self.status = status
+    self.headers = headers
+    self.finalURL = finalURL
+    self.httpVersion = httpVersion
+    self.contentLength = contentLength
+  }
 }
 
 /// How a transfer went that delivered all it had.
@@ -32,4 +43,21 @@ public struct TransferSummary: Sendable {
   /// When the final request was sent and its response's head had come, in Unix seconds (RFC 9111 section 4.2.3).
   public var requestTime: Int
   public var responseTime: Int
+
+  public init(
+    head: ResponseHead, bytesReceived: Int64, wireBytes: Int64, redirects: Int,
+    requestSentAt: ContinuousClock.Instant, firstByteAt: ContinuousClock.Instant, connectDuration: Duration,
+    newConnection: Bool, requestTime: Int, responseTime: Int
+  ) {
+    self.head = head
+    self.bytesReceived = bytesReceived
+    self.wireBytes = wireBytes
+    self.redirects = redirects
+    self.requestSentAt = requestSentAt
+    self.firstByteAt = firstByteAt
+    self.connectDuration = connectDuration
+    self.newConnection = newConnection
+    self.requestTime = requestTime
+    self.responseTime = responseTime
+  }
 }

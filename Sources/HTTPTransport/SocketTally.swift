@@ -14,7 +14,10 @@ struct SocketTally {
   /// The system had no descriptor or no memory for a socket.
   private(set) var isExhausted = false
 
-  mutating func open(_ request: curl_sockaddr) -> curl_socket_t {
+  /// - Parameter patience: how long the peer may leave what was sent unacknowledged. Then the connection is broken, so
+  ///   that a dead one does not swallow request after request, as an HTTP/2 connection else would for a quarter of an
+  ///   hour.
+  mutating func open(_ request: curl_sockaddr, patience: Duration) -> curl_socket_t {
     // Decoder processes must not inherit connections.
     #if canImport(Darwin)
       let socket = Darwin.socket(request.family, request.socktype, request.protocol)
@@ -25,10 +28,23 @@ struct SocketTally {
     #endif
     if socket >= 0 {
       opened += 1
+      limit(socket, to: patience)
     } else if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
       isExhausted = true
     }
     return socket
+  }
+
+  private func limit(_ socket: curl_socket_t, to patience: Duration) {
+    let milliseconds = max(1, min(patience, .seconds(3600)).milliseconds)
+    #if canImport(Darwin)
+      var value = Int32((milliseconds + 999) / 1000)
+      let option = TCP_RXT_CONNDROPTIME
+    #else
+      var value = Int32(milliseconds)
+      let option = TCP_USER_TIMEOUT
+    #endif
+    _ = setsockopt(socket, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
   }
 }
 

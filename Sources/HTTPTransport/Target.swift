@@ -18,7 +18,7 @@ struct Target {
     case scheme
   }
 
-  /// No fragment, no user information.
+  /// No fragment, no user information, no port that is the scheme's own; the host in lower case.
   private(set) var url: String
   private(set) var origin: Origin
   /// The value of an `authorization` field, from the URL's user information.
@@ -41,15 +41,17 @@ struct Target {
 
     guard let scheme = part(CURLUPART_SCHEME)?.lowercased() else { throw .malformed }
     guard scheme == "http" || scheme == "https" else { throw .scheme }
-    guard let host = part(CURLUPART_HOST)?.lowercased(), !host.isEmpty,
+    guard let givenHost = part(CURLUPART_HOST), !givenHost.isEmpty,
       let port = part(CURLUPART_PORT, CURLU_DEFAULT_PORT).flatMap({ Int($0) })
     else { throw .malformed }
+    let host = givenHost.lowercased()
+    if host != givenHost { curl_url_set(handle, CURLUPART_HOST, host, 0) }
     let user = part(CURLUPART_USER, CURLU_URLDECODE)
     let password = part(CURLUPART_PASSWORD, CURLU_URLDECODE)
     for secret in [CURLUPART_FRAGMENT, CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS] {
       curl_url_set(handle, secret, nil, 0)
     }
-    guard let url = part(CURLUPART_URL) else { throw .malformed }
+    guard let url = part(CURLUPART_URL, CURLU_NO_DEFAULT_PORT) else { throw .malformed }
     self.url = url
     origin = Origin(scheme: scheme, host: host, port: port)
     if user != nil || password != nil {

@@ -51,7 +51,7 @@ public struct TransferError: Error, Sendable, Hashable {
   /// Bytes of the body that were delivered.
   public var bytesReceived: Int64
 
-  init(_ kind: Kind, _ message: String, phase: Phase? = nil, bytesReceived: Int64 = 0) {
+  public init(_ kind: Kind, _ message: String, phase: Phase? = nil, bytesReceived: Int64 = 0) {
     self.kind = kind
     self.phase = phase
     self.message = message

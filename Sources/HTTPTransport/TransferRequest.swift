@@ -21,6 +21,10 @@ public struct TransferRequest: Sendable {
   /// How many redirects are followed; one more is the error `redirects`.
   public var maxRedirects: Int
 
+  /// Opens a connection rather than use one that is open: for another attempt after a time-out, when all that are open
+  /// may be dead.
+  public var needsFreshConnection = false
+
   public init(
     url: String, headers: HeaderFields = HeaderFields(), validatedURL: String? = nil,
     idleTimeout: Duration = .seconds(15), deadline: ContinuousClock.Instant? = nil, maxBytes: Int64 = .max,
@@ -38,5 +42,9 @@ public struct TransferRequest: Sendable {
 
 /// The name of one transfer, never used twice by one transport.
 public struct TransferID: Sendable, Hashable {
-  let number: UInt64
+  public let number: UInt64
+
+  public init(number: UInt64) {
+    self.number = number
+  }
 }

@@ -20,12 +20,13 @@ public struct TransportConfiguration: Sendable, Hashable {
   public var proxy: String?
   public var userAgent: String
   /// A file of cookies in Netscape's format or of `Set-Cookie` lines, as curl's `-b FILE`. It is read when the first
-  /// transfer starts; from then on all transfers share the cookies, those that servers set included. Without it there
+  /// transfer starts, and again when another file or another `insecure` is set; from then on all transfers share the cookies, those that servers set included. Without it there
   /// are no cookies but those of the request's own header. A missing file counts as an empty one.
   public var cookiesFile: String?
   /// Accept every certificate, as curl's `--insecure`.
   public var insecure = false
-  /// How many connections are kept open, idle ones included. More are opened when more transfers need them.
+  /// How many connections are kept open for later use, or a few times the most transfers that there were at once if that
+  /// is more. It does not limit how many are opened.
   public var keptConnections = 128
 
   public init(userAgent: String) {

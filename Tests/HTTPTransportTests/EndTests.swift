@@ -111,6 +111,21 @@ import Threads
     while weakTransport != nil { await Task.yield() }
   }
 
+  @Test func `a consumer may start and cancel from within its calls`() throws {
+    let server = ScriptedServer { _, connection in connection.respond(body: "x") }
+    let last = Recorder()
+    let cancelled = Recorder()
+    let recorder = Recorder { [transport] _ in
+      _ = transport.start(TransferRequest(url: server.url("/next")), consumer: last)
+      transport.cancel(transport.start(TransferRequest(url: server.url("/never")), consumer: cancelled))
+      return .proceed
+    }
+    _ = try transport.get(server.url("/first"), recorder).summary()
+    #expect(try cancelled.error().kind == .cancelled)
+    _ = try last.summary()
+    #expect(Set(server.requests.map(\.path)) == ["/first", "/next"])
+  }
+
   @Test func `the actor's own work runs on the loop, with transfers or without`() async throws {
     #expect(await transport.count == 0)
     let server = ScriptedServer { _, connection in connection.waitForClose() }

@@ -66,7 +66,7 @@ import Testing
   @Test(arguments: [
     "", "image.png", "/image.png", "ftp://host/x", "file:///etc/passwd", "http://", "http://[::1", "http://a b/",
     "http://x:99999/",
-    "http://x/\0",
+    "http://x/\0", "http://x/\r\nX: y", "http://x/\n", "http://x\r\n/",
   ])
   func `what is no http URL is refused`(url: String) throws {
     #expect(try transport.get(url).error().kind == .invalidRequest)
@@ -83,6 +83,13 @@ import Testing
     let error = try transport.get(server.url(), headers: HeaderFields([field])).error()
     #expect(error.kind == .invalidRequest)
     #expect(!error.message.contains("Injected"))
+    #expect(server.connectionCount == 0)
+  }
+
+  @Test func `a user agent that would break the request is never sent`() throws {
+    let server = ScriptedServer { _, connection in connection.respond() }
+    let transport = Transport.forTests { $0.userAgent = "a\r\nInjected: 1" }
+    #expect(try transport.get(server.url()).error().kind == .invalidRequest)
     #expect(server.connectionCount == 0)
   }
 

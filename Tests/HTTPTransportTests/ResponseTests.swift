@@ -41,6 +41,36 @@ import Testing
     #expect(server.connectionCount == 1)
   }
 
+  @Test func `a fresh connection is opened when asked for, and only then`() throws {
+    let server = ScriptedServer { _, connection in connection.respond(body: "x") }
+    _ = try transport.get(server.url()).summary()
+    #expect(try transport.get(server.url()) { $0.needsFreshConnection = true }.summary().newConnection)
+    #expect(try !transport.get(server.url()).summary().newConnection)
+    #expect(server.connectionCount == 2)
+  }
+
+  @Test func `as many connections are kept as were needed at once`() throws {
+    let transport = Transport.forTests { $0.keptConnections = 1 }
+    let everyone = Gate()
+    let server = ScriptedServer { request, connection in
+      if request.path == "/first" { everyone.wait() }
+      connection.respond(body: "x")
+    }
+    for path in ["/first", "/second"] {
+      let recorders = (0..<20).map { _ in
+        let recorder = Recorder()
+        _ = transport.start(TransferRequest(url: server.url(path)), consumer: recorder)
+        return recorder
+      }
+      if path == "/first" {
+        server.waitForRequests(20)
+        everyone.open()
+      }
+      for recorder in recorders { _ = try recorder.summary() }
+    }
+    #expect(server.connectionCount == 20)
+  }
+
   @Test func `a connection that died while idle is replaced silently`() throws {
     let server = ScriptedServer { request, connection in
       connection.respond(body: "x")

@@ -20,26 +20,21 @@ final class ScriptedServer: @unchecked Sendable {
   ///   - greeting: sent before any request has come.
   ///   - script: called for each request of each connection, on a thread of its own for each connection.
   init(greeting: String = "", _ script: @escaping Script) {
-    listener = socket(AF_INET, streamType, 0)
-    var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
-    var storage = sockaddr_in6()
-    withUnsafeMutablePointer(to: &storage) { pointer in
-      pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { address in
-        address.pointee.sin_family = sa_family_t(AF_INET)
-        address.pointee.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-      }
-    }
-    port = withUnsafeMutablePointer(to: &storage) { [listener] pointer in
+    let listener = socket(AF_INET, streamType, 0)
+    self.listener = listener
+    var address = sockaddr_in()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    withUnsafeMutablePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        precondition(bind(listener, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0)
+        precondition(bind(listener, address, length) == 0)
         precondition(listen(listener, 512) == 0)
         precondition(getsockname(listener, address, &length) == 0)
       }
-      return pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
-        Int(UInt16(bigEndian: $0.pointee.sin_port))
-      }
     }
-    startThread(name: "listener") { [listener, state] in
+    port = Int(UInt16(bigEndian: address.sin_port))
+    startThread(name: "listener") { [state] in
       while true {
         let socket = accept(listener, nil, nil)
         if socket < 0 { break }
@@ -62,7 +57,7 @@ final class ScriptedServer: @unchecked Sendable {
           connection.release()
         }
       }
-      Foundation.close(listener)
+      closeDescriptor(listener)
     }
   }
 
@@ -112,6 +107,9 @@ final class ServerConnection: Sendable {
     self.socket = socket
     var on: Int32 = 1
     setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    #if canImport(Darwin)
+      setsockopt(socket, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<Int32>.size))
+    #endif
   }
 
   /// nil when the client has closed the connection.
@@ -142,7 +140,7 @@ final class ServerConnection: Sendable {
   func send(_ bytes: [UInt8]) -> Bool {
     var rest = bytes[...]
     while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Foundation.send(socket, $0.baseAddress, $0.count, noSignal) }
+      let count = rest.withUnsafeBytes { sendBytes(socket, $0.baseAddress, $0.count, noSignal) }
       if count <= 0 { return false }
       rest = rest.dropFirst(count)
     }
@@ -166,7 +164,7 @@ final class ServerConnection: Sendable {
   /// Gives the descriptor back. Only its own thread may, or a read would hit a descriptor used anew.
   fileprivate func release() {
     isOpen.withLock { $0 = false }
-    Foundation.close(socket)
+    closeDescriptor(socket)
   }
 
   /// Blocks until the client has closed the connection.
@@ -187,6 +185,10 @@ final class Gate: Sendable {
 
   func wait() { _ = isOpen.wait { $0 ? () : nil } }
 }
+
+// Within the classes these names are taken.
+private let sendBytes: @Sendable (Int32, UnsafeRawPointer?, Int, Int32) -> Int = { send($0, $1, $2, $3) }
+private let closeDescriptor: @Sendable (Int32) -> Void = { _ = close($0) }
 
 #if canImport(Darwin)
   private let streamType = SOCK_STREAM
