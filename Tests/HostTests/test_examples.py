@@ -67,6 +67,27 @@ class Examples(Running):
         self.assertIn("png 32 x 24", run.stdout)
         self.assertEqual(self.run_example("node/demo.mjs", f"{self.origin.url}/html").returncode, 1)
 
+    def test_the_here_document_of_the_readme_prints_what_it_says(self) -> None:
+        readme = (ROOT / "README.md").read_text()
+        _, _, rest = readme.partition("imageworker <<'LINES'\n")
+        requests, _, rest = rest.partition("LINES\n")
+        said, _, _ = rest.partition("```")
+        worker = os.environ.get("IMAGEWORKER", str(ROOT / ".build" / "release" / "imageworker"))
+        told = subprocess.run(
+            [worker, "--cache-dir", str(self.folder)], input=requests, capture_output=True, text=True, check=True
+        ).stdout
+
+        def lasting(text: str) -> list[str]:
+            """Without what differs from run to run: the order of the lines, the file's name, the times."""
+            lines = [json.loads(line) for line in text.splitlines()]
+            for line in lines:
+                for member in ("path", "timing"):
+                    if "result" in line:
+                        line["result"][member] = "-"
+            return sorted(json.dumps(line) for line in lines)
+
+        self.assertEqual(lasting(said), lasting(told))
+
     def test_shell_here_document(self) -> None:
         run = self.run_example("shell/here-document", f"{self.origin.url}/image/1.png")
         self.assertEqual(run.returncode, 0, run.stdout)

@@ -142,7 +142,7 @@ export class ImageWorker {
   #closed;
 
   /**
-   * @param {object} [settings]
+   * @param {object} settings
    * @param {string[]} [settings.options]  The worker's own, such as ["--max-per-host", "8"].
    * @param {string} [settings.binary]
    * @param {(event: WorkerEvent) => void} [settings.onEvent]  Gets the events that belong to no pending call.
@@ -182,7 +182,7 @@ export class ImageWorker {
   /**
    * Loads one image. With `onEvent`, `events` defaults to all there are.
    * @param {string} url
-   * @param {LoadParams & CallOptions} [options]
+   * @param {LoadParams & CallOptions} options
    * @returns {Promise<Image>}
    */
   async load(url, { signal, onEvent, saveTo, ...params } = {}) {
@@ -194,8 +194,8 @@ export class ImageWorker {
   /**
    * Loads one image and yields its events; the last is `completed` with the result. Leaving the loop early cancels the load.
    * @param {string} url
-   * @param {LoadParams & {signal?: AbortSignal}} [options]
-   * @returns {AsyncGenerator<WorkerEvent, void, void>}
+   * @param {LoadParams & {signal?: AbortSignal}} options
+   * @returns {AsyncGenerator<WorkerEvent, void, undefined>}
    */
   async *loadEvents(url, { signal, ...params } = {}) {
     const left = new AbortController();
@@ -233,7 +233,7 @@ export class ImageWorker {
   /**
    * Brings images into the cache; `params` are those of the protocol.
    * @param {(string | {url: string, key?: string, headers?: Record<string, string>})[]} urls
-   * @param {{priority?: Priority, group?: string, headers?: Record<string, string>, events?: string[]} & CallOptions} [options]
+   * @param {{priority?: Priority, group?: string, headers?: Record<string, string>, events?: string[]} & CallOptions} options
    * @returns {Promise<{total: number, downloaded: number, cached: number, failed: number, cancelled: number, bytes: number,
    *   errors: {url: string, kind: string}[]}>}
    */
@@ -246,7 +246,7 @@ export class ImageWorker {
    * Any method of the protocol, by its name; resolves to its result as it came.
    * @param {string} method
    * @param {Record<string, any>} [params]
-   * @param {CallOptions} [options]
+   * @param {CallOptions} options
    * @returns {Promise<any>}
    */
   call(method, params = {}, { signal, onEvent } = {}) {
