@@ -28,12 +28,13 @@ let package = Package(
       // One file to ship, and 2 ms less from spawn to the first response. ThreadSanitizer needs the shared library.
       linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(platforms: [.linux], configuration: .release))]
     ),
-    module(
-      "Worker",
-      uses: [
-        "LineRPC", "Loading", "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Threads",
-        "CCrypto",
-      ]),
+    .target(
+      name: "Worker",
+      dependencies: ["LineRPC", "Loading", "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "Threads"],
+      // A link to protocol/openrpc.json, which --describe prints.
+      resources: [.embedInCode("openrpc.json")],
+      swiftSettings: strict
+    ),
     module("LineRPC", uses: ["Threads"]),
     module("Loading", uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Threads"]),
     module("HTTPTransport", uses: ["HTTPTypes", "Threads", "CCurl"]),

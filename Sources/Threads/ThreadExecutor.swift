@@ -25,6 +25,8 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     var hasEnded = false
   }
 
+  private static let piecesBetweenWakes = 16
+
   private let state = Locked(State())
   private var thread: pthread_t
 
@@ -80,11 +82,20 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
   public func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 
   private func add(_ work: Work) {
-    let wake = state.withLock {
+    let isSleeping = state.withLock {
       $0.queue.append(work)
       return $0.isSleeping
     }
-    if wake { state.notify() }
+    if isSleeping && !Wakeups.postpone(self) { wake() }
+  }
+
+  /// Has the thread look for work, if it sleeps.
+  func wake() {
+    let wasSleeping = state.withLock { state in
+      defer { state.isSleeping = false }
+      return state.isSleeping
+    }
+    if wasSleeping { state.notify() }
   }
 
   private var nextWake: ContinuousClock.Instant?  // only touched by the thread itself
@@ -102,13 +113,17 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
       return state.queue
     }
     if let batch, batch.isEmpty { return false }
-    for work in batch ?? [] {
-      switch work {
-      case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
-      case .closure(let closure): closure()
+    Wakeups.gather {
+      for (index, work) in (batch ?? []).enumerated() {
+        switch work {
+        case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
+        case .closure(let closure): closure()
+        }
+        // Others need not wait for a long batch to end.
+        if index % Self.piecesBetweenWakes == Self.piecesBetweenWakes - 1 { Wakeups.release() }
       }
+      nextWake = state.withLock { $0.afterBatch }?()
     }
-    nextWake = state.withLock { $0.afterBatch }?()
     return true
   }
 }

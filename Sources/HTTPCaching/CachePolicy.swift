@@ -1,0 +1,102 @@
+public import HTTPTypes
+
+/// What is to be done about a request. `headers` are fields to send besides the host's own.
+public enum CacheDecision: Sendable, Hashable {
+  /// The answer is the stored response; nothing is sent.
+  case serve(index: Int, isFresh: Bool)
+  /// The answer is the stored response; it is revalidated for later loads meanwhile (stale-while-revalidate).
+  case serveThenRevalidate(index: Int, headers: HeaderFields)
+  /// The stored response is shown at once; the answer is what revalidating it brings (mode `refresh`).
+  case showThenRevalidate(index: Int, isFresh: Bool, headers: HeaderFields)
+  /// The request goes out with the validators of the stored response.
+  case revalidate(index: Int, headers: HeaderFields)
+  /// The request goes out without any.
+  case fetch(headers: HeaderFields)
+  /// Nothing may be sent and nothing is there to serve.
+  case notCached
+}
+
+/// The rules of a private cache for GET (RFC 9111), with one of its own: nothing is served unvalidated that was stored
+/// or last validated `maxAge` seconds ago, in any mode.
+public struct CachePolicy: Sendable, Hashable {
+  /// Seconds.
+  public var maxAge: Int
+
+  public init(maxAge: Int) { self.maxAge = maxAge }
+
+  /// What to do about a request with `requestHeaders` (all that will be sent and that a Vary may name), given what is
+  /// stored for its key. `now` is Unix seconds.
+  public func decide(mode: CacheMode, requestHeaders: HeaderFields, stored: [CachedResponse], now: Int)
+    -> CacheDecision
+  {
+    let request = RequestDirectives(requestHeaders)
+    let mode = request.effectiveMode(mode)
+    let added = mode.requestFields(besides: requestHeaders)
+    if request.hasRange { return mode == .onlyIfCached ? .notCached : .fetch(headers: added) }
+    let mayNotSend = mode == .onlyIfCached || (mode == .default && request.control.onlyIfCached)
+    guard mode != .noStore, mode != .reload, let index = Variants.newest(of: stored, for: requestHeaders) else {
+      return mayNotSend ? .notCached : .fetch(headers: added)
+    }
+    let response = stored[index]
+    let freshness = Freshness(of: response, maxAge: maxAge)
+    let isFresh = freshness.isFresh(at: now)
+    let validators = request.isConditional ? [:] : Validation.requestFields(for: response.headers)
+    let toSend = HeaderFields(added.lines + validators.lines)
+    let revalidate: CacheDecision =
+      validators.isEmpty ? .fetch(headers: added) : .revalidate(index: index, headers: toSend)
+
+    switch mode {
+    case .forceCache, .onlyIfCached:
+      if freshness.isWithinLimit(at: now) { return .serve(index: index, isFresh: isFresh) }
+    case .refresh:
+      // RFC 8246: what is fresh and immutable is not worth a question.
+      if isFresh, freshness.control.immutable { return .serve(index: index, isFresh: true) }
+      if freshness.isWithinLimit(at: now) {
+        return .showThenRevalidate(index: index, isFresh: isFresh, headers: toSend)
+      }
+    case .default:
+      if let served = freshness.answer(to: request.control, index: index, now: now) { return served }
+      if !mayNotSend, request.control == CacheControl(),
+        freshness.mayBeStale(by: freshness.control.staleWhileRevalidate, at: now)
+      {
+        return .serveThenRevalidate(index: index, headers: toSend)
+      }
+    case .noCache, .noStore, .reload: break
+    }
+    return mayNotSend ? .notCached : revalidate
+  }
+
+  /// Whether a stale response may be the answer where the server could not give one (RFC 5861 section 4): `failure` is
+  /// the status of its answer, or nil where none came.
+  public func mayServeOnError(
+    _ response: CachedResponse, mode: CacheMode, requestHeaders: HeaderFields, failure: Int?, now: Int
+  ) -> Bool {
+    if let failure, ![500, 502, 503, 504].contains(failure) { return false }
+    let request = RequestDirectives(requestHeaders)
+    guard request.effectiveMode(mode) == .default, !request.hasRange, !request.control.noCache else { return false }
+    let freshness = Freshness(of: response, maxAge: maxAge)
+    let window = max(freshness.control.staleIfError ?? -1, request.control.staleIfError ?? -1)
+    return Variants.matches(response, requestHeaders) && window >= 0 && freshness.mayBeStale(by: window, at: now)
+  }
+
+  /// The Unix second at which the response stops being fresh; `Int.min` where it is never served unasked.
+  public func freshUntil(_ response: CachedResponse) -> Int { Freshness(of: response, maxAge: maxAge).freshUntil }
+
+  /// The response's age in seconds (RFC 9111 section 4.2.3).
+  public func currentAge(_ response: CachedResponse, now: Int) -> Int {
+    Freshness(of: response, maxAge: maxAge).age(at: now)
+  }
+}
+
+extension Freshness {
+  /// Whether the response answers a request in the default mode, by the directives of RFC 9111 section 5.2.1.
+  fileprivate func answer(to request: CacheControl, index: Int, now: Int) -> CacheDecision? {
+    guard !request.noCache else { return nil }
+    if let most = request.maxAge, age(at: now) > most || most == 0 { return nil }
+    if isFresh(at: now) {
+      return -staleness(at: now) >= request.minFresh ?? 0 ? .serve(index: index, isFresh: true) : nil
+    }
+    guard request.minFresh == nil, mayBeStale(by: request.maxStale, at: now) else { return nil }
+    return .serve(index: index, isFresh: false)
+  }
+}

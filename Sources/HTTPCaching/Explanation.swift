@@ -1,0 +1,36 @@
+extension CachePolicy {
+  /// Why a stored response is fresh or stale, in words: what `query` shows. Without secrets: only numbers and names of
+  /// fields stand in it.
+  public func explain(_ response: CachedResponse, now: Int) -> String {
+    let freshness = Freshness(of: response, maxAge: maxAge)
+    let age = freshness.age(at: now)
+    guard freshness.isWithinLimit(at: now) else {
+      return now < response.responseTime
+        ? "stale: stored in what this clock takes for the future"
+        : "stale: stored or last validated over max-age (\(maxAge) s) ago"
+    }
+    if freshness.control.noCache { return "stale: Cache-Control: no-cache asks for validation each time" }
+    let lifetime = freshness.lifetime
+    let source =
+      switch freshness.basis {
+      case .maxAge: "Cache-Control: max-age=\(lifetime)"
+      case .expires: "Expires, \(lifetime) s after Date"
+      case .invalidExpires: "Expires is no date, which counts as past"
+      case .heuristic: "a tenth of the time between Last-Modified and Date, \(lifetime) s"
+      case .host: "put in by the host, for max-age (\(lifetime) s)"
+      case .none: "no Cache-Control: max-age, Expires or Last-Modified"
+      }
+    let state = freshness.isFresh(at: now) ? "fresh" : "stale"
+    return "\(state): \(source); age \(age) s\(grace(freshness, now: now))"
+  }
+
+  private func grace(_ freshness: Freshness, now: Int) -> String {
+    guard !freshness.isFresh(at: now) else { return freshness.control.immutable ? "; immutable" : "" }
+    if freshness.control.mustRevalidate { return "; must-revalidate" }
+    let control = freshness.control
+    var grants: [String] = []
+    if freshness.mayBeStale(by: control.staleWhileRevalidate, at: now) { grants.append("stale-while-revalidate") }
+    if freshness.mayBeStale(by: control.staleIfError, at: now) { grants.append("stale-if-error") }
+    return grants.isEmpty ? "" : "; within \(grants.joined(separator: " and "))"
+  }
+}

@@ -1,0 +1,50 @@
+internal import HTTPTypes
+
+/// What the host's own request headers ask of the cache.
+struct RequestDirectives {
+  /// With `Pragma: no-cache` taken for `no-cache` where there is no Cache-Control (RFC 9111 section 5.4).
+  private(set) var control = CacheControl()
+  /// The host validates on its own.
+  private(set) var isConditional = false
+  /// The host wants a part, which is no image to keep and cannot be cut from one here.
+  private(set) var hasRange = false
+
+  init(_ headers: HeaderFields) {
+    var hasCacheControl = false
+    var pragmas: [String] = []
+    for line in headers.lines {
+      switch line.name {
+      case "cache-control": hasCacheControl = true
+      case "pragma": pragmas.append(line.value)
+      case "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since": isConditional = true
+      case "range": hasRange = true
+      default: break
+      }
+    }
+    if hasCacheControl {
+      control = CacheControl(headers.values(of: "cache-control"))
+    } else if !pragmas.isEmpty {
+      control.noCache = CacheControl(pragmas).noCache
+    }
+  }
+
+  /// Whether a field of this name, in lower case, means something to the cache.
+  static func isRelevant(_ name: String) -> Bool {
+    switch name {
+    case "cache-control", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "pragma",
+      "range":
+      true
+    default: false
+    }
+  }
+
+  /// A host that validates on its own goes past the cache (Fetch standard, HTTP-network-or-cache fetch), unless it asks
+  /// for what is cached in so many words.
+  func effectiveMode(_ mode: CacheMode) -> CacheMode {
+    guard isConditional else { return mode }
+    return switch mode {
+    case .default, .noCache, .refresh: .noStore
+    case .noStore, .reload, .forceCache, .onlyIfCached: mode
+    }
+  }
+}

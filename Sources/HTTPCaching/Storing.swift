@@ -1,0 +1,69 @@
+public import HTTPTypes
+
+/// What of an answer is kept (RFC 9111 section 3).
+public enum Storing {
+  /// Whether the answer to a GET may be stored by a private cache: complete successes only, and nothing that either
+  /// side forbids.
+  public static func mayStore(
+    mode: CacheMode, requestHeaders: HeaderFields, status: Int, headers: HeaderFields
+  ) -> Bool {
+    let request = RequestDirectives(requestHeaders)
+    guard request.effectiveMode(mode) != .noStore, !request.hasRange, !request.control.noStore else { return false }
+    guard (200...299).contains(status), status != 206,
+      Variants.selectingFields(of: headers, from: requestHeaders) != nil
+    else { return false }
+    let control = CacheControl(headers.values(of: "cache-control"))
+    let isUnderstood = understood.contains(status)
+    if control.mustUnderstand {
+      guard isUnderstood else { return false }
+    } else if control.noStore {
+      return false
+    }
+    return isHeuristicallyCacheable(status) || control.isPublic || control.isPrivate || control.maxAge != nil
+      || headers["expires"] != nil
+  }
+
+  /// The fields to keep: without those that speak of the connection (section 3.1), and with a Date, which is the time
+  /// at which the answer came where the server sent none (RFC 9110 section 6.6.1).
+  public static func fields(of headers: HeaderFields, receivedAt: Int) -> HeaderFields {
+    let dropped = connectionFields(of: headers)
+    var kept = HeaderFields(headers.lines.filter { !dropped.contains($0.name) })
+    if kept["date"] == nil { kept.append("date", HTTPDate.format(receivedAt)) }
+    return kept
+  }
+
+  /// The stored fields once a 304 has confirmed them (section 3.2): each field that it has replaces all of that name,
+  /// but those that describe the stored bytes. An Age of old says nothing of the new moment.
+  public static func fields(_ stored: HeaderFields, updatedBy notModified: HeaderFields, receivedAt: Int)
+    -> HeaderFields
+  {
+    let update = fields(of: notModified, receivedAt: receivedAt).lines.filter { !ofStoredBytes.contains($0.name) }
+    let names = Set(update.map(\.name)).union(["age"])
+    return HeaderFields(stored.lines.filter { !names.contains($0.name) } + update)
+  }
+
+  /// The fields as they go to the host with a response that was not just fetched or validated: with its Age (section 5.1).
+  public static func fieldsToServe(_ response: CachedResponse, now: Int) -> HeaderFields {
+    var fields = response.headers
+    fields["age"] = "\(Freshness(of: response, maxAge: 0).age(at: now))"
+    return fields
+  }
+
+  /// Those of RFC 9110 section 15.1 that count as results here.
+  static func isHeuristicallyCacheable(_ status: Int) -> Bool { status == 200 || status == 203 || status == 204 }
+
+  /// Codes whose meaning for caching is known (section 5.2.2.3).
+  private static let understood: Set = [200, 201, 202, 203, 204, 205]
+
+  /// The body is kept decoded and in full.
+  private static let ofStoredBytes: Set = ["content-encoding", "content-length", "content-range"]
+
+  private static let alwaysOfConnection: Set = [
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
+    "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+  ]
+
+  private static func connectionFields(of headers: HeaderFields) -> Set<String> {
+    alwaysOfConnection.union(headers.values(of: "connection").flatMap(Variants.members))
+  }
+}

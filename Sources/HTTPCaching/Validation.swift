@@ -1,0 +1,52 @@
+public import HTTPTypes
+
+/// Asking whether what is stored still holds (RFC 9111 section 4.3).
+public enum Validation {
+  /// The conditional fields to send for a stored response with these headers; empty where it has no validator.
+  /// The values go back as they came (RFC 9110 sections 13.1.2 and 13.1.3).
+  public static func requestFields(for stored: HeaderFields) -> HeaderFields {
+    var fields: HeaderFields = [:]
+    if let tag = entityTag(of: stored) { fields.append("if-none-match", tag) }
+    if let date = lastModified(of: stored) { fields.append("if-modified-since", date) }
+    return fields
+  }
+
+  /// Which of the stored responses a 304 speaks of (section 4.3.4), the one that it answers for first; `asked` is the
+  /// one whose validators were sent. Empty where it fits none: then the request must be sent again without validators.
+  public static func responsesUpdated(by notModified: HeaderFields, in stored: [CachedResponse], asked: Int) -> [Int] {
+    guard stored.indices.contains(asked) else { return [] }
+    let others = stored.indices.reversed().filter { $0 != asked }
+    if let tag = entityTag(of: notModified) {
+      // Weak comparison for the one asked about: nginx sends a weak tag with a compressed 200 and a strong one with its 304.
+      let confirmed = entityTag(of: stored[asked].headers).map { opaque($0) == opaque(tag) } ?? false
+      let alike = isStrong(tag) ? others.filter { entityTag(of: stored[$0].headers) == tag } : []
+      return (confirmed ? [asked] : []) + alike
+    }
+    if let date = lastModified(of: notModified), let known = lastModified(of: stored[asked].headers) {
+      return date == known ? [asked] : []
+    }
+    return [asked]
+  }
+
+  /// What may stand in If-Range to go on with a transfer that broke off: a strong entity tag, or a date of change that
+  /// was a minute past when it was sent (RFC 9110 sections 13.1.5 and 8.8.2.2).
+  public static func strongValidator(of headers: HeaderFields, receivedAt: Int) -> String? {
+    if let tag = entityTag(of: headers) { return isStrong(tag) && tag.hasPrefix("\"") ? tag : nil }
+    guard let modified = lastModified(of: headers), let changed = HTTPDate.parse(modified, now: receivedAt),
+      let date = headers.values(of: "date").first.flatMap({ HTTPDate.parse($0, now: receivedAt) })
+    else { return nil }
+    return date - changed >= 60 ? modified : nil
+  }
+
+  static func entityTag(of headers: HeaderFields) -> String? { first("etag", of: headers) }
+
+  static func lastModified(of headers: HeaderFields) -> String? { first("last-modified", of: headers) }
+
+  private static func first(_ name: String, of headers: HeaderFields) -> String? {
+    headers.lines.first { $0.name == name && !$0.value.isEmpty }?.value
+  }
+
+  private static func isStrong(_ tag: String) -> Bool { !tag.hasPrefix("W/") }
+
+  private static func opaque(_ tag: String) -> Substring { isStrong(tag) ? tag[...] : tag.dropFirst(2) }
+}

@@ -1,0 +1,60 @@
+public import HTTPTypes
+
+/// Several responses for one URL, told apart by the request fields that Vary names (RFC 9111 section 4.1).
+public enum Variants {
+  /// What to remember of the request for a response with these headers. Nil for `Vary: *`, which fits no other request.
+  public static func selectingFields(of responseHeaders: HeaderFields, from requestHeaders: HeaderFields)
+    -> HeaderFields?
+  {
+    var selecting: HeaderFields = [:]
+    for name in names(in: responseHeaders) {
+      guard name != "*" else { return nil }
+      guard selecting[name] == nil else { continue }
+      for value in requestHeaders.values(of: name) { selecting.append(name, value) }
+    }
+    return selecting
+  }
+
+  /// Whether the stored response may answer a request with these headers.
+  static func matches(_ stored: CachedResponse, _ requestHeaders: HeaderFields) -> Bool {
+    guard stored.headers.lines.contains(where: { $0.name == "vary" }) else { return true }
+    return names(in: stored.headers).allSatisfy { name in
+      guard name != "*" else { return false }
+      let (then, now) = (stored.selectingFields[name], requestHeaders[name])
+      return then == now || then.map(normalized) == now.map(normalized)
+    }
+  }
+
+  /// The most recent of the stored responses that may answer the request.
+  static func newest(of stored: [CachedResponse], for requestHeaders: HeaderFields) -> Int? {
+    if stored.count == 1 { return matches(stored[0], requestHeaders) ? 0 : nil }
+    let matching = stored.indices.filter { matches(stored[$0], requestHeaders) }
+    return matching.count <= 1 ? matching.first : matching.max { moment(of: stored[$0]) < moment(of: stored[$1]) }
+  }
+
+  /// The members of a comma-separated list of names, in lower case.
+  static func members(_ line: String) -> [String] {
+    line.split(separator: ",").map { trimmed($0).lowercased() }.filter { !$0.isEmpty }
+  }
+
+  private static func names(in headers: HeaderFields) -> [String] {
+    headers.lines.filter { $0.name == "vary" }.flatMap { members($0.value) }
+  }
+
+  /// By Date, and by arrival where two have the same.
+  private static func moment(of response: CachedResponse) -> (Int, Int) {
+    let date = response.headers.values(of: "date").first.flatMap { HTTPDate.parse($0, now: response.responseTime) }
+    return (date ?? response.responseTime, response.responseTime)
+  }
+
+  /// White space around commas makes no difference, nor does how a list is spread over lines.
+  private static func normalized(_ value: String) -> [String] {
+    value.split(separator: ",", omittingEmptySubsequences: false).map { String(trimmed($0)) }
+  }
+
+  private static func trimmed(_ text: Substring) -> Substring {
+    var text = text.drop { $0 == " " || $0 == "\t" }
+    while let last = text.last, last == " " || last == "\t" { text.removeLast() }
+    return text
+  }
+}

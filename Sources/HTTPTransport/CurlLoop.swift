@@ -1,0 +1,152 @@
+internal import CCurl
+
+/// The transfers in progress and curl's multi handle, which drives them. Not for more than one thread.
+final class CurlLoop {
+  let multi: UnsafeMutableRawPointer
+  private let clock = LoopClock()
+  private let environment: (String) -> String?
+  private let isPermitted: AddressFilter
+  private var settings: Settings
+  private var transfers: [TransferID: Transfer] = [:]
+  private var idleHandles: [EasyHandle] = []
+  private var keptConnections = 0
+
+  private static let globalResult = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
+  private static let mostIdleHandles = 256
+
+  /// nil when curl cannot be started.
+  init?(
+    configuration: TransportConfiguration, environment: @escaping (String) -> String?,
+    isPermitted: @escaping AddressFilter
+  ) {
+    guard Self.globalResult == CURLE_OK, let multi = curl_multi_init() else { return nil }
+    self.multi = multi
+    self.environment = environment
+    self.isPermitted = isPermitted
+    settings = Settings(configuration, environment: environment)
+    _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
+    keepConnections(configuration.keptConnections)
+  }
+
+  deinit {
+    idleHandles = []
+    curl_multi_cleanup(multi)
+  }
+
+  var count: Int { transfers.count }
+
+  // MARK: What is asked for
+
+  func beginTurn() { clock.now = .now }
+
+  func configure(_ configuration: TransportConfiguration) {
+    guard configuration != settings.configuration else { return }
+    settings = Settings(configuration, environment: environment, previous: settings)
+    idleHandles = []
+    keepConnections(max(configuration.keptConnections, 2 * count))
+  }
+
+  /// Curl counts the connections in use as well, and closes idle ones when there are more in all.
+  private func keepConnections(_ count: Int) {
+    keptConnections = max(1, count)
+    _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, keptConnections)
+  }
+
+  func start(_ id: TransferID, _ request: TransferRequest, _ consumer: any TransferConsumer) {
+    do {
+      let transfer = try Transfer(
+        id: id, request: request, consumer: consumer, clock: clock, isPermitted: isPermitted)
+      transfers[id] = transfer
+      if 2 * count > keptConnections { keepConnections(4 * count) }
+      send(transfer, on: idleHandles.popLast() ?? EasyHandle(settings: settings))
+    } catch {
+      consumer.finished(.failure(error))
+    }
+  }
+
+  func resume(_ id: TransferID) {
+    guard let transfer = transfers[id] else { return }
+    transfer.resume()
+    if transfer.hasStopped { end(transfer, nil) }
+  }
+
+  func cancel(_ id: TransferID) {
+    guard let transfer = transfers[id] else { return }
+    finish(transfer, .failure(transfer.counted(TransferError(.cancelled, "cancelled"))))
+  }
+
+  func cancelAll() {
+    for id in transfers.keys.sorted(by: { $0.number < $1.number }) { cancel(id) }
+  }
+
+  // MARK: What curl has to do
+
+  /// Lets curl read and write what it can without waiting, and ends what has ended or takes too long.
+  func work() {
+    var running: Int32 = 0
+    curl_multi_perform(multi, &running)
+    var left: Int32 = 0
+    while let message = curl_multi_info_read(multi, &left) {
+      guard message.pointee.msg == CURLMSG_DONE, let raw = message.pointee.easy_handle else { continue }
+      let code = message.pointee.data.result
+      var context: UnsafeMutableRawPointer?
+      _ = ccurl_get_pointer(raw, CURLINFO_PRIVATE, &context)
+      guard let easy = EasyHandle.behind(context), let transfer = easy.transfer else { continue }
+      let isOurs = code == CURLE_OK || transfer.hasStopped
+      end(transfer, isOurs ? nil : TransferError(code, of: transfer, on: easy))
+    }
+    // After curl has had its chance: what arrived while the loop was busy counts.
+    if clock.beginCheck() { endLateTransfers() }
+  }
+
+  /// How long the loop may sleep.
+  var millisecondsToCheck: Int32 {
+    guard let next = clock.nextCheck else { return .max }
+    // An hour is as good as for ever, and no time overflows.
+    return Int32(max(.zero, min(ContinuousClock.now.duration(to: next), .seconds(3600))).milliseconds)
+  }
+
+  private func endLateTransfers() {
+    for transfer in Array(transfers.values) {
+      if let error = transfer.timeout() {
+        end(transfer, error)
+      } else {
+        clock.check(by: transfer.due)
+      }
+    }
+  }
+
+  // MARK: Hops
+
+  private func send(_ transfer: Transfer, on easy: EasyHandle?) {
+    do throws(TransferError) {
+      guard let easy else { throw TransferError(.network, "no memory for another transfer") }
+      try transfer.prepare(easy)
+      guard curl_multi_add_handle(multi, easy.raw) == CURLM_OK else {
+        throw TransferError(.network, "no memory for another transfer")
+      }
+    } catch {
+      finish(transfer, .failure(transfer.counted(error)))
+    }
+  }
+
+  /// The hop has ended, by itself or because of `error`: goes on with the next one or finishes.
+  private func end(_ transfer: Transfer, _ error: TransferError?) {
+    switch transfer.step(after: error) {
+    case .finish(let outcome): finish(transfer, outcome)
+    case .request:
+      let easy = transfer.detach()
+      if let easy { curl_multi_remove_handle(multi, easy.raw) }
+      send(transfer, on: easy)
+    }
+  }
+
+  private func finish(_ transfer: Transfer, _ outcome: Result<TransferSummary, TransferError>) {
+    transfers[transfer.id] = nil
+    if let easy = transfer.detach() {
+      curl_multi_remove_handle(multi, easy.raw)
+      if easy.settings === settings && idleHandles.count < Self.mostIdleHandles { idleHandles.append(easy) }
+    }
+    transfer.reception.consumer.finished(outcome)
+  }
+}

@@ -1,0 +1,177 @@
+internal import CCurl
+internal import HTTPTypes
+
+/// A curl handle, used for one transfer after the other.
+///
+/// What the settings say is set once. A hop sets only what differs from the hop before, most of the time nothing but
+/// the URL.
+final class EasyHandle {
+  let raw: UnsafeMutableRawPointer
+  let settings: Settings
+  /// The transfer that uses the handle now. The callbacks deliver to it.
+  var transfer: Transfer?
+
+  private let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+  private var list: UnsafeMutablePointer<curl_slist>?
+  private var headers: HeaderFields?
+  private var scheme: String?
+  private var proxy: String?
+
+  /// nil when memory is short.
+  init?(settings: Settings) {
+    guard let raw = curl_easy_init() else {
+      errorBuffer.deallocate()
+      return nil
+    }
+    self.raw = raw
+    self.settings = settings
+    let configuration = settings.configuration
+
+    set(CURLOPT_NOSIGNAL, 1)
+    // A transfer that ends while its host's name is being resolved leaves the resolver's thread to end by itself. Without
+    // this curl would wait for it, and all other transfers with it.
+    set(CURLOPT_QUICK_EXIT, 1)
+    set(CURLOPT_PROTOCOLS_STR, "http,https")
+    set(CURLOPT_HTTP09_ALLOWED, 0)
+    set(CURLOPT_FOLLOWLOCATION, 0)
+    set(CURLOPT_ACCEPT_ENCODING, "")
+    set(CURLOPT_USERAGENT, configuration.userAgent)
+    set(CURLOPT_HEADEROPT, CURLHEADER_SEPARATE)
+    set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+    // Also makes curl give up an address that does not answer in time to try the next one.
+    set(CURLOPT_CONNECTTIMEOUT_MS, max(1, min(configuration.connectTimeout, .seconds(86_400)).milliseconds))
+    // Idle connections stay open in address translators on the way, and dead ones are found out.
+    set(CURLOPT_TCP_KEEPALIVE, 1)
+    set(CURLOPT_TCP_KEEPIDLE, 30)
+    set(CURLOPT_TCP_KEEPINTVL, 15)
+    set(CURLOPT_NOPROXY, "")
+    set(CURLOPT_PROXY, "")
+    if configuration.insecure {
+      set(CURLOPT_SSL_VERIFYPEER, 0)
+      set(CURLOPT_SSL_VERIFYHOST, 0)
+      set(CURLOPT_PROXY_SSL_VERIFYPEER, 0)
+      set(CURLOPT_PROXY_SSL_VERIFYHOST, 0)
+    }
+    if let file = settings.certificateFile {
+      set(CURLOPT_CAINFO, file)
+      set(CURLOPT_PROXY_CAINFO, file)
+    }
+    if let directory = settings.certificateDirectory {
+      set(CURLOPT_CAPATH, directory)
+      set(CURLOPT_PROXY_CAPATH, directory)
+    }
+    if configuration.cookiesFile != nil {
+      // Switches this handle's cookies on; the file has been read into the share.
+      set(CURLOPT_COOKIEFILE, "")
+    }
+    if let share = settings.share { _ = ccurl_set_pointer(raw, CURLOPT_SHARE, share.raw) }
+
+    // curl calls back during calls on this handle only, which end with `deinit`: unretained is enough.
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    _ = ccurl_set_pointer(raw, CURLOPT_PRIVATE, context)
+    _ = ccurl_set_pointer(raw, CURLOPT_WRITEDATA, context)
+    _ = ccurl_set_pointer(raw, CURLOPT_HEADERDATA, context)
+    _ = ccurl_set_pointer(raw, CURLOPT_OPENSOCKETDATA, context)
+    _ = ccurl_set_pointer(raw, CURLOPT_PREREQDATA, context)
+    _ = ccurl_set_pointer(raw, CURLOPT_ERRORBUFFER, errorBuffer)
+    installCallbacks()
+  }
+
+  deinit {
+    curl_easy_cleanup(raw)
+    curl_slist_free_all(list)
+    errorBuffer.deallocate()
+  }
+
+  /// The handle behind a callback's context or CURLOPT_PRIVATE.
+  static func behind(_ context: UnsafeMutableRawPointer?) -> EasyHandle? {
+    context.map { Unmanaged.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  /// Sets the handle up for one request; false when memory is short.
+  func prepare(_ target: Target, headers: HeaderFields, proxy: String?, needsFreshConnection: Bool) -> Bool {
+    errorBuffer.pointee = 0
+    set(CURLOPT_FRESH_CONNECT, needsFreshConnection ? 1 : 0)
+    if headers != self.headers {
+      let list = RequestHeaders.list(headers)
+      if list == nil && !headers.isEmpty { return false }
+      _ = ccurl_set_list(raw, CURLOPT_HTTPHEADER, list)
+      curl_slist_free_all(self.list)
+      self.list = list
+      self.headers = headers
+    }
+    if target.origin.scheme != scheme {
+      scheme = target.origin.scheme
+      let isSecure = scheme == "https"
+      set(CURLOPT_HTTP_VERSION, isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
+      // With TLS the handshake tells whether requests can share a connection, which is worth waiting for. Without it
+      // only the first response would tell, and one slow response would hold up all others of its origin.
+      set(CURLOPT_PIPEWAIT, isSecure ? 1 : 0)
+    }
+    if proxy != self.proxy {
+      guard set(CURLOPT_PROXY, proxy ?? "") else { return false }
+      self.proxy = proxy
+    }
+    return set(CURLOPT_URL, target.url)
+  }
+
+  /// What curl has to say about a failure; may be empty. It may name hosts.
+  var errorText: String { String(cString: errorBuffer) }
+
+  /// How many connections the current or last request has opened.
+  var connectionsOpened: Int {
+    var count = 0
+    _ = ccurl_get_long(raw, CURLINFO_NUM_CONNECTS, &count)
+    return count
+  }
+
+  /// How many bytes of the current or last response's body were read, before content encodings are undone.
+  var bytesOnWire: Int64 {
+    var count: curl_off_t = 0
+    _ = ccurl_get_offset(raw, CURLINFO_SIZE_DOWNLOAD_T, &count)
+    return Int64(count)
+  }
+
+  /// Has curl offer again what was held back, from within this call. False when it was not taken.
+  func resume() -> Bool { curl_easy_pause(raw, CURLPAUSE_CONT) == CURLE_OK }
+
+  private func set(_ option: CURLoption, _ value: some BinaryInteger) {
+    _ = ccurl_set_long(raw, option, Int(value))
+  }
+
+  @discardableResult
+  private func set(_ option: CURLoption, _ value: String) -> Bool {
+    ccurl_set_string(raw, option, value) == CURLE_OK
+  }
+
+  private func installCallbacks() {
+    _ = ccurl_set_data_callback(raw, CURLOPT_HEADERFUNCTION) { bytes, _, count, context in
+      guard let transfer = EasyHandle.behind(context)?.transfer else { return 0 }
+      return transfer.received(line: UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
+    }
+    _ = ccurl_set_data_callback(raw, CURLOPT_WRITEFUNCTION) { bytes, _, count, context in
+      guard let transfer = EasyHandle.behind(context)?.transfer else { return 0 }
+      switch transfer.received(bytes: UnsafeRawBufferPointer(start: bytes, count: count)) {
+      case .taken: return count
+      case .held: return Int(CURL_WRITEFUNC_PAUSE)
+      case .refused: return 0
+      }
+    }
+    _ = ccurl_set_open_socket_callback(raw) { context, _, address in
+      guard let transfer = EasyHandle.behind(context)?.transfer, let address else { return CURL_SOCKET_BAD }
+      return transfer.openSocket(for: address.pointee, to: ccurl_address(address))
+    }
+    _ = ccurl_set_before_request_callback(raw) { context, peer, _, _, _ in
+      guard let transfer = EasyHandle.behind(context)?.transfer, let peer else { return CURL_PREREQFUNC_ABORT }
+      return transfer.mayRequest(from: peer) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+    }
+  }
+}
+
+extension Duration {
+  /// Whole milliseconds, rounded up.
+  var milliseconds: Int64 {
+    let (seconds, attoseconds) = components
+    return seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
+  }
+}

@@ -1,0 +1,55 @@
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// Whether a connection may be made to an address.
+typealias AddressFilter = @Sendable (IPAddress) -> Bool
+
+/// An IPv4 or IPv6 address in network order.
+struct IPAddress: Hashable {
+  /// 4 or 16.
+  let bytes: [UInt8]
+
+  /// The usual notation, without brackets and zone; nil when `text` is something else.
+  init?(_ text: some StringProtocol) {
+    let text = String(text)
+    var ipv4 = in_addr()
+    var ipv6 = in6_addr()
+    if inet_pton(AF_INET, text, &ipv4) == 1 {
+      bytes = withUnsafeBytes(of: ipv4) { Array($0) }
+    } else if inet_pton(AF_INET6, text, &ipv6) == 1 {
+      bytes = withUnsafeBytes(of: ipv6) { Array($0) }
+    } else {
+      return nil
+    }
+  }
+
+  /// Where a socket would be connected to; nil when that is no IP address.
+  init?(_ address: UnsafePointer<sockaddr>) {
+    switch Int32(address.pointee.sa_family) {
+    case AF_INET:
+      bytes = address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { ipv4 in
+        withUnsafeBytes(of: ipv4.pointee.sin_addr) { Array($0) }
+      }
+    case AF_INET6:
+      bytes = address.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { ipv6 in
+        withUnsafeBytes(of: ipv6.pointee.sin6_addr) { Array($0) }
+      }
+    default: return nil
+    }
+  }
+
+  /// Whether it is the address, or in the block (`10.0.0.0/8`), that `pattern` names.
+  func matches(_ pattern: some StringProtocol) -> Bool {
+    let parts = pattern.split(separator: "/", maxSplits: 1)
+    guard let prefix = parts.first.flatMap({ IPAddress($0) }), prefix.bytes.count == bytes.count else { return false }
+    guard parts.count == 2 else { return prefix == self }
+    guard let length = Int(parts[1]), (0...(bytes.count * 8)).contains(length) else { return false }
+    let whole = length / 8
+    let rest = length % 8
+    return bytes.prefix(whole) == prefix.bytes.prefix(whole)
+      && (rest == 0 || (bytes[whole] ^ prefix.bytes[whole]) >> (8 - rest) == 0)
+  }
+}

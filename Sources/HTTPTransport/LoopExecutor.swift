@@ -1,0 +1,127 @@
+internal import CCurl
+internal import Threads
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// The executor of the transport: its thread sleeps in `curl_multi_poll`, and whatever is posted wakes it.
+///
+/// Commands come out in the order in which they were posted. Many posts cost one wake-up, and posts from the thread
+/// itself or while it is awake cost none. The thread is started by the first work that needs it.
+final class LoopExecutor<Command: Sendable>: SerialExecutor {
+  struct Work {
+    var jobs: [UnownedJob] = []
+    var commands: [Command] = []
+    var isEmpty: Bool { jobs.isEmpty && commands.isEmpty }
+  }
+
+  private struct State {
+    var work = Work()
+    var thread: pthread_t?
+    var hasThread = false
+    var isAsleep = false
+    var sleepsIn: UnsafeMutableRawPointer?
+    var run: (@Sendable () -> Void)?
+  }
+
+  private let state = Locked(State())
+  private let name: String
+
+  init(name: String) {
+    self.name = name
+  }
+
+  /// Sets what the thread runs: a loop over `take` and `sleep` that returns after `endIfIdle` has said so.
+  func setLoop(_ run: @escaping @Sendable () -> Void) {
+    state.withLock { $0.run = run }
+  }
+
+  /// Adds a command to what `take` returns next.
+  ///
+  /// - Parameter startsThread: without it the command waits for work that does start the thread.
+  func post(_ command: Command, startsThread: Bool) {
+    add(startsThread: startsThread) { $0.commands.append(command) }
+  }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    add(startsThread: true) { $0.jobs.append(job) }
+  }
+
+  private func add(startsThread: Bool, _ append: (inout Work) -> Void) {
+    let start: (@Sendable () -> Void)? = state.withLock { state in
+      append(&state.work)
+      if state.isAsleep {
+        state.isAsleep = false
+        if let multi = state.sleepsIn {
+          curl_multi_wakeup(multi)
+        } else {
+          self.state.notify()
+        }
+      }
+      guard startsThread, !state.hasThread else { return nil }
+      state.hasThread = true
+      return state.run
+    }
+    guard let start else { return }
+    startThread(name: name) { [self] in
+      state.withLock { $0.thread = pthread_self() }
+      start()
+    }
+  }
+
+  // The rest is for the thread.
+
+  /// Everything that has been posted since the last call.
+  func take() -> Work {
+    state.withLock { state in
+      defer { state.work = Work() }
+      return state.work
+    }
+  }
+
+  /// Waits until something is posted, curl has something to do, or the time has passed.
+  func sleep(in multi: UnsafeMutableRawPointer?, milliseconds: Int32) {
+    let mayPoll = state.withLock { state in
+      guard state.work.isEmpty else { return false }
+      state.isAsleep = true
+      state.sleepsIn = multi
+      return true
+    }
+    guard mayPoll else { return }
+    if let multi {
+      if curl_multi_poll(multi, nil, 0, milliseconds, nil) != CURLM_OK {
+        // Out of memory or descriptors. Others may free some; a loop that does not sleep would not help them.
+        usleep(10_000)
+      }
+      state.withLock { $0.isAsleep = false }
+    } else {
+      _ = state.wait { $0.isAsleep ? nil : () }
+    }
+  }
+
+  /// True when nothing is left to do, and then the thread must return; later work starts another one.
+  func endIfIdle() -> Bool {
+    state.withLock { state in
+      guard state.work.isEmpty else { return false }
+      state.hasThread = false
+      state.thread = nil
+      return true
+    }
+  }
+
+  private var isCurrent: Bool {
+    state.withLock { $0.thread.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+  }
+
+  func checkIsolated() {
+    precondition(isCurrent, "not on the transport's thread")
+  }
+
+  func isIsolatingCurrentContext() -> Bool? { isCurrent }
+
+  func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+}

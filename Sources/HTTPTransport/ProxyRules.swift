@@ -1,0 +1,42 @@
+/// Which proxy a URL is fetched through, by the rules that curl documents for its environment variables.
+///
+/// They are decided here and not in curl, because the network policy has to know whether the peer is a proxy.
+struct ProxyRules {
+  private let option: String?
+  private let http: String?
+  private let https: String?
+  private let exempt: [Substring]
+
+  /// - Parameter option: goes before the environment; an empty one switches proxies off.
+  init(option: String?, environment: (String) -> String?) {
+    func first(_ names: String...) -> String? {
+      for name in names {
+        if let value = environment(name), !value.isEmpty { return value }
+      }
+      return nil
+    }
+    self.option = option
+    // No HTTP_PROXY: a web server sets it from a request's Proxy field (CVE-2016-5385).
+    http = first("http_proxy", "all_proxy", "ALL_PROXY")
+    https = first("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+    exempt = first("no_proxy", "NO_PROXY")?.split { $0 == "," || $0 == " " } ?? []
+  }
+
+  /// The proxy's URL, or nil for a direct connection.
+  func proxy(for origin: Origin) -> String? {
+    guard let proxy = option ?? (origin.scheme == "https" ? https : http), !proxy.isEmpty else { return nil }
+    return isExempt(origin.host) ? nil : proxy
+  }
+
+  private func isExempt(_ host: String) -> Bool {
+    let host = host.hasPrefix("[") ? host.dropFirst().dropLast() : host.hasSuffix(".") ? host.dropLast() : host[...]
+    let address = IPAddress(host)
+    return exempt.contains { entry in
+      if entry == "*" { return true }
+      if let address { return address.matches(entry) }
+      let entry = (entry.hasPrefix(".") ? entry.dropFirst() : entry).lowercased()
+      let name = entry.hasSuffix(".") ? entry.dropLast() : entry[...]
+      return !name.isEmpty && (host == name || host.hasSuffix("." + name))
+    }
+  }
+}

@@ -1,0 +1,138 @@
+internal import HTTPTypes
+
+/// What has come of a transfer's response, and what its consumer has said to it.
+///
+/// It works inside curl's callbacks and calls nothing of curl's: it notes what was decided and tells curl to go on or
+/// stop.
+struct Reception {
+  enum Intake {
+    case taken
+    /// Curl has to keep the bytes and offer them again after `resume`.
+    case held
+    /// Curl has to stop.
+    case refused
+  }
+
+  private enum Use {
+    case deliver
+    /// The rest of a response that nobody wants, up to so many bytes.
+    case drop(left: Int)
+  }
+
+  let consumer: any TransferConsumer
+  private let maxBytes: Int64
+
+  // The hop.
+  private var parser = ResponseHeadParser()
+  private var use = Use.deliver
+  private(set) var isHeadComplete = false
+  /// Where a redirect leads.
+  private(set) var location: String?
+  /// Whether curl has been told to stop.
+  private(set) var hasRefused = false
+
+  // The transfer.
+  private(set) var head: ResponseHead?
+  private(set) var bytesReceived: Int64 = 0
+  private(set) var isPaused = false
+  private var isHeldByCurl = false
+  /// Why curl has been told to stop, if that is an error.
+  var failure: TransferError?
+
+  /// How much of an unwanted body is read to keep its connection.
+  private static let worthReading = 64 << 10
+
+  init(consumer: any TransferConsumer, maxBytes: Int64) {
+    self.consumer = consumer
+    self.maxBytes = maxBytes
+  }
+
+  /// Forgets the response of the hop before.
+  mutating func beginHop() {
+    parser = ResponseHeadParser()
+    use = .deliver
+    isHeadComplete = false
+    location = nil
+    hasRefused = false
+  }
+
+  /// Whether the rest of the response is of no interest.
+  var isDropping: Bool {
+    if case .drop = use { true } else { false }
+  }
+
+  /// Takes a header line of the response to `url`, or one of its trailer, which is ignored. False makes curl stop.
+  mutating func received(line: UnsafeRawBufferPointer, from url: String) -> Bool {
+    guard !isHeadComplete, parser.take(line) else { return true }
+    isHeadComplete = true
+    hasRefused = !received(headFrom: url)
+    return !hasRefused
+  }
+
+  private mutating func received(headFrom url: String) -> Bool {
+    let headers = parser.headers
+    let hasBody = parser.status != 204 && parser.status != 304
+    let contentLength = hasBody ? parser.contentLength : 0
+    location = Route.location(status: parser.status, headers: headers)
+    if location != nil { return drop(contentLength) }
+    let head = ResponseHead(
+      status: parser.status, headers: headers, finalURL: url, httpVersion: parser.httpVersion,
+      contentLength: contentLength)
+    self.head = head
+    let verdict = consumer.received(head: head)
+    // After the consumer has seen the head: a long error page that it discards is no reason to hide the status.
+    if verdict == .proceed || verdict == .pause, let contentLength, contentLength > maxBytes { return tooLarge() }
+    return obey(verdict, remaining: contentLength)
+  }
+
+  mutating func received(bytes: UnsafeRawBufferPointer) -> Intake {
+    if hasRefused { return .refused }
+    if isPaused {
+      isHeldByCurl = true
+      return .held
+    }
+    hasRefused = !take(bytes)
+    return hasRefused ? .refused : .taken
+  }
+
+  private mutating func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    if case .drop(let left) = use {
+      use = .drop(left: left - bytes.count)
+      return bytes.count <= left
+    }
+    guard Int64(bytes.count) <= maxBytes - bytesReceived else { return tooLarge() }
+    bytesReceived += Int64(bytes.count)
+    return obey(consumer.received(bytes: bytes), remaining: head?.contentLength.map { $0 - bytesReceived })
+  }
+
+  /// Lifts a pause. True when curl holds bytes that it has to be asked for.
+  mutating func resume() -> Bool {
+    defer { isHeldByCurl = false }
+    isPaused = false
+    return isHeldByCurl
+  }
+
+  private mutating func obey(_ verdict: Verdict, remaining: Int64?) -> Bool {
+    switch verdict {
+    case .proceed: return true
+    case .pause:
+      isPaused = true
+      return true
+    case .discard:
+      return drop(remaining)
+    case .abort:
+      failure = TransferError(.aborted, "stopped by its receiver")
+      return false
+    }
+  }
+
+  private mutating func drop(_ remaining: Int64?) -> Bool {
+    use = .drop(left: Self.worthReading)
+    return remaining ?? 0 <= Self.worthReading
+  }
+
+  private mutating func tooLarge() -> Bool {
+    failure = TransferError(.tooLarge, "the body is larger than \(maxBytes) bytes")
+    return false
+  }
+}

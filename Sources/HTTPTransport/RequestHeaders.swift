@@ -1,0 +1,80 @@
+internal import CCurl
+public import HTTPTypes
+
+/// The rules for header fields that a caller gives.
+///
+/// On a redirect to another origin all fields are dropped but those that say nothing of who asks: `accept`,
+/// `accept-encoding`, `accept-language`, `cache-control`, `pragma`, `user-agent`, and the conditional and range fields
+/// (see `TransferRequest.validatedURL`). Dropped fields stay dropped, even if a later redirect leads back.
+public enum RequestHeaders {
+  /// What is wrong with the fields, in words that quote no value; nil when they can be sent.
+  ///
+  /// Refused are names that are no tokens and values with control characters (RFC 9110 section 5), and the fields that
+  /// frame the message or manage the connection, which are the transport's own.
+  public static func problem(in headers: HeaderFields) -> String? {
+    for field in headers.lines {
+      guard !field.name.isEmpty, field.name.utf8.allSatisfy(isTokenByte) else { return "a header name is not a token" }
+      guard field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }) else {
+        return "the value of \(field.name) has control characters"
+      }
+      if connectionFields.contains(field.name) { return "\(field.name) cannot be set" }
+    }
+    return nil
+  }
+
+  /// What is left of `headers` when a redirect has led to another origin.
+  static func withoutCredentials(_ headers: HeaderFields) -> HeaderFields {
+    HeaderFields(headers.lines.filter { publicFields.contains($0.name) || conditionalFields.contains($0.name) })
+  }
+
+  /// What is left of `headers` for a URL that the validators do not speak of.
+  static func withoutConditions(_ headers: HeaderFields) -> HeaderFields {
+    HeaderFields(headers.lines.filter { !conditionalFields.contains($0.name) })
+  }
+
+  /// The lines as curl wants them; nil when memory is short.
+  ///
+  /// A range is one of the bytes that are stored, so it is asked for without a content encoding, as browsers do.
+  static func list(_ headers: HeaderFields) -> UnsafeMutablePointer<curl_slist>? {
+    var list: UnsafeMutablePointer<curl_slist>?
+    func append(_ line: String) -> Bool {
+      guard let longer = curl_slist_append(list, line) else {
+        curl_slist_free_all(list)
+        return false
+      }
+      list = longer
+      return true
+    }
+    var hasRange = false
+    var hasEncoding = false
+    for field in headers.lines {
+      hasRange = hasRange || field.name == "range"
+      hasEncoding = hasEncoding || field.name == "accept-encoding"
+      // "name:" without a value would tell curl to leave its own field out.
+      let isBlank = field.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
+      guard append(isBlank ? "\(field.name);" : "\(field.name): \(field.value)") else { return nil }
+    }
+    if hasRange && !hasEncoding, !append("accept-encoding: identity") { return nil }
+    return list
+  }
+
+  private static let publicFields: Set = [
+    "accept", "accept-encoding", "accept-language", "cache-control", "pragma", "user-agent",
+  ]
+  private static let conditionalFields: Set = ["if-modified-since", "if-none-match", "if-range", "range"]
+  private static let connectionFields: Set = [
+    "connection", "content-length", "expect", "http2-settings", "keep-alive", "proxy-connection", "te", "trailer",
+    "transfer-encoding", "upgrade",
+  ]
+
+  private static func isTokenByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: tokenSymbols.contains(byte)
+    }
+  }
+
+  private static let tokenSymbols = Array("!#$%&'*+-.^_`|~".utf8)
+}

@@ -1,0 +1,71 @@
+internal import HTTPTypes
+
+/// Collects the header lines that curl delivers one by one into the head of a response.
+struct ResponseHeadParser {
+  private(set) var status = 0
+  private(set) var httpVersion = ""
+  private var lines: [HeaderField] = []
+
+  /// Takes one line with its line ending.
+  ///
+  /// - Returns: true when the line ended a head that is not informational (1xx). The head of an informational response
+  ///   is dropped when the next one starts.
+  mutating func take(_ line: UnsafeRawBufferPointer) -> Bool {
+    let line = line.withoutLineEnd
+    guard let first = line.first else { return status >= 200 }
+    if line.starts(with: "HTTP/".utf8) {
+      start(line)
+    } else if first == 0x20 || first == 0x09 {
+      fold(line)
+    } else if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
+      let name = line[..<colon].trimmed
+      let value = line[(colon + 1)...].trimmed
+      lines.append(HeaderField(String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self)))
+    }
+    return false
+  }
+
+  var headers: HeaderFields { HeaderFields(lines) }
+
+  /// How many bytes a body without content encoding will have; nil when the head does not say.
+  var contentLength: Int64? {
+    var length: Int64?
+    for line in lines {
+      switch line.name {
+      case "content-length": length = Int64(line.value)
+      case "transfer-encoding", "content-encoding":
+        if line.value.lowercased() != "identity" { return nil }
+      default: break
+      }
+    }
+    return length.flatMap { $0 >= 0 ? $0 : nil }
+  }
+
+  private mutating func start(_ line: Slice<UnsafeRawBufferPointer>) {
+    let words = line.split(separator: 0x20, maxSplits: 2)
+    httpVersion = String(decoding: words[0].dropFirst("HTTP/".utf8.count), as: UTF8.self)
+    status = words.count > 1 ? Int(String(decoding: words[1], as: UTF8.self)) ?? 0 : 0
+    lines.removeAll(keepingCapacity: true)
+  }
+
+  /// Obsolete line folding: the line belongs to the value before (RFC 9112 section 5.2).
+  private mutating func fold(_ line: Slice<UnsafeRawBufferPointer>) {
+    guard let last = lines.indices.last else { return }
+    lines[last].value += " " + String(decoding: line.trimmed, as: UTF8.self)
+  }
+}
+
+extension Collection<UInt8> where Self: BidirectionalCollection, SubSequence == Slice<UnsafeRawBufferPointer> {
+  fileprivate var withoutLineEnd: SubSequence {
+    let end = lastIndex { $0 != 0x0d && $0 != 0x0a }
+    return self[..<(end.map { index(after: $0) } ?? startIndex)]
+  }
+
+  /// Without white space around it.
+  fileprivate var trimmed: SubSequence {
+    func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+    let front = drop(while: isBlank)
+    let end = front.lastIndex { !isBlank($0) }
+    return front[..<(end.map { front.index(after: $0) } ?? front.startIndex)]
+  }
+}

@@ -1,0 +1,63 @@
+internal import HTTPTypes
+
+/// Where a transfer is on its way along redirects, and which header fields may still be sent.
+///
+/// Header fields that are the host's business with one origin do not go to another (`RequestHeaders`). The same holds
+/// for user information in the URL; that in a Location is for its target. A redirect from https to http is one to
+/// another origin.
+struct Route {
+  private(set) var target: Target
+  private(set) var redirects = 0
+  private var headers: HeaderFields
+  private var authorization: String?
+  private let validatedURL: String?
+  private let maxRedirects: Int
+
+  init(_ request: TransferRequest) throws(TransferError) {
+    if let problem = RequestHeaders.problem(in: request.headers) { throw TransferError(.invalidRequest, problem) }
+    do {
+      target = try Target(request.url)
+    } catch {
+      throw TransferError(.invalidRequest, error == .scheme ? "only http and https are transferred" : "malformed URL")
+    }
+    headers = request.headers
+    authorization = target.authorization
+    validatedURL = request.validatedURL
+    maxRedirects = request.maxRedirects
+  }
+
+  /// The fields that the request to the current target carries.
+  var fields: HeaderFields {
+    var fields = headers
+    if let validatedURL, validatedURL != target.url { fields = RequestHeaders.withoutConditions(fields) }
+    if let authorization, fields["authorization"] == nil { fields.append("authorization", authorization) }
+    return fields
+  }
+
+  /// Where a response sends on to, if it does (RFC 9110 section 15.4). All methods being GET, they do not differ.
+  static func location(status: Int, headers: HeaderFields) -> String? {
+    switch status {
+    case 301, 302, 303, 307, 308: headers.values(of: "location").first
+    default: nil
+    }
+  }
+
+  /// Makes the target of a redirect the current one.
+  mutating func follow(_ location: String) throws(TransferError) {
+    guard redirects < maxRedirects else { throw TransferError(.redirects, "more than \(maxRedirects) redirects") }
+    let next: Target
+    do {
+      next = try Target(location, relativeTo: target)
+    } catch {
+      let what = error == .scheme ? "a scheme other than http and https" : "a malformed URL"
+      throw TransferError(.redirects, "\(target.origin) redirects to \(what)")
+    }
+    if next.origin != target.origin {
+      headers = RequestHeaders.withoutCredentials(headers)
+      authorization = nil
+    }
+    if let given = next.authorization { authorization = given }
+    target = next
+    redirects += 1
+  }
+}

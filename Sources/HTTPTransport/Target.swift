@@ -1,0 +1,80 @@
+internal import CCurl
+
+/// Scheme, host and port: what credentials and connections belong to.
+struct Origin: Hashable, CustomStringConvertible {
+  /// `http` or `https`.
+  var scheme: String
+  /// In lower case, IPv6 addresses in brackets.
+  var host: String
+  var port: Int
+
+  var description: String { "\(host):\(port)" }
+}
+
+/// A URL as one hop of a transfer needs it, parsed by the same code that connects later.
+struct Target {
+  enum Problem: Error {
+    case malformed
+    case scheme
+  }
+
+  /// No fragment, no user information, no port that is the scheme's own; the host in lower case.
+  private(set) var url: String
+  private(set) var origin: Origin
+  /// The value of an `authorization` field, from the URL's user information.
+  private(set) var authorization: String?
+
+  /// - Parameter base: what a relative `reference` (a Location) is resolved against (RFC 3986 section 5).
+  init(_ reference: String, relativeTo base: Target? = nil) throws(Problem) {
+    guard !reference.utf8.contains(0), let handle = curl_url() else { throw .malformed }
+    defer { curl_url_cleanup(handle) }
+    let flags = UInt32(CURLU_URLENCODE | CURLU_ALLOW_SPACE | CURLU_NON_SUPPORT_SCHEME)
+    if let base, curl_url_set(handle, CURLUPART_URL, base.url, flags) != CURLUE_OK { throw .malformed }
+    guard curl_url_set(handle, CURLUPART_URL, reference, flags) == CURLUE_OK else { throw .malformed }
+
+    func part(_ part: CURLUPart, _ flags: Int32 = 0) -> String? {
+      var text: UnsafeMutablePointer<CChar>?
+      guard curl_url_get(handle, part, &text, UInt32(flags)) == CURLUE_OK, let text else { return nil }
+      defer { curl_free(text) }
+      return String(cString: text)
+    }
+
+    guard let scheme = part(CURLUPART_SCHEME)?.lowercased() else { throw .malformed }
+    guard scheme == "http" || scheme == "https" else { throw .scheme }
+    guard let givenHost = part(CURLUPART_HOST), !givenHost.isEmpty,
+      let port = part(CURLUPART_PORT, CURLU_DEFAULT_PORT).flatMap({ Int($0) })
+    else { throw .malformed }
+    let host = givenHost.lowercased()
+    if host != givenHost { curl_url_set(handle, CURLUPART_HOST, host, 0) }
+    let user = part(CURLUPART_USER, CURLU_URLDECODE)
+    let password = part(CURLUPART_PASSWORD, CURLU_URLDECODE)
+    for secret in [CURLUPART_FRAGMENT, CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS] {
+      curl_url_set(handle, secret, nil, 0)
+    }
+    guard let url = part(CURLUPART_URL, CURLU_NO_DEFAULT_PORT) else { throw .malformed }
+    self.url = url
+    origin = Origin(scheme: scheme, host: host, port: port)
+    if user != nil || password != nil {
+      authorization = "Basic " + base64("\(user ?? ""):\(password ?? "")".utf8)
+    }
+  }
+}
+
+private func base64(_ bytes: some Collection<UInt8>) -> String {
+  let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+  var text: [UInt8] = []
+  var rest = bytes[...]
+  while !rest.isEmpty {
+    let group = rest.prefix(3)
+    rest = rest.dropFirst(3)
+    var value = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
+    var digits: [UInt8] = []
+    for _ in 0..<4 {
+      digits.append(alphabet[value & 63])
+      value >>= 6
+    }
+    text += digits.reversed().prefix(group.count + 1)
+    text += Array(repeating: UInt8(ascii: "="), count: 3 - group.count)
+  }
+  return String(decoding: text, as: UTF8.self)
+}

@@ -1,0 +1,197 @@
+internal import CCurl
+internal import HTTPTypes
+
+/// One transfer in progress: what a request has become, hop by hop.
+///
+/// It is only touched on the transport's thread. Curl's callbacks come here; what follows from what they found out
+/// (`step`) is worked out when curl has let go of the handle.
+final class Transfer {
+  let id: TransferID
+  private let request: TransferRequest
+  private let clock: LoopClock
+  private let isPermitted: AddressFilter
+
+  /// The handle while one is in use.
+  private(set) var easy: EasyHandle?
+  private(set) var proxy: String?
+  private(set) var sockets = SocketTally()
+  private(set) var reception: Reception
+  private var route: Route
+  private var watch: ProgressWatch
+
+  init(
+    id: TransferID, request: TransferRequest, consumer: any TransferConsumer, clock: LoopClock,
+    isPermitted: @escaping AddressFilter
+  ) throws(TransferError) {
+    route = try Route(request)
+    reception = Reception(consumer: consumer, maxBytes: request.maxBytes)
+    watch = ProgressWatch(now: clock.now)
+    self.id = id
+    self.request = request
+    self.clock = clock
+    self.isPermitted = isPermitted
+  }
+
+  var origin: Origin { route.target.origin }
+  /// What it is or would be connected to.
+  var peer: String { proxy == nil ? origin.description : "the proxy for \(origin)" }
+  var isConnecting: Bool { watch.stage == .connecting }
+
+  /// Whether a callback has made curl stop, or would have.
+  var hasStopped: Bool { reception.hasRefused || reception.failure != nil }
+
+  // MARK: Hops
+
+  /// Sets the handle up for the current target.
+  func prepare(_ easy: EasyHandle) throws(TransferError) {
+    let settings = easy.settings
+    proxy = settings.proxies.proxy(for: origin)
+    if proxy != nil, settings.configuration.network == .publicOnly, !AddressPolicy.mayProxyReach(origin.host) {
+      throw blocked
+    }
+    if let problem = settings.problem { throw TransferError(.invalidRequest, problem) }
+    let isReady = easy.prepare(
+      route.target, headers: route.fields, proxy: proxy, needsFreshConnection: request.needsFreshConnection)
+    guard isReady else {
+      throw TransferError(.network, "the request could not be set up")
+    }
+    self.easy = easy
+    easy.transfer = self
+    sockets = SocketTally()
+    reception.beginHop()
+    watch.beginHop(now: clock.now)
+    clock.check(by: due)
+  }
+
+  /// Takes the handle away.
+  func detach() -> EasyHandle? {
+    defer { easy = nil }
+    easy?.transfer = nil
+    return easy
+  }
+
+  enum Step {
+    case request
+    case finish(Result<TransferSummary, TransferError>)
+  }
+
+  /// What to do now that curl has ended the hop, or has been made to.
+  ///
+  /// - Parameter error: why it was ended; nil if the response is complete or a callback has stopped it.
+  func step(after error: TransferError?) -> Step {
+    let isLate = error?.phase == .deadline
+    if let location = reception.location, reception.failure == nil, !isLate {
+      do {
+        try route.follow(location)
+        return .request
+      } catch {
+        return .finish(.failure(counted(error)))
+      }
+    }
+    if let failure = reception.failure { return .finish(.failure(counted(failure))) }
+    // What went wrong in a rest that nobody wants is no failure.
+    if let error, !reception.isDropping || isLate { return .finish(.failure(counted(error))) }
+    guard let summary else {
+      return .finish(.failure(TransferError(.network, "\(origin) closed the connection within the header")))
+    }
+    return .finish(.success(summary))
+  }
+
+  func counted(_ error: TransferError) -> TransferError {
+    var error = error
+    error.bytesReceived = reception.bytesReceived
+    return error
+  }
+
+  private var summary: TransferSummary? {
+    guard let head = reception.head, let easy else { return nil }
+    return TransferSummary(
+      head: head, bytesReceived: reception.bytesReceived, wireBytes: easy.bytesOnWire, redirects: route.redirects,
+      requestSentAt: watch.requestSentAt, firstByteAt: watch.firstByteAt,
+      connectDuration: watch.hopStartedAt.duration(to: watch.requestSentAt),
+      newConnection: easy.connectionsOpened > 0, requestTime: watch.requestTime, responseTime: watch.responseTime)
+  }
+
+  // MARK: Callbacks
+
+  /// A socket for a connection to `address`, if the policy lets it pass; else curl tries the next address.
+  func openSocket(for request: curl_sockaddr, to address: UnsafePointer<sockaddr>) -> curl_socket_t {
+    guard let easy, mayConnect(to: IPAddress(address)) else {
+      sockets.blocked += 1
+      return CURL_SOCKET_BAD
+    }
+    return sockets.open(request, patience: easy.settings.configuration.connectTimeout)
+  }
+
+  /// Called when there is a connection for the request, a new one or not: the policy may have become stricter since it
+  /// was opened.
+  func mayRequest(from peer: UnsafePointer<CChar>) -> Bool {
+    guard mayConnect(to: IPAddress(String(cString: peer))) else {
+      reception.failure = blocked
+      return false
+    }
+    watch.requestSent(now: clock.now, unixTime: secondsSinceEpoch())
+    clock.check(by: due)
+    return true
+  }
+
+  private func mayConnect(to address: @autoclosure () -> IPAddress?) -> Bool {
+    guard proxy == nil, easy?.settings.configuration.network == .publicOnly else { return true }
+    return address().map(isPermitted) ?? false
+  }
+
+  private var blocked: TransferError { TransferError(.blockedAddress, "\(origin) is not a public address") }
+
+  /// False makes curl stop.
+  func received(line: UnsafeRawBufferPointer) -> Bool {
+    watch.received(now: clock.now)
+    let wasComplete = reception.isHeadComplete
+    let goesOn = reception.received(line: line, from: route.target.url)
+    if reception.isHeadComplete && !wasComplete { watch.headCompleted(unixTime: secondsSinceEpoch()) }
+    return goesOn
+  }
+
+  func received(bytes: UnsafeRawBufferPointer) -> Reception.Intake {
+    watch.received(now: clock.now)
+    if let easy { watch.read(bytesOnWire: easy.bytesOnWire, now: clock.now) }
+    return reception.received(bytes: bytes)
+  }
+
+  /// Lifts a pause. Curl may call back from within.
+  func resume() {
+    guard reception.isPaused else { return }
+    let isHeld = reception.resume()
+    watch.resumed(now: clock.now)
+    clock.check(by: due)
+    guard isHeld, let easy else { return }
+    // Curl does not end a transfer whose consumer refuses what was held: `reception.hasRefused` tells the loop to.
+    if !easy.resume(), reception.failure == nil, !reception.hasRefused {
+      reception.failure = TransferError(.network, "the transfer could not be resumed")
+    }
+  }
+
+  // MARK: Time
+
+  /// When it will have taken too long unless something arrives; nil is never.
+  var due: ContinuousClock.Instant? {
+    guard let easy else { return nil }
+    let connectTimeout = easy.settings.configuration.connectTimeout
+    let stuckAt = watch.stuckAt(connectTimeout: connectTimeout, idleTimeout: request.idleTimeout)
+    guard let deadline = request.deadline else { return reception.isPaused ? nil : stuckAt }
+    return reception.isPaused ? deadline : min(stuckAt, deadline)
+  }
+
+  /// What has timed out; nil when it is not due after all.
+  func timeout() -> TransferError? {
+    if let easy { watch.read(bytesOnWire: easy.bytesOnWire, now: clock.now) }
+    guard let due, due <= clock.now else { return nil }
+    if let deadline = request.deadline, deadline <= clock.now {
+      return TransferError(.timeout, "the deadline has passed", phase: .deadline)
+    }
+    return switch watch.stage {
+    case .connecting: TransferError(.timeout, "no connection to \(peer) in time", phase: .connect)
+    case .waiting: TransferError(.timeout, "no answer from \(origin) in time", phase: .firstByte)
+    case .receiving: TransferError(.timeout, "\(origin) has stopped sending", phase: .idle)
+    }
+  }
+}

@@ -1,0 +1,60 @@
+/// Why a transfer brought no complete response.
+public struct TransferError: Error, Sendable, Hashable {
+  /// The reason, by the wire's names. Open: a switch over it needs a default.
+  public struct Kind: Sendable, Hashable, CustomStringConvertible {
+    public let name: String
+    public var description: String { name }
+
+    /// The host's name has no address.
+    public static let resolve = Kind(name: "resolve")
+    /// No connection to the host or the proxy.
+    public static let connect = Kind(name: "connect")
+    /// The TLS handshake failed or the certificate is not trusted.
+    public static let tls = Kind(name: "tls")
+    /// Too long without progress; `phase` says where.
+    public static let timeout = Kind(name: "timeout")
+    /// Too many redirects, or one to where none is followed.
+    public static let redirects = Kind(name: "redirects")
+    /// The body ended before its end.
+    public static let truncated = Kind(name: "truncated")
+    /// The body is, or says it is, larger than `maxBytes`.
+    public static let tooLarge = Kind(name: "tooLarge")
+    /// All addresses of the host are against the `NetworkPolicy`.
+    public static let blockedAddress = Kind(name: "blockedAddress")
+    /// Anything else on the wire: no answer, a malformed one, no descriptors or memory left.
+    public static let network = Kind(name: "network")
+    /// The URL or a header field cannot be sent.
+    public static let invalidRequest = Kind(name: "invalidRequest")
+    /// The consumer's verdict was `abort`.
+    public static let aborted = Kind(name: "aborted")
+    /// `Transport.cancel` or `shutdown`.
+    public static let cancelled = Kind(name: "cancelled")
+  }
+
+  /// What a transfer was waiting for.
+  public enum Phase: String, Sendable, Hashable {
+    /// Name, connection and TLS handshake.
+    case connect
+    /// The first line of an answer.
+    case firstByte
+    /// More bytes.
+    case idle
+    /// The end, at `TransferRequest.deadline`.
+    case deadline
+  }
+
+  public var kind: Kind
+  /// For `timeout`.
+  public var phase: Phase?
+  /// One sentence for people, without query strings, user information and header values.
+  public var message: String
+  /// Bytes of the body that were delivered.
+  public var bytesReceived: Int64
+
+  public init(_ kind: Kind, _ message: String, phase: Phase? = nil, bytesReceived: Int64 = 0) {
+    self.kind = kind
+    self.phase = phase
+    self.message = message
+    self.bytesReceived = bytesReceived
+  }
+}

@@ -1,0 +1,143 @@
+internal import CCurl
+internal import Threads
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// HTTP on libcurl's multi interface: it makes GET requests happen and streams what comes.
+///
+/// Who starts a transfer decides when, and how many there are at once. HTTP/1.1 connections are reused, HTTP/2 ones
+/// shared, compressed bodies decompressed, redirects followed.
+///
+/// The actor's executor is the thread of curl's loop. It is started with the first transfer, and so are curl and the
+/// TLS library behind it. `start`, `cancel`, `resume` and `configure` can be called from everywhere; they return at
+/// once and take effect on the thread in the order of the calls. The thread keeps the transport alive until `shutdown`.
+public actor Transport {
+  enum Command: Sendable {
+    case configure(TransportConfiguration)
+    case start(TransferID, TransferRequest, any TransferConsumer)
+    case resume(TransferID)
+    case cancel(TransferID)
+    case shutDown
+  }
+
+  private nonisolated let executor = LoopExecutor<Command>(name: "transport")
+  private nonisolated let lastNumber = Locked<UInt64>(0)
+  private nonisolated let environment: @Sendable (String) -> String?
+  private nonisolated let isPermitted: AddressFilter
+
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private var configuration: TransportConfiguration
+  private var curl: CurlLoop?
+  private var isShutDown = false
+
+  /// - Parameter environment: where proxies and certificates are looked up; a name's value or nil.
+  public init(
+    configuration: TransportConfiguration, environment: @escaping @Sendable (String) -> String? = processEnvironment
+  ) {
+    self.init(
+      configuration: configuration, environment: environment,
+      isPermitted: { AddressPolicy.isGloballyRoutable($0.bytes) })
+  }
+
+  /// - Parameter isPermitted: what `NetworkPolicy.publicOnly` lets pass.
+  init(
+    configuration: TransportConfiguration, environment: @escaping @Sendable (String) -> String?,
+    isPermitted: @escaping AddressFilter
+  ) {
+    self.configuration = configuration
+    self.environment = environment
+    self.isPermitted = isPermitted
+    executor.setLoop { [weak self] in self?.run() }
+  }
+
+  /// Starts a transfer. After `shutdown` it ends at once, `cancelled`.
+  public nonisolated func start(_ request: TransferRequest, consumer: any TransferConsumer) -> TransferID {
+    let id = lastNumber.withLock { number in
+      number += 1
+      return TransferID(number: number)
+    }
+    executor.post(.start(id, request, consumer), startsThread: true)
+    return id
+  }
+
+  /// Ends a transfer: its outcome is `cancelled`, unless it has ended before the call takes effect. For one that has
+  /// ended, or never was, nothing happens.
+  public nonisolated func cancel(_ id: TransferID) {
+    executor.post(.cancel(id), startsThread: false)
+  }
+
+  /// Lifts the pause of a transfer; nothing happens if it is not paused.
+  public nonisolated func resume(_ id: TransferID) {
+    executor.post(.resume(id), startsThread: false)
+  }
+
+  /// Replaces the configuration for the transfers that are started later.
+  public nonisolated func configure(_ configuration: TransportConfiguration) {
+    executor.post(.configure(configuration), startsThread: false)
+  }
+
+  /// Cancels all transfers, closes all connections and ends the thread. It does not wait for that.
+  public nonisolated func shutdown() {
+    executor.post(.shutDown, startsThread: false)
+  }
+
+  /// How many transfers are running.
+  public var count: Int { curl?.count ?? 0 }
+
+  private nonisolated func run() {
+    let unowned = executor.asUnownedSerialExecutor()
+    while true {
+      let work = executor.take()
+      for job in work.jobs { job.runSynchronously(on: unowned) }
+      let isOver = assumeIsolated { $0.turn(work.commands) }
+      if isOver && executor.endIfIdle() { return }
+    }
+  }
+
+  /// One turn of the loop: what was asked for, what curl has to do, and sleep. True when there will be no other.
+  private func turn(_ commands: [Command]) -> Bool {
+    Wakeups.gather {
+      curl?.beginTurn()
+      for command in commands { perform(command) }
+      curl?.work()
+    }
+    if isShutDown { return true }
+    executor.sleep(in: curl?.multi, milliseconds: curl?.millisecondsToCheck ?? 0)
+    return false
+  }
+
+  private func perform(_ command: Command) {
+    switch command {
+    case .configure(let new):
+      configuration = new
+      curl?.configure(new)
+    case .start(let id, let request, let consumer):
+      if !isShutDown && curl == nil {
+        curl = CurlLoop(configuration: configuration, environment: environment, isPermitted: isPermitted)
+      }
+      guard !isShutDown else {
+        return consumer.finished(.failure(TransferError(.cancelled, "the transport has been shut down")))
+      }
+      guard let curl else {
+        return consumer.finished(.failure(TransferError(.network, "curl could not be started")))
+      }
+      curl.start(id, request, consumer)
+    case .resume(let id): curl?.resume(id)
+    case .cancel(let id): curl?.cancel(id)
+    case .shutDown:
+      isShutDown = true
+      curl?.cancelAll()
+      curl = nil
+    }
+  }
+}
+
+/// The value of an environment variable of this process.
+@Sendable public func processEnvironment(_ name: String) -> String? {
+  getenv(name).map { String(cString: $0) }
+}

@@ -1,0 +1,35 @@
+/// Which addresses a transfer may connect to.
+public enum NetworkPolicy: Sendable, Hashable {
+  /// Every address.
+  case any
+  /// Only addresses that are globally routable (`AddressPolicy`), checked on the resolved address of every connection,
+  /// redirects and reused connections included.
+  ///
+  /// A proxy's own address is the host's choice and exempt. What the proxy then connects to is out of our sight, so
+  /// with a proxy in use targets written as an address that is not public, and `localhost`, are refused by name.
+  case publicOnly
+}
+
+/// What holds for all transfers that are started after it was set.
+public struct TransportConfiguration: Sendable, Hashable {
+  /// How long resolving, connecting and the TLS handshake may take together.
+  public var connectTimeout: Duration = .seconds(10)
+  public var network: NetworkPolicy = .any
+  /// A proxy URL (http, https, socks4, socks4a, socks5, socks5h) that goes before those of the environment. An empty
+  /// one means no proxy at all, as in curl.
+  public var proxy: String?
+  public var userAgent: String
+  /// A file of cookies in Netscape's format or of `Set-Cookie` lines, as curl's `-b FILE`. It is read when the first
+  /// transfer starts, and again when another file or another `insecure` is set; from then on all transfers share the cookies, those that servers set included. Without it there
+  /// are no cookies but those of the request's own header. A missing file counts as an empty one.
+  public var cookiesFile: String?
+  /// Accept every certificate, as curl's `--insecure`.
+  public var insecure = false
+  /// How many connections are kept open for later use, or a few times the most transfers that there were at once if that
+  /// is more. It does not limit how many are opened.
+  public var keptConnections = 128
+
+  public init(userAgent: String) {
+    self.userAgent = userAgent
+  }
+}

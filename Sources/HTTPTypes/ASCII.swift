@@ -1,0 +1,46 @@
+/// What a byte is in the grammars of HTTP and URLs, which are all ASCII.
+extension UInt8 {
+  var isASCIIDigit: Bool { self >= UInt8(ascii: "0") && self <= UInt8(ascii: "9") }
+
+  var isASCIIUppercase: Bool { self >= UInt8(ascii: "A") && self <= UInt8(ascii: "Z") }
+
+  var isASCIILetter: Bool { (self | 0x20) >= UInt8(ascii: "a") && (self | 0x20) <= UInt8(ascii: "z") }
+
+  var asciiLowercased: UInt8 { isASCIIUppercase ? self | 0x20 : self }
+
+  /// The value of a hexadecimal digit in either case.
+  var hexadecimalValue: UInt8? {
+    switch self {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+
+  /// RFC 3986 section 2.3.
+  var isUnreserved: Bool {
+    isASCIILetter || isASCIIDigit || self == UInt8(ascii: "-") || self == UInt8(ascii: ".") || self == UInt8(ascii: "_")
+      || self == UInt8(ascii: "~")
+  }
+}
+
+/// The tables and steps of percent-encoding (RFC 3986 section 2.1).
+enum PercentEncoding {
+  private static let digits = Array("0123456789ABCDEF".utf8)
+
+  static func append(_ byte: UInt8, to output: inout [UInt8]) {
+    output.append(UInt8(ascii: "%"))
+    output.append(digits[Int(byte >> 4)])
+    output.append(digits[Int(byte & 15)])
+  }
+
+  /// The byte that a `%` at `index` and the two digits after it stand for, or nil where they are no digits.
+  static func decodedByte<Bytes: RandomAccessCollection<UInt8>>(at index: Int, of bytes: Bytes) -> UInt8?
+  where Bytes.Index == Int {
+    guard bytes.endIndex - index > 2, let high = bytes[index + 1].hexadecimalValue,
+      let low = bytes[index + 2].hexadecimalValue
+    else { return nil }
+    return high << 4 | low
+  }
+}

@@ -1,0 +1,87 @@
+/// A `data:` URL taken apart: the content stands in the URL itself (RFC 2397, read as the Fetch standard reads it).
+public struct DataURL: Sendable, Hashable {
+  public struct Invalid: Error, Hashable, CustomStringConvertible {
+    /// Fit for an error message: it quotes nothing of the URL.
+    public let description: String
+  }
+
+  /// As in the URL; `text/plain;charset=US-ASCII` where it names none.
+  public let mediaType: String
+  public let body: [UInt8]
+
+  /// Whether `text` begins with `data:`, in either case.
+  public static func isDataURL(_ text: String) -> Bool {
+    text.utf8.prefix(scheme.count).map(\.asciiLowercased) == scheme
+  }
+
+  /// What may be shown of a `data:` URL: all before its comma, at most 256 characters.
+  public static func echo(_ text: String) -> String { String(text.prefix(256).prefix { $0 != "," }) }
+
+  /// Takes time in proportion to the URL's length and no memory but the body's.
+  public init(_ text: String) throws(Invalid) {
+    guard Self.isDataURL(text) else { throw Invalid(description: "the URL does not begin with data:") }
+    var text = text
+    let result: Result<DataURL, Invalid> = text.withUTF8 { bytes in Self.parse(bytes) }
+    self = try result.get()
+  }
+
+  private init(mediaType: String, body: [UInt8]) { (self.mediaType, self.body) = (mediaType, body) }
+
+  private static let scheme = Array("data:".utf8)
+  private static let base64Mark = Array("base64".utf8)
+
+  private static func parse(_ bytes: UnsafeBufferPointer<UInt8>) -> Result<DataURL, Invalid> {
+    let url = bytes[..<(bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex)]
+    guard let comma = url.firstIndex(of: UInt8(ascii: ",")) else {
+      return .failure(Invalid(description: "the data: URL has no comma"))
+    }
+    var description = trimmed(Array(url[scheme.count..<comma])[...])
+    let isBase64 = takeBase64Mark(from: &description)
+    let encoded = url[(comma + 1)...]
+    if isBase64 {
+      var decoder = Base64Decoder(capacity: encoded.count / 4 * 3 + 3)
+      forEachDecoded(encoded) { decoder.append($0) }
+      return decoder.finish().map { DataURL(mediaType: mediaType(description), body: $0) }
+    }
+    var body: [UInt8] = []
+    body.reserveCapacity(encoded.count)
+    forEachDecoded(encoded) { body.append($0) }
+    return .success(DataURL(mediaType: mediaType(description), body: body))
+  }
+
+  /// Whether `description` ended in `; base64`, which is then gone.
+  private static func takeBase64Mark(from description: inout ArraySlice<UInt8>) -> Bool {
+    guard description.suffix(base64Mark.count).map(\.asciiLowercased) == base64Mark else { return false }
+    var rest = description.dropLast(base64Mark.count)
+    while rest.last == UInt8(ascii: " ") { rest.removeLast() }
+    guard rest.popLast() == UInt8(ascii: ";") else { return false }
+    description = rest
+    return true
+  }
+
+  private static func mediaType(_ description: ArraySlice<UInt8>) -> String {
+    let text = String(decoding: description, as: UTF8.self)
+    if text.hasPrefix(";") { return "text/plain" + text }
+    return text.utf8.contains(UInt8(ascii: "/")) ? text : "text/plain;charset=US-ASCII"
+  }
+
+  private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    var bytes = bytes.drop { $0 == UInt8(ascii: " ") }
+    while bytes.last == UInt8(ascii: " ") { bytes.removeLast() }
+    return bytes
+  }
+
+  private static func forEachDecoded(_ bytes: Slice<UnsafeBufferPointer<UInt8>>, _ body: (UInt8) -> Void) {
+    var index = bytes.startIndex
+    while index < bytes.endIndex {
+      let byte = bytes[index]
+      if byte == UInt8(ascii: "%"), let decoded = PercentEncoding.decodedByte(at: index, of: bytes) {
+        body(decoded)
+        index += 3
+      } else {
+        body(byte)
+        index += 1
+      }
+    }
+  }
+}

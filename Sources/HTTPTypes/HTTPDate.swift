@@ -1,0 +1,148 @@
+/// The date formats of HTTP (RFC 9110 section 5.6.7), to and from Unix seconds.
+public enum HTTPDate {
+  static let weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+  static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+  /// Unix seconds of a date in one of the three forms, or nil: `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate),
+  /// `Sunday, 06-Nov-94 08:49:37 GMT` (RFC 850), `Sun Nov  6 08:49:37 1994` (asctime).
+  ///
+  /// Letters may have either case, and the name of the day need not fit the date; everything else is strict. `now`, in
+  /// Unix seconds, tells the century of a two-digit year: never more than 50 years ahead.
+  public static func parse(_ text: String, now: Int) -> Int? {
+    guard (24...33).contains(text.utf8.count) else { return nil }
+    let scanner = DateScanner(Array(text.utf8))
+    return scanner.fixdate() ?? scanner.asctime() ?? scanner.rfc850(now: now)
+  }
+
+  /// The IMF-fixdate of a moment, such as `Sun, 06 Nov 1994 08:49:37 GMT`. What is outside the years 0 to 9999 becomes
+  /// the nearest second inside.
+  public static func format(_ unixSeconds: Int) -> String {
+    let time = CivilTime(unixSeconds: unixSeconds)
+    let month = months[time.month - 1]
+    let clock = "\(twoDigits(time.hour)):\(twoDigits(time.minute)):\(twoDigits(time.second))"
+    return "\(weekdays[time.weekday].prefix(3)), \(twoDigits(time.day)) \(month) \(fourDigits(time.year)) \(clock) GMT"
+  }
+}
+
+/// RFC 3339 in UTC: how the protocol writes a moment.
+public enum Timestamp {
+  /// Such as `2026-11-21T11:26:49Z`. What is outside the years 0 to 9999 becomes the nearest second inside.
+  public static func format(_ unixSeconds: Int) -> String {
+    let time = CivilTime(unixSeconds: unixSeconds)
+    let clock = "\(twoDigits(time.hour)):\(twoDigits(time.minute)):\(twoDigits(time.second))"
+    return "\(fourDigits(time.year))-\(twoDigits(time.month))-\(twoDigits(time.day))T\(clock)Z"
+  }
+}
+
+private func twoDigits(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+
+private func fourDigits(_ number: Int) -> String {
+  String(repeating: "0", count: 4 - String(number).count) + "\(number)"
+}
+
+/// Reads a date from left to right. Each step returns nil where the text is not what the form asks for.
+private struct DateScanner {
+  private let text: [UInt8]
+  private var position = 0
+
+  private static let weekdays = HTTPDate.weekdays.map { Array($0.utf8) }
+  private static let months = HTTPDate.months.map { Array($0.utf8) }
+
+  init(_ text: [UInt8]) { self.text = text }
+
+  func fixdate() -> Int? {
+    var scan = self
+    guard scan.weekday(short: true), scan.literal(", "), let day = scan.digits(2), scan.literal(" "),
+      let month = scan.month(), scan.literal(" "), let year = scan.digits(4), scan.literal(" ")
+    else { return nil }
+    return scan.clock(on: year, month, day, suffix: " GMT")
+  }
+
+  func rfc850(now: Int) -> Int? {
+    var scan = self
+    guard scan.weekday(short: false), scan.literal(", "), let day = scan.digits(2), scan.literal("-"),
+      let month = scan.month(), scan.literal("-"), let lastDigits = scan.digits(2), scan.literal(" ")
+    else { return nil }
+    let year = CivilTime(unixSeconds: now).year
+    let inThisCentury = year - year % 100 + lastDigits
+    return [inThisCentury + 100, inThisCentury, inThisCentury - 100].lazy.compactMap { candidate in
+      var clockScan = scan
+      guard (0...9999).contains(candidate), let seconds = clockScan.clock(on: candidate, month, day, suffix: " GMT")
+      else {
+        return nil
+      }
+      return seconds <= Self.fiftyYears(after: now) ? seconds : nil
+    }.first
+  }
+
+  func asctime() -> Int? {
+    var scan = self
+    guard scan.weekday(short: true), scan.literal(" "), let month = scan.month(), scan.literal(" "),
+      let day = scan.literal(" ") ? scan.digits(1) : scan.digits(2), scan.literal(" "),
+      let time = scan.hourMinuteSecond(), scan.literal(" "), let year = scan.digits(4), scan.isAtEnd
+    else { return nil }
+    return Self.seconds(year, month, day, time)
+  }
+
+  private static func fiftyYears(after now: Int) -> Int {
+    var time = CivilTime(unixSeconds: now)
+    time.year += 50
+    return time.unixSeconds
+  }
+
+  private static func seconds(_ year: Int, _ month: Int, _ day: Int, _ time: (Int, Int, Int)) -> Int? {
+    let civil = CivilTime(year: year, month: month, day: day, hour: time.0, minute: time.1, second: time.2)
+    return civil.exists ? civil.unixSeconds : nil
+  }
+
+  private mutating func clock(on year: Int, _ month: Int, _ day: Int, suffix: StaticString) -> Int? {
+    guard let time = hourMinuteSecond(), literal(suffix), isAtEnd else { return nil }
+    return Self.seconds(year, month, day, time)
+  }
+
+  private mutating func hourMinuteSecond() -> (Int, Int, Int)? {
+    guard let hour = digits(2), literal(":"), let minute = digits(2), literal(":"), let second = digits(2) else {
+      return nil
+    }
+    return (hour, minute, second)
+  }
+
+  private var isAtEnd: Bool { position == text.count }
+
+  private mutating func weekday(short: Bool) -> Bool {
+    for name in Self.weekdays where take(short ? name[..<3] : name[...]) { return true }
+    return false
+  }
+
+  private mutating func month() -> Int? {
+    for (index, name) in Self.months.enumerated() where take(name[...]) { return index + 1 }
+    return nil
+  }
+
+  private mutating func literal(_ expected: StaticString) -> Bool {
+    expected.withUTF8Buffer { take($0) }
+  }
+
+  /// Takes `expected`, letters in either case, or nothing.
+  private mutating func take(_ expected: some RandomAccessCollection<UInt8>) -> Bool {
+    guard text.count - position >= expected.count else { return false }
+    var end = position
+    for byte in expected {
+      guard text[end].asciiLowercased == byte.asciiLowercased else { return false }
+      end += 1
+    }
+    position = end
+    return true
+  }
+
+  private mutating func digits(_ count: Int) -> Int? {
+    guard text.count - position >= count else { return nil }
+    var number = 0
+    for byte in text[position..<(position + count)] {
+      guard byte.isASCIIDigit else { return nil }
+      number = number * 10 + Int(byte - UInt8(ascii: "0"))
+    }
+    position += count
+    return number
+  }
+}

@@ -1,0 +1,60 @@
+/// Names of query parameters that do not count for the cache key; `*` stands for any characters.
+///
+/// Names are compared percent-decoded and with their case, so that `sig*` meets `si%67nature`.
+public struct QueryNameFilter: Sendable, Hashable {
+  public static let none = QueryNameFilter([])
+
+  private let patterns: [[UInt8]]
+
+  public init(_ patterns: [String]) { self.patterns = patterns.map { Array($0.utf8) } }
+
+  var isEmpty: Bool { patterns.isEmpty }
+
+  func matches(_ name: [UInt8]) -> Bool { patterns.contains { Self.glob($0, matches: name) } }
+
+  /// `query`, which follows the `?`, without the parameters that are named. Nil when there were some and none is left.
+  func filtered(_ query: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+    if isEmpty { return query }
+    let parameters = query.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
+    let kept = parameters.filter { parameter in
+      !matches(Self.decoded(parameter.prefix { $0 != UInt8(ascii: "=") }))
+    }
+    if kept.count == parameters.count { return query }
+    return kept.isEmpty ? nil : ArraySlice(kept.joined(separator: CollectionOfOne(UInt8(ascii: "&"))))
+  }
+
+  private static func decoded(_ name: ArraySlice<UInt8>) -> [UInt8] {
+    var output: [UInt8] = []
+    var index = name.startIndex
+    while index < name.endIndex {
+      if name[index] == UInt8(ascii: "%"), let byte = PercentEncoding.decodedByte(at: index, of: name) {
+        output.append(byte)
+        index += 3
+      } else {
+        output.append(name[index])
+        index += 1
+      }
+    }
+    return output
+  }
+
+  /// Goes back to the last `*` only, which is enough, so that no pattern is worse than pattern times name.
+  private static func glob(_ pattern: [UInt8], matches name: [UInt8]) -> Bool {
+    var (p, n) = (0, 0)
+    var resume: (pattern: Int, name: Int)?
+    while n < name.count {
+      if p < pattern.count, pattern[p] == UInt8(ascii: "*") {
+        resume = (p + 1, n)
+        p += 1
+      } else if p < pattern.count, pattern[p] == name[n] {
+        (p, n) = (p + 1, n + 1)
+      } else if let last = resume {
+        resume = (last.pattern, last.name + 1)
+        (p, n) = (last.pattern, last.name + 1)
+      } else {
+        return false
+      }
+    }
+    return pattern[p...].allSatisfy { $0 == UInt8(ascii: "*") }
+  }
+}

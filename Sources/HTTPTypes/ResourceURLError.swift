@@ -1,0 +1,11 @@
+/// Why a text is not a URL that can be loaded. `description` is fit for an error message: it quotes nothing secret.
+public struct ResourceURLError: Error, Hashable, CustomStringConvertible {
+  public enum Kind: Sendable, Hashable {
+    case empty, tooLong, controlCharacter, noScheme, unsupportedScheme, noAuthority, userInfo, host, port
+  }
+
+  public let kind: Kind
+  public let description: String
+
+  init(_ kind: Kind, _ description: String) { (self.kind, self.description) = (kind, description) }
+}

@@ -1,0 +1,97 @@
+/// The host of a URL: a name, an IPv4 address, or an IPv6 address in brackets (RFC 3986 section 3.2.2).
+enum URLHost {
+  /// `host` in lower case, names beyond ASCII in Punycode.
+  static func normalized(_ host: ArraySlice<UInt8>) throws(ResourceURLError) -> [UInt8] {
+    guard let first = host.first else { throw ResourceURLError(.host, "the URL has no host") }
+    if first == UInt8(ascii: "[") {
+      guard host.last == UInt8(ascii: "]"), IPv6Literal.isValid(host.dropFirst().dropLast()) else {
+        throw ResourceURLError(.host, "the host of the URL is not a valid IPv6 address in brackets")
+      }
+      return host.map(\.asciiLowercased)
+    }
+    let name = host.allSatisfy { $0 < 0x80 } ? host.map(\.asciiLowercased) : try international(host)
+    if let bad = name.first(where: { !mayStandInName($0) }) {
+      let shown = String(UnicodeScalar(bad))
+      let hint = shown == "%" ? "; a host cannot be percent-encoded" : ""
+      throw ResourceURLError(.host, "the host of the URL has the character '\(shown)' in it\(hint)")
+    }
+    guard name.count <= 255 else { throw ResourceURLError(.host, "the host of the URL is over 255 bytes long") }
+    guard name.contains(where: { $0 != UInt8(ascii: ".") }) else {
+      throw ResourceURLError(.host, "the URL has no host")
+    }
+    return name
+  }
+
+  private static func mayStandInName(_ byte: UInt8) -> Bool {
+    if byte.isUnreserved { return true }
+    switch byte {
+    case UInt8(ascii: "!"), UInt8(ascii: "$"), UInt8(ascii: "&"), UInt8(ascii: "'"), UInt8(ascii: "("),
+      UInt8(ascii: ")"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: ","), UInt8(ascii: ";"),
+      UInt8(ascii: "="):
+      return true
+    default: return false
+    }
+  }
+
+  /// Lower case and Punycode label by label (RFC 5891 without its tables: what a registry would refuse is left to DNS).
+  private static func international(_ host: ArraySlice<UInt8>) throws(ResourceURLError) -> [UInt8] {
+    let name = String(decoding: host, as: UTF8.self).lowercased()
+    var output: [UInt8] = []
+    // U+3002, U+FF0E and U+FF61 are full stops too (RFC 3490 section 3.1).
+    let labels = name.unicodeScalars.split(omittingEmptySubsequences: false) {
+      ".\u{3002}\u{FF0E}\u{FF61}".unicodeScalars.contains($0)
+    }
+    for (index, label) in labels.enumerated() {
+      if index > 0 { output.append(UInt8(ascii: ".")) }
+      if label.allSatisfy(\.isASCII) {
+        output += label.map { UInt8($0.value) }
+      } else {
+        guard let encoded = Punycode.encode(label.map(\.value)) else {
+          throw ResourceURLError(.host, "a label of the URL's host is over 63 bytes long")
+        }
+        output += Array("xn--".utf8) + encoded
+      }
+    }
+    return output
+  }
+}
+
+/// The text form of an IPv6 address (RFC 4291 section 2.2), without a zone.
+enum IPv6Literal {
+  static func isValid(_ text: ArraySlice<UInt8>) -> Bool {
+    guard (2...45).contains(text.count) else { return false }
+    var groups = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+    var elided = false
+    // At either end `::` leaves two empty pieces where one stands for the gap.
+    if groups.count >= 3, groups[0].isEmpty, groups[1].isEmpty { groups.removeFirst() }
+    if groups.count >= 2, groups[groups.count - 1].isEmpty, groups[groups.count - 2].isEmpty { groups.removeLast() }
+    var count = 0
+    for (index, group) in groups.enumerated() {
+      if group.isEmpty {
+        guard !elided else { return false }
+        elided = true
+      } else if group.contains(UInt8(ascii: ".")) {
+        guard index == groups.count - 1, isIPv4(group) else { return false }
+        count += 2
+      } else {
+        guard group.count <= 4, group.allSatisfy({ $0.hexadecimalValue != nil }) else { return false }
+        count += 1
+      }
+    }
+    // A single colon at an end looks like a gap, so the gap must be spelled out.
+    guard elided == text.indices.dropLast().contains(where: { text[$0] == 0x3A && text[$0 + 1] == 0x3A }) else {
+      return false
+    }
+    return elided ? count <= 7 : count == 8
+  }
+
+  private static func isIPv4(_ text: ArraySlice<UInt8>) -> Bool {
+    let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    return parts.count == 4
+      && parts.allSatisfy { part in
+        (1...3).contains(part.count) && part.allSatisfy(\.isASCIIDigit)
+          && (part.count == 1 || part.first != UInt8(ascii: "0"))
+          && part.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) } <= 255
+      }
+  }
+}

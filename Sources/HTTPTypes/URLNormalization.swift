@@ -1,0 +1,46 @@
+/// The safe half of RFC 3986 section 6: what never changes which resource is meant.
+enum URLNormalization {
+  /// Unreserved characters decoded, the digits of the others in upper case (sections 6.2.2.1 and 6.2.2.2).
+  static func percentEncoding(of bytes: ArraySlice<UInt8>) -> [UInt8] {
+    var output: [UInt8] = []
+    output.reserveCapacity(bytes.count)
+    var index = bytes.startIndex
+    while index < bytes.endIndex {
+      let byte = bytes[index]
+      if byte == UInt8(ascii: "%"), let decoded = PercentEncoding.decodedByte(at: index, of: bytes) {
+        // A digit decoded behind a `%` that stands for itself would make it mean something else.
+        let completesEscape = decoded.hexadecimalValue != nil && output.suffix(2).contains(UInt8(ascii: "%"))
+        if decoded.isUnreserved, !completesEscape {
+          output.append(decoded)
+        } else {
+          PercentEncoding.append(decoded, to: &output)
+        }
+        index += 3
+      } else {
+        output.append(byte)
+        index += 1
+      }
+    }
+    return output
+  }
+
+  /// Section 5.2.4 for an absolute path: `.` goes away, `..` takes the segment before it with it.
+  static func withoutDotSegments(_ path: [UInt8]) -> [UInt8] {
+    guard path.first == UInt8(ascii: "/") else { return path }
+    var output: [UInt8] = []
+    output.reserveCapacity(path.count)
+    var segments = path.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)[...]
+    while let segment = segments.popFirst() {
+      let isUp = segment.elementsEqual([UInt8(ascii: "."), UInt8(ascii: ".")])
+      if isUp, let slash = output.lastIndex(of: UInt8(ascii: "/")) { output.removeSubrange(slash...) }
+      if isUp || segment.elementsEqual([UInt8(ascii: ".")]) {
+        // A path that ends in a dot segment ends in the slash before it.
+        if segments.isEmpty { output.append(UInt8(ascii: "/")) }
+      } else {
+        output.append(UInt8(ascii: "/"))
+        output += segment
+      }
+    }
+    return output
+  }
+}

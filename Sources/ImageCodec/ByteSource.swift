@@ -1,0 +1,95 @@
+/// Bytes that can be read from any place: an array, or a file.
+public protocol ByteSource {
+  /// All there are.
+  var count: Int { get }
+
+  /// The bytes from `offset` on: `count` of them, fewer at the end, none where they cannot be read.
+  func bytes(at offset: Int, count: Int) -> ArraySlice<UInt8>
+}
+
+extension [UInt8]: ByteSource {
+  public func bytes(at offset: Int, count: Int) -> ArraySlice<UInt8> {
+    guard offset >= 0, offset < self.count, count > 0 else { return [] }
+    return self[offset..<(offset + Swift.min(count, self.count - offset))]
+  }
+}
+
+/// Reads numbers from a source at checked offsets, through a window so that a file is read in few and small pieces.
+///
+/// An offset beyond the end is an error of kind `cut`, never a trap. 64-bit offsets from the file go through
+/// `offset(_:)`; sums of an offset within the source and 32-bit numbers cannot overflow.
+struct HeaderReader {
+  private let source: any ByteSource
+  private var window: ArraySlice<UInt8> = []
+  private var windowStart = 0
+  private var windowLength = HeaderReader.shortest
+  private static let shortest = 4096
+  private static let longest = 65_536
+
+  init(_ source: any ByteSource) { self.source = source }
+
+  var count: Int { source.count }
+
+  mutating func uint8(_ offset: Int) throws(ImageHeaderError) -> Int {
+    let position = offset &- windowStart
+    if position >= 0, position < window.count { return Int(window[window.startIndex + position]) }
+    return Int(try refill(at: offset))
+  }
+
+  /// Moves the window, and returns its first byte. Out of line because it is rare, and because the optimiser of Swift 6.3
+  /// crashes on loops that it is inlined into.
+  @inline(never)
+  private mutating func refill(at offset: Int) throws(ImageHeaderError) -> UInt8 {
+    guard offset >= 0, offset < source.count else { throw .cut }
+    // Going on where the window ends looks like reading all of it; then larger pieces are cheaper.
+    windowLength = offset &- windowStart == window.count ? min(windowLength * 2, Self.longest) : Self.shortest
+    window = source.bytes(at: offset, count: windowLength)
+    windowStart = offset
+    guard let first = window.first else { throw .cut }
+    return first
+  }
+
+  mutating func uint64(_ offset: Int, bytes: Int, isLittleEndian: Bool) throws(ImageHeaderError) -> UInt64 {
+    var value: UInt64 = 0
+    for index in 0..<bytes {
+      let next = isLittleEndian ? bytes - 1 - index : index
+      value = value << 8 | UInt64(try uint8(offset + next))
+    }
+    return value
+  }
+
+  mutating func big16(_ offset: Int) throws(ImageHeaderError) -> Int {
+    Int(try uint64(offset, bytes: 2, isLittleEndian: false))
+  }
+
+  mutating func big32(_ offset: Int) throws(ImageHeaderError) -> Int {
+    Int(try uint64(offset, bytes: 4, isLittleEndian: false))
+  }
+
+  mutating func little16(_ offset: Int) throws(ImageHeaderError) -> Int {
+    Int(try uint64(offset, bytes: 2, isLittleEndian: true))
+  }
+
+  mutating func little24(_ offset: Int) throws(ImageHeaderError) -> Int {
+    Int(try uint64(offset, bytes: 3, isLittleEndian: true))
+  }
+
+  mutating func little32(_ offset: Int) throws(ImageHeaderError) -> Int {
+    Int(try uint64(offset, bytes: 4, isLittleEndian: true))
+  }
+
+  mutating func name(_ offset: Int) throws(ImageHeaderError) -> FourCC { FourCC(try bytes(offset, count: 4)) }
+
+  /// `count` is small: the bytes are copied.
+  mutating func bytes(_ offset: Int, count: Int) throws(ImageHeaderError) -> [UInt8] {
+    var bytes: [UInt8] = []
+    for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: try uint8(offset + index))) }
+    return bytes
+  }
+
+  /// A number from the file as an offset or a length within it.
+  func offset(_ number: UInt64) throws(ImageHeaderError) -> Int {
+    guard let offset = Int(exactly: number), offset <= source.count else { throw .cut }
+    return offset
+  }
+}

@@ -1,0 +1,113 @@
+/// AVIF and HEIC (ISO/IEC 23008-12): the properties of the primary item.
+enum HEIFHeader {
+  static func read(_ reader: inout HeaderReader, format: ImageFormat) throws(ImageHeaderError) -> ImageHeader {
+    var boxes = BoxSequence(from: 0, to: reader.count)
+    var item: HEIFItem?
+    var track: HEIFTrack?
+    // A file that is cut behind the item is for the decoder to refuse.
+    while let box = item == nil ? try boxes.next(&reader) : try? boxes.next(&reader) {
+      switch box.name {
+      case "meta" where item == nil: item = try HEIFItem(&reader, meta: box)
+      case "moov" where track == nil: track = HEIFTrack.first(&reader, movie: box)
+      default: break
+      }
+    }
+    if let item {
+      return ImageHeader(
+        format, width: item.width, height: item.height, frames: track?.frames ?? 1,
+        orientation: item.orientation.exifValue)
+    }
+    guard let track else { throw .impossible("the file has no primary image") }
+    return ImageHeader(format, width: track.width, height: track.height, frames: track.frames)
+  }
+}
+
+/// The size and the turns of the item that a reader is to show.
+struct HEIFItem {
+  private(set) var width = 0
+  private(set) var height = 0
+  private(set) var orientation = Orientation()
+
+  private static let mostAssociations = 16
+  private static let mostItems = 65_536
+
+  init(_ reader: inout HeaderReader, meta: BoxSequence.Box) throws(ImageHeaderError) {
+    var primary: Int?
+    var properties: [BoxSequence.Box] = []
+    var associations: [BoxSequence.Box] = []
+    var boxes = BoxSequence(in: meta, skipping: 4)
+    while let box = try boxes.next(&reader) {
+      if box.name == "pitm" {
+        let isShort = try reader.uint8(box.content.lowerBound) == 0
+        let start = box.content.lowerBound + 4
+        primary = isShort ? try reader.big16(start) : try reader.big32(start)
+      } else if box.name == "iprp", properties.isEmpty {
+        var inner = BoxSequence(in: box)
+        while let part = try inner.next(&reader) {
+          if part.name == "ipma", associations.count < Self.mostAssociations { associations.append(part) }
+          guard part.name == "ipco", properties.isEmpty else { continue }
+          var list = BoxSequence(in: part)
+          while let property = try list.next(&reader) { properties.append(property) }
+        }
+      }
+    }
+    guard let primary else { throw .impossible("the file has no primary image") }
+    for box in associations {
+      for index in try Self.indices(&reader, in: box, of: primary) where properties.indices.contains(index - 1) {
+        try apply(properties[index - 1], &reader)
+      }
+    }
+    guard width > 0, height > 0 else { throw .impossible("the primary image has no size") }
+  }
+
+  private mutating func apply(_ property: BoxSequence.Box, _ reader: inout HeaderReader) throws(ImageHeaderError) {
+    let start = property.content.lowerBound
+    switch property.name {
+    case "ispe": (width, height) = (try reader.big32(start + 4), try reader.big32(start + 8))
+    case "clap":
+      // The clean aperture: what is shown of a picture whose coded size was rounded up.
+      let clean = (try quotient(&reader, start), try quotient(&reader, start + 8))
+      if let cleanWidth = clean.0, let cleanHeight = clean.1, cleanWidth <= width, cleanHeight <= height {
+        (width, height) = (cleanWidth, cleanHeight)
+      }
+    case "irot": orientation.turnLeft(times: try reader.uint8(start) & 3)
+    case "imir": orientation.mirror(isLeftRight: try reader.uint8(start) & 1 == 1)
+    default: break
+    }
+  }
+
+  private func quotient(_ reader: inout HeaderReader, _ start: Int) throws(ImageHeaderError) -> Int? {
+    let (numerator, denominator) = (try reader.big32(start), try reader.big32(start + 4))
+    guard denominator > 0, numerator >= denominator else { return nil }
+    return numerator / denominator
+  }
+
+  /// The properties of an item by their number, from 1, in the order in which they apply (section 9.3).
+  private static func indices(_ reader: inout HeaderReader, in box: BoxSequence.Box, of item: Int)
+    throws(ImageHeaderError) -> [Int]
+  {
+    let start = box.content.lowerBound
+    let isLongItem = try reader.uint8(start) > 0
+    let isLongIndex = try reader.uint8(start + 3) & 1 == 1
+    let entries = min(try reader.big32(start + 4), mostItems)
+    var position = start + 8
+    var entry = 0
+    while entry < entries, position < box.content.upperBound {
+      let id = isLongItem ? try reader.big32(position) : try reader.big16(position)
+      position += isLongItem ? 4 : 2
+      let count = try reader.uint8(position)
+      position += 1
+      if id == item {
+        var found: [Int] = []
+        for index in 0..<count {
+          found.append(
+            isLongIndex ? try reader.big16(position + 2 * index) & 0x7FFF : try reader.uint8(position + index) & 0x7F)
+        }
+        return found
+      }
+      position += isLongIndex ? 2 * count : count
+      entry += 1
+    }
+    return []
+  }
+}

@@ -1,0 +1,47 @@
+/// JPEG (ITU-T T.81 annex B): segments up to the start of the frame.
+enum JPEGHeader {
+  private static let mostSegments = 10_000
+  private static let mostGarbage = 65_536
+
+  static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
+    var position = 2
+    var orientation = 1
+    for _ in 0..<mostSegments {
+      let marker = try nextMarker(&reader, &position)
+      switch marker {
+      case 0x01, 0xD0...0xD8: continue  // these stand alone
+      case 0xD9, 0xDA: throw .impossible("the JPEG has no frame header")
+      default: break
+      }
+      let length = try reader.big16(position)
+      guard length >= 2 else { throw .impossible("a JPEG segment is shorter than its own length") }
+      switch marker {
+      case 0xC0...0xCF where marker != 0xC4 && marker != 0xC8 && marker != 0xCC:
+        let (height, width) = (try reader.big16(position + 3), try reader.big16(position + 5))
+        return ImageHeader(.jpeg, width: width, height: height, orientation: orientation)
+      case 0xE1 where orientation == 1 && length >= 8:
+        if try reader.bytes(position + 2, count: 6) == EXIF.mark {
+          orientation = EXIF.orientation(&reader, at: position + 8)
+        }
+      default: break
+      }
+      position += length
+    }
+    throw .impossible("the JPEG has too many segments before its frame header")
+  }
+
+  /// Leaves `position` behind the marker. Fill bytes and what stands between segments are skipped, as decoders do.
+  private static func nextMarker(_ reader: inout HeaderReader, _ position: inout Int) throws(ImageHeaderError) -> Int {
+    for _ in 0..<mostGarbage {
+      let isMark = try reader.uint8(position) == 0xFF
+      position += 1
+      guard isMark else { continue }
+      let marker = try reader.uint8(position)
+      if marker != 0, marker != 0xFF {
+        position += 1
+        return marker
+      }
+    }
+    throw .impossible("the JPEG has no segment where one should be")
+  }
+}

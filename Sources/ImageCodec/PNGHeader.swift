@@ -1,0 +1,65 @@
+/// PNG and APNG (PNG, third edition): IHDR, and what else stands before the pixels.
+enum PNGHeader {
+  private static let mostChunks = 10_000
+
+  /// Colour type to the bit depths that go with it (section 11.2.1).
+  private static let depths: [Int: Set<Int>] = [
+    0: [1, 2, 4, 8, 16], 2: [8, 16], 3: [1, 2, 4, 8], 4: [8, 16], 6: [8, 16],
+  ]
+
+  static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
+    let (width, height) = try size(&reader, at: 0)
+    let (frames, orientation) = extras(&reader)
+    return ImageHeader(.png, width: width, height: height, frames: frames, orientation: orientation)
+  }
+
+  /// The size of the PNG that begins at `start`.
+  static func size(_ reader: inout HeaderReader, at start: Int) throws(ImageHeaderError) -> (width: Int, height: Int) {
+    guard try reader.big32(start + 8) == 13, try reader.name(start + 12) == "IHDR" else {
+      throw .impossible("the PNG does not begin with IHDR")
+    }
+    let (width, height) = (try reader.big32(start + 16), try reader.big32(start + 20))
+    guard width <= Int(Int32.max), height <= Int(Int32.max) else {
+      throw .impossible("the PNG is larger than a PNG can be")
+    }
+    let (depth, color) = (try reader.uint8(start + 24), try reader.uint8(start + 25))
+    guard depths[color]?.contains(depth) == true else {
+      throw .impossible("the PNG has colour type \(color) with \(depth) bits, which does not exist")
+    }
+    guard try reader.big32(start + 29) == checksum(try reader.bytes(start + 12, count: 17)) else {
+      throw .impossible("the checksum of the PNG's header is wrong")
+    }
+    return (width, height)
+  }
+
+  /// Frames from acTL, orientation from eXIf, as far as they stand before the pixels.
+  private static func extras(_ reader: inout HeaderReader) -> (frames: Int, orientation: Int) {
+    var (frames, orientation) = (1, 1)
+    var position = 33
+    do throws(ImageHeaderError) {
+      for _ in 0..<mostChunks {
+        let length = try reader.big32(position)
+        switch try reader.name(position + 4) {
+        case "acTL" where length == 8: frames = max(1, try reader.big32(position + 8))
+        case "eXIf": orientation = EXIF.orientation(&reader, at: position + 8)
+        case "IDAT", "IEND": return (frames, orientation)
+        default: break
+        }
+        position += length + 12
+      }
+    } catch {
+      // The size is known; a file cut behind it is for the decoder to refuse.
+    }
+    return (frames, orientation)
+  }
+
+  /// CRC-32 a bit at a time: it is needed for 17 bytes only.
+  private static func checksum(_ bytes: [UInt8]) -> Int {
+    var remainder = UInt32.max
+    for byte in bytes {
+      remainder ^= UInt32(byte)
+      for _ in 0..<8 { remainder = remainder & 1 == 1 ? remainder >> 1 ^ 0xEDB8_8320 : remainder >> 1 }
+    }
+    return Int(~remainder)
+  }
+}

@@ -1,0 +1,84 @@
+/// What the first bytes of a content say about it.
+public enum Recognition: Sendable, Hashable {
+  case image(ImageFormat)
+  case notAnImage
+  /// What is there so far could still become an image.
+  case needMore
+
+  /// As many bytes as are ever looked at. With so many there is always an answer.
+  public static let prefixLength = 4096
+
+  /// Tells the format from the first bytes of a content. `isComplete` says that no more will come.
+  public init(prefix: ArraySlice<UInt8>, isComplete: Bool) {
+    let bytes = prefix.prefix(Self.prefixLength)
+    let isLast = isComplete || bytes.count == Self.prefixLength
+    var mayStillMatch = false
+    for signature in Signature.all {
+      switch signature.match(bytes) {
+      case .yes:
+        self = .image(signature.format)
+        return
+      case .tooShort: mayStillMatch = true
+      case .no: break
+      }
+    }
+    for recognize in [FileTypeBox.recognize, SVGProlog.recognize] {
+      switch recognize(bytes) {
+      case .image(let format):
+        self = .image(format)
+        return
+      case .needMore: mayStillMatch = true
+      case .notAnImage: break
+      }
+    }
+    self = mayStillMatch && !isLast ? .needMore : .notAnImage
+  }
+
+  public init(prefix: [UInt8], isComplete: Bool) { self.init(prefix: prefix[...], isComplete: isComplete) }
+}
+
+/// Bytes at the start of every file of a format; nil stands for any byte.
+private struct Signature: Sendable {
+  enum Match { case yes, no, tooShort }
+
+  let format: ImageFormat
+  let pattern: [UInt8?]
+  /// Asks more of a short signature. Sees at least as many bytes as the pattern has.
+  var isPlausible: @Sendable (ArraySlice<UInt8>) -> Bool = { _ in true }
+
+  func match(_ bytes: ArraySlice<UInt8>) -> Match {
+    for (byte, expected) in zip(bytes, pattern) where expected != nil && expected != byte { return .no }
+    guard bytes.count >= pattern.count else { return .tooShort }
+    return isPlausible(bytes) ? .yes : .no
+  }
+
+  private static func text(_ text: String) -> [UInt8?] { text.utf8.map { $0 } }
+  private static func any(_ count: Int) -> [UInt8?] { Array(repeating: nil, count: count) }
+
+  static let all: [Signature] = [
+    Signature(format: .jpeg, pattern: [0xFF, 0xD8, 0xFF]),
+    Signature(format: .png, pattern: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]),
+    Signature(format: .gif, pattern: text("GIF87a")),
+    Signature(format: .gif, pattern: text("GIF89a")),
+    Signature(format: .webp, pattern: text("RIFF") + any(4) + text("WEBP")),
+    Signature(format: .jxl, pattern: [0xFF, 0x0A]),
+    Signature(format: .jxl, pattern: [0, 0, 0, 12] + text("JXL ") + [0x0D, 0x0A, 0x87, 0x0A]),
+    Signature(format: .tiff, pattern: text("II") + [0x2A, 0]),
+    Signature(format: .tiff, pattern: text("MM") + [0, 0x2A]),
+    Signature(format: .tiff, pattern: text("II") + [0x2B, 0, 8, 0, 0, 0]),
+    Signature(format: .tiff, pattern: text("MM") + [0, 0x2B, 0, 8, 0, 0]),
+    // Two letters are no signature: the size of the second header must be one that exists.
+    Signature(
+      format: .bmp, pattern: text("BM") + any(12) + [nil, 0, 0, 0],
+      isPlausible: { [12, 16, 40, 52, 56, 64, 108, 124].contains($0[$0.startIndex + 14]) }),
+    // At least one picture, and the first not within the directory.
+    Signature(
+      format: .ico, pattern: [0, 0, 1, 0] + any(18),
+      isPlausible: { bytes in
+        let field = { (index: Int) in Int(bytes[bytes.startIndex + index]) }
+        let count = field(4) | field(5) << 8
+        let offset = field(18) | field(19) << 8 | field(20) << 16 | field(21) << 24
+        return count > 0 && (field(9) == 0 || field(9) == 255) && offset >= 6 + 16 * count
+      }),
+  ]
+}

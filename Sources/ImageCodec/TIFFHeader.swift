@@ -1,0 +1,110 @@
+/// TIFF and BigTIFF: the first directory, and how many follow it.
+enum TIFFHeader {
+  private static let mostPages = 4096
+
+  static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
+    let directory = try TIFFDirectory(&reader, fileStart: 0)
+    guard let width = try directory.number(.width, &reader), let height = try directory.number(.height, &reader) else {
+      throw .impossible("the TIFF does not say how large it is")
+    }
+    let orientation = try directory.orientation(&reader)
+    return ImageHeader(
+      .tiff, width: width, height: height, frames: pages(&reader, from: directory), orientation: orientation)
+  }
+
+  private static func pages(_ reader: inout HeaderReader, from first: TIFFDirectory) -> Int {
+    var directory = first
+    var seen: Set = [first.start]
+    do throws(ImageHeaderError) {
+      while seen.count < mostPages, let next = try directory.next(&reader), seen.insert(next.start).inserted {
+        directory = next
+      }
+    } catch {
+      // What follows the first page may be damaged; what was found up to there counts.
+    }
+    return seen.count
+  }
+}
+
+/// One image file directory (TIFF 6.0 section 2).
+struct TIFFDirectory {
+  enum Tag: Int {
+    case width = 256
+    case height = 257
+    case orientation = 274
+  }
+
+  /// Where offsets count from.
+  private let fileStart: Int
+  private let isLittleEndian: Bool
+  private let isBig: Bool
+  let start: Int
+  private let entries: Int
+
+  /// The first directory of the TIFF data that begins at `fileStart`.
+  init(_ reader: inout HeaderReader, fileStart: Int) throws(ImageHeaderError) {
+    let order = try reader.big16(fileStart)
+    guard order == 0x4949 || order == 0x4D4D else { throw .impossible("the TIFF data has no byte order") }
+    let isLittleEndian = order == 0x4949
+    let version = try reader.uint64(fileStart + 2, bytes: 2, isLittleEndian: isLittleEndian)
+    guard version == 42 || version == 43 else { throw .impossible("the TIFF data has an unknown version") }
+    let first = try reader.uint64(
+      fileStart + (version == 43 ? 8 : 4), bytes: version == 43 ? 8 : 4, isLittleEndian: isLittleEndian)
+    try self.init(
+      &reader, fileStart: fileStart, isLittleEndian: isLittleEndian, isBig: version == 43, start: reader.offset(first))
+  }
+
+  private init(
+    _ reader: inout HeaderReader, fileStart: Int, isLittleEndian: Bool, isBig: Bool, start: Int
+  ) throws(ImageHeaderError) {
+    self.fileStart = fileStart
+    self.isLittleEndian = isLittleEndian
+    self.isBig = isBig
+    self.start = start
+    let count = try reader.uint64(fileStart + start, bytes: isBig ? 8 : 2, isLittleEndian: isLittleEndian)
+    guard count <= 65_535 else { throw .impossible("a TIFF directory has too many entries") }
+    entries = Int(count)
+  }
+
+  /// The value of a tag that holds one whole number, or nil where it is not there or is no number.
+  func number(_ tag: Tag, _ reader: inout HeaderReader) throws(ImageHeaderError) -> Int? {
+    for index in 0..<entries {
+      let entry = firstEntry + index * entryLength
+      guard try integer(&reader, entry, bytes: 2) == UInt64(tag.rawValue) else { continue }
+      let value = entry + (isBig ? 12 : 8)
+      let length: Int
+      switch try integer(&reader, entry + 2, bytes: 2) {
+      case 1: length = 1
+      case 3: length = 2
+      case 4: length = 4
+      case 16 where isBig: length = 8
+      default: return nil
+      }
+      guard let number = Int(exactly: try integer(&reader, value, bytes: length)), number <= Int(UInt32.max) else {
+        throw .impossible("a number in a TIFF directory is too large")
+      }
+      return number
+    }
+    return nil
+  }
+
+  func orientation(_ reader: inout HeaderReader) throws(ImageHeaderError) -> Int {
+    let orientation = try number(.orientation, &reader) ?? 1
+    return (1...8).contains(orientation) ? orientation : 1
+  }
+
+  func next(_ reader: inout HeaderReader) throws(ImageHeaderError) -> TIFFDirectory? {
+    let link = try integer(&reader, firstEntry + entries * entryLength, bytes: isBig ? 8 : 4)
+    guard link != 0 else { return nil }
+    return try TIFFDirectory(
+      &reader, fileStart: fileStart, isLittleEndian: isLittleEndian, isBig: isBig, start: reader.offset(link))
+  }
+
+  private var entryLength: Int { isBig ? 20 : 12 }
+
+  private var firstEntry: Int { fileStart + start + (isBig ? 8 : 2) }
+
+  private func integer(_ reader: inout HeaderReader, _ offset: Int, bytes: Int) throws(ImageHeaderError) -> UInt64 {
+    try reader.uint64(offset, bytes: bytes, isLittleEndian: isLittleEndian)
+  }
+}

@@ -1,0 +1,103 @@
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// The folder of one namespace: 256 shards of image files, reached through one open directory.
+final class CacheFolder: Sendable {
+  let path: String
+  let descriptor: Int32
+  let files: FileSystem
+  /// Files take whole blocks of this size.
+  let blockSize: Int64
+
+  /// Opens the folder; when it may be written, makes what is missing.
+  init(path: String, writable: Bool, files: FileSystem) throws(FileError) {
+    self.path = path
+    self.files = files
+    if writable { try files.makeDirectories(path) }
+    descriptor = try files.openDirectory(path)
+    if writable {
+      do throws(FileError) {
+        try files.makeDirectory(WorkerLock.directory, in: descriptor)
+      } catch {
+        if error.code != EEXIST { throw error }
+      }
+      blockSize = try files.space(of: descriptor).block
+    } else {
+      blockSize = 4096
+    }
+  }
+
+  /// Makes a new folder of the same shape for files that are not kept.
+  init(scratch path: String, files: FileSystem) throws(FileError) {
+    self.path = path
+    self.files = files
+    blockSize = 4096
+    try files.makeDirectory(path)
+    descriptor = try files.openDirectory(path)
+  }
+
+  deinit { close(descriptor) }
+
+  /// Whether the path still leads to this folder: it may have been deleted, or replaced.
+  var isInPlace: Bool {
+    do throws(FileError) {
+      let (here, own) = (try files.status(path), try files.status(of: descriptor, path))
+      return here.st_ino == own.st_ino && here.st_dev == own.st_dev
+    } catch {
+      return !error.isMissing
+    }
+  }
+
+  static let shards = (0..<256).map { FileName.shard(of: Int64($0)) }
+
+  /// What a file of so many bytes takes on disk.
+  func allocated(_ byteCount: Int64) -> Int64 { (byteCount + blockSize - 1) / blockSize * blockSize }
+
+  /// A new file for the bytes of `id`, in the shard where it will stay.
+  func createTemporary(id: Int64) throws(FileError) -> Int32 {
+    let path = FileName.temporaryPath(id: id)
+    do throws(FileError) {
+      return try files.createFile(path, in: descriptor)
+    } catch {
+      guard error.isMissing else { throw error }
+      do throws(FileError) {
+        try files.makeDirectory(FileName.shard(of: id), in: descriptor)
+      } catch {
+        if error.code != EEXIST { throw error }
+      }
+      return try files.createFile(path, in: descriptor)
+    }
+  }
+
+  /// Writes the whole of a small file and puts it in its place.
+  func write(_ bytes: [UInt8], id: Int64, as path: String) throws(FileError) {
+    let file = try createTemporary(id: id)
+    defer { close(file) }
+    do throws(FileError) {
+      try writeAll(bytes, to: file, path)
+      try publish(id: id, as: path)
+    } catch {
+      removeTemporary(id: id)
+      throw error
+    }
+  }
+
+  private func writeAll(_ bytes: [UInt8], to file: Int32, _ path: String) throws(FileError) {
+    let result = bytes.withUnsafeBytes { buffer in
+      Result { () throws(FileError) in try files.write(buffer, to: file, path) }
+    }
+    try result.get()
+  }
+
+  func publish(id: Int64, as path: String) throws(FileError) {
+    try files.rename(FileName.temporaryPath(id: id), to: path, in: descriptor)
+  }
+
+  /// What cannot be removed is left; it is found when orphans are swept.
+  func remove(_ path: String) { try? files.remove(path, in: descriptor) }
+
+  func removeTemporary(id: Int64) { remove(FileName.temporaryPath(id: id)) }
+}

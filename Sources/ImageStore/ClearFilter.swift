@@ -1,0 +1,86 @@
+/// Which stored responses to clear. An original takes its variants with it.
+public enum ClearFilter: Sendable, Equatable {
+  case all
+  case url(String)
+  case key(String)
+  /// Keys that begin with these bytes.
+  case prefix(String)
+  /// The host of the URL; without a port, on any port.
+  case host(String, port: Int?)
+  /// Stored longer ago than this many seconds.
+  case olderThan(seconds: Int)
+  /// No longer fresh by `expiresAt`.
+  case expired
+
+  /// Whether the response itself falls under the filter; `now` in Unix seconds.
+  func matches(_ response: StoredResponse, now: Int) -> Bool {
+    switch self {
+    case .all: true
+    case .url(let url): response.url == url
+    case .key(let key): response.key == key
+    case .prefix(let prefix): response.key.utf8.starts(with: prefix.utf8)
+    case .host(let name, let port):
+      Authority(of: response.url).map { $0.host == Authority.canonical(name) && (port == nil || $0.port == port) }
+        ?? false
+    case .olderThan(let seconds): response.storedAt < now - seconds
+    case .expired: response.expiresAt <= now
+    }
+  }
+
+  /// Whether variants may escape the filter though their original falls under it.
+  var dependsOnTime: Bool {
+    switch self {
+    case .olderThan, .expired: true
+    default: false
+    }
+  }
+
+  /// The filter as a condition in SQL that an index serves, with what to bind to its places.
+  func condition(now: Int) -> (sql: String, values: [Value]) {
+    switch self {
+    case .all: ("1", [])
+    case .url(let url): ("url_hash = ?1 AND coalesce(url, key) = ?2", [.integer(stableHash(url)), .text(url)])
+    case .key(let key): ("key = ?1", [.text(key)])
+    case .prefix(let prefix):
+      if let end = Self.successor(of: prefix) {
+        ("key >= ?1 AND key < ?2", [.text(prefix), .text(end)])
+      } else {
+        ("key >= ?1", [.text(prefix)])
+      }
+    case .host(let name, let port):
+      if let port {
+        ("host = ?1 AND port = ?2", [.text(Authority.canonical(name)), .integer(Int64(port))])
+      } else {
+        ("host = ?1", [.text(Authority.canonical(name))])
+      }
+    case .olderThan(let seconds): ("stored_at < ?1", [.integer(Int64(now) - Int64(seconds))])
+    case .expired: ("expires_at <= ?1", [.integer(Int64(now))])
+    }
+  }
+
+  enum Value {
+    case integer(Int64)
+    case text(String)
+  }
+
+  /// The first text after all that begin with `prefix`, in the order of UTF-8 bytes. Nil when none can follow.
+  static func successor(of prefix: String) -> String? {
+    var scalars = Array(prefix.unicodeScalars)
+    while let last = scalars.popLast() {
+      let next = last.value == 0xD7FF ? 0xE000 : last.value + 1
+      guard let scalar = Unicode.Scalar(next) else { continue }
+      scalars.append(scalar)
+      var result = String.UnicodeScalarView()
+      result.append(contentsOf: scalars)
+      return String(result)
+    }
+    return nil
+  }
+}
+
+/// FNV-1a of the text's bytes: the same in every process and version.
+func stableHash(_ text: String) -> Int64 {
+  var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+  for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+  return Int64(bitPattern: hash)
+}

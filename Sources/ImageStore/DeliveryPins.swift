@@ -1,0 +1,31 @@
+internal import Threads
+
+/// Files that another thread hands out without waiting for the store's: what stands here is not removed.
+///
+/// The store removes a file with `unlessPinned`, the other thread pins before it looks whether the file is there.
+/// Whoever comes first, no path is handed out whose file goes right after.
+final class DeliveryPins: Sendable {
+  private let pins = Locked<[Int64: Int]>([:])
+
+  func pin(_ id: Int64, at time: Int) {
+    pins.withLock { $0[id] = time }
+  }
+
+  /// Runs `remove` unless the file is pinned; a pin set meanwhile waits for it.
+  func unlessPinned(_ id: Int64, _ remove: () -> Void) -> Bool {
+    pins.withLock { pins in
+      if pins[id] != nil { return false }
+      remove()
+      return true
+    }
+  }
+
+  /// Takes out what was pinned since the last call, for the store's own book.
+  func take() -> [Int64: Int] {
+    pins.withLock { pins in
+      if pins.isEmpty { return [:] }
+      defer { pins = [:] }
+      return pins
+    }
+  }
+}

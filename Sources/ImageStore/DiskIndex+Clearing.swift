@@ -1,0 +1,67 @@
+/// Clearing, and the files that outlive their rows.
+extension DiskIndex {
+  struct Match {
+    var holding: Holding
+    var key: String
+    var partition: String
+    var isOriginal: Bool
+  }
+
+  /// Some of the rows under the filter.
+  func matches(_ filter: ClearFilter, now: Int, limit: Int) throws(SQLiteError) -> [Match] {
+    try beginWriting()
+    let (condition, values) = filter.condition(now: now)
+    let find = try database.prepare(
+      """
+      SELECT \(IndexSchema.holdingColumns), key, partition, variant = '' FROM responses WHERE \(condition) LIMIT \(limit)
+      """)
+    for (place, value) in zip(Int32(1)..., values) {
+      switch value {
+      case .integer(let value): find.bind(place, value)
+      case .text(let value): find.bind(place, value)
+      }
+    }
+    return try find.rows {
+      Match(holding: Holding($0), key: $0.text(6), partition: $0.text(7), isOriginal: $0.int(8) == 1)
+    }
+  }
+
+  func variants(key: String, partition: String) throws(SQLiteError) -> [Holding] {
+    let find = try writing(
+      """
+      SELECT id, digest, format, allocated, used_at, delivered_at FROM responses
+      WHERE key = ?1 AND partition = ?2 AND variant > ''
+      """)
+    find.bind(1, key)
+    find.bind(2, partition)
+    return try find.rows { Holding($0) }
+  }
+
+  /// Keeps the file of a deleted row in the books until `due`.
+  func doom(_ holding: Holding, due: Int) throws(SQLiteError) {
+    let doom = try writing("INSERT OR REPLACE INTO doomed VALUES (?1, ?2, ?3, ?4)")
+    doom.bind(1, holding.id)
+    doom.bind(2, holding.file)
+    doom.bind(3, holding.allocated)
+    doom.bind(4, due)
+    try doom.run()
+  }
+
+  /// The doomed files whose time has come.
+  func due(now: Int, limit: Int) throws(SQLiteError) -> [(id: Int64, file: String)] {
+    let find = try writing("SELECT id, file FROM doomed WHERE due <= ?1 ORDER BY due LIMIT ?2")
+    find.bind(1, now)
+    find.bind(2, limit)
+    return try find.rows { ($0.integer(0), $0.text(1)) }
+  }
+
+  func nextDue() throws(SQLiteError) -> Int? {
+    try reading("SELECT due FROM doomed ORDER BY due LIMIT 1").first { $0.int(0) }
+  }
+
+  func forget(doomed id: Int64) throws(SQLiteError) {
+    let forget = try writing("DELETE FROM doomed WHERE id = ?1")
+    forget.bind(1, id)
+    try forget.run()
+  }
+}

@@ -1,0 +1,170 @@
+internal import HTTPTypes
+
+/// The rows of `responses`.
+extension DiskIndex {
+  func find(key: String, partition: String, variant: String) throws(SQLiteError) -> [StoredResponse] {
+    let find = try reading(
+      """
+      SELECT id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time,
+        stored_at, validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest
+      FROM responses WHERE key = ?1 AND partition = ?2 AND variant = ?3
+      """)
+    find.bind(1, key)
+    find.bind(2, partition)
+    find.bind(3, variant)
+    return try find.rows { StoredResponse($0) }
+  }
+
+  func variantNames(key: String, partition: String) throws(SQLiteError) -> [String] {
+    let find = try reading(
+      "SELECT DISTINCT variant FROM responses WHERE key = ?1 AND partition = ?2 AND variant > '' ORDER BY variant")
+    find.bind(1, key)
+    find.bind(2, partition)
+    return try find.rows { $0.text(0) }
+  }
+
+  func contains(id: Int64) throws(SQLiteError) -> Bool {
+    let find = try reading("SELECT 1 FROM responses WHERE id = ?1 UNION ALL SELECT 1 FROM doomed WHERE id = ?1")
+    find.bind(1, id)
+    return try find.first { _ in true } ?? false
+  }
+
+  /// The greatest id, listed or doomed, that a worker of this instance number ever gave. 0 for none.
+  func greatestID(ofInstance instance: Int32) throws(SQLiteError) -> Int64 {
+    let find = try reading(
+      """
+      SELECT max(id) FROM responses WHERE id BETWEEN ?1 AND ?2 UNION ALL
+      SELECT max(id) FROM doomed WHERE id BETWEEN ?1 AND ?2
+      """)
+    find.bind(1, Int64(instance) << 32)
+    find.bind(2, Int64(instance) << 32 | 0xffff_ffff)
+    return try find.rows { $0.integer(0) }.max() ?? 0
+  }
+
+  /// Adds the row unless one with its key, partition, variant and selection is there.
+  func insert(_ response: StoredResponse, allocated: Int64, usedAt: Int, deliveredAt: Int) throws(SQLiteError) -> Bool {
+    let insert = try writing(
+      """
+      INSERT INTO responses VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+        ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, 0)
+      ON CONFLICT(key, partition, variant, selection) DO NOTHING
+      """)
+    let authority = Authority(of: response.url)
+    insert.bind(1, response.id)
+    insert.bind(2, response.key)
+    insert.bind(3, response.partition)
+    insert.bind(4, response.variant)
+    insert.bind(5, response.selection)
+    insert.bind(6, response.url == response.key ? nil : response.url)
+    insert.bind(7, stableHash(response.url))
+    insert.bind(8, authority?.host ?? "")
+    insert.bind(9, authority?.port ?? 0)
+    insert.bind(10, response.finalURL)
+    insert.bind(11, response.status)
+    insert.bind(12, response.headers.storedText)
+    insert.bind(13, response.requestTime)
+    insert.bind(14, response.responseTime)
+    insert.bind(15, response.storedAt)
+    insert.bind(16, response.validatedAt)
+    insert.bind(17, response.expiresAt)
+    insert.bind(18, response.mediaType)
+    insert.bind(19, response.format)
+    insert.bind(20, response.width)
+    insert.bind(21, response.height)
+    insert.bind(22, response.frames)
+    insert.bind(23, response.orientation)
+    insert.bind(24, response.byteCount)
+    insert.bind(25, response.digest)
+    insert.bind(26, allocated)
+    insert.bind(27, usedAt)
+    insert.bind(28, deliveredAt)
+    try insert.run()
+    return database.changes == 1
+  }
+
+  /// What a 304 changed.
+  func update(_ response: StoredResponse) throws(SQLiteError) {
+    let update = try writing(
+      """
+      UPDATE responses SET headers = ?2, request_time = ?3, response_time = ?4, stored_at = ?5, validated_at = ?6,
+        expires_at = ?7, media_type = ?8, final_url = ?9, status = ?10 WHERE id = ?1
+      """)
+    update.bind(1, response.id)
+    update.bind(2, response.headers.storedText)
+    update.bind(3, response.requestTime)
+    update.bind(4, response.responseTime)
+    update.bind(5, response.storedAt)
+    update.bind(6, response.validatedAt)
+    update.bind(7, response.expiresAt)
+    update.bind(8, response.mediaType)
+    update.bind(9, response.finalURL)
+    update.bind(10, response.status)
+    try update.run()
+  }
+
+  /// Notes a use. A row that is gone meanwhile keeps its file for as long as it was promised.
+  func touch(_ id: Int64, at time: Int, times: Int) throws(SQLiteError) {
+    let touch = try writing(
+      """
+      UPDATE responses SET used_at = max(used_at, ?2), delivered_at = max(delivered_at, ?2), uses = uses + ?3
+      WHERE id = ?1
+      """)
+    touch.bind(1, id)
+    touch.bind(2, time)
+    touch.bind(3, times)
+    try touch.run()
+    if database.changes == 0 {
+      let prolong = try writing("UPDATE doomed SET due = max(due, ?2) WHERE id = ?1")
+      prolong.bind(1, id)
+      prolong.bind(2, endOfLife(deliveredAt: time))
+      try prolong.run()
+    }
+  }
+
+  /// False when the row was gone already.
+  func delete(_ id: Int64) throws(SQLiteError) -> Bool {
+    let delete = try writing("DELETE FROM responses WHERE id = ?1")
+    delete.bind(1, id)
+    try delete.run()
+    return database.changes == 1
+  }
+
+  func holding(_ id: Int64) throws(SQLiteError) -> Holding? {
+    let find = try reading(
+      "SELECT id, digest, format, allocated, used_at, delivered_at FROM responses WHERE id = ?1")
+    find.bind(1, id)
+    return try find.first { Holding($0) }
+  }
+
+  /// The row that stands where `response` would go.
+  func rival(of response: StoredResponse) throws(SQLiteError) -> Holding? {
+    let find = try reading(
+      """
+      SELECT id, digest, format, allocated, used_at, delivered_at FROM responses
+      WHERE key = ?1 AND partition = ?2 AND variant = ?3 AND selection = ?4
+      """)
+    find.bind(1, response.key)
+    find.bind(2, response.partition)
+    find.bind(3, response.variant)
+    find.bind(4, response.selection)
+    return try find.first { Holding($0) }
+  }
+
+  /// The least recently used rows after a place in that order.
+  func leastRecentlyUsed(after place: (usedAt: Int, id: Int64), limit: Int) throws(SQLiteError) -> [Holding] {
+    let find = try writing(
+      """
+      SELECT id, digest, format, allocated, used_at, delivered_at FROM responses
+      WHERE (used_at, id) > (?1, ?2) ORDER BY used_at, id LIMIT ?3
+      """)
+    find.bind(1, place.usedAt)
+    find.bind(2, place.id)
+    find.bind(3, limit)
+    return try find.rows { Holding($0) }
+  }
+
+  /// Rows in `responses`, and allocated bytes of all files the index knows of.
+  func totals() throws(SQLiteError) -> (entries: Int, bytes: Int64) {
+    try reading("SELECT entries, bytes FROM totals").first { ($0.int(0), $0.integer(1)) } ?? (0, 0)
+  }
+}

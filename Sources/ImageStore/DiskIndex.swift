@@ -1,0 +1,124 @@
+/// The typed statements of the index: what is stored, what is doomed, how much it is.
+///
+/// Changes gather in a transaction that the caller ends with `commit`; look-ups before that see them. Reading, too, keeps
+/// one transaction until `commit`, which saves locking for each look-up.
+final class DiskIndex {
+  let database: Database
+  let mode: Database.Mode
+  private(set) var transaction = Transaction.none
+  private var statements: [StaticString.Identity: Statement] = [:]
+
+  enum Transaction { case none, reading, writing }
+
+  /// Opens the index, or makes it.
+  ///
+  /// - Parameter created: told whether a new one was made.
+  init(path: String, mode: Database.Mode, fault: (() -> Int32?)?, created: inout Bool) throws(OpeningError) {
+    self.mode = mode
+    do throws(SQLiteError) {
+      database = try Database(path: path, mode: mode, fault: fault)
+      try database.execute("PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY")
+      if mode == .readWrite {
+        try database.execute(
+          """
+          PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000;
+          PRAGMA journal_size_limit = 33554432
+          """)
+      }
+    } catch {
+      throw .failed(error)
+    }
+    var version = try Self.version(of: database)
+    if version == 0 && mode == .readWrite {
+      do throws(SQLiteError) {
+        try database.execute("BEGIN IMMEDIATE")
+        // Another worker may have made it while this one waited for the lock.
+        version = try database.prepare("PRAGMA user_version").first { $0.int(0) } ?? 0
+        if version == 0 {
+          try database.execute(IndexSchema.creation)
+          version = IndexSchema.version
+          created = true
+        }
+        try database.execute("COMMIT")
+      } catch {
+        throw .failed(error)
+      }
+    }
+    guard version == IndexSchema.version else { throw .foreignVersion(version) }
+  }
+
+  enum OpeningError: Error {
+    case failed(SQLiteError)
+    /// Another version of the store owns the index, and the files.
+    case foreignVersion(Int)
+  }
+
+  private static func version(of database: Database) throws(OpeningError) -> Int {
+    do throws(SQLiteError) {
+      return try database.prepare("PRAGMA user_version").first { $0.int(0) } ?? 0
+    } catch {
+      throw .failed(error)
+    }
+  }
+
+  // MARK: Transactions
+
+  func beginReading() throws(SQLiteError) {
+    guard transaction == .none else { return }
+    try database.execute("BEGIN")
+    transaction = .reading
+  }
+
+  func beginWriting() throws(SQLiteError) {
+    // SQLite rolls back by itself when the disk is full or broken.
+    if transaction != .none && !database.isInTransaction { transaction = .none }
+    if transaction == .writing { return }
+    if transaction == .reading { try commit() }
+    try database.execute("BEGIN IMMEDIATE")
+    transaction = .writing
+  }
+
+  func commit() throws(SQLiteError) {
+    guard transaction != .none else { return }
+    transaction = .none
+    do throws(SQLiteError) {
+      try database.execute("COMMIT")
+    } catch {
+      if database.isInTransaction { try? database.execute("ROLLBACK") }
+      throw error
+    }
+  }
+
+  /// Gives up what was not committed.
+  func rollBack() {
+    transaction = .none
+    if database.isInTransaction { try? database.execute("ROLLBACK") }
+  }
+
+  /// The prepared form of `sql`, made once.
+  func statement(_ sql: StaticString) throws(SQLiteError) -> Statement {
+    if let statement = statements[sql.identity] { return statement }
+    let statement = try database.prepare(sql.description)
+    statements[sql.identity] = statement
+    return statement
+  }
+
+  func reading(_ sql: StaticString) throws(SQLiteError) -> Statement {
+    try beginReading()
+    return try statement(sql)
+  }
+
+  func writing(_ sql: StaticString) throws(SQLiteError) -> Statement {
+    try beginWriting()
+    return try statement(sql)
+  }
+}
+
+extension StaticString {
+  /// The literal's address: every place in the program has its own.
+  struct Identity: Hashable {
+    let address: UInt
+  }
+
+  var identity: Identity { Identity(address: UInt(bitPattern: utf8Start)) }
+}

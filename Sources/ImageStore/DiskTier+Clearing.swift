@@ -1,0 +1,52 @@
+/// Clearing by a filter.
+extension DiskTier {
+  public struct Cleared: Sendable, Equatable {
+    public var removed = 0
+    public var bytes: Int64 = 0
+  }
+
+  /// Clears what falls under the filter, for all workers. It is unlisted at once; files delivered in the last 60 s are removed
+  /// when those are over.
+  ///
+  /// - Parameter elsewhere: what another tier has just cleared by the same filter. It is counted too, each response once.
+  public func clear(_ filter: ClearFilter, counting elsewhere: [StoredResponse] = []) -> Cleared {
+    var uncounted = Dictionary(elsewhere.map { ($0.id, $0.byteCount) }, uniquingKeysWith: { first, _ in first })
+    let unstored = elsewhere.filter { $0.id == 0 }
+    uncounted[0] = nil
+    var cleared = Cleared(removed: unstored.count, bytes: unstored.reduce(0) { $0 + $1.byteCount })
+    if mode == .readWrite && !isClosed { removeMatches(of: filter, &cleared, &uncounted) }
+    cleared.removed += uncounted.count
+    cleared.bytes += uncounted.values.reduce(0, +)
+    return cleared
+  }
+
+  private func removeMatches(of filter: ClearFilter, _ cleared: inout Cleared, _ uncounted: inout [Int64: Int64]) {
+    let now = now
+    survey()
+    let grace = othersLive ? Agenda.flushInterval + 1 : 0
+    var removed: [(id: Int64, bytes: Int64)] = []
+    repeat {
+      removed = []
+      try? withIndex { index throws(SQLiteError) in
+        removed = []
+        for match in try index.matches(filter, now: now, limit: 512) {
+          var holdings = [match.holding]
+          if filter.dependsOnTime && match.isOriginal {
+            holdings += try index.variants(key: match.key, partition: match.partition)
+          }
+          for holding in holdings where try index.holding(holding.id) != nil {
+            try retire(holding, from: index, now: now, grace: grace)
+            removed.append((holding.id, holding.allocated))
+          }
+        }
+      }
+      for (id, bytes) in removed {
+        uncounted[id] = nil
+        cleared.removed += 1
+        cleared.bytes += bytes
+      }
+    } while !removed.isEmpty
+    agenda.noteWrite()
+    commit()
+  }
+}

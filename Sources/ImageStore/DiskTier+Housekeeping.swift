@@ -1,0 +1,113 @@
+public import Threads
+
+/// What is put off: committing, writing uses, removing what is due, sweeping after dead workers.
+extension DiskTier {
+  /// Does what is due. Call it after each batch of work on the executor's thread: `keepHouse` does.
+  ///
+  /// - Returns: when it wants to be called again if nothing else happens; nil when nothing is put off.
+  public func settle() -> ContinuousClock.Instant? {
+    guard session != nil, !isClosed else { return nil }
+    let instant = ContinuousClock.now
+    notePins()
+    if let by = agenda.flushBy, by <= instant { flushUses() }
+    if mode == .readOnly || othersLive || agenda.commitBy.map({ $0 <= instant }) ?? true { commit() }
+    guard suspension == nil else { return nil }
+    let now = now
+    let surveyIsDue = now - agenda.surveyAt >= Agenda.surveyInterval || now < agenda.surveyAt
+    if mode == .readOnly {
+      if surveyIsDue { refreshReading() }
+      return nil
+    }
+    deliveries.forget(now: now)
+    if surveyIsDue { survey() }
+    removeDueIfAny()
+    if let at = agenda.trimAt, at <= now { trim() }
+    takeStepOfSweep(now: now)
+    return nextWake(instant, now)
+  }
+
+  private func nextWake(_ instant: ContinuousClock.Instant, _ now: Int) -> ContinuousClock.Instant? {
+    if sweep != nil { return instant }
+    let seconds = [agenda.nextDue, agenda.trimAt, agenda.sweepAt].compactMap(\.self).min()
+    let later = seconds.map { instant + .seconds(max($0 - now, 1)) }
+    return [agenda.commitBy, agenda.flushBy, later].compactMap(\.self).min()
+  }
+
+  /// Writes the rows gathered, and ends the look-ups' view of the index.
+  func commit() {
+    agenda.commitBy = nil
+    guard let index = session?.index else { return }
+    do throws(SQLiteError) {
+      try index.commit()
+    } catch {
+      leavesLeftovers = true
+      _ = error.isOutOfSpace ? suspendWrites(StoreError(error)) : suspend(StoreError(error))
+    }
+  }
+
+  func flushUses() {
+    agenda.flushBy = nil
+    guard !deliveries.uses.isEmpty else { return }
+    try? withIndex { index throws(SQLiteError) in try flushUses(to: index) }
+    agenda.noteWrite()
+  }
+
+  func flushUses(to index: DiskIndex) throws(SQLiteError) {
+    for (id, use) in deliveries.takeUses() { try index.touch(id, at: use.at, times: use.times) }
+  }
+
+  /// Looks whether other workers live, whether any died, and whether the index is still the one that was opened.
+  func survey() {
+    guard let session, let lock = session.lock else { return }
+    agenda.surveyAt = now
+    guard session.folder.isInPlace else {
+      commit()
+      self.session = nil
+      return
+    }
+    if let opened = session.indexIdentity, session.index != nil,
+      FileIdentity(Self.indexName, in: session.folder) != opened
+    {
+      commit()
+      session.index = nil
+      leavesLeftovers = true
+      if FileIdentity(Self.indexName, in: session.folder) == nil { agenda.sweepWanted = true }
+    }
+    guard let (dead, othersLive) = try? lock.survey(except: sweep?.instances ?? []) else { return }
+    self.othersLive = othersLive
+    if sweep == nil && (!dead.isEmpty || agenda.sweepWanted || (agenda.sweepAt.map { $0 <= now } ?? false)) {
+      agenda.sweepWanted = false
+      agenda.sweepAt = nil
+      sweep = Sweep(remains: dead)
+    }
+  }
+
+  /// One shard, so that work that comes in meanwhile does not wait.
+  private func takeStepOfSweep(now: Int) {
+    guard var sweep, let session, let lock = session.lock else { return }
+    let suspects = sweep.step(in: session.folder, lock: lock)
+    if !suspects.isEmpty {
+      // Rows of other workers are seen, and theirs not held up, by a transaction of its own.
+      commit()
+      try? withIndex { index throws(SQLiteError) in
+        try sweep.remove(suspects, from: session.folder, index: index, now: now)
+      }
+      commit()
+    }
+    if suspension != nil || sweep.isOver {
+      if sweep.isOver && !sweep.leftYoungOnes { sweep.finish() }
+      if sweep.leftYoungOnes || !sweep.isOver { agenda.sweepAt = endOfLife(deliveredAt: now) }
+      self.sweep = nil
+    } else {
+      self.sweep = sweep
+    }
+  }
+}
+
+/// Has the store look after itself from now on: takes the executor's after-batch hook.
+public func keepHouse(on executor: ThreadExecutor, tier: DiskTier?, scratch: ScratchFolder?) {
+  executor.setAfterBatch {
+    let wakes = [tier?.assumeIsolated { $0.settle() }, scratch?.assumeIsolated { $0.settle() }]
+    return wakes.compactMap { $0 ?? nil }.min()
+  }
+}

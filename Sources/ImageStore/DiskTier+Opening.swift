@@ -1,0 +1,205 @@
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// Opening, failing, and starting anew.
+extension DiskTier {
+  /// The open directory, the sign of life in it, and the index once it is needed.
+  final class Session {
+    let folder: CacheFolder
+    let lock: WorkerLock?
+    var index: DiskIndex?
+    /// The file that `index` was opened from: another one in its place was made by another worker.
+    var indexIdentity: FileIdentity?
+    var indexModifiedAt: Int?
+    private var lastID: Int64
+
+    init(folder: CacheFolder, lock: WorkerLock?) {
+      self.folder = folder
+      self.lock = lock
+      // The counter starts anywhere in the shards, lest the first ones fill up.
+      let instance = Int64(lock?.instance ?? 0)
+      lastID = instance << 32 | instance & 0xff
+    }
+
+    func nextID() -> Int64 {
+      lastID += 1
+      return lastID
+    }
+
+    /// Has ids go on after those of an earlier worker that happened to draw the same instance number.
+    func continueIDs(after id: Int64) { lastID = max(lastID, id) }
+  }
+
+  static let indexName = "index.sqlite"
+  private static let rebuildLock = WorkerLock.directory + "/index.lock"
+
+  /// How long to leave alone what failed, in seconds.
+  static let retryInterval = 30
+
+  func openSession() throws(FileError) {
+    let folder = try CacheFolder(path: directory, writable: mode == .readWrite, files: environment.files)
+    let lock = mode == .readWrite ? try WorkerLock(in: folder, random: environment.random) : nil
+    session = Session(folder: folder, lock: lock)
+    agenda.surveyAt = .distantPast
+    sweep = nil
+  }
+
+  /// The open session, opened again if need be.
+  func usableSession() throws(StoreError) -> Session {
+    if isClosed { throw StoreError(.io, "the disk tier is closed") }
+    if let suspension {
+      if now < suspension.until && now > suspension.until - 10 * Self.retryInterval { throw suspension.error }
+      self.suspension = nil
+    }
+    if let session { return session }
+    do throws(FileError) {
+      try openSession()
+    } catch {
+      throw suspend(StoreError(error))
+    }
+    return session!
+  }
+
+  func writableSession() throws(StoreError) -> Session {
+    if mode == .readOnly { throw StoreError(.io, "\(directory) is only read") }
+    if let writeSuspension {
+      if now < writeSuspension.until && now > writeSuspension.until - 10 * Self.retryInterval {
+        throw writeSuspension.error
+      }
+      self.writeSuspension = nil
+    }
+    return try usableSession()
+  }
+
+  /// Runs `work` on the index. A damaged index is replaced by an empty one, and `work` runs again on that.
+  func withIndex<Result>(_ work: (DiskIndex) throws(SQLiteError) -> Result) throws(StoreError) -> Result {
+    let session = try usableSession()
+    var mayRebuild = mode == .readWrite
+    while true {
+      let index = try openIndex(of: session)
+      do throws(SQLiteError) {
+        return try work(index)
+      } catch {
+        leavesLeftovers = true
+        index.rollBack()
+        if error.isOutOfSpace { throw suspendWrites(StoreError(error)) }
+        session.index = nil
+        guard error.isDamage && mayRebuild else { throw suspend(StoreError(error)) }
+        mayRebuild = false
+        try rebuildIndex(of: session)
+      }
+    }
+  }
+
+  private func openIndex(of session: Session) throws(StoreError) -> DiskIndex {
+    if let index = session.index { return index }
+    var mayRebuild = mode == .readWrite
+    while true {
+      session.indexIdentity = FileIdentity(Self.indexName, in: session.folder)
+      do throws(DiskIndex.OpeningError) {
+        var created = false
+        let index = try DiskIndex(
+          path: directory + "/" + Self.indexName, mode: databaseMode(session), fault: indexFault, created: &created)
+        try continueIDs(of: session, after: index)
+        session.index = index
+        if created { session.indexIdentity = FileIdentity(Self.indexName, in: session.folder) }
+        agenda.nextDue = try? index.nextDue()
+        if mode == .readWrite { agenda.trimAt = now }
+        skipped = Skipped()
+        if created { agenda.sweepWanted = true }
+        return index
+      } catch {
+        switch error {
+        case .foreignVersion(let version):
+          let message = "\(directory) belongs to version \(version) of the index, not \(IndexSchema.version)"
+          throw suspend(StoreError(.unusable(path: directory), message), for: .max / 2)
+        case .failed(let error):
+          guard error.isDamage && mayRebuild else {
+            if !session.folder.isInPlace { self.session = nil }
+            throw suspend(StoreError(error))
+          }
+          mayRebuild = false
+          try rebuildIndex(of: session)
+        }
+      }
+    }
+  }
+
+  private func continueIDs(of session: Session, after index: DiskIndex) throws(DiskIndex.OpeningError) {
+    guard let lock = session.lock else { return }
+    do throws(SQLiteError) {
+      session.continueIDs(after: try index.greatestID(ofInstance: lock.instance))
+    } catch {
+      throw .failed(error)
+    }
+  }
+
+  /// Lets go of an index that is only read when a writer has come, gone, or written, so that the next look-up sees that.
+  func refreshReading() {
+    agenda.surveyAt = now
+    guard let session, let index = session.index else { return }
+    let status = try? session.folder.files.status(Self.indexName, in: session.folder.descriptor)
+    if index.mode != databaseMode(session) || session.indexModifiedAt != status?.modificationSecond {
+      session.index = nil
+    }
+    session.indexModifiedAt = status?.modificationSecond
+  }
+
+  /// A directory that is only read is read without making SQLite's side files, unless a writer has made them.
+  private func databaseMode(_ session: Session) -> Database.Mode {
+    if mode == .readWrite { return .readWrite }
+    return FileIdentity(Self.indexName + "-wal", in: session.folder) == nil ? .immutable : .readOnly
+  }
+
+  private var indexFault: (() -> Int32?)? {
+    guard let fault = environment.files.fault else { return nil }
+    return { fault(.index).map(SQLiteError.code(forErrno:)) }
+  }
+
+  /// Removes the damaged index, unless another worker has done so. The next use makes a new one.
+  private func rebuildIndex(of session: Session) throws(StoreError) {
+    let (folder, files) = (session.folder, session.folder.files)
+    do throws(FileError) {
+      let lock = try files.openOrCreate(Self.rebuildLock, in: folder.descriptor)
+      defer { closeFile(lock) }
+      guard try files.lock(lock, Self.rebuildLock) else {
+        throw FileError(operation: .lock, path: Self.rebuildLock, code: EWOULDBLOCK)
+      }
+      guard FileIdentity(Self.indexName, in: folder) == session.indexIdentity else { return }
+      for suffix in ["", "-wal", "-shm"] {
+        do throws(FileError) {
+          try files.remove(Self.indexName + suffix, in: folder.descriptor)
+        } catch {
+          if !error.isMissing { throw error }
+        }
+      }
+    } catch {
+      throw suspend(StoreError(error))
+    }
+    onWarning("the index of the cache \(directory) was damaged; it starts empty")
+  }
+
+  /// Takes the tier out of use for a while, with one warning.
+  func suspend(_ error: StoreError, for seconds: Int = retryInterval) -> StoreError {
+    suspension = (now.addingReportingOverflow(seconds).partialValue, error)
+    session?.index = nil
+    warn(error)
+    return error
+  }
+
+  /// Stores nothing for a while, with one warning; what is there can still be read.
+  func suspendWrites(_ error: StoreError) -> StoreError {
+    writeSuspension = (now + Self.retryInterval, error)
+    warn(error)
+    return error
+  }
+
+  private func warn(_ error: StoreError) {
+    if hasWarned { return }
+    hasWarned = true
+    onWarning("going on without the cache \(directory): \(error.message)")
+  }
+}

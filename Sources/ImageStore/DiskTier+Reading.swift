@@ -1,0 +1,82 @@
+/// Looking up and reading.
+extension DiskTier {
+  /// All stored responses of the key, which differ by what their Vary names, newest first. Empty when the tier cannot be used.
+  ///
+  /// A response found here may be gone when it is read: `read` and `check` tell.
+  public func look(up key: String, partition: String = "", variant: String = "") -> [StoredResponse] {
+    let found = try? withIndex { index throws(SQLiteError) in
+      try index.find(key: key, partition: partition, variant: variant)
+    }
+    guard let found, found.count > 1 else { return found ?? [] }
+    return found.sorted { ($0.responseTime, $0.id) > ($1.responseTime, $1.id) }
+  }
+
+  /// The variants that are stored of an original, by their canonical transforms.
+  public func variants(of key: String, partition: String = "") -> [String] {
+    let found = try? withIndex { index throws(SQLiteError) in try index.variantNames(key: key, partition: partition) }
+    return found ?? []
+  }
+
+  public nonisolated func absolutePath(of response: StoredResponse) -> String { directory + "/" + response.file }
+
+  /// The bytes of a stored response.
+  ///
+  /// Throws `damaged` when the file is missing, has another size or, if that is checked now, another digest; the response is then
+  /// dropped.
+  public func read(_ response: StoredResponse) throws(StoreError) -> [UInt8] {
+    let session = try usableSession()
+    let file = try open(response, in: session)
+    defer { closeFile(file) }
+    let bytes = try readBytes(Int(response.byteCount), at: 0, from: file, response.file, environment.files)
+    guard bytes.count == response.byteCount else { throw drop(response, "is cut short") }
+    if verifiesNow && SHA256.digest(of: bytes) != response.digest { throw drop(response, "has another digest") }
+    return bytes
+  }
+
+  /// Whether the file can be delivered by its path: the checks of `read`, without keeping the bytes.
+  public func check(_ response: StoredResponse) -> Bool {
+    guard let session = try? usableSession(), let file = try? open(response, in: session) else { return false }
+    defer { closeFile(file) }
+    guard verifiesNow else { return true }
+    var hash = SHA256()
+    do throws(FileError) {
+      try environment.files.forEachPiece(of: file, response.file) { piece throws(FileError) in hash.update(piece) }
+    } catch {
+      return false
+    }
+    if hash.finish() == response.digest { return true }
+    _ = drop(response, "has another digest")
+    return false
+  }
+
+  private func open(_ response: StoredResponse, in session: Session) throws(StoreError) -> Int32 {
+    let path = response.file
+    var file: Int32 = -1
+    do throws(FileError) {
+      file = try environment.files.openFile(path, in: session.folder.descriptor)
+      if try environment.files.status(of: file, path).byteCount == response.byteCount { return file }
+    } catch {
+      if file >= 0 { closeFile(file) }
+      if error.isMissing { throw drop(response, "is missing") }
+      throw StoreError(error)
+    }
+    closeFile(file)
+    throw drop(response, "has another size")
+  }
+
+  private func drop(_ response: StoredResponse, _ reason: String) -> StoreError {
+    if mode == .readWrite {
+      _ = try? withIndex { index throws(SQLiteError) in try index.delete(response.id) }
+      session?.folder.remove(response.file)
+    }
+    return StoreError(.damaged, "\(absolutePath(of: response)) \(reason)")
+  }
+
+  private var verifiesNow: Bool {
+    switch verification {
+    case .always: true
+    case .never: false
+    case .random: environment.random() % 100 == 0
+    }
+  }
+}

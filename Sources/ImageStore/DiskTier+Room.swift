@@ -1,0 +1,139 @@
+/// The limit: what is evicted, what may not be, and when.
+extension DiskTier {
+  /// How far eviction has looked without finding anything that may go, so that it does not look there again before
+  /// something can have changed. Newly used rows come after it in the order.
+  struct Skipped {
+    var upTo: (usedAt: Int, id: Int64) = (.min, .min)
+    /// When the first of those skipped may go.
+    var until = Int.max
+    var lastLook = Int.min
+  }
+
+  /// Brings the tier under its limit, as far as the 60 s rule allows, and removes the files whose 60 s are over.
+  public func trim() {
+    guard mode == .readWrite, !isClosed else { return }
+    agenda.trimAt = nil
+    removeDue()
+    spaceCheck = nil
+    try? makeRoom(for: 0, mayStandAbove: true)
+  }
+
+  /// Evicts until `bytes` more fit.
+  func makeRoom(for bytes: Int64, mayStandAbove: Bool) throws(StoreError) {
+    try checkFreeSpace(adding: bytes)
+    let held = try withIndex { index throws(SQLiteError) in try index.totals().bytes } + spooledBytes
+    let excess = held + bytes - min(limit, spaceLimit)
+    if excess <= 0 { return }
+    if try evict(excess) >= excess { return }
+    guard mayStandAbove else {
+      throw StoreError(.noRoom, "all that fills the disk cache was delivered in the last \(deliveredFileLifetime) s")
+    }
+    let next = min(skipped.until, agenda.nextDue ?? .max)
+    agenda.trimAt = next == .max ? nil : next
+  }
+
+  /// Frees a little when the system says that the disk is full. False when there is nothing to free.
+  func makeSomeRoom() -> Bool { ((try? evict(1 << 22)) ?? 0) > 0 }
+
+  /// Evicts the least recently used until `bytes` are free.
+  ///
+  /// - Returns: the bytes freed; fewer when the rest was delivered lately.
+  private func evict(_ bytes: Int64) throws(StoreError) -> Int64 {
+    notePins()
+    let now = now
+    if now >= skipped.until || now < skipped.lastLook { skipped = Skipped() }
+    skipped.lastLook = now
+    return try withIndex { index throws(SQLiteError) in
+      var freed: Int64 = 0
+      search: while freed < bytes {
+        let candidates = try index.leastRecentlyUsed(after: skipped.upTo, limit: 16)
+        if candidates.isEmpty { break }
+        for candidate in candidates where freed < bytes {
+          if deliveries.uses[candidate.id] != nil {
+            // It was used since; the index does not know yet.
+            try flushUses(to: index)
+            continue search
+          }
+          if let until = pinned(candidate, now: now) {
+            skipped.upTo = (candidate.usedAt, candidate.id)
+            skipped.until = min(skipped.until, until)
+          } else {
+            try retire(candidate, from: index, now: now)
+            freed += candidate.allocated
+            evicted += 1
+          }
+        }
+      }
+      if freed > 0 { agenda.noteWrite() }
+      return freed
+    }
+  }
+
+  /// Takes a row out of the index, and its file out of the folder: at once, or when its time is over.
+  ///
+  /// - Parameter grace: for how long another worker may have delivered it without having said so, in seconds.
+  func retire(_ holding: Holding, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
+    guard try index.delete(holding.id) else { return }
+    _ = deliveries.takeUse(of: holding.id)
+    var until = max(pinned(holding, now: now) ?? now, now + grace)
+    if until <= now && !pins.unlessPinned(holding.id, { session?.folder.remove(holding.file) }) {
+      until = endOfLife(deliveredAt: now)
+    }
+    guard until > now else { return }
+    try index.doom(holding, due: until)
+    agenda.nextDue = min(agenda.nextDue ?? .max, until)
+  }
+
+  /// Until when the file may not be removed; nil when it may be.
+  ///
+  /// A delivery in the future, from before the clock was set back, does not count.
+  private func pinned(_ holding: Holding, now: Int) -> Int? {
+    let delivered = max(deliveries.lastDelivery(of: holding.id) ?? 0, holding.deliveredAt)
+    let until = endOfLife(deliveredAt: delivered) + (othersLive ? Agenda.flushInterval : 0)
+    return until > now && delivered <= now + deliveredFileLifetime ? until : nil
+  }
+
+  /// Now and then compares the free space with its floor; below it the tier may not grow and shrinks by what is missing.
+  private func checkFreeSpace(adding bytes: Int64) throws(StoreError) {
+    let now = now
+    if let check = spaceCheck, now - check.at < 5, now >= check.at, check.writtenSince + bytes < 1 << 24 {
+      spaceCheck?.writtenSince += bytes
+      return
+    }
+    spaceCheck = (now, bytes)
+    spaceLimit = .max
+    guard minFreeFraction > 0, let session,
+      let space = try? environment.files.space(of: session.folder.descriptor)
+    else { return }
+    let missing = Int64(minFreeFraction * Double(space.total)) - space.free
+    guard missing > 0 else { return }
+    let held = try withIndex { index throws(SQLiteError) in try index.totals().bytes } + spooledBytes
+    spaceLimit = max(0, held - missing)
+  }
+
+  private func removeDue() {
+    // A path may have been given out since, by one who had the response in memory.
+    notePins()
+    let now = now
+    try? withIndex { index throws(SQLiteError) in
+      try flushUses(to: index)
+      while true {
+        let due = try index.due(now: now, limit: 256)
+        for (id, file) in due {
+          if pins.unlessPinned(id, { session?.folder.remove(file) }) {
+            try index.forget(doomed: id)
+          } else {
+            try index.touch(id, at: now, times: 0)
+          }
+        }
+        if due.count < 256 { break }
+      }
+      agenda.nextDue = try index.nextDue()
+    }
+    agenda.noteWrite()
+  }
+
+  func removeDueIfAny() {
+    if let due = agenda.nextDue, due <= now { removeDue() }
+  }
+}

@@ -1,0 +1,182 @@
+/// Storing, and noting what was delivered.
+extension DiskTier {
+  /// A temporary file for a large body, counted against the limit as it grows.
+  ///
+  /// - Parameter expected: the body's length, if known: the room for it is made at once.
+  ///
+  /// Throws `noRoom`, `diskFull` or `io`.
+  public func makeSpool(expected: Int64? = nil) throws(StoreError) -> Spool {
+    let spool = try withFolder { session throws(FileError) in
+      let id = session.nextID()
+      return try Spool(id: id, in: session.folder, executor: executor, room: room(for: id))
+    }
+    if let expected, let error = reserve(expected, for: spool.id) {
+      spool.assumeIsolated { $0.discard() }
+      throw error
+    }
+    return spool
+  }
+
+  private func room(for id: Int64) -> Spool.Room {
+    Spool.Room(
+      reserve: { [weak self] byteCount in
+        guard let self else { return StoreError(.io, "the disk tier is closed") }
+        return self.assumeIsolated { $0.reserve(byteCount, for: id) }
+      },
+      release: { [weak self] in self?.assumeIsolated { $0.spooled[id] = nil } })
+  }
+
+  private func reserve(_ byteCount: Int64, for id: Int64) -> StoreError? {
+    do throws(StoreError) {
+      let wanted = try usableSession().folder.allocated(byteCount)
+      let held = spooled[id] ?? 0
+      if wanted > held {
+        guard wanted <= limit else { throw tooLarge }
+        try makeRoom(for: wanted - held, mayStandAbove: false)
+        spooled[id] = wanted
+      }
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// Stores a complete body, in place of what has the same key, partition, variant and varying fields.
+  ///
+  /// - Parameters:
+  ///   - draft: `byteCount` is filled in, and so is `digest` unless it is there.
+  ///   - delivered: whether its path is given to a host now. Then it may stand above the limit for a while.
+  /// - Returns: the draft with its id, size and digest.
+  ///
+  /// Throws `noRoom`, `diskFull` or `io`; nothing is left behind then, and a spool is over in any case.
+  public func store(_ body: Body, as draft: StoredResponse, delivered: Bool) throws(StoreError) -> StoredResponse {
+    var response = draft
+    do throws(StoreError) {
+      switch body {
+      case .bytes(let bytes): try place(bytes, as: &response, delivered: delivered)
+      case .spool(let spool): try place(spool, as: &response)
+      }
+    } catch {
+      if case .spool(let spool) = body { spool.assumeIsolated { $0.discard() } }
+      throw error
+    }
+    do throws(StoreError) {
+      try list(response, delivered: delivered)
+    } catch {
+      session?.folder.remove(response.file)
+      throw error
+    }
+    return response
+  }
+
+  private func place(_ bytes: [UInt8], as response: inout StoredResponse, delivered: Bool) throws(StoreError) {
+    let session = try writableSession()
+    let allocated = session.folder.allocated(Int64(bytes.count))
+    guard allocated <= limit else { throw tooLarge }
+    try makeRoom(for: allocated, mayStandAbove: delivered)
+    response.byteCount = Int64(bytes.count)
+    if response.digest.isEmpty { response.digest = SHA256.digest(of: bytes) }
+    let draft = response
+    response.id = try withFolder { session throws(FileError) in
+      var response = draft
+      response.id = session.nextID()
+      try session.folder.write(bytes, id: response.id, as: response.file)
+      return response.id
+    }
+  }
+
+  private func place(_ spool: Spool, as response: inout StoredResponse) throws(StoreError) {
+    let folder = try writableSession().folder
+    var draft = response
+    draft.id = spool.id
+    let result = spool.assumeIsolated { spool in
+      Result { () throws(StoreError) in
+        draft.byteCount = spool.byteCount
+        try spool.finish { digest throws(StoreError) in
+          draft.digest = digest
+          do throws(FileError) {
+            try folder.publish(id: draft.id, as: draft.file)
+          } catch {
+            throw StoreError(error)
+          }
+        }
+        return draft
+      }
+    }
+    response = try result.get()
+  }
+
+  private func list(_ response: StoredResponse, delivered: Bool) throws(StoreError) {
+    let now = now
+    let allocated = try usableSession().folder.allocated(response.byteCount)
+    let deliveredAt = delivered ? now : 0
+    try withIndex { index throws(SQLiteError) in
+      while try !index.insert(response, allocated: allocated, usedAt: now, deliveredAt: deliveredAt) {
+        if let rival = try index.rival(of: response) { try retire(rival, from: index, now: now) }
+      }
+    }
+    if delivered { deliveries.pin(response.id, at: now) }
+    agenda.noteWrite()
+    hasWarned = false
+  }
+
+  /// Runs `work` on the folder: anew in a folder made again when it was deleted, and after making room when the disk is full.
+  private func withFolder<Result>(_ work: (Session) throws(FileError) -> Result) throws(StoreError) -> Result {
+    var mayRetry = true
+    while true {
+      let session = try writableSession()
+      do throws(FileError) {
+        return try work(session)
+      } catch {
+        if mayRetry && error.isMissing {
+          leavesLeftovers = true
+          self.session = nil
+        } else if !mayRetry || !error.isOutOfSpace || !makeSomeRoom() {
+          throw error.concernsFolder || error.isMissing ? suspendWrites(StoreError(error)) : StoreError(error)
+        }
+        mayRetry = false
+      }
+    }
+  }
+
+  private var tooLarge: StoreError { StoreError(.noRoom, "the image is larger than the disk cache's limit") }
+
+  /// Writes what a 304 changed: header fields, times, and what follows from them. Nothing happens when the response is gone.
+  public func update(_ response: StoredResponse) {
+    guard mode == .readWrite else { return }
+    try? withIndex { index throws(SQLiteError) in try index.update(response) }
+    agenda.noteWrite()
+  }
+
+  /// Notes that a path was given to a host at `time` (Unix seconds): it stays for 60 s, and counts as used.
+  ///
+  /// Nothing is written at once; other workers see it when uses are flushed, seconds later.
+  public func markDelivered(_ id: Int64, at time: Int) {
+    guard mode == .readWrite else { return }
+    deliveries.note(id, at: time)
+    agenda.noteUse()
+  }
+
+  /// The path of a stored response for a host to have now, from any thread and without waiting for the store's. It stays for
+  /// 60 s, and counts as used. Nil when the file is gone.
+  public nonisolated func pin(_ response: StoredResponse) -> String? {
+    if mode == .readWrite { pins.pin(response.id, at: environment.now()) }
+    let path = absolutePath(of: response)
+    return environment.files.exists(path) ? path : nil
+  }
+
+  /// Enters in the book what other threads have pinned.
+  func notePins() {
+    for (id, time) in pins.take() { markDelivered(id, at: time) }
+  }
+
+  /// Removes one response; its file once the 60 s after its last delivery are over.
+  public func remove(_ id: Int64) {
+    guard mode == .readWrite else { return }
+    let now = now
+    try? withIndex { index throws(SQLiteError) in
+      if let holding = try index.holding(id) { try retire(holding, from: index, now: now) }
+    }
+    agenda.noteWrite()
+  }
+}

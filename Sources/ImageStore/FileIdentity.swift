@@ -1,0 +1,46 @@
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// Which file stands at a path: it changes when another is put there.
+struct FileIdentity: Equatable {
+  private var device: UInt64
+  private var number: UInt64
+
+  /// Nil when there is none.
+  init?(_ path: String, in folder: CacheFolder) {
+    guard let status = try? folder.files.status(path, in: folder.descriptor) else { return nil }
+    device = UInt64(bitPattern: Int64(status.st_dev))
+    number = UInt64(status.st_ino)
+  }
+}
+
+/// `close`, for types that have a method of that name.
+func closeFile(_ descriptor: Int32) { close(descriptor) }
+
+extension FileSystem {
+  /// As well as it can: only the sweep after a dead process looks at it.
+  func setModificationTime(of path: String, in directory: Int32, to seconds: Int) {
+    let time = timespec(tv_sec: seconds, tv_nsec: 0)
+    utimensat(directory, path, [time, time], 0)
+  }
+
+  func openOrCreate(_ path: String, in directory: Int32) throws(FileError) -> Int32 {
+    try perform(.create, path) { openat(directory, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
+  }
+}
+
+extension stat {
+  var byteCount: Int64 { Int64(st_size) }
+
+  /// Unix seconds.
+  var modificationSecond: Int {
+    #if canImport(Darwin)
+      Int(st_mtimespec.tv_sec)
+    #else
+      Int(st_mtim.tv_sec)
+    #endif
+  }
+}

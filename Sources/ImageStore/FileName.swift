@@ -1,0 +1,75 @@
+/// The name of an image file: where it lies, which row it belongs to, and whose it is.
+///
+/// It is made of the row's id, which holds the worker's instance number, and the start of the content's digest. So a name
+/// is never used for other content, a file's row is found without an index of names, and a file without a row tells whether
+/// the worker that may still be about to write the row is alive.
+struct FileName: Equatable {
+  /// Instance number in the upper half, a counter in the lower one.
+  var id: Int64
+  var path: String
+
+  var instance: Int32 { Int32(truncatingIfNeeded: id >> 32) }
+
+  init(id: Int64, digest: [UInt8], format: String?) {
+    self.id = id
+    let start = digest.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }
+    path = Self.shard(of: id) + "/" + hexadecimal(UInt64(bitPattern: id), digits: 16) + "-"
+    path += hexadecimal(start, digits: 8) + "." + Self.fileExtension(of: format)
+  }
+
+  /// Where the bytes are gathered until they are complete.
+  static func temporaryPath(id: Int64) -> String {
+    shard(of: id) + "/" + hexadecimal(UInt64(bitPattern: id), digits: 16) + ".tmp"
+  }
+
+  /// Two hexadecimal digits, of the counter: files spread evenly.
+  static func shard(of id: Int64) -> String { hexadecimal(UInt64(id & 0xff), digits: 2) }
+
+  /// Reads the name of a file in a shard. Nil for whatever the store did not put there.
+  static func parse(_ name: String) -> (id: Int64, isTemporary: Bool)? {
+    let name = Array(name.utf8)
+    guard name.count > 16, let id = number(name[..<16]), id >= 0 else { return nil }
+    let rest = name[16...]
+    if rest.elementsEqual(".tmp".utf8) { return (id, true) }
+    guard rest.first == UInt8(ascii: "-"), rest.count > 10, number(rest.dropFirst().prefix(8)) != nil,
+      rest.dropFirst(9).first == UInt8(ascii: "."),
+      knownExtensions.contains(String(decoding: rest.dropFirst(10), as: UTF8.self))
+    else { return nil }
+    return (id, false)
+  }
+
+  static func fileExtension(of format: String?) -> String {
+    switch format {
+    case "jpeg": "jpg"
+    case .some(let format) where knownExtensions.contains(format): format
+    default: "bin"
+    }
+  }
+
+  private static let knownExtensions: Set<String> = [
+    "jpg", "png", "gif", "webp", "avif", "heic", "jxl", "tiff", "bmp", "ico", "svg", "bin",
+  ]
+
+  private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
+    var value: UInt64 = 0
+    for digit in digits {
+      switch digit {
+      case 48...57: value = value << 4 | UInt64(digit - 48)
+      case 97...102: value = value << 4 | UInt64(digit - 87)
+      default: return nil
+      }
+    }
+    return Int64(bitPattern: value)
+  }
+}
+
+/// `value` in lower-case hexadecimal digits, its upper ones cut off.
+func hexadecimal(_ value: UInt64, digits: Int) -> String {
+  String(unsafeUninitializedCapacity: digits) { buffer in
+    for place in 0..<digits {
+      let digit = UInt8(truncatingIfNeeded: value >> (4 * UInt64(digits - 1 - place))) & 15
+      buffer[place] = digit < 10 ? 48 + digit : 87 + digit
+    }
+    return digits
+  }
+}

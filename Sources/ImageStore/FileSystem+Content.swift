@@ -1,0 +1,78 @@
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// Reading, writing and listing, in whole pieces.
+extension FileSystem {
+  /// Writes all of `bytes` at the file's position.
+  func write(_ bytes: UnsafeRawBufferPointer, to file: Int32, _ path: String) throws(FileError) {
+    var done = 0
+    repeat {
+      if let code = fault?(.write) { throw FileError(operation: .write, path: path, code: code) }
+      let count = systemWrite(file, bytes, from: done)
+      if count < 0 && errno == EINTR { continue }
+      if count < 0 { throw FileError(operation: .write, path: path, code: errno) }
+      if count == 0 && done < bytes.count { throw FileError(operation: .write, path: path, code: ENOSPC) }
+      done += count
+    } while done < bytes.count
+  }
+
+  /// Reads up to `buffer.count` bytes; fewer only at the end of the file.
+  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64 = 0, from file: Int32, _ path: String)
+    throws(FileError) -> Int
+  {
+    var done = 0
+    while done < buffer.count {
+      if let code = fault?(.read) { throw FileError(operation: .read, path: path, code: code) }
+      let count = pread(file, buffer.baseAddress! + done, buffer.count - done, off_t(offset) + off_t(done))
+      if count < 0 && errno == EINTR { continue }
+      if count < 0 { throw FileError(operation: .read, path: path, code: errno) }
+      if count == 0 { break }
+      done += count
+    }
+    return done
+  }
+
+  /// Hands the rest of a file from `offset` to `body` in pieces of at most 256 kB.
+  func forEachPiece(
+    of file: Int32, _ path: String, from offset: Int64 = 0,
+    _ body: (UnsafeRawBufferPointer) throws(FileError) -> Void
+  ) throws(FileError) {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
+    defer { buffer.deallocate() }
+    var offset = offset
+    while true {
+      let count = try read(into: buffer, at: offset, from: file, path)
+      if count == 0 { return }
+      try body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      offset += Int64(count)
+    }
+  }
+
+  /// The names in a directory, but `.` and `..`, in no order.
+  func list(_ path: String, in directory: Int32 = workingDirectory) throws(FileError) -> [String] {
+    if let code = fault?(.list) { throw FileError(operation: .list, path: path, code: code) }
+    let descriptor = try openDirectory(path, in: directory)
+    guard let stream = fdopendir(descriptor) else {
+      let code = errno
+      close(descriptor)
+      throw FileError(operation: .list, path: path, code: code)
+    }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name != "." && name != ".." { names.append(name) }
+    }
+    return names
+  }
+}
+
+private func systemWrite(_ file: Int32, _ bytes: UnsafeRawBufferPointer, from offset: Int) -> Int {
+  guard let base = bytes.baseAddress else { return 0 }
+  return write(file, base + offset, bytes.count - offset)
+}

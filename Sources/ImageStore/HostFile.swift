@@ -1,0 +1,39 @@
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// A file of the host's that is to be copied into the cache. It stays as it is.
+public final class HostFile {
+  public let byteCount: Int64
+  private let path: String
+  private let descriptor: Int32
+  private let files: FileSystem
+
+  /// Opens a regular file: one that can block, such as a pipe, is refused.
+  public init(_ path: String, environment: StoreEnvironment = .system) throws(StoreError) {
+    self.path = path
+    files = environment.files
+    let status: stat
+    do throws(FileError) {
+      status = try files.status(path)
+    } catch {
+      throw StoreError(error)
+    }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw StoreError(.io, "\(path) is no regular file") }
+    byteCount = Int64(status.st_size)
+    do throws(FileError) {
+      descriptor = try files.openFile(path)
+    } catch {
+      throw StoreError(error)
+    }
+  }
+
+  deinit { close(descriptor) }
+
+  /// Up to `count` bytes from `offset`; fewer at the end.
+  public func read(at offset: Int64, count: Int) throws(StoreError) -> [UInt8] {
+    try readBytes(count, at: offset, from: descriptor, path, files)
+  }
+}

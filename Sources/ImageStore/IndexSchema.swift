@@ -1,0 +1,79 @@
+internal import HTTPTypes
+
+/// The index of the disk tier, `index.sqlite`, version 1.
+///
+/// - `responses`: a row for each stored response; its file's name follows from `id`, `digest` and `format`. `selection` is
+///   the varying request fields as text. `url` is NULL where it equals `key`. `used_at` orders eviction, `delivered_at` is when
+///   its path was last given to a host (both lag by the flush interval), `allocated` what the file takes on disk.
+/// - `doomed`: files that have no row any more and may not be removed before `due`.
+/// - `totals`: one row, kept by triggers: rows in `responses`, and allocated bytes of both tables.
+///
+/// Every look-up, every filter of `clear` and the choice of what to evict has an index of its own. Text compares by its
+/// UTF-8 bytes. Times are Unix seconds.
+enum IndexSchema {
+  static let version = 1
+
+  static let creation = """
+    CREATE TABLE responses(
+      id INTEGER PRIMARY KEY, key TEXT NOT NULL, partition TEXT NOT NULL, variant TEXT NOT NULL, selection TEXT NOT NULL,
+      url TEXT, url_hash INTEGER NOT NULL, host TEXT NOT NULL, port INTEGER NOT NULL, final_url TEXT,
+      status INTEGER NOT NULL, headers TEXT NOT NULL, request_time INTEGER NOT NULL, response_time INTEGER NOT NULL,
+      stored_at INTEGER NOT NULL, validated_at INTEGER NOT NULL, expires_at INTEGER NOT NULL, media_type TEXT NOT NULL,
+      format TEXT, width INTEGER, height INTEGER, frames INTEGER NOT NULL, orientation INTEGER NOT NULL,
+      bytes INTEGER NOT NULL, digest BLOB NOT NULL,
+      allocated INTEGER NOT NULL, used_at INTEGER NOT NULL, delivered_at INTEGER NOT NULL, uses INTEGER NOT NULL);
+    CREATE UNIQUE INDEX responses_by_key ON responses(key, partition, variant, selection);
+    CREATE INDEX responses_by_url ON responses(url_hash);
+    CREATE INDEX responses_by_host ON responses(host, port);
+    CREATE INDEX responses_by_storing ON responses(stored_at);
+    CREATE INDEX responses_by_expiry ON responses(expires_at);
+    CREATE INDEX responses_by_use ON responses(used_at);
+    CREATE TABLE doomed(id INTEGER PRIMARY KEY, file TEXT NOT NULL, allocated INTEGER NOT NULL, due INTEGER NOT NULL);
+    CREATE INDEX doomed_by_due ON doomed(due);
+    CREATE TABLE totals(entries INTEGER NOT NULL, bytes INTEGER NOT NULL);
+    INSERT INTO totals VALUES (0, 0);
+    CREATE TRIGGER response_added AFTER INSERT ON responses BEGIN
+      UPDATE totals SET entries = entries + 1, bytes = bytes + new.allocated; END;
+    CREATE TRIGGER response_removed AFTER DELETE ON responses BEGIN
+      UPDATE totals SET entries = entries - 1, bytes = bytes - old.allocated; END;
+    CREATE TRIGGER doomed_added AFTER INSERT ON doomed BEGIN
+      UPDATE totals SET bytes = bytes + new.allocated; END;
+    CREATE TRIGGER doomed_removed AFTER DELETE ON doomed BEGIN
+      UPDATE totals SET bytes = bytes - old.allocated; END;
+    PRAGMA user_version = 1;
+    """
+
+  /// The columns that `Holding.init(_: Row)` reads, in its order.
+  static let holdingColumns = "id, digest, format, allocated, used_at, delivered_at"
+}
+
+/// What eviction and clearing need to know of a row.
+struct Holding: Equatable {
+  var id: Int64
+  var file: String
+  var allocated: Int64
+  var usedAt: Int
+  var deliveredAt: Int
+
+  init(_ row: borrowing Row) {
+    id = row.integer(0)
+    file = FileName(id: id, digest: row.bytes(1), format: row.optionalText(2)).path
+    allocated = row.integer(3)
+    usedAt = row.int(4)
+    deliveredAt = row.int(5)
+  }
+}
+
+extension StoredResponse {
+  init(_ row: borrowing Row) {
+    let key = row.text(1)
+    let selection = row.text(4)
+    self.init(
+      id: row.integer(0), key: key, partition: row.text(2), variant: row.text(3), url: row.optionalText(5) ?? key,
+      finalURL: row.optionalText(6), status: row.int(7), headers: .init(storedText: row.text(8)),
+      varyingHeaders: selection.isEmpty ? [:] : .init(storedText: selection), requestTime: row.int(9),
+      responseTime: row.int(10), storedAt: row.int(11), validatedAt: row.int(12), expiresAt: row.int(13),
+      mediaType: row.text(14), format: row.optionalText(15), width: row.optionalInt(16), height: row.optionalInt(17),
+      frames: row.int(18), orientation: row.int(19), byteCount: row.integer(20), digest: row.bytes(21))
+  }
+}

@@ -1,0 +1,229 @@
+public import Threads
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// A folder for images that are not kept: each file lives for the 60 s after its delivery, and serves nothing else.
+///
+/// Every process has its own in `${TMPDIR:-/tmp}/imageworker-UID`, made when it is first needed. What a process leaves when it
+/// ends is removed by a later one, once it is over 60 s old; a lock in the folder tells who is alive.
+public actor ScratchFolder {
+  private nonisolated let executor: ThreadExecutor
+  private let parent: String
+  private let environment: StoreEnvironment
+  private var folder: CacheFolder?
+  private var lock: Int32 = -1
+  private var counter: Int64 = 0
+  private var files: [String: Int] = [:]  // relative path: last delivery
+  private var order: [(path: String, at: Int)] = []
+  private var head = 0
+  private var sweepAt: Int? = .min
+
+  private static let lockName = "lock"
+
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  /// - Parameter parent: the folder of all scratch folders of this user; nil for the usual one.
+  public init(parent: String? = nil, executor: ThreadExecutor, environment: StoreEnvironment = .system) {
+    self.parent = parent ?? Self.usualParent
+    self.executor = executor
+    self.environment = environment
+  }
+
+  private static var usualParent: String {
+    let directory = getenv("TMPDIR").map { String(cString: $0) } ?? ""
+    return (directory.hasPrefix("/") ? directory : "/tmp") + "/imageworker-\(geteuid())"
+  }
+
+  /// A temporary file for a large body that is not kept.
+  public func makeSpool() throws(StoreError) -> Spool {
+    let folder = try openFolder()
+    let room = Spool.Room(reserve: { _ in nil }, release: {})
+    do throws(FileError) {
+      return try Spool(id: nextID(), in: folder, executor: executor, room: room)
+    } catch {
+      throw StoreError(error)
+    }
+  }
+
+  /// Puts the image in a file that lives for 60 s from now.
+  ///
+  /// - Parameter body: bytes, or a spool of this folder or of a disk tier.
+  /// - Returns: its absolute path.
+  public func store(_ body: DiskTier.Body, format: String?) throws(StoreError) -> String {
+    let folder = try openFolder()
+    let path: String
+    do throws(FileError) {
+      switch body {
+      case .bytes(let bytes):
+        let id = nextID()
+        path = FileName(id: id, digest: [], format: format).path
+        try folder.write(bytes, id: id, as: path)
+      case .spool(let spool):
+        path = try take(spool, into: folder, format: format).get()
+      }
+    } catch {
+      throw StoreError(error)
+    }
+    note(path, at: environment.now())
+    return folder.path + "/" + path
+  }
+
+  /// Notes that a path that `store` gave is given to a host at `time` (Unix seconds): the 60 s start again.
+  public func markDelivered(_ path: String, at time: Int) {
+    guard let folder, path.hasPrefix(folder.path + "/") else { return }
+    let relative = String(path.dropFirst(folder.path.count + 1))
+    guard files[relative] != nil else { return }
+    note(relative, at: time)
+    folder.files.setModificationTime(of: relative, in: folder.descriptor, to: time)
+  }
+
+  /// Removes the files whose time is over, and what dead processes left. Call it after each batch of work.
+  ///
+  /// - Returns: when it wants to be called again; nil when nothing is left to remove.
+  public func settle() -> ContinuousClock.Instant? {
+    let now = environment.now()
+    if let at = sweepAt, at <= now { sweepAt = sweep(now: now) ? endOfLife(deliveredAt: now) : nil }
+    removeExpired(now: now)
+    let next = [sweepAt, head < order.count ? endOfLife(deliveredAt: order[head].at) : nil].compactMap(\.self).min()
+    return next.map { .now + .seconds(max($0 - now, 1)) }
+  }
+
+  /// Lets go of the folder. Files whose time is not over stay, for a later process to remove.
+  public func close() {
+    removeExpired(now: environment.now())
+    if let folder, files.isEmpty { removeWhole(folder.path) }
+    if lock >= 0 { closeFile(lock) }
+    lock = -1
+    folder = nil
+    files = [:]
+    order = []
+    head = 0
+  }
+
+  // MARK: Files
+
+  private func nextID() -> Int64 {
+    counter += 1
+    return counter
+  }
+
+  private func take(_ spool: Spool, into folder: CacheFolder, format: String?) -> Result<String, FileError> {
+    let id = nextID()
+    return spool.assumeIsolated { spool in
+      Result { () throws(FileError) in
+        let path = FileName(id: id, digest: [], format: format).path
+        let file = try folder.createTemporary(id: id)
+        defer { closeFile(file) }
+        do throws(FileError) {
+          try spool.copy(to: file, path)
+          try folder.publish(id: id, as: path)
+        } catch {
+          folder.removeTemporary(id: id)
+          throw error
+        }
+        spool.discard()
+        return path
+      }
+    }
+  }
+
+  private func note(_ path: String, at time: Int) {
+    if let earlier = files[path] {
+      files[path] = max(earlier, time)
+    } else {
+      files[path] = time
+      order.append((path, time))
+    }
+  }
+
+  private func removeExpired(now: Int) {
+    while head < order.count, endOfLife(deliveredAt: order[head].at) <= now {
+      let path = order[head].path
+      head += 1
+      guard let time = files[path] else { continue }
+      if endOfLife(deliveredAt: time) <= now {
+        files[path] = nil
+        folder?.remove(path)
+      } else {
+        order.append((path, time))
+      }
+    }
+    if head > 1024 && head * 2 > order.count {
+      order.removeFirst(head)
+      head = 0
+    }
+  }
+
+  // MARK: The folder
+
+  private func openFolder() throws(StoreError) -> CacheFolder {
+    if let folder { return folder }
+    let system = environment.files
+    do throws(FileError) {
+      try system.makeDirectories(parent)
+      // In a directory that all may write, someone else could have made it first.
+      let status = try system.status(parent, follow: false)
+      guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(), status.st_mode & 0o022 == 0 else {
+        throw FileError(operation: .open, path: parent, code: EPERM)
+      }
+      while true {
+        let path = parent + "/\(getpid())-" + hexadecimal(environment.random(), digits: 8)
+        let opened = try CacheFolder(scratch: path, files: system)
+        lock = try system.createFile(Self.lockName, in: opened.descriptor)
+        // Between the two calls a starting process may have taken the folder for a dead one's.
+        if try system.lock(lock, path), try system.status(of: lock, path).st_nlink > 0 {
+          folder = opened
+          return opened
+        }
+        closeFile(lock)
+        lock = -1
+      }
+    } catch {
+      throw StoreError(error)
+    }
+  }
+
+  /// True when young files were left.
+  private func sweep(now: Int) -> Bool {
+    let system = environment.files
+    var leftYoungOnes = false
+    for name in (try? system.list(parent)) ?? [] {
+      let path = parent + "/" + name
+      if path == folder?.path { continue }
+      guard let status = try? system.status(path, follow: false), status.st_mode & S_IFMT == S_IFDIR,
+        let lock = try? system.openFile(path + "/" + Self.lockName)
+      else { continue }
+      defer { closeFile(lock) }
+      guard (try? system.lock(lock, path)) ?? false else { continue }
+      if hasYoungFiles(path, now: now) { leftYoungOnes = true } else { removeWhole(path) }
+    }
+    return leftYoungOnes
+  }
+
+  private func hasYoungFiles(_ path: String, now: Int) -> Bool {
+    let system = environment.files
+    return ((try? system.list(path)) ?? []).contains { shard in
+      ((try? system.list(path + "/" + shard)) ?? []).contains { name in
+        guard let time = try? system.status(path + "/" + shard + "/" + name, follow: false).modificationSecond
+        else { return false }
+        return time <= now && endOfLife(deliveredAt: time) > now
+      }
+    }
+  }
+
+  /// Removes a scratch folder, its lock last but for the folder itself.
+  private func removeWhole(_ path: String) {
+    let system = environment.files
+    for shard in (try? system.list(path)) ?? [] where shard != Self.lockName {
+      let shard = path + "/" + shard
+      for name in (try? system.list(shard)) ?? [] { try? system.remove(shard + "/" + name) }
+      try? system.removeDirectory(shard)
+    }
+    try? system.remove(path + "/" + Self.lockName)
+    try? system.removeDirectory(path)
+  }
+}

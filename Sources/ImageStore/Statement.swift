@@ -1,0 +1,101 @@
+internal import CSQLite
+
+/// A prepared statement: bind, then `run`, `first` or `rows`, which leave it ready for the next use.
+final class Statement {
+  private let handle: OpaquePointer
+  private let database: Database
+
+  init(_ handle: OpaquePointer, of database: Database) {
+    self.handle = handle
+    self.database = database
+  }
+
+  deinit { sqlite3_finalize(handle) }
+
+  /// Runs it to its end.
+  func run() throws(SQLiteError) {
+    defer { sqlite3_reset(handle) }
+    while try database.step(handle) {}
+  }
+
+  /// What `read` makes of the first row, or nil when there is none.
+  func first<Result>(_ read: (borrowing Row) -> Result) throws(SQLiteError) -> Result? {
+    defer { sqlite3_reset(handle) }
+    return try database.step(handle) ? read(Row(handle)) : nil
+  }
+
+  /// What `read` makes of each row.
+  func rows<Result>(_ read: (borrowing Row) -> Result) throws(SQLiteError) -> [Result] {
+    defer { sqlite3_reset(handle) }
+    var results: [Result] = []
+    while try database.step(handle) { results.append(read(Row(handle))) }
+    return results
+  }
+
+  // MARK: Binding. Places count from 1; what was bound stays until it is bound anew.
+
+  func bind(_ place: Int32, _ value: Int64) { sqlite3_bind_int64(handle, place, value) }
+
+  func bind(_ place: Int32, _ value: Int) { sqlite3_bind_int64(handle, place, Int64(value)) }
+
+  func bind(_ place: Int32, _ value: Int?) {
+    if let value { bind(place, value) } else { sqlite3_bind_null(handle, place) }
+  }
+
+  func bind(_ place: Int32, _ value: String) {
+    var value = value
+    value.withUTF8 { text in
+      text.withMemoryRebound(to: CChar.self) { text in
+        _ = sqlite3_bind_text(handle, place, text.baseAddress ?? Self.nothing, Int32(clamping: text.count), Self.copied)
+      }
+    }
+  }
+
+  func bind(_ place: Int32, _ value: String?) {
+    if let value { bind(place, value) } else { sqlite3_bind_null(handle, place) }
+  }
+
+  func bind(_ place: Int32, _ value: [UInt8]) {
+    value.withUnsafeBytes { bytes in
+      _ = sqlite3_bind_blob(handle, place, bytes.baseAddress, Int32(clamping: bytes.count), Self.copied)
+    }
+  }
+
+  /// SQLITE_TRANSIENT: SQLite copies before the call returns.
+  private static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+
+  // Unsafe: one byte that nobody writes; an empty text needs an address, else it is bound as NULL.
+  nonisolated(unsafe) private static let nothing: UnsafePointer<CChar> = {
+    let byte = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
+    byte.initialize(to: 0)
+    return UnsafePointer(byte)
+  }()
+}
+
+/// The row that a statement stands on. Columns count from 0.
+struct Row: ~Copyable {
+  private let handle: OpaquePointer
+
+  init(_ handle: OpaquePointer) { self.handle = handle }
+
+  func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+  func int(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
+
+  func optionalInt(_ column: Int32) -> Int? { isNull(column) ? nil : int(column) }
+
+  func text(_ column: Int32) -> String {
+    guard let text = sqlite3_column_text(handle, column) else { return "" }
+    let count = Int(sqlite3_column_bytes(handle, column))
+    return String(decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
+  }
+
+  func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
+
+  func bytes(_ column: Int32) -> [UInt8] {
+    guard let bytes = sqlite3_column_blob(handle, column) else { return [] }
+    return [UInt8](UnsafeRawBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(handle, column))))
+  }
+
+  private func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+}

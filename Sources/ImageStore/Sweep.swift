@@ -1,0 +1,61 @@
+/// Removes what dead workers left: temporary files, and image files without a row. One shard a step.
+///
+/// It touches only files whose names the store makes, whose worker is dead, and which no host can still count on.
+struct Sweep {
+  /// Lock files of the dead, held so that nobody else sweeps after them.
+  private let remains: [WorkerLock.Remains]
+  private var nextShard = 0
+  /// Whether orphans stayed that may have been delivered less than 60 s ago.
+  private(set) var leftYoungOnes = false
+
+  init(remains: [WorkerLock.Remains]) { self.remains = remains }
+
+  /// The dead workers that it sweeps after.
+  var instances: [Int32] { remains.map(\.instance) }
+
+  var isOver: Bool { nextShard == CacheFolder.shards.count }
+
+  /// A file that may have been left by a dead worker.
+  struct Suspect {
+    let id: Int64
+    let isTemporary: Bool
+    let path: String
+  }
+
+  /// The suspects of the next shard.
+  mutating func step(in folder: CacheFolder, lock: WorkerLock) -> [Suspect] {
+    let shard = CacheFolder.shards[nextShard]
+    nextShard += 1
+    // The order matters: names first, then who lives, then the rows. A worker that ends in between has written its rows.
+    let names = (try? folder.files.list(shard, in: folder.descriptor)) ?? []
+    var suspects: [Suspect] = []
+    for name in names {
+      guard let file = FileName.parse(name), FileName.shard(of: file.id) == shard else { continue }
+      let instance = Int32(truncatingIfNeeded: file.id >> 32)
+      if lock.exists(instance) && !instances.contains(instance) { continue }
+      suspects.append(Suspect(id: file.id, isTemporary: file.isTemporary, path: shard + "/" + name))
+    }
+    return suspects
+  }
+
+  /// Removes those suspects that have no row.
+  mutating func remove(
+    _ suspects: [Suspect], from folder: CacheFolder, index: DiskIndex, now: Int
+  ) throws(SQLiteError) {
+    for suspect in suspects {
+      if !suspect.isTemporary, try index.contains(id: suspect.id) { continue }
+      if !suspect.isTemporary, let status = try? folder.files.status(suspect.path, in: folder.descriptor),
+        endOfLife(deliveredAt: Int(status.modificationSecond)) > now, status.modificationSecond <= now
+      {
+        leftYoungOnes = true
+      } else {
+        folder.remove(suspect.path)
+      }
+    }
+  }
+
+  /// Removes the signs of those whose leavings are gone.
+  func finish() {
+    for remains in remains { remains.remove() }
+  }
+}

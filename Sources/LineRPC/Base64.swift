@@ -1,0 +1,94 @@
+/// Base64 with the standard alphabet (RFC 4648 section 4).
+public enum Base64 {
+  public static func encode(_ data: [UInt8]) -> [UInt8] {
+    var text: [UInt8] = []
+    data.withUnsafeBytes { text.append(base64: $0) }
+    return text
+  }
+
+  /// The bytes that `text` stands for, or nil when it is no base64.
+  ///
+  /// Padding may be left out, but not half of it. White space and other alphabets are refused. Bits beyond the last whole
+  /// byte are ignored, as browsers do for `data:` URLs (WHATWG Infra, forgiving-base64 decode).
+  public static func decode(_ text: String) -> [UInt8]? {
+    var text = text
+    return text.withUTF8 { decode(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// As `decode` of a string.
+  public static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+    var count = text.count
+    if count > 0, count % 4 == 0, text[count - 1] == padding {
+      count -= text[count - 2] == padding ? 2 : 1
+    }
+    guard count % 4 != 1 else { return nil }
+    let size = count / 4 * 3 + count % 4 * 3 / 4
+    var isValid = true
+    let data = [UInt8](unsafeUninitializedCapacity: size) { data, written in
+      values.withUnsafeBufferPointer { values in
+        var bad: UInt8 = 0
+        var (read, write) = (0, 0)
+        while count - read >= 4 {
+          let (a, b) = (values[Int(text[read])], values[Int(text[read + 1])])
+          let (c, d) = (values[Int(text[read + 2])], values[Int(text[read + 3])])
+          bad |= a | b | c | d
+          let bits = UInt32(a) << 18 | UInt32(b) << 12 | UInt32(c) << 6 | UInt32(d)
+          data[write] = UInt8(truncatingIfNeeded: bits >> 16)
+          data[write + 1] = UInt8(truncatingIfNeeded: bits >> 8)
+          data[write + 2] = UInt8(truncatingIfNeeded: bits)
+          read += 4
+          write += 3
+        }
+        if count - read >= 2 {
+          let (a, b) = (values[Int(text[read])], values[Int(text[read + 1])])
+          let c = count - read == 3 ? values[Int(text[read + 2])] : 0
+          bad |= a | b | c
+          data[write] = a << 2 | b >> 4
+          if count - read == 3 { data[write + 1] = b << 4 | c >> 2 }
+        }
+        isValid = bad & invalid == 0
+      }
+      written = size
+    }
+    return isValid ? data : nil
+  }
+
+  private static let padding = UInt8(ascii: "=")
+  /// The bit that no value of a letter has.
+  private static let invalid: UInt8 = 0x80
+
+  fileprivate static let letters = [UInt8]("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+
+  private static let values: [UInt8] = {
+    var values = [UInt8](repeating: invalid, count: 256)
+    for (value, letter) in letters.enumerated() { values[Int(letter)] = UInt8(value) }
+    return values
+  }()
+}
+
+extension [UInt8] {
+  mutating func append(base64 data: UnsafeRawBufferPointer) {
+    var write = count
+    append(contentsOf: repeatElement(UInt8(ascii: "="), count: (data.count + 2) / 3 * 4))
+    withUnsafeMutableBufferPointer { text in
+      Base64.letters.withUnsafeBufferPointer { letters in
+        var read = 0
+        while data.count - read >= 3 {
+          let bits = UInt32(data[read]) << 16 | UInt32(data[read + 1]) << 8 | UInt32(data[read + 2])
+          text[write] = letters[Int(bits >> 18)]
+          text[write + 1] = letters[Int(bits >> 12 & 63)]
+          text[write + 2] = letters[Int(bits >> 6 & 63)]
+          text[write + 3] = letters[Int(bits & 63)]
+          read += 3
+          write += 4
+        }
+        guard read < data.count else { return }
+        let hasTwo = data.count - read == 2
+        let bits = UInt32(data[read]) << 16 | (hasTwo ? UInt32(data[read + 1]) << 8 : 0)
+        text[write] = letters[Int(bits >> 18)]
+        text[write + 1] = letters[Int(bits >> 12 & 63)]
+        if hasTwo { text[write + 2] = letters[Int(bits >> 6 & 63)] }
+      }
+    }
+  }
+}

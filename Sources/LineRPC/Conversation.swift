@@ -1,0 +1,242 @@
+/// What is in flight between the host and the worker: which ids are taken, and which batches wait for responses.
+///
+/// Each accepted request gets a ticket, and each ticket is answered exactly once. An id is in flight until its response
+/// is handed out as (part of) a line, which in a batch may be long after the response was given.
+public struct Conversation: Sendable {
+  /// What an incoming line asks for.
+  public enum Step: Sendable, Equatable {
+    /// To be carried out, then answered with `respond`; notifications too, so that `unanswered` tells when all is done.
+    case perform(Request, Ticket)
+    /// A line to send at once.
+    case send([UInt8])
+    /// Nothing can be done and nothing may be answered; an event may tell the host.
+    case failedNotification(RPCError, method: String)
+  }
+
+  private struct Holder {
+    let serial: UInt64
+    var isAnswered: Bool
+  }
+
+  /// The responses of a batch as far as they are there, as the beginning of an array.
+  private struct Batch {
+    var array = JSONWriter()
+    var missing = 0
+    /// What is in flight until the array is sent.
+    private(set) var ids: [RequestID] = []
+    /// Whether it holds nothing but notifications, and so gets no answer at all.
+    private(set) var isSilent = true
+
+    init() { array.beginArray() }
+
+    mutating func await(_ id: RequestID) {
+      isSilent = false
+      missing += 1
+      ids.append(id)
+    }
+
+    mutating func refuse(_ error: RPCError, id: RequestID?) {
+      isSilent = false
+      if let id { ids.append(id) }
+      array.response(error, id: id)
+    }
+  }
+
+  private var holders: [RequestID: Holder] = [:]
+  private var notifications: Set<UInt64> = []
+  private var batches: [UInt64: Batch] = [:]
+  private var lastSerial: UInt64 = 0
+
+  /// How many requests and notifications have been accepted and not answered.
+  public private(set) var unanswered = 0
+
+  public init() {}
+
+  // MARK: Lines in
+
+  /// Takes in a line. The steps have to be taken in their order.
+  public mutating func accept(_ incoming: Incoming) -> [Step] {
+    switch incoming {
+    case .call(let call):
+      switch call {
+      case .request(let request):
+        if let ticket = open(request, in: nil) { return [.perform(request, ticket)] }
+        return [.send(line(refusalOfTaken(request.id), id: nil))]
+      case .refused(let error, let id):
+        if let id, holders[id] != nil { return [.send(line(refusalOfTaken(id), id: nil))] }
+        return [.send(line(error, id: id))]
+      case .failedNotification(let error, let method):
+        return [.failedNotification(error, method: method)]
+      }
+    case .batch(let calls):
+      return accept(calls)
+    }
+  }
+
+  private mutating func accept(_ calls: [Call]) -> [Step] {
+    let number = nextSerial()
+    var batch = Batch()
+    var steps: [Step] = []
+    for call in calls {
+      switch call {
+      case .request(let request):
+        if let ticket = open(request, in: number) {
+          steps.append(.perform(request, ticket))
+          if let id = request.id { batch.await(id) }
+        } else {
+          batch.refuse(refusalOfTaken(request.id), id: nil)
+        }
+      case .refused(let error, let id):
+        if let id, holders[id] != nil {
+          batch.refuse(refusalOfTaken(id), id: nil)
+        } else {
+          if let id { holders[id] = Holder(serial: number, isAnswered: true) }
+          batch.refuse(error, id: id)
+        }
+      case .failedNotification(let error, let method):
+        steps.append(.failedNotification(error, method: method))
+      }
+    }
+    if batch.isSilent { return steps }
+    if let line = finishing(batch, number) { steps.append(.send(line)) }
+    return steps
+  }
+
+  /// Nil when the request's id is in flight.
+  private mutating func open(_ request: Request, in batch: UInt64?) -> Ticket? {
+    let ticket = Ticket(id: request.id, serial: nextSerial(), batch: batch)
+    if let id = request.id {
+      guard holders[id] == nil else { return nil }
+      holders[id] = Holder(serial: ticket.serial, isAnswered: false)
+    } else {
+      notifications.insert(ticket.serial)
+    }
+    unanswered += 1
+    return ticket
+  }
+
+  private func refusalOfTaken(_ id: RequestID?) -> RPCError {
+    .invalidRequest("a request with this id is in flight", details: ["id": id?.json ?? .null])
+  }
+
+  private mutating func nextSerial() -> UInt64 {
+    lastSerial += 1
+    return lastSerial
+  }
+
+  // MARK: Lines out
+
+  /// Answers with a result, which `write` has to write as exactly one value.
+  ///
+  /// - Returns: the line to send now, with its LF. Nil when there is none: for a notification, while the other
+  ///   responses of a batch are missing, and when the ticket was answered before.
+  public mutating func respond(to ticket: Ticket, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
+    close(ticket) { writer, id in
+      writer.beginResponse(id: id)
+      writer.key("result")
+      write(&writer)
+      writer.endObject()
+    }
+  }
+
+  /// Answers with a result that is JSON text already; else as `respond(to:_:)`.
+  public mutating func respond(to ticket: Ticket, raw json: [UInt8]) -> [UInt8]? {
+    respond(to: ticket) { $0.append(raw: json) }
+  }
+
+  /// Answers with an error; else as `respond(to:_:)`.
+  public mutating func respond(to ticket: Ticket, error: RPCError) -> [UInt8]? {
+    close(ticket) { writer, id in writer.response(error, id: id) }
+  }
+
+  /// An event about a request, as the line to send. Nil when the request has been answered: after that comes nothing.
+  ///
+  /// `params` starts with the request's id, if it has one; `write` writes the other members.
+  public func event(_ name: StaticString, about ticket: Ticket, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
+    guard isOpen(ticket) else { return nil }
+    var writer = JSONWriter(capacity: 256)
+    writer.beginObject()
+    writer.member("jsonrpc", constant: "2.0")
+    writer.member("method", constant: name)
+    writer.key("params")
+    writer.beginObject()
+    if let id = ticket.id { writer.member("id", id) }
+    write(&writer)
+    writer.endObject()
+    writer.endObject()
+    return writer.line()
+  }
+
+  /// Whether the ticket has not been answered.
+  public func isOpen(_ ticket: Ticket) -> Bool {
+    guard let id = ticket.id else { return notifications.contains(ticket.serial) }
+    guard let holder = holders[id] else { return false }
+    return holder.serial == ticket.serial && !holder.isAnswered
+  }
+
+  private mutating func close(_ ticket: Ticket, _ write: (inout JSONWriter, RequestID) -> Void) -> [UInt8]? {
+    guard isOpen(ticket) else { return nil }
+    unanswered -= 1
+    guard let id = ticket.id else {
+      notifications.remove(ticket.serial)
+      return nil
+    }
+    guard let number = ticket.batch, var batch = batches.removeValue(forKey: number) else {
+      holders[id] = nil
+      var writer = JSONWriter(capacity: 480)
+      write(&writer, id)
+      return writer.line()
+    }
+    holders[id]?.isAnswered = true
+    write(&batch.array, id)
+    batch.missing -= 1
+    return finishing(batch, number)
+  }
+
+  /// The batch's line if it is complete; else the batch is kept.
+  private mutating func finishing(_ batch: consuming Batch, _ number: UInt64) -> [UInt8]? {
+    guard batch.missing == 0 else {
+      batches[number] = batch
+      return nil
+    }
+    for id in batch.ids { holders[id] = nil }
+    batch.array.endArray()
+    return batch.array.line()
+  }
+
+  private func line(_ error: RPCError, id: RequestID?) -> [UInt8] {
+    var writer = JSONWriter(capacity: 256)
+    writer.response(error, id: id)
+    return writer.line()
+  }
+}
+
+/// Stands for one accepted request until it is answered. Two tickets are never equal, even if their ids are.
+public struct Ticket: Hashable, Sendable {
+  /// Nil for a notification.
+  public let id: RequestID?
+  let serial: UInt64
+  let batch: UInt64?
+
+  public static func == (one: Self, other: Self) -> Bool { one.serial == other.serial }
+  public func hash(into hasher: inout Hasher) { hasher.combine(serial) }
+}
+
+extension JSONWriter {
+  fileprivate mutating func beginResponse(id: RequestID?) {
+    beginObject()
+    member("jsonrpc", "2.0")
+    if let id {
+      member("id", id)
+    } else {
+      key("id")
+      null()
+    }
+  }
+
+  fileprivate mutating func response(_ error: RPCError, id: RequestID?) {
+    beginResponse(id: id)
+    member("error", error)
+    endObject()
+  }
+}

@@ -1,0 +1,85 @@
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// An errno.
+struct SystemError: Error {
+  let number: Int32
+}
+
+/// read(2) that waits until there is something, whether the descriptor blocks or not. 0 is the end.
+func readInput(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, SystemError> {
+  retrying(descriptor, until: POLLIN) { read(descriptor, buffer.baseAddress, buffer.count) }
+}
+
+/// write(2) that waits until there is room for something, whether the descriptor blocks or not. It may write less than
+/// everything.
+func writeOutput(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Result<Int, SystemError> {
+  retrying(descriptor, until: POLLOUT) { write(descriptor, buffer.baseAddress, buffer.count) }
+}
+
+private func retrying(_ descriptor: Int32, until ready: Int32, _ call: () -> Int) -> Result<Int, SystemError> {
+  while true {
+    let count = call()
+    if count >= 0 { return .success(count) }
+    switch errno {
+    case EINTR: continue
+    case EAGAIN, EWOULDBLOCK:
+      // Whatever poll says, the call is what tells whether it works.
+      var entry = pollfd(fd: descriptor, events: Int16(ready), revents: 0)
+      _ = poll(&entry, 1, -1)
+    case let number: return .failure(SystemError(number: number))
+    }
+  }
+}
+
+/// Wakes a thread that sleeps in poll(2).
+///
+/// The descriptors are closed when the last owner lets go, so that no late `wake` reaches a descriptor that means
+/// something else by then.
+final class WakeUp: Sendable {
+  private let reading: Int32
+  private let writing: Int32
+
+  init() {
+    var ends: [Int32] = [-1, -1]
+    precondition(pipe(&ends) == 0, "the system gives no more descriptors (error \(errno))")
+    for end in ends {
+      _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+      _ = fcntl(end, F_SETFL, O_NONBLOCK)
+    }
+    (reading, writing) = (ends[0], ends[1])
+  }
+
+  deinit {
+    close(reading)
+    close(writing)
+  }
+
+  /// Ends the current sleep, or else the next one.
+  func wake() {
+    var byte: UInt8 = 0
+    _ = write(writing, &byte, 1)
+  }
+
+  /// Sleeps until `wake`, or until nobody is left at the other end of `output`.
+  ///
+  /// A pipe or socket tells without being asked (`POLLERR` or `POLLHUP`), a regular file never does.
+  ///
+  /// - Returns: nil, or the errno that a write would give.
+  func sleep(watching output: Int32) -> Int32? {
+    var entries = [
+      pollfd(fd: output, events: 0, revents: 0),
+      pollfd(fd: reading, events: Int16(POLLIN), revents: 0),
+    ]
+    while poll(&entries, 2, -1) < 0, errno == EINTR {}
+    if entries[1].revents != 0 {
+      var bytes: UInt64 = 0
+      while read(reading, &bytes, 8) > 0 {}
+    }
+    if entries[0].revents & Int16(POLLNVAL) != 0 { return EBADF }
+    return entries[0].revents & Int16(POLLERR | POLLHUP) != 0 ? EPIPE : nil
+  }
+}

@@ -1,0 +1,173 @@
+extension JSON {
+  /// How deep arrays and objects may be nested; deeper text is refused, so that no text exhausts the stack.
+  public static let maximumDepth = 512
+
+  /// Parses a text that is exactly one JSON value in UTF-8, white space around it aside (RFC 8259).
+  ///
+  /// Beyond the grammar it refuses what a receiver could not pass on as it came: equal names in one object, escapes of
+  /// lone surrogates (both as RFC 7493 has it), and numbers too large for a `Double`.
+  public init(parsing text: UnsafeRawBufferPointer) throws(JSONError) {
+    var parser = JSONParser(text)
+    self = try parser.wholeText()
+  }
+
+  /// Parses a text held in an array; see `init(parsing:)` for a buffer.
+  public init(parsing text: [UInt8]) throws(JSONError) {
+    let value = text.withUnsafeBytes { buffer in
+      Result { () throws(JSONError) in try JSON(parsing: buffer) }
+    }
+    self = try value.get()
+  }
+}
+
+/// Reads one text, front to back. What is open is kept on a stack of its own, so that depth costs the thread nothing.
+///
+/// The buffer is only read through `peek`, which knows where it ends, and through the scans of `ByteScan.swift`, which
+/// stop there; `position` only moves past bytes that one of them has seen.
+struct JSONParser {
+  let text: UnsafeRawBufferPointer
+  var position = 0
+
+  init(_ text: UnsafeRawBufferPointer) { self.text = text }
+
+  mutating func wholeText() throws(JSONError) -> JSON {
+    skipSpace()
+    let value = try value()
+    skipSpace()
+    guard position == text.count else { throw error("text after the value") }
+    return value
+  }
+
+  /// The next byte, or NUL at the end, which is no part of any token and not allowed in a string either.
+  @inline(__always)
+  func peek() -> UInt8 { position < text.count ? text[position] : 0 }
+
+  func error(_ reason: String) -> JSONError {
+    JSONError(reason: position < text.count ? reason : "the text ends too early", offset: position)
+  }
+
+  @inline(__always)
+  private mutating func skipSpace() {
+    while true {
+      switch peek() {
+      case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\n"), UInt8(ascii: "\r"): position += 1
+      default: return
+      }
+    }
+  }
+
+  private mutating func accept(_ byte: UInt8) -> Bool {
+    guard peek() == byte else { return false }
+    position += 1
+    return true
+  }
+
+  private mutating func value() throws(JSONError) -> JSON {
+    var open: [Container] = []
+    while true {
+      var value: JSON
+      switch peek() {
+      case UInt8(ascii: "\""): value = .string(try string())
+      case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): value = try number()
+      case UInt8(ascii: "t"): value = try literal("true", .bool(true))
+      case UInt8(ascii: "f"): value = try literal("false", .bool(false))
+      case UInt8(ascii: "n"): value = try literal("null", .null)
+      case UInt8(ascii: "{"), UInt8(ascii: "["):
+        guard open.count < JSON.maximumDepth else { throw error("nested more than \(JSON.maximumDepth) deep") }
+        var container = Container(isObject: peek() == UInt8(ascii: "{"))
+        position += 1
+        skipSpace()
+        if !accept(container.end) {
+          try expectValue(in: &container)
+          open.append(container)
+          continue
+        }
+        value = container.value
+      default: throw error("no value where one is due")
+      }
+      repeat {
+        guard let last = open.indices.last else { return value }
+        open[last].add(value)
+        skipSpace()
+        if accept(UInt8(ascii: ",")) {
+          skipSpace()
+          try expectValue(in: &open[last])
+          break
+        }
+        guard accept(open[last].end) else { throw error("neither a comma nor an end after a value") }
+        value = open.removeLast().value
+      } while true
+    }
+  }
+
+  /// Reads what stands before a value: in an object its name.
+  private mutating func expectValue(in container: inout Container) throws(JSONError) {
+    guard container.isObject else { return }
+    let start = position
+    guard peek() == UInt8(ascii: "\"") else { throw error("no name where one is due") }
+    let name = try string()
+    guard container.setName(name) else { throw JSONError(reason: "two members of one name", offset: start) }
+    skipSpace()
+    guard accept(UInt8(ascii: ":")) else { throw error("no : after a name") }
+    skipSpace()
+  }
+
+  private mutating func literal(_ word: StaticString, _ value: JSON) throws(JSONError) -> JSON {
+    for index in 0..<word.utf8CodeUnitCount {
+      guard accept(word.utf8Start[index]) else { throw error("an unknown word") }
+    }
+    return value
+  }
+}
+
+/// An array or object whose end has not come.
+private struct Container {
+  let isObject: Bool
+  private var elements: [JSON] = []
+  private var members: [JSONObject.Member] = []
+  private var names = MemberNames()
+  private var name = ""
+
+  init(isObject: Bool) { self.isObject = isObject }
+
+  var end: UInt8 { isObject ? UInt8(ascii: "}") : UInt8(ascii: "]") }
+
+  var value: JSON { isObject ? .object(JSONObject(distinct: members)) : .array(elements) }
+
+  /// Sets the name of the next value. False if it is taken.
+  mutating func setName(_ name: String) -> Bool {
+    self.name = name
+    return names.add(name, to: members)
+  }
+
+  mutating func add(_ value: JSON) {
+    if isObject {
+      if members.isEmpty { members.reserveCapacity(4) }
+      members.append(JSONObject.Member(name: name, value: value))
+    } else {
+      elements.append(value)
+    }
+  }
+}
+
+/// Finds equal names in one object: by looking at all names while they are few, by hashing when they are many.
+private struct MemberNames {
+  private static let few = 16
+  private var hashed: Set<ExactName> = []
+
+  /// False when one of `members`, which are all that were added before, has that name already.
+  mutating func add(_ name: String, to members: [JSONObject.Member]) -> Bool {
+    if members.count < Self.few {
+      for member in members where member.name.hasSameBytes(as: name) { return false }
+      return true
+    }
+    if hashed.isEmpty { hashed = Set(members.lazy.map { ExactName(string: $0.name) }) }
+    return hashed.insert(ExactName(string: name)).inserted
+  }
+
+  /// Swift's hash of a string is the same for equal bytes, and seeded, so that a sender cannot make names collide.
+  private struct ExactName: Hashable {
+    let string: String
+    static func == (one: Self, other: Self) -> Bool { one.string.hasSameBytes(as: other.string) }
+  }
+}

@@ -1,0 +1,75 @@
+/// How scalars look in JSON.
+extension [UInt8] {
+  mutating func append(decimal value: Int64) {
+    var magnitude = value.magnitude
+    if value < 0 { append(UInt8(ascii: "-")) }
+    // 2^64 has twenty digits.
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+      var first = 20
+      repeat {
+        let (rest, digit) = magnitude.quotientAndRemainder(dividingBy: 10)
+        first -= 1
+        digits[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: digit)
+        magnitude = rest
+      } while magnitude > 0
+      append(contentsOf: UnsafeBufferPointer(rebasing: digits[first...]))
+    }
+  }
+
+  /// Appends `string` in quotes. All but printable ASCII is escaped, beyond U+FFFF as a surrogate pair.
+  mutating func append(quoting string: String) {
+    append(UInt8(ascii: "\""))
+    var string = string
+    string.withUTF8 { utf8 in
+      let text = UnsafeRawBufferPointer(utf8)
+      var index = 0
+      while true {
+        let stop = text.endOfPrintableString(from: index)
+        append(contentsOf: UnsafeBufferPointer(rebasing: utf8[index..<stop]))
+        guard stop < text.count else { break }
+        index = appendEscape(of: utf8, at: stop)
+      }
+    }
+    append(UInt8(ascii: "\""))
+  }
+
+  /// Appends the escape of the character at `index` and returns the index of the next.
+  private mutating func appendEscape(of utf8: UnsafeBufferPointer<UInt8>, at index: Int) -> Int {
+    let byte = utf8[index]
+    switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"): append(short: byte)
+    case 0x08: append(short: UInt8(ascii: "b"))
+    case 0x0C: append(short: UInt8(ascii: "f"))
+    case 0x0A: append(short: UInt8(ascii: "n"))
+    case 0x0D: append(short: UInt8(ascii: "r"))
+    case 0x09: append(short: UInt8(ascii: "t"))
+    case ..<0x80: append(unit: UInt16(byte))
+    default:
+      // A Swift string holds valid UTF-8, so that a sequence is as long as its first byte says.
+      let length = (~byte).leadingZeroBitCount
+      var scalar = UInt32(byte & (0x7F >> UInt8(length)))
+      for offset in 1..<length { scalar = scalar << 6 | UInt32(utf8[index + offset] & 0x3F) }
+      if scalar < 0x10000 {
+        append(unit: UInt16(scalar))
+      } else {
+        append(unit: UInt16(0xD800 + (scalar - 0x10000) >> 10))
+        append(unit: UInt16(0xDC00 + (scalar - 0x10000) & 0x3FF))
+      }
+      return index + length
+    }
+    return index + 1
+  }
+
+  private mutating func append(short letter: UInt8) {
+    append(UInt8(ascii: "\\"))
+    append(letter)
+  }
+
+  private mutating func append(unit: UInt16) {
+    append(short: UInt8(ascii: "u"))
+    for shift in stride(from: 12, through: 0, by: -4) {
+      let digit = UInt8(truncatingIfNeeded: unit >> UInt16(shift)) & 0xF
+      append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+    }
+  }
+}

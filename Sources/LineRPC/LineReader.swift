@@ -1,0 +1,75 @@
+internal import Threads
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// A thread that reads lines from a descriptor and decodes them, beside the thread that acts on them.
+///
+/// What one read gave is handed over as one batch, in the order of its lines. While `handle` blocks nothing is read, and
+/// the sender is held back by the pipe: memory is bounded by one read and one line.
+public final class LineReader: Sendable {
+  /// How the stream ended.
+  public enum End: Sendable, Equatable {
+    case endOfInput
+    /// read(2) failed with this errno.
+    case failed(Int32)
+  }
+
+  private static let readSize = 1 << 16
+
+  private let descriptor: Int32
+  private let maxLine: Int
+  private let handle: @Sendable ([Incoming]) -> Void
+  private let onEnd: @Sendable (End) -> Void
+
+  /// Starts reading. The thread ends after `onEnd`, and only then.
+  ///
+  /// - Parameters:
+  ///   - descriptor: stays the caller's and has to stay open until the end. It may be non-blocking.
+  ///   - maxLine: bytes; a longer line is handed over as a refusal.
+  ///   - handle: called on the reader's thread; never with an empty array.
+  ///   - onEnd: called once on the reader's thread, after all lines.
+  @discardableResult
+  public init(
+    descriptor: Int32, maxLine: Int,
+    handle: @escaping @Sendable ([Incoming]) -> Void,
+    onEnd: @escaping @Sendable (End) -> Void
+  ) {
+    self.descriptor = descriptor
+    self.maxLine = maxLine
+    self.handle = handle
+    self.onEnd = onEnd
+    startThread(name: "line reader") { [self] in onEnd(run()) }
+  }
+
+  private func run() -> End {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.readSize, alignment: 16)
+    defer { buffer.deallocate() }
+    var splitter = LineSplitter(maxLine: maxLine)
+    while true {
+      switch readInput(descriptor, into: buffer) {
+      case .success(0):
+        handOver { splitter.finish($0) }
+        return .endOfInput
+      case .success(let count):
+        handOver { splitter.feed(UnsafeRawBufferPointer(rebasing: buffer[..<count]), $0) }
+      case .failure(let error):
+        return .failed(error.number)
+      }
+    }
+  }
+
+  private func handOver(_ split: ((LineSplitter.Line) -> Void) -> Void) {
+    var batch: [Incoming] = []
+    split { line in
+      switch line {
+      case .text(let text): batch.append(Incoming(line: text))
+      case .tooLong: batch.append(.tooLong(limit: maxLine))
+      }
+    }
+    if !batch.isEmpty { handle(batch) }
+  }
+}

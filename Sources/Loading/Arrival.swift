@@ -1,0 +1,189 @@
+internal import ImageCodec
+internal import ImageStore
+
+/// A complete body and what is to become of it. Carried out on the disk's thread: look at the header, keep it where it
+/// may be kept, serve all who wait.
+struct Arrival: Sendable {
+  var body: Download.Body
+  var format: ImageFormat?
+  /// The response as it will be stored, less what the body tells.
+  var draft: StoredResponse
+  var places: LoadRequest.Places
+  /// Whether an image whose header does not tell its size is an error.
+  var needsSize: Bool
+  var deliveries: [(id: LoadID, digest: [UInt8]?, delivery: Delivery)]
+
+  typealias Outcome = Result<Stored, LoadError>
+
+  struct Stored: Sendable {
+    var response: StoredResponse
+    /// The body, if it was small enough to stay in memory.
+    var bytes: [UInt8]?
+    /// False when somebody asked for another digest: nothing was kept.
+    var isIntact = true
+    var delivered: [LoadID: Result<Delivery.Delivered, LoadError>] = [:]
+  }
+
+  func store(in storage: Storage) -> Outcome {
+    var draft = draft
+    do {
+      try describe(&draft)
+      return .success(try place(draft, in: storage))
+    } catch let error as LoadError {
+      storage.discardNow(body)
+      return .failure(error)
+    } catch {
+      storage.discardNow(body)
+      return .failure(LoadError(.internal, "\(error)"))
+    }
+  }
+
+  /// Fills in what the content tells of itself.
+  private func describe(_ draft: inout StoredResponse) throws {
+    switch body {
+    case .bytes(let bytes): draft.byteCount = Int64(bytes.count)
+    case .spool(let body): draft.byteCount = body.spool.length
+    case .failed(let error): throw LoadError(error)
+    }
+    guard let format else { return }
+    draft.format = format.rawValue
+    draft.mediaType = format.mediaType
+    do {
+      let header =
+        switch body {
+        case .bytes(let bytes): try ImageHeader.read(bytes, format: format)
+        case .spool(let body): try ImageHeader.read(SpoolSource(spool: body.spool), format: format)
+        case .failed(let error): throw LoadError(error)
+        }
+      draft.width = header.width
+      draft.height = header.height
+      draft.frames = header.frames
+      draft.orientation = header.orientation
+    } catch let error as ImageHeaderError {
+      if needsSize { throw LoadError(.corrupt, "\(format.rawValue) with a broken header: \(error)") }
+    }
+  }
+
+  private func place(_ draft: StoredResponse, in storage: Storage) throws -> Stored {
+    var draft = draft
+    var bytes: [UInt8]?
+    if case .bytes(let all) = body {
+      bytes = all
+      draft.digest = SHA256.digest(of: all)
+    }
+    // A digest that somebody demands is looked at before anything is kept; a spool's is known only once it is placed.
+    if bytes != nil, deliveries.contains(where: { $0.digest != nil && $0.digest != draft.digest }) {
+      return serve(
+        Stored(response: draft, bytes: bytes, isIntact: false), from: .bytes(bytes!, format: draft.format), storage)
+    }
+    if places.contains(.disk), let tier = storage.tier, let stored = keep(draft, in: tier) {
+      if deliveries.contains(where: { $0.digest != nil && $0.digest != stored.digest }) {
+        tier.assumeIsolated { $0.remove(stored.id) }
+        return serve(Stored(response: stored, bytes: nil, isIntact: false), from: nil, storage)
+      }
+      return serve(Stored(response: stored, bytes: bytes), from: .stored(stored, in: tier), storage)
+    }
+    guard case .spool(let body) = body else {
+      return serve(Stored(response: draft, bytes: bytes), from: .bytes(bytes ?? [], format: draft.format), storage)
+    }
+    let wanted = deliveries.contains { $0.delivery.wantsData }
+    let content = wanted ? try body.spool.bytes(from: 0, count: Int(draft.byteCount)) : nil
+    draft.digest = body.spool.digest()
+    let path = try storage.keepScratch(body, format: draft.format)
+    return serve(Stored(response: draft, bytes: nil), from: .scratch(path: path, bytes: content), storage)
+  }
+
+  /// Nil when the disk tier cannot take it: the image is delivered without being kept.
+  private func keep(_ draft: StoredResponse, in tier: DiskTier) -> StoredResponse? {
+    let isDelivered = deliveries.contains { $0.delivery.wantsPath }
+    let content: DiskTier.Body
+    switch body {
+    case .bytes(let bytes): content = .bytes(bytes)
+    case .spool(let body) where !body.isScratch: content = .spool(body.spool)
+    default: return nil
+    }
+    return tier.assumeIsolated { tier in try? tier.store(content, as: draft, delivered: isDelivered) }
+  }
+
+  private func serve(_ stored: Stored, from source: Delivery.Source?, _ storage: Storage) -> Stored {
+    var stored = stored
+    for (id, digest, delivery) in deliveries {
+      if let digest, digest != stored.response.digest {
+        let error = LoadError(.digestMismatch, "the content's digest is sha256-\(stored.response.digest.hexadecimal)")
+        stored.delivered[id] = .failure(error)
+        continue
+      }
+      guard let source else {
+        // Another load's digest differs, so the file is gone; this one loads it anew.
+        continue
+      }
+      if delivery.isNothing {
+        stored.delivered[id] = .success(Delivery.Delivered())
+        continue
+      }
+      if case .stored(let response, let tier) = source, delivery.saveTo == nil,
+        stored.bytes != nil || !delivery.wantsData
+      {
+        // It was written just now, and pinned.
+        let path = delivery.wantsPath ? tier.absolutePath(of: response) : nil
+        stored.delivered[id] = .success(Delivery.Delivered(path: path, bytes: stored.bytes))
+        continue
+      }
+      stored.delivered[id] = delivery.perform(on: source, scratch: storage.scratch, now: storage.now()).mapError {
+        failure in
+        switch failure {
+        case .damaged: LoadError(.io, "the file was gone right after it was written")
+        case .failed(let error): error
+        }
+      }
+    }
+    return stored
+  }
+}
+
+extension Arrival {
+  /// Keeps what a host brings.
+  static func put(
+    _ content: Loader.Content, as draft: StoredResponse, delivery: Delivery, maxBytes: Int64, id: LoadID,
+    in storage: Storage
+  ) -> Outcome {
+    do throws(LoadError) {
+      let body: Download.Body
+      switch content {
+      case .bytes(let bytes): body = .bytes(bytes)
+      case .file(let path): body = try storage.read(path, maxBytes: maxBytes)
+      }
+      let prefix: [UInt8]
+      switch body {
+      case .bytes(let bytes): prefix = Array(bytes.prefix(Recognition.prefixLength))
+      case .spool(let body): prefix = (try? body.spool.bytes(from: 0, count: Recognition.prefixLength)) ?? []
+      case .failed(let error): throw LoadError(error)
+      }
+      if case .bytes(let bytes) = body, bytes.count > maxBytes {
+        throw LoadError(.tooLarge, "the content is over \(maxBytes) bytes")
+      }
+      guard case .image(let format) = Recognition(prefix: prefix, isComplete: prefix.count < Recognition.prefixLength)
+      else {
+        storage.discardNow(body)
+        throw LoadError(.notAnImage, "the content is no image of a known format")
+      }
+      return Arrival(
+        body: body, format: format, draft: draft, places: .all, needsSize: true, deliveries: [(id, nil, delivery)]
+      ).store(in: storage)
+    } catch {
+      return .failure(error)
+    }
+  }
+}
+
+/// A spooled body as the image codec reads it, on the disk's thread.
+private struct SpoolSource: ByteSource {
+  let spool: Spool
+
+  var count: Int { Int(spool.length) }
+
+  func bytes(at offset: Int, count: Int) -> ArraySlice<UInt8> {
+    guard offset >= 0, count > 0 else { return [] }
+    return ((try? spool.bytes(from: Int64(offset), count: count)) ?? [])[...]
+  }
+}

@@ -1,0 +1,157 @@
+internal import ImageStore
+internal import Threads
+
+/// A large body in a temporary file.
+struct SpooledBody: Sendable {
+  let spool: Spool
+  /// Whether it lies in the scratch folder, because it is not to be kept or the cache had no room for it.
+  let isScratch: Bool
+}
+
+/// Carries a large body from the transport's thread to the disk's, without either waiting for the other.
+///
+/// Where the cache cannot take it (its limit, a full or broken disk), the body moves to the scratch folder and goes on
+/// there: the load does not fail because the cache does.
+final class BodySink: Sendable {
+  /// How many bytes may be waiting for the disk.
+  static let capacity = 1 << 20
+  /// Bytes are handed over in pieces of this size.
+  private static let pieceSize = 128 << 10
+
+  typealias MakeSpool = @Sendable () throws(StoreError) -> Spool
+
+  private struct State {
+    var piece: [UInt8] = []
+    /// Bytes handed over and not yet written.
+    var waiting = 0
+    var isPaused = false
+  }
+
+  private let executor: ThreadExecutor
+  private let makeCacheSpool: MakeSpool?
+  private let makeScratchSpool: MakeSpool
+  private let onRoom: @Sendable () -> Void
+  private let state = Locked(State())
+  /// Touched on the disk's thread only.
+  private let body = Locked<Result<SpooledBody, StoreError>?>(nil)
+
+  /// - Parameters:
+  ///   - makeCacheSpool: nil for a body that is not to be kept.
+  ///   - onRoom: called once for each `append` that said to pause, when the disk has caught up.
+  init(
+    executor: ThreadExecutor, makeCacheSpool: MakeSpool?, makeScratchSpool: @escaping MakeSpool,
+    onRoom: @escaping @Sendable () -> Void
+  ) {
+    self.executor = executor
+    self.makeCacheSpool = makeCacheSpool
+    self.makeScratchSpool = makeScratchSpool
+    self.onRoom = onRoom
+  }
+
+  /// Takes a piece of the body. False: enough for now; `onRoom` will be called.
+  func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    let (piece, goOn) = state.withLock { state -> ([UInt8]?, Bool) in
+      state.piece.append(contentsOf: bytes)
+      guard state.piece.count >= Self.pieceSize else { return (nil, true) }
+      let piece = state.piece
+      state.piece = []
+      state.waiting += piece.count
+      state.isPaused = state.waiting > Self.capacity
+      return (piece, !state.isPaused)
+    }
+    if let piece { hand(over: piece) }
+    return goOn
+  }
+
+  /// The body is complete or broken off: `completion` gets it, on the disk's thread.
+  func finish(_ completion: @escaping @Sendable (Result<SpooledBody, StoreError>) -> Void) {
+    let rest = state.withLock { state in
+      defer { state.piece = [] }
+      return state.piece
+    }
+    hand(over: rest)
+    executor.run { completion(self.body.withLock { $0 } ?? .failure(StoreError(.io, "nothing was written"))) }
+  }
+
+  private func hand(over piece: [UInt8]) {
+    executor.run {
+      self.body.withLock { $0 = self.write(piece, to: $0) }
+      let resumes = self.state.withLock { state in
+        state.waiting -= piece.count
+        guard state.isPaused, state.waiting <= Self.capacity / 2 else { return false }
+        state.isPaused = false
+        return true
+      }
+      if resumes { self.onRoom() }
+    }
+  }
+
+  private func write(
+    _ piece: [UInt8], to body: Result<SpooledBody, StoreError>?
+  ) -> Result<SpooledBody, StoreError> {
+    do throws(StoreError) {
+      guard let body else { return .success(try begin(with: piece)) }
+      let current = try body.get()
+      do throws(StoreError) {
+        try current.spool.add(piece)
+        return .success(current)
+      } catch {
+        if current.isScratch { throw error }
+        return .success(try move(current.spool, adding: piece))
+      }
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private func begin(with piece: [UInt8]) throws(StoreError) -> SpooledBody {
+    if let makeCacheSpool {
+      do throws(StoreError) {
+        let spool = try makeCacheSpool()
+        try spool.add(piece)
+        return SpooledBody(spool: spool, isScratch: false)
+      } catch {
+        // The scratch folder may still have room.
+      }
+    }
+    let spool = try makeScratchSpool()
+    try spool.add(piece)
+    return SpooledBody(spool: spool, isScratch: true)
+  }
+
+  /// Goes on in the scratch folder with what was written so far.
+  private func move(_ old: Spool, adding piece: [UInt8]) throws(StoreError) -> SpooledBody {
+    let new = try makeScratchSpool()
+    var offset: Int64 = 0
+    while true {
+      let bytes = try old.bytes(from: offset, count: Self.pieceSize)
+      if bytes.isEmpty { break }
+      try new.add(bytes)
+      offset += Int64(bytes.count)
+    }
+    try new.add(piece)
+    old.drop()
+    return SpooledBody(spool: new, isScratch: true)
+  }
+}
+
+/// A spool as it is used on the disk's thread, where it lives: without waiting.
+extension Spool {
+  nonisolated func add(_ bytes: [UInt8]) throws(StoreError) {
+    try assumeIsolated { spool in
+      Result { () throws(StoreError) in try spool.append(bytes) }
+    }.get()
+  }
+
+  nonisolated func bytes(from offset: Int64, count: Int) throws(StoreError) -> [UInt8] {
+    try assumeIsolated { spool in
+      Result { () throws(StoreError) in try spool.read(from: offset, count: count) }
+    }.get()
+  }
+
+  nonisolated func drop() { assumeIsolated { $0.discard() } }
+
+  nonisolated func digest() -> [UInt8] { assumeIsolated { $0.takeDigest() } }
+
+  nonisolated var length: Int64 { assumeIsolated { $0.byteCount } }
+}

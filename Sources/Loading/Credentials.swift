@@ -1,0 +1,24 @@
+internal import HTTPTypes
+internal import ImageStore
+
+/// Tells apart who asks, so that nobody gets what was fetched with another's credentials.
+enum Credentials {
+  private static let fields: Set = ["authorization", "cookie", "proxy-authorization"]
+
+  /// A digest of the credentials in the request's headers and URL; empty when there are none.
+  static func partition(of request: LoadRequest) -> String {
+    var text = ""
+    for line in request.headers.lines where fields.contains(line.name) { text += "\(line.name):\(line.value)\n" }
+    if case .http(let url) = request.source, let userInfo = url.userInfo { text += "@\(userInfo)\n" }
+    return text.isEmpty ? "" : SHA256.digest(of: Array(text.utf8)).hexadecimal
+  }
+}
+
+extension [UInt8] {
+  /// Two lower-case digits a byte.
+  public var hexadecimal: String {
+    String(decoding: flatMap { [Self.digits[Int($0 >> 4)], Self.digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+
+  private static let digits = Array("0123456789abcdef".utf8)
+}

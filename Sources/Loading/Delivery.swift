@@ -1,0 +1,85 @@
+internal import ImageStore
+
+/// What one load wants to have of an image, and how it gets it. Carried out on the disk's thread.
+struct Delivery: Sendable {
+  var wantsPath: Bool
+  var wantsData: Bool
+  var saveTo: String?
+  /// Whether the bytes are to come back for the memory tier.
+  var wantsBytes = false
+
+  init(_ request: LoadRequest) {
+    wantsPath = request.delivery == .path
+    wantsData = request.delivery == .data
+    saveTo = request.saveTo
+  }
+
+  /// Where an image is.
+  enum Source: Sendable {
+    case stored(StoredResponse, in: DiskTier)
+    case bytes([UInt8], format: String?)
+    /// A file that is not kept, and its bytes if somebody wants them.
+    case scratch(path: String, bytes: [UInt8]?)
+  }
+
+  struct Delivered: Sendable {
+    var path: String?
+    var bytes: [UInt8]?
+  }
+
+  enum Failure: Error {
+    /// The file is gone or is not what was stored; the store has dropped it.
+    case damaged
+    case failed(LoadError)
+  }
+
+  /// Whether nothing has to be written or read.
+  var isNothing: Bool { !wantsPath && !wantsData && saveTo == nil && !wantsBytes }
+
+  func perform(on source: Source, scratch: ScratchFolder, now: Int) -> Result<Delivered, Failure> {
+    do {
+      var delivered = Delivered()
+      switch source {
+      case .stored(let response, let tier):
+        try deliver(response, in: tier, now: now, to: &delivered)
+      case .bytes(let bytes, let format):
+        delivered.bytes = bytes
+        if let saveTo { try ImageStore.save(copyOf: .bytes(bytes), to: saveTo) }
+        if wantsPath {
+          delivered.path = try scratch.assumeIsolated { scratch in
+            Result { () throws(StoreError) in try scratch.store(.bytes(bytes), format: format) }
+          }.get()
+        }
+      case .scratch(let path, let bytes):
+        delivered = Delivered(path: path, bytes: bytes)
+        if let saveTo { try ImageStore.save(copyOf: .file(path), to: saveTo) }
+      }
+      return .success(delivered)
+    } catch let error as StoreError {
+      return .failure(error.kind == .damaged ? .damaged : .failed(LoadError(error)))
+    } catch {
+      return .failure(.failed(LoadError(.io, "\(error)")))
+    }
+  }
+
+  private func deliver(_ response: StoredResponse, in tier: DiskTier, now: Int, to delivered: inout Delivered) throws {
+    let path = tier.absolutePath(of: response)
+    // The mark comes first: from here on nobody evicts the file.
+    tier.assumeIsolated { $0.markDelivered(response.id, at: now) }
+    if wantsData || wantsBytes {
+      delivered.bytes = try tier.assumeIsolated { tier in
+        Result { () throws(StoreError) in try tier.read(response) }
+      }.get()
+    } else if !tier.assumeIsolated({ $0.check(response) }) {
+      throw StoreError(.damaged, "the file is gone")
+    }
+    if let saveTo { try ImageStore.save(copyOf: .file(path), to: saveTo) }
+    if wantsPath { delivered.path = path }
+  }
+}
+
+extension LoadError {
+  init(_ error: StoreError) {
+    self.init(error.kind == .diskFull || error.kind == .noRoom ? .diskFull : .io, error.message)
+  }
+}

@@ -1,0 +1,111 @@
+internal import HTTPCaching
+internal import HTTPTransport
+internal import HTTPTypes
+
+/// Hears what becomes of a load. Called on the loading thread: events first, then `ended` exactly once, then nothing.
+@LoadingActor
+public protocol LoadObserver: AnyObject {
+  func load(_ id: LoadID, did event: LoadEvent)
+  func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>)
+}
+
+/// What happens to a load on its way.
+public enum LoadEvent: Sendable {
+  /// A transfer runs; `attempt` counts from 1.
+  case started(attempt: Int)
+  /// Bytes of the body so far; of how many, where the server said.
+  case progress(received: Int64, total: Int64?)
+  /// `attempt` is the one to come.
+  case retrying(attempt: Int, delay: Duration, kind: LoadError.Kind)
+  /// What the cache has, while it is being revalidated.
+  case cached(LoadedImage)
+}
+
+/// A load that is not answered yet.
+@LoadingActor
+final class Load {
+  let id: LoadID
+  let request: LoadRequest
+  let partition: String
+  let acceptedAt: ContinuousClock.Instant
+  /// How many times the cache had been cleared when the load was accepted: it puts nothing into a cache cleared since.
+  let generation: Int
+  let observer: any LoadObserver
+  /// Set once what was cached turned out to be damaged: the cache is not asked again.
+  var ignoresCache = false
+  /// Set once the `cached` event of `refresh` has been taken care of.
+  var hasShownCached = false
+  /// How long it waited for its transfer to start, and for the first byte of the answer.
+  private(set) var queued = Duration.zero
+  private(set) var firstByte: Duration?
+  /// Transfers that it took.
+  private(set) var attempts = 1
+  /// The last progress told, so that it only rises.
+  var received: Int64 = -1
+
+  init(
+    id: LoadID, request: LoadRequest, partition: String, acceptedAt: ContinuousClock.Instant, generation: Int,
+    observer: any LoadObserver
+  ) {
+    self.id = id
+    self.request = request
+    self.partition = partition
+    self.acceptedAt = acceptedAt
+    self.generation = generation
+    self.observer = observer
+  }
+
+  var labels: LoadIndex.Labels {
+    LoadIndex.Labels(url: request.url, group: request.group, slot: request.slot)
+  }
+
+  var jobKey: JobKey {
+    JobKey(
+      key: request.key, partition: partition,
+      headers: HeaderFields(request.ownHeaders.lines.sorted { $0.name < $1.name }),
+      revalidation: revalidation, acceptsAnything: request.validation == .none, maxBytes: request.maxBytes,
+      timeoutMs: request.timeout.milliseconds, retries: request.retries)
+  }
+
+  private var revalidation: JobKey.Revalidation {
+    if ignoresCache { return .bypassed }
+    return switch request.cacheMode {
+    case .default, .forceCache, .onlyIfCached: .whenStale
+    case .noCache, .refresh: .always
+    case .reload, .noStore: .bypassed
+    }
+  }
+
+  /// Notes how the transfer went that brought its image. A load that joined late did not wait.
+  func note(_ record: JobRecord, _ summary: TransferSummary, attempts: Int) {
+    self.attempts = attempts
+    if let startedAt = record.startedAt { queued = max(.zero, acceptedAt.duration(to: startedAt)) }
+    firstByte = max(.zero, acceptedAt.duration(to: summary.firstByteAt))
+  }
+
+  /// Tells the observer, if the host asked for such events.
+  func emit(_ event: LoadEvent) {
+    let isWanted: Bool
+    switch event {
+    case .started:
+      isWanted = request.events.contains(.started)
+    case .progress(let received, _):
+      isWanted = request.events.contains(.progress) && received > self.received
+      self.received = max(received, self.received)
+    case .retrying:
+      isWanted = request.events.contains(.retrying)
+      received = -1
+    case .cached:
+      isWanted = true
+    }
+    if isWanted { observer.load(id, did: event) }
+  }
+}
+
+extension Duration {
+  /// Whole milliseconds, rounded down.
+  public var milliseconds: Int64 {
+    let (seconds, attoseconds) = components
+    return seconds * 1000 + attoseconds / 1_000_000_000_000_000
+  }
+}

@@ -1,0 +1,58 @@
+/// Why a load came to nothing.
+public struct LoadError: Error, Sendable {
+  /// What a host switches on. `Worker` gives each its code.
+  public enum Kind: String, Sendable, CaseIterable {
+    case resolve, connect, tls, timeout, http, redirects, truncated, tooLarge, blockedAddress, recentlyFailed, network
+    case notCached, diskFull, io
+    case notAnImage, unsupportedFormat, corrupt, tooManyPixels, decoderCrashed, decodeTimeout, digestMismatch
+    case shuttingDown, overloaded
+    case cancelled, `internal`
+  }
+
+  /// Where a time-out struck.
+  public enum Phase: String, Sendable {
+    case connect, firstByte, idle, deadline
+  }
+
+  public var kind: Kind
+  /// For people: no query strings, no user info, no header values.
+  public var message: String
+  public var phase: Phase?
+  public var status: Int?
+  /// What the server asked for, or when it makes sense to come again.
+  public var retryAfter: Duration?
+  public var attempts = 1
+  public var response: LoadedImage.Response?
+
+  public init(_ kind: Kind, _ message: String) {
+    self.kind = kind
+    self.message = message
+  }
+
+  static func timeout(_ phase: Phase, _ message: String) -> LoadError {
+    var error = LoadError(.timeout, message)
+    error.phase = phase
+    return error
+  }
+
+  /// Whether the same load may well succeed a little later.
+  public var isRetryable: Bool {
+    switch kind {
+    case .resolve, .connect, .truncated, .network: true
+    case .timeout: phase != .deadline
+    case .http: status.map(Self.retryableStatuses.contains) ?? false
+    default: false
+    }
+  }
+
+  /// Whether it would fail again for as long as `--failed-ttl`, so that a transfer is not worth trying.
+  var isPermanent: Bool {
+    switch kind {
+    case .http: status.map { (400..<500).contains($0) && !Self.retryableStatuses.contains($0) } ?? false
+    case .redirects, .tooLarge, .blockedAddress, .notAnImage: true
+    default: false
+    }
+  }
+
+  private static let retryableStatuses: Set = [408, 425, 429, 500, 502, 503, 504]
+}

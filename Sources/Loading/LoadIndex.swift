@@ -1,0 +1,66 @@
+/// Finds what is unanswered by the names that hosts give: URL, group, slot.
+struct LoadIndex {
+  struct Labels {
+    var url: String?
+    var group: String?
+    var slot: String?
+  }
+
+  /// Mostly there is one: no set is made for it.
+  private enum Members {
+    case one(LoadID)
+    case many(Set<LoadID>)
+  }
+
+  private var byURL: [String: Members] = [:]
+  private var byGroup: [String: Members] = [:]
+  private var bySlot: [String: Members] = [:]
+
+  mutating func insert(_ id: LoadID, _ labels: Labels) {
+    if let url = labels.url { Self.insert(id, into: &byURL, at: url) }
+    if let group = labels.group { Self.insert(id, into: &byGroup, at: group) }
+    if let slot = labels.slot { Self.insert(id, into: &bySlot, at: slot) }
+  }
+
+  mutating func remove(_ id: LoadID, _ labels: Labels) {
+    if let url = labels.url { Self.remove(id, from: &byURL, at: url) }
+    if let group = labels.group { Self.remove(id, from: &byGroup, at: group) }
+    if let slot = labels.slot { Self.remove(id, from: &bySlot, at: slot) }
+  }
+
+  /// In the order of their coming, as from the others.
+  func loads(url: String) -> [LoadID] { Self.list(byURL[url]) }
+  func loads(group: String) -> [LoadID] { Self.list(byGroup[group]) }
+  func loads(slot: String) -> [LoadID] { Self.list(bySlot[slot]) }
+
+  private static func list(_ members: Members?) -> [LoadID] {
+    switch members {
+    case nil: []
+    case .one(let id): [id]
+    case .many(let ids): ids.sorted()
+    }
+  }
+
+  private static func insert(_ id: LoadID, into index: inout [String: Members], at name: String) {
+    switch index[name] {
+    case nil: index[name] = .one(id)
+    case .one(let other): index[name] = .many([other, id])
+    case .many(var ids):
+      // Taken out first, so that the set is not copied.
+      index[name] = nil
+      ids.insert(id)
+      index[name] = .many(ids)
+    }
+  }
+
+  private static func remove(_ id: LoadID, from index: inout [String: Members], at name: String) {
+    switch index[name] {
+    case .one(id): index[name] = nil
+    case nil, .one: break
+    case .many(var ids):
+      index[name] = nil
+      ids.remove(id)
+      if !ids.isEmpty { index[name] = .many(ids) }
+    }
+  }
+}

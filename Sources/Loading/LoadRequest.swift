@@ -1,0 +1,79 @@
+public import HTTPCaching
+public import HTTPTypes
+
+/// One image that somebody wants, with every choice made: options of the worker and of the request already merged.
+public struct LoadRequest: Sendable {
+  public enum Source: Sendable {
+    case http(ResourceURL)
+    /// A `data:` URL, decoded.
+    case inline(bytes: [UInt8], mediaType: String)
+  }
+
+  /// Where a downloaded image is kept.
+  public struct Places: OptionSet, Sendable {
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+    public static let memory = Places(rawValue: 1)
+    public static let disk = Places(rawValue: 2)
+    public static let all: Places = [.memory, .disk]
+  }
+
+  /// How the image reaches the host.
+  public enum Delivery: String, Sendable, CaseIterable {
+    case path, data, none
+  }
+
+  public enum Validation: String, Sendable, CaseIterable {
+    /// Any content.
+    case none
+    /// An image by its first bytes, with its size.
+    case header
+  }
+
+  /// Events that the host asked for.
+  public struct Events: OptionSet, Sendable, Hashable {
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+    public static let started = Events(rawValue: 1)
+    public static let progress = Events(rawValue: 2)
+    public static let retrying = Events(rawValue: 4)
+    public static let cached = Events(rawValue: 8)
+  }
+
+  /// The URL as the host gave it (`data:` only up to its comma): what answers and events echo.
+  public var url: String
+  public var source: Source
+  public var key: String
+  /// The headers to send, the worker's own included.
+  public var headers: HeaderFields
+  /// Those of `headers` that this load has for itself, by which it is another transfer than a load without them.
+  public var ownHeaders = HeaderFields()
+  public var priority = Priority.normal
+  public var group: String?
+  public var slot: String?
+  public var cacheMode = CacheMode.default
+  public var store = Places.all
+  public var delivery = Delivery.path
+  /// An absolute path that also gets the image.
+  public var saveTo: String?
+  public var validation = Validation.header
+  public var events: Events = []
+  /// No byte for this long ends the transfer.
+  public var timeout = Duration.seconds(15)
+  /// The whole load, queueing and retries included; nil for none.
+  public var deadline: Duration?
+  public var retries = 2
+  /// Largest body in bytes.
+  public var maxBytes: Int64 = 100 << 20
+  public var retriesFailed = false
+  public var wantsResponse = false
+  /// The SHA-256 that the content must have.
+  public var digest: [UInt8]?
+
+  public init(url: String, source: Source, key: String, headers: HeaderFields = HeaderFields()) {
+    self.url = url
+    self.source = source
+    self.key = key
+    self.headers = headers
+  }
+}

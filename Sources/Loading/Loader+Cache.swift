@@ -1,0 +1,183 @@
+internal import HTTPCaching
+internal import HTTPTypes
+internal import ImageStore
+
+/// What the cache can do for a load.
+extension Loader {
+  /// What the memory tier has for a key.
+  func remembered(_ key: String, _ partition: String) -> [Candidate] {
+    memory.look(up: key, partition: partition, variant: "").map {
+      Candidate(response: $0.response, bytes: $0.bytes, place: .memory)
+    }
+  }
+
+  func decision(for load: Load, from candidates: [Candidate]) -> CacheDecision {
+    policy.decide(
+      mode: load.request.cacheMode, requestHeaders: load.request.headers,
+      stored: load.ignoresCache ? [] : candidates.map(\.response.cached), now: storage.now())
+  }
+
+  /// Answers the load from what the cache offers, if that takes no transfer.
+  ///
+  /// - Returns: whether the load is taken care of.
+  func settle(_ load: Load, from candidates: [Candidate]) -> Bool {
+    guard !candidates.isEmpty else { return false }
+    switch decision(for: load, from: candidates) {
+    case .serve(let index, let isFresh):
+      guard load.accepts(candidates[index]) else { return false }
+      deliver(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale)
+    case .serveThenRevalidate(let index, _):
+      guard load.accepts(candidates[index]) else { return false }
+      deliver(candidates[index], to: load, as: .stale)
+      revalidateInBackground(load.request)
+    case .showThenRevalidate(let index, let isFresh, _):
+      show(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale)
+      return false
+    case .revalidate, .fetch, .notCached:
+      return false
+    }
+    return true
+  }
+
+  /// The `cached` event of `refresh`: once, whatever tier has it first.
+  private func show(_ candidate: Candidate, to load: Load, as status: CacheStatus) {
+    guard !load.hasShownCached, load.accepts(candidate) else { return }
+    load.hasShownCached = true
+    deliver(candidate, to: load, as: status, isFinal: false)
+  }
+
+  /// Asks the server about what was just served stale, for the next who wants it (RFC 5861 section 3).
+  private func revalidateInBackground(_ request: LoadRequest) {
+    var request = request
+    request.cacheMode = .noCache
+    request.delivery = .none
+    request.saveTo = nil
+    request.digest = nil
+    request.slot = nil
+    request.group = nil
+    request.events = []
+    request.priority = .low
+    submit(request, as: makeID(), for: Unheard.shared)
+  }
+
+  /// Whether there is a disk cache to look into for a load.
+  private var hasDiskTiers: Bool { storage.tier != nil || !storage.readOnlyTiers.isEmpty }
+
+  /// Subscribes the load to its job, and begins that if there is none.
+  func join(_ load: Load) {
+    let key = load.jobKey
+    if let job = scheduler.job(for: key), let candidates = jobs[job]?.candidates, settle(load, from: candidates) {
+      return
+    }
+    let deadline = load.request.deadline.map { load.acceptedAt.advanced(by: $0) }
+    let subscription = scheduler.subscribe(
+      load.id, to: key, of: load.request.origin, priority: load.request.priority, deadline: deadline)
+    switch subscription {
+    case .created(let job):
+      jobs[job] = JobRecord(request: load.request, partition: load.partition)
+      look(for: job, bypassing: key.revalidation == .bypassed)
+    case .joined(let job, let attempt):
+      if jobs[job]?.candidates != nil, !mayTransfer(load) { return }
+      if let attempt { load.emit(.started(attempt: attempt)) }
+    }
+  }
+
+  private func look(for job: JobID, bypassing: Bool) {
+    guard let record = jobs[job] else { return }
+    let known = bypassing ? [] : remembered(record.request.key, record.partition)
+    guard !bypassing, hasDiskTiers else { return looked(for: job, found: known) }
+    let (key, partition) = (record.request.key, record.partition)
+    storage.look(up: key, partition: partition) { [weak self] found in
+      guard let self else { return }
+      let inMemory = Set(known.map(\.response.id))
+      self.looked(for: job, found: known + found.filter { !inMemory.contains($0.response.id) })
+    }
+  }
+
+  /// The cache has been looked into: whom it serves leaves the job, the others wait for the transfer.
+  private func looked(for job: JobID, found: [Candidate]) {
+    guard scheduler.contains(job), let record = jobs[job] else { return }
+    record.candidates = found
+    for id in scheduler.subscribers(of: job) {
+      guard let load = loads[id] else { continue }
+      if settle(load, from: found) {
+        // The delivery owns the load from here on.
+        if case .jobAbandoned = scheduler.leave(id) { jobs[job] = nil }
+      } else {
+        _ = mayTransfer(load)
+      }
+    }
+    guard let first = scheduler.subscribers(of: job).first, let load = loads[first] else { return }
+    switch decision(for: load, from: found) {
+    case .revalidate(let index, let headers), .showThenRevalidate(let index, _, let headers),
+      .serveThenRevalidate(let index, let headers):
+      record.basis = found[index]
+      record.conditions = headers
+    case .fetch(let headers):
+      record.conditions = headers
+    case .serve, .notCached:
+      break
+    }
+    if case .inline(let bytes, let mediaType) = record.request.source {
+      arrived(inline: bytes, mediaType: mediaType, for: job)
+    } else if !scheduler.enqueue(job) {
+      fail(job, LoadError(.overloaded, "too many loads are waiting"))
+    }
+  }
+
+  /// Ends a load that may not cause a transfer: because its mode forbids it, or because it failed a short while ago.
+  private func mayTransfer(_ load: Load) -> Bool {
+    if case .notCached = decision(for: load, from: jobs[scheduler.job(of: load.id)!]?.candidates ?? []) {
+      finish(load.id, .failure(LoadError(.notCached, "the cache has nothing that may be served")))
+      return false
+    }
+    guard !load.request.retriesFailed else { return true }
+    let subject = FailureMemory.Subject(key: load.request.key, partition: load.partition)
+    let failure = failures.failure(
+      of: subject, acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: .now)
+    guard let failure else { return true }
+    var error = LoadError(.recentlyFailed, "failed a short while ago: \(failure.error.message)")
+    error.status = failure.error.status
+    error.retryAfter = ContinuousClock.now.duration(to: failure.until)
+    finish(load.id, .failure(error))
+    return false
+  }
+}
+
+extension Load {
+  /// Whether what is stored is what the load asks for: it has the digest, and it is an image if it has to be one.
+  fileprivate func accepts(_ candidate: Candidate) -> Bool {
+    if request.validation == .header, candidate.response.format == nil { return false }
+    return request.digest == nil || request.digest == candidate.response.digest
+  }
+}
+
+extension LoadRequest {
+  /// What limits and fair turns are counted by.
+  var origin: Origin {
+    switch source {
+    case .http(let url): url.origin
+    case .inline: Origin(scheme: "data", host: "", port: 0)
+    }
+  }
+}
+
+extension Candidate {
+  var status: CacheStatus { place == .memory ? .memory : .disk }
+}
+
+extension StoredResponse {
+  var cached: CachedResponse {
+    CachedResponse(
+      status: status, headers: headers, selectingFields: varyingHeaders, requestTime: requestTime,
+      responseTime: responseTime)
+  }
+}
+
+/// The observer of loads that nobody waits for.
+@LoadingActor
+final class Unheard: LoadObserver {
+  static let shared = Unheard()
+  func load(_ id: LoadID, did event: LoadEvent) {}
+  func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {}
+}

@@ -1,0 +1,103 @@
+internal import HTTPTypes
+public import ImageStore
+
+/// What a host can do about loads that are under way, and about what is cached.
+extension Loader {
+  /// Which loads and prefetches are meant.
+  public enum Selection: Sendable {
+    case one(LoadID)
+    case url(String)
+    case group(String)
+    case slot(String)
+    case all
+  }
+
+  /// Starts a prefetch: a load that is not delivered for each request, with one answer for all.
+  public func prefetch(
+    _ requests: [LoadRequest], as id: LoadID, group: String?, for observer: any PrefetchObserver
+  ) {
+    let prefetch = Prefetch(id: id, group: group, loader: self, observer: observer)
+    prefetches[id] = prefetch
+    index.insert(id, LoadIndex.Labels(group: group))
+    prefetch.start(requests)
+  }
+
+  private func ids(of selection: Selection) -> [LoadID] {
+    switch selection {
+    case .one(let id): [id]
+    case .url(let url): index.loads(url: url).filter { !isItem($0) }
+    case .group(let group): index.loads(group: group)
+    case .slot(let slot): index.loads(slot: slot)
+    case .all: (loads.keys.filter { !isItem($0) } + prefetches.keys).sorted()
+    }
+  }
+
+  /// Items of a prefetch are its own; the host knows only the prefetch.
+  private func isItem(_ id: LoadID) -> Bool { loads[id]?.observer is Prefetch }
+
+  /// Cancels what is meant. Each is told so before this returns.
+  ///
+  /// - Returns: how many there were.
+  public func cancel(_ selection: Selection) -> Int {
+    ids(of: selection).reduce(0) { $0 + (cancel($1) ? 1 : 0) }
+  }
+
+  /// Changes the priority of what is meant, now.
+  ///
+  /// - Returns: how many had another one before.
+  public func prioritize(_ selection: Selection, _ priority: Priority) -> Int {
+    ids(of: selection).reduce(0) { count, id in
+      let hasChanged = prefetches[id]?.setPriority(priority) ?? scheduler.setPriority(priority, of: id)
+      return count + (hasChanged ? 1 : 0)
+    }
+  }
+
+  // MARK: - The cache
+
+  /// Which tiers a `clear` is about.
+  public enum Tiers: String, Sendable, CaseIterable {
+    case memory, disk, all
+  }
+
+  /// Clears the cache. Loads submitted after this call see nothing of what it removed and join no transfer begun before.
+  ///
+  /// - Parameter completion: gets how many entries there were, each counted once, and their bytes.
+  public func clear(
+    _ filter: ClearFilter, in tiers: Tiers,
+    then completion: @escaping @LoadingActor @Sendable (_ removed: Int, _ bytes: Int64) -> Void
+  ) {
+    generation += 1
+    let now = storage.now()
+    for job in scheduler.allJobs {
+      guard let record = jobs[job.id], job.phase != .waiting,
+        filter.matches(record.request, partition: record.partition, now: now)
+      else { continue }
+      record.mayKeep = false
+      scheduler.detach(job.id)
+    }
+    let cleared = tiers == .disk ? [] : memory.clear(filter, now: now)
+    guard tiers != .memory, let tier = storage.tier else {
+      return completion(cleared.count, cleared.reduce(0) { $0 + $1.byteCount })
+    }
+    storage.perform({ tier.assumeIsolated { $0.clear(filter, counting: cleared) } }) {
+      completion($0.removed, $0.bytes)
+    }
+  }
+
+  /// Forgets remembered failures. Returns how many there were.
+  public func clearFailures() -> Int { failures.forget { _, _ in true } }
+}
+
+extension ClearFilter {
+  /// Whether what a running job will bring falls under the filter.
+  fileprivate func matches(_ request: LoadRequest, partition: String, now: Int) -> Bool {
+    switch self {
+    case .all: true
+    case .url(let url): request.url == url
+    case .key(let key): request.key == key
+    case .prefix(let prefix): request.key.utf8.starts(with: prefix.utf8)
+    case .host(let host, let port): request.origin.host == host && (port == nil || request.origin.port == port)
+    case .olderThan, .expired: false
+    }
+  }
+}

@@ -1,0 +1,86 @@
+internal import HTTPCaching
+internal import HTTPTypes
+internal import ImageStore
+
+/// From what the cache has to what the host gets.
+extension Loader {
+  /// Gives a load what is stored: at once if the bytes or a file that is there will do, else by way of the disk.
+  ///
+  /// - Parameter isFinal: false for the `cached` event of `refresh`.
+  func deliver(_ candidate: Candidate, to load: Load, as status: CacheStatus, isFinal: Bool = true) {
+    var delivery = Delivery(load.request)
+    if !isFinal { delivery.saveTo = nil }
+    if let delivered = deliverAtOnce(candidate, delivery) {
+      return complete(load.id, candidate, delivered, as: status, isFinal: isFinal)
+    }
+    let source: Delivery.Source
+    if let tier = storage.tier(of: candidate) {
+      source = .stored(candidate.response, in: tier)
+      delivery.wantsBytes =
+        candidate.bytes == nil && load.request.store.contains(.memory)
+        && candidate.response.byteCount <= memory.counts.limit / 10
+    } else {
+      source = .bytes(candidate.bytes ?? [], format: candidate.response.format)
+    }
+    let (id, order) = (load.id, delivery)
+    storage.deliver(order, from: source) { [weak self] result in
+      guard let self, let load = self.loads[id] else { return }
+      switch result {
+      case .success(let delivered):
+        if order.wantsBytes, let bytes = delivered.bytes, load.generation == self.generation {
+          self.memory.store(candidate.response, bytes: bytes)
+        }
+        self.complete(id, candidate, delivered, as: status, isFinal: isFinal)
+      case .failure(.damaged):
+        _ = self.memory.clear(.key(candidate.response.key), now: self.storage.now())
+        load.ignoresCache = true
+        if isFinal { self.join(load) }
+      case .failure(.failed(let error)):
+        if isFinal { self.finish(id, .failure(error)) }
+      }
+    }
+  }
+
+  /// The memory tier's way: no hop to the disk's thread, one look whether the file is there.
+  private func deliverAtOnce(_ candidate: Candidate, _ delivery: Delivery) -> Delivery.Delivered? {
+    guard candidate.place == .memory, delivery.saveTo == nil else { return nil }
+    if !delivery.wantsPath { return Delivery.Delivered(path: nil, bytes: candidate.bytes) }
+    guard let tier = storage.tier(of: candidate), let path = tier.pin(candidate.response) else { return nil }
+    return Delivery.Delivered(path: path, bytes: nil)
+  }
+
+  private func complete(
+    _ id: LoadID, _ candidate: Candidate, _ delivered: Delivery.Delivered, as status: CacheStatus, isFinal: Bool
+  ) {
+    guard let load = loads[id] else { return }
+    let image = image(for: load, candidate.response, delivered, as: status)
+    if isFinal {
+      finish(id, .success(image))
+    } else {
+      load.emit(.cached(image))
+    }
+  }
+
+  /// The result of a load.
+  func image(
+    for load: Load, _ response: StoredResponse, _ delivered: Delivery.Delivered, as status: CacheStatus
+  ) -> LoadedImage {
+    var image = LoadedImage(
+      key: response.key, cache: status, byteCount: response.byteCount, mediaType: response.mediaType,
+      format: response.format, width: response.width, height: response.height, frames: response.frames,
+      orientation: response.orientation, finalURL: response.finalURL)
+    if load.request.delivery == .path { image.path = delivered.path }
+    if load.request.delivery == .data { image.data = delivered.bytes }
+    if load.request.wantsResponse || load.request.validation == .none {
+      let headers =
+        status == .miss || status == .revalidated
+        ? response.headers : Storing.fieldsToServe(response.cached, now: storage.now())
+      image.response = LoadedImage.Response(status: response.status, headers: headers)
+    }
+    image.attempts = load.attempts
+    image.timing.queued = load.queued
+    image.timing.total = load.acceptedAt.duration(to: .now)
+    image.timing.firstByte = load.firstByte ?? image.timing.total
+    return image
+  }
+}

@@ -1,0 +1,282 @@
+internal import HTTPCaching
+internal import HTTPTransport
+internal import HTTPTypes
+internal import ImageCodec
+internal import ImageStore
+internal import Threads
+
+/// A job's way over the network.
+extension Loader {
+  func start(_ job: JobID, at now: ContinuousClock.Instant) {
+    guard let record = jobs[job], case .http(let url) = record.request.source else { return }
+    record.startedAt = record.startedAt ?? now
+    record.progress = nil
+    counts.transfersStarted += 1
+    let request = TransferRequest(
+      url: url.requestURL, headers: HeaderFields(record.request.headers.lines + record.conditions.lines),
+      validatedURL: record.basis.map { $0.response.finalURL ?? $0.response.url },
+      idleTimeout: record.request.timeout, maxBytes: record.request.maxBytes, maxRedirects: maxRedirects)
+    let storage = storage
+    let places = places(of: job)
+    let mode = record.request.cacheMode
+    let sent = record.request.headers
+    let download = Download(
+      acceptsAnything: record.request.validation == .none,
+      makeSink: { head, onRoom in
+        let mayKeep =
+          places.contains(.disk)
+          && Storing.mayStore(mode: mode, requestHeaders: sent, status: head.status, headers: head.headers)
+        return storage.makeSink(keeping: mayKeep, expected: head.contentLength, onRoom: onRoom)
+      },
+      onProgress: { received, total in
+        LoadingActor.run { [weak self] in self?.progressed(job, received: received, total: total) }
+      },
+      onEnd: { ending in
+        LoadingActor.run { [weak self] in self?.ended(job, ending) }
+      })
+    let transfer = transport.start(request, consumer: download)
+    record.transfer = transfer
+    download.began { [transport] in transport.resume(transfer) }
+    let attempt = scheduler.job(job)?.attempt ?? 1
+    for id in scheduler.subscribers(of: job) { loads[id]?.emit(.started(attempt: attempt)) }
+  }
+
+  /// Where the loads that wait for the job want the result kept, all together.
+  private func places(of job: JobID) -> LoadRequest.Places {
+    guard let record = jobs[job], record.mayKeep else { return [] }
+    return scheduler.subscribers(of: job).reduce(into: []) { places, id in
+      if let load = loads[id] { places.formUnion(load.request.store) }
+    }
+  }
+
+  private func progressed(_ job: JobID, received: Int64, total: Int64?) {
+    for id in scheduler.subscribers(of: job) {
+      loads[id]?.emit(.progress(received: received, total: total))
+    }
+  }
+
+  /// A transfer is over, well or badly.
+  private func ended(_ job: JobID, _ ending: Download.Ending) {
+    guard let record = jobs[job], scheduler.job(job)?.subscribers.isEmpty == false else {
+      // All have left; the job only held the transfer's place until now.
+      storage.discard(ending.body)
+      counts.transfersFailed += 1
+      _ = scheduler.end(job)
+      jobs[job] = nil
+      return
+    }
+    record.transfer = nil
+    switch ending.outcome {
+    case .failure(let error):
+      storage.discard(ending.body)
+      counts.transfersFailed += 1
+      failed(job, record, ending.isRefused ? LoadError(.notAnImage, Self.refusal) : LoadError(error))
+    case .success(let summary):
+      counts.transferBytes += summary.bytesReceived
+      answered(job, record, summary, ending)
+    }
+  }
+
+  private static let refusal = "the content is no image of a known format"
+
+  private func answered(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Ending) {
+    switch summary.head.status {
+    case 304 where record.basis != nil:
+      counts.transfersSucceeded += 1
+      notModified(job, record, summary)
+    case 200..<300:
+      if ending.isRefused {
+        storage.discard(ending.body)
+        counts.transfersFailed += 1
+        return failed(job, record, LoadError(.notAnImage, Self.refusal))
+      }
+      if case .failed(let error) = ending.body {
+        counts.transfersFailed += 1
+        return failed(job, record, LoadError(error))
+      }
+      counts.transfersSucceeded += 1
+      arrived(job, record, summary, ending)
+    default:
+      counts.transfersFailed += 1
+      var error = LoadError(.http, "the server answered \(summary.head.status)")
+      error.status = summary.head.status
+      error.retryAfter = RetryAfter.parse(summary.head.headers["retry-after"], now: storage.now())
+      error.response = LoadedImage.Response(status: summary.head.status, headers: summary.head.headers)
+      failed(job, record, error)
+    }
+  }
+
+  // MARK: - Failure
+
+  /// One attempt failed: there is another, or what is stored will do, or everybody is told.
+  private func failed(_ job: JobID, _ record: JobRecord, _ error: LoadError) {
+    var error = error
+    error.attempts = scheduler.job(job)?.attempt ?? 1
+    if error.isRetryable {
+      let now = ContinuousClock.now
+      switch scheduler.retry(job, retryAfter: error.retryAfter, now: now, random: &random) {
+      case .retry(let attempt, let delay):
+        for id in scheduler.subscribers(of: job) {
+          loads[id]?.emit(.retrying(attempt: attempt, delay: delay, kind: error.kind))
+        }
+        return
+      case .final: break
+      }
+    }
+    if let basis = record.basis {
+      for id in scheduler.subscribers(of: job) {
+        guard let load = loads[id], mayServe(basis, to: load, after: error) else { continue }
+        deliver(basis, to: load, as: .stale)
+        _ = scheduler.leave(id)
+      }
+    }
+    fail(job, error)
+  }
+
+  private func mayServe(_ basis: Candidate, to load: Load, after error: LoadError) -> Bool {
+    policy.mayServeOnError(
+      basis.response.cached, mode: load.request.cacheMode, requestHeaders: load.request.headers, failure: error.status,
+      now: storage.now())
+  }
+
+  /// Ends the job with an error for all who wait for it.
+  func fail(_ job: JobID, _ error: LoadError) {
+    guard let record = jobs.removeValue(forKey: job) else { return }
+    if error.isPermanent, record.mayKeep {
+      failures.remember(
+        error, of: FailureMemory.Subject(key: record.request.key, partition: record.partition),
+        url: record.request.url, host: record.request.origin.host, maxBytes: record.request.maxBytes, now: .now)
+    }
+    for id in scheduler.end(job) {
+      var own = error
+      if loads[id]?.request.wantsResponse != true { own.response = nil }
+      finish(id, .failure(own))
+    }
+  }
+
+  // MARK: - Success
+
+  /// What was stored still holds (RFC 9111 section 4.3.4).
+  private func notModified(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary) {
+    guard var basis = record.basis else { return }
+    let asked = [basis.response.cached]
+    guard !Validation.responsesUpdated(by: summary.head.headers, in: asked, asked: 0).isEmpty else {
+      // It speaks of a response that is not the one asked about: ask again, for the whole.
+      record.basis = nil
+      record.conditions = HeaderFields()
+      return start(job, at: .now)
+    }
+    basis.response.headers = Storing.fields(
+      basis.response.headers, updatedBy: summary.head.headers, receivedAt: summary.responseTime)
+    basis.response.requestTime = summary.requestTime
+    basis.response.responseTime = summary.responseTime
+    basis.response.validatedAt = summary.responseTime
+    basis.response.expiresAt = policy.freshUntil(basis.response.cached)
+    if record.mayKeep {
+      memory.update(basis.response)
+      let updated = basis.response
+      if basis.place != .memory || updated.isOnDisk, let tier = storage.tier {
+        storage.executor.run { tier.assumeIsolated { $0.update(updated) } }
+      }
+    }
+    failures.forget(FailureMemory.Subject(key: record.request.key, partition: record.partition))
+    let attempts = scheduler.job(job)?.attempt ?? 1
+    jobs[job] = nil
+    for id in scheduler.end(job) {
+      guard let load = loads[id] else { continue }
+      load.note(record, summary, attempts: attempts)
+      deliver(basis, to: load, as: .revalidated)
+    }
+  }
+
+  /// The body of a `data:` URL takes the same way as one that was transferred.
+  func arrived(inline bytes: [UInt8], mediaType: String, for job: JobID) {
+    guard let record = jobs[job] else { return }
+    guard bytes.count <= record.request.maxBytes else {
+      return fail(job, LoadError(.tooLarge, "the content is over \(record.request.maxBytes) bytes"))
+    }
+    var format: ImageFormat?
+    if case .image(let found) = Recognition(prefix: bytes, isComplete: true) { format = found }
+    guard format != nil || record.request.validation == .none else {
+      return fail(job, LoadError(.notAnImage, Self.refusal))
+    }
+    let now = storage.now()
+    store(
+      job, record, body: .bytes(bytes), format: format,
+      as: StoredResponse(
+        key: record.request.key, url: record.request.url, headers: StoredResponse.headersOfHost(mediaType, at: now),
+        requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + policy.maxAge,
+        mediaType: mediaType),
+      keeping: places(of: job))
+  }
+
+  private func arrived(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Ending) {
+    let head = summary.head
+    let headers = Storing.fields(of: head.headers, receivedAt: summary.responseTime)
+    let mayStore = Storing.mayStore(
+      mode: record.request.cacheMode, requestHeaders: record.request.headers, status: head.status,
+      headers: head.headers)
+    var draft = StoredResponse(
+      key: record.request.key, partition: record.partition, url: record.request.url,
+      finalURL: summary.redirects > 0 ? head.finalURL : nil, status: head.status, headers: headers,
+      varyingHeaders: Variants.selectingFields(of: head.headers, from: record.request.headers) ?? [:],
+      requestTime: summary.requestTime, responseTime: summary.responseTime, storedAt: summary.responseTime,
+      validatedAt: summary.responseTime, expiresAt: 0,
+      mediaType: ending.format?.mediaType ?? head.headers["content-type"] ?? "application/octet-stream")
+    draft.expiresAt = policy.freshUntil(draft.cached)
+    let attempts = scheduler.job(job)?.attempt ?? 1
+    for id in scheduler.subscribers(of: job) {
+      guard let load = loads[id] else { continue }
+      load.note(record, summary, attempts: attempts)
+      load.emit(.progress(received: summary.bytesReceived, total: head.contentLength))
+    }
+    store(
+      job, record, body: ending.body, format: ending.format, as: draft, keeping: mayStore ? places(of: job) : [])
+  }
+
+  /// Hands a complete body to the disk's thread, which keeps it where it may be kept and serves all who wait.
+  private func store(
+    _ job: JobID, _ record: JobRecord, body: Download.Body, format: ImageFormat?, as draft: StoredResponse,
+    keeping places: LoadRequest.Places
+  ) {
+    scheduler.finish(job)
+    let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }
+    let arrival = Arrival(
+      body: body, format: format, draft: draft, places: places, needsSize: record.request.validation == .header,
+      deliveries: waiting.map { ($0.id, $0.request.digest, Delivery($0.request)) })
+    storage.perform({ [storage] in arrival.store(in: storage) }) { [weak self] outcome in
+      self?.stored(job, outcome, keeping: places)
+    }
+  }
+
+  private func stored(_ job: JobID, _ outcome: Arrival.Outcome, keeping places: LoadRequest.Places) {
+    guard let record = jobs.removeValue(forKey: job) else { return }
+    switch outcome {
+    case .failure(let error):
+      jobs[job] = record
+      fail(job, error)
+    case .success(let stored):
+      let candidate = Candidate(
+        response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
+      if places.contains(.memory), record.mayKeep, stored.isIntact, let bytes = stored.bytes {
+        memory.store(candidate.response, bytes: bytes)
+      }
+      failures.forget(FailureMemory.Subject(key: record.request.key, partition: record.partition))
+      for id in scheduler.end(job) {
+        guard let load = loads[id] else { continue }
+        switch stored.delivered[id] {
+        case .success(let delivered):
+          finish(id, .success(image(for: load, candidate.response, delivered, as: .miss)))
+        case .failure(let error):
+          finish(id, .failure(error))
+        case nil where stored.isIntact && (stored.bytes != nil || candidate.response.isOnDisk):
+          // It joined while the others were being served.
+          deliver(candidate, to: load, as: .miss)
+        case nil:
+          load.ignoresCache = true
+          join(load)
+        }
+      }
+    }
+  }
+}

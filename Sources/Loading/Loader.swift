@@ -1,0 +1,137 @@
+internal import HTTPCaching
+public import HTTPTransport
+internal import HTTPTypes
+internal import ImageStore
+
+/// Brings images: from memory, from disk, else by a transfer that all who want the same share.
+///
+/// Lives on the loading thread and only decides; the scheduler says what is next, the transport and the disk have
+/// threads of their own and answer by `LoadingActor.run`. Each load is told its end exactly once, whatever order
+/// cancelling, arriving and failing come in: whoever takes it out of `loads` tells it, and nobody can do so twice.
+@LoadingActor
+public final class Loader {
+  let transport: Transport
+  let storage: Storage
+
+  var scheduler: Scheduler
+  var memory: MemoryTier
+  var failures = FailureMemory()
+  var index = LoadIndex()
+  var loads: [LoadID: Load] = [:]
+  var jobs: [JobID: JobRecord] = [:]
+  var prefetches: [LoadID: Prefetch] = [:]
+  var random = SystemRandomNumberGenerator()
+  var policy: CachePolicy
+  private(set) var maxRedirects: Int
+  /// How many times the cache has been cleared.
+  var generation = 0
+  public internal(set) var counts = LoaderCounts()
+  private var lastID: UInt64 = 0
+
+  /// Whether nobody reads what is written: running transfers go on, none starts.
+  public var isOutputStuck = false {
+    didSet { scheduler.isPaused = isPaused || isOutputStuck }
+  }
+  /// Whether the host wants no transfers to start.
+  public var isPaused = false {
+    didSet { scheduler.isPaused = isPaused || isOutputStuck }
+  }
+
+  public init(transport: Transport, storage: Storage, settings: LoaderSettings) {
+    self.transport = transport
+    self.storage = storage
+    scheduler = Scheduler(limits: settings.limits)
+    memory = MemoryTier(limit: settings.memoryLimit)
+    policy = CachePolicy(maxAge: settings.maxAge)
+    maxRedirects = settings.maxRedirects
+    failures.timeToLive = settings.failedTimeToLive
+  }
+
+  /// Puts settings in force for all that starts from now on. Failures are forgotten: under the new settings they might
+  /// be none.
+  public func apply(_ settings: LoaderSettings) {
+    scheduler.limits = settings.limits
+    memory.setLimit(settings.memoryLimit)
+    policy = CachePolicy(maxAge: settings.maxAge)
+    maxRedirects = settings.maxRedirects
+    failures.timeToLive = settings.failedTimeToLive
+    _ = failures.forget { _, _ in true }
+  }
+
+  /// A name for a load or a prefetch to come.
+  public func makeID() -> LoadID {
+    lastID += 1
+    return LoadID(lastID)
+  }
+
+  /// Accepts a load. Its observer hears of it from within this call on.
+  public func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver) {
+    let load = Load(
+      id: id, request: request, partition: Credentials.partition(of: request), acceptedAt: .now,
+      generation: generation, observer: observer)
+    if let slot = request.slot {
+      for other in index.loads(slot: slot) where loads[other]?.request.url != request.url { cancel(other) }
+    }
+    loads[id] = load
+    index.insert(id, load.labels)
+    if !settle(load, from: remembered(request.key, load.partition)) { join(load) }
+  }
+
+  /// Does what is due: starts transfers, ends what is late. To be called after each batch of work on the loading thread.
+  ///
+  /// - Returns: when to call again if nothing happens before.
+  public func advance() -> ContinuousClock.Instant? {
+    let now = ContinuousClock.now
+    for id in scheduler.expired(at: now) {
+      finish(id, .failure(.timeout(.deadline, "the deadline passed")))
+    }
+    for job in scheduler.takeStarts() { start(job, at: now) }
+    return scheduler.nextTimer
+  }
+
+  // MARK: - The end of a load
+
+  /// Cancels a load or a prefetch. False when it is answered already.
+  @discardableResult
+  public func cancel(_ id: LoadID) -> Bool {
+    if let prefetch = prefetches[id] {
+      prefetch.cancel()
+      return true
+    }
+    return finish(id, .failure(LoadError(.cancelled, "cancelled")))
+  }
+
+  /// Tells a load its end, if nobody has before.
+  @discardableResult
+  func finish(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) -> Bool {
+    guard let load = loads.removeValue(forKey: id) else { return false }
+    index.remove(id, load.labels)
+    switch scheduler.leave(id) {
+    case .unknown, .jobStays: break
+    case .jobAbandoned(let job): jobs[job] = nil
+    case .transferAbandoned(let job):
+      // The job keeps its place among the active until the connection is known to be closed.
+      if let transfer = jobs[job]?.transfer { transport.cancel(transfer) }
+    }
+    var result = result
+    switch result {
+    case .success(var image):
+      image.timing.total = load.acceptedAt.duration(to: .now)
+      count(image.cache)
+      result = .success(image)
+    case .failure: break
+    }
+    load.observer.load(id, ended: result)
+    return true
+  }
+
+  private func count(_ status: CacheStatus) {
+    switch status {
+    case .miss: counts.misses += 1
+    case .memory: counts.memoryHits += 1
+    case .disk: counts.diskHits += 1
+    case .revalidated: counts.revalidated += 1
+    case .stale: counts.stale += 1
+    }
+  }
+}

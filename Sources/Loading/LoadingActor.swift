@@ -1,0 +1,28 @@
+public import Threads
+
+/// Where the queue, the memory tier and the session live: one thread, so that lines take effect in the order in which
+/// they were sent and a hit in memory is answered without a hop.
+///
+/// Nothing here blocks. The disk and the network have threads of their own and answer through `LoadingActor.run`.
+@globalActor
+public actor LoadingActor {
+  public static let shared = LoadingActor()
+
+  public static let executor = ThreadExecutor(name: "loading")
+
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { Self.executor.asUnownedSerialExecutor() }
+
+  /// Runs `work` on the actor after all that was given before. Unlike a `Task`, it keeps the order of its callers.
+  public static func run(_ work: @escaping @LoadingActor @Sendable () -> Void) {
+    executor.run { assumeIsolated(work) }
+  }
+
+  /// Runs `work` at once. Traps when the caller is not on the actor's thread.
+  public static func assumeIsolated<Result: Sendable>(_ work: @LoadingActor () -> Result) -> Result {
+    // The cast only drops the isolation that the check below proves (as `MainActor.assumeIsolated` does).
+    executor.checkIsolated()
+    return withoutActuallyEscaping(work) { work in
+      unsafeBitCast(work, to: (() -> Result).self)()
+    }
+  }
+}

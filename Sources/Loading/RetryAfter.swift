@@ -1,0 +1,15 @@
+internal import HTTPTypes
+
+/// The field by which a server asks for patience (RFC 9110 section 10.2.3).
+enum RetryAfter {
+  /// How long to wait; nil when the field is missing or is neither seconds nor a date.
+  ///
+  /// - Parameter now: Unix seconds.
+  static func parse(_ value: String?, now: Int) -> Duration? {
+    guard let value else { return nil }
+    if !value.isEmpty, value.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
+      return .seconds(min(Int(value) ?? .max, 365 * 86_400))
+    }
+    return HTTPDate.parse(value, now: now).map { .seconds(max(0, $0 - now)) }
+  }
+}

@@ -1,0 +1,176 @@
+public import ImageStore
+public import Threads
+
+/// The tiers on disk and the thread they share. What is asked of it here is answered on the loading thread.
+public final class Storage: Sendable {
+  /// The cache directory, absolute.
+  public let directory: String
+  public let executor: ThreadExecutor
+  /// Nil with `--disk-limit 0`.
+  public let tier: DiskTier?
+  /// Looked in, in this order, when `tier` has nothing; never written.
+  let readOnlyTiers: [DiskTier]
+  let scratch: ScratchFolder
+  /// Unix seconds.
+  let now: @Sendable () -> Int
+
+  public init(
+    directory: String, executor: ThreadExecutor, tier: DiskTier?, readOnlyTiers: [DiskTier], scratch: ScratchFolder,
+    now: @escaping @Sendable () -> Int
+  ) {
+    self.directory = directory
+    self.executor = executor
+    self.tier = tier
+    self.readOnlyTiers = readOnlyTiers
+    self.scratch = scratch
+    self.now = now
+  }
+
+  /// Opens the tiers and has them look after themselves from now on. Blocks.
+  ///
+  /// - Throws: `unusable`, when a directory cannot be used.
+  public func open() throws(StoreError) {
+    let tiers = [tier].compactMap(\.self) + readOnlyTiers
+    let result = Locked<Result<Void, StoreError>?>(nil)
+    executor.run {
+      let outcome = Result { () throws(StoreError) in
+        for tier in tiers {
+          try tier.assumeIsolated { tier in Result { () throws(StoreError) in try tier.open() } }.get()
+        }
+      }
+      result.withLock { $0 = outcome }
+      result.notify()
+    }
+    try result.wait { $0 }!.get()
+    keepHouse(on: executor, tier: tier, scratch: scratch)
+  }
+
+  /// Writes what is pending and lets go of the directories. Blocks; nothing may be asked of the storage afterwards.
+  public func close() {
+    executor.run {
+      for tier in [self.tier].compactMap(\.self) + self.readOnlyTiers { tier.assumeIsolated { $0.close() } }
+      self.scratch.assumeIsolated { $0.close() }
+    }
+    executor.stop()
+  }
+
+  /// Runs `work` on the disk's thread and hands its result to `completion` on the loading thread.
+  func perform<Result: Sendable>(
+    _ work: @escaping @Sendable () -> Result, then completion: @escaping @LoadingActor @Sendable (Result) -> Void
+  ) {
+    executor.run {
+      let result = work()
+      LoadingActor.run { completion(result) }
+    }
+  }
+
+  /// What the disk has for a key, the writable tier's first.
+  func look(
+    up key: String, partition: String, then completion: @escaping @LoadingActor @Sendable ([Candidate]) -> Void
+  ) {
+    perform({ self.candidates(for: key, partition) }, then: completion)
+  }
+
+  /// Carries out a delivery.
+  func deliver(
+    _ delivery: Delivery, from source: Delivery.Source,
+    then completion: @escaping @LoadingActor @Sendable (Result<Delivery.Delivered, Delivery.Failure>) -> Void
+  ) {
+    perform({ delivery.perform(on: source, scratch: self.scratch, now: self.now()) }, then: completion)
+  }
+
+  func candidates(for key: String, _ partition: String) -> [Candidate] {
+    var found: [Candidate] = []
+    if let tier {
+      found = tier.assumeIsolated { $0.look(up: key, partition: partition, variant: "") }
+        .map { Candidate(response: $0, bytes: nil, place: .disk) }
+    }
+    for (number, tier) in readOnlyTiers.enumerated() where found.isEmpty {
+      found = tier.assumeIsolated { $0.look(up: key, partition: partition, variant: "") }
+        .map { Candidate(response: $0, bytes: nil, place: .readOnly(number)) }
+    }
+    return found
+  }
+
+  /// The tier that holds a candidate's file; nil when it lies in memory only.
+  func tier(of candidate: Candidate) -> DiskTier? {
+    switch candidate.place {
+    case .memory: candidate.response.isOnDisk ? tier : nil
+    case .disk: tier
+    case .readOnly(let number): readOnlyTiers[number]
+    }
+  }
+}
+
+extension StoredResponse {
+  /// Responses that were never written have no number.
+  var isOnDisk: Bool { id > 0 }
+}
+
+/// Bodies on their way.
+extension Storage {
+  /// Where the body of a transfer goes that is too large for memory.
+  ///
+  /// - Parameter keeping: whether it may stay in the cache.
+  func makeSink(keeping: Bool, expected: Int64?, onRoom: @escaping @Sendable () -> Void) -> BodySink {
+    var makeCacheSpool: BodySink.MakeSpool?
+    if keeping, let tier {
+      makeCacheSpool = { () throws(StoreError) in
+        try tier.assumeIsolated { tier in
+          Result { () throws(StoreError) in try tier.makeSpool(expected: expected) }
+        }.get()
+      }
+    }
+    return BodySink(
+      executor: executor, makeCacheSpool: makeCacheSpool,
+      makeScratchSpool: { [scratch] () throws(StoreError) in
+        try scratch.assumeIsolated { scratch in
+          Result { () throws(StoreError) in try scratch.makeSpool() }
+        }.get()
+      }, onRoom: onRoom)
+  }
+
+  /// Drops a body that nobody wants, from any thread.
+  func discard(_ body: Download.Body) {
+    guard case .spool = body else { return }
+    executor.run { self.discardNow(body) }
+  }
+
+  /// Drops a body, on the disk's thread.
+  func discardNow(_ body: Download.Body) {
+    if case .spool(let body) = body { body.spool.drop() }
+  }
+
+  /// Makes a spooled body a scratch file.
+  func keepScratch(_ body: SpooledBody, format: String?) throws(StoreError) -> String {
+    try scratch.assumeIsolated { scratch in
+      Result { () throws(StoreError) in try scratch.store(.spool(body.spool), format: format) }
+    }.get()
+  }
+}
+
+extension Storage {
+  /// Takes in a copy of a file of the host's, on the disk's thread.
+  func read(_ path: String, maxBytes: Int64) throws(LoadError) -> Download.Body {
+    do throws(StoreError) {
+      let file = try HostFile(path)
+      if file.byteCount > maxBytes { return .failed(StoreError(.noRoom, "the file is over \(maxBytes) bytes")) }
+      if file.byteCount <= Download.spoolThreshold {
+        return .bytes(try file.read(at: 0, count: Int(file.byteCount)))
+      }
+      guard let tier else { throw StoreError(.noRoom, "the file is too large to be kept in memory") }
+      let expected = file.byteCount
+      let spool = try tier.assumeIsolated { tier in
+        Result { () throws(StoreError) in try tier.makeSpool(expected: expected) }
+      }.get()
+      var offset: Int64 = 0
+      while case let piece = try file.read(at: offset, count: 1 << 18), !piece.isEmpty {
+        try spool.add(piece)
+        offset += Int64(piece.count)
+      }
+      return .spool(SpooledBody(spool: spool, isScratch: false))
+    } catch {
+      throw LoadError(error)
+    }
+  }
+}

@@ -1,0 +1,43 @@
+/// What is due when: a binary heap. An entry that lost its meaning is not searched for; whoever takes it out looks
+/// whether it still holds.
+struct TimerHeap<Payload> {
+  private var entries: [(at: ContinuousClock.Instant, payload: Payload)] = []
+
+  /// When the earliest entry is due.
+  var next: ContinuousClock.Instant? { entries.first?.at }
+
+  mutating func add(_ payload: Payload, at instant: ContinuousClock.Instant) {
+    entries.append((instant, payload))
+    var child = entries.count - 1
+    while child > 0 {
+      let parent = (child - 1) / 2
+      guard entries[child].at < entries[parent].at else { break }
+      entries.swapAt(child, parent)
+      child = parent
+    }
+  }
+
+  /// Takes out the earliest entry if it is due at `now`.
+  mutating func take(dueAt now: ContinuousClock.Instant) -> Payload? {
+    guard let top = entries.first, top.at <= now else { return nil }
+    let last = entries.removeLast()
+    if !entries.isEmpty {
+      entries[0] = last
+      siftDown()
+    }
+    return top.payload
+  }
+
+  private mutating func siftDown() {
+    var parent = 0
+    while true {
+      var smallest = parent
+      for child in [2 * parent + 1, 2 * parent + 2] where child < entries.count {
+        if entries[child].at < entries[smallest].at { smallest = child }
+      }
+      guard smallest != parent else { return }
+      entries.swapAt(parent, smallest)
+      parent = smallest
+    }
+  }
+}

@@ -1,0 +1,123 @@
+internal import HTTPTypes
+internal import ImageStore
+internal import LineRPC
+internal import Loading
+
+extension Session {
+  /// Removes entries from the cache, or forgets failures.
+  func clear(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+    let filters = ["url", "key", "prefix", "host", "olderThanSeconds", "expired", "failures"]
+    let params = try Parameters(params, known: filters + ["tier"])
+    let tiers = try params.choice("tier", Loader.Tiers.self) ?? .all
+    let present = filters.filter(params.has)
+    if present.count > 1 {
+      throw .invalidParams(member: present[1], "at most one of \(filters.joined(separator: ", ")) can be given")
+    }
+    if present == ["failures"] {
+      guard try params.flag("failures") == true else {
+        throw .invalidParams(member: "failures", "failures is not true")
+      }
+      let count = loader.clearFailures()
+      return answer(ticket) { $0.members(removed: count, bytes: 0) }
+    }
+    loader.clear(try filter(params, present.first), in: tiers) { [weak self] removed, bytes in
+      self?.answer(ticket) { $0.members(removed: removed, bytes: bytes) }
+    }
+  }
+
+  private func filter(_ params: Parameters, _ name: String?) throws(RPCError) -> ClearFilter {
+    switch name {
+    case "url": return .url(try params.string("url") ?? "")
+    case "key": return .key(try params.string("key") ?? "")
+    case "prefix": return .prefix(try params.string("prefix") ?? "")
+    case "host": return try host(try params.string("host") ?? "")
+    case "olderThanSeconds":
+      return .olderThan(seconds: Int(try params.integer("olderThanSeconds", in: 0...(1 << 40)) ?? 0))
+    case "expired":
+      guard try params.flag("expired") == true else {
+        throw .invalidParams(member: "expired", "expired is not true")
+      }
+      return .expired
+    default: return .all
+    }
+  }
+
+  /// `name` or `name:port`; an IPv6 address stands in brackets.
+  private func host(_ text: String) throws(RPCError) -> ClearFilter {
+    guard let url = try? ResourceURL("http://\(text)/"), url.userInfo == nil, url.requestTarget == "/" else {
+      throw .invalidParams(member: "host", "host is no name and no name:port")
+    }
+    let hasPort = text.last != "]" && text.contains(":")
+    return .host(url.host, port: hasPort ? url.port : nil)
+  }
+
+  /// Tells what the cache knows, without a transfer.
+  func query(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+    let params = try Parameters(params, known: ["url", "key"])
+    let key: String
+    if try params.one(of: ["url", "key"]) == "key" {
+      key = try params.label("key") ?? ""
+    } else {
+      key = try LoadParameters.request(for: try params.string("url") ?? "", key: nil, options).key
+    }
+    loader.query(key: key) { [weak self] report in
+      self?.answer(ticket) { $0.members(of: report) }
+    }
+  }
+
+  /// Puts an image of the host's into the cache.
+  func store(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+    let params = try Parameters(params, known: ["url", "key", "path", "data"])
+    guard params.has("url") || params.has("key") else {
+      throw .invalidParams(member: "url", "one of url, key is needed")
+    }
+    let url = try params.string("url")
+    var request: LoadRequest
+    if let url {
+      request = try LoadParameters.request(for: url, key: params.label("key"), options)
+    } else {
+      let key = try params.label("key") ?? ""
+      request = LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: key)
+    }
+    request.maxBytes = options.maxBytes
+    let content: Loader.Content
+    if try params.one(of: ["path", "data"]) == "path" {
+      let path = try params.string("path") ?? ""
+      guard path.hasPrefix("/"), !path.utf8.contains(0) else {
+        throw .invalidParams(member: "path", "path is no absolute path")
+      }
+      content = .file(path)
+    } else {
+      guard let bytes = Base64.decode(try params.string("data") ?? "") else {
+        throw .invalidParams(member: "data", "data is no base64")
+      }
+      content = .bytes(bytes)
+    }
+    loader.put(content, as: request) { [weak self] result in
+      switch result {
+      case .success(let image): self?.answer(ticket) { $0.members(of: image, url: url) }
+      case .failure(let error): self?.answer(ticket, WireErrors.wire(error, url: url), url: url)
+      }
+    }
+  }
+}
+
+extension JSONWriter {
+  fileprivate mutating func members(removed: Int, bytes: Int64) {
+    member("removed", removed)
+    member("bytes", bytes)
+  }
+
+  fileprivate mutating func members(of report: Loader.CacheReport) {
+    member("memory", report.isInMemory)
+    member("disk", report.isOnDisk)
+    member("fresh", report.isFresh)
+    if let path = report.path { member("path", path) }
+    if let bytes = report.byteCount { member("bytes", bytes) }
+    if let storedAt = report.storedAt { member("storedAt", Timestamp.format(storedAt)) }
+    if let expiresAt = report.expiresAt { member("expiresAt", Timestamp.format(expiresAt)) }
+    if let tag = report.entityTag { member("etag", tag) }
+    if report.variants > 0 { member("variants", report.variants) }
+    member("reason", report.reason)
+  }
+}

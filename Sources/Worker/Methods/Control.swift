@@ -1,0 +1,54 @@
+internal import LineRPC
+internal import Loading
+
+extension Session {
+  /// Cancels unanswered requests. Each is answered before this one is.
+  func cancel(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+    let params = try Parameters(params, known: ["id", "url", "group", "slot", "all"])
+    let selection = try selection(params, ["id", "url", "group", "slot", "all"])
+    let count = selection.map { loader.cancel($0) } ?? 0
+    answer(ticket) { $0.member("cancelled", count) }
+  }
+
+  /// Changes the priority of unanswered requests.
+  func prioritize(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+    let params = try Parameters(params, known: ["id", "url", "group", "slot", "priority"])
+    let selection = try selection(params, ["id", "url", "group", "slot"])
+    guard let priority = try LoadParameters.priority(params) else {
+      throw .invalidParams(member: "priority", "priority is missing")
+    }
+    let count = selection.map { loader.prioritize($0, priority) } ?? 0
+    answer(ticket) { $0.member("changed", count) }
+  }
+
+  /// Which requests are meant; nil for none, because no request with that id waits.
+  private func selection(_ params: Parameters, _ names: [String]) throws(RPCError) -> Loader.Selection? {
+    let name = try params.one(of: names)
+    switch name {
+    case "id":
+      guard let id = params.value("id").flatMap(RequestID.init) else {
+        throw .invalidParams(member: "id", "id is no request's id")
+      }
+      return load(of: id).map(Loader.Selection.one)
+    case "all":
+      guard try params.flag("all") == true else { throw .invalidParams(member: "all", "all is not true") }
+      return .all
+    case "url": return .url(try params.string(name) ?? "")
+    case "group": return .group(try params.string(name) ?? "")
+    default: return .slot(try params.string(name) ?? "")
+    }
+  }
+
+  /// Holds transfers back, or lets them start again. What is cached is served all the same.
+  func setPaused(_ isPaused: Bool, _ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+    _ = try Parameters(params, known: [])
+    loader.isPaused = isPaused
+    answer(ticket) { $0.member("paused", isPaused) }
+  }
+
+  /// Ends the worker.
+  func shutdown(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+    let params = try Parameters(params, known: ["mode"])
+    shutDown(try params.choice("mode") ?? .drain, answering: ticket)
+  }
+}

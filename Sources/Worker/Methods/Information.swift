@@ -1,0 +1,177 @@
+internal import HTTPTypes
+internal import ImageStore
+internal import LineRPC
+internal import Loading
+
+extension Session {
+  /// Says what this worker is and can do, and may change options.
+  func initialize(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+    let params = try Parameters(params, known: ["protocolVersion", "client", "options"])
+    if let version = params.value("protocolVersion"), version != .integer(1) {
+      var error = RPCError.invalidParams(member: "protocolVersion", "this worker speaks version 1")
+      error.details.set("supported", .array([.integer(1)]))
+      throw error
+    }
+    if let client = params.value("client") {
+      guard case .object(let client) = client else { throw .invalidParams(member: "client", "client is no object") }
+      let names = try Parameters(client, known: ["name", "version"])
+      _ = try (names.string("name"), names.string("version"))
+    }
+    if let value = params.value("options") {
+      guard case .object(let object) = value else { throw .invalidParams(member: "options", "options is no object") }
+      apply(try options.changed(by: object, tierIsOn: storage.tier != nil))
+    }
+    let (options, directory) = (options, storage.directory)
+    answer(ticket) { writer in
+      writer.key("server")
+      writer.beginObject()
+      writer.member("name", constant: "imageworker")
+      writer.member("version", Version.current)
+      writer.endObject()
+      writer.member("protocolVersion", 1)
+      writer.member("methods", .array(Method.allCases.map { .string($0.rawValue) }))
+      writer.member("events", .array(EventNames.all.map(JSON.string)))
+      writer.member("formats", .object(["decode": .array([]), "encode": .array([])]))
+      writer.key("limits")
+      writer.beginObject()
+      writer.member("maxLine", options.maxLine)
+      writer.member("maxURL", ResourceURL.maximumLength)
+      writer.member("maxConcurrent", options.maxConcurrent)
+      writer.member("maxPerHost", options.maxPerHost)
+      writer.member("maxQueued", options.maxQueued)
+      writer.member("maxBytes", options.maxBytes)
+      writer.member("maxPixels", options.maxPixels)
+      writer.endObject()
+      writer.key("cache")
+      writer.beginObject()
+      writer.member("directory", directory)
+      writer.member("namespace", options.cacheNamespace)
+      writer.endObject()
+    }
+  }
+
+  /// Changes options for all that starts from now on.
+  func configure(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+    apply(try options.changed(by: params, tierIsOn: storage.tier != nil))
+    let options = options
+    answer(ticket) { writer in
+      for definition in OptionDefinition.all where definition.isRuntime { definition.write(options, to: &writer) }
+    }
+  }
+
+  /// What the worker has done and is doing.
+  func stats(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+    _ = try Parameters(params, known: [])
+    loader.statistics { [weak self] statistics in
+      guard let self else { return }
+      let (uptime, counts) = (self.startedAt.duration(to: .now), self.counts)
+      self.answer(ticket) { $0.members(of: statistics, counts, uptime: uptime) }
+    }
+  }
+}
+
+extension Options {
+  /// The options with some replaced, as `configure` and `initialize` name them.
+  func changed(by object: JSONObject, tierIsOn: Bool) throws(RPCError) -> Options {
+    var changed = self
+    for member in object.members {
+      guard let definition = OptionDefinition.all.first(where: { $0.member == member.name }) else {
+        throw .invalidParams(member: member.name, "there is no such option")
+      }
+      guard definition.isRuntime else {
+        throw .invalidParams(member: member.name, "\(member.name) cannot change while the worker runs")
+      }
+      if let problem = definition.set(member.value, in: &changed) {
+        throw .invalidParams(member: member.name, "\(member.name) \(problem)")
+      }
+    }
+    guard (changed.diskLimit > 0) == tierIsOn else {
+      throw .invalidParams(member: "diskLimit", "the disk tier cannot be turned on or off while the worker runs")
+    }
+    changed.settle()
+    return changed
+  }
+}
+
+extension JSONWriter {
+  fileprivate mutating func members(
+    of statistics: Loader.Statistics, _ requests: Session.RequestCounts, uptime: Duration
+  ) {
+    member("uptimeMs", uptime.milliseconds)
+    object("requests") { writer in
+      writer.member("received", requests.received)
+      writer.member("succeeded", requests.succeeded)
+      writer.member("failed", requests.failed)
+      writer.member("cancelled", requests.cancelled)
+    }
+    object("queue") { writer in
+      writer.object("waiting") { writer in
+        for priority in Priority.allCases {
+          writer.key(escaping: priority.name)
+          writer.value(statistics.waiting[priority])
+        }
+      }
+      writer.member("active", statistics.active)
+      writer.member("paused", statistics.isPaused)
+    }
+    key("origins")
+    beginArray()
+    for origin in statistics.origins { value(of: origin) }
+    endArray()
+    object("transfers") { writer in
+      writer.member("started", statistics.counts.transfersStarted)
+      writer.member("succeeded", statistics.counts.transfersSucceeded)
+      writer.member("failed", statistics.counts.transfersFailed)
+      writer.member("bytes", statistics.counts.transferBytes)
+    }
+    object("cache") { writer in
+      writer.member("memoryHits", statistics.counts.memoryHits)
+      writer.member("diskHits", statistics.counts.diskHits)
+      writer.member("revalidated", statistics.counts.revalidated)
+      writer.member("stale", statistics.counts.stale)
+      writer.member("misses", statistics.counts.misses)
+    }
+    object("memory") { writer in
+      writer.member("entries", statistics.memory.entries)
+      writer.member("bytes", statistics.memory.bytes)
+      writer.member("limit", statistics.memory.limit)
+    }
+    object("disk") { writer in
+      writer.member("entries", statistics.disk.entries)
+      writer.member("bytes", statistics.disk.bytes)
+      writer.member("limit", statistics.disk.limit)
+      writer.member("evicted", statistics.disk.evicted)
+    }
+    object("decoders") { writer in
+      for name in ["running", "decoded", "failed", "crashed", "timedOut"] {
+        writer.key(escaping: name)
+        writer.value(0)
+      }
+      writer.member("sandbox", .array([]))
+    }
+    object("pixels") { writer in
+      writer.member("regions", 0)
+      writer.member("bytes", 0)
+    }
+    member("rssBytes", ProcessMemory.residentBytes)
+  }
+
+  private mutating func value(of origin: OriginState) {
+    beginObject()
+    member("origin", origin.origin.description)
+    member("active", origin.active)
+    member("waiting", origin.waiting)
+    if let until = origin.heldUntil {
+      member("heldUntil", Timestamp.format(WallClock.seconds(at: until)))
+      member("reason", constant: "the server asked to be left alone (Retry-After)")
+    }
+    endObject()
+  }
+
+  private mutating func object(_ name: StaticString, _ write: (inout JSONWriter) -> Void) {
+    key(name)
+    beginObject()
+    write(&self)
+    endObject()
+  }
+}

@@ -1,0 +1,178 @@
+internal import HTTPCaching
+internal import HTTPTransport
+internal import HTTPTypes
+internal import ImageStore
+internal import LineRPC
+internal import Loading
+
+extension Session {
+  /// Brings one image.
+  func load(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+    let request = try LoadParameters.read(params, options)
+    let id = loader.makeID()
+    register(id, PendingRequest(ticket: ticket, url: request.url))
+    loader.submit(request, as: id, for: self)
+  }
+}
+
+/// What a host may say of a load, and what the options say where it does not.
+enum LoadParameters {
+  private static let known = [
+    "url", "key", "priority", "group", "slot", "headers", "cache", "store", "deliver", "saveTo", "validate", "events",
+    "timeoutMs", "deadlineMs", "retries", "maxBytes", "retryFailed", "response", "digest",
+  ]
+
+  static func read(_ object: JSONObject, _ options: Options) throws(RPCError) -> LoadRequest {
+    let params = try Parameters(object, known: known)
+    guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url is missing") }
+    var request = try request(for: url, key: params.label("key"), options)
+    (request.headers, request.ownHeaders) = try headers(params, options)
+    request.priority = try priority(params) ?? .normal
+    request.group = try params.label("group")
+    request.slot = try params.label("slot")
+    request.cacheMode = try params.choice("cache") ?? .default
+    if let places = try params.choice("store", StorePlaces.self) { request.store = places.places }
+    request.delivery = try delivery(params)
+    request.saveTo = try saveTo(params)
+    request.validation = try validation(params)
+    if params.has("events") { request.events = try events(params) }
+    if let timeout = try params.milliseconds("timeoutMs") { request.timeout = timeout }
+    if let deadline = try params.milliseconds("deadlineMs") { request.deadline = deadline == .zero ? nil : deadline }
+    if let retries = try params.integer("retries", in: 0...100) { request.retries = Int(retries) }
+    if let maxBytes = try params.integer("maxBytes", in: 0...(1 << 60)) { request.maxBytes = maxBytes }
+    request.retriesFailed = try params.flag("retryFailed") ?? false
+    request.wantsResponse = try params.flag("response") ?? false
+    request.digest = try digest(params)
+    return request
+  }
+
+  /// A request for a URL with everything as the options say.
+  static func request(for url: String, key: String?, _ options: Options) throws(RPCError) -> LoadRequest {
+    var request = try named(url, key: key, options)
+    request.headers = options.requestHeaders
+    request.events = EventNames.events(options.events)
+    request.timeout = options.timeout
+    request.deadline = options.deadline == .zero ? nil : options.deadline
+    request.retries = options.retries
+    request.maxBytes = options.maxBytes
+    return request
+  }
+
+  private static func named(_ url: String, key: String?, _ options: Options) throws(RPCError) -> LoadRequest {
+    if DataURL.isDataURL(url) {
+      do {
+        let data = try DataURL(url)
+        let key = key ?? "sha256-\(SHA256.digest(of: data.body).hexadecimal)"
+        return LoadRequest(
+          url: DataURL.echo(url), source: .inline(bytes: data.body, mediaType: data.mediaType), key: key)
+      } catch {
+        throw .invalidParams(member: "url", "url is no data URL: \(error)")
+      }
+    }
+    do throws(ResourceURLError) {
+      let resource = try ResourceURL(url)
+      return LoadRequest(
+        url: url, source: .http(resource), key: key ?? resource.cacheKey(ignoring: options.ignoredQuery))
+    } catch {
+      throw .invalidParams(member: "url", "\(error)")
+    }
+  }
+
+  static func priority(_ params: Parameters) throws(RPCError) -> Priority? {
+    guard let name = try params.string("priority") else { return nil }
+    guard let priority = Priority(name: name) else {
+      let names = Priority.allCases.map(\.name).joined(separator: ", ")
+      throw .invalidParams(member: "priority", "priority is none of \(names)")
+    }
+    return priority
+  }
+
+  /// The request's own headers, and these in the place of the options'.
+  static func headers(
+    _ params: Parameters, _ options: Options
+  ) throws(RPCError) -> (all: HeaderFields, own: HeaderFields) {
+    guard let value = params.value("headers") else { return (options.requestHeaders, HeaderFields()) }
+    guard case .object(let object) = value else { throw .invalidParams(member: "headers", "headers is no object") }
+    var own = HeaderFields()
+    for member in object.members {
+      guard case .string(let text) = member.value else {
+        throw .invalidParams(member: "headers", "a header's value is no string")
+      }
+      own[member.name.lowercased()] = text
+    }
+    if let problem = RequestHeaders.problem(in: own) { throw .invalidParams(member: "headers", problem) }
+    return (options.requestHeaders.replacing(own), own)
+  }
+
+  private static func delivery(_ params: Parameters) throws(RPCError) -> LoadRequest.Delivery {
+    if try params.string("deliver") == "pixels" {
+      throw .invalidParams(member: "deliver", "pixels come with the decoder, which this version does not have")
+    }
+    return try params.choice("deliver") ?? .path
+  }
+
+  private static func validation(_ params: Parameters) throws(RPCError) -> LoadRequest.Validation {
+    if try params.string("validate") == "decode" {
+      throw .invalidParams(member: "validate", "decode comes with the decoder, which this version does not have")
+    }
+    return try params.choice("validate") ?? .header
+  }
+
+  private static func saveTo(_ params: Parameters) throws(RPCError) -> String? {
+    guard let path = try params.string("saveTo") else { return nil }
+    guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0) else {
+      throw .invalidParams(member: "saveTo", "saveTo is no absolute path of a file")
+    }
+    return path
+  }
+
+  private static func events(_ params: Parameters) throws(RPCError) -> LoadRequest.Events {
+    EventNames.events(try eventNames(params) { EventNames.check($0) })
+  }
+
+  static func eventNames(
+    _ params: Parameters, check: (String) -> String?
+  ) throws(RPCError) -> [String] {
+    guard case .array(let elements)? = params.value("events") else {
+      throw .invalidParams(member: "events", "events is no list")
+    }
+    var names: [String] = []
+    for element in elements {
+      guard case .string(let name) = element else { throw .invalidParams(member: "events", "an event is no string") }
+      if let problem = check(name) { throw .invalidParams(member: "events", "the event \(name) \(problem)") }
+      names.append(name)
+    }
+    return names
+  }
+
+  private static func digest(_ params: Parameters) throws(RPCError) -> [UInt8]? {
+    guard let text = try params.string("digest") else { return nil }
+    guard text.hasPrefix("sha256-"), let digest = [UInt8](hexadecimal: text.dropFirst(7)), digest.count == 32 else {
+      throw .invalidParams(member: "digest", "digest is not sha256- and 64 hexadecimal digits")
+    }
+    return digest
+  }
+
+  /// The names of what `store` can be.
+  private enum StorePlaces: String, CaseIterable {
+    case all, memory, disk, none
+
+    var places: LoadRequest.Places {
+      switch self {
+      case .all: .all
+      case .memory: .memory
+      case .disk: .disk
+      case .none: []
+      }
+    }
+  }
+}
+
+extension [UInt8] {
+  /// Two digits a byte, in either case.
+  fileprivate init?(hexadecimal text: Substring) {
+    let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
+    guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
+    self = stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+  }
+}

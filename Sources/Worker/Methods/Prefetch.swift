@@ -1,0 +1,54 @@
+internal import LineRPC
+internal import Loading
+
+extension Session {
+  /// Brings many images into the cache, with one answer for all.
+  func prefetch(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+    let params = try Parameters(params, known: ["urls", "priority", "group", "headers", "events"])
+    guard case .array(let elements)? = params.value("urls") else {
+      throw .invalidParams(member: "urls", "urls is no list")
+    }
+    let priority = try LoadParameters.priority(params) ?? .lowest
+    let group = try params.label("group")
+    let headers = try LoadParameters.headers(params, options)
+    let events =
+      params.has("events")
+      ? try LoadParameters.eventNames(params) { name in
+        name == "progress" || EventNames.prefetchOnly.contains(name)
+          ? nil : "is none of progress, \(EventNames.prefetchOnly.joined(separator: ", "))"
+      } : options.events
+    var requests: [LoadRequest] = []
+    requests.reserveCapacity(elements.count)
+    for (index, element) in elements.enumerated() {
+      do throws(RPCError) {
+        var request = try item(element)
+        request.ownHeaders = headers.own.replacing(request.ownHeaders)
+        request.headers = options.requestHeaders.replacing(request.ownHeaders)
+        request.priority = priority
+        request.delivery = .none
+        request.events = []
+        requests.append(request)
+      } catch {
+        throw .invalidParams(member: "urls", "urls[\(index)]: \(error.message)")
+      }
+    }
+    let id = loader.makeID()
+    register(id, PendingRequest(ticket: ticket, url: nil, prefetchEvents: Set(events)))
+    loader.prefetch(requests, as: id, group: group, for: self)
+  }
+
+  private func item(_ element: JSON) throws(RPCError) -> LoadRequest {
+    switch element {
+    case .string(let url):
+      return try LoadParameters.request(for: url, key: nil, options)
+    case .object(let object):
+      let params = try Parameters(object, known: ["url", "key", "headers"])
+      guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url is missing") }
+      var request = try LoadParameters.request(for: url, key: params.label("key"), options)
+      request.ownHeaders = try LoadParameters.headers(params, options).own
+      return request
+    default:
+      throw .invalidParams(member: "urls", "neither a string nor an object")
+    }
+  }
+}

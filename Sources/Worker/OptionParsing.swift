@@ -1,0 +1,209 @@
+internal import LineRPC
+internal import Loading
+
+/// Why an option cannot be taken: what is named and what is wrong with it.
+public struct OptionError: Error {
+  public let option: String
+  public let message: String
+}
+
+extension Options {
+  public enum Invocation {
+    case run(Options)
+    case help, version, describe
+  }
+
+  /// Reads a command line, less the program's name.
+  public static func parse(_ arguments: [String]) throws(OptionError) -> Invocation {
+    var options = Options()
+    var rest = arguments[...]
+    while let argument = rest.popFirst() {
+      switch argument {
+      case "--help", "-h": return .help
+      case "--version": return .version
+      case "--describe": return .describe
+      default: break
+      }
+      guard argument.hasPrefix("--") else {
+        throw OptionError(option: argument, message: "is no option; see --help")
+      }
+      let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard let definition = OptionDefinition.all.first(where: { $0.name == parts[0] }) else {
+        throw OptionError(option: "--\(parts[0])", message: "is no option; see --help")
+      }
+      if case .flag(let path) = definition.kind {
+        if parts.count > 1 { throw OptionError(option: "--\(definition.name)", message: "takes no value") }
+        options[keyPath: path] = true
+        continue
+      }
+      guard let value = parts.count > 1 ? String(parts[1]) : rest.popFirst() else {
+        throw OptionError(option: "--\(definition.name)", message: "needs a value: \(definition.placeholder)")
+      }
+      if let problem = definition.set(value, in: &options) {
+        throw OptionError(option: "--\(definition.name)", message: "\"\(value)\" \(problem)")
+      }
+    }
+    options.settle()
+    return .run(options)
+  }
+
+  /// What `--help` prints.
+  public static var help: String {
+    let rows =
+      OptionDefinition.all.map { ("--\($0.name) \($0.placeholder)", $0.help) }
+      + [
+        ("--version", "print the version and exit"), ("--help", "print this and exit"),
+        ("--describe", "print the protocol as an OpenRPC document and exit"),
+      ]
+    let width = rows.map(\.0.count).max() ?? 0
+    let table = rows.map { "  " + $0.0 + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }
+    return """
+      usage: imageworker [options]
+
+      Loads images for other programs: reads JSON-RPC 2.0 requests, one a line, from standard
+      input and writes responses and events, one a line, to standard output.
+
+          echo '{"id":1,"method":"load","params":{"url":"https://example.com/a.jpg"}}' | imageworker
+
+      \(table.joined(separator: "\n"))
+
+      SIZE takes K, M, G (powers of 1024); DURATION takes ms, s, m, h, d.
+      Exit status: 0 done, 3 something failed (--exit-status), 64 bad option, 73 no cache directory, 74 output closed.
+
+      """
+  }
+}
+
+extension OptionDefinition {
+  /// Sets the option from a command line's text. Returns what is wrong with it, or nil.
+  fileprivate func set(_ text: String, in options: inout Options) -> String? {
+    switch kind {
+    case .flag(let path):
+      options[keyPath: path] = true
+    case .count(let path, let range):
+      guard let value = Int(text) else { return "is no whole number" }
+      guard range.contains(value) else { return "is not within \(range.lowerBound) to \(range.upperBound)" }
+      options[keyPath: path] = value
+    case .size(let path, let range):
+      guard let value = Quantity.size(text, kilo: 1024) else { return "is no size such as 500K, 128M or 1G" }
+      guard range.contains(value) else { return "is not within \(range.lowerBound) to \(range.upperBound) bytes" }
+      options[keyPath: path] = value
+    case .pixels(let path):
+      guard let value = Quantity.size(text, kilo: 1000) else { return "is no number such as 500000 or 100M" }
+      options[keyPath: path] = value
+    case .percent(let path):
+      let digits = text.hasSuffix("%") ? String(text.dropLast()) : text
+      guard let value = Int(digits), 0...100 ~= value else { return "is no percentage" }
+      options[keyPath: path] = value
+    case .duration(let path):
+      guard let value = Quantity.duration(text) else { return "is no duration such as 500ms, 15s, 5m, 2h or 7d" }
+      options[keyPath: path] = value
+    case .text(let path, let check):
+      if let problem = check(text) { return problem }
+      options[keyPath: path] = text
+    case .optionalText(let path):
+      if text.isEmpty { return "is empty" }
+      options[keyPath: path] = text
+    case .list(let path, let separator, let check):
+      let values = separator.map { text.split(separator: $0).map(String.init) } ?? [text]
+      for value in values {
+        if let problem = check(value) { return problem }
+      }
+      options[keyPath: path] += values
+    case .choice(let names, _, let set):
+      guard names.contains(text) else { return "is none of \(names.joined(separator: ", "))" }
+      set(&options, text)
+    }
+    return nil
+  }
+
+  /// Sets the option from a member of `configure`. Returns what is wrong with it, or nil.
+  func set(_ value: JSON, in options: inout Options) -> String? {
+    switch (kind, value) {
+    case (.flag(let path), .bool(let flag)):
+      options[keyPath: path] = flag
+    case (.count(let path, let range), .integer(let number)):
+      guard let count = Int(exactly: number), range.contains(count) else {
+        return "is not within \(range.lowerBound) to \(range.upperBound)"
+      }
+      options[keyPath: path] = count
+    case (.size(let path, let range), .integer(let number)):
+      guard range.contains(number) else { return "is not within \(range.lowerBound) to \(range.upperBound) bytes" }
+      options[keyPath: path] = number
+    case (.pixels(let path), .integer(let number)):
+      guard number >= 0 else { return "is negative" }
+      options[keyPath: path] = number
+    case (.percent(let path), .integer(let number)):
+      guard 0...100 ~= number else { return "is not within 0 to 100" }
+      options[keyPath: path] = Int(number)
+    case (.duration(let path), .integer(let number)):
+      guard 0...Quantity.longestMilliseconds ~= number else { return "is no number of milliseconds" }
+      options[keyPath: path] = .milliseconds(number)
+    case (.text(let path, let check), .string(let text)):
+      if let problem = check(text) { return problem }
+      options[keyPath: path] = text
+    case (.optionalText(let path), .string(let text)):
+      options[keyPath: path] = text
+    case (.list(let path, _, let check), .array(let elements)):
+      var texts: [String] = []
+      for element in elements {
+        guard case .string(let text) = element else { return "is no list of strings" }
+        if let problem = check(text) { return "\"\(text)\" \(problem)" }
+        texts.append(text)
+      }
+      options[keyPath: path] = texts
+    case (.choice(let names, _, let set), .string(let text)):
+      guard names.contains(text) else { return "is none of \(names.joined(separator: ", "))" }
+      set(&options, text)
+    default:
+      return "has the wrong type"
+    }
+    return nil
+  }
+
+  /// The option's value as `configure` answers it.
+  func write(_ options: Options, to writer: inout JSONWriter) {
+    writer.key(escaping: member)
+    switch kind {
+    case .flag(let path): writer.value(options[keyPath: path])
+    case .count(let path, _), .percent(let path): writer.value(options[keyPath: path])
+    case .size(let path, _), .pixels(let path): writer.value(options[keyPath: path])
+    case .duration(let path): writer.value(options[keyPath: path].milliseconds)
+    case .text(let path, _): writer.value(options[keyPath: path])
+    case .optionalText(let path): writer.value(options[keyPath: path] ?? "")
+    case .list(let path, _, _): writer.value(JSON.array(options[keyPath: path].map(JSON.string)))
+    case .choice(_, let get, _): writer.value(get(options))
+    }
+  }
+}
+
+/// Numbers with units, as people write them.
+enum Quantity {
+  /// 100 years.
+  static let longestMilliseconds: Int64 = 100 * 365 * 86_400_000
+
+  /// `500`, `500K`, `128M`, `1G`.
+  static func size(_ text: String, kilo: Int64) -> Int64? {
+    let units: [Character: Int64] = ["K": kilo, "M": kilo * kilo, "G": kilo * kilo * kilo]
+    let unit = text.last.flatMap { units[Character($0.uppercased())] }
+    return scaled(unit == nil ? text[...] : text.dropLast(), by: unit ?? 1)
+  }
+
+  /// `0`, `500ms`, `15s`, `5m`, `2h`, `7d`.
+  static func duration(_ text: String) -> Duration? {
+    if text == "0" { return .zero }
+    let units: [(String, Int64)] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)]
+    guard let (name, factor) = units.first(where: { text.hasSuffix($0.0) }),
+      let milliseconds = scaled(text.dropLast(name.count), by: factor), milliseconds <= longestMilliseconds
+    else { return nil }
+    return .milliseconds(milliseconds)
+  }
+
+  private static func scaled(_ digits: Substring, by factor: Int64) -> Int64? {
+    guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int64(digits) else {
+      return nil
+    }
+    let (product, overflow) = number.multipliedReportingOverflow(by: factor)
+    return overflow ? nil : product
+  }
+}

@@ -1,0 +1,134 @@
+internal import HTTPTransport
+internal import HTTPTypes
+internal import ImageStore
+internal import LineRPC
+internal import Loading
+
+typealias OptionPath<Value> = any WritableKeyPath<Options, Value> & Sendable
+
+/// One option: its name on the command line, how it is read, and what `--help` says.
+///
+/// `configure` and `initialize` know it by the name in camelCase, durations with `Ms` after it, if it can change while
+/// the worker runs.
+struct OptionDefinition: Sendable {
+  enum Kind: Sendable {
+    case flag(OptionPath<Bool>)
+    case count(OptionPath<Int>, ClosedRange<Int>)
+    case size(OptionPath<Int64>, ClosedRange<Int64>)
+    /// As a size, but K, M and G are powers of 1000.
+    case pixels(OptionPath<Int64>)
+    case percent(OptionPath<Int>)
+    case duration(OptionPath<Duration>)
+    case text(OptionPath<String>, check: @Sendable (String) -> String?)
+    case optionalText(OptionPath<String?>)
+    /// Repeatable. With a comma as separator one value can hold several.
+    case list(OptionPath<[String]>, separator: Character?, check: @Sendable (String) -> String?)
+    case choice([String], get: @Sendable (Options) -> String, set: @Sendable (inout Options, String) -> Void)
+  }
+
+  let name: String
+  let placeholder: String
+  let kind: Kind
+  let isRuntime: Bool
+  let help: String
+
+  init(_ name: String, _ placeholder: String, _ kind: Kind, runtime: Bool = true, _ help: String) {
+    self.name = name
+    self.placeholder = placeholder
+    self.kind = kind
+    self.isRuntime = runtime
+    self.help = help
+  }
+
+  /// The member's name in `configure`.
+  var member: String {
+    let words = name.split(separator: "-")
+    let camelCase = words[0] + words.dropFirst().map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
+    if case .duration = kind { return camelCase + "Ms" }
+    return String(camelCase)
+  }
+
+  private static func choice<Choice: RawRepresentable & CaseIterable & Sendable>(
+    _ path: OptionPath<Choice>
+  ) -> Kind where Choice.RawValue == String {
+    .choice(
+      Choice.allCases.map(\.rawValue), get: { $0[keyPath: path].rawValue },
+      set: { options, name in Choice(rawValue: name).map { options[keyPath: path] = $0 } })
+  }
+
+  private static let anySize: ClosedRange<Int64> = 0...(1 << 60)
+
+  /// The one place that names the options.
+  static let all: [OptionDefinition] = [
+    .init(
+      "cache-dir", "DIR", .optionalText(\.cacheDirectory), runtime: false,
+      "the disk cache [$XDG_CACHE_HOME/imageworker]"),
+    .init(
+      "cache-namespace", "NAME", .text(\.cacheNamespace, check: checkNamespace), runtime: false,
+      "separate caches in one directory [default]"),
+    .init(
+      "read-only-cache", "DIR", .list(\.readOnlyCaches, separator: nil, check: { _ in nil }), runtime: false,
+      "a further cache directory to look in, never written; repeatable"),
+    .init(
+      "memory-limit", "SIZE", .size(\.memoryLimit, anySize), "memory tier, bytes of image data; 0 turns it off [128M]"),
+    .init("disk-limit", "SIZE", .size(\.diskLimit, anySize), "disk tier; 0 turns it off [1G]"),
+    .init("max-age", "DURATION", .duration(\.maxAge), "nothing older is served unvalidated [7d]"),
+    .init("max-concurrent", "N", .count(\.maxConcurrent, 1...10_000), "transfers at once, all hosts [32]"),
+    .init("max-per-host", "N", .count(\.maxPerHost, 1...10_000), "transfers at once to one origin [6]"),
+    .init("max-line", "SIZE", .size(\.maxLine, 1...(1 << 31)), runtime: false, "longest request line [32M]"),
+    .init("max-redirects", "N", .count(\.maxRedirects, 0...100), "redirects followed for one load [10]"),
+    .init("max-queued", "N", .count(\.maxQueued, 0...100_000_000), "loads waiting; one more is overloaded [1000000]"),
+    .init("order", "fifo|lifo", choice(\.order), "which of two waiting loads of one priority goes first [fifo]"),
+    .init("timeout", "DURATION", .duration(\.timeout), "no byte arrived for this long [15s]"),
+    .init("connect-timeout", "DURATION", .duration(\.connectTimeout), "resolving, connecting, TLS [10s]"),
+    .init("deadline", "DURATION", .duration(\.deadline), "whole load, queueing and retries included; 0 is none [0]"),
+    .init("retries", "N", .count(\.retries, 0...100), "further attempts after a retryable failure [2]"),
+    .init("failed-ttl", "DURATION", .duration(\.failedTimeToLive), "how long a permanent failure is remembered [60s]"),
+    .init("max-bytes", "SIZE", .size(\.maxBytes, anySize), "largest body [100M]"),
+    .init("max-pixels", "N", .pixels(\.maxPixels), "largest width x height x frames that is decoded [100M]"),
+    .init("decoders", "N", .count(\.decoders, 0...1024), runtime: false, "decoder processes; 0 is one a core [0]"),
+    .init("decode-timeout", "DURATION", .duration(\.decodeTimeout), "one decode [10s]"),
+    .init("min-free", "PERCENT", .percent(\.minFree), "the disk tier shrinks below this much free space [5%]"),
+    .init(
+      "verify", "random|always|never", choice(\.verify), "whether a cached file's digest is checked first [random]"),
+    .init("network", "any|public", choice(\.network), "public refuses addresses that are not globally routable [any]"),
+    .init("proxy", "URL", .text(\.proxy, check: { _ in nil }), "as in curl"),
+    .init("user-agent", "TEXT", .text(\.userAgent, check: checkUserAgent), "as in curl"),
+    .init(
+      "header", "'Name: value'", .list(\.headers, separator: nil, check: checkHeader),
+      "sent with every request; repeatable"),
+    .init("cookies", "FILE", .optionalText(\.cookies), runtime: false, "a cookie file, as curl's --cookie"),
+    .init("insecure", "", .flag(\.insecure), "accept every certificate"),
+    .init(
+      "key-ignore-query", "NAME", .list(\.keyIgnoredQuery, separator: nil, check: { _ in nil }),
+      "a query parameter that does not count for the cache key, * globs; repeatable"),
+    .init(
+      "events", "LIST", .list(\.events, separator: ",", check: { EventNames.check($0) }),
+      "events sent for every request, comma separated"),
+    .init("eof", "drain|cancel", choice(\.endOfInput), "what end of input does [drain]"),
+    .init("exit-status", "", .flag(\.exitStatus), "exit 3 if any request ended in an error"),
+    .init("log-level", "LEVEL", choice(\.logLevel), "error, warning, info or debug, on standard error [warning]"),
+  ]
+
+  private static let checkNamespace: @Sendable (String) -> String? = {
+    DiskTier.isValidNamespace($0) ? nil : "is no name for a folder"
+  }
+
+  private static let checkUserAgent: @Sendable (String) -> String? = {
+    RequestHeaders.problem(in: ["user-agent": $0])
+  }
+
+  private static let checkHeader: @Sendable (String) -> String? = { text in
+    guard let field = HeaderField(line: text) else { return "is no 'Name: value'" }
+    return RequestHeaders.problem(in: HeaderFields([field])).map { "cannot be sent: \($0)" }
+  }
+}
+
+extension HeaderField {
+  /// `Name: value`, as curl's `--header` takes it.
+  init?(line: String) {
+    guard let colon = line.firstIndex(of: ":") else { return nil }
+    let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+    self.init(String(line[..<colon]), String(value))
+  }
+}

@@ -1,0 +1,54 @@
+internal import HTTPTransport
+internal import HTTPTypes
+internal import ImageStore
+internal import Loading
+
+/// The options as each room wants them.
+extension Options {
+  var loaderSettings: LoaderSettings {
+    var settings = LoaderSettings()
+    settings.limits.maxConcurrent = maxConcurrent
+    settings.limits.maxPerOrigin = maxPerHost
+    settings.limits.maxQueued = maxQueued
+    settings.limits.order = order
+    settings.memoryLimit = memoryLimit
+    settings.maxAge = Int(maxAge.milliseconds / 1000)
+    settings.maxRedirects = maxRedirects
+    settings.failedTimeToLive = failedTimeToLive
+    return settings
+  }
+
+  var transportConfiguration: TransportConfiguration {
+    var configuration = TransportConfiguration(userAgent: userAgent)
+    configuration.connectTimeout = connectTimeout
+    configuration.network = network == .public ? .publicOnly : .any
+    configuration.proxy = proxy.isEmpty ? nil : proxy
+    configuration.cookiesFile = cookies
+    configuration.insecure = insecure
+    configuration.keptConnections = max(128, maxConcurrent)
+    return configuration
+  }
+
+  /// What every request sends: what the user set, else images before anything else.
+  func makeRequestHeaders() -> HeaderFields {
+    let usual: HeaderFields = ["accept": "image/*,*/*;q=0.8", "user-agent": userAgent]
+    return usual.replacing(HeaderFields(headers.compactMap(HeaderField.init(line:))))
+  }
+
+  var verification: DiskTier.Verification {
+    switch verify {
+    case .random: .random
+    case .always: .always
+    case .never: .never
+    }
+  }
+}
+
+extension HeaderFields {
+  /// These fields, with `others` in the place of those of the same names.
+  func replacing(_ others: HeaderFields) -> HeaderFields {
+    var merged = self
+    for line in others.lines { merged[line.name] = line.value }
+    return merged
+  }
+}

@@ -1,0 +1,70 @@
+internal import HTTPTypes
+internal import ImageStore
+internal import Loading
+
+/// Every choice that the worker's user has, with its default. `OptionTable` says how each is named and read.
+public struct Options: Sendable {
+  public var cacheDirectory: String?
+  public var cacheNamespace = "default"
+  public var readOnlyCaches: [String] = []
+  /// Bytes of image data.
+  public var memoryLimit: Int64 = 128 << 20
+  /// Allocated bytes of image and temporary files.
+  public var diskLimit: Int64 = 1 << 30
+  public var maxAge = Duration.seconds(7 * 86_400)
+  public var maxConcurrent = 32
+  public var maxPerHost = 6
+  /// Bytes.
+  public var maxLine: Int64 = 32 << 20
+  public var maxRedirects = 10
+  public var maxQueued = 1_000_000
+  var order = QueueOrder.fifo
+  public var timeout = Duration.seconds(15)
+  public var connectTimeout = Duration.seconds(10)
+  /// Zero for none.
+  public var deadline = Duration.zero
+  public var retries = 2
+  public var failedTimeToLive = Duration.seconds(60)
+  /// Bytes.
+  public var maxBytes: Int64 = 100 << 20
+  public var maxPixels: Int64 = 100_000_000
+  public var decoders = 0
+  public var decodeTimeout = Duration.seconds(10)
+  /// Percent of the file system.
+  public var minFree = 5
+  var verify = VerifyMode.random
+  var network = NetworkMode.any
+  public var proxy = ""
+  public var userAgent = "ImageWorker/\(Version.current)"
+  /// `Name: value`, each.
+  public var headers: [String] = []
+  public var cookies: String?
+  public var insecure = false
+  public var keyIgnoredQuery: [String] = []
+  var events: [String] = []
+  var endOfInput = EndMode.drain
+  public var exitStatus = false
+  var logLevel = LogLevel.warning
+
+  // Worked out once, since every load needs them.
+  private(set) var requestHeaders = HeaderFields()
+  private(set) var ignoredQuery = QueryNameFilter.none
+
+  public init() { settle() }
+
+  /// To be called when options have changed.
+  mutating func settle() {
+    requestHeaders = makeRequestHeaders()
+    ignoredQuery = QueryNameFilter(keyIgnoredQuery)
+  }
+
+  enum VerifyMode: String, CaseIterable { case random, always, never }
+  enum NetworkMode: String, CaseIterable { case any, `public` }
+  /// What becomes of what is unanswered when the worker is to end.
+  enum EndMode: String, CaseIterable { case drain, cancel }
+}
+
+/// What `--version` prints.
+public enum Version {
+  public static let current = "0.1.0"
+}

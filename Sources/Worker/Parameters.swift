@@ -1,0 +1,99 @@
+internal import LineRPC
+
+/// The members of a request's `params`, read by name. Every wrong one is an error that names it.
+struct Parameters {
+  private let object: JSONObject
+
+  /// - Throws: for a member that is none of `known`.
+  init(_ object: JSONObject, known: [String]) throws(RPCError) {
+    for member in object.members where !known.contains(member.name) {
+      throw .invalidParams(member: member.name, Self.refusal(of: member.name))
+    }
+    self.object = object
+  }
+
+  /// Members that the contract has and this version does not.
+  private static func refusal(of name: String) -> String {
+    ["transform", "placeholder"].contains(name)
+      ? "\(name) comes with the decoder, which this version does not have" : "there is no such parameter"
+  }
+
+  func has(_ name: String) -> Bool { object[name] != nil }
+
+  func value(_ name: String) -> JSON? { object[name] }
+
+  func string(_ name: String) throws(RPCError) -> String? {
+    switch object[name] {
+    case nil: return nil
+    case .string(let text): return text
+    default: throw .invalidParams(member: name, "\(name) is no string")
+    }
+  }
+
+  /// A string that is not empty and at most 8 kB as JSON, so that it can be repeated in an answer.
+  func label(_ name: String) throws(RPCError) -> String? {
+    guard let text = try string(name) else { return nil }
+    guard !text.isEmpty else { throw .invalidParams(member: name, "\(name) is empty") }
+    guard text.asciiJSONLength <= 8192 else { throw .invalidParams(member: name, "\(name) is over 8 kB") }
+    return text
+  }
+
+  func flag(_ name: String) throws(RPCError) -> Bool? {
+    switch object[name] {
+    case nil: return nil
+    case .bool(let flag): return flag
+    default: throw .invalidParams(member: name, "\(name) is neither true nor false")
+    }
+  }
+
+  func integer(_ name: String, in range: ClosedRange<Int64>) throws(RPCError) -> Int64? {
+    switch object[name] {
+    case nil: return nil
+    case .integer(let number) where range.contains(number): return number
+    default:
+      throw .invalidParams(
+        member: name, "\(name) is no integer within \(range.lowerBound) to \(range.upperBound)")
+    }
+  }
+
+  func milliseconds(_ name: String) throws(RPCError) -> Duration? {
+    try integer(name, in: 0...Quantity.longestMilliseconds).map { .milliseconds($0) }
+  }
+
+  /// One of a few names, as the case of that name.
+  func choice<Choice: RawRepresentable & CaseIterable>(
+    _ name: String, _: Choice.Type = Choice.self
+  ) throws(RPCError) -> Choice? where Choice.RawValue == String {
+    guard let text = try string(name) else { return nil }
+    guard let choice = Choice(rawValue: text) else {
+      let names = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+      throw .invalidParams(member: name, "\(name) is none of \(names)")
+    }
+    return choice
+  }
+
+  /// The name of the one member that is there.
+  func one(of names: [String]) throws(RPCError) -> String {
+    let present = names.filter(has)
+    guard present.count == 1 else {
+      throw .invalidParams(
+        member: present.count > 1 ? present[1] : names[0],
+        "exactly one of \(names.joined(separator: ", ")) is needed")
+    }
+    return present[0]
+  }
+}
+
+extension String {
+  /// Bytes that the string takes in ASCII JSON, without its quotes.
+  var asciiJSONLength: Int {
+    unicodeScalars.reduce(0) { length, scalar in
+      switch scalar.value {
+      case 0x22, 0x5C: length + 2
+      case 0x20..<0x7F: length + 1
+      case 0..<0x1_0000: length + 6
+      default: length + 12
+      }
+    }
+  }
+}

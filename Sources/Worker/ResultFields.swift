@@ -1,0 +1,72 @@
+internal import HTTPTypes
+internal import LineRPC
+internal import Loading
+
+/// Results as a host reads them.
+extension JSONWriter {
+  mutating func members(of image: LoadedImage, url: String?) {
+    if let url { member("url", url) }
+    member("key", image.key)
+    member("cache", image.cache.rawValue)
+    member("bytes", image.byteCount)
+    member("mediaType", image.mediaType)
+    if let format = image.format { member("format", format) }
+    if let width = image.width { member("width", width) }
+    if let height = image.height { member("height", height) }
+    if let path = image.path { member("path", path) }
+    if let data = image.data { member("data", base64: data) }
+    if let finalURL = image.finalURL { member("finalURL", finalURL) }
+    if image.frames > 1 { member("frames", image.frames) }
+    if image.orientation != 1 { member("orientation", image.orientation) }
+    if let response = image.response { member("response", ResponseFields.json(response)) }
+    if image.attempts > 1 { member("attempts", image.attempts) }
+    key("timing")
+    beginObject()
+    member("queuedMs", image.timing.queued.milliseconds)
+    member("firstByteMs", image.timing.firstByte.milliseconds)
+    member("totalMs", image.timing.total.milliseconds)
+    endObject()
+  }
+
+  mutating func members(of summary: Prefetch.Summary) {
+    member("total", summary.total)
+    member("downloaded", summary.downloaded)
+    member("cached", summary.cached)
+    member("failed", summary.failed)
+    member("cancelled", summary.cancelled)
+    member("bytes", summary.bytes)
+    key("errors")
+    beginArray()
+    var room = ResponseFields.lineBudget
+    for error in summary.errors {
+      room -= error.url.asciiJSONLength + 48
+      guard room >= 0 else { break }
+      beginObject()
+      member("url", error.url)
+      member("kind", error.kind.rawValue)
+      endObject()
+    }
+    endArray()
+  }
+}
+
+/// A response's head in a result.
+enum ResponseFields {
+  /// What lists in a line may take together, in bytes, so that no line is over 60 kB.
+  static let lineBudget = 32 << 10
+
+  /// `{status, headers}`. Repeated fields are joined with `, `, but `set-cookie` is a list. Fields beyond the budget of
+  /// a line are left out.
+  static func json(_ response: LoadedImage.Response) -> JSON {
+    var headers = JSONObject()
+    var room = lineBudget
+    for name in response.headers.lines.map(\.name) where headers[name] == nil {
+      let values = response.headers.values(of: name)
+      room -= name.asciiJSONLength + values.reduce(8) { $0 + $1.asciiJSONLength + 4 }
+      guard room >= 0 else { break }
+      headers.set(
+        name, name == "set-cookie" ? .array(values.map(JSON.string)) : .string(values.joined(separator: ", ")))
+    }
+    return .object(["status": .integer(Int64(response.status)), "headers": .object(headers)])
+  }
+}

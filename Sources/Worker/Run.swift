@@ -1,0 +1,144 @@
+internal import HTTPTransport
+internal import ImageStore
+internal import LineRPC
+internal import Loading
+internal import Threads
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// Runs a worker on standard input and output until all is done. Returns the exit status (sysexits.h).
+///
+/// Threads: one reads and decodes lines, one owns the session, the queue and the memory tier, one the network, one the
+/// disk, one writes lines, one waits for signals. The caller's waits for the end.
+public func run(_ options: Options) -> Int32 {
+  let streams = StandardStreams.take()
+  Signals.block()
+  let log = Log(level: options.logLevel)
+  let storage: Storage
+  do throws(StartError) {
+    storage = try openStorage(options, log)
+  } catch {
+    complain(error.message)
+    return EX_CANTCREAT
+  }
+  let transport = Transport(configuration: options.transportConfiguration)
+  let status = Locked<Int32?>(nil)
+  let end: @Sendable (Int32) -> Void = { value in
+    status.withLock { $0 = $0 ?? value }
+    status.notify()
+  }
+  let writer = LineWriter(
+    descriptor: streams.output, marks: LineWriter.Marks(high: Backlog.transfersWait, low: Backlog.transfersGoOn),
+    onRelief: { LoadingActor.run {} },
+    // Nobody would hear of anything that is still done. The cache keeps what has arrived, if that takes no time.
+    onClosed: { _ in
+      end(EX_IOERR)
+      usleep(500_000)
+      _exit(EX_IOERR)
+    })
+  let session = Locked<Session?>(nil)
+  LoadingActor.run {
+    let loader = Loader(transport: transport, storage: storage, settings: options.loaderSettings)
+    let new = Session(
+      options: options, loader: loader, storage: storage, transport: transport, writer: writer, log: log, onEnd: end)
+    session.withLock { $0 = new }
+    LoadingActor.executor.setAfterBatch { LoadingActor.assumeIsolated { new.advance() } }
+  }
+  let withSession: @Sendable (@escaping @LoadingActor @Sendable (Session) -> Void) -> Void = { work in
+    LoadingActor.run { session.withLock { $0 }.map(work) }
+  }
+  Signals.onTermination { withSession { $0.terminate() } }
+  let ahead = Locked(0)
+  let reader = LineReader(
+    descriptor: STDIN_FILENO, maxLine: Int(options.maxLine),
+    handle: { batch in
+      writer.waitForRoom(below: Backlog.requestsWait)
+      // One batch is decoded while the one before is acted on.
+      ahead.wait { $0 < 2 ? ($0 += 1) : nil }
+      withSession { session in
+        session.receive(batch)
+        ahead.withLock { $0 -= 1 }
+        ahead.notify()
+      }
+    },
+    onEnd: { end in
+      if case .failed(let code) = end { log.error("cannot read standard input: \(String(cString: strerror(code)))") }
+      withSession { $0.endOfInput() }
+    })
+  _ = reader
+  let result = status.wait { $0 }!
+  storage.close()
+  writer.finish()
+  return result
+}
+
+/// How much unread output holds back what, in bytes.
+private enum Backlog {
+  /// No new transfers start.
+  static let transfersWait = 1 << 20
+  static let transfersGoOn = 1 << 18
+  /// No more requests are read. Far above the other, so that a host that first writes all its requests and then reads
+  /// is not stopped in the middle.
+  static let requestsWait = 32 << 20
+}
+
+private struct StartError: Error {
+  let message: String
+}
+
+private func openStorage(_ options: Options, _ log: Log) throws(StartError) -> Storage {
+  let executor = ThreadExecutor(name: "disk")
+  guard let directory = options.cacheDirectory ?? CacheDirectory.usual else {
+    throw StartError(message: "there is no HOME to keep a cache in; name one with --cache-dir")
+  }
+  let warn: @Sendable (String) -> Void = { log.warning($0) }
+  let absolute = CacheDirectory.absolute(directory)
+  var tier: DiskTier?
+  if options.diskLimit > 0 {
+    tier = DiskTier(
+      directory: absolute, namespace: options.cacheNamespace, limit: options.diskLimit,
+      minFreeFraction: Double(options.minFree) / 100, verify: options.verification, executor: executor,
+      onWarning: warn)
+  }
+  let readOnly = options.readOnlyCaches.map { directory in
+    DiskTier(
+      directory: CacheDirectory.absolute(directory), namespace: options.cacheNamespace, limit: .max,
+      verify: options.verification, mode: .readOnly, executor: executor, onWarning: warn)
+  }
+  let scratch = ScratchFolder(executor: executor)
+  let storage = Storage(
+    directory: absolute, executor: executor, tier: tier, readOnlyTiers: readOnly, scratch: scratch,
+    now: StoreEnvironment.system.now)
+  do throws(StoreError) {
+    try storage.open()
+  } catch {
+    if case .unusable(let path) = error.kind {
+      throw StartError(message: "the cache directory \(path) cannot be used: \(error.message)")
+    }
+    throw StartError(message: "the cache directory \(absolute) cannot be used: \(error.message)")
+  }
+  return storage
+}
+
+/// Where the cache lies.
+private enum CacheDirectory {
+  /// `$XDG_CACHE_HOME/imageworker`, else `~/.cache/imageworker` (XDG Base Directory Specification).
+  static var usual: String? {
+    if let base = environment("XDG_CACHE_HOME"), base.hasPrefix("/") { return base + "/imageworker" }
+    return environment("HOME").map { $0 + "/.cache/imageworker" }
+  }
+
+  static func absolute(_ path: String) -> String {
+    guard !path.hasPrefix("/"), let current = getcwd(nil, 0) else { return path }
+    defer { free(current) }
+    return "\(String(cString: current))/\(path)"
+  }
+
+  private static func environment(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+  }
+}

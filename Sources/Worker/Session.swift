@@ -1,0 +1,218 @@
+internal import HTTPTransport
+internal import ImageStore
+internal import LineRPC
+internal import Loading
+internal import Threads
+
+/// One host's conversation with the worker: requests in, responses and events out.
+///
+/// Lives on the loading thread, so that a line has taken effect before the next is looked at.
+@LoadingActor
+final class Session {
+  private(set) var options: Options
+  let loader: Loader
+  let storage: Storage
+  let transport: Transport
+  let writer: LineWriter
+  let log: Log
+
+  var conversation = Conversation()
+  /// The requests that a load or a prefetch answers.
+  var pending: [LoadID: PendingRequest] = [:]
+  var counts = RequestCounts()
+  let startedAt = ContinuousClock.now
+  private var loadsByRequest: [RequestID: LoadID] = [:]
+  private var hasFailures = false
+  private var wasCancelledBySignal = false
+  private var ending: Ending?
+  private let onEnd: @Sendable (Int32) -> Void
+
+  struct PendingRequest {
+    let ticket: Ticket
+    let url: String?
+    /// The names of the events that a prefetch was asked for.
+    var prefetchEvents: Set<String> = []
+  }
+
+  struct RequestCounts {
+    var received = 0
+    var succeeded = 0
+    var failed = 0
+    var cancelled = 0
+  }
+
+  /// Why the session ends; nothing more is accepted.
+  private enum Ending {
+    case endOfInput
+    case shutdown(Ticket)
+    case signal
+  }
+
+  /// - Parameter onEnd: gets the exit status, once, when everything has been answered.
+  init(
+    options: Options, loader: Loader, storage: Storage, transport: Transport, writer: LineWriter, log: Log,
+    onEnd: @escaping @Sendable (Int32) -> Void
+  ) {
+    self.options = options
+    self.loader = loader
+    self.storage = storage
+    self.transport = transport
+    self.writer = writer
+    self.log = log
+    self.onEnd = onEnd
+  }
+
+  // MARK: - In
+
+  func receive(_ batch: [Incoming]) {
+    for incoming in batch {
+      for step in conversation.accept(incoming) {
+        switch step {
+        case .perform(let request, let ticket): perform(request, ticket)
+        case .failedNotification(let error, _): tellFailure(error, of: nil)
+        case .send(let line):
+          hasFailures = true
+          writer.send(line, deferred: true)
+        }
+      }
+    }
+  }
+
+  private func perform(_ request: Request, _ ticket: Ticket) {
+    guard let method = Method(rawValue: request.method) else {
+      return answer(ticket, .methodNotFound(request.method))
+    }
+    guard ending == nil else {
+      return answer(ticket, WireErrors.wire(LoadError(.shuttingDown, "the worker is shutting down"), url: nil))
+    }
+    do throws(RPCError) {
+      try method.perform(in: self, request.params, ticket)
+    } catch {
+      answer(ticket, error)
+    }
+  }
+
+  // MARK: - Out
+
+  /// Answers with an object whose members `write` writes; a notification's outcome is an event.
+  func answer(_ ticket: Ticket, _ write: (inout JSONWriter) -> Void) {
+    guard ticket.id != nil else {
+      if let line = conversation.event("completed", about: ticket, write) { send(line, about: ticket) }
+      _ = conversation.respond(to: ticket) { $0.null() }
+      return
+    }
+    let line = conversation.respond(to: ticket) { writer in
+      writer.beginObject()
+      write(&writer)
+      writer.endObject()
+    }
+    if let line { send(line, about: ticket) }
+  }
+
+  /// Answers with an error; a notification's is an event.
+  func answer(_ ticket: Ticket, _ error: RPCError, url: String? = nil) {
+    hasFailures = true
+    if ticket.id == nil { tellFailure(error, of: ticket, url: url) }
+    if let line = conversation.respond(to: ticket, error: error) { send(line, about: ticket) }
+  }
+
+  private func tellFailure(_ error: RPCError, of ticket: Ticket?, url: String? = nil) {
+    hasFailures = true
+    var writer = JSONWriter(capacity: 256)
+    writer.beginObject()
+    writer.member("jsonrpc", constant: "2.0")
+    writer.member("method", constant: "failed")
+    writer.key("params")
+    writer.beginObject()
+    if let url { writer.member("url", url) }
+    writer.member("error", error)
+    writer.endObject()
+    writer.endObject()
+    send(writer.line(), about: ticket)
+  }
+
+  func send(_ line: [UInt8], about ticket: Ticket?) {
+    writer.send(line, about: ticket, deferred: true)
+  }
+
+  // MARK: - Loads
+
+  /// Notes that a load or prefetch will answer the request.
+  func register(_ id: LoadID, _ request: PendingRequest) {
+    pending[id] = request
+    counts.received += 1
+    if let requestID = request.ticket.id { loadsByRequest[requestID] = id }
+  }
+
+  /// Takes out what waits for a load. Nil when it has been answered.
+  func unregister(_ id: LoadID) -> PendingRequest? {
+    guard let request = pending.removeValue(forKey: id) else { return nil }
+    if let requestID = request.ticket.id, loadsByRequest[requestID] == id { loadsByRequest[requestID] = nil }
+    return request
+  }
+
+  func load(of id: RequestID) -> LoadID? { loadsByRequest[id] }
+
+  // MARK: - Settings
+
+  func apply(_ new: Options) {
+    options = new
+    loader.apply(new.loaderSettings)
+    transport.configure(new.transportConfiguration)
+    log.setLevel(new.logLevel)
+    let (limit, minFree, verify) = (new.diskLimit, Double(new.minFree) / 100, new.verification)
+    if let tier = storage.tier {
+      storage.executor.run {
+        tier.assumeIsolated { tier in
+          tier.setVerification(verify)
+          tier.setMinFreeFraction(minFree)
+          tier.setLimit(limit)
+        }
+      }
+    }
+  }
+
+  // MARK: - The end
+
+  /// After each batch of work: starts what may start, lets lines go, and ends when all is answered.
+  func advance() -> ContinuousClock.Instant? {
+    loader.isOutputStuck = writer.isCongested
+    let next = loader.advance()
+    endIfDone()
+    writer.flush()
+    return next
+  }
+
+  /// The host has nothing more to say.
+  func endOfInput() {
+    guard ending == nil else { return }
+    ending = .endOfInput
+    loader.isPaused = false
+    if options.endOfInput == .cancel { _ = loader.cancel(.all) }
+  }
+
+  /// The `shutdown` method.
+  func shutDown(_ mode: Options.EndMode, answering ticket: Ticket) {
+    ending = .shutdown(ticket)
+    loader.isPaused = false
+    if mode == .cancel { _ = loader.cancel(.all) }
+  }
+
+  /// A signal asks for the end: everything outstanding is answered `cancelled`.
+  func terminate() {
+    ending = .signal
+    wasCancelledBySignal = loader.cancel(.all) > 0
+  }
+
+  private func endIfDone() {
+    switch ending {
+    case nil: return
+    case .shutdown(let ticket) where conversation.unanswered == 1 && conversation.isOpen(ticket):
+      answer(ticket) { _ in }
+    default: break
+    }
+    guard conversation.unanswered == 0 else { return }
+    let failed = options.exitStatus && (hasFailures || wasCancelledBySignal)
+    onEnd(failed ? 3 : 0)
+  }
+}

@@ -1,0 +1,31 @@
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// The process's streams, put out of reach of whatever else lives in it.
+struct StandardStreams {
+  /// Where lines are written. Descriptor 1 itself leads to standard error afterwards, so that no library can print into
+  /// the protocol.
+  let output: Int32
+
+  /// The first thing to do in a process: before any thread and any library.
+  static func take() -> StandardStreams {
+    signal(SIGPIPE, SIG_IGN)
+    // A missing descriptor would be taken by the next file that is opened.
+    while true {
+      let descriptor = open("/dev/null", O_RDWR | O_CLOEXEC)
+      if descriptor < 0 { break }
+      if descriptor > STDERR_FILENO {
+        close(descriptor)
+        break
+      }
+      _ = fcntl(descriptor, F_SETFD, 0)
+    }
+    let output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+    precondition(output >= 0, "standard output cannot be duplicated")
+    dup2(STDERR_FILENO, STDOUT_FILENO)
+    return StandardStreams(output: output)
+  }
+}

@@ -1,0 +1,50 @@
+internal import LineRPC
+internal import Loading
+
+/// The one place that turns what went wrong into what a host reads.
+enum WireErrors {
+  /// The code of each kind; numbers run in the order of the contract's lists.
+  static func code(of kind: LoadError.Kind) -> Int {
+    switch kind {
+    case .resolve: 2001
+    case .connect: 2002
+    case .tls: 2003
+    case .timeout: 2004
+    case .http: 2005
+    case .redirects: 2006
+    case .truncated: 2007
+    case .tooLarge: 2008
+    case .blockedAddress: 2009
+    case .recentlyFailed: 2010
+    case .network: 2011
+    case .notCached: 3001
+    case .diskFull: 3002
+    case .io: 3003
+    case .notAnImage: 4001
+    case .unsupportedFormat: 4002
+    case .corrupt: 4003
+    case .tooManyPixels: 4004
+    case .decoderCrashed: 4005
+    case .decodeTimeout: 4006
+    case .digestMismatch: 4007
+    case .shuttingDown: 5001
+    case .overloaded: 5002
+    case .cancelled: -32800
+    case .internal: -32603
+    }
+  }
+
+  /// - Parameter url: as the host gave it, less what a `data:` URL has after its comma.
+  static func wire(_ error: LoadError, url: String?) -> RPCError {
+    var details = JSONObject()
+    if let url { details.set("url", .string(url)) }
+    if error.attempts > 1 { details.set("attempts", .integer(Int64(error.attempts))) }
+    if let status = error.status { details.set("status", .integer(Int64(status))) }
+    if let phase = error.phase { details.set("phase", .string(phase.rawValue)) }
+    if let retryAfter = error.retryAfter { details.set("retryAfterMs", .integer(retryAfter.milliseconds)) }
+    if let response = error.response { details.set("response", ResponseFields.json(response)) }
+    return RPCError(
+      code: code(of: error.kind), message: error.message, kind: error.kind.rawValue, retryable: error.isRetryable,
+      details: details)
+  }
+}

@@ -1,0 +1,139 @@
+import Foundation
+import HTTPTypes
+import Testing
+
+@testable import HTTPTransport
+
+@Suite struct FailureTests {
+  let transport = Transport.forTests()
+
+  func error(of response: String) throws -> TransferError {
+    let server = ScriptedServer { _, connection in
+      connection.send(response)
+      connection.close()
+    }
+    return try transport.get(server.url("/secret?token=secret")).error()
+  }
+
+  @Test func `a body shorter than its length is truncated`() throws {
+    let error = try error(of: "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+    #expect(error.kind == .truncated)
+    #expect(error.bytesReceived == 3)
+  }
+
+  @Test func `a chunked body without its end is truncated`() throws {
+    #expect(try error(of: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n").kind == .truncated)
+    #expect(try error(of: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n30\r\nabc").kind == .truncated)
+  }
+
+  @Test(arguments: [
+    "", "HTTP/1.1 200 O", "HTTP/1.1 200 OK\r\nContent-Le", "SSH-2.0-OpenSSH_9.2\r\n", "<html></html>", "\0\0\0\0",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 8\r\n\r\nnot gzip",
+    "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nabc", "HTTP/7.3 200 OK\r\n\r\n", "HTTP/1.1 abc\r\n\r\n",
+  ])
+  func `an answer that is none is a network error`(response: String) throws {
+    let error = try error(of: response)
+    #expect(error.kind == .network)
+    #expect(!error.message.contains("secret"))
+  }
+
+  @Test func `a head without end is a network error`() throws {
+    let server = ScriptedServer { request, connection in
+      connection.send("HTTP/1.1 200 OK\r\n" + (request.path == "/line" ? "X: " : ""))
+      while connection.send(request.path == "/line" ? "xxxxxxxx" : "X-Name: value\r\n") {}
+    }
+    #expect(try transport.get(server.url("/line")).error().kind == .network)
+    #expect(try transport.get(server.url("/lines")).error().kind == .network)
+  }
+
+  @Test func `a port where nobody listens is a connect error`() throws {
+    let url = ScriptedServer { _, _ in }.url()
+    #expect(try transport.get(url).error().kind == .connect)
+  }
+
+  @Test func `a name without address is a resolve error`() throws {
+    #expect(try transport.get("http://nowhere.invalid/?secret").error().kind == .resolve)
+  }
+
+  @Test func `a server without TLS is a TLS error`() throws {
+    let server = ScriptedServer(greeting: "220 mail.example ESMTP\r\n") { _, _ in }
+    let error = try transport.get("https://\(server.origin)/?secret").error()
+    #expect(error.kind == .tls)
+    #expect(!error.message.contains("secret"))
+  }
+
+  @Test(arguments: [
+    "", "image.png", "/image.png", "ftp://host/x", "file:///etc/passwd", "http://", "http://[::1", "http://a b/",
+    "http://x:99999/",
+    "http://x/\0", "http://x/\r\nX: y", "http://x/\n", "http://x\r\n/",
+  ])
+  func `what is no http URL is refused`(url: String) throws {
+    #expect(try transport.get(url).error().kind == .invalidRequest)
+  }
+
+  @Test(arguments: [
+    HeaderField("x", "a\r\nInjected: 1"), HeaderField("x", "a\nb"), HeaderField("x", "a\0b"),
+    HeaderField("x\r\ny", "a"),
+    HeaderField("x y", "a"), HeaderField("x:", "a"), HeaderField("", "a"), HeaderField("x;", ""), HeaderField("ä", "a"),
+    HeaderField("Content-Length", "5"), HeaderField("Transfer-Encoding", "chunked"), HeaderField("Connection", "close"),
+  ])
+  func `a header field that would break the request is never sent`(field: HeaderField) throws {
+    let server = ScriptedServer { _, connection in connection.respond() }
+    let error = try transport.get(server.url(), headers: HeaderFields([field])).error()
+    #expect(error.kind == .invalidRequest)
+    #expect(!error.message.contains("Injected"))
+    #expect(server.connectionCount == 0)
+  }
+
+  @Test func `a user agent that would break the request is never sent`() throws {
+    let server = ScriptedServer { _, connection in connection.respond() }
+    let transport = Transport.forTests { $0.userAgent = "a\r\nInjected: 1" }
+    #expect(try transport.get(server.url()).error().kind == .invalidRequest)
+    #expect(server.connectionCount == 0)
+  }
+
+  @Test func `an empty value is sent as empty, and replaces curl's own field`() throws {
+    let server = ScriptedServer { _, connection in connection.respond() }
+    _ = try transport.get(server.url(), headers: ["x-empty": "", "accept": " ", "user-agent": "", "x-b": "@file"])
+      .summary()
+    let request = server.requests[0]
+    #expect(request["x-empty"] == "")
+    #expect(request["accept"] == "")
+    #expect(request["user-agent"] == "")
+    #expect(request["x-b"] == "@file")
+  }
+
+  @Test func `fields of one transfer are not sent with the next`() throws {
+    let server = ScriptedServer { _, connection in connection.respond() }
+    _ = try transport.get(server.url(), headers: ["x-one": "1", "range": "bytes=0-"]).summary()
+    _ = try transport.get(server.url()).summary()
+    #expect(server.requests[0]["accept-encoding"] == "identity")
+    #expect(server.requests[1]["x-one"] == nil)
+    #expect(server.requests[1]["range"] == nil)
+    #expect(server.requests[1]["accept-encoding"]?.contains("gzip") == true)
+  }
+
+  @Test func `a length over the limit is refused before the body, a larger body where it crosses it`() throws {
+    let server = ScriptedServer { request, connection in
+      switch request.path {
+      case "/declared": connection.send("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n")
+      case "/endless":
+        connection.send("HTTP/1.1 200 OK\r\n\r\n")
+        while connection.send("0123456789") {}
+      case "/bomb":
+        connection.send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(gzippedZeros.count)\r\n\r\n")
+        connection.send(gzippedZeros)
+      default: connection.respond(body: "0123456789")
+      }
+    }
+    func get(_ path: String, _ limit: Int64) -> Recorder { transport.get(server.url(path)) { $0.maxBytes = limit } }
+    let declared = try get("/declared", 10).error()
+    #expect(declared.kind == .tooLarge, "\(declared)")
+    #expect(try get("/endless", 1000).error().kind == .tooLarge)
+    #expect(get("/endless", 100_000).now.body.count <= 100_000)
+    #expect(try get("/bomb", 999).error().kind == .tooLarge)
+    #expect(try get("/bomb", 1000).summary().bytesReceived == 1000)
+    #expect(try get("/exact", 10).summary().bytesReceived == 10)
+  }
+}

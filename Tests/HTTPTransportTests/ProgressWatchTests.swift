@@ -1,0 +1,66 @@
+import Testing
+
+@testable import HTTPTransport
+
+@Suite struct ProgressWatchTests {
+  let start = ContinuousClock.now
+
+  func stuckAfter(_ watch: ProgressWatch) -> Duration {
+    start.duration(to: watch.stuckAt(connectTimeout: .seconds(10), idleTimeout: .seconds(3)))
+  }
+
+  @Test func `each stage has its own limit, counted from the last progress`() {
+    var watch = ProgressWatch(now: start)
+    #expect(watch.stage == .connecting)
+    #expect(stuckAfter(watch) == .seconds(10))
+    watch.requestSent(now: start + .seconds(1), unixTime: 100)
+    #expect(watch.stage == .waiting)
+    #expect(stuckAfter(watch) == .seconds(4))
+    watch.received(now: start + .seconds(2))
+    #expect(watch.stage == .receiving)
+    #expect(stuckAfter(watch) == .seconds(5))
+    watch.resumed(now: start + .seconds(20))
+    #expect(stuckAfter(watch) == .seconds(23))
+    watch.beginHop(now: start + .seconds(30))
+    #expect(stuckAfter(watch) == .seconds(40))
+  }
+
+  @Test func `bytes on the wire are progress though nothing was delivered, the same number is none`() {
+    var watch = ProgressWatch(now: start)
+    watch.received(now: start)
+    watch.read(bytesOnWire: 5, now: start + .seconds(1))
+    #expect(stuckAfter(watch) == .seconds(4))
+    watch.read(bytesOnWire: 5, now: start + .seconds(2))
+    #expect(stuckAfter(watch) == .seconds(4))
+    watch.read(bytesOnWire: 6, now: start + .seconds(3))
+    #expect(stuckAfter(watch) == .seconds(6))
+  }
+
+  @Test func `the first byte and the request have their times`() {
+    var watch = ProgressWatch(now: start)
+    watch.requestSent(now: start + .seconds(1), unixTime: 100)
+    watch.received(now: start + .seconds(2))
+    watch.received(now: start + .seconds(3))
+    watch.headCompleted(unixTime: 102)
+    #expect(watch.requestSentAt == start + .seconds(1))
+    #expect(watch.firstByteAt == start + .seconds(2))
+    #expect(watch.requestTime == 100)
+    #expect(watch.responseTime == 102)
+  }
+
+  @Test func `a look is due at the earliest time asked for, and then has to be asked for anew`() {
+    let clock = LoopClock()
+    clock.now = start
+    #expect(!clock.beginCheck())
+    clock.check(by: start + .seconds(5))
+    clock.check(by: nil)
+    clock.check(by: start + .seconds(2))
+    clock.check(by: start + .seconds(9))
+    #expect(clock.nextCheck == start + .seconds(2))
+    #expect(!clock.beginCheck())
+    clock.now = start + .seconds(2)
+    #expect(clock.beginCheck())
+    #expect(clock.nextCheck == nil)
+    #expect(!clock.beginCheck())
+  }
+}

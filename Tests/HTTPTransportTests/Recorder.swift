@@ -1,0 +1,104 @@
+import HTTPTypes
+import Testing
+import Threads
+
+@testable import HTTPTransport
+
+/// A consumer that keeps what it is given, says what the test tells it to, and can be waited for.
+final class Recorder: TransferConsumer {
+  struct Record: Sendable {
+    var heads: [ResponseHead] = []
+    var body: [UInt8] = []
+    var calls = 0
+    var outcomes: [Result<TransferSummary, TransferError>] = []
+  }
+
+  private let record = Locked(Record())
+  private let onHead: @Sendable (ResponseHead) -> Verdict
+  private let onBytes: @Sendable (Record) -> Verdict
+
+  /// - Parameter onBytes: is given what has been recorded, the new bytes included.
+  init(
+    onHead: @escaping @Sendable (ResponseHead) -> Verdict = { _ in .proceed },
+    onBytes: @escaping @Sendable (Record) -> Verdict = { _ in .proceed }
+  ) {
+    self.onHead = onHead
+    self.onBytes = onBytes
+  }
+
+  func received(head: ResponseHead) -> Verdict {
+    record.withLock { $0.heads.append(head) }
+    record.notify()
+    return onHead(head)
+  }
+
+  func received(bytes: UnsafeRawBufferPointer) -> Verdict {
+    let now = record.withLock { record in
+      record.body += bytes
+      record.calls += 1
+      return record
+    }
+    record.notify()
+    return onBytes(now)
+  }
+
+  func finished(_ outcome: Result<TransferSummary, TransferError>) {
+    record.withLock { $0.outcomes.append(outcome) }
+    record.notify()
+  }
+
+  var now: Record { record.withLock { $0 } }
+  var text: String { String(decoding: now.body, as: UTF8.self) }
+
+  /// Waits until `condition` holds.
+  func wait(until condition: @escaping (Record) -> Bool) {
+    _ = record.wait { condition($0) ? () : nil }
+  }
+
+  /// Waits for the end.
+  @discardableResult
+  func outcome() -> Result<TransferSummary, TransferError> {
+    wait { !$0.outcomes.isEmpty }
+    return now.outcomes[0]
+  }
+
+  func summary(_ location: SourceLocation = #_sourceLocation) throws -> TransferSummary {
+    let outcome = outcome()
+    return try #require(try? outcome.get(), "\(outcome)", sourceLocation: location)
+  }
+
+  func error(_ location: SourceLocation = #_sourceLocation) throws -> TransferError {
+    switch outcome() {
+    case .failure(let error): return error
+    case .success(let summary):
+      let error: TransferError? = nil
+      return try #require(error, "succeeded with \(summary.head.status)", sourceLocation: location)
+    }
+  }
+}
+
+extension Transport {
+  /// A transport that sees no environment variables but those given.
+  static func forTests(
+    environment: [String: String] = [:], _ change: (inout TransportConfiguration) -> Void = { _ in },
+    isPermitted: @escaping AddressFilter = { AddressPolicy.isGloballyRoutable($0.bytes) }
+  ) -> Transport {
+    var configuration = TransportConfiguration(userAgent: "ImageWorker/test")
+    change(&configuration)
+    return Transport(
+      configuration: configuration, environment: { environment[$0] },
+      isPermitted: isPermitted)
+  }
+
+  /// Starts a transfer and waits for its end.
+  nonisolated func get(
+    _ url: String, headers: HeaderFields = [:], _ recorder: Recorder = Recorder(),
+    _ change: (inout TransferRequest) -> Void = { _ in }
+  ) -> Recorder {
+    var request = TransferRequest(url: url, headers: headers)
+    change(&request)
+    _ = start(request, consumer: recorder)
+    recorder.outcome()
+    return recorder
+  }
+}

@@ -1,0 +1,172 @@
+import HTTPTypes
+import Testing
+
+@testable import HTTPTransport
+
+@Suite struct ResponseTests {
+  let transport = Transport.forTests()
+
+  @Test func `a response comes as head, bytes and end, and the summary counts`() throws {
+    let server = ScriptedServer { _, connection in
+      connection.respond("200 Fine", ["X-One: 1", "X-One:  2 ", "Content-Type: image/png"], body: "hello")
+    }
+    let recorder = transport.get(server.url("/a?b#c"))
+    let summary = try recorder.summary()
+    let head = try #require(recorder.now.heads.first)
+    #expect(head.status == 200)
+    #expect(head.httpVersion == "1.1")
+    #expect(head.headers["x-one"] == "1, 2")
+    #expect(head.contentLength == 5)
+    #expect(head.finalURL == server.url("/a?b"))
+    #expect(recorder.text == "hello")
+    #expect(summary.head == head)
+    #expect(summary.bytesReceived == 5)
+    #expect(summary.wireBytes == 5)
+    #expect(summary.newConnection)
+    #expect(summary.redirects == 0)
+    #expect(summary.firstByteAt >= summary.requestSentAt)
+    #expect(summary.responseTime >= summary.requestTime)
+    #expect(server.requests[0].line == "GET /a?b HTTP/1.1")
+    #expect(server.requests[0]["host"] == server.origin)
+    #expect(server.requests[0]["user-agent"] == "ImageWorker/test")
+    #expect(server.requests[0]["accept-encoding"]?.contains("gzip") == true)
+    #expect(server.requests[0]["expect"] == nil)
+  }
+
+  @Test func `a connection is used again`() throws {
+    let server = ScriptedServer { _, connection in connection.respond(body: "x") }
+    #expect(try transport.get(server.url("/1")).summary().newConnection)
+    #expect(try !transport.get(server.url("/2")).summary().newConnection)
+    #expect(try !transport.get(server.url("/3")).summary().newConnection)
+    #expect(server.connectionCount == 1)
+  }
+
+  @Test func `a fresh connection is opened when asked for, and only then`() throws {
+    let server = ScriptedServer { _, connection in connection.respond(body: "x") }
+    _ = try transport.get(server.url()).summary()
+    #expect(try transport.get(server.url()) { $0.needsFreshConnection = true }.summary().newConnection)
+    #expect(try !transport.get(server.url()).summary().newConnection)
+    #expect(server.connectionCount == 2)
+  }
+
+  @Test func `as many connections are kept as were needed at once`() throws {
+    let transport = Transport.forTests { $0.keptConnections = 1 }
+    let everyone = Gate()
+    let server = ScriptedServer { request, connection in
+      if request.path == "/first" { everyone.wait() }
+      connection.respond(body: "x")
+    }
+    for path in ["/first", "/second"] {
+      let recorders = (0..<20).map { _ in
+        let recorder = Recorder()
+        _ = transport.start(TransferRequest(url: server.url(path)), consumer: recorder)
+        return recorder
+      }
+      if path == "/first" {
+        server.waitForRequests(20)
+        everyone.open()
+      }
+      for recorder in recorders { _ = try recorder.summary() }
+    }
+    #expect(server.connectionCount == 20)
+  }
+
+  @Test func `a connection that died while idle is replaced silently`() throws {
+    let server = ScriptedServer { request, connection in
+      connection.respond(body: "x")
+      if request.path == "/1" { connection.close() }
+    }
+    _ = try transport.get(server.url("/1")).summary()
+    _ = try transport.get(server.url("/2")).summary()
+    #expect(server.connectionCount == 2)
+  }
+
+  @Test func `200 transfers at once all arrive`() throws {
+    let everyone = Gate()
+    let server = ScriptedServer { request, connection in
+      everyone.wait()
+      connection.respond(body: "body of \(request.path)")
+    }
+    let recorders = (0..<200).map { number in
+      let recorder = Recorder()
+      _ = transport.start(TransferRequest(url: server.url("/\(number)")), consumer: recorder)
+      return recorder
+    }
+    server.waitForRequests(200)
+    everyone.open()
+    for (number, recorder) in recorders.enumerated() {
+      _ = try recorder.summary()
+      #expect(recorder.text == "body of /\(number)")
+    }
+    #expect(server.connectionCount == 200)
+  }
+
+  @Test func `a body that ends with the connection is complete`() throws {
+    let server = ScriptedServer { _, connection in
+      connection.send("HTTP/1.0 200 OK\r\n\r\nold style")
+      connection.close()
+    }
+    let recorder = transport.get(server.url())
+    #expect(try recorder.summary().head.contentLength == nil)
+    #expect(recorder.text == "old style")
+    #expect(recorder.now.heads[0].httpVersion == "1.0")
+  }
+
+  @Test func `a chunked body is joined, and its trailer is not taken for a head`() throws {
+    let server = ScriptedServer { _, connection in
+      connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n")
+      connection.send("3\r\nabc\r\n2\r\nde\r\n0\r\nX-T: 1\r\n\r\n")
+    }
+    let recorder = transport.get(server.url())
+    #expect(try recorder.summary().head.headers["x-t"] == nil)
+    #expect(recorder.now.heads.count == 1)
+    #expect(recorder.text == "abcde")
+  }
+
+  @Test(arguments: ["204 No Content", "304 Not Modified"])
+  func `a response without a body has none whatever its length says`(status: String) throws {
+    let server = ScriptedServer { _, connection in
+      connection.send("HTTP/1.1 \(status)\r\nContent-Length: 1000\r\nETag: \"a\"\r\n\r\n")
+    }
+    let recorder = transport.get(server.url()) { $0.maxBytes = 10 }
+    #expect(try recorder.summary().bytesReceived == 0)
+    #expect(recorder.now.heads[0].contentLength == 0)
+  }
+
+  @Test func `informational responses are not shown`() throws {
+    let server = ScriptedServer { _, connection in
+      connection.send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n")
+      connection.respond(body: "x")
+    }
+    let recorder = transport.get(server.url())
+    #expect(try recorder.summary().head.headers["link"] == nil)
+    #expect(recorder.now.heads.map(\.status) == [200])
+  }
+
+  @Test func `a compressed body is decompressed and its length unknown`() throws {
+    let server = ScriptedServer { _, connection in
+      connection.send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(gzippedZeros.count)\r\n\r\n")
+      connection.send(gzippedZeros)
+    }
+    let recorder = transport.get(server.url())
+    let summary = try recorder.summary()
+    #expect(summary.head.contentLength == nil)
+    #expect(recorder.now.body == [UInt8](repeating: 0, count: 1000))
+    #expect(summary.wireBytes == Int64(gzippedZeros.count))
+  }
+
+  @Test func `a folded header line belongs to the one before`() throws {
+    let server = ScriptedServer { _, connection in
+      connection.respond("200 OK", ["X-Folded: one\r\n  two", "X-Next: 3"])
+    }
+    let head = try transport.get(server.url()).summary().head
+    #expect(head.headers["x-folded"] == "one two")
+    #expect(head.headers["x-next"] == "3")
+  }
+}
+
+/// 1,000 zero bytes.
+let gzippedZeros: [UInt8] = [
+  0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0x63, 0x60, 0x18, 0x05, 0xa3, 0x60, 0x14, 0x0c, 0x77,
+  0x00, 0x00, 0x80, 0x17, 0x0b, 0x06, 0xe8, 0x03, 0x00, 0x00,
+]

@@ -1,0 +1,61 @@
+import HTTPTypes
+import Testing
+
+@testable import HTTPTransport
+
+@Suite struct RouteTests {
+  let headers: HeaderFields = ["x-secret": "1", "accept": "a/b", "if-none-match": "\"a\""]
+
+  func route(from url: String, to locations: String..., validatedURL: String? = nil) throws -> Route {
+    var route = try Route(TransferRequest(url: url, headers: headers, validatedURL: validatedURL))
+    for location in locations { try route.follow(location) }
+    return route
+  }
+
+  @Test(arguments: [
+    ("https://a.example/x", "http://a.example/x"), ("http://a.example/", "https://a.example/"),
+    ("http://a.example/", "http://a.example:8080/"), ("http://a.example/", "http://b.a.example/"),
+    ("http://a.example/", "//b.example/"),
+  ])
+  func `another scheme, host or port is another origin`(from: String, to: String) throws {
+    let fields = try route(from: from, to: to).fields
+    #expect(fields["x-secret"] == nil)
+    #expect(fields["accept"] == "a/b")
+    #expect(fields["if-none-match"] == "\"a\"")
+  }
+
+  @Test(arguments: [
+    ("http://a.example/", "http://A.Example:80/"), ("https://a.example/", "https://a.example:443/x"),
+    ("http://a.example/x/y", "z"), ("http://a.example/x", "?q"), ("http://a.example/x", "//a.example/"),
+    ("http://127.0.0.1/", "http://0x7f.1/"),
+  ])
+  func `the same origin may be spelled differently`(from: String, to: String) throws {
+    #expect(try route(from: from, to: to).fields["x-secret"] == "1")
+  }
+
+  @Test func `what was dropped stays dropped on the way back`() throws {
+    let route = try route(from: "http://a.example/", to: "http://b.example/", "http://a.example/")
+    #expect(route.fields["x-secret"] == nil)
+    #expect(route.redirects == 2)
+  }
+
+  @Test func `user information belongs to the origin that it was given for`() throws {
+    let start = "http://me:pw@a.example/"
+    #expect(try route(from: start).fields["authorization"] == "Basic bWU6cHc=")
+    #expect(try route(from: start, to: "/x").fields["authorization"] == "Basic bWU6cHc=")
+    #expect(try route(from: start, to: "http://b.example/").fields["authorization"] == nil)
+    #expect(try route(from: start, to: "http://b.example/", start).fields["authorization"] == "Basic bWU6cHc=")
+    #expect(try route(from: start, to: "http://you@b.example/").fields["authorization"] == "Basic eW91Og==")
+    #expect(try !route(from: start, to: "http://you@b.example/").target.url.contains("you"))
+  }
+
+  @Test func `a URL is compared with the validated one after both were normalized`() throws {
+    let fields = try route(from: "http://A.example:80#x", validatedURL: Target("http://a.example/").url).fields
+    #expect(fields["if-none-match"] == "\"a\"")
+  }
+
+  @Test(arguments: [("f", "Zjo="), ("fo", "Zm86"), ("foo", "Zm9vOg=="), ("%C3%A9", "w6k6")])
+  func `user information is encoded as base64`(user: String, base64: String) throws {
+    #expect(try Target("http://\(user)@a.example/").authorization == "Basic " + base64)
+  }
+}

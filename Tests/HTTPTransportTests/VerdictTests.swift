@@ -1,0 +1,109 @@
+import Testing
+import Threads
+
+@testable import HTTPTransport
+
+@Suite struct VerdictTests {
+  let transport = Transport.forTests()
+
+  @Test func `a paused transfer delivers nothing until it is resumed, and then all of it`() throws {
+    let body = String(repeating: "0123456789abcdef", count: 100_000)
+    let server = ScriptedServer { _, connection in connection.respond(body: body) }
+    let recorder = Recorder { _ in
+      .pause
+    } onBytes: { _ in
+      .pause
+    }
+    let id = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+    recorder.wait { $0.heads.count == 1 }
+    var calls = 0
+    while recorder.now.outcomes.isEmpty {
+      #expect(recorder.now.calls == calls)
+      transport.resume(id)
+      calls += 1
+      recorder.wait { $0.calls == calls || !$0.outcomes.isEmpty }
+    }
+    _ = try recorder.summary()
+    #expect(recorder.text == body)
+  }
+
+  @Test func `a resume that comes before the pause has taken effect is not lost`() throws {
+    let body = String(repeating: "x", count: 1_000_000)
+    let server = ScriptedServer { _, connection in connection.respond(body: body) }
+    let id = Locked<TransferID?>(nil)
+    let recorder = Recorder { [transport] _ in
+      id.wait { $0 }.map(transport.resume)
+      return .pause
+    } onBytes: { [transport] _ in
+      id.withLock { $0 }.map(transport.resume)
+      return .pause
+    }
+    let started = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+    id.withLock { $0 = started }
+    id.notify()
+    #expect(try recorder.summary().bytesReceived == 1_000_000)
+  }
+
+  @Test func `a pause does not let the idle time-out pass, but the deadline`() throws {
+    let server = ScriptedServer { _, connection in connection.respond(body: "x") }
+    let recorder = Recorder { _ in .pause }
+    let error = try transport.get(server.url(), recorder) {
+      $0.idleTimeout = .milliseconds(50)
+      $0.deadline = .now + .milliseconds(400)
+    }.error()
+    #expect(error.phase == .deadline)
+  }
+
+  @Test func `abort at the head or within the body ends the transfer`() throws {
+    let server = ScriptedServer { _, connection in
+      connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
+      connection.waitForClose()
+    }
+    let atHead = transport.get(server.url(), Recorder { _ in .abort })
+    #expect(try atHead.error().kind == .aborted)
+    #expect(atHead.now.calls == 0)
+    let atBytes = transport.get(server.url(), Recorder(onBytes: { _ in .abort }))
+    #expect(try atBytes.error() == TransferError(.aborted, "stopped by its receiver", bytesReceived: 3))
+  }
+
+  @Test func `a refusal of what was held back ends the transfer`() throws {
+    let server = ScriptedServer { _, connection in
+      connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
+      connection.waitForClose()
+    }
+    let resumed = Locked(false)
+    let recorder = Recorder { _ in
+      .pause
+    } onBytes: { _ in
+      resumed.withLock { $0 } ? .abort : .proceed
+    }
+    let id = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+    recorder.wait { $0.heads.count == 1 }
+    resumed.withLock { $0 = true }
+    transport.resume(id)
+    #expect(try recorder.error().kind == .aborted)
+  }
+
+  @Test func `discarding a short body keeps the connection, discarding a long one closes it`() throws {
+    let server = ScriptedServer { request, connection in
+      connection.respond("404 Not Found", body: String(repeating: "x", count: Int(request.path.dropFirst()) ?? 0))
+    }
+    for (size, connections) in [("0", 1), ("65536", 1), ("65537", 1), ("10", 2)] {
+      let recorder = transport.get(server.url("/" + size), Recorder { _ in .discard })
+      #expect(try recorder.summary().head.status == 404)
+      #expect(recorder.now.calls == 0)
+      #expect(server.connectionCount == connections, "\(size)")
+    }
+  }
+
+  @Test func `what is discarded may be cut or endless`() throws {
+    let server = ScriptedServer { request, connection in
+      connection.send("HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
+      while request.path == "/endless" && connection.send("4\r\n0123\r\n") {}
+      connection.close()
+    }
+    for path in ["/cut", "/endless"] {
+      #expect(try transport.get(server.url(path), Recorder { _ in .discard }).summary().head.status == 404)
+    }
+  }
+}

@@ -1,0 +1,45 @@
+"""Tests/Origin as a context manager."""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import sys
+from typing import Any
+
+from package import ROOT
+
+PATIENCE = 30.0
+"""Seconds after which what does not happen is taken for missing. Nothing is ever this slow unless it hangs."""
+
+
+class Origin:
+    """A running origin. `url` is where it is; `command` and `control` do what Tests/Origin/README.md lists."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(ROOT / "Tests" / "Origin" / "origin.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdin and self._process.stdout
+        self._input, self._output = self._process.stdin, self._process.stdout
+        ready = json.loads(self._output.readline())
+        self.url = f"http://127.0.0.1:{ready['port']}"
+        self.control = f"http://127.0.0.1:{ready['control']}"
+
+    def __enter__(self) -> Origin:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._input.close()
+        self._process.wait()
+        self._output.close()
+
+    def command(self, command: dict[str, Any]) -> dict[str, Any]:
+        self._input.write(json.dumps(command) + "\n")
+        self._input.flush()
+        readable, _, _ = select.select([self._output], [], [], PATIENCE)
+        assert readable, f"what the origin was told to wait for did not happen: {json.dumps(command)}"
+        answer: dict[str, Any] = json.loads(self._output.readline())
+        assert "error" not in answer, answer
+        return answer

@@ -1,0 +1,62 @@
+"""examples/node/imageworker.mjs against the built worker: node_client.test.mjs, and what happens after the host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from origin_process import Origin
+from package import ROOT
+from processes import Watched
+
+ABANDONED = """
+const [client, cache, url, farewell] = process.argv.slice(1);
+const { ImageWorker } = await import(client);
+const worker = new ImageWorker({ options: ["--cache-dir", cache] });
+worker.load(url, { onEvent: () => console.log(worker.pid) }).catch(() => {});
+process.stdin.once("data", () => {
+  if (farewell === "throw") throw new Error("as a host may");
+  process.exit(0);
+});
+"""
+
+
+@unittest.skipIf(shutil.which("node") is None, "there is no node here")
+class NodeClient(unittest.TestCase):
+    def test_the_client(self) -> None:
+        with Origin() as origin:
+            run = subprocess.run(
+                ["node", "--test", str(Path(__file__).with_name("node_client.test.mjs"))],
+                env={**os.environ, "ORIGIN": origin.url, "ORIGIN_CONTROL": origin.control},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        self.assertEqual(run.returncode, 0, run.stdout)
+
+    def test_a_host_that_ends_without_closing_leaves_no_process(self) -> None:
+        client = (ROOT / "examples" / "node" / "imageworker.mjs").as_uri()
+        for farewell in ("exit", "throw", "kill"):
+            with self.subTest(farewell=farewell), tempfile.TemporaryDirectory() as cache, Origin() as origin:
+                url = f"{origin.url}/image/1.png?hold=never"
+                script = ["node", "--input-type=module", "--eval", ABANDONED, client, cache, url, farewell]
+                pipe = subprocess.PIPE
+                host = subprocess.Popen(script, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+                assert host.stdin is not None and host.stdout is not None
+                with Watched(int(host.stdout.readline())) as worker:
+                    if farewell == "kill":
+                        host.kill()
+                    else:
+                        host.stdin.write(b"go\n")
+                    host.stdin.close()
+                    host.wait()
+                    host.stdout.close()
+                    self.assertTrue(worker.ends())
+
+
+if __name__ == "__main__":
+    unittest.main()

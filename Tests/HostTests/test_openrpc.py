@@ -1,0 +1,126 @@
+"""openrpc.json describes what it says it does, and its examples are examples of it."""
+
+from __future__ import annotations
+
+import re
+import unittest
+from typing import Any, Iterator
+
+from package import ROOT
+
+try:
+    from wire import DRAFTS, Wire
+except ModuleNotFoundError as missing:
+    raise unittest.SkipTest(f"there is no {missing.name} here") from None
+
+
+def schemas_in(value: Any, path: str = "$") -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(value, dict):
+        yield path, value
+        for key, child in value.items():
+            yield from schemas_in(child, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from schemas_in(child, f"{path}[{index}]")
+
+
+class OpenRPCDocument(unittest.TestCase):
+    wire = Wire()
+
+    def test_its_schemas_are_schemas_of_both_drafts(self) -> None:
+        for name, schema in self.wire.document["components"]["schemas"].items():
+            for draft in DRAFTS:
+                with self.subTest(schema=name, draft=draft.__name__):
+                    draft.check_schema(schema)
+
+    def test_its_schemas_use_only_what_both_drafts_read_alike(self) -> None:
+        one_sided = {"$defs", "definitions", "prefixItems", "additionalItems", "dependencies", "dependentRequired",
+                     "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "$anchor", "$dynamicRef", "$id",
+                     "minContains", "maxContains"}
+        for path, schema in schemas_in(self.wire.document["components"]["schemas"]):
+            self.assertFalse(one_sided & schema.keys(), path)
+            self.assertFalse(isinstance(schema.get("items"), list), path)
+            if "$ref" in schema:
+                self.assertEqual(list(schema), ["$ref"], f"{path}: draft-07 ignores what stands beside $ref")
+
+    def test_every_reference_leads_somewhere(self) -> None:
+        for path, value in schemas_in(self.wire.document):
+            if isinstance(value.get("$ref"), str):
+                target: Any = self.wire.document
+                for step in value["$ref"].removeprefix("#/").split("/"):
+                    self.assertIn(step, target, path)
+                    target = target[step]
+
+    def test_params_are_the_members_of_the_params_schema(self) -> None:
+        schemas = self.wire.document["components"]["schemas"]
+        for name, method in self.wire.methods.items():
+            with self.subTest(method=name):
+                schema_name = method["x-params"]["$ref"].rsplit("/", 1)[1]
+                schema = schemas[schema_name]
+                self.assertIs(schema["additionalProperties"], False)
+                self.assertEqual([param["name"] for param in method["params"]], list(schema["properties"]))
+                required = [param["name"] for param in method["params"] if param.get("required")]
+                self.assertEqual(required, schema.get("required", []))
+                for param in method["params"]:
+                    reference = f"#/components/schemas/{schema_name}/properties/{param['name']}"
+                    self.assertEqual(param["schema"], {"$ref": reference})
+
+    def test_each_method_has_an_example_that_holds(self) -> None:
+        for name, method in self.wire.methods.items():
+            with self.subTest(method=name):
+                self.assertTrue(method["examples"])
+                for example in method["examples"]:
+                    self.wire.check_params(name, {param["name"]: param["value"] for param in example["params"]})
+                    self.wire.check_result(name, example["result"]["value"])
+
+    def test_a_member_nobody_knows_is_refused_everywhere(self) -> None:
+        for name, method in self.wire.methods.items():
+            with self.subTest(method=name), self.assertRaises(AssertionError):
+                params = {param["name"]: param["value"] for param in method["examples"][0]["params"]}
+                self.wire.check_params(name, {**params, "colour": "red"})
+
+    def test_each_event_has_an_example_that_holds(self) -> None:
+        for name, event in self.wire.events.items():
+            with self.subTest(event=name):
+                self.wire.check_event(name, event["example"])
+        names = self.wire.document["components"]["schemas"]["EventName"]["enum"]
+        self.assertEqual(list(self.wire.events), names)
+
+    def test_error_kinds_are_the_enumeration_and_codes_are_their_own(self) -> None:
+        kinds = self.wire.document["components"]["schemas"]["ErrorKind"]["enum"]
+        self.assertEqual(list(self.wire.errors), kinds)
+        codes = [error["code"] for error in self.wire.errors.values()]
+        self.assertEqual(len(codes), len(set(codes)))
+
+    def test_run_time_options_are_the_members_of_configure(self) -> None:
+        members = {option["member"] for option in self.wire.document["x-options"] if "member" in option}
+        self.assertEqual(members, set(self.wire.document["components"]["schemas"]["Options"]["properties"]))
+
+    def test_reserved_names_are_refused_until_they_come(self) -> None:
+        for place, members in self.wire.document["x-reserved"]["members"].items():
+            method, _, param = place.partition(".")
+            for member in members:
+                with self.subTest(place=place, member=member):
+                    if method not in self.wire.methods:
+                        continue
+                    example = self.wire.methods[method]["examples"][0]["params"]
+                    params = {each["name"]: each["value"] for each in example}
+                    params[param or member] = ([member] if param == "events" else member) if param else True
+                    with self.assertRaises(AssertionError):
+                        self.wire.check_params(method, params)
+
+    def test_the_handbook_names_every_method_event_kind_and_option(self) -> None:
+        handbook = (ROOT / "protocol" / "README.md").read_text()
+        in_code = set(re.findall(r"`([^`\n]+)`", handbook))
+        words = {word for code in in_code for word in re.findall(r"[\w.-]+", code)}
+        words |= set(re.findall(r'"([\w.-]+)"', handbook))
+        for name in [*self.wire.methods, *self.wire.events, *self.wire.errors]:
+            self.assertIn(name, words)
+        for option in self.wire.document["x-options"]:
+            self.assertIn(option["flag"], words)
+            if "member" in option:
+                self.assertIn(option["member"], words)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,104 @@
+import Foundation
+import ImageCodec
+import Testing
+
+/// A small generator (SplitMix64), so that a failure can be played again from its seed.
+private struct Seeded: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ mixed >> 31
+  }
+}
+
+@Suite struct `Hostile images` {
+  /// `IMAGE_FUZZ_SEED` plays a run again, `IMAGE_FUZZ_ROUNDS` makes it longer.
+  private static let environment = ProcessInfo.processInfo.environment
+  private static let seed = environment["IMAGE_FUZZ_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64.max)
+  private static let rounds = environment["IMAGE_FUZZ_ROUNDS"].flatMap(Int.init) ?? 100_000
+
+  @Test func `mutated and cut images never trap and always come to an end`() {
+    print("IMAGE_FUZZ_SEED=\(Self.seed)")
+    var random = Seeded(state: Self.seed)
+    let samples = Sample.all.filter { $0.bytes.count < 20_000 }
+    var (read, refused) = (0, 0)
+    for round in 0..<Self.rounds {
+      let sample = samples[round % samples.count]
+      let bytes = Self.mutated(sample.bytes, &random)
+      let format =
+        if case .image(let format) = Recognition(prefix: bytes, isComplete: Bool.random(using: &random)) { format } else
+        {
+          sample.format
+        }
+      do throws(ImageHeaderError) {
+        let header = try ImageHeader.read(bytes, format: format)
+        read += 1
+        if header.width ?? 1 < 1 || header.height ?? 1 < 1 || header.frames < 1 || !(1...8).contains(header.orientation)
+        {
+          Issue.record("seed \(Self.seed), round \(round), \(sample.name): \(header)")
+        }
+      } catch {
+        refused += 1
+      }
+    }
+    #expect(read > Self.rounds / 10 && refused > Self.rounds / 10)
+  }
+
+  private static func mutated(_ original: [UInt8], _ random: inout Seeded) -> [UInt8] {
+    var bytes = original
+    for _ in 0..<Int.random(in: 1...4, using: &random) where !bytes.isEmpty {
+      // Mostly near the start, where the headers are.
+      let index = Int.random(in: 0..<min(bytes.count, Bool.random(using: &random) ? 64 : bytes.count), using: &random)
+      switch Int.random(in: 0..<6, using: &random) {
+      case 0: bytes[index] = .random(in: 0...255, using: &random)
+      case 1: bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      case 2:
+        for place in index..<min(index + Int.random(in: 1...8, using: &random), bytes.count) { bytes[place] = 0xFF }
+      case 3: for place in index..<min(index + Int.random(in: 1...8, using: &random), bytes.count) { bytes[place] = 0 }
+      case 4: bytes.removeSubrange(index..<min(index + Int.random(in: 1...8, using: &random), bytes.count))
+      default: bytes = Array(bytes.prefix(Int.random(in: 0...bytes.count, using: &random)))
+      }
+    }
+    return bytes
+  }
+}
+
+@Suite struct `PngSuite` {
+  /// Looked for beside the package and beside each folder above it.
+  private static let folder = sequence(first: URL(filePath: #filePath)) {
+    $0.path == "/" ? nil : $0.deletingLastPathComponent()
+  }
+  .map { $0.appending(path: "shared/pngsuite") }
+  .first { FileManager.default.fileExists(atPath: $0.path) }
+
+  private static let odd = ["cdfn2c08": (8, 32), "cdhn2c08": (32, 8), "cdsn2c08": (8, 8)]
+
+  @Test(.enabled(if: folder != nil, "PngSuite is not beside the package"))
+  func `every valid file has its size, every damaged header is refused`() throws {
+    let files = try FileManager.default.contentsOfDirectory(at: #require(Self.folder), includingPropertiesForKeys: nil)
+    var valid = 0
+    for file in files where file.pathExtension == "png" {
+      let name = file.deletingPathExtension().lastPathComponent
+      let bytes = [UInt8](try Data(contentsOf: file))
+      let recognition = Recognition(prefix: bytes, isComplete: true)
+      if name.hasPrefix("x") {
+        // Signatures, then colour types, depths and the header's checksum; damage further in is the decoder's to find.
+        if ["xs", "xcr", "xlf"].contains(where: name.hasPrefix) { #expect(recognition == .notAnImage, "\(name)") }
+        if ["xc1", "xc9", "xd0", "xd3", "xd9", "xhd"].contains(where: name.hasPrefix) {
+          #expect(throws: ImageHeaderError.self, "\(name)") { try ImageHeader.read(bytes, format: .png) }
+        }
+        continue
+      }
+      #expect(recognition == .image(.png), "\(name)")
+      let header = try ImageHeader.read(bytes, format: .png)
+      let size = name.hasPrefix("s") ? Int(name.dropFirst().prefix(2)).map { ($0, $0) } : Self.odd[name]
+      #expect(header.width == (size ?? (32, 32)).0 && header.height == (size ?? (32, 32)).1, "\(name)")
+      valid += 1
+    }
+    #expect(valid > 100)
+  }
+}

@@ -1,0 +1,123 @@
+import Foundation
+import Testing
+
+@testable import ImageStore
+
+@Suite struct ClearTests {
+  private static let urls = [
+    "https://a.test/x/1.jpg", "https://a.test:8443/x/2.jpg", "http://A.test/y/3.jpg", "https://user@b.test/x/4.jpg",
+    "https://[::1]:81/5.jpg", "data:image/png;base64,AA==",
+  ]
+
+  static let cases: [(ClearFilter, [Int])] = [
+    (.all, [0, 1, 2, 3, 4, 5]), (.url(urls[1]), [1]), (.url("https://a.test/"), []), (.key(urls[2]), [2]),
+    (.prefix("https://a.test"), [0, 1]), (.prefix("http"), [0, 1, 2, 3, 4]), (.prefix(""), [0, 1, 2, 3, 4, 5]),
+    (.host("a.test", port: nil), [0, 1, 2]), (.host("A.TEST", port: 443), [0]), (.host("a.test", port: 80), [2]),
+    (.host("b.test", port: nil), [3]), (.host("::1", port: 81), [4]), (.host("[::1]", port: nil), [4]),
+    (.host("test", port: nil), []), (.olderThan(seconds: 35), [0, 1, 2]), (.olderThan(seconds: 100), []),
+    (.expired, [0, 2, 4]),
+  ]
+
+  @Test(arguments: cases) func `clear removes what falls under the filter, in both tiers`(
+    filter: ClearFilter, expected: [Int]
+  ) async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    var memory = MemoryTier(limit: 1 << 20)
+    for (number, url) in Self.urls.enumerated() {
+      let draft = fixture.draft(url, expiresAt: fixture.now + (number % 2 == 0 ? 20 : 1000))
+      memory.store(try await tier.store([1], as: draft), bytes: [1])
+      fixture.advance(10)
+    }
+    let inMemory = memory.clear(filter, now: fixture.now)
+    let onDisk = await tier.clear(filter)
+    #expect(onDisk.removed == expected.count)
+    #expect(onDisk.bytes == Int64(4096 * expected.count))
+    #expect(inMemory.map(\.url).sorted() == expected.map { Self.urls[$0] }.sorted())
+    for (number, url) in Self.urls.enumerated() {
+      #expect(await tier.look(up: url).isEmpty == expected.contains(number))
+    }
+    #expect(fixture.imageFiles.count == Self.urls.count - expected.count)
+  }
+
+  @Test(arguments: [ClearFilter.olderThan(seconds: 5), .expired, .key("a"), .url("a"), .prefix("a"), .all])
+  func `variants go with their original`(filter: ClearFilter) async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    var memory = MemoryTier(limit: 1 << 20)
+    memory.store(try await tier.store([1], as: fixture.draft("a", expiresAt: fixture.now + 5)), bytes: [1])
+    fixture.advance(10)
+    memory.store(try await tier.store([2], as: fixture.draft("a", variant: "w=1")), bytes: [2])
+    #expect(await tier.clear(filter).removed == 2)
+    #expect(fixture.imageFiles.isEmpty)
+    #expect(memory.clear(filter, now: fixture.now).count == 2)
+  }
+
+  @Test func `a response in two tiers counts once, one that only the other tier had counts too`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let both = try await tier.store(bytes(10), as: fixture.draft("a"))
+    var gone = try await tier.store(bytes(10), as: fixture.draft("b"))
+    await tier.remove(gone.id)
+    var never = fixture.draft("c")
+    never.byteCount = 30
+    gone.byteCount = 20
+    #expect(await tier.clear(.all, counting: [both, gone, never]) == DiskTier.Cleared(removed: 3, bytes: 4096 + 50))
+  }
+
+  @Test func `a file delivered in the last 60 s is unlisted at once and removed when they are over`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let stored = try await tier.store([1], as: fixture.draft("a"))
+    await tier.markDelivered(stored.id, at: fixture.now)
+    #expect(await tier.clear(.all).removed == 1)
+    #expect(await tier.look(up: "a").isEmpty)
+    #expect(fixture.imageFiles == [stored.file])
+    fixture.advance(61)
+    _ = await tier.settle()
+    #expect(fixture.imageFiles.isEmpty)
+    #expect(await tier.counts.bytes == 0)
+  }
+
+  @Test func `a thousand and more go in one clear`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    for number in 0..<1300 { _ = try await tier.store([], as: fixture.draft("\(number)")) }
+    #expect(await tier.clear(.all).removed == 1300)
+    #expect(fixture.imageFiles.isEmpty)
+  }
+
+  @Test func `the end of a prefix is the next text in the order of bytes`() {
+    #expect(ClearFilter.successor(of: "ab") == "ac")
+    #expect(ClearFilter.successor(of: "a\u{10FFFF}") == "b")
+    #expect(ClearFilter.successor(of: "a\u{D7FF}") == "a\u{E000}")
+    #expect(ClearFilter.successor(of: "\u{10FFFF}") == nil)
+    #expect(ClearFilter.successor(of: "") == nil)
+  }
+
+  @Test func `each filter and the choice of what to evict use an index`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    _ = try await tier.store([1], as: fixture.draft("a"))
+    let filters: [ClearFilter] = [
+      .url("a"), .key("a"), .prefix("a"), .host("a", port: nil), .host("a", port: 1), .olderThan(seconds: 1), .expired,
+    ]
+    for filter in filters {
+      let plan = await tier.plan("SELECT * FROM responses WHERE \(filter.condition(now: 0).sql)")
+      #expect(plan.contains("SEARCH responses USING INDEX"), "\(filter): \(plan)")
+    }
+    let plan = await tier.plan(
+      "SELECT id FROM responses WHERE (used_at, id) > (1, 1) ORDER BY used_at, id LIMIT 16")
+    #expect(plan.contains("SEARCH responses USING COVERING INDEX responses_by_use (used_at>?"), "\(plan)")
+    #expect(!plan.contains("TEMP B-TREE"), "\(plan)")
+  }
+}
+
+extension DiskTier {
+  func plan(_ sql: String) -> String {
+    let lines = try? withIndex { index throws(SQLiteError) in
+      try index.database.prepare("EXPLAIN QUERY PLAN \(sql)").rows { $0.text(3) }
+    }
+    return lines?.joined(separator: "; ") ?? ""
+  }
+}

@@ -1,0 +1,216 @@
+import Foundation
+import HTTPTypes
+import Testing
+import Threads
+
+@testable import ImageStore
+
+@Suite struct DiskTierTests {
+  @Test func `what is stored is found at once, with every field`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    var draft = fixture.draft("https://a.test/1.jpg", partition: "me", varying: ["accept": "image/*", "x": ""])
+    draft.finalURL = "https://b.test/1.jpg"
+    draft.width = 3
+    draft.height = 4
+    draft.frames = 5
+    draft.orientation = 6
+    draft.headers.append("set-cookie", "a=1")
+    draft.headers.append("set-cookie", "b=2")
+    let stored = try await tier.store(bytes(5000), as: draft)
+    #expect(stored.byteCount == 5000)
+    #expect(stored.digest == SHA256.digest(of: bytes(5000)))
+    #expect(await tier.look(up: draft.key, partition: "me") == [stored])
+    #expect(try await tier.read(stored) == bytes(5000))
+    #expect(await tier.check(stored))
+  }
+
+  @Test func `a file lies in a shard under a name with its format's extension`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    for (format, ending) in [("jpeg", ".jpg"), ("svg", ".svg"), ("../x", ".bin"), (nil, ".bin")] {
+      let stored = try await tier.store([1], as: fixture.draft("k\(ending)\(format ?? "")", format: format))
+      let path = tier.absolutePath(of: stored)
+      #expect(path.hasSuffix(ending))
+      #expect(path.hasPrefix(fixture.directory + "/test/"))
+      #expect(stored.file.firstIndex(of: "/") == stored.file.index(stored.file.startIndex, offsetBy: 2))
+      #expect(FileManager.default.fileExists(atPath: path))
+    }
+  }
+
+  @Test func `directories are for their owner only`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    _ = try await tier.store([1], as: fixture.draft("a"))
+    let attributes = try FileManager.default.attributesOfItem(atPath: fixture.directory + "/test")
+    #expect((attributes[.posixPermissions] as? Int) == 0o700)
+  }
+
+  @Test func `a look-up never crosses partitions or variants`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    _ = try await tier.store([1], as: fixture.draft("a", partition: "x"))
+    _ = try await tier.store([2], as: fixture.draft("a", variant: "w=1"))
+    #expect(await tier.look(up: "a").isEmpty)
+    #expect(await tier.look(up: "a", partition: "x").count == 1)
+    #expect(await tier.look(up: "a", variant: "w=1").count == 1)
+    #expect(await tier.variants(of: "a") == ["w=1"])
+  }
+
+  @Test func `responses that differ by Vary stand side by side, newest first`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let webp = try await tier.store([1], as: fixture.draft("a", varying: ["accept": "image/webp"]))
+    fixture.advance(1)
+    let any = try await tier.store([2], as: fixture.draft("a", varying: ["accept": "*/*"]))
+    #expect(await tier.look(up: "a") == [any, webp])
+  }
+
+  @Test func `a response replaces the one of its key, and its file`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let old = try await tier.store([1], as: fixture.draft("a"))
+    let new = try await tier.store([2], as: fixture.draft("a"))
+    #expect(await tier.look(up: "a") == [new])
+    #expect(new.file != old.file)
+    #expect(fixture.imageFiles == [new.file])
+    #expect(await tier.counts.entries == 1)
+  }
+
+  @Test func `a replaced file that was delivered stays for its 60 s and no longer`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let old = try await tier.store([1], as: fixture.draft("a"), delivered: true)
+    let new = try await tier.store([2], as: fixture.draft("a"))
+    fixture.advance(60)
+    await tier.trim()
+    #expect(fixture.imageFiles == [old.file, new.file])
+    #expect(await tier.counts.bytes == 8192)
+    fixture.advance(1)
+    await tier.trim()
+    #expect(fixture.imageFiles == [new.file])
+    #expect(await tier.counts.bytes == 4096)
+  }
+
+  @Test func `a 304 changes header fields and times`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    var stored = try await tier.store([1], as: fixture.draft("a"))
+    stored.headers["etag"] = "new"
+    stored.expiresAt += 100
+    stored.validatedAt += 10
+    await tier.update(stored)
+    #expect(await tier.look(up: "a") == [stored])
+  }
+
+  @Test func `a removed response is gone, and removing it again does nothing`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let stored = try await tier.store([1], as: fixture.draft("a"))
+    await tier.remove(stored.id)
+    await tier.remove(stored.id)
+    #expect(await tier.look(up: "a").isEmpty)
+    #expect(fixture.imageFiles.isEmpty)
+    #expect(await tier.counts == DiskTier.Counts(entries: 0, bytes: 0, limit: 1 << 30, evicted: 0))
+  }
+
+  @Test(arguments: [nil, bytes(9), bytes(11), bytes(10, 8)])
+  func `a file that is missing, short, long or of other content is dropped, never served`(content: [UInt8]?)
+    async throws
+  {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    for deliversBytes in [true, false] {
+      let stored = try await tier.store(bytes(10), as: fixture.draft("a"))
+      let path = tier.absolutePath(of: stored)
+      if let content {
+        try Data(content).write(to: URL(filePath: path))
+      } else {
+        try FileManager.default.removeItem(atPath: path)
+      }
+      if deliversBytes {
+        let error = await #expect(throws: StoreError.self) { try await tier.read(stored) }
+        #expect(error?.kind == .damaged)
+      } else {
+        #expect(await tier.check(stored) == false)
+      }
+      #expect(await tier.look(up: "a").isEmpty)
+      #expect(fixture.imageFiles.isEmpty)
+      #expect(await tier.counts.bytes == 0)
+    }
+  }
+
+  @Test func `the digest is checked never, or once in a hundred times, as configured`() async throws {
+    for (verification, expected) in [(DiskTier.Verification.never, 0...0), (.random, 1...1)] {
+      let fixture = Fixture(seed: 1)
+      let tier = try await fixture.openTier(verify: verification)
+      let stored = try await tier.store(bytes(10), as: fixture.draft("a"))
+      try Data(bytes(10, 8)).write(to: URL(filePath: tier.absolutePath(of: stored)))
+      var refused = 0
+      for _ in 0..<2000 where refused == 0 {
+        if await !tier.check(stored) { refused += 1 }
+      }
+      #expect(expected.contains(refused))
+    }
+  }
+
+  @Test func `what was stored is there after closing and opening again`() async throws {
+    let fixture = Fixture()
+    let first = try await fixture.openTier()
+    let stored = try await first.store(bytes(10), as: fixture.draft("a"))
+    await first.close()
+    let second = try await fixture.openTier()
+    #expect(await second.look(up: "a") == [stored])
+    #expect(await second.counts.entries == 1)
+    #expect(await first.look(up: "a").isEmpty)
+    await second.close()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/test/workers").isEmpty)
+  }
+
+  @Test func `a namespace is a plain name of at most 64 bytes`() {
+    for name in ["default", "a b".replacingOccurrences(of: " ", with: "-"), "ü", String(repeating: "x", count: 64)] {
+      #expect(DiskTier.isValidNamespace(name))
+    }
+    for name in ["", ".", "..", ".a", "a/b", "a\\b", "a\n", "a\0", String(repeating: "x", count: 65)] {
+      #expect(!DiskTier.isValidNamespace(name))
+    }
+  }
+
+  @Test func `a tier that is only read serves and changes nothing`() async throws {
+    let fixture = Fixture()
+    let writer = try await fixture.openTier()
+    let stored = try await writer.store(bytes(10), as: fixture.draft("a"))
+    await writer.close()
+    let before = try FileManager.default.subpathsOfDirectory(atPath: fixture.directory).sorted()
+    let reader = try await fixture.openTier(mode: .readOnly)
+    #expect(await reader.look(up: "a") == [stored])
+    #expect(try await reader.read(stored) == bytes(10))
+    await reader.markDelivered(stored.id, at: fixture.now)
+    await reader.remove(stored.id)
+    #expect(await reader.clear(.all) == DiskTier.Cleared())
+    await #expect(throws: StoreError.self) { try await reader.store([1], as: fixture.draft("b")) }
+    #expect(await reader.look(up: "a") == [stored])
+    await reader.close()
+    #expect(try FileManager.default.subpathsOfDirectory(atPath: fixture.directory).sorted() == before)
+  }
+
+  @Test func `housekeeping commits by itself`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    keepHouse(on: fixture.executor, tier: tier, scratch: nil)
+    let stored = try await tier.store([1], as: fixture.draft("a"))
+    let reader = ThreadExecutor(name: "reader")
+    let other = fixture.makeTier(executor: reader)
+    try await other.open()
+    var found: [StoredResponse] = []
+    while found.isEmpty {
+      found = await other.look(up: "a")
+      await other.commitNow()
+    }
+    #expect(found == [stored])
+    await other.close()
+    reader.stop()
+    fixture.executor.setAfterBatch(nil)
+    await tier.close()
+  }
+}

@@ -1,0 +1,124 @@
+import Foundation
+import HTTPTypes
+import Testing
+import Threads
+
+@testable import ImageStore
+
+/// A directory of its own, a clock that stands still, and an executor, for tests of what touches the disk.
+final class Fixture: Sendable {
+  let directory: String
+  let executor = ThreadExecutor(name: "disk")
+  let clock = Locked(1_700_000_000)
+  let warnings = Locked<[String]>([])
+  let chance: Locked<SeededChance>
+
+  init(seed: UInt64 = .random(in: .min ... .max)) {
+    directory = NSTemporaryDirectory() + "/imagestore-" + UUID().uuidString
+    chance = Locked(SeededChance(state: seed))
+    mkdir(directory, 0o700)
+  }
+
+  deinit {
+    executor.stop()
+    try? FileManager.default.removeItem(atPath: directory)
+  }
+
+  var now: Int { clock.withLock { $0 } }
+
+  func advance(_ seconds: Int) { clock.withLock { $0 += seconds } }
+
+  func environment(_ files: FileSystem = FileSystem()) -> StoreEnvironment {
+    StoreEnvironment(
+      now: { [clock] in clock.withLock { $0 } }, random: { [chance] in chance.withLock { $0.next() } }, files: files)
+  }
+
+  /// A tier that nobody opened yet.
+  func makeTier(
+    limit: Int64 = 1 << 30, minFree: Double = 0, verify: DiskTier.Verification = .always,
+    mode: DiskTier.Mode = .readWrite, files: FileSystem = FileSystem(), executor: ThreadExecutor? = nil
+  ) -> DiskTier {
+    DiskTier(
+      directory: directory, namespace: "test", limit: limit, minFreeFraction: minFree, verify: verify, mode: mode,
+      executor: executor ?? self.executor, environment: environment(files),
+      onWarning: { [warnings] line in warnings.withLock { $0.append(line) } })
+  }
+
+  func openTier(
+    limit: Int64 = 1 << 30, minFree: Double = 0, verify: DiskTier.Verification = .always,
+    mode: DiskTier.Mode = .readWrite, files: FileSystem = FileSystem()
+  ) async throws -> DiskTier {
+    let tier = makeTier(limit: limit, minFree: minFree, verify: verify, mode: mode, files: files)
+    try await tier.open()
+    return tier
+  }
+
+  func draft(
+    _ key: String, variant: String = "", partition: String = "", format: String? = "jpeg", expiresAt: Int? = nil,
+    varying: HeaderFields = [:], url: String? = nil
+  ) -> StoredResponse {
+    StoredResponse(
+      key: key, partition: partition, variant: variant, url: url ?? key,
+      headers: ["etag": "\"\(key)\"", "content-type": "image/jpeg"], varyingHeaders: varying, requestTime: now,
+      responseTime: now, storedAt: now, validatedAt: now, expiresAt: expiresAt ?? now + 3600, mediaType: "image/jpeg",
+      format: format)
+  }
+
+  /// Image files in the shards, temporaries included, relative to the namespace's folder.
+  var imageFiles: Set<String> {
+    let root = directory + "/test/"
+    let paths = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
+    return Set(
+      paths.filter { path in
+        path.contains("/") && !path.hasPrefix("workers/")
+      })
+  }
+
+  /// What the image files take on disk, as the limit counts it.
+  var bytesOnDisk: Int64 {
+    imageFiles.reduce(0) { sum, path in
+      var status = stat()
+      return stat(directory + "/test/" + path, &status) == 0 ? sum + (Int64(status.st_size) + 4095) / 4096 * 4096 : sum
+    }
+  }
+}
+
+/// A generator (SplitMix64) that a seed decides.
+struct SeededChance: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+    return z ^ (z >> 31)
+  }
+}
+
+extension DiskTier {
+  func store(_ bytes: [UInt8], as draft: StoredResponse, delivered: Bool = false) throws(StoreError) -> StoredResponse {
+    try store(.bytes(bytes), as: draft, delivered: delivered)
+  }
+
+  /// Ends like a killed process: nothing is committed, and the lock file stays, without its lock.
+  func die() {
+    session?.index?.rollBack()
+    session?.index = nil
+    session = nil
+    isClosed = true
+  }
+
+  /// Runs the sweep to its end.
+  func sweepAll() {
+    agenda.surveyAt = .distantPast
+    _ = settle()
+    while sweep != nil { _ = settle() }
+  }
+
+  func commitNow() { commit() }
+
+  var needsSweep: Bool { agenda.sweepAt != nil }
+}
+
+func bytes(_ count: Int, _ fill: UInt8 = 7) -> [UInt8] { [UInt8](repeating: fill, count: count) }

@@ -1,0 +1,266 @@
+import Foundation
+import Testing
+import Threads
+
+@testable import ImageStore
+
+@Suite struct LimitTests {
+  @Test func `the least recently used is evicted first`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(limit: 3 * 4096)
+    var stored: [StoredResponse] = []
+    for key in ["a", "b", "c"] {
+      stored.append(try await tier.store([1], as: fixture.draft(key)))
+      fixture.advance(1)
+    }
+    await tier.markDelivered(stored[0].id, at: fixture.now)
+    fixture.advance(100)
+    _ = try await tier.store([1], as: fixture.draft("d"))
+    #expect(await tier.look(up: "a").count == 1)
+    #expect(await tier.look(up: "b").isEmpty)
+    #expect(await tier.counts == DiskTier.Counts(entries: 3, bytes: 3 * 4096, limit: 3 * 4096, evicted: 1))
+    #expect(fixture.bytesOnDisk == 3 * 4096)
+  }
+
+  @Test func `what was delivered in the last 60 s is not evicted, and what was may stand above the limit`() async throws
+  {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(limit: 2 * 4096)
+    for key in ["a", "b", "c"] { _ = try await tier.store([1], as: fixture.draft(key), delivered: true) }
+    #expect(await tier.counts.bytes == 3 * 4096)
+    let error = await #expect(throws: StoreError.self) { try await tier.store([1], as: fixture.draft("d")) }
+    #expect(error?.kind == .noRoom)
+    fixture.advance(60)
+    await tier.trim()
+    #expect(await tier.counts.entries == 3)
+    fixture.advance(1)
+    _ = await tier.settle()
+    #expect(await tier.counts.entries == 2)
+    #expect(await tier.look(up: "a").isEmpty)
+  }
+
+  @Test func `housekeeping asks to be woken when something stands above the limit`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(limit: 4096)
+    for key in ["a", "b"] { _ = try await tier.store([1], as: fixture.draft(key), delivered: true) }
+    await tier.sweepAll()
+    await tier.commitNow()
+    let wake = await tier.settle()
+    #expect(wake.map { ContinuousClock.now.duration(to: $0) > .seconds(50) } == true)
+  }
+
+  @Test func `a body larger than the limit is refused and evicts nothing`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(limit: 8192)
+    _ = try await tier.store([1], as: fixture.draft("a"))
+    let error = await #expect(throws: StoreError.self) {
+      try await tier.store(bytes(8193), as: fixture.draft("b"), delivered: true)
+    }
+    #expect(error?.kind == .noRoom)
+    #expect(await tier.look(up: "a").count == 1)
+  }
+
+  @Test func `a lower limit holds at once`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    for number in 0..<100 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
+    await tier.setLimit(10 * 4096)
+    #expect(fixture.bytesOnDisk == 10 * 4096)
+    #expect(await tier.counts.evicted == 90)
+  }
+
+  @Test func `below the floor of free space the tier shrinks by what is missing`() async throws {
+    let free = Locked<Int64>(1000 * 4096)
+    var files = FileSystem()
+    files.pretendedSpace = { (free.withLock { $0 }, 10_000 * 4096) }
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(minFree: 0.05, files: files)
+    for number in 0..<20 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
+    #expect(await tier.counts.entries == 20)
+    free.withLock { $0 = 492 * 4096 }
+    fixture.advance(10)
+    _ = try await tier.store([1], as: fixture.draft("more"))
+    #expect(await tier.counts.entries == 12)
+    free.withLock { $0 = 1000 * 4096 }
+    fixture.advance(10)
+    _ = try await tier.store([1], as: fixture.draft("again"))
+    #expect(await tier.counts.entries == 13)
+  }
+
+  @Test func `a spool counts as it grows and evicts as needed`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(limit: 4 * 4096)
+    for key in ["a", "b", "c", "d"] { _ = try await tier.store([1], as: fixture.draft(key)) }
+    let spool = try await tier.makeSpool()
+    try await spool.append(bytes(4096))
+    #expect(await tier.counts.entries == 3)
+    try await spool.append(bytes(1))
+    #expect(await tier.counts.entries == 2)
+    #expect(await tier.counts.bytes == 4 * 4096)
+    #expect(fixture.bytesOnDisk == 4 * 4096)
+    let stored = try await tier.store(.spool(spool), as: fixture.draft("big"), delivered: false)
+    #expect(stored.digest == SHA256.digest(of: bytes(4097)))
+    #expect(try await tier.read(stored) == bytes(4097))
+    #expect(await tier.counts.bytes == 4 * 4096)
+    #expect(fixture.imageFiles.allSatisfy { !$0.hasSuffix(".tmp") })
+  }
+
+  @Test func `room for an expected length is made at the start, and given back`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(limit: 4 * 4096)
+    for key in ["a", "b", "c", "d"] { _ = try await tier.store([1], as: fixture.draft(key)) }
+    let spool = try await tier.makeSpool(expected: 3 * 4096)
+    #expect(await tier.counts.entries == 1)
+    await spool.discard()
+    #expect(await tier.counts.bytes == 4096)
+    let error = await #expect(throws: StoreError.self) { try await tier.makeSpool(expected: 1 << 20) }
+    #expect(error?.kind == .noRoom)
+  }
+
+  @Test func `a spool that finds no room leaves nothing behind`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(limit: 2 * 4096)
+    _ = try await tier.store([1], as: fixture.draft("a"), delivered: true)
+    let spool = try await tier.makeSpool()
+    try await spool.append(bytes(4096))
+    await #expect(throws: StoreError.self) { try await spool.append([1]) }
+    await #expect(throws: StoreError.self) { try await spool.append([1]) }
+    await #expect(throws: StoreError.self) {
+      try await tier.store(.spool(spool), as: fixture.draft("b"), delivered: true)
+    }
+    #expect(fixture.imageFiles.count == 1)
+    #expect(await tier.counts.bytes == 4096)
+  }
+
+  @Test func `a dropped spool is removed`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    try await tier.makeSpool().append([1])
+    await tier.trim()  // after what the end of the spool gave to the executor
+    #expect(fixture.imageFiles.isEmpty)
+    #expect(await tier.counts.bytes == 0)
+  }
+
+  /// Random operations beside the plainest model of the rules: a list in the order of use, and the times of deliveries.
+  @Test(arguments: 0..<3) func `the tier behaves like a naive model`(_: Int) async throws {
+    let seed = UInt64.random(in: .min ... .max)
+    var random = SeededChance(state: seed)
+    let fixture = Fixture(seed: seed)
+    var tier = try await fixture.openTier(limit: 20 * 4096)
+    var model = Model(limit: 20 * 4096)
+    for step in 0..<400 {
+      let place: Comment = "seed \(seed), step \(step)"
+      let key = "k\(random.next() % 40)"
+      fixture.advance(1)
+      model.now = fixture.now
+      switch random.next() % 20 {
+      case 0..<10:
+        let content = bytes(Int(random.next() % 12_000), UInt8(truncatingIfNeeded: step))
+        let delivered = random.next() % 4 == 0
+        let stored = try? await tier.store(content, as: fixture.draft(key), delivered: delivered)
+        #expect((stored != nil) == model.store(key, content, delivered: delivered), place)
+      case 10..<15:
+        for found in await tier.look(up: key) {
+          await tier.markDelivered(found.id, at: fixture.now)
+          model.deliver(key)
+        }
+      case 15:
+        let matching = model.entries.filter { $0.key.hasPrefix("k1") }.count
+        #expect(await tier.clear(.prefix("k1")).removed == matching, place)
+        model.remove { $0.key.hasPrefix("k1") }
+      case 16:
+        await tier.trim()
+        model.trim()
+      case 17:
+        fixture.advance(Int(random.next() % 50))
+        _ = await tier.settle()
+        model.now = fixture.now
+        model.settle()
+      case 18:
+        await tier.close()
+        tier = try await fixture.openTier(limit: 20 * 4096)
+        model.trimAt = fixture.now
+      default:
+        await tier.flushUses()
+        await tier.commitNow()
+      }
+      var keys: Set<String> = []
+      for number in 0..<40 {
+        for found in await tier.look(up: "k\(number)") {
+          keys.insert(found.key)
+          let content = try await tier.read(found)
+          let isSame = content == model.entries.first { $0.key == found.key }?.content
+          #expect(isSame, place)
+        }
+      }
+      #expect(keys == Set(model.entries.map(\.key)), place)
+      #expect(await tier.counts.bytes == fixture.bytesOnDisk, place)
+      if keys != Set(model.entries.map(\.key)) { return }
+    }
+  }
+}
+
+private struct Model {
+  struct Entry {
+    var key: String
+    var content: [UInt8]
+    var deliveredAt = 0
+    var size: Int { (content.count + 4095) / 4096 * 4096 }
+  }
+
+  var limit: Int
+  var now = 0
+  var entries: [Entry] = []  // least recently used first
+  var doomed: [Entry] = []
+  var trimAt: Int?
+
+  func isPinned(_ entry: Entry) -> Bool { entry.deliveredAt + 61 > now }
+
+  var size: Int { (entries + doomed).reduce(0) { $0 + $1.size } }
+
+  mutating func evict(for bytes: Int) {
+    var place = 0
+    while size + bytes > limit && place < entries.count {
+      if isPinned(entries[place]) { place += 1 } else { entries.remove(at: place) }
+    }
+    if size + bytes > limit {
+      trimAt = (entries + doomed).filter(isPinned).map { $0.deliveredAt + 61 }.min()
+    }
+  }
+
+  mutating func store(_ key: String, _ content: [UInt8], delivered: Bool) -> Bool {
+    let new = Entry(key: key, content: content, deliveredAt: delivered ? now : 0)
+    let trimBefore = trimAt
+    evict(for: new.size)
+    if size + new.size > limit && !delivered {
+      trimAt = trimBefore
+      return false
+    }
+    remove { $0.key == key }
+    entries.append(new)
+    return true
+  }
+
+  mutating func deliver(_ key: String) {
+    guard let place = entries.firstIndex(where: { $0.key == key }) else { return }
+    var entry = entries.remove(at: place)
+    entry.deliveredAt = now
+    entries.append(entry)
+  }
+
+  mutating func remove(_ isChosen: (Entry) -> Bool) {
+    doomed += entries.filter { isChosen($0) && isPinned($0) }
+    entries.removeAll(where: isChosen)
+  }
+
+  mutating func trim() {
+    trimAt = nil
+    doomed = doomed.filter(isPinned)
+    evict(for: 0)
+  }
+
+  mutating func settle() {
+    doomed = doomed.filter(isPinned)
+    if let at = trimAt, at <= now { trim() }
+  }
+}

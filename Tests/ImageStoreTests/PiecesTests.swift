@@ -1,0 +1,75 @@
+import HTTPTypes
+import Testing
+
+@testable import ImageStore
+
+@Suite struct PiecesTests {
+  @Test func `SHA-256 gives the digests of FIPS 180-4, in one piece or many`() {
+    func hexadecimalDigits(_ digest: [UInt8]) -> String {
+      digest.map { hexadecimal(UInt64($0), digits: 2) }.joined()
+    }
+    #expect(
+      hexadecimalDigits(SHA256.digest(of: []))
+        == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+    var hash = SHA256()
+    for _ in 0..<2 {
+      for piece in ["a", "", "bc"] { hash.update(Array(piece.utf8)) }
+      let digest = hash.finish()
+      #expect(hexadecimalDigits(digest) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+    }
+  }
+
+  @Test func `a file's name tells its row and its worker, and no other name does`() {
+    let name = FileName(id: 0x0123_4567_89ab_cdef, digest: [0xde, 0xad, 0xbe, 0xef, 1], format: "jpeg")
+    #expect(name.path == "ef/0123456789abcdef-deadbeef.jpg")
+    #expect(FileName.parse("0123456789abcdef-deadbeef.jpg")?.id == name.id)
+    #expect(FileName.parse("0123456789abcdef.tmp")?.isTemporary == true)
+    for other in [
+      "", "0123456789abcdef", "0123456789abcdef-deadbeef", "0123456789abcdef-deadbeef.", "0123456789abcdef-deadbee.jpg",
+      "0123456789ABCDEF-deadbeef.jpg", "0123456789abcdef-deadbeef.jpg.bak", "f123456789abcdef-deadbeef.jpg",
+      "0123456789abcdef.tmp2",
+    ] {
+      #expect(FileName.parse(other) == nil, "\(other)")
+    }
+  }
+
+  @Test func `header fields survive as text`() {
+    let fields = HeaderFields([
+      HeaderField("a", ""), HeaderField("b", "x: y"), HeaderField("b", "ü"), HeaderField("c", "1\n2\r\n3"),
+    ])
+    #expect(
+      HeaderFields(storedText: fields.storedText).lines.map(\.value) == ["", "x: y", "ü", "1 2 3"])
+    #expect(HeaderFields(storedText: "").isEmpty)
+  }
+
+  @Test(arguments: [
+    ("https://A.test/x", "a.test", 443), ("http://a.test?x", "a.test", 80), ("http://u:p@a.test:81#f", "a.test", 81),
+    ("http://[::1]/", "::1", 80), ("https://[fe80::1]:8443/x@y:1", "fe80::1", 8443), ("http://a.test:/", "a.test", 80),
+  ])
+  func `the host and port of a URL`(url: String, host: String, port: Int) {
+    let authority = Authority(of: url)
+    #expect(authority?.host == host)
+    #expect(authority?.port == port)
+  }
+
+  @Test(arguments: ["", "data:image/png,x", "a.test", "http:", "http://a:99999999999999999999/"])
+  func `a URL without a host has none`(url: String) {
+    #expect(Authority(of: url) == nil)
+  }
+
+  @Test func `a delivery pins until the 60 s after the last one are over`() {
+    var deliveries = Deliveries()
+    deliveries.note(1, at: 0)
+    deliveries.note(2, at: 10)
+    deliveries.note(1, at: 30)
+    let uses = deliveries.takeUses()
+    #expect(uses == [1: Deliveries.Use(at: 30, times: 2), 2: Deliveries.Use(at: 10, times: 1)])
+    #expect(deliveries.uses.isEmpty)
+    deliveries.forget(now: 61)
+    #expect(deliveries.lastDelivery(of: 1) == 30)
+    deliveries.forget(now: 71)
+    #expect(deliveries.lastDelivery(of: 2) == nil)
+    deliveries.forget(now: 91)
+    #expect(deliveries.lastDelivery(of: 1) == nil)
+  }
+}

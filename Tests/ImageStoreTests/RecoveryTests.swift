@@ -1,0 +1,207 @@
+import CSQLite
+import Foundation
+import Testing
+import Threads
+
+@testable import ImageStore
+
+@Suite struct RecoveryTests {
+  @Test func `after a kill what was committed is there, and what was not is swept`() async throws {
+    let fixture = Fixture()
+    let dying = try await fixture.openTier()
+    let kept = try await dying.store([1], as: fixture.draft("kept"))
+    await dying.commitNow()
+    let lost = try await dying.store([2], as: fixture.draft("lost"))
+    let spool = try await dying.makeSpool()
+    try await spool.append([3])
+    await dying.die()
+
+    #expect(fixture.imageFiles.count == 3)
+    let tier = try await fixture.openTier()
+    #expect(await tier.look(up: "kept") == [kept])
+    #expect(await tier.look(up: "lost").isEmpty)
+    await tier.sweepAll()
+    #expect(fixture.imageFiles == [kept.file])
+    #expect(!FileManager.default.fileExists(atPath: tier.absolutePath(of: lost)))
+    await tier.close()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/test/workers").isEmpty)
+    _ = spool
+  }
+
+  @Test func `an orphan that may have been delivered in the last 60 s outlives the sweep, once`() async throws {
+    let fixture = Fixture()
+    fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) + 1 }
+    let dying = try await fixture.openTier()
+    _ = await dying.look(up: "opens the index")
+    let orphan = try await dying.store([1], as: fixture.draft("a"), delivered: true)
+    await dying.die()
+    let tier = try await fixture.openTier()
+    await tier.sweepAll()
+    #expect(fixture.imageFiles == [orphan.file])
+    #expect(await tier.needsSweep)
+    fixture.advance(62)
+    await tier.sweepAll()
+    #expect(fixture.imageFiles.isEmpty)
+  }
+
+  @Test func `a missing index is made anew, and the images that it listed are swept`() async throws {
+    let fixture = Fixture()
+    let first = try await fixture.openTier()
+    _ = try await first.store([1], as: fixture.draft("a"))
+    await first.close()
+    for name in ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"] {
+      try? FileManager.default.removeItem(atPath: fixture.directory + "/test/" + name)
+    }
+    let tier = try await fixture.openTier()
+    #expect(await tier.look(up: "a").isEmpty)
+    let stored = try await tier.store([2], as: fixture.draft("b"))
+    await tier.sweepAll()
+    #expect(fixture.imageFiles == [stored.file])
+    #expect(fixture.warnings.withLock { $0 }.isEmpty)
+  }
+
+  @Test(arguments: ["garbage", "cut", "empty", "garbled pages"])
+  func `a damaged index is replaced, with one warning and no wrong byte`(kind: String) async throws {
+    let fixture = Fixture(seed: 5)
+    let path = fixture.directory + "/test/index.sqlite"
+    let first = try await fixture.openTier()
+    for number in 0..<200 { _ = try await first.store([UInt8(number)], as: fixture.draft("\(number)")) }
+    await first.close()
+    let url = URL(filePath: path)
+    var content = [UInt8](try Data(contentsOf: url))
+    switch kind {
+    case "garbage": content = bytes(content.count, 0xa5)
+    case "cut": content = Array(content[..<(content.count / 2)])
+    case "empty": content = []
+    default:
+      for place in stride(from: 8192, to: content.count, by: 3) { content[place] ^= 0x5a }
+    }
+    try Data(content).write(to: url)
+
+    let tier = try await fixture.openTier()
+    for number in 0..<200 {
+      for found in await tier.look(up: "\(number)") {
+        if let read = try? await tier.read(found) { #expect(read == [UInt8(number)]) }
+      }
+    }
+    let stored = try await tier.store([1], as: fixture.draft("new"))
+    _ = await tier.clear(.host("nowhere", port: nil))
+    _ = try await tier.store([1], as: fixture.draft("newer"))
+    #expect(await tier.look(up: "new") == [stored] || kind == "garbled pages")
+    #expect(await tier.look(up: "newer").count == 1)
+    #expect(fixture.warnings.withLock { $0.count } == (kind == "empty" ? 0 : 1))
+  }
+
+  @Test func `an index of a newer version is left alone, with one warning`() async throws {
+    let fixture = Fixture()
+    let first = try await fixture.openTier()
+    let stored = try await first.store([1], as: fixture.draft("a"))
+    await first.close()
+    let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
+    try index.execute("PRAGMA user_version = 2")
+    let tier = try await fixture.openTier()
+    for _ in 0..<3 {
+      #expect(await tier.look(up: "a").isEmpty)
+      await #expect(throws: StoreError.self) { try await tier.store([1], as: fixture.draft("b")) }
+      fixture.advance(1000)
+    }
+    await tier.sweepAll()
+    await tier.close()
+    #expect(fixture.imageFiles == [stored.file])
+    #expect(fixture.warnings.withLock { $0.count } == 1)
+    #expect(try index.prepare("SELECT count(*) FROM responses").first { $0.int(0) } == 1)
+  }
+
+  @Test func `foreign files are left alone`() async throws {
+    let fixture = Fixture()
+    let dying = try await fixture.openTier()
+    _ = try await dying.store([1], as: fixture.draft("a"))
+    await dying.die()
+    let root = URL(filePath: fixture.directory + "/test")
+    let names = [
+      "README", "00/photo.jpg", "00/0123.tmp", "00/0123456789abcdef-01234567.exe", "workers/note",
+      "01/0123456789abcd00-01234567.jpg",  // the name of another shard
+    ]
+    for name in names {
+      let url = root.appending(path: name)
+      try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+      try Data([1]).write(to: url)
+    }
+    let tier = try await fixture.openTier()
+    _ = await tier.look(up: "a")
+    await tier.sweepAll()
+    _ = await tier.clear(.all)
+    for name in names { #expect(FileManager.default.fileExists(atPath: root.appending(path: name).path)) }
+  }
+
+  @Test func `a directory deleted meanwhile is made again`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let old = try await tier.store([1], as: fixture.draft("a"))
+    await tier.commitNow()
+    try FileManager.default.removeItem(atPath: fixture.directory + "/test")
+    await #expect(throws: StoreError.self) { try await tier.read(old) }
+    let stored = try await tier.store([2], as: fixture.draft("b"))
+    #expect(try await tier.read(stored) == [2])
+    await tier.close()
+    let again = try await fixture.openTier()
+    #expect(await again.look(up: "b") == [stored])
+    #expect(await again.look(up: "a").isEmpty)
+    #expect(fixture.warnings.withLock { $0.isEmpty })
+  }
+
+  @Test func `housekeeping notices a deleted directory, and the next use makes it again`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    _ = try await tier.store([1], as: fixture.draft("a"))
+    await tier.commitNow()
+    try FileManager.default.removeItem(atPath: fixture.directory + "/test")
+    fixture.advance(Agenda.surveyInterval)
+    _ = await tier.settle()
+    #expect(await tier.look(up: "a").isEmpty)
+    let stored = try await tier.store([2], as: fixture.draft("b"))
+    #expect(await tier.look(up: "b") == [stored])
+    #expect(fixture.warnings.withLock { $0.isEmpty })
+  }
+
+  @Test func `a worker that draws the number of an earlier one never reuses its names`() async throws {
+    let (first, second) = (Fixture(seed: 3), Fixture(seed: 3))
+    let earlier = try await first.openTier()
+    var files: Set<String> = []
+    for number in 0..<3 { files.insert(try await earlier.store([1], as: first.draft("\(number)")).file) }
+    await earlier.close()
+    try FileManager.default.removeItem(atPath: second.directory)
+    try FileManager.default.moveItem(atPath: first.directory, toPath: second.directory)
+    let later = try await second.openTier()
+    _ = await later.look(up: "")
+    for number in 3..<6 { files.insert(try await later.store([1], as: second.draft("\(number)")).file) }
+    #expect(files.count == 6)
+    #expect(await later.counts.entries == 6)
+  }
+
+  @Test func `a directory that cannot be used is known when it is opened, and named`() async throws {
+    let fixture = Fixture()
+    let path = fixture.directory + "/test"
+    try Data().write(to: URL(filePath: path))
+    let error = await #expect(throws: StoreError.self) { try await fixture.makeTier().open() }
+    #expect(error?.kind == .unusable(path: path))
+    #expect(error?.message.contains(path) == true)
+  }
+
+  @Test func `a read-only file system is known when the tier is opened`() async throws {
+    let fixture = Fixture()
+    let files = FileSystem { $0 == .create ? EROFS : nil }
+    let error = await #expect(throws: StoreError.self) { try await fixture.makeTier(files: files).open() }
+    #expect(error?.kind == .unusable(path: fixture.directory + "/test"))
+  }
+
+  @Test func `a clock set back neither unpins for ever nor pins for ever`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(limit: 4096)
+    _ = try await tier.store([1], as: fixture.draft("a"), delivered: true)
+    fixture.advance(-86_400)
+    _ = try await tier.store([1], as: fixture.draft("b"))
+    #expect(await tier.look(up: "a").isEmpty)
+    #expect(await tier.counts.entries == 1)
+  }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import Testing
+import Threads
+
+@testable import ImageStore
+
+@Suite struct ScratchTests {
+  private func makeScratch(_ fixture: Fixture, files: FileSystem = FileSystem()) -> ScratchFolder {
+    ScratchFolder(
+      parent: fixture.directory + "/scratch", executor: fixture.executor, environment: fixture.environment(files))
+  }
+
+  private func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
+
+  @Test func `a scratch file lives for 60 s from its last delivery`() async throws {
+    let fixture = Fixture()
+    let scratch = makeScratch(fixture)
+    let path = try await scratch.store(.bytes([1, 2]), format: "png")
+    #expect(path.hasSuffix(".png"))
+    #expect(try [UInt8](Data(contentsOf: URL(filePath: path))) == [1, 2])
+    fixture.advance(40)
+    await scratch.markDelivered(path, at: fixture.now)
+    fixture.advance(60)
+    let wake = await scratch.settle()
+    #expect(wake != nil)
+    #expect(exists(path))
+    fixture.advance(1)
+    #expect(await scratch.settle() == nil)
+    #expect(!exists(path))
+  }
+
+  @Test func `a spool becomes a scratch file, one of the disk tier too`() async throws {
+    let fixture = Fixture()
+    let scratch = makeScratch(fixture)
+    let tier = try await fixture.openTier()
+    for spool in [try await scratch.makeSpool(), try await tier.makeSpool(expected: 10)] {
+      try await spool.append(bytes(300_000))
+      try await spool.append([9])
+      let path = try await scratch.store(.spool(spool), format: "gif")
+      #expect(try [UInt8](Data(contentsOf: URL(filePath: path))) == bytes(300_000) + [9])
+    }
+    #expect(await tier.counts.bytes == 0)
+    #expect(fixture.imageFiles.isEmpty)
+  }
+
+  @Test func `closing leaves what was delivered lately, and a later process removes it`() async throws {
+    let fixture = Fixture()
+    fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) + 1 }
+    let first = makeScratch(fixture)
+    let path = try await first.store(.bytes([1]), format: nil)
+    await first.close()
+    #expect(exists(path))
+    let second = makeScratch(fixture)
+    #expect(await second.settle() != nil)
+    #expect(exists(path))
+    fixture.advance(62)
+    #expect(await second.settle() == nil)
+    #expect(!exists(path))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/scratch").isEmpty)
+  }
+
+  @Test func `the folder of a living process is left alone`() async throws {
+    let fixture = Fixture()
+    let living = makeScratch(fixture)
+    let path = try await living.store(.bytes([1]), format: nil)
+    fixture.advance(1_000_000_000)
+    _ = await makeScratch(fixture).settle()
+    #expect(exists(path))
+  }
+
+  @Test func `closing with nothing left removes the folder`() async throws {
+    let fixture = Fixture()
+    let scratch = makeScratch(fixture)
+    _ = try await scratch.store(.bytes([1]), format: nil)
+    fixture.advance(61)
+    await scratch.close()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/scratch").isEmpty)
+  }
+
+  @Test func `a folder that others may write is not trusted`() async throws {
+    let fixture = Fixture()
+    mkdir(fixture.directory + "/scratch", 0o777)
+    chmod(fixture.directory + "/scratch", 0o777)
+    let error = await #expect(throws: StoreError.self) {
+      try await makeScratch(fixture).store(.bytes([1]), format: nil)
+    }
+    #expect(error?.kind == .io)
+  }
+
+  @Test func `a full disk is told as such and leaves nothing`() async throws {
+    let fixture = Fixture()
+    let scratch = makeScratch(fixture, files: FileSystem { $0 == .write ? ENOSPC : nil })
+    let error = await #expect(throws: StoreError.self) { try await scratch.store(.bytes([1]), format: nil) }
+    #expect(error?.kind == .diskFull)
+  }
+}
+
+@Suite struct SaveToTests {
+  @Test func `a copy of bytes or of a file appears whole, in place of what was there`() throws {
+    let fixture = Fixture()
+    let target = fixture.directory + "/out.jpg"
+    try save(copyOf: .bytes(bytes(300_000)), to: target)
+    #expect(try [UInt8](Data(contentsOf: URL(filePath: target))) == bytes(300_000))
+    let second = fixture.directory + "/second.jpg"
+    try save(copyOf: .bytes([1]), to: second)
+    try save(copyOf: .file(target), to: second)
+    #expect(try Data(contentsOf: URL(filePath: second)) == Data(contentsOf: URL(filePath: target)))
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: fixture.directory).sorted() == ["out.jpg", "second.jpg"])
+  }
+
+  @Test func `a copy that fails at any operation leaves the old file and nothing else`() throws {
+    let fixture = Fixture()
+    let target = fixture.directory + "/out.jpg"
+    try save(copyOf: .bytes([1]), to: target)
+    for operation in [FileSystem.Operation.create, .write, .rename] {
+      let environment = fixture.environment(FileSystem { $0 == operation ? ENOSPC : nil })
+      let error = #expect(throws: StoreError.self) {
+        try save(copyOf: .bytes([2]), to: target, environment: environment)
+      }
+      #expect(error?.kind == .diskFull)
+      #expect(error?.message.contains(target) == true)
+      #expect(try [UInt8](Data(contentsOf: URL(filePath: target))) == [1])
+      #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory) == ["out.jpg"])
+    }
+  }
+
+  @Test(arguments: ["relative.jpg", "/", "/nowhere-at-all/x.jpg", "/tmp/", "/tmp", "/etc/hosts/x", "/tmp/a\0b"])
+  func `a bad target is an error that names it`(target: String) {
+    let error = #expect(throws: StoreError.self) { try save(copyOf: .bytes([1]), to: target) }
+    #expect(error?.kind == .io)
+    #expect(error?.message.contains(target) == true)
+  }
+}

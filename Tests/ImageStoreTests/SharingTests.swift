@@ -1,0 +1,127 @@
+import Foundation
+import Testing
+import Threads
+
+@testable import ImageStore
+
+@Suite struct SharingTests {
+  @Test func `what one worker commits the other sees, and its clear too`() async throws {
+    let fixture = Fixture()
+    let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
+    let stored = try await a.store([1], as: fixture.draft("x"))
+    await a.commitNow()
+    #expect(await b.look(up: "x") == [stored])
+    #expect(try await b.read(stored) == [1])
+    await b.commitNow()
+    #expect(await b.clear(.all).removed == 1)
+    #expect(await a.look(up: "x").isEmpty)
+  }
+
+  @Test func `a file that the other worker may just have delivered outlives a clear`() async throws {
+    let fixture = Fixture()
+    let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
+    let stored = try await a.store([1], as: fixture.draft("x"))
+    await a.commitNow()
+    await a.markDelivered(stored.id, at: fixture.now)
+    #expect(await b.clear(.all).removed == 1)
+    #expect(fixture.imageFiles == [stored.file])
+    await a.flushUses()
+    await a.commitNow()
+    fixture.advance(10)
+    await b.trim()
+    #expect(fixture.imageFiles == [stored.file])
+    fixture.advance(60)
+    await b.trim()
+    #expect(fixture.imageFiles.isEmpty)
+  }
+
+  @Test func `the limit counts for both`() async throws {
+    let fixture = Fixture()
+    let (a, b) = (try await fixture.openTier(limit: 4 * 4096), try await fixture.openTier(limit: 4 * 4096))
+    for number in 0..<20 {
+      _ = try await (number % 2 == 0 ? a : b).store([1], as: fixture.draft("\(number)"))
+      await a.commitNow()
+      await b.commitNow()
+      fixture.advance(1)
+    }
+    #expect(await a.counts.entries == 4)
+    #expect(fixture.bytesOnDisk == 4 * 4096)
+  }
+
+  @Test func `nothing of a living worker is swept`() async throws {
+    let fixture = Fixture()
+    let (living, dying) = (try await fixture.openTier(), try await fixture.openTier())
+    let spool = try await living.makeSpool()
+    try await spool.append([1])
+    let mine = try await dying.makeSpool()
+    try await mine.append([1])
+    await dying.die()
+    let before = fixture.imageFiles.count
+    let tier = try await fixture.openTier()
+    await tier.sweepAll()
+    #expect(fixture.imageFiles.count == before - 1)
+    let stored = try await living.store(.spool(spool), as: fixture.draft("a"), delivered: false)
+    await living.commitNow()
+    #expect(await tier.look(up: "a") == [stored])
+    _ = mine
+  }
+
+  @Test func `two workers on two threads store and read without an error`() async throws {
+    let fixture = Fixture()
+    let executors = [ThreadExecutor(name: "one"), ThreadExecutor(name: "two")]
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for (number, executor) in executors.enumerated() {
+        group.addTask {
+          let tier = fixture.makeTier(executor: executor)
+          try await tier.open()
+          keepHouse(on: executor, tier: tier, scratch: nil)
+          for step in 0..<200 {
+            let content = [UInt8](repeating: UInt8(step), count: 100)
+            let stored = try await tier.store(content, as: fixture.draft("\(number)-\(step)"))
+            #expect(try await tier.read(stored) == content)
+            _ = try? await tier.store(content, as: fixture.draft("shared-\(step % 10)"))
+          }
+          executor.setAfterBatch(nil)
+          await tier.close()
+        }
+      }
+      try await group.waitForAll()
+    }
+    for executor in executors { executor.stop() }
+    let tier = try await fixture.openTier()
+    #expect(await tier.counts.entries == 410)
+    #expect(fixture.imageFiles.count == 410)
+    #expect(fixture.warnings.withLock { $0.isEmpty })
+  }
+
+  @Test func `a tier that is only read sees what a writer writes later`() async throws {
+    let fixture = Fixture()
+    let first = try await fixture.openTier()
+    _ = try await first.store([1], as: fixture.draft("a"))
+    await first.close()
+    let reader = try await fixture.openTier(mode: .readOnly)
+    #expect(await reader.look(up: "a").count == 1)
+    let writer = try await fixture.openTier()
+    _ = try await writer.store([1], as: fixture.draft("b"))
+    await writer.commitNow()
+    fixture.advance(Agenda.surveyInterval)
+    _ = await reader.settle()
+    #expect(await reader.look(up: "b").count == 1)
+  }
+
+  @Test func `an index that another worker replaced is opened anew`() async throws {
+    let fixture = Fixture()
+    let a = try await fixture.openTier()
+    _ = try await a.store([1], as: fixture.draft("x"))
+    await a.commitNow()
+    for name in ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"] {
+      try FileManager.default.removeItem(atPath: fixture.directory + "/test/" + name)
+    }
+    let b = try await fixture.openTier()
+    let stored = try await b.store([1], as: fixture.draft("y"))
+    await b.commitNow()
+    fixture.advance(Agenda.surveyInterval)
+    _ = await a.settle()
+    #expect(await a.look(up: "y") == [stored])
+  }
+}

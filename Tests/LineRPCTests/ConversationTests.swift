@@ -1,0 +1,212 @@
+import LineRPC
+import Testing
+
+struct ConversationTests {
+  private var conversation = Conversation()
+
+  private func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
+
+  private mutating func tickets(_ incoming: Incoming) -> [Ticket] {
+    conversation.accept(incoming).compactMap { if case .perform(_, let ticket) = $0 { ticket } else { nil } }
+  }
+
+  private mutating func lines(_ incoming: Incoming) -> [String] {
+    conversation.accept(incoming).compactMap {
+      if case .send(let line) = $0 { String(decoding: line, as: UTF8.self) } else { nil }
+    }
+  }
+
+  private mutating func answer(_ ticket: Ticket) -> String? {
+    text(conversation.respond(to: ticket) { $0.value(true) })
+  }
+
+  private static let taken =
+    #"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a request with this id is in flight","data":{"kind":"invalidRequest","retryable":false,"id":1}}}"#
+
+  @Test mutating func `a request is performed and its result sent under its id`() throws {
+    let steps = conversation.accept(.call(load(1)))
+    guard case .perform(let request, let ticket)? = steps.first, steps.count == 1 else {
+      Issue.record("one request is to be performed")
+      return
+    }
+    #expect(request == Request(id: .integer(1), method: "load", params: [:]))
+    #expect(ticket.id == .integer(1))
+    #expect(answer(ticket) == #"{"jsonrpc":"2.0","id":1,"result":true}"# + "\n")
+  }
+
+  @Test mutating func `a result may be raw JSON, and an error stands in its place`() throws {
+    let first = try #require(tickets(.call(load(1))).first)
+    #expect(
+      text(conversation.respond(to: first, raw: Array(#"{"a":1}"#.utf8)))
+        == #"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"# + "\n")
+    let second = try #require(tickets(Incoming(#"{"id":"é","method":"load"}"#)).first)
+    #expect(
+      text(conversation.respond(to: second, error: .internalError("m")))
+        == #"{"jsonrpc":"2.0","id":"\u00e9","error":{"code":-32603,"message":"m","data":{"kind":"internal","retryable":false}}}"#
+        + "\n")
+  }
+
+  @Test mutating func `a second response for a ticket is ignored`() throws {
+    let ticket = try #require(tickets(.call(load(1))).first)
+    #expect(answer(ticket) != nil)
+    #expect(answer(ticket) == nil)
+    #expect(conversation.respond(to: ticket, error: .internalError("m")) == nil)
+    let again = try #require(tickets(.call(load(1))).first)
+    #expect(answer(ticket) == nil)
+    #expect(conversation.isOpen(again))
+    #expect(conversation.unanswered == 1)
+  }
+
+  @Test mutating func `a notification is performed and never answered`() throws {
+    let ticket = try #require(tickets(.call(load(nil))).first)
+    #expect(ticket.id == nil)
+    #expect(conversation.unanswered == 1)
+    #expect(answer(ticket) == nil)
+    #expect(conversation.unanswered == 0)
+  }
+
+  @Test mutating func `a notification that cannot be carried out is reported, not answered`() {
+    let error = RPCError.invalidParams(member: "params", "m")
+    let call = Call.failedNotification(error, method: "load")
+    #expect(conversation.accept(.call(call)) == [.failedNotification(error, method: "load")])
+    #expect(conversation.accept(.batch([call])) == [.failedNotification(error, method: "load")])
+    #expect(conversation.unanswered == 0)
+  }
+
+  @Test mutating func `a refusal is sent at once, with id null when there is none`() {
+    #expect(
+      lines(.call(.refused(.parseError("m"), id: nil))) == [
+        #"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m","data":{"kind":"parseError","retryable":false}}}"#
+          + "\n"
+      ])
+    #expect(
+      lines(.call(.refused(.invalidRequest("m"), id: .integer(4)))) == [
+        #"{"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"m","data":{"kind":"invalidRequest","retryable":false}}}"#
+          + "\n"
+      ])
+  }
+
+  @Test mutating func `an id in flight is refused with id null, and the first request is unaffected`() throws {
+    let ticket = try #require(tickets(.call(load(1))).first)
+    #expect(lines(.call(load(1))) == [Self.taken + "\n"])
+    #expect(lines(.call(.refused(.invalidRequest("method is no string"), id: .integer(1)))) == [Self.taken + "\n"])
+    #expect(conversation.unanswered == 1)
+    #expect(answer(ticket) == #"{"jsonrpc":"2.0","id":1,"result":true}"# + "\n")
+    #expect(tickets(.call(load(1))).count == 1)
+  }
+
+  @Test mutating func `ids of different kinds do not clash`() {
+    #expect(tickets(.call(load(1))).count == 1)
+    #expect(tickets(Incoming(#"{"id":"1","method":"load"}"#)).count == 1)
+  }
+
+  @Test mutating func `a batch is answered by one line when its last response is ready`() throws {
+    let tickets = tickets(.batch([load(1), load(2), load(3)]))
+    #expect(tickets.map(\.id) == [.integer(1), .integer(2), .integer(3)])
+    #expect(answer(tickets[2]) == nil)
+    #expect(answer(tickets[0]) == nil)
+    #expect(conversation.unanswered == 1)
+    #expect(
+      answer(tickets[1])
+        == #"[{"jsonrpc":"2.0","id":3,"result":true},{"jsonrpc":"2.0","id":1,"result":true},{"jsonrpc":"2.0","id":2,"result":true}]"#
+        + "\n")
+    #expect(conversation.unanswered == 0)
+  }
+
+  @Test mutating func `notifications in a batch are performed in their place and left out of the answer`() {
+    let tickets = tickets(.batch([load(nil), load(1), load(nil)]))
+    #expect(tickets.map(\.id) == [nil, .integer(1), nil])
+    #expect(answer(tickets[0]) == nil)
+    #expect(answer(tickets[1]) == #"[{"jsonrpc":"2.0","id":1,"result":true}]"# + "\n")
+    #expect(answer(tickets[2]) == nil)
+  }
+
+  @Test mutating func `a batch of notifications gets no answer at all`() {
+    let steps = conversation.accept(.batch([load(nil), load(nil)]))
+    #expect(steps.count == 2)
+    for case .send in steps { Issue.record("nothing is sent") }
+  }
+
+  @Test mutating func `refused elements of a batch stand in its answer`() throws {
+    let refused = Call.refused(.invalidRequest("m"), id: nil)
+    let error =
+      #"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"m","data":{"kind":"invalidRequest","retryable":false}}}"#
+    #expect(lines(.batch([refused, refused])) == ["[\(error),\(error)]\n"])
+    let ticket = try #require(tickets(.batch([refused, load(1)])).first)
+    #expect(answer(ticket) == #"[\#(error),{"jsonrpc":"2.0","id":1,"result":true}]"# + "\n")
+  }
+
+  @Test mutating func `an id used twice in one batch is refused the second time`() throws {
+    let tickets = tickets(.batch([load(1), load(1)]))
+    #expect(tickets.count == 1)
+    #expect(answer(tickets[0]) == #"[\#(Self.taken),{"jsonrpc":"2.0","id":1,"result":true}]"# + "\n")
+  }
+
+  @Test mutating func `an id answered within a batch is in flight until the batch is sent`() throws {
+    let batch = tickets(.batch([load(1), load(2)]))
+    #expect(answer(batch[0]) == nil)
+    #expect(answer(batch[0]) == nil)
+    #expect(!conversation.isOpen(batch[0]))
+    #expect(lines(.call(load(1))) == [Self.taken + "\n"])
+    #expect(answer(batch[1]) != nil)
+    #expect(tickets(.call(load(1))).count == 1)
+  }
+
+  @Test mutating func `the id of a refused element is in flight until the batch is sent`() throws {
+    let refused = Call.refused(.invalidRequest("m"), id: .integer(1))
+    let batch = tickets(.batch([refused, load(1), load(2)]))
+    #expect(batch.map(\.id) == [.integer(2)])
+    let line = try #require(answer(batch[0]))
+    #expect(line.contains(Self.taken))
+    #expect(tickets(.call(load(1))).count == 1)
+  }
+
+  @Test mutating func `an event carries the request's id, and comes no more once there is a response`() throws {
+    let ticket = try #require(tickets(.call(load(1))).first)
+    #expect(
+      text(conversation.event("progress", about: ticket) { $0.member("received", 5) })
+        == #"{"jsonrpc":"2.0","method":"progress","params":{"id":1,"received":5}}"# + "\n")
+    _ = answer(ticket)
+    #expect(conversation.event("progress", about: ticket) { $0.member("received", 6) } == nil)
+  }
+
+  @Test mutating func `an event about a notification has no id`() throws {
+    let ticket = try #require(tickets(.call(load(nil))).first)
+    #expect(
+      text(conversation.event("completed", about: ticket) { $0.member("bytes", 5) })
+        == #"{"jsonrpc":"2.0","method":"completed","params":{"bytes":5}}"# + "\n")
+    _ = answer(ticket)
+    #expect(conversation.event("completed", about: ticket) { _ in } == nil)
+  }
+
+  @Test mutating func `in any order of answers each id is answered once`() throws {
+    let seed = UInt64.random(in: .min ... .max)
+    var generator = SeededGenerator(seed: seed)
+    var open: [Ticket] = []
+    var answered: [Int64] = []
+    func note(_ line: [UInt8]?) throws {
+      guard let line else { return }
+      let value = try JSON(parsing: line)
+      var responses = [value]
+      if case .array(let elements) = value { responses = elements }
+      for case .object(let response) in responses {
+        if case .integer(let id)? = response["id"] { answered.append(id) }
+      }
+    }
+    var next: Int64 = 0
+    for _ in 0..<500 {
+      let calls = (0..<Int.random(in: 1...4, using: &generator)).map { _ in
+        next += 1
+        return load(next)
+      }
+      open += tickets(calls.count == 1 ? .call(calls[0]) : .batch(calls))
+      open.shuffle(using: &generator)
+      for _ in 0..<Int.random(in: 0...open.count, using: &generator) {
+        try note(conversation.respond(to: open.removeLast()) { $0.null() })
+      }
+      #expect(conversation.unanswered == open.count)
+    }
+    while let ticket = open.popLast() { try note(conversation.respond(to: ticket) { $0.null() }) }
+    #expect(answered.sorted() == Array(1...next), "seed \(seed)")
+  }
+}

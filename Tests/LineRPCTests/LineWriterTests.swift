@@ -1,0 +1,250 @@
+import Foundation
+import Testing
+import Threads
+
+@testable import LineRPC
+
+struct LineWriterTests {
+  private let closed = Record<Int32>()
+  private let relieved = Record<Void>()
+
+  /// The thread keeps the channel open until the end.
+  private func writer(_ channel: Channel, high: Int = 100_000, low: Int = 1000) -> LineWriter {
+    LineWriter(
+      descriptor: channel.writing, marks: .init(high: high, low: low),
+      onRelief: { [relieved, channel] in withExtendedLifetime(channel) { relieved.add(()) } },
+      onClosed: { [closed] in closed.add($0) })
+  }
+
+  private func line(_ number: Int, count: Int = 100) -> [UInt8] {
+    let text = Array("\(number)".utf8)
+    return text + [UInt8](repeating: 0x2E, count: count - 1 - text.count) + [0x0A]
+  }
+
+  private func ticket(_ serial: UInt64) -> Ticket { Ticket(id: nil, serial: serial, batch: nil) }
+
+  @Test func `lines are written in the order of sending, and finish waits for the last`() throws {
+    let channel = try Channel.pipe()
+    let received = Record<[UInt8]>()
+    startThread(name: "host") { received.add(channel.readToEnd()) }
+    let writer = writer(channel)
+    for number in 0..<20_000 { writer.send(line(number), about: nil, deferred: number % 3 == 0) }
+    writer.finish()
+    #expect(writer.backlog == 0)
+    channel.closeWriting()
+    #expect(received.wait(for: 1) == [(0..<20_000).flatMap { line($0) }])
+    #expect(closed.all.isEmpty)
+  }
+
+  @Test func `a deferred line goes with the next flush`() throws {
+    let channel = try Channel.pipe()
+    let writer = writer(channel)
+    writer.send(line(1), deferred: true)
+    writer.flush()
+    #expect(channel.read(exactly: 100) == line(1))
+    writer.send(line(2), deferred: true)
+    writer.send(line(3))
+    #expect(channel.read(exactly: 200) == line(2) + line(3))
+    writer.send(line(4), deferred: true)
+    writer.waitForRoom(below: 1)
+    #expect(channel.read(exactly: 100) == line(4))
+    writer.send(line(5), deferred: true)
+    writer.finish()
+    #expect(channel.read(exactly: 100) == line(5))
+  }
+
+  #if os(Linux)
+    @Test func `many lines go out in one write, and only whole lines`() throws {
+      let channel = try Channel.socket(Int32(SOCK_SEQPACKET.rawValue))
+      let writer = writer(channel)
+      for number in 0..<10_000 { writer.send(line(number)) }
+      var packets: [[UInt8]] = []
+      var count = 0
+      while count < 1_000_000 {
+        packets.append(channel.read())
+        count += packets.last?.count ?? 0
+      }
+      writer.finish()
+      #expect(packets.flatMap { $0 } == (0..<10_000).flatMap { line($0) })
+      #expect(packets.allSatisfy { $0.last == 0x0A && $0.count % 100 == 0 })
+      // The socket holds some hundred packets before it is full; all that waits then goes in the largest ones.
+      #expect(packets.count < 5000)
+    }
+  #endif
+
+  @Test func `short writes and a full descriptor that does not block lose nothing`() throws {
+    let channel = try Channel.socket(streamType)
+    channel.setNonBlocking()
+    var size: Int32 = 4096
+    setsockopt(channel.writing, SOL_SOCKET, SO_SNDBUF, &size, 4)
+    let received = Record<[UInt8]>()
+    startThread(name: "host") { received.add(channel.readToEnd()) }
+    let writer = writer(channel)
+    for number in 0..<300 { writer.send(line(number, count: 9001)) }
+    writer.finish()
+    channel.closeWriting()
+    #expect(received.wait(for: 1) == [(0..<300).flatMap { line($0, count: 9001) }])
+  }
+
+  @Test func `a host that does not read is waited for, and loses nothing`() throws {
+    let channel = try Channel.pipe()
+    let writer = writer(channel)
+    let lines = (0..<5000).map { line($0) }
+    for line in lines { writer.send(line) }
+    #expect(writer.isCongested)
+    #expect(writer.backlog > 100_000)
+    #expect(relieved.all.isEmpty)
+
+    let passed = Record<Int>()
+    startThread(name: "reader") {
+      writer.waitForRoom(below: 50_000)
+      passed.add(writer.backlog)
+    }
+    #expect(passed.all.isEmpty)
+    #expect(channel.read(exactly: 500_000) == lines.flatMap { $0 })
+    #expect(passed.wait(for: 1)[0] < 50_000)
+    _ = relieved.wait(for: 1)
+    #expect(!writer.isCongested)
+    writer.finish()
+    #expect(relieved.all.count == 1)
+    #expect(writer.backlog == 0)
+  }
+
+  @Test func `relief comes once for each congestion`() throws {
+    let channel = try Channel.pipe()
+    let writer = writer(channel, high: 200_000, low: 0)
+    for round in 1...3 {
+      for number in 0..<3000 { writer.send(line(number)) }
+      #expect(writer.isCongested)
+      _ = channel.read(exactly: 300_000)
+      #expect(relieved.wait(for: round).count == round)
+    }
+    writer.send(line(1))
+    writer.finish()
+    #expect(relieved.all.count == 3)
+  }
+
+  @Test func `progress that waits is replaced by newer`() throws {
+    let channel = try Channel.pipe()
+    let writer = writer(channel)
+    // More than the pipe holds, so that all that follows waits.
+    writer.send([UInt8](repeating: 0x2E, count: 999_999) + [0x0A])
+    writer.sendReplaceable(line(1), about: ticket(1))
+    writer.sendReplaceable(line(2), about: ticket(2))
+    writer.sendReplaceable(line(3), about: ticket(1))
+    writer.send(line(4), about: ticket(1))
+    writer.sendReplaceable(line(5), about: ticket(1))
+    writer.sendReplaceable(line(6), about: ticket(1))
+    #expect(writer.backlog <= 1_000_400)
+    _ = channel.read(exactly: 1_000_000)
+    #expect(channel.read(exactly: 400) == line(3) + line(2) + line(4) + line(6))
+    writer.finish()
+  }
+
+  enum Kind: CaseIterable { case pipe, socket, terminal }
+
+  private func channel(_ kind: Kind) throws -> Channel {
+    switch kind {
+    case .pipe: try .pipe()
+    case .socket: try .socket(streamType)
+    case .terminal: try .terminal()
+    }
+  }
+
+  @Test(arguments: Kind.allCases)
+  func `a reader that goes away is noticed while nothing is written`(kind: Kind) throws {
+    let channel = try channel(kind)
+    let writer = writer(channel)
+    writer.send(line(1))
+    writer.waitForRoom(below: 1)
+    _ = channel.read()
+    #expect(closed.all.isEmpty)
+    channel.closeReading()
+    #expect(closed.wait(for: 1) == [EPIPE])
+    writer.send(line(2))
+    #expect(writer.backlog == 0)
+    writer.finish()
+    #expect(closed.all == [EPIPE])
+  }
+
+  @Test(arguments: [Kind.pipe, .socket])
+  func `a reader that goes away in the middle of a write ends everything that waits`(kind: Kind) throws {
+    let channel = try channel(kind)
+    let writer = writer(channel)
+    for number in 0..<20_000 { writer.send(line(number)) }
+    let passed = Record<Void>()
+    startThread(name: "reader") {
+      writer.waitForRoom(below: 1)
+      passed.add(())
+    }
+    startThread(name: "drain") {
+      writer.finish()
+      passed.add(())
+    }
+    _ = channel.read(exactly: 10_000)
+    channel.closeReading()
+    // A socket that is closed with something unread in it is reset.
+    #expect([EPIPE, ECONNRESET].contains(closed.wait(for: 1)[0]))
+    _ = passed.wait(for: 2)
+    #expect(writer.backlog == 0)
+    #expect(!writer.isCongested)
+    #expect(closed.all.count == 1)
+  }
+
+  @Test func `finish may be called from onClosed`() throws {
+    let channel = try Channel.pipe()
+    let late = Locked<LineWriter?>(nil)
+    let finished = Record<Void>()
+    let writer = LineWriter(descriptor: channel.writing) { [channel] _ in
+      late.wait { $0 }?.finish()
+      channel.closeWriting()
+      finished.add(())
+    }
+    late.withLock { $0 = writer }
+    late.notify()
+    channel.closeReading()
+    _ = finished.wait(for: 1)
+    late.withLock { $0 = nil }
+  }
+
+  @Test func `a regular file is written to the end and never reported closed`() throws {
+    let path = NSTemporaryDirectory() + "LineWriterTests-\(UUID().uuidString)"
+    defer { unlink(path) }
+    let writer = writer(Channel(reading: open("/dev/null", O_RDONLY), writing: open(path, O_WRONLY | O_CREAT, 0o600)))
+    for number in 0..<1000 { writer.send(line(number)) }
+    writer.finish()
+    #expect(try Data(contentsOf: URL(filePath: path)) == Data((0..<1000).flatMap { line($0) }))
+    #expect(closed.all.isEmpty)
+  }
+
+  @Test func `a descriptor that cannot be written is reported with its errno`() throws {
+    let writer = writer(Channel(reading: open("/dev/null", O_RDONLY), writing: open("/", O_RDONLY)))
+    writer.send(line(1))
+    #expect(closed.wait(for: 1) == [EBADF])
+  }
+
+  @Test func `a finished writer leaves nothing behind`() throws {
+    let channel = try Channel.pipe()
+    let gone = Record<Void>()
+    do {
+      let token = Token(gone)
+      let writer = LineWriter(descriptor: channel.writing) { [token] _ in _ = token }
+      writer.send(line(1))
+      writer.finish()
+      writer.send(line(2))
+      writer.sendReplaceable(line(3), about: ticket(1))
+      #expect(writer.backlog == 0)
+    }
+    #expect(gone.wait(for: 1).count == 1)
+    channel.closeWriting()
+    #expect(channel.readToEnd() == line(1))
+  }
+
+  private var streamType: Int32 {
+    #if os(Linux)
+      Int32(SOCK_STREAM.rawValue)
+    #else
+      SOCK_STREAM
+    #endif
+  }
+}

@@ -1,0 +1,116 @@
+import Testing
+
+@testable import LineRPC
+
+struct OutputQueueTests {
+  private var queue = OutputQueue()
+  private let first = Ticket(id: .integer(1), serial: 1, batch: nil)
+  private let second = Ticket(id: .integer(2), serial: 2, batch: nil)
+
+  private func line(_ text: String) -> [UInt8] { Array((text + "\n").utf8) }
+
+  private mutating func takeAll() -> String {
+    var all: [UInt8] = []
+    while !queue.isEmpty { all += queue.take() }
+    #expect(queue.take().isEmpty)
+    return String(decoding: all, as: UTF8.self).split(separator: "\n").joined(separator: " ")
+  }
+
+  @Test mutating func `lines come in their order, all in one`() {
+    queue.append(line("a"), about: first)
+    queue.append(line("b"), about: nil)
+    queue.appendReplaceable(line("c"), about: second)
+    queue.append(line("d"), about: first)
+    #expect(queue.count == 8)
+    #expect(queue.take() == line("a") + line("b") + line("c") + line("d"))
+    #expect(queue.isEmpty)
+  }
+
+  @Test mutating func `newer progress takes the place of older`() {
+    queue.appendReplaceable(line("10"), about: first)
+    queue.append(line("x"), about: second)
+    queue.appendReplaceable(line("1000"), about: first)
+    queue.appendReplaceable(line("20"), about: second)
+    #expect(queue.count == 5 + 2 + 3)
+    #expect(takeAll() == "1000 x 20")
+  }
+
+  @Test mutating func `progress stays behind another line about the same request`() {
+    queue.appendReplaceable(line("50"), about: first)
+    queue.append(line("retrying"), about: first)
+    queue.appendReplaceable(line("10"), about: first)
+    queue.appendReplaceable(line("20"), about: first)
+    #expect(takeAll() == "50 retrying 20")
+  }
+
+  @Test mutating func `progress that was taken is not replaced`() {
+    queue.appendReplaceable(line("10"), about: first)
+    #expect(takeAll() == "10")
+    queue.append(line("x"), about: second)
+    queue.appendReplaceable(line("20"), about: first)
+    queue.appendReplaceable(line("30"), about: first)
+    #expect(takeAll() == "x 30")
+  }
+
+  @Test mutating func `what is taken is whole lines of at most 64 kB, or one longer line`() {
+    let long = [UInt8](repeating: 0x61, count: 200_000) + [0x0A]
+    queue.append(line("a"), about: nil)
+    queue.append(long, about: nil)
+    queue.append(line("b"), about: nil)
+    #expect(queue.take() == line("a"))
+    #expect(queue.take() == long)
+    #expect(queue.take() == line("b"))
+    #expect(queue.take().isEmpty)
+    let medium = [UInt8](repeating: 0x61, count: 9999) + [0x0A]
+    for _ in 0..<20 { queue.append(medium, about: nil) }
+    var counts: [Int] = []
+    while !queue.isEmpty { counts.append(queue.take().count) }
+    #expect(counts == [60_000, 60_000, 60_000, 20_000])
+  }
+
+  @Test mutating func `nothing is left after all is removed`() {
+    queue.append(line("a"), about: first)
+    queue.appendReplaceable(line("b"), about: first)
+    queue.removeAll()
+    #expect(queue.isEmpty)
+    queue.appendReplaceable(line("c"), about: first)
+    #expect(takeAll() == "c")
+  }
+
+  @Test mutating func `whatever is sent and taken, a naive queue gives the same`() {
+    let seed = UInt64.random(in: .min ... .max)
+    var generator = SeededGenerator(seed: seed)
+    var model: [(text: String, subject: Int, isReplaceable: Bool)] = []
+    var (taken, expected) = ("", "")
+    for number in 0..<20_000 {
+      let subject = Int.random(in: 0..<5, using: &generator)
+      let ticket = Ticket(id: nil, serial: UInt64(subject), batch: nil)
+      // Long enough that a queue of some hundred is taken in several goes.
+      let text = "\(number)" + String(repeating: ".", count: Int.random(in: 0...3000, using: &generator)) + "\n"
+      switch Int.random(in: 0..<100, using: &generator) {
+      case 0:
+        let piece = String(decoding: queue.take(), as: UTF8.self)
+        var length = 0
+        while length < piece.utf8.count, !model.isEmpty {
+          let line = model.removeFirst().text
+          length += line.utf8.count
+          expected += line
+        }
+        taken += piece
+      case 1..<50:
+        queue.append(Array(text.utf8), about: ticket)
+        model.append((text, subject, false))
+      default:
+        queue.appendReplaceable(Array(text.utf8), about: ticket)
+        if let last = model.lastIndex(where: { $0.subject == subject }), model[last].isReplaceable {
+          model[last].text = text
+        } else {
+          model.append((text, subject, true))
+        }
+      }
+    }
+    while !queue.isEmpty { taken += String(decoding: queue.take(), as: UTF8.self) }
+    expected += model.map(\.text).joined()
+    #expect(taken == expected, "seed \(seed)")
+  }
+}
