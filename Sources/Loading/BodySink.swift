@@ -67,6 +67,7 @@ final class BodySink: Sendable {
   func finish(_ completion: @escaping @Sendable (Result<SpooledBody, StoreError>) -> Void) {
     let rest = state.withLock { state in
       defer { state.piece = [] }
+      state.waiting += state.piece.count
       return state.piece
     }
     hand(over: rest)
@@ -123,9 +124,10 @@ final class BodySink: Sendable {
   private func move(_ old: Spool, adding piece: [UInt8]) throws(StoreError) -> SpooledBody {
     let new = try makeScratchSpool()
     var offset: Int64 = 0
-    while true {
-      let bytes = try old.bytes(from: offset, count: Self.pieceSize)
-      if bytes.isEmpty { break }
+    // Not to the file's end: the write that failed may have left a part of its piece there.
+    while offset < old.length {
+      let bytes = try old.bytes(from: offset, count: Int(min(Int64(Self.pieceSize), old.length - offset)))
+      if bytes.isEmpty { throw StoreError(.io, "the temporary file was cut short") }
       try new.add(bytes)
       offset += Int64(bytes.count)
     }

@@ -49,13 +49,17 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private var format: ImageFormat?
   private var isRefused = false
   private var received: Int64 = 0
-  private var nextProgress = ContinuousClock.now
+  private var nextProgress: ContinuousClock.Instant
+  private let now: @Sendable () -> ContinuousClock.Instant
 
   init(
     acceptsAnything: Bool, makeSink: @escaping @Sendable (ResponseHead, @escaping @Sendable () -> Void) -> BodySink,
-    onProgress: @escaping @Sendable (Int64, Int64?) -> Void, onEnd: @escaping @Sendable (Ending) -> Void
+    onProgress: @escaping @Sendable (Int64, Int64?) -> Void, onEnd: @escaping @Sendable (Ending) -> Void,
+    now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
   ) {
     self.acceptsAnything = acceptsAnything
+    self.now = now
+    nextProgress = now()
     self.makeSink = makeSink
     self.onProgress = onProgress
     self.onEnd = onEnd
@@ -144,7 +148,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   private func tellProgress() {
-    let now = ContinuousClock.now
+    let now = now()
     guard now >= nextProgress else { return }
     nextProgress = now.advanced(by: Self.progressInterval)
     onProgress(received, head?.contentLength)

@@ -26,6 +26,9 @@ struct FailureMemory {
 
   var count: Int { failures.count }
 
+  /// How long the book of them is, entries that are to be skipped included.
+  var orderCount: Int { order.count }
+
   mutating func remember(
     _ error: LoadError, of subject: Subject, url: String, host: String, maxBytes: Int64, now: ContinuousClock.Instant
   ) {
@@ -37,6 +40,7 @@ struct FailureMemory {
       order.removeFirst()
       if failures[oldest.subject]?.until == oldest.until { failures[oldest.subject] = nil }
     }
+    if order.count > 2 * failures.count + 64 { order.removeAll { failures[$0.subject]?.until != $0.until } }
   }
 
   /// What is remembered, unless the load asks for what did not fail: any content, or a larger body.

@@ -117,7 +117,7 @@ struct Scheduler {
     jobs[job.slot].subscribers.append(slot, in: &subscriberLinks)
     jobs[job.slot].byPriority[priority] += 1
     updatePriority(of: job)
-    if let deadline { timers.add(.deadline(id), at: deadline) }
+    if let deadline { addTimer(.deadline(id), at: deadline) }
     return result
   }
 
@@ -188,7 +188,7 @@ struct Scheduler {
 
   /// The cache could not answer: the job waits for its transfer. False, and nothing changes, when the queue is full.
   mutating func enqueue(_ id: JobID) -> Bool {
-    guard contains(id) else { return true }
+    guard contains(id), jobs[id.slot].phase == .preparing else { return true }
     guard waiting.total + backingOffCount < limits.maxQueued else { return false }
     jobs[id.slot].phase = .waiting
     addToQueue(id, next: false)
@@ -240,8 +240,8 @@ struct Scheduler {
   mutating func retry(
     _ id: JobID, retryAfter: Duration?, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) -> Failure {
-    guard contains(id) else { return .final }
-    if let retryAfter { hold(jobs[id.slot].key, job: id, for: retryAfter, now: now) }
+    guard contains(id), jobs[id.slot].phase == .active else { return .final }
+    if let retryAfter { hold(jobs[id.slot].origin, for: retryAfter, now: now) }
     let attempt = jobs[id.slot].attempt
     guard attempt <= jobs[id.slot].key.retries, !jobs[id.slot].subscribers.isEmpty else { return .final }
     // Full jitter, so that a crowd of workers does not come back as a crowd.
@@ -257,7 +257,7 @@ struct Scheduler {
     jobs[id.slot].attempt += 1
     jobs[id.slot].phase = .backingOff(until: due)
     backingOffCount += 1
-    timers.add(.retry(id), at: due)
+    addTimer(.retry(id), at: due)
     return .retry(attempt: attempt + 1, delay: delay)
   }
 
@@ -290,6 +290,9 @@ struct Scheduler {
   }
 
   // MARK: - Time
+
+  /// How many timers there are, those included that have lost their meaning.
+  var timerCount: Int { timers.count }
 
   /// When `expired` has something to do next.
   var nextTimer: ContinuousClock.Instant? { timers.next }
@@ -360,14 +363,28 @@ struct Scheduler {
 
   private static let longestHold = Duration.seconds(120)
 
-  /// Nothing is sent to the job's origin for that long, two minutes at most: then one look costs little.
-  private mutating func hold(_ key: JobKey, job id: JobID, for duration: Duration, now: ContinuousClock.Instant) {
-    let slot = jobs[id.slot].origin
+  /// Nothing is sent to the origin for that long, two minutes at most: then one look costs little.
+  private mutating func hold(_ slot: Int, for duration: Duration, now: ContinuousClock.Instant) {
     let until = now.advanced(by: min(duration, Self.longestHold))
     guard until > now, origins[slot].heldUntil.map({ $0 < until }) ?? true else { return }
     origins[slot].heldUntil = until
-    timers.add(.release(origins[slot].origin), at: until)
+    addTimer(.release(origins[slot].origin), at: until)
     refreshRings(of: slot)
+  }
+
+  private mutating func addTimer(_ timer: Timer, at instant: ContinuousClock.Instant) {
+    timers.add(timer, at: instant)
+    // Loads end long before their deadlines: those of the ended are not to pile up.
+    guard timers.count > 2 * (bySubscriber.count + backingOffCount + byOrigin.count) + 64 else { return }
+    timers = timers.filter { isPending($0) }
+  }
+
+  private func isPending(_ timer: Timer) -> Bool {
+    switch timer {
+    case .deadline(let id): bySubscriber[id] != nil
+    case .retry(let id): contains(id)
+    case .release(let origin): byOrigin[origin] != nil
+    }
   }
 
   private func hasSubscriber(of id: JobID, waitingPast due: ContinuousClock.Instant) -> Bool {

@@ -1,10 +1,12 @@
 /// What is due when: a binary heap. An entry that lost its meaning is not searched for; whoever takes it out looks
-/// whether it still holds.
+/// whether it still holds, and clears out now and then.
 struct TimerHeap<Payload> {
   private var entries: [(at: ContinuousClock.Instant, payload: Payload)] = []
 
   /// When the earliest entry is due.
   var next: ContinuousClock.Instant? { entries.first?.at }
+
+  var count: Int { entries.count }
 
   mutating func add(_ payload: Payload, at instant: ContinuousClock.Instant) {
     entries.append((instant, payload))
@@ -23,13 +25,21 @@ struct TimerHeap<Payload> {
     let last = entries.removeLast()
     if !entries.isEmpty {
       entries[0] = last
-      siftDown()
+      siftDown(from: 0)
     }
     return top.payload
   }
 
-  private mutating func siftDown() {
-    var parent = 0
+  /// Those entries whose meaning `holds`. O(n).
+  func filter(_ holds: (Payload) -> Bool) -> Self {
+    var kept = Self()
+    kept.entries = entries.filter { holds($0.payload) }
+    for parent in (0..<kept.entries.count / 2).reversed() { kept.siftDown(from: parent) }
+    return kept
+  }
+
+  private mutating func siftDown(from start: Int) {
+    var parent = start
     while true {
       var smallest = parent
       for child in [2 * parent + 1, 2 * parent + 2] where child < entries.count {

@@ -1,0 +1,142 @@
+import Foundation
+import HTTPTransport
+import HTTPTypes
+import Testing
+import Threads
+
+@testable import ImageStore
+@testable import Loading
+
+/// A disk cache and a scratch folder in a directory of their own, on a thread that can be held up.
+final class DiskFixture: Sendable {
+  let directory: String
+  let executor = ThreadExecutor(name: "disk")
+  let tier: DiskTier
+  let scratch: ScratchFolder
+  let storage: Storage
+  /// Asked before each operation of the cache, and of the scratch folder; what it returns is the `errno`.
+  let cacheFault = Locked<(@Sendable (FileSystem.Operation) -> Int32?)?>(nil)
+  let scratchFault = Locked<(@Sendable (FileSystem.Operation) -> Int32?)?>(nil)
+
+  init(limit: Int64 = 1 << 30) throws {
+    directory = NSTemporaryDirectory() + "/loading-" + UUID().uuidString
+    let environment = { (fault: Locked<(@Sendable (FileSystem.Operation) -> Int32?)?>) in
+      StoreEnvironment(
+        now: { 1_700_000_000 }, random: { .random(in: .min ... .max) },
+        files: FileSystem { operation in fault.withLock { $0 }?(operation) })
+    }
+    tier = DiskTier(
+      directory: directory, namespace: "test", limit: limit, minFreeFraction: 0, verify: .always, executor: executor,
+      environment: environment(cacheFault), onWarning: { _ in })
+    scratch = ScratchFolder(
+      parent: directory + "/scratch", executor: executor, environment: environment(scratchFault))
+    storage = Storage(
+      directory: directory, executor: executor, tier: tier, readOnlyTiers: [], scratch: scratch, now: { 1_700_000_000 })
+    try storage.open()
+  }
+
+  deinit {
+    storage.close()
+    try? FileManager.default.removeItem(atPath: directory)
+  }
+
+  /// Runs `work` on the disk's thread and waits for it.
+  func onDisk<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) throws -> Result {
+    let result = Locked<Swift.Result<Result, any Error>?>(nil)
+    executor.run {
+      let outcome = Swift.Result { try work() }
+      result.withLock { $0 = outcome }
+      result.notify()
+    }
+    return try result.wait { $0 }!.get()
+  }
+
+  /// Holds the disk's thread up until the gate is opened.
+  func closeGate() -> Gate {
+    let gate = Gate()
+    executor.run { gate.pass() }
+    return gate
+  }
+
+  /// Temporary and scratch files.
+  func files(under folder: String) -> [String] {
+    let root = directory + "/" + folder
+    let paths = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
+    return paths.map { root + "/" + $0 }.filter { path in
+      var isDirectory: ObjCBool = false
+      return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) && !isDirectory.boolValue
+        && !path.contains("/workers/") && !path.contains("index.sqlite") && !path.hasSuffix("/lock")
+    }
+  }
+
+  func makeSink(keeping: Bool = true, expected: Int64? = nil, onRoom: @escaping @Sendable () -> Void = {}) -> BodySink {
+    storage.makeSink(keeping: keeping, expected: expected, onRoom: onRoom)
+  }
+}
+
+/// A thread that comes to it waits until it is opened.
+final class Gate: Sendable {
+  private let isOpen = Locked(false)
+
+  func pass() { _ = isOpen.wait { $0 ? () : nil } }
+
+  func open() {
+    isOpen.withLock { $0 = true }
+    isOpen.notify()
+  }
+}
+
+/// What comes once, for one who waits.
+final class Promise<Value: Sendable>: Sendable {
+  private let values = Locked<[Value]>([])
+
+  func fulfil(_ value: Value) {
+    values.withLock { $0.append(value) }
+    values.notify()
+  }
+
+  var value: Value { values.wait { $0.first }! }
+  var count: Int { values.withLock { $0.count } }
+}
+
+/// A count that can be waited for.
+final class Tally: Sendable {
+  private let count = Locked(0)
+
+  func add() {
+    count.withLock { $0 += 1 }
+    count.notify()
+  }
+
+  var value: Int { count.withLock { $0 } }
+
+  func wait(for expected: Int) { _ = count.wait { $0 >= expected ? () : nil } }
+}
+
+extension BodySink {
+  func append(_ bytes: some Sequence<UInt8>) -> Bool { Array(bytes).withUnsafeBytes { append($0) } }
+
+  /// Ends the body and waits until all is written.
+  func finish() -> Result<SpooledBody, StoreError> {
+    let promise = Promise<Result<SpooledBody, StoreError>>()
+    finish { promise.fulfil($0) }
+    return promise.value
+  }
+}
+
+/// Bytes in which a piece that is lost, doubled or out of place shows.
+func body(_ count: Int, seed: UInt64 = 3) -> [UInt8] {
+  var chance = SeededChance(state: seed)
+  var bytes: [UInt8] = []
+  bytes.reserveCapacity(count + 8)
+  while bytes.count < count { withUnsafeBytes(of: chance.next()) { bytes.append(contentsOf: $0) } }
+  return Array(bytes.prefix(count))
+}
+
+extension Sequence where Element == UInt8 {
+  /// In pieces as the transport gives them.
+  func pieces(of size: Int = 16 << 10) -> [ArraySlice<UInt8>] {
+    let all = Array(self)
+    return stride(from: 0, to: all.count, by: size).map { all[$0..<Swift.min($0 + size, all.count)] }
+  }
+}

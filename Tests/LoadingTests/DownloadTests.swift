@@ -1,0 +1,261 @@
+import Foundation
+import HTTPTransport
+import HTTPTypes
+import ImageCodec
+import Testing
+import Threads
+
+@testable import ImageStore
+@testable import Loading
+
+/// What a transfer's body becomes.
+struct DownloadTests {
+  /// A download under test, with what it tells.
+  private final class Bench: Sendable {
+    let disk: DiskFixture
+    let ending = Promise<Download.Ending>()
+    let progress = Locked<[Int64]>([])
+    let totals = Locked<[Int64?]>([])
+    let clock = Locked(ContinuousClock.now)
+    let resumed = Tally()
+    let sinks = Tally()
+    let download: Download
+
+    init(acceptsAnything: Bool = false, disk: DiskFixture) {
+      self.disk = disk
+      download = Download(
+        acceptsAnything: acceptsAnything,
+        makeSink: { [disk, sinks] head, onRoom in
+          sinks.add()
+          return disk.makeSink(expected: head.contentLength, onRoom: onRoom)
+        },
+        onProgress: { [progress, totals] received, total in
+          progress.withLock { $0.append(received) }
+          totals.withLock { $0.append(total) }
+        },
+        onEnd: { [ending] in ending.fulfil($0) }, now: { [clock] in clock.withLock { $0 } })
+    }
+
+    func begin(status: Int = 200, length: Int64? = nil) -> Verdict {
+      download.began { [resumed] in resumed.add() }
+      return download.received(head: Self.head(status, length))
+    }
+
+    func receive(_ bytes: some Sequence<UInt8>) -> Verdict {
+      Array(bytes).withUnsafeBytes { download.received(bytes: $0) }
+    }
+
+    /// Gives it all, waiting while it pauses. The last verdict.
+    func receiveAll(_ bytes: [UInt8]) -> Verdict {
+      var pauses = 0
+      for piece in bytes.pieces() {
+        let verdict = receive(piece)
+        if verdict == .pause {
+          pauses += 1
+          resumed.wait(for: pauses)
+        } else if verdict != .proceed {
+          return verdict
+        }
+      }
+      return .proceed
+    }
+
+    func succeed(status: Int = 200, bytes: Int64 = 0) -> Download.Ending {
+      let summary = TransferSummary(
+        head: Self.head(status, nil), bytesReceived: bytes, wireBytes: bytes, redirects: 0, requestSentAt: .now,
+        firstByteAt: .now, connectDuration: .zero, newConnection: true, requestTime: 0, responseTime: 0)
+      download.finished(.success(summary))
+      return ending.value
+    }
+
+    private static func head(_ status: Int, _ length: Int64?) -> ResponseHead {
+      ResponseHead(
+        status: status, headers: [:], finalURL: "http://h/", httpVersion: "1.1", contentLength: length)
+    }
+  }
+
+  private static let gif = Array("GIF89a".utf8)
+
+  private func image(_ count: Int) -> [UInt8] { Self.gif + body(count - Self.gif.count) }
+
+  private func content(of spooled: SpooledBody, in disk: DiskFixture) throws -> [UInt8] {
+    try disk.onDisk { try spooled.spool.bytes(from: 0, count: Int(spooled.spool.length) + 1) }
+  }
+
+  // MARK: - Where the body goes
+
+  @Test(arguments: [6, 1000, Download.spoolThreshold], [nil, true])
+  func `a small body stays in memory, whether its length was told or not`(size: Int, isTold: Bool?) throws {
+    let bench = Bench(disk: try DiskFixture())
+    #expect(bench.begin(length: isTold == nil ? nil : Int64(size)) == .proceed)
+    let bytes = image(size)
+    #expect(bench.receiveAll(bytes) == .proceed)
+    let ending = bench.succeed(bytes: Int64(size))
+    guard case .bytes(let kept) = ending.body else { return Issue.record("it went to disk") }
+    #expect(kept == bytes)
+    #expect(ending.format == .gif)
+    #expect(!ending.isRefused)
+    #expect(bench.sinks.value == 0)
+  }
+
+  @Test(arguments: [Download.spoolThreshold + 1, 1_000_000, 5_000_000])
+  func `a large body goes to disk`(size: Int) throws {
+    let disk = try DiskFixture()
+    let bench = Bench(disk: disk)
+    _ = bench.begin(length: Int64(size))
+    let bytes = image(size)
+    #expect(bench.receiveAll(bytes) == .proceed)
+    let ending = bench.succeed(bytes: Int64(size))
+    guard case .spool(let spooled) = ending.body else { return Issue.record("it is not on disk") }
+    #expect(try content(of: spooled, in: disk) == bytes)
+    #expect(ending.format == .gif)
+    #expect(bench.sinks.value == 1)
+  }
+
+  @Test func `a slow disk pauses the transfer, and resumes it once for each pause`() throws {
+    let disk = try DiskFixture()
+    let bench = Bench(disk: disk)
+    _ = bench.begin()
+    let gate = disk.closeGate()
+    var pieces = image(4 << 20).pieces()[...]
+    while let piece = pieces.popFirst(), bench.receive(piece) == .proceed {}
+    #expect(!pieces.isEmpty, "it paused")
+    #expect(bench.resumed.value == 0)
+    gate.open()
+    bench.resumed.wait(for: 1)
+    try disk.onDisk {}
+    #expect(bench.resumed.value == 1)
+    #expect(bench.receiveAll(Array(pieces.joined())) == .proceed)
+    guard case .spool = bench.succeed().body else { return Issue.record("it is not on disk") }
+  }
+
+  @Test func `a resume before the transfer has a name is made up for`() throws {
+    let disk = try DiskFixture()
+    let bench = Bench(disk: disk)
+    _ = bench.download.received(
+      head: ResponseHead(status: 200, headers: [:], finalURL: "", httpVersion: "2", contentLength: nil))
+    let gate = disk.closeGate()
+    for piece in image(4 << 20).pieces() where bench.receive(piece) == .pause { break }
+    gate.open()
+    try disk.onDisk {}
+    bench.download.began { [resumed = bench.resumed] in resumed.add() }
+    #expect(bench.resumed.value == 1)
+  }
+
+  @Test func `the disk's failure is told with the end`() throws {
+    let disk = try DiskFixture(limit: 1)
+    disk.scratchFault.withLock { $0 = { $0 == .create ? EACCES : nil } }
+    let bench = Bench(disk: disk)
+    _ = bench.begin()
+    #expect(bench.receiveAll(image(2 << 20)) == .proceed)
+    guard case .failed(let error) = bench.succeed().body else { return Issue.record("it was written") }
+    #expect(error.kind == .io)
+  }
+
+  @Test func `the end of a transfer that broke off comes after what is on its way to disk`() throws {
+    let disk = try DiskFixture()
+    let bench = Bench(disk: disk)
+    _ = bench.begin()
+    #expect(bench.receiveAll(image(500_000)) == .proceed)
+    let gate = disk.closeGate()
+    bench.download.finished(.failure(TransferError(.truncated, "cut")))
+    #expect(bench.ending.count == 0)
+    gate.open()
+    let ending = bench.ending.value
+    guard case .spool(let spooled) = ending.body, case .failure(let error) = ending.outcome else {
+      return Issue.record("\(ending)")
+    }
+    #expect(error.kind == .truncated)
+    try disk.onDisk { spooled.spool.drop() }
+    #expect(disk.files(under: "test").isEmpty)
+  }
+
+  // MARK: - What it is
+
+  @Test func `first bytes that are no image end the transfer`() throws {
+    let bench = Bench(disk: try DiskFixture())
+    _ = bench.begin()
+    #expect(bench.receive("<!doctype html><html><body>no".utf8) == .abort)
+    bench.download.finished(.failure(TransferError(.aborted, "stopped")))
+    #expect(bench.ending.value.isRefused)
+    #expect(bench.progress.withLock { $0 }.isEmpty)
+  }
+
+  @Test func `an image is recognised however its first bytes are cut`() throws {
+    let disk = try DiskFixture()
+    let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + body(100)
+    for size in 1...9 {
+      let bench = Bench(disk: disk)
+      _ = bench.begin()
+      for piece in png.pieces(of: size) { #expect(bench.receive(piece) == .proceed) }
+      #expect(bench.succeed().format == .png)
+    }
+  }
+
+  @Test(arguments: ["", "GIF8", "\u{89}P"]) func `a body that ends before it is an image is none`(text: String) throws {
+    let bench = Bench(disk: try DiskFixture())
+    _ = bench.begin()
+    let bytes = text.unicodeScalars.map { UInt8($0.value) }
+    if !bytes.isEmpty { #expect(bench.receive(bytes) == .proceed) }
+    let ending = bench.succeed()
+    #expect(ending.isRefused)
+    #expect(ending.format == nil)
+  }
+
+  @Test(arguments: [0, 100, 1_000_000]) func `where anything will do, anything does`(size: Int) throws {
+    let disk = try DiskFixture()
+    let bench = Bench(acceptsAnything: true, disk: disk)
+    _ = bench.begin()
+    let bytes = Array(repeating: Array("no image ".utf8), count: size / 9).flatMap(\.self)
+    #expect(bench.receiveAll(bytes) == .proceed)
+    let ending = bench.succeed()
+    #expect(!ending.isRefused)
+    #expect(ending.format == nil)
+    switch ending.body {
+    case .bytes(let kept): #expect(kept == bytes)
+    case .spool(let spooled): #expect(try content(of: spooled, in: disk) == bytes)
+    case .failed(let error): Issue.record("\(error)")
+    }
+  }
+
+  @Test func `where anything will do, an image is recognised all the same`() throws {
+    let bench = Bench(acceptsAnything: true, disk: try DiskFixture())
+    _ = bench.begin()
+    #expect(bench.receiveAll(image(1000)) == .proceed)
+    #expect(bench.succeed().format == .gif)
+  }
+
+  @Test(arguments: [304, 404, 500]) func `the body of an answer that is no success is not looked at`(status: Int) throws
+  {
+    let bench = Bench(disk: try DiskFixture())
+    #expect(bench.begin(status: status) == .discard)
+    let ending = bench.succeed(status: status)
+    #expect(!ending.isRefused)
+    guard case .bytes(let kept) = ending.body else { return Issue.record("there is a body") }
+    #expect(kept.isEmpty)
+  }
+
+  // MARK: - Progress
+
+  @Test func `progress is told at once, and then not more than eight times a second`() throws {
+    let bench = Bench(disk: try DiskFixture())
+    _ = bench.begin(length: 2_000_000)
+    // 200 pieces, one every 10 ms.
+    for piece in image(2_000_000).pieces(of: 10_000) {
+      if bench.receive(piece) == .pause { bench.resumed.wait(for: 1) }
+      bench.clock.withLock { $0 = $0.advanced(by: .milliseconds(10)) }
+    }
+    let told = bench.progress.withLock { $0 }
+    #expect(told == stride(from: 10_000, through: 2_000_000, by: 130_000).map { Int64($0) })
+    #expect(bench.totals.withLock { $0 } == told.map { _ in 2_000_000 })
+    _ = bench.succeed()
+  }
+
+  @Test func `progress is told without a total where the server did not say`() throws {
+    let bench = Bench(disk: try DiskFixture())
+    _ = bench.begin()
+    _ = bench.receive(image(1000))
+    #expect(bench.progress.withLock { $0 } == [1000])
+    #expect(bench.totals.withLock { $0 } == [nil])
+  }
+}

@@ -1,0 +1,167 @@
+import Testing
+
+@testable import Loading
+
+struct FailureMemoryTests {
+  private let now = ContinuousClock.now
+
+  private func subject(_ key: String, _ partition: String = "") -> FailureMemory.Subject {
+    FailureMemory.Subject(key: key, partition: partition)
+  }
+
+  private func remember(
+    _ kind: LoadError.Kind = .http, of key: String, _ partition: String = "", maxBytes: Int64 = 100,
+    in memory: inout FailureMemory, at now: ContinuousClock.Instant
+  ) {
+    memory.remember(
+      LoadError(kind, "no"), of: subject(key, partition), url: "http://h/\(key)", host: "h", maxBytes: maxBytes,
+      now: now)
+  }
+
+  private func kind(
+    of key: String, _ partition: String = "", in memory: FailureMemory, acceptsAnything: Bool = false,
+    maxBytes: Int64 = 100, at now: ContinuousClock.Instant
+  ) -> LoadError.Kind? {
+    memory.failure(of: subject(key, partition), acceptsAnything: acceptsAnything, maxBytes: maxBytes, now: now)?.error
+      .kind
+  }
+
+  @Test func `a failure is remembered for its time, and not longer`() {
+    var memory = FailureMemory()
+    memory.timeToLive = .seconds(10)
+    remember(of: "x", in: &memory, at: now)
+    #expect(kind(of: "x", in: memory, at: now) == .http)
+    #expect(kind(of: "x", in: memory, at: now + .milliseconds(9_999)) == .http)
+    #expect(kind(of: "x", in: memory, at: now + .seconds(10)) == nil)
+    #expect(kind(of: "y", in: memory, at: now) == nil)
+  }
+
+  @Test func `a failure of one user is none of another`() {
+    var memory = FailureMemory()
+    remember(of: "x", "alice", in: &memory, at: now)
+    #expect(kind(of: "x", "alice", in: memory, at: now) == .http)
+    #expect(kind(of: "x", "bob", in: memory, at: now) == nil)
+    #expect(kind(of: "x", in: memory, at: now) == nil)
+  }
+
+  @Test func `with a time of nothing nothing is remembered`() {
+    var memory = FailureMemory()
+    memory.timeToLive = .zero
+    remember(of: "x", in: &memory, at: now)
+    #expect(memory.count == 0)
+  }
+
+  @Test func `content that was no image is asked for again where anything will do`() {
+    var memory = FailureMemory()
+    remember(.notAnImage, of: "x", in: &memory, at: now)
+    #expect(kind(of: "x", in: memory, at: now) == .notAnImage)
+    #expect(kind(of: "x", in: memory, acceptsAnything: true, at: now) == nil)
+    remember(.http, of: "y", in: &memory, at: now)
+    #expect(kind(of: "y", in: memory, acceptsAnything: true, at: now) == .http)
+  }
+
+  @Test func `a body that was too large is asked for again where a larger one will do`() {
+    var memory = FailureMemory()
+    remember(.tooLarge, of: "x", maxBytes: 100, in: &memory, at: now)
+    #expect(kind(of: "x", in: memory, maxBytes: 100, at: now) == .tooLarge)
+    #expect(kind(of: "x", in: memory, maxBytes: 99, at: now) == .tooLarge)
+    #expect(kind(of: "x", in: memory, maxBytes: 101, at: now) == nil)
+  }
+
+  @Test func `a new failure of the same starts the time again`() {
+    var memory = FailureMemory()
+    memory.timeToLive = .seconds(10)
+    remember(of: "x", in: &memory, at: now)
+    remember(.redirects, of: "x", in: &memory, at: now + .seconds(6))
+    // The first one's time is over, and is cleared out.
+    remember(of: "y", in: &memory, at: now + .seconds(12))
+    #expect(kind(of: "x", in: memory, at: now + .seconds(12)) == .redirects)
+    #expect(memory.count == 2)
+  }
+
+  @Test func `what is over is cleared out when another comes`() {
+    var memory = FailureMemory()
+    for number in 0..<100 { remember(of: "\(number)", in: &memory, at: now) }
+    remember(of: "x", in: &memory, at: now + .seconds(61))
+    #expect(memory.count == 1)
+    #expect(memory.orderCount == 1)
+  }
+
+  @Test func `one or several can be forgotten`() {
+    var memory = FailureMemory()
+    for key in ["a", "b", "c", "d"] { remember(of: key, in: &memory, at: now) }
+    memory.forget(subject("a"))
+    #expect(kind(of: "a", in: memory, at: now) == nil)
+    #expect(memory.forget { subject, failure in subject.key != "d" && failure.host == "h" } == 2)
+    #expect(memory.count == 1)
+    #expect(memory.forget { _, _ in true } == 1)
+    #expect(memory.forget { _, _ in true } == 0)
+    #expect(memory.orderCount == 0)
+  }
+
+  @Test func `beyond its capacity the oldest go`() {
+    var memory = FailureMemory()
+    for number in 0..<FailureMemory.capacity + 10 { remember(of: "\(number)", in: &memory, at: now) }
+    #expect(memory.count == FailureMemory.capacity)
+    #expect(kind(of: "9", in: memory, at: now) == nil)
+    #expect(kind(of: "10", in: memory, at: now) == .http)
+  }
+
+  @Test func `one that fails again and again takes no more room for it`() {
+    var memory = FailureMemory()
+    memory.timeToLive = .seconds(86_400)
+    for number in 0..<10_000 { remember(of: "x", in: &memory, at: now + .milliseconds(number)) }
+    #expect(memory.count == 1)
+    #expect(memory.orderCount < 100)
+    #expect(kind(of: "x", in: memory, at: now + .seconds(100)) == .http)
+  }
+}
+
+struct LoadIndexTests {
+  private func label(url: String? = nil, group: String? = nil, slot: String? = nil) -> LoadIndex.Labels {
+    LoadIndex.Labels(url: url, group: group, slot: slot)
+  }
+
+  @Test func `loads are found by each of their names, in the order of their coming`() {
+    var index = LoadIndex()
+    for number in [UInt64(3), 1, 2] { index.insert(LoadID(number), label(url: "u", group: "g\(number % 2)")) }
+    index.insert(LoadID(4), label(slot: "s"))
+    #expect(index.loads(url: "u") == [1, 2, 3].map { LoadID($0) })
+    #expect(index.loads(group: "g1") == [1, 3].map { LoadID($0) })
+    #expect(index.loads(slot: "s") == [LoadID(4)])
+    #expect(index.loads(url: "s").isEmpty)
+    #expect(index.loads(group: "u").isEmpty)
+    #expect(index.loads(slot: "g1").isEmpty)
+  }
+
+  @Test func `what is removed is found by none of its names`() {
+    var index = LoadIndex()
+    let all = label(url: "u", group: "g", slot: "s")
+    index.insert(LoadID(1), all)
+    index.insert(LoadID(2), all)
+    index.remove(LoadID(1), all)
+    index.remove(LoadID(9), all)
+    #expect(index.loads(url: "u") == [LoadID(2)])
+    index.remove(LoadID(2), all)
+    #expect(index.loads(url: "u").isEmpty && index.loads(group: "g").isEmpty && index.loads(slot: "s").isEmpty)
+  }
+}
+
+struct RetryAfterTests {
+  private let now = 1_700_000_000  // Tue, 14 Nov 2023 22:13:20 GMT
+
+  @Test(
+    arguments: [
+      ("0", 0), ("120", 120), ("007", 7), ("99999999999999999999999999", 365 * 86_400), ("31536001", 365 * 86_400),
+      ("Tue, 14 Nov 2023 22:14:20 GMT", 60), ("Tuesday, 14-Nov-23 22:14:20 GMT", 60), ("Tue Nov 14 22:14:20 2023", 60),
+      ("Tue, 14 Nov 2023 22:13:19 GMT", 0), ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+    ])
+  func `seconds and dates are understood`(value: String, seconds: Int) {
+    #expect(RetryAfter.parse(value, now: now) == .seconds(seconds))
+  }
+
+  @Test(arguments: [nil, "", "-1", "+5", "1.5", "soon", "5, 6", "5s", "٣", "Tue, 14 Nov"])
+  func `what is neither is nothing`(value: String?) {
+    #expect(RetryAfter.parse(value, now: now) == nil)
+  }
+}

@@ -1,0 +1,97 @@
+import HTTPTypes
+
+@testable import Loading
+
+/// A scheduler with what its tests need: short names, a clock that stands still, chance that a seed decides.
+struct Queue {
+  var scheduler: Scheduler
+  var now = ContinuousClock.now
+  var random = SeededChance(state: 1)
+  private var lastLoad: UInt64 = 0
+
+  struct Place: Equatable {
+    let load: LoadID
+    let job: JobID
+  }
+
+  init(_ change: (inout SchedulerLimits) -> Void = { _ in }) {
+    var limits = SchedulerLimits()
+    change(&limits)
+    scheduler = Scheduler(limits: limits)
+  }
+
+  static func key(_ name: String, retries: Int = 2) -> JobKey {
+    JobKey(
+      key: name, partition: "", headers: "", revalidation: .whenStale, acceptsAnything: false, maxBytes: 1 << 20,
+      timeoutMs: 15_000, retries: retries)
+  }
+
+  static func origin(_ host: String) -> Origin { Origin(scheme: "http", host: host, port: 80) }
+
+  /// Subscribes a new load.
+  mutating func subscribe(
+    _ name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil, retries: Int = 2
+  ) -> (load: LoadID, subscription: Scheduler.Subscription) {
+    lastLoad += 1
+    let load = LoadID(lastLoad)
+    let subscription = scheduler.subscribe(
+      load, to: Self.key(name, retries: retries), of: Self.origin(host), priority: priority,
+      deadline: deadline.map { now.advanced(by: $0) })
+    return (load, subscription)
+  }
+
+  /// Subscribes a new load; a job that it makes waits for its transfer.
+  @discardableResult
+  mutating func wait(
+    for name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil, retries: Int = 2
+  ) -> Place {
+    let (load, subscription) = subscribe(name, at: host, priority, deadline: deadline, retries: retries)
+    switch subscription {
+    case .created(let job):
+      _ = scheduler.enqueue(job)
+      return Place(load: load, job: job)
+    case .joined(let job, _): return Place(load: load, job: job)
+    }
+  }
+
+  /// The names of what starts now.
+  mutating func starts() -> [String] {
+    scheduler.takeStarts().map { scheduler.job($0)!.key.key }
+  }
+
+  mutating func retry(_ job: JobID, after retryAfter: Duration? = nil) -> Scheduler.Failure {
+    scheduler.retry(job, retryAfter: retryAfter, now: now, random: &random)
+  }
+
+  mutating func pass(_ duration: Duration) -> [LoadID] {
+    now = now.advanced(by: duration)
+    return scheduler.expired(at: now)
+  }
+
+  func phase(_ job: JobID) -> Scheduler.Phase? { scheduler.job(job)?.phase }
+
+  /// Whether nothing is left of anything: no job, no origin, no count.
+  var isSpotless: Bool {
+    scheduler.isEmpty && scheduler.originStates().isEmpty && scheduler.activeCount == 0
+      && scheduler.finishingCount == 0 && scheduler.backingOffCount == 0 && scheduler.waiting == PriorityCounts()
+  }
+}
+
+/// A generator (SplitMix64) that a seed decides.
+struct SeededChance: RandomNumberGenerator, Equatable {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+    return z ^ (z >> 31)
+  }
+}
+
+/// A generator that always gives the same: the lowest, or the highest, of what is asked for.
+struct ConstantChance: RandomNumberGenerator {
+  let value: UInt64
+  mutating func next() -> UInt64 { value }
+}

@@ -1,0 +1,140 @@
+import Testing
+
+@testable import Loading
+
+/// What may run and wait at once.
+struct SchedulerLimitTests {
+  @Test func `not more transfers run than the limit of all allows`() {
+    var queue = Queue { $0.maxConcurrent = 3 }
+    let places = (1...5).map { queue.wait(for: "\($0)", at: "\($0)") }
+    #expect(queue.starts() == ["1", "2", "3"])
+    #expect(queue.starts().isEmpty)
+    #expect(queue.scheduler.activeCount == 3)
+    _ = queue.scheduler.end(places[1].job)
+    #expect(queue.starts() == ["4"])
+  }
+
+  @Test func `not more transfers run to one origin than its limit allows`() {
+    var queue = Queue { $0.maxPerOrigin = 2 }
+    let places = (1...4).map { queue.wait(for: "a\($0)", at: "a") }
+    queue.wait(for: "b1", at: "b")
+    #expect(queue.starts() == ["a1", "b1", "a2"])
+    queue.scheduler.finish(places[0].job)
+    #expect(queue.starts() == ["a3"])
+  }
+
+  @Test func `one host on two ports, or by two schemes, is two origins`() {
+    var queue = Queue { $0.maxPerOrigin = 1 }
+    queue.wait(for: "1", at: "a")
+    let other = queue.scheduler.subscribe(
+      LoadID(50), to: Queue.key("2"), of: .init(scheme: "http", host: "a", port: 8080), priority: .normal, deadline: nil
+    )
+    guard case .created(let job) = other else { return #expect(Bool(false)) }
+    _ = queue.scheduler.enqueue(job)
+    #expect(queue.starts() == ["1", "2"])
+  }
+
+  @Test func `raised limits let more start at once, lowered ones let those that run go on`() {
+    var queue = Queue {
+      $0.maxConcurrent = 4
+      $0.maxPerOrigin = 1
+    }
+    let places = (1...6).map { queue.wait(for: "\($0)", at: "a") }
+    #expect(queue.starts() == ["1"])
+    queue.scheduler.limits.maxPerOrigin = 6
+    #expect(queue.starts() == ["2", "3", "4"])
+    queue.scheduler.limits.maxPerOrigin = 2
+    #expect(queue.scheduler.activeCount == 4)
+    for place in places[0...1] { _ = queue.scheduler.end(place.job) }
+    #expect(queue.starts().isEmpty)
+    _ = queue.scheduler.end(places[2].job)
+    #expect(queue.starts() == ["5"])
+    queue.scheduler.limits.maxConcurrent = 1
+    #expect(queue.starts().isEmpty)
+  }
+
+  @Test func `one more than may wait is refused, and nothing changes`() {
+    var queue = Queue {
+      $0.maxQueued = 2
+      $0.maxConcurrent = 1
+    }
+    queue.wait(for: "1")
+    queue.wait(for: "2")
+    let (load, subscription) = queue.subscribe("3")
+    guard case .created(let job) = subscription else { return #expect(Bool(false)) }
+    #expect(!queue.scheduler.enqueue(job))
+    #expect(queue.phase(job) == .preparing)
+    #expect(queue.scheduler.waiting.total == 2)
+    // It can be tried again, once there is room.
+    #expect(queue.starts() == ["1"])
+    #expect(queue.scheduler.enqueue(job))
+    #expect(queue.scheduler.subscribers(of: job) == [load])
+  }
+
+  @Test func `a load that joins a job does not count among the waiting`() {
+    var queue = Queue { $0.maxQueued = 1 }
+    let first = queue.wait(for: "1")
+    #expect(queue.wait(for: "1").job == first.job)
+    #expect(queue.scheduler.waiting.total == 1)
+  }
+
+  @Test func `a job between two attempts counts among the waiting`() {
+    var queue = Queue { $0.maxQueued = 1 }
+    let first = queue.wait(for: "1")
+    #expect(queue.starts() == ["1"])
+    _ = queue.retry(first.job)
+    guard case .created(let job) = queue.subscribe("2").subscription else { return #expect(Bool(false)) }
+    #expect(!queue.scheduler.enqueue(job))
+  }
+
+  @Test func `nothing starts while too many bodies are on their way to disk`() {
+    var queue = Queue { $0.maxFinishing = 1 }
+    let first = queue.wait(for: "1")
+    #expect(queue.starts() == ["1"])
+    queue.wait(for: "2")
+    queue.scheduler.finish(first.job)
+    #expect(queue.scheduler.finishingCount == 1)
+    #expect(queue.starts().isEmpty)
+    #expect(queue.scheduler.end(first.job) == [first.load])
+    #expect(queue.starts() == ["2"])
+  }
+
+  @Test func `while paused nothing starts, and what runs goes on`() {
+    var queue = Queue()
+    let first = queue.wait(for: "1")
+    #expect(queue.starts() == ["1"])
+    queue.scheduler.isPaused = true
+    let second = queue.wait(for: "2")
+    #expect(queue.starts().isEmpty)
+    #expect(queue.phase(first.job) == .active)
+    queue.scheduler.finish(first.job)
+    #expect(queue.scheduler.end(first.job) == [first.load])
+    #expect(queue.phase(second.job) == .waiting)
+    queue.scheduler.isPaused = false
+    #expect(queue.starts() == ["2"])
+  }
+
+  @Test func `an origin is forgotten with its last job`() {
+    var queue = Queue()
+    let first = queue.wait(for: "1", at: "a")
+    let second = queue.wait(for: "2", at: "a")
+    queue.wait(for: "3", at: "b")
+    _ = queue.starts()
+    #expect(queue.scheduler.originStates().map(\.origin.host) == ["a", "b"])
+    _ = queue.scheduler.end(first.job)
+    _ = queue.scheduler.end(second.job)
+    #expect(queue.scheduler.originStates().map(\.origin.host) == ["b"])
+  }
+
+  @Test func `origins are told with what runs and waits, the busiest first`() {
+    var queue = Queue { $0.maxPerOrigin = 1 }
+    queue.wait(for: "a", at: "a")
+    for number in 1...3 { queue.wait(for: "b\(number)", at: "b") }
+    _ = queue.starts()
+    let states = queue.scheduler.originStates()
+    #expect(states.map(\.origin.host) == ["b", "a"])
+    #expect(states.map(\.active) == [1, 1])
+    #expect(states.map(\.waiting) == [2, 0])
+    #expect(states.map(\.heldUntil) == [nil, nil])
+  }
+}

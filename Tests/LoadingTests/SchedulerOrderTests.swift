@@ -1,0 +1,155 @@
+import Testing
+
+@testable import Loading
+
+/// Which of the waiting goes first.
+struct SchedulerOrderTests {
+  @Test func `the five priorities start in their order, whatever order they came in`() {
+    var queue = Queue { $0.maxPerOrigin = 5 }
+    for priority in [Priority.normal, .highest, .lowest, .high, .low] { queue.wait(for: priority.name, priority) }
+    #expect(queue.starts() == ["highest", "high", "normal", "low", "lowest"])
+  }
+
+  @Test func `a more urgent job of a busy origin goes before a less urgent one of an idle origin`() {
+    var queue = Queue { $0.maxConcurrent = 2 }
+    queue.wait(for: "a1", at: "a", .high)
+    queue.wait(for: "a2", at: "a", .high)
+    queue.wait(for: "b", at: "b", .normal)
+    #expect(queue.starts() == ["a1", "a2"])
+  }
+
+  @Test(arguments: [(QueueOrder.fifo, ["1", "2", "3"]), (.lifo, ["3", "2", "1"])])
+  func `jobs of one priority start in the order that was chosen`(order: QueueOrder, expected: [String]) {
+    var queue = Queue { $0.order = order }
+    for name in ["1", "2", "3"] { queue.wait(for: name) }
+    #expect(queue.starts() == expected)
+  }
+
+  @Test func `the order can be changed while jobs wait`() {
+    var queue = Queue { $0.maxConcurrent = 1 }
+    for name in ["1", "2", "3"] { queue.wait(for: name) }
+    #expect(queue.starts() == ["1"])
+    queue.scheduler.limits.order = .lifo
+    queue.scheduler.limits.maxConcurrent = 3
+    #expect(queue.starts() == ["3", "2"])
+  }
+
+  // MARK: - Promotion
+
+  @Test func `a job is as urgent as the most urgent load that has joined it`() {
+    var queue = Queue()
+    let first = queue.wait(for: "x", .low)
+    queue.wait(for: "y", .normal)
+    queue.wait(for: "x", .highest)
+    #expect(queue.scheduler.job(first.job)?.priority == .highest)
+    #expect(queue.starts() == ["x", "y"])
+  }
+
+  @Test func `a less urgent load that joins changes nothing`() {
+    var queue = Queue()
+    let first = queue.wait(for: "x", .high)
+    queue.wait(for: "x", .lowest)
+    #expect(queue.scheduler.job(first.job)?.priority == .high)
+  }
+
+  @Test func `when the most urgent load leaves, the job is as urgent as those that stay`() {
+    var queue = Queue()
+    let first = queue.wait(for: "x", .low)
+    let urgent = queue.wait(for: "x", .highest)
+    queue.wait(for: "y", .normal)
+    #expect(queue.scheduler.leave(urgent.load) == .jobStays)
+    #expect(queue.scheduler.job(first.job)?.priority == .low)
+    #expect(queue.starts() == ["y", "x"])
+  }
+
+  @Test func `two of one priority count as two`() {
+    var queue = Queue()
+    let first = queue.wait(for: "x", .high)
+    let second = queue.wait(for: "x", .high)
+    queue.wait(for: "x", .low)
+    #expect(queue.scheduler.leave(first.load) == .jobStays)
+    #expect(queue.scheduler.job(first.job)?.priority == .high)
+    #expect(queue.scheduler.setPriority(.normal, of: second.load))
+    #expect(queue.scheduler.job(first.job)?.priority == .normal)
+  }
+
+  @Test func `a raised job queues up behind those that were this urgent before`() {
+    var queue = Queue()
+    let raised = queue.wait(for: "raised", .low)
+    queue.wait(for: "1", .high)
+    queue.wait(for: "2", .high)
+    #expect(queue.scheduler.setPriority(.high, of: raised.load))
+    queue.wait(for: "3", .high)
+    #expect(queue.starts() == ["1", "2", "raised", "3"])
+  }
+
+  @Test func `a lowered job goes before those that were this little urgent before`() {
+    var queue = Queue()
+    queue.wait(for: "1", .low)
+    let lowered = queue.wait(for: "lowered", .high)
+    queue.wait(for: "2", .low)
+    #expect(queue.scheduler.setPriority(.low, of: lowered.load))
+    #expect(queue.starts() == ["lowered", "1", "2"])
+  }
+
+  @Test func `with lifo a raised job is the newest of its level`() {
+    var queue = Queue { $0.order = .lifo }
+    let raised = queue.wait(for: "raised", .low)
+    queue.wait(for: "1", .high)
+    #expect(queue.scheduler.setPriority(.high, of: raised.load))
+    #expect(queue.starts() == ["raised", "1"])
+  }
+
+  @Test func `a priority that a load has, and one of an unknown load, is no change`() {
+    var queue = Queue()
+    let place = queue.wait(for: "x", .high)
+    #expect(!queue.scheduler.setPriority(.high, of: place.load))
+    #expect(!queue.scheduler.setPriority(.low, of: LoadID(99)))
+  }
+
+  @Test func `a priority changed in any phase holds when the job waits again`() {
+    var queue = Queue { $0.maxPerOrigin = 1 }
+    let (load, subscription) = queue.subscribe("x", .low)
+    guard case .created(let job) = subscription else { return #expect(Bool(false)) }
+    #expect(queue.scheduler.setPriority(.normal, of: load))
+    #expect(queue.scheduler.enqueue(job))
+    #expect(queue.scheduler.waiting[.normal] == 1)
+    _ = queue.starts()
+    #expect(queue.scheduler.setPriority(.high, of: load))
+    _ = queue.retry(job)
+    #expect(queue.scheduler.setPriority(.highest, of: load))
+    _ = queue.pass(.seconds(1))
+    #expect(queue.scheduler.waiting[.highest] == 1)
+    #expect(queue.scheduler.waiting.total == 1)
+  }
+
+  // MARK: - Fair turns
+
+  @Test func `origins take turns within a priority`() {
+    var queue = Queue { $0.maxConcurrent = 100 }
+    for number in 1...3 { queue.wait(for: "a\(number)", at: "a") }
+    for number in 1...2 { queue.wait(for: "b\(number)", at: "b") }
+    queue.wait(for: "c1", at: "c")
+    #expect(queue.starts() == ["a1", "b1", "c1", "a2", "b2", "a3"])
+  }
+
+  @Test func `turns go on where they stopped`() {
+    var queue = Queue { $0.maxConcurrent = 2 }
+    for number in 1...3 {
+      for host in ["a", "b", "c"] { queue.wait(for: "\(host)\(number)", at: host) }
+    }
+    #expect(queue.starts() == ["a1", "b1"])
+    queue.scheduler.limits.maxConcurrent = 4
+    #expect(queue.starts() == ["c1", "a2"])
+  }
+
+  @Test func `an origin with a thousand waiting jobs does not keep another from its next turn`() {
+    var queue = Queue { $0.maxConcurrent = 1 }
+    let first = queue.wait(for: "a", at: "a")
+    for number in 1...1000 { queue.wait(for: "a\(number)", at: "a") }
+    queue.wait(for: "b", at: "b")
+    #expect(queue.starts() == ["a"])
+    _ = queue.scheduler.end(first.job)
+    #expect(queue.starts() == ["b"])
+  }
+}

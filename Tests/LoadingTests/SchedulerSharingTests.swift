@@ -1,0 +1,156 @@
+import Testing
+
+@testable import Loading
+
+/// Which loads share a job, and what becomes of it when they leave.
+struct SchedulerSharingTests {
+  /// A job with one load, brought to a phase.
+  private func job(in phase: Scheduler.Phase) -> (Queue, Queue.Place) {
+    var queue = Queue()
+    let (load, subscription) = queue.subscribe("x", retries: 9)
+    guard case .created(let job) = subscription else { fatalError("the first load makes a job") }
+    let place = Queue.Place(load: load, job: job)
+    if phase == .preparing { return (queue, place) }
+    _ = queue.scheduler.enqueue(job)
+    if phase == .waiting { return (queue, place) }
+    _ = queue.scheduler.takeStarts()
+    if phase == .finishing { queue.scheduler.finish(job) }
+    if case .backingOff = phase { _ = queue.retry(job) }
+    return (queue, place)
+  }
+
+  private static let phases: [Scheduler.Phase] = [
+    .preparing, .waiting, .active, .finishing, .backingOff(until: .now),
+  ]
+
+  @Test(arguments: phases) func `a load joins a job in every phase`(phase: Scheduler.Phase) {
+    var (queue, place) = job(in: phase)
+    let (load, subscription) = queue.subscribe("x")
+    #expect(subscription == .joined(place.job, attempt: phase == .active ? 1 : nil))
+    #expect(queue.scheduler.subscribers(of: place.job) == [place.load, load])
+    #expect(queue.scheduler.job(of: load) == place.job)
+  }
+
+  @Test(arguments: phases) func `a job stays in every phase while somebody waits for it`(phase: Scheduler.Phase) {
+    var (queue, place) = job(in: phase)
+    let other = queue.wait(for: "x")
+    let before = queue.phase(place.job)
+    #expect(queue.scheduler.leave(place.load) == .jobStays)
+    #expect(queue.phase(place.job) == before)
+    #expect(queue.scheduler.subscribers(of: place.job) == [other.load])
+  }
+
+  @Test(arguments: [Scheduler.Phase.preparing, .waiting, .backingOff(until: .now)])
+  func `without a transfer the job goes with its last load`(phase: Scheduler.Phase) {
+    var (queue, place) = job(in: phase)
+    #expect(queue.scheduler.leave(place.load) == .jobAbandoned(place.job))
+    #expect(queue.isSpotless)
+    #expect(queue.starts().isEmpty)
+  }
+
+  @Test func `a job with a transfer holds its slot after its last load has left, until it is ended`() {
+    var (queue, place) = job(in: .active)
+    queue.scheduler.limits.maxConcurrent = 1
+    #expect(queue.scheduler.leave(place.load) == .transferAbandoned(place.job))
+    let next = queue.wait(for: "x")
+    #expect(next.job != place.job, "an abandoned job cannot be joined")
+    #expect(queue.starts().isEmpty)
+    #expect(queue.scheduler.end(place.job) == [])
+    #expect(queue.starts() == ["x"])
+  }
+
+  @Test func `an abandoned transfer is not tried again`() {
+    var (queue, place) = job(in: .active)
+    _ = queue.scheduler.leave(place.load)
+    #expect(queue.retry(place.job) == .final)
+    #expect(queue.scheduler.end(place.job) == [])
+    #expect(queue.isSpotless)
+  }
+
+  @Test func `a job that is being stored goes on without loads, and can be joined`() {
+    var (queue, place) = job(in: .finishing)
+    #expect(queue.scheduler.leave(place.load) == .jobStays)
+    let late = queue.wait(for: "x")
+    #expect(late.job == place.job)
+    #expect(queue.scheduler.end(place.job) == [late.load])
+    #expect(queue.isSpotless)
+  }
+
+  @Test(arguments: phases) func `ending a job hands back its loads in the order of their coming`(phase: Scheduler.Phase)
+  {
+    var (queue, place) = job(in: phase)
+    let others = [Priority.highest, .lowest, .normal].map { queue.wait(for: "x", $0).load }
+    #expect(queue.scheduler.end(place.job) == [place.load] + others)
+    #expect(queue.isSpotless)
+    #expect(queue.scheduler.end(place.job) == [], "nobody is handed back twice")
+    for load in [place.load] + others { #expect(queue.scheduler.leave(load) == .unknown) }
+  }
+
+  @Test(arguments: phases) func `nobody joins a detached job`(phase: Scheduler.Phase) {
+    var (queue, place) = job(in: phase)
+    queue.scheduler.detach(place.job)
+    #expect(queue.scheduler.job(for: Queue.key("x", retries: 9)) == nil)
+    let next = queue.wait(for: "x", retries: 9)
+    #expect(next.job != place.job)
+    // Its end does not put the new one out of reach.
+    #expect(queue.scheduler.end(place.job) == [place.load])
+    #expect(queue.scheduler.job(for: Queue.key("x", retries: 9)) == next.job)
+  }
+
+  @Test func `loads with different keys do not share a job`() {
+    var queue = Queue()
+    var keys = [Queue.key("x"), Queue.key("y"), Queue.key("x", retries: 3)]
+    var key = Queue.key("x")
+    key.partition = "somebody"
+    keys.append(key)
+    key = Queue.key("x")
+    key.headers = "accept:image/webp"
+    keys.append(key)
+    key = Queue.key("x")
+    key.revalidation = .bypassed
+    keys.append(key)
+    key = Queue.key("x")
+    key.acceptsAnything = true
+    keys.append(key)
+    key = Queue.key("x")
+    key.maxBytes = 1
+    keys.append(key)
+    key = Queue.key("x")
+    key.timeoutMs = 1
+    keys.append(key)
+    var jobs: Set<JobID> = []
+    for (number, key) in keys.enumerated() {
+      let subscription = queue.scheduler.subscribe(
+        LoadID(UInt64(100 + number)), to: key, of: Queue.origin("a"), priority: .normal, deadline: nil)
+      guard case .created(let job) = subscription else { return #expect(Bool(false), "\(key) was joined") }
+      jobs.insert(job)
+    }
+    #expect(jobs.count == keys.count)
+    #expect(Set(queue.scheduler.allJobs.map(\.id)) == jobs)
+  }
+
+  @Test(arguments: phases) func `a call that comes too late, or out of turn, changes nothing`(phase: Scheduler.Phase) {
+    var (queue, place) = job(in: phase)
+    let stale = place.job
+    _ = queue.scheduler.end(stale)
+    // The slot is used again, by a job in another phase.
+    let place2 = queue.wait(for: "y", at: "b")
+    #expect(place2.job.slot == stale.slot)
+    #expect(queue.scheduler.enqueue(stale))
+    queue.scheduler.finish(stale)
+    queue.scheduler.detach(stale)
+    #expect(queue.retry(stale, after: .seconds(5)) == .final)
+    #expect(queue.scheduler.end(stale) == [])
+    #expect(queue.scheduler.subscribers(of: stale) == [])
+    #expect(queue.scheduler.job(stale) == nil)
+    // Of the right job, but not in the phase for it.
+    #expect(queue.scheduler.enqueue(place2.job))
+    queue.scheduler.finish(place2.job)
+    #expect(queue.retry(place2.job, after: .seconds(5)) == .final)
+    #expect(queue.phase(place2.job) == .waiting)
+    #expect(queue.scheduler.originStates().map(\.heldUntil) == [nil])
+    #expect(queue.starts() == ["y"])
+    #expect(queue.scheduler.end(place2.job) == [place2.load])
+    #expect(queue.isSpotless)
+  }
+}

@@ -1,0 +1,47 @@
+import Testing
+
+@testable import Loading
+
+struct TimerHeapTests {
+  private let start = ContinuousClock.now
+
+  private func after(_ milliseconds: Int) -> ContinuousClock.Instant { start.advanced(by: .milliseconds(milliseconds)) }
+
+  @Test func `the earliest comes out first, and nothing before it is due`() {
+    var heap = TimerHeap<String>()
+    heap.add("later", at: after(20))
+    heap.add("soon", at: after(10))
+    #expect(heap.next == after(10))
+    #expect(heap.take(dueAt: after(9)) == nil)
+    #expect(heap.take(dueAt: after(10)) == "soon")
+    #expect(heap.take(dueAt: after(10)) == nil)
+    #expect(heap.next == after(20))
+    #expect(heap.take(dueAt: after(1000)) == "later")
+    #expect(heap.next == nil)
+    #expect(heap.take(dueAt: after(1000)) == nil)
+  }
+
+  @Test func `a thousand in any order come out in theirs`() {
+    var chance = SeededChance(state: 7)
+    var heap = TimerHeap<Int>()
+    let times = (0..<1000).map { _ in Int.random(in: 0..<300, using: &chance) }
+    for time in times { heap.add(time, at: after(time)) }
+    var taken: [Int] = []
+    while let time = heap.take(dueAt: after(300)) { taken.append(time) }
+    #expect(taken == times.sorted())
+  }
+
+  @Test func `what is cleared out is gone, and the rest keeps its order`() {
+    var chance = SeededChance(state: 8)
+    var heap = TimerHeap<Int>()
+    for time in (0..<500).shuffled(using: &chance) { heap.add(time, at: after(time)) }
+    heap = heap.filter { $0 % 3 == 0 }
+    #expect(heap.count == 167)
+    heap.add(4, at: after(4))
+    var taken: [Int] = []
+    while let time = heap.take(dueAt: after(500)) { taken.append(time) }
+    #expect(taken == [0, 3, 4] + stride(from: 6, to: 500, by: 3))
+    heap = heap.filter { _ in false }
+    #expect(heap.count == 0)
+  }
+}
