@@ -172,7 +172,7 @@ struct BodySinkTests {
       paused.add()
       resumed.wait(for: paused.value)
     }
-    guard case .failure(let error) = sink.finish() else { return Issue.record("there was no room anywhere") }
+    guard case .failure(let error) = sink.finish() else { Issue.record("there was no room anywhere"); return }
     #expect(error.kind == .diskFull)
     #expect(disk.files(under: "test").isEmpty)
     #expect(disk.files(under: "scratch").isEmpty)

@@ -71,9 +71,8 @@ struct SlotsTests {
     let second = slots.insert("b")
     #expect(slots[first] == "a" && slots[second] == "b")
     slots[first] += "!"
-    #expect(slots.value(first) == "a!")
+    #expect(slots[first] == "a!")
     slots.remove(first)
-    #expect(slots.value(first) == nil)
     #expect(slots.nextSlot == first)
     #expect(slots.occupied == [second])
     #expect(slots.insert("c") == first)
@@ -82,40 +81,5 @@ struct SlotsTests {
     slots.remove(0)
     slots.remove(1)
     #expect(slots.isEmpty)
-  }
-
-  @Test func `a number that is no slot has no value`() {
-    let slots = Slots<Int>()
-    #expect(slots.value(-1) == nil)
-    #expect(slots.value(7) == nil)
-  }
-}
-
-struct PriorityCountsTests {
-  @Test func `each priority has a count of its own`() {
-    var counts = PriorityCounts()
-    #expect(counts.highest == nil)
-    #expect(counts.total == 0)
-    for priority in Priority.allCases { counts[priority] += priority.rawValue + 1 }
-    for priority in Priority.allCases { #expect(counts[priority] == priority.rawValue + 1) }
-    #expect(counts.total == 15)
-    #expect(counts.highest == .highest)
-  }
-
-  @Test(arguments: Priority.allCases) func `the highest is the highest with a count`(priority: Priority) {
-    var counts = PriorityCounts()
-    counts[priority] = 1
-    #expect(counts.highest == priority)
-    #expect(counts != PriorityCounts())
-    counts[priority] = 0
-    #expect(counts.highest == nil)
-    #expect(counts == PriorityCounts())
-  }
-
-  @Test func `priorities are known by their names`() {
-    #expect(Priority.allCases.map(\.name) == ["lowest", "low", "normal", "high", "highest"])
-    for priority in Priority.allCases { #expect(Priority(name: priority.name) == priority) }
-    #expect(Priority(name: "High") == nil)
-    #expect(Priority(name: "") == nil)
   }
 }

@@ -91,7 +91,7 @@ struct DownloadTests {
     let bytes = image(size)
     #expect(bench.receiveAll(bytes) == .proceed)
     let ending = bench.succeed(bytes: Int64(size))
-    guard case .bytes(let kept) = ending.body else { return Issue.record("it went to disk") }
+    guard case .bytes(let kept) = ending.body else { Issue.record("it went to disk"); return }
     #expect(kept == bytes)
     #expect(ending.format == .gif)
     #expect(!ending.isRefused)
@@ -106,7 +106,7 @@ struct DownloadTests {
     let bytes = image(size)
     #expect(bench.receiveAll(bytes) == .proceed)
     let ending = bench.succeed(bytes: Int64(size))
-    guard case .spool(let spooled) = ending.body else { return Issue.record("it is not on disk") }
+    guard case .spool(let spooled) = ending.body else { Issue.record("it is not on disk"); return }
     #expect(try content(of: spooled, in: disk) == bytes)
     #expect(ending.format == .gif)
     #expect(bench.sinks.value == 1)
@@ -126,7 +126,7 @@ struct DownloadTests {
     try disk.onDisk {}
     #expect(bench.resumed.value == 1)
     #expect(bench.receiveAll(Array(pieces.joined())) == .proceed)
-    guard case .spool = bench.succeed().body else { return Issue.record("it is not on disk") }
+    guard case .spool = bench.succeed().body else { Issue.record("it is not on disk"); return }
   }
 
   @Test func `a resume before the transfer has a name is made up for`() throws {
@@ -148,7 +148,7 @@ struct DownloadTests {
     let bench = Bench(disk: disk)
     _ = bench.begin()
     #expect(bench.receiveAll(image(2 << 20)) == .proceed)
-    guard case .failed(let error) = bench.succeed().body else { return Issue.record("it was written") }
+    guard case .failed(let error) = bench.succeed().body else { Issue.record("it was written"); return }
     #expect(error.kind == .io)
   }
 
@@ -163,7 +163,7 @@ struct DownloadTests {
     gate.open()
     let ending = bench.ending.value
     guard case .spool(let spooled) = ending.body, case .failure(let error) = ending.outcome else {
-      return Issue.record("\(ending)")
+      Issue.record("\(ending)"); return
     }
     #expect(error.kind == .truncated)
     try disk.onDisk { spooled.spool.drop() }
@@ -231,7 +231,7 @@ struct DownloadTests {
     #expect(bench.begin(status: status) == .discard)
     let ending = bench.succeed(status: status)
     #expect(!ending.isRefused)
-    guard case .bytes(let kept) = ending.body else { return Issue.record("there is a body") }
+    guard case .bytes(let kept) = ending.body else { Issue.record("there is a body"); return }
     #expect(kept.isEmpty)
   }
 

@@ -22,7 +22,7 @@ struct Queue {
 
   static func key(_ name: String, retries: Int = 2) -> JobKey {
     JobKey(
-      key: name, partition: "", headers: "", revalidation: .whenStale, acceptsAnything: false, maxBytes: 1 << 20,
+      key: name, partition: "", headers: [:], revalidation: .whenStale, acceptsAnything: false, maxBytes: 1 << 20,
       timeoutMs: 15_000, retries: retries)
   }
 

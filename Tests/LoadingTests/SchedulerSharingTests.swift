@@ -1,3 +1,4 @@
+import HTTPTypes
 import Testing
 
 @testable import Loading
@@ -104,7 +105,7 @@ struct SchedulerSharingTests {
     key.partition = "somebody"
     keys.append(key)
     key = Queue.key("x")
-    key.headers = "accept:image/webp"
+    key.headers = ["accept": "image/webp"]
     keys.append(key)
     key = Queue.key("x")
     key.revalidation = .bypassed
