@@ -17,7 +17,10 @@ extension Loader {
 
   public func statistics(then completion: @escaping @LoadingActor @Sendable (Statistics) -> Void) {
     // By way of the disk's thread: the loads before this call have been looked up when the answer comes back.
-    storage.perform({ [storage] in storage.tier?.assumeIsolated { $0.counts } ?? DiskTier.Counts() }) { [weak self] disk in
+    let look: @Sendable () -> DiskTier.Counts = { [storage] in
+      storage.tier?.assumeIsolated { $0.counts } ?? DiskTier.Counts()
+    }
+    storage.perform(look) { [weak self] disk in
       guard let self else { return }
       completion(
         Statistics(

@@ -125,6 +125,8 @@ import Threads
     try await spool.append(bytes(4096))
     await #expect(throws: StoreError.self) { try await spool.append([1]) }
     await #expect(throws: StoreError.self) { try await spool.append([1]) }
+    #expect(try await spool.read(from: 0, count: 8192).count == 4096, "what was added can still be read")
+    await spool.discard()
     await #expect(throws: StoreError.self) {
       try await tier.store(.spool(spool), as: fixture.draft("b"), delivered: true)
     }

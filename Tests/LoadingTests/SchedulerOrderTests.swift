@@ -57,7 +57,8 @@ struct SchedulerOrderTests {
     let first = queue.wait(for: "x", .low)
     let urgent = queue.wait(for: "x", .highest)
     queue.wait(for: "y", .normal)
-    #expect(queue.scheduler.leave(urgent.load) == .jobStays)
+    let outcome1 = queue.scheduler.leave(urgent.load)
+    #expect(outcome1 == .jobStays)
     #expect(queue.scheduler.job(first.job)?.priority == .low)
     #expect(queue.starts() == ["y", "x"])
   }
@@ -67,9 +68,11 @@ struct SchedulerOrderTests {
     let first = queue.wait(for: "x", .high)
     let second = queue.wait(for: "x", .high)
     queue.wait(for: "x", .low)
-    #expect(queue.scheduler.leave(first.load) == .jobStays)
+    let outcome2 = queue.scheduler.leave(first.load)
+    #expect(outcome2 == .jobStays)
     #expect(queue.scheduler.job(first.job)?.priority == .high)
-    #expect(queue.scheduler.setPriority(.normal, of: second.load))
+    let outcome3 = queue.scheduler.setPriority(.normal, of: second.load)
+    #expect(outcome3)
     #expect(queue.scheduler.job(first.job)?.priority == .normal)
   }
 
@@ -78,7 +81,8 @@ struct SchedulerOrderTests {
     let raised = queue.wait(for: "raised", .low)
     queue.wait(for: "1", .high)
     queue.wait(for: "2", .high)
-    #expect(queue.scheduler.setPriority(.high, of: raised.load))
+    let outcome4 = queue.scheduler.setPriority(.high, of: raised.load)
+    #expect(outcome4)
     queue.wait(for: "3", .high)
     #expect(queue.starts() == ["1", "2", "raised", "3"])
   }
@@ -88,7 +92,8 @@ struct SchedulerOrderTests {
     queue.wait(for: "1", .low)
     let lowered = queue.wait(for: "lowered", .high)
     queue.wait(for: "2", .low)
-    #expect(queue.scheduler.setPriority(.low, of: lowered.load))
+    let outcome5 = queue.scheduler.setPriority(.low, of: lowered.load)
+    #expect(outcome5)
     #expect(queue.starts() == ["lowered", "1", "2"])
   }
 
@@ -96,28 +101,35 @@ struct SchedulerOrderTests {
     var queue = Queue { $0.order = .lifo }
     let raised = queue.wait(for: "raised", .low)
     queue.wait(for: "1", .high)
-    #expect(queue.scheduler.setPriority(.high, of: raised.load))
+    let outcome6 = queue.scheduler.setPriority(.high, of: raised.load)
+    #expect(outcome6)
     #expect(queue.starts() == ["raised", "1"])
   }
 
   @Test func `a priority that a load has, and one of an unknown load, is no change`() {
     var queue = Queue()
     let place = queue.wait(for: "x", .high)
-    #expect(!queue.scheduler.setPriority(.high, of: place.load))
-    #expect(!queue.scheduler.setPriority(.low, of: LoadID(99)))
+    let outcome7 = queue.scheduler.setPriority(.high, of: place.load)
+    #expect(!outcome7)
+    let outcome8 = queue.scheduler.setPriority(.low, of: LoadID(99))
+    #expect(!outcome8)
   }
 
   @Test func `a priority changed in any phase holds when the job waits again`() {
     var queue = Queue { $0.maxPerOrigin = 1 }
     let (load, subscription) = queue.subscribe("x", .low)
     guard case .created(let job) = subscription else { return #expect(Bool(false)) }
-    #expect(queue.scheduler.setPriority(.normal, of: load))
-    #expect(queue.scheduler.enqueue(job))
+    let outcome9 = queue.scheduler.setPriority(.normal, of: load)
+    #expect(outcome9)
+    let outcome10 = queue.scheduler.enqueue(job)
+    #expect(outcome10)
     #expect(queue.scheduler.waiting[.normal] == 1)
     _ = queue.starts()
-    #expect(queue.scheduler.setPriority(.high, of: load))
+    let outcome11 = queue.scheduler.setPriority(.high, of: load)
+    #expect(outcome11)
     _ = queue.retry(job)
-    #expect(queue.scheduler.setPriority(.highest, of: load))
+    let outcome12 = queue.scheduler.setPriority(.highest, of: load)
+    #expect(outcome12)
     _ = queue.pass(.seconds(1))
     #expect(queue.scheduler.waiting[.highest] == 1)
     #expect(queue.scheduler.waiting.total == 1)

@@ -36,7 +36,8 @@ struct SchedulerSharingTests {
     var (queue, place) = job(in: phase)
     let other = queue.wait(for: "x")
     let before = queue.phase(place.job)
-    #expect(queue.scheduler.leave(place.load) == .jobStays)
+    let outcome1 = queue.scheduler.leave(place.load)
+    #expect(outcome1 == .jobStays)
     #expect(queue.phase(place.job) == before)
     #expect(queue.scheduler.subscribers(of: place.job) == [other.load])
   }
@@ -44,7 +45,8 @@ struct SchedulerSharingTests {
   @Test(arguments: [Scheduler.Phase.preparing, .waiting, .backingOff(until: .now)])
   func `without a transfer the job goes with its last load`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
-    #expect(queue.scheduler.leave(place.load) == .jobAbandoned(place.job))
+    let outcome2 = queue.scheduler.leave(place.load)
+    #expect(outcome2 == .jobAbandoned(place.job))
     #expect(queue.isSpotless)
     #expect(queue.starts().isEmpty)
   }
@@ -52,11 +54,13 @@ struct SchedulerSharingTests {
   @Test func `a job with a transfer holds its slot after its last load has left, until it is ended`() {
     var (queue, place) = job(in: .active)
     queue.scheduler.limits.maxConcurrent = 1
-    #expect(queue.scheduler.leave(place.load) == .transferAbandoned(place.job))
+    let outcome3 = queue.scheduler.leave(place.load)
+    #expect(outcome3 == .transferAbandoned(place.job))
     let next = queue.wait(for: "x")
     #expect(next.job != place.job, "an abandoned job cannot be joined")
     #expect(queue.starts().isEmpty)
-    #expect(queue.scheduler.end(place.job) == [])
+    let outcome4 = queue.scheduler.end(place.job)
+    #expect(outcome4 == [])
     #expect(queue.starts() == ["x"])
   }
 
@@ -64,16 +68,19 @@ struct SchedulerSharingTests {
     var (queue, place) = job(in: .active)
     _ = queue.scheduler.leave(place.load)
     #expect(queue.retry(place.job) == .final)
-    #expect(queue.scheduler.end(place.job) == [])
+    let outcome5 = queue.scheduler.end(place.job)
+    #expect(outcome5 == [])
     #expect(queue.isSpotless)
   }
 
   @Test func `a job that is being stored goes on without loads, and can be joined`() {
     var (queue, place) = job(in: .finishing)
-    #expect(queue.scheduler.leave(place.load) == .jobStays)
+    let outcome6 = queue.scheduler.leave(place.load)
+    #expect(outcome6 == .jobStays)
     let late = queue.wait(for: "x")
     #expect(late.job == place.job)
-    #expect(queue.scheduler.end(place.job) == [late.load])
+    let outcome7 = queue.scheduler.end(place.job)
+    #expect(outcome7 == [late.load])
     #expect(queue.isSpotless)
   }
 
@@ -81,9 +88,11 @@ struct SchedulerSharingTests {
   {
     var (queue, place) = job(in: phase)
     let others = [Priority.highest, .lowest, .normal].map { queue.wait(for: "x", $0).load }
-    #expect(queue.scheduler.end(place.job) == [place.load] + others)
+    let outcome8 = queue.scheduler.end(place.job)
+    #expect(outcome8 == [place.load] + others)
     #expect(queue.isSpotless)
-    #expect(queue.scheduler.end(place.job) == [], "nobody is handed back twice")
+    let outcome9 = queue.scheduler.end(place.job)
+    #expect(outcome9 == [], "nobody is handed back twice")
     for load in [place.load] + others { #expect(queue.scheduler.leave(load) == .unknown) }
   }
 
@@ -94,7 +103,8 @@ struct SchedulerSharingTests {
     let next = queue.wait(for: "x", retries: 9)
     #expect(next.job != place.job)
     // Its end does not put the new one out of reach.
-    #expect(queue.scheduler.end(place.job) == [place.load])
+    let outcome10 = queue.scheduler.end(place.job)
+    #expect(outcome10 == [place.load])
     #expect(queue.scheduler.job(for: Queue.key("x", retries: 9)) == next.job)
   }
 
@@ -137,21 +147,25 @@ struct SchedulerSharingTests {
     // The slot is used again, by a job in another phase.
     let place2 = queue.wait(for: "y", at: "b")
     #expect(place2.job.slot == stale.slot)
-    #expect(queue.scheduler.enqueue(stale))
+    let outcome11 = queue.scheduler.enqueue(stale)
+    #expect(outcome11)
     queue.scheduler.finish(stale)
     queue.scheduler.detach(stale)
     #expect(queue.retry(stale, after: .seconds(5)) == .final)
-    #expect(queue.scheduler.end(stale) == [])
+    let outcome12 = queue.scheduler.end(stale)
+    #expect(outcome12 == [])
     #expect(queue.scheduler.subscribers(of: stale) == [])
     #expect(queue.scheduler.job(stale) == nil)
     // Of the right job, but not in the phase for it.
-    #expect(queue.scheduler.enqueue(place2.job))
+    let outcome13 = queue.scheduler.enqueue(place2.job)
+    #expect(outcome13)
     queue.scheduler.finish(place2.job)
     #expect(queue.retry(place2.job, after: .seconds(5)) == .final)
     #expect(queue.phase(place2.job) == .waiting)
     #expect(queue.scheduler.originStates().map(\.heldUntil) == [nil])
     #expect(queue.starts() == ["y"])
-    #expect(queue.scheduler.end(place2.job) == [place2.load])
+    let outcome14 = queue.scheduler.end(place2.job)
+    #expect(outcome14 == [place2.load])
     #expect(queue.isSpotless)
   }
 }
