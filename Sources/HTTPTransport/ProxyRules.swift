@@ -22,6 +22,20 @@ struct ProxyRules {
     exempt = first("no_proxy", "NO_PROXY")?.split { $0 == "," || $0 == " " } ?? []
   }
 
+  /// What is wrong with a proxy's URL, in words that do not quote it; nil when there is nothing, or no URL at all.
+  static func problem(in proxy: String) -> String? {
+    var rest = proxy[...]
+    if let scheme = proxy.firstRange(of: "://") {
+      let name = proxy[..<scheme.lowerBound].lowercased()
+      guard ["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(name) else {
+        return "has a scheme that no proxy has"
+      }
+      rest = proxy[scheme.upperBound...]
+    }
+    let isClean = proxy.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
+    return isClean && (proxy.isEmpty || !rest.isEmpty) ? nil : "is no proxy's URL"
+  }
+
   /// The proxy's URL, or nil for a direct connection.
   func proxy(for origin: Origin) -> String? {
     guard let proxy = option ?? (origin.scheme == "https" ? https : http), !proxy.isEmpty else { return nil }

@@ -20,8 +20,9 @@ public struct TransportConfiguration: Sendable, Hashable {
   public var proxy: String?
   public var userAgent: String
   /// A file of cookies in Netscape's format or of `Set-Cookie` lines, as curl's `-b FILE`. It is read when the first
-  /// transfer starts, and again when another file or another `insecure` is set; from then on all transfers share the cookies, those that servers set included. Without it there
-  /// are no cookies but those of the request's own header. A missing file counts as an empty one.
+  /// transfer starts, and again when another file or another `insecure` is set; from then on all transfers share the
+  /// cookies, those that servers set included. Without it there are no cookies but those of the request's own header.
+  /// A missing file counts as an empty one.
   public var cookiesFile: String?
   /// Accept every certificate, as curl's `--insecure`.
   public var insecure = false
@@ -32,4 +33,7 @@ public struct TransportConfiguration: Sendable, Hashable {
   public init(userAgent: String) {
     self.userAgent = userAgent
   }
+
+  /// What is wrong with a proxy's URL, in words that do not quote it; nil when there is nothing.
+  public static func problem(inProxy proxy: String) -> String? { ProxyRules.problem(in: proxy) }
 }

@@ -48,7 +48,7 @@ extension RPCError {
 
 extension String {
   /// The string, or its beginning if it is too long to be repeated in an answer.
-  fileprivate var quotable: String {
+  public var quotable: String {
     utf8.count <= 256 ? self : String(unicodeScalars.prefix(64)) + "…"
   }
 }

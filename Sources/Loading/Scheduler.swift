@@ -302,7 +302,7 @@ struct Scheduler {
   /// - Returns: the loads whose deadline passed. They are still subscribed: the caller makes each `leave`.
   mutating func expired(at now: ContinuousClock.Instant) -> [LoadID] {
     var late: [LoadID] = []
-    while let timer = timers.take(dueAt: now) {
+    while let (due, timer) = timers.take(dueAt: now) {
       switch timer {
       case .deadline(let id):
         if bySubscriber[id] != nil { late.append(id) }
@@ -312,7 +312,7 @@ struct Scheduler {
         jobs[id.slot].phase = .waiting
         addToQueue(id, next: true)
       case .release(let origin):
-        guard let slot = byOrigin[origin], let until = origins[slot].heldUntil, until <= now else { continue }
+        guard let slot = byOrigin[origin], let until = origins[slot].heldUntil, until <= due else { continue }
         origins[slot].heldUntil = nil
         refreshRings(of: slot)
         forgetIfIdle(slot)

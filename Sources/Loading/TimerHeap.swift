@@ -20,14 +20,14 @@ struct TimerHeap<Payload> {
   }
 
   /// Takes out the earliest entry if it is due at `now`.
-  mutating func take(dueAt now: ContinuousClock.Instant) -> Payload? {
+  mutating func take(dueAt now: ContinuousClock.Instant) -> (at: ContinuousClock.Instant, payload: Payload)? {
     guard let top = entries.first, top.at <= now else { return nil }
     let last = entries.removeLast()
     if !entries.isEmpty {
       entries[0] = last
       siftDown(from: 0)
     }
-    return top.payload
+    return top
   }
 
   /// Those entries whose meaning `holds`. O(n).

@@ -101,8 +101,8 @@ extension OptionDefinition {
     case .text(let path, let check):
       if let problem = check(text) { return problem }
       options[keyPath: path] = text
-    case .optionalText(let path):
-      if text.isEmpty { return "is empty" }
+    case .optionalText(let path, let check):
+      if let problem = check(text) { return problem }
       options[keyPath: path] = text
     case .list(let path, let separator, let check):
       let values = separator.map { text.split(separator: $0).map(String.init) } ?? [text]
@@ -142,7 +142,10 @@ extension OptionDefinition {
     case (.text(let path, let check), .string(let text)):
       if let problem = check(text) { return problem }
       options[keyPath: path] = text
-    case (.optionalText(let path), .string(let text)):
+    case (.optionalText(let path, _), .null):
+      options[keyPath: path] = nil
+    case (.optionalText(let path, let check), .string(let text)):
+      if let problem = check(text) { return problem }
       options[keyPath: path] = text
     case (.list(let path, _, let check), .array(let elements)):
       var texts: [String] = []
@@ -170,7 +173,7 @@ extension OptionDefinition {
     case .size(let path, _), .pixels(let path): writer.value(options[keyPath: path])
     case .duration(let path): writer.value(options[keyPath: path].milliseconds)
     case .text(let path, _): writer.value(options[keyPath: path])
-    case .optionalText(let path): writer.value(options[keyPath: path] ?? "")
+    case .optionalText(let path, _): writer.value(options[keyPath: path].map(JSON.string) ?? .null)
     case .list(let path, _, _): writer.value(JSON.array(options[keyPath: path].map(JSON.string)))
     case .choice(_, let get, _): writer.value(get(options))
     }

@@ -20,7 +20,8 @@ struct OptionDefinition: Sendable {
     case percent(OptionPath<Int>)
     case duration(OptionPath<Duration>)
     case text(OptionPath<String>, check: @Sendable (String) -> String?)
-    case optionalText(OptionPath<String?>)
+    /// In `configure` null where it is not set.
+    case optionalText(OptionPath<String?>, check: @Sendable (String) -> String?)
     /// Repeatable. With a comma as separator one value can hold several.
     case list(OptionPath<[String]>, separator: Character?, check: @Sendable (String) -> String?)
     case choice([String], get: @Sendable (Options) -> String, set: @Sendable (inout Options, String) -> Void)
@@ -61,7 +62,7 @@ struct OptionDefinition: Sendable {
   /// The one place that names the options.
   static let all: [OptionDefinition] = [
     .init(
-      "cache-dir", "DIR", .optionalText(\.cacheDirectory), runtime: false,
+      "cache-dir", "DIR", .optionalText(\.cacheDirectory, check: checkPath), runtime: false,
       "the disk cache [$XDG_CACHE_HOME/imageworker]"),
     .init(
       "cache-namespace", "NAME", .text(\.cacheNamespace, check: checkNamespace), runtime: false,
@@ -92,12 +93,16 @@ struct OptionDefinition: Sendable {
     .init(
       "verify", "random|always|never", choice(\.verify), "whether a cached file's digest is checked first [random]"),
     .init("network", "any|public", choice(\.network), "public refuses addresses that are not globally routable [any]"),
-    .init("proxy", "URL", .text(\.proxy, check: { _ in nil }), "as in curl"),
+    .init(
+      "proxy", "URL", .optionalText(\.proxy, check: { TransportConfiguration.problem(inProxy: $0) }),
+      "as in curl; an empty one is none at all [the environment's]"),
     .init("user-agent", "TEXT", .text(\.userAgent, check: checkUserAgent), "as in curl"),
     .init(
       "header", "'Name: value'", .list(\.headers, separator: nil, check: checkHeader),
       "sent with every request; repeatable"),
-    .init("cookies", "FILE", .optionalText(\.cookies), runtime: false, "a cookie file, as curl's --cookie"),
+    .init(
+      "cookies", "FILE", .optionalText(\.cookies, check: checkPath), runtime: false, "a cookie file, as curl's --cookie"
+    ),
     .init("insecure", "", .flag(\.insecure), "accept every certificate"),
     .init(
       "key-ignore-query", "NAME", .list(\.keyIgnoredQuery, separator: nil, check: { _ in nil }),
@@ -109,6 +114,10 @@ struct OptionDefinition: Sendable {
     .init("exit-status", "", .flag(\.exitStatus), "exit 3 if any request ended in an error"),
     .init("log-level", "LEVEL", choice(\.logLevel), "error, warning, info or debug, on standard error [warning]"),
   ]
+
+  private static let checkPath: @Sendable (String) -> String? = {
+    $0.isEmpty ? "is empty" : nil
+  }
 
   private static let checkNamespace: @Sendable (String) -> String? = {
     DiskTier.isValidNamespace($0) ? nil : "is no name for a folder"

@@ -22,7 +22,7 @@ extension Options {
     var configuration = TransportConfiguration(userAgent: userAgent)
     configuration.connectTimeout = connectTimeout
     configuration.network = network == .public ? .publicOnly : .any
-    configuration.proxy = proxy.isEmpty ? nil : proxy
+    configuration.proxy = proxy
     configuration.cookiesFile = cookies
     configuration.insecure = insecure
     configuration.keptConnections = max(128, maxConcurrent)

@@ -34,7 +34,7 @@ public struct Options: Sendable {
   public var minFree = 5
   var verify = VerifyMode.random
   var network = NetworkMode.any
-  public var proxy = ""
+  public var proxy: String?
   public var userAgent = "ImageWorker/\(Version.current)"
   /// `Name: value`, each.
   public var headers: [String] = []

@@ -15,7 +15,7 @@ struct Parameters {
   /// Members that the contract has and this version does not.
   private static func refusal(of name: String) -> String {
     ["transform", "placeholder"].contains(name)
-      ? "\(name) comes with the decoder, which this version does not have" : "there is no such parameter"
+      ? "\(name) comes with the decoder, which this version does not have" : "there is no parameter \(name.quotable)"
   }
 
   func has(_ name: String) -> Bool { object[name] != nil }

@@ -79,8 +79,8 @@ public func run(_ options: Options) -> Int32 {
 /// How much unread output holds back what, in bytes.
 private enum Backlog {
   /// No new transfers start.
-  static let transfersWait = 1 << 20
-  static let transfersGoOn = 1 << 18
+  static let transfersWait = 64 << 10
+  static let transfersGoOn = 16 << 10
   /// No more requests are read. Far above the other, so that a host that first writes all its requests and then reads
   /// is not stopped in the middle.
   static let requestsWait = 32 << 20

@@ -45,8 +45,12 @@ private final class Faults: Sendable {
       let content = bytes(5000, 3)
       let stored = try? await tier.store(content, as: fixture.draft("a"))
       if let spool = try? await tier.makeSpool() {
-        try? await spool.append(content)
-        _ = try? await tier.store(.spool(spool), as: fixture.draft("b"), delivered: false)
+        do {
+          try await spool.append(content)
+          _ = try await tier.store(.spool(spool), as: fixture.draft("b"), delivered: false)
+        } catch {
+          await spool.discard()
+        }
       }
       _ = try? await tier.read(kept)
       _ = await tier.clear(.key("nothing"))
@@ -56,7 +60,7 @@ private final class Faults: Sendable {
       fixture.advance(DiskTier.retryInterval + 1)
       for key in ["a", "b", "kept"] {
         for found in await tier.look(up: key) {
-          #expect(try await tier.read(found) == (key == "kept" ? bytes(10) : content), "operation \(place)")
+          #expect(try await tier.read(found) == (key == "kept" ? bytes(10) : content), "operation \(place), \(key)")
         }
       }
       let later = try await tier.store([9], as: fixture.draft("later"))

@@ -8,7 +8,7 @@ struct SchedulerSharingTests {
   /// A job with one load, brought to a phase.
   private func job(in phase: Scheduler.Phase) -> (Queue, Queue.Place) {
     var queue = Queue()
-    let (load, subscription) = queue.subscribe("x", retries: 9)
+    let (load, subscription) = queue.subscribe("x")
     guard case .created(let job) = subscription else { fatalError("the first load makes a job") }
     let place = Queue.Place(load: load, job: job)
     if phase == .preparing { return (queue, place) }

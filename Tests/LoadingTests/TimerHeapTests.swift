@@ -12,13 +12,13 @@ struct TimerHeapTests {
     heap.add("later", at: after(20))
     heap.add("soon", at: after(10))
     #expect(heap.next == after(10))
-    #expect(heap.take(dueAt: after(9)) == nil)
-    #expect(heap.take(dueAt: after(10)) == "soon")
-    #expect(heap.take(dueAt: after(10)) == nil)
+    #expect(heap.take(dueAt: after(9))?.payload == nil)
+    #expect(heap.take(dueAt: after(10))?.payload == "soon")
+    #expect(heap.take(dueAt: after(10))?.payload == nil)
     #expect(heap.next == after(20))
-    #expect(heap.take(dueAt: after(1000)) == "later")
+    #expect(heap.take(dueAt: after(1000))?.payload == "later")
     #expect(heap.next == nil)
-    #expect(heap.take(dueAt: after(1000)) == nil)
+    #expect(heap.take(dueAt: after(1000))?.payload == nil)
   }
 
   @Test func `a thousand in any order come out in theirs`() {
@@ -27,7 +27,7 @@ struct TimerHeapTests {
     let times = (0..<1000).map { _ in Int.random(in: 0..<300, using: &chance) }
     for time in times { heap.add(time, at: after(time)) }
     var taken: [Int] = []
-    while let time = heap.take(dueAt: after(300)) { taken.append(time) }
+    while let (_, time) = heap.take(dueAt: after(300)) { taken.append(time) }
     #expect(taken == times.sorted())
   }
 
@@ -39,7 +39,7 @@ struct TimerHeapTests {
     #expect(heap.count == 167)
     heap.add(4, at: after(4))
     var taken: [Int] = []
-    while let time = heap.take(dueAt: after(500)) { taken.append(time) }
+    while let (_, time) = heap.take(dueAt: after(500)) { taken.append(time) }
     #expect(taken == [0, 3, 4] + stride(from: 6, to: 500, by: 3))
     heap = heap.filter { _ in false }
     #expect(heap.count == 0)

@@ -55,9 +55,9 @@ import Testing
     }
   }
 
-  /// Asks for more than the pipe holds, and waits until it is full. The long ids come back in the answers.
+  /// Asks for far more than the pipe holds, and waits until it is full. The long ids come back in the answers.
   private func fillOutput(of worker: WorkerProcess) async throws {
-    for number in 100_000..<100_300 {
+    for number in 100_000..<100_600 {
       worker.request("nothing like it", id: .string("\(number)" + String(repeating: "x", count: 244)))
     }
     try await worker.child.outputIsFull()

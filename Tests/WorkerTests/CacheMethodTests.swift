@@ -65,7 +65,9 @@ import Testing
       }
       let result = try await worker.call("clear", params)["result"]
       #expect(result["removed"] == .integer(count))
-      #expect(result["bytes"] == .integer(count * 1000))
+      // On disk, where space is allocated in blocks.
+      let bytes = try #require(result["bytes"].integer)
+      #expect(count == 0 ? bytes == 0 : bytes >= count * 1000)
       let stats = try await worker.call("stats")["result"]
       #expect(stats["disk"]["entries"] == .integer(3 - count))
       #expect(stats["memory"]["entries"] == .integer(3 - count))

@@ -182,7 +182,7 @@ import Testing
       try await origin.held(at: "a")
       worker.request("stats", id: "between")
       _ = try await worker.response(to: "between")
-      #expect(worker.lines.count == 1)
+      #expect(!worker.lines.contains { !$0.array.isEmpty })
       try await origin.release("a")
       let batch = try await worker.line("the answer to the batch") { !$0.array.isEmpty }.array
       #expect(Set(batch.map { $0["id"] }) == [1, 2, .null, 4])
@@ -196,7 +196,7 @@ import Testing
     try await withWorker(longLines: true) { worker in
       worker.send([[requestLine("pause", id: nil), requestLine("resume", id: nil)]])
       _ = try await worker.call("stats")
-      #expect(worker.lines.count == 1)
+      #expect(worker.lines.map { $0["method"].string } == ["completed", "completed", nil])
     }
   }
 

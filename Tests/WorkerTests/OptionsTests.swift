@@ -8,7 +8,7 @@ import Testing
     ["--timeout", "15"], ["--timeout", "soon"], ["--order", "random"], ["--eof", "never"], ["--events", "nope"],
     ["--verify", "often"], ["--network", "private"], ["--log-level", "loud"], ["--min-free", "500%"],
     ["--header", "x"],
-    ["--proxy", ""], ["stray"], ["--retries", "1.5"],
+    ["--proxy", "nonsense://host"], ["stray"], ["--retries", "1.5"],
   ])
   func `a bad option is one line on standard error and exit 64`(options: [String]) async throws {
     let result = try await outcome(of: options)

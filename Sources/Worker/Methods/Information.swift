@@ -76,7 +76,7 @@ extension Options {
     var changed = self
     for member in object.members {
       guard let definition = OptionDefinition.all.first(where: { $0.member == member.name }) else {
-        throw .invalidParams(member: member.name, "there is no such option")
+        throw .invalidParams(member: member.name, "there is no option \(member.name.quotable)")
       }
       guard definition.isRuntime else {
         throw .invalidParams(member: member.name, "\(member.name) cannot change while the worker runs")
