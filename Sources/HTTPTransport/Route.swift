@@ -22,7 +22,8 @@ struct Route {
     }
     headers = request.headers
     authorization = target.authorization
-    validatedURL = request.validatedURL
+    validatedURL = request.validatedURL.flatMap { try? Target($0).url }
+    if request.validatedURL != nil, validatedURL == nil { headers = RequestHeaders.withoutConditions(headers) }
     maxRedirects = request.maxRedirects
   }
 

@@ -13,7 +13,7 @@ public enum ClearFilter: Sendable, Equatable {
   case expired
 
   /// Whether the response itself falls under the filter; `now` in Unix seconds.
-  func matches(_ response: StoredResponse, now: Int) -> Bool {
+  public func matches(_ response: StoredResponse, now: Int) -> Bool {
     switch self {
     case .all: true
     case .url(let url): response.url == url

@@ -48,17 +48,13 @@ extension DiskTier {
   ///   - delivered: whether its path is given to a host now. Then it may stand above the limit for a while.
   /// - Returns: the draft with its id, size and digest.
   ///
-  /// Throws `noRoom`, `diskFull` or `io`; nothing is left behind then, and a spool is over in any case.
+  /// Throws `noRoom`, `diskFull` or `io`; nothing is in the cache then, and a spool can be read on: `discard` is the
+  /// caller's.
   public func store(_ body: Body, as draft: StoredResponse, delivered: Bool) throws(StoreError) -> StoredResponse {
     var response = draft
-    do throws(StoreError) {
-      switch body {
-      case .bytes(let bytes): try place(bytes, as: &response, delivered: delivered)
-      case .spool(let spool): try place(spool, as: &response)
-      }
-    } catch {
-      if case .spool(let spool) = body { spool.assumeIsolated { $0.discard() } }
-      throw error
+    switch body {
+    case .bytes(let bytes): try place(bytes, as: &response, delivered: delivered)
+    case .spool(let spool): try place(spool, as: &response)
     }
     do throws(StoreError) {
       try list(response, delivered: delivered)
@@ -66,6 +62,7 @@ extension DiskTier {
       session?.folder.remove(response.file)
       throw error
     }
+    if case .spool(let spool) = body { spool.assumeIsolated { $0.discard() } }
     return response
   }
 

@@ -51,6 +51,9 @@ public struct MemoryTier: Sendable {
     }
   }
 
+  /// The most bytes that an entry may have.
+  public var largestEntry: Int64 { counts.limit / 10 }
+
   /// Keeps an entry in place of what has the same key, partition, variant and varying fields.
   ///
   /// - Returns: false when it is larger than a tenth of the limit; then what it would have replaced is gone all the same.
@@ -59,7 +62,7 @@ public struct MemoryTier: Sendable {
     let identity = Identity(key: response.key, partition: response.partition, variant: response.variant)
     let rival = places[identity]?.first { slots[$0]!.entry.response.selection == response.selection }
     if let rival { remove(rival) }
-    guard Int64(bytes.count) <= counts.limit / 10 else { return false }
+    guard Int64(bytes.count) <= largestEntry else { return false }
     let place: Int
     let slot = Slot(entry: Entry(response: response, bytes: bytes), previous: -1, next: -1)
     if let unused = free.popLast() {
@@ -78,11 +81,21 @@ public struct MemoryTier: Sendable {
     return true
   }
 
-  /// Replaces header fields and times after a 304. Nothing happens when the entry is gone.
+  /// Replaces header fields and times after a 304. Nothing happens when the entry is gone or another has taken its place.
   public mutating func update(_ response: StoredResponse) {
+    if let place = place(of: response) { slots[place]!.entry.response = response }
+  }
+
+  /// Notes that the disk tier has no file of the response any more.
+  public mutating func forgetFile(of response: StoredResponse) {
+    if let place = place(of: response) { slots[place]!.entry.response.id = 0 }
+  }
+
+  private func place(of response: StoredResponse) -> Int? {
     let identity = Identity(key: response.key, partition: response.partition, variant: response.variant)
-    for place in places[identity] ?? [] where slots[place]!.entry.response.selection == response.selection {
-      slots[place]!.entry.response = response
+    return places[identity]?.first {
+      let known = slots[$0]!.entry.response
+      return known.id == response.id && known.digest == response.digest && known.selection == response.selection
     }
   }
 

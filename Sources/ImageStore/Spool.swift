@@ -19,6 +19,7 @@ public actor Spool {
   private var hash = SHA256()
   private(set) public var byteCount: Int64 = 0
   private var isFinished = false
+  private var digest: [UInt8]?
 
   /// Where the bytes of a spool are accounted for. Called on the executor's thread.
   struct Room: Sendable {
@@ -81,29 +82,28 @@ public actor Spool {
   }
 
   /// The digest of all that was added; nothing may be added afterwards.
-  public func takeDigest() -> [UInt8] { hash.finish() }
+  public func takeDigest() -> [UInt8] {
+    let digest = digest ?? hash.finish()
+    self.digest = digest
+    return digest
+  }
 
-  /// Removes the file. Nothing happens when it is gone or has been stored.
+  /// Removes the file, unless it has been stored. The spool is over then.
   public func discard() {
     guard descriptor >= 0 else { return }
     close(descriptor)
     descriptor = -1
+    guard !isFinished else { return }
     folder.removeTemporary(id: id)
     room.release()
   }
 
-  /// Ends it: `publish` gets the digest and moves the file to its place. The spool is over, whether that works or not.
+  /// Stores it: `publish` gets the digest and moves the file to its place. Whether that works or not, what was added can
+  /// be read until `discard`.
   func finish(_ publish: (_ digest: [UInt8]) throws(StoreError) -> Void) throws(StoreError) {
     guard descriptor >= 0 else { throw StoreError(.io, "the temporary file was discarded") }
-    do throws(StoreError) {
-      try publish(hash.finish())
-    } catch {
-      discard()
-      throw error
-    }
+    try publish(takeDigest())
     isFinished = true
-    close(descriptor)
-    descriptor = -1
     room.release()
   }
 }

@@ -9,6 +9,8 @@ struct Arrival: Sendable {
   /// The response as it will be stored, less what the body tells.
   var draft: StoredResponse
   var places: LoadRequest.Places
+  /// The largest body that the memory tier takes, in bytes.
+  var largestInMemory: Int64
   /// Whether an image whose header does not tell its size is an error.
   var needsSize: Bool
   var deliveries: [(id: LoadID, digest: [UInt8]?, delivery: Delivery)]
@@ -17,7 +19,7 @@ struct Arrival: Sendable {
 
   struct Stored: Sendable {
     var response: StoredResponse
-    /// The body, if it was small enough to stay in memory.
+    /// The body, where it is in memory anyway or nowhere else.
     var bytes: [UInt8]?
     /// False when somebody asked for another digest: nothing was kept.
     var isIntact = true
@@ -86,11 +88,13 @@ struct Arrival: Sendable {
     guard case .spool(let body) = body else {
       return serve(Stored(response: draft, bytes: bytes), from: .bytes(bytes ?? [], format: draft.format), storage)
     }
-    let wanted = deliveries.contains { $0.delivery.wantsData }
+    let wanted =
+      deliveries.contains { $0.delivery.wantsData }
+      || places.contains(.memory) && draft.byteCount <= largestInMemory
     let content = wanted ? try body.spool.bytes(from: 0, count: Int(draft.byteCount)) : nil
     draft.digest = body.spool.digest()
     let path = try storage.keepScratch(body, format: draft.format)
-    return serve(Stored(response: draft, bytes: nil), from: .scratch(path: path, bytes: content), storage)
+    return serve(Stored(response: draft, bytes: content), from: .scratch(path: path, bytes: content), storage)
   }
 
   /// Nil when the disk tier cannot take it: the image is delivered without being kept.
@@ -168,7 +172,8 @@ extension Arrival {
         throw LoadError(.notAnImage, "the content is no image of a known format")
       }
       return Arrival(
-        body: body, format: format, draft: draft, places: .all, needsSize: true, deliveries: [(id, nil, delivery)]
+        body: body, format: format, draft: draft, places: .all, largestInMemory: 0, needsSize: true,
+        deliveries: [(id, nil, delivery)]
       ).store(in: storage)
     } catch {
       return .failure(error)

@@ -68,7 +68,8 @@ struct Delivery: Sendable {
     tier.assumeIsolated { $0.markDelivered(response.id, at: now) }
     if wantsData || wantsBytes {
       delivered.bytes = try tier.assumeIsolated { tier in
-        Result { () throws(StoreError) in try tier.read(response) }
+        // Whatever keeps it from being read, the load goes on without it.
+        Result { () throws(StoreError) in try tier.read(response) }.mapError { StoreError(.damaged, $0.message) }
       }.get()
     } else if !tier.assumeIsolated({ $0.check(response) }) {
       throw StoreError(.damaged, "the file is gone")

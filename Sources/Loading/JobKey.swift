@@ -10,7 +10,8 @@ struct JobKey: Hashable, Sendable {
   var partition: String
   /// The load's own request headers. Until a response tells by Vary which of them matter, all of them do.
   var headers: HeaderFields
-  /// How the cache is treated; loads that send different Cache-Control fields do not share a transfer.
+  /// How the cache is treated; loads that send different Cache-Control fields, or keep what others must not, do not share
+  /// a transfer.
   var revalidation: Revalidation
   /// Whether content that is no image is accepted (`validate: none`).
   var acceptsAnything: Bool
@@ -23,5 +24,7 @@ struct JobKey: Hashable, Sendable {
 
   enum Revalidation: UInt8, Sendable {
     case whenStale, always, bypassed
+    /// Neither looked into nor written to: what joined it would not be kept either.
+    case unused
   }
 }

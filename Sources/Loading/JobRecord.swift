@@ -29,8 +29,8 @@ final class JobRecord {
   var conditions = HeaderFields()
   var transfer: TransferID?
   var startedAt: ContinuousClock.Instant?
-  /// The last progress, for a load that joins.
-  var progress: (received: Int64, total: Int64?)?
+  /// Whether an attempt ended by a time-out: the connections that are open may be dead.
+  var hasTimedOut = false
   /// False once the cache was cleared: the result is delivered, but not kept.
   var mayKeep = true
 

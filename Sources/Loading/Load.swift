@@ -68,11 +68,12 @@ final class Load {
   }
 
   private var revalidation: JobKey.Revalidation {
-    if ignoresCache { return .bypassed }
+    if ignoresCache && request.cacheMode != .noStore { return .bypassed }
     return switch request.cacheMode {
     case .default, .forceCache, .onlyIfCached: .whenStale
     case .noCache, .refresh: .always
-    case .reload, .noStore: .bypassed
+    case .reload: .bypassed
+    case .noStore: .unused
     }
   }
 

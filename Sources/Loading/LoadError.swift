@@ -45,6 +45,14 @@ public struct LoadError: Error, Sendable {
     }
   }
 
+  /// Whether the server could not give an answer, or gave none but an error (RFC 5861 section 4).
+  var isOfServer: Bool {
+    switch kind {
+    case .resolve, .connect, .tls, .timeout, .truncated, .network, .http: true
+    default: false
+    }
+  }
+
   /// Whether it would fail again for as long as `--failed-ttl`, so that a transfer is not worth trying.
   var isPermanent: Bool {
     switch kind {

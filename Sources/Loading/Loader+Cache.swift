@@ -11,23 +11,23 @@ extension Loader {
     }
   }
 
-  func decision(for load: Load, from candidates: [Candidate]) -> CacheDecision {
+  /// - Parameter candidates: only such as the load accepts.
+  private func decision(for load: Load, from candidates: [Candidate]) -> CacheDecision {
     policy.decide(
-      mode: load.request.cacheMode, requestHeaders: load.request.headers,
-      stored: load.ignoresCache ? [] : candidates.map(\.response.cached), now: storage.now())
+      mode: load.request.cacheMode, requestHeaders: load.request.headers, stored: candidates.map(\.response.cached),
+      now: storage.now())
   }
 
   /// Answers the load from what the cache offers, if that takes no transfer.
   ///
   /// - Returns: whether the load is taken care of.
   func settle(_ load: Load, from candidates: [Candidate]) -> Bool {
+    let candidates = load.accepted(of: candidates)
     guard !candidates.isEmpty else { return false }
     switch decision(for: load, from: candidates) {
     case .serve(let index, let isFresh):
-      guard load.accepts(candidates[index]) else { return false }
       deliver(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale)
     case .serveThenRevalidate(let index, _):
-      guard load.accepts(candidates[index]) else { return false }
       deliver(candidates[index], to: load, as: .stale)
       revalidateInBackground(load.request)
     case .showThenRevalidate(let index, let isFresh, _):
@@ -41,7 +41,7 @@ extension Loader {
 
   /// The `cached` event of `refresh`: once, whatever tier has it first.
   private func show(_ candidate: Candidate, to load: Load, as status: CacheStatus) {
-    guard !load.hasShownCached, load.accepts(candidate) else { return }
+    guard !load.hasShownCached else { return }
     load.hasShownCached = true
     deliver(candidate, to: load, as: status, isFinal: false)
   }
@@ -75,7 +75,7 @@ extension Loader {
     switch subscription {
     case .created(let job):
       jobs[job] = JobRecord(request: load.request, partition: load.partition)
-      look(for: job, bypassing: key.revalidation == .bypassed)
+      look(for: job, bypassing: key.revalidation == .bypassed || key.revalidation == .unused)
     case .joined(let job, let attempt):
       if jobs[job]?.candidates != nil, !mayTransfer(load) { return }
       if let attempt { load.emit(.started(attempt: attempt)) }
@@ -90,7 +90,7 @@ extension Loader {
     storage.look(up: key, partition: partition) { [weak self] found in
       guard let self else { return }
       let inMemory = Set(known.map(\.response.id))
-      self.looked(for: job, found: known + found.filter { !inMemory.contains($0.response.id) })
+      self.looked(for: job, found: known + found.filter { $0.place != .disk || !inMemory.contains($0.response.id) })
     }
   }
 
@@ -108,10 +108,11 @@ extension Loader {
       }
     }
     guard let first = scheduler.subscribers(of: job).first, let load = loads[first] else { return }
-    switch decision(for: load, from: found) {
+    let accepted = load.accepted(of: found)
+    switch decision(for: load, from: accepted) {
     case .revalidate(let index, let headers), .showThenRevalidate(let index, _, let headers),
       .serveThenRevalidate(let index, let headers):
-      record.basis = found[index]
+      record.basis = accepted[index]
       record.conditions = headers
     case .fetch(let headers):
       record.conditions = headers
@@ -127,7 +128,8 @@ extension Loader {
 
   /// Ends a load that may not cause a transfer: because its mode forbids it, or because it failed a short while ago.
   private func mayTransfer(_ load: Load) -> Bool {
-    if case .notCached = decision(for: load, from: jobs[scheduler.job(of: load.id)!]?.candidates ?? []) {
+    let candidates = scheduler.job(of: load.id).flatMap { jobs[$0]?.candidates } ?? []
+    if case .notCached = decision(for: load, from: load.accepted(of: candidates)) {
       finish(load.id, .failure(LoadError(.notCached, "the cache has nothing that may be served")))
       return false
     }
@@ -145,14 +147,27 @@ extension Loader {
 }
 
 extension Load {
+  /// What the cache offers, less what is not what the load asks for.
+  func accepted(of candidates: [Candidate]) -> [Candidate] {
+    if ignoresCache { return [] }
+    return candidates.allSatisfy(accepts) ? candidates : candidates.filter(accepts)
+  }
+
   /// Whether what is stored is what the load asks for: it has the digest, and it is an image if it has to be one.
-  fileprivate func accepts(_ candidate: Candidate) -> Bool {
+  func accepts(_ candidate: Candidate) -> Bool {
     if request.validation == .header, candidate.response.format == nil { return false }
     return request.digest == nil || request.digest == candidate.response.digest
   }
 }
 
 extension LoadRequest {
+  /// Whether the URLs are the same. Of a `data:` URL not all is there; then the key, which is its digest, tells.
+  func namesImage(of other: LoadRequest) -> Bool {
+    guard url == other.url else { return false }
+    if case .inline = source { return key == other.key }
+    return true
+  }
+
   /// What limits and fair turns are counted by.
   var origin: Origin {
     switch source {

@@ -25,15 +25,19 @@ extension Loader {
   private func ids(of selection: Selection) -> [LoadID] {
     switch selection {
     case .one(let id): [id]
-    case .url(let url): index.loads(url: url).filter { !isItem($0) }
+    case .url(let url): index.loads(url: url).filter { !isOwn($0) }
     case .group(let group): index.loads(group: group)
     case .slot(let slot): index.loads(slot: slot)
-    case .all: (loads.keys.filter { !isItem($0) } + prefetches.keys).sorted()
+    case .all: (loads.keys.filter { !isOwn($0) } + prefetches.keys).sorted()
     }
   }
 
-  /// Items of a prefetch are its own; the host knows only the prefetch.
-  private func isItem(_ id: LoadID) -> Bool { loads[id]?.observer is Prefetch }
+  /// Whether the host knows nothing of the load: items are their prefetch's, and nobody waits for a revalidation in the
+  /// background.
+  private func isOwn(_ id: LoadID) -> Bool {
+    let observer = loads[id]?.observer
+    return observer is Prefetch || observer is Unheard
+  }
 
   /// Cancels what is meant. Each is told so before this returns.
   ///
@@ -69,11 +73,14 @@ extension Loader {
     generation += 1
     let now = storage.now()
     for job in scheduler.allJobs {
-      guard let record = jobs[job.id], job.phase != .waiting,
-        filter.matches(record.request, partition: record.partition, now: now)
-      else { continue }
-      record.mayKeep = false
-      scheduler.detach(job.id)
+      guard let record = jobs[job.id] else { continue }
+      if job.phase != .waiting, filter.matches(record.request) {
+        record.mayKeep = false
+        scheduler.detach(job.id)
+      } else if record.candidates?.contains(where: { filter.matches($0.response, now: now) }) == true {
+        // What it brings may be kept, but what it knows is not for loads to come.
+        scheduler.detach(job.id)
+      }
     }
     let cleared = tiers == .disk ? [] : memory.clear(filter, now: now)
     guard tiers != .memory, let tier = storage.tier else {
@@ -90,7 +97,7 @@ extension Loader {
 
 extension ClearFilter {
   /// Whether what a running job will bring falls under the filter.
-  fileprivate func matches(_ request: LoadRequest, partition: String, now: Int) -> Bool {
+  fileprivate func matches(_ request: LoadRequest) -> Bool {
     switch self {
     case .all: true
     case .url(let url): request.url == url

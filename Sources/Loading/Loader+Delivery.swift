@@ -17,8 +17,8 @@ extension Loader {
     if let tier = storage.tier(of: candidate) {
       source = .stored(candidate.response, in: tier)
       delivery.wantsBytes =
-        candidate.bytes == nil && load.request.store.contains(.memory)
-        && candidate.response.byteCount <= memory.counts.limit / 10
+        candidate.place == .disk && load.request.store.contains(.memory)
+        && candidate.response.byteCount <= memory.largestEntry
     } else {
       source = .bytes(candidate.bytes ?? [], format: candidate.response.format)
     }
@@ -31,6 +31,9 @@ extension Loader {
           self.memory.store(candidate.response, bytes: bytes)
         }
         self.complete(id, candidate, delivered, as: status, isFinal: isFinal)
+      case .failure(.damaged) where candidate.bytes != nil:
+        // The file was evicted; memory still has it.
+        self.deliver(self.withoutFile(candidate), to: load, as: status, isFinal: isFinal)
       case .failure(.damaged):
         _ = self.memory.clear(.key(candidate.response.key), now: self.storage.now())
         load.ignoresCache = true
@@ -39,6 +42,14 @@ extension Loader {
         if isFinal { self.finish(id, .failure(error)) }
       }
     }
+  }
+
+  private func withoutFile(_ candidate: Candidate) -> Candidate {
+    memory.forgetFile(of: candidate.response)
+    var candidate = candidate
+    candidate.response.id = 0
+    candidate.place = .memory
+    return candidate
   }
 
   /// The memory tier's way: no hop to the disk's thread, one look whether the file is there.

@@ -47,14 +47,15 @@ extension Loader {
     public var reason = "not stored"
   }
 
-  /// Looks into the cache without using or changing it: no transfer, no promotion.
+  /// Looks into the cache as a load like this would, without using or changing it: no transfer, no promotion.
   public func query(
-    key: String, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void
+    _ request: LoadRequest, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void
   ) {
-    let remembered = remembered(key, "")
+    let (key, partition) = (request.key, Credentials.partition(of: request))
+    let remembered = remembered(key, partition)
     let failure = failures.failure(
-      of: FailureMemory.Subject(key: key, partition: ""), acceptsAnything: false, maxBytes: 0, now: .now)
-    storage.look(up: key, partition: "") { [weak self] found in
+      of: FailureMemory.Subject(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
+    storage.look(up: key, partition: partition) { [weak self] found in
       guard let self else { return }
       var report = CacheReport()
       report.isInMemory = !remembered.isEmpty
@@ -99,7 +100,8 @@ extension Loader {
     let id = makeID()
     let now = storage.now()
     let draft = StoredResponse(
-      key: request.key, url: request.url, headers: StoredResponse.headersOfHost("application/octet-stream", at: now),
+      key: request.key, partition: Credentials.partition(of: request), url: request.url,
+      headers: StoredResponse.headersOfHost("application/octet-stream", at: now),
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + policy.maxAge,
       mediaType: "application/octet-stream")
     let began = ContinuousClock.now
@@ -113,8 +115,12 @@ extension Loader {
       case .failure(let error):
         completion(.failure(error))
       case .success(let stored):
+        var isKept = stored.response.isOnDisk
         if let bytes = stored.bytes, generation == self.generation {
-          self.memory.store(stored.response, bytes: bytes)
+          isKept = self.memory.store(stored.response, bytes: bytes) || isKept
+        }
+        guard isKept || generation != self.generation else {
+          return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))
         }
         guard let delivered = stored.delivered[id] else { return }
         completion(

@@ -10,12 +10,12 @@ extension Loader {
   func start(_ job: JobID, at now: ContinuousClock.Instant) {
     guard let record = jobs[job], case .http(let url) = record.request.source else { return }
     record.startedAt = record.startedAt ?? now
-    record.progress = nil
     counts.transfersStarted += 1
-    let request = TransferRequest(
+    var request = TransferRequest(
       url: url.requestURL, headers: HeaderFields(record.request.headers.lines + record.conditions.lines),
-      validatedURL: record.basis.map { $0.response.finalURL ?? $0.response.url },
+      validatedURL: record.basis.map { $0.response.finalURL ?? url.requestURL },
       idleTimeout: record.request.timeout, maxBytes: record.request.maxBytes, maxRedirects: maxRedirects)
+    request.needsFreshConnection = record.hasTimedOut
     let storage = storage
     let places = places(of: job)
     let mode = record.request.cacheMode
@@ -57,6 +57,10 @@ extension Loader {
 
   /// A transfer is over, well or badly.
   private func ended(_ job: JobID, _ ending: Download.Ending) {
+    switch ending.outcome {
+    case .success(let summary): counts.transferBytes += summary.bytesReceived
+    case .failure(let error): counts.transferBytes += error.bytesReceived
+    }
     guard let record = jobs[job], scheduler.job(job)?.subscribers.isEmpty == false else {
       // All have left; the job only held the transfer's place until now.
       storage.discard(ending.body)
@@ -72,7 +76,6 @@ extension Loader {
       counts.transfersFailed += 1
       failed(job, record, ending.isRefused ? LoadError(.notAnImage, Self.refusal) : LoadError(error))
     case .success(let summary):
-      counts.transferBytes += summary.bytesReceived
       answered(job, record, summary, ending)
     }
   }
@@ -112,6 +115,7 @@ extension Loader {
   private func failed(_ job: JobID, _ record: JobRecord, _ error: LoadError) {
     var error = error
     error.attempts = scheduler.job(job)?.attempt ?? 1
+    if error.kind == .timeout { record.hasTimedOut = true }
     if error.isRetryable {
       let now = ContinuousClock.now
       switch scheduler.retry(job, retryAfter: error.retryAfter, now: now, random: &random) {
@@ -123,20 +127,23 @@ extension Loader {
       case .final: break
       }
     }
-    if let basis = record.basis {
+    if let stored = record.candidates, !stored.isEmpty, error.isOfServer {
       for id in scheduler.subscribers(of: job) {
-        guard let load = loads[id], mayServe(basis, to: load, after: error) else { continue }
-        deliver(basis, to: load, as: .stale)
+        guard let load = loads[id], let fallback = fallback(for: load, among: stored, after: error) else { continue }
+        deliver(fallback, to: load, as: .stale)
         _ = scheduler.leave(id)
       }
     }
     fail(job, error)
   }
 
-  private func mayServe(_ basis: Candidate, to load: Load, after error: LoadError) -> Bool {
-    policy.mayServeOnError(
-      basis.response.cached, mode: load.request.cacheMode, requestHeaders: load.request.headers, failure: error.status,
-      now: storage.now())
+  /// What the load may have in the place of an answer (`stale-if-error`).
+  private func fallback(for load: Load, among stored: [Candidate], after error: LoadError) -> Candidate? {
+    load.accepted(of: stored).first {
+      policy.mayServeOnError(
+        $0.response.cached, mode: load.request.cacheMode, requestHeaders: load.request.headers, failure: error.status,
+        now: storage.now())
+    }
   }
 
   /// Ends the job with an error for all who wait for it.
@@ -163,7 +170,8 @@ extension Loader {
     guard !Validation.responsesUpdated(by: summary.head.headers, in: asked, asked: 0).isEmpty else {
       // It speaks of a response that is not the one asked about: ask again, for the whole.
       record.basis = nil
-      record.conditions = HeaderFields()
+      record.conditions = HeaderFields(
+        record.conditions.lines.filter { $0.name != "if-none-match" && $0.name != "if-modified-since" })
       return start(job, at: .now)
     }
     basis.response.headers = Storing.fields(
@@ -175,7 +183,8 @@ extension Loader {
     if record.mayKeep {
       memory.update(basis.response)
       let updated = basis.response
-      if basis.place != .memory || updated.isOnDisk, let tier = storage.tier {
+      // A read-only directory keeps what it has; its numbers mean other responses in the one that is written.
+      if updated.isOnDisk, basis.place == .memory || basis.place == .disk, let tier = storage.tier {
         storage.executor.run { tier.assumeIsolated { $0.update(updated) } }
       }
     }
@@ -185,7 +194,13 @@ extension Loader {
     for id in scheduler.end(job) {
       guard let load = loads[id] else { continue }
       load.note(record, summary, attempts: attempts)
-      deliver(basis, to: load, as: .revalidated)
+      if load.accepts(basis) {
+        deliver(basis, to: load, as: .revalidated)
+      } else {
+        // Another load asked about it; what this one wants has to be transferred.
+        load.ignoresCache = true
+        join(load)
+      }
     }
   }
 
@@ -207,7 +222,7 @@ extension Loader {
         key: record.request.key, url: record.request.url, headers: StoredResponse.headersOfHost(mediaType, at: now),
         requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + policy.maxAge,
         mediaType: mediaType),
-      keeping: places(of: job))
+      keeping: record.request.cacheMode == .noStore ? [] : places(of: job))
   }
 
   private func arrived(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Ending) {
@@ -242,7 +257,8 @@ extension Loader {
     scheduler.finish(job)
     let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }
     let arrival = Arrival(
-      body: body, format: format, draft: draft, places: places, needsSize: record.request.validation == .header,
+      body: body, format: format, draft: draft, places: places, largestInMemory: memory.largestEntry,
+      needsSize: record.request.validation == .header,
       deliveries: waiting.map { ($0.id, $0.request.digest, Delivery($0.request)) })
     storage.perform({ [storage] in arrival.store(in: storage) }) { [weak self] outcome in
       self?.stored(job, outcome, keeping: places)
@@ -269,7 +285,8 @@ extension Loader {
           finish(id, .success(image(for: load, candidate.response, delivered, as: .miss)))
         case .failure(let error):
           finish(id, .failure(error))
-        case nil where stored.isIntact && (stored.bytes != nil || candidate.response.isOnDisk):
+        case nil
+        where stored.isIntact && (stored.bytes != nil || candidate.response.isOnDisk) && load.accepts(candidate):
           // It joined while the others were being served.
           deliver(candidate, to: load, as: .miss)
         case nil:

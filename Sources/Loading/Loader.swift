@@ -70,7 +70,7 @@ public final class Loader {
       id: id, request: request, partition: Credentials.partition(of: request), acceptedAt: .now,
       generation: generation, observer: observer)
     if let slot = request.slot {
-      for other in index.loads(slot: slot) where loads[other]?.request.url != request.url { cancel(other) }
+      for other in index.loads(slot: slot) where loads[other]?.request.namesImage(of: request) != true { cancel(other) }
     }
     loads[id] = load
     index.insert(id, load.labels)

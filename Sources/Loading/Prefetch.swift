@@ -67,7 +67,7 @@ public final class Prefetch: LoadObserver {
   }
 
   func setPriority(_ priority: Priority) -> Bool {
-    pending.keys.reduce(false) { loader.scheduler.setPriority(priority, of: $1) || $0 }
+    pending.keys.sorted().reduce(false) { loader.scheduler.setPriority(priority, of: $1) || $0 }
   }
 
   public func load(_ item: LoadID, did event: LoadEvent) {}

@@ -152,25 +152,34 @@ extension Storage {
 extension Storage {
   /// Takes in a copy of a file of the host's, on the disk's thread.
   func read(_ path: String, maxBytes: Int64) throws(LoadError) -> Download.Body {
+    let file: HostFile
     do throws(StoreError) {
-      let file = try HostFile(path)
-      if file.byteCount > maxBytes { return .failed(StoreError(.noRoom, "the file is over \(maxBytes) bytes")) }
-      if file.byteCount <= Download.spoolThreshold {
-        return .bytes(try file.read(at: 0, count: Int(file.byteCount)))
-      }
-      guard let tier else { throw StoreError(.noRoom, "the file is too large to be kept in memory") }
-      let expected = file.byteCount
-      let spool = try tier.assumeIsolated { tier in
-        Result { () throws(StoreError) in try tier.makeSpool(expected: expected) }
-      }.get()
-      var offset: Int64 = 0
-      while case let piece = try file.read(at: offset, count: 1 << 18), !piece.isEmpty {
-        try spool.add(piece)
-        offset += Int64(piece.count)
-      }
-      return .spool(SpooledBody(spool: spool, isScratch: false))
+      file = try HostFile(path)
     } catch {
       throw LoadError(error)
     }
+    guard file.byteCount <= maxBytes else { throw LoadError(.tooLarge, "the file is over \(maxBytes) bytes") }
+    do throws(StoreError) {
+      guard let tier, file.byteCount > Download.spoolThreshold else {
+        return .bytes(try file.read(at: 0, count: Int(file.byteCount)))
+      }
+      return .spool(SpooledBody(spool: try copy(file, into: tier), isScratch: false))
+    } catch {
+      throw LoadError(error)
+    }
+  }
+
+  private func copy(_ file: HostFile, into tier: DiskTier) throws(StoreError) -> Spool {
+    let expected = file.byteCount
+    let spool = try tier.assumeIsolated { tier in
+      Result { () throws(StoreError) in try tier.makeSpool(expected: expected) }
+    }.get()
+    do throws(StoreError) {
+      while case let piece = try file.read(at: spool.length, count: 1 << 18), !piece.isEmpty { try spool.add(piece) }
+    } catch {
+      spool.drop()
+      throw error
+    }
+    return spool
   }
 }

@@ -200,7 +200,8 @@ final class Session {
 
   /// A signal asks for the end: everything outstanding is answered `cancelled`.
   func terminate() {
-    ending = .signal
+    // A shutdown under way is still to be answered.
+    if case .shutdown = ending {} else { ending = .signal }
     wasCancelledBySignal = loader.cancel(.all) > 0
   }
 

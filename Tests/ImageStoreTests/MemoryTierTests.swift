@@ -35,6 +35,21 @@ import Testing
     #expect(foreign.isEmpty)
   }
 
+  @Test func `what is said of a response that was replaced does not change the one in its place`() {
+    var tier = MemoryTier(limit: 1 << 20)
+    let old = response("a", at: 1)
+    tier.store(old, bytes: [1])
+    tier.store(response("a", at: 2), bytes: [2])
+    tier.update(old)
+    tier.forgetFile(of: old)
+    let found = tier.look(up: "a")
+    #expect(found.map(\.response) == [response("a", at: 2)])
+    tier.forgetFile(of: response("a", at: 2))
+    let forgotten = tier.look(up: "a")
+    #expect(forgotten.map(\.response.id) == [0])
+    #expect(forgotten.map(\.bytes) == [[2]])
+  }
+
   @Test func `an update replaces the response and keeps the bytes`() {
     var tier = MemoryTier(limit: 1 << 20)
     tier.store(response("a"), bytes: [1])

@@ -51,6 +51,14 @@ import Testing
     }
   }
 
+  @Test(arguments: [1000, 1_000_000]) func `store has the limit of loads`(size: Int) async throws {
+    try await withOrigin("--max-bytes", "\(size - 1)") { worker, origin in
+      let source = try await worker.load(origin.url("image/7.png?bytes=\(size)"), ["maxBytes": .integer(size)])
+      let error = try await worker.call("store", ["key": "a", "path": source["path"]])["error"]
+      #expect(error["data"]["kind"] == "tooLarge")
+    }
+  }
+
   @Test(
     arguments: [
       ([:], 3), (["tier": "all"], 3), (["prefix": "http://127.0.0.1"], 3), (["host": "127.0.0.1"], 3),

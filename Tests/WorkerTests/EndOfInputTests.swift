@@ -141,6 +141,21 @@ import Testing
     }
   }
 
+  @Test func `a signal while shutdown waits cancels the rest and lets it be answered`() async throws {
+    try await withOrigin { worker, origin in
+      let load = worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])
+      try await origin.held(at: "a")
+      let shutdown = worker.request("shutdown")
+      // Refused: by now the shutdown has taken effect.
+      #expect(try await worker.call("stats")["error"]["data"]["kind"] == "shuttingDown")
+      worker.child.signal(SIGTERM)
+      #expect(try await worker.child.ended() == .exit(0))
+      #expect(try await worker.response(to: load)["error"]["code"] == -32800)
+      #expect(try await worker.response(to: shutdown)["result"] == [:])
+      worker.checkLines()
+    }
+  }
+
   @Test func `shutdown by cancel answers everything cancelled first`() async throws {
     try await withOrigin { worker, origin in
       let load = worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])

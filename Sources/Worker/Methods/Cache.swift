@@ -54,13 +54,11 @@ extension Session {
   /// Tells what the cache knows, without a transfer.
   func query(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
     let params = try Parameters(params, known: ["url", "key"])
-    let key: String
-    if try params.one(of: ["url", "key"]) == "key" {
-      key = try params.label("key") ?? ""
-    } else {
-      key = try LoadParameters.request(for: try params.string("url") ?? "", key: nil, options).key
-    }
-    loader.query(key: key) { [weak self] report in
+    let request =
+      try params.one(of: ["url", "key"]) == "key"
+      ? LoadParameters.request(forKey: params.label("key") ?? "", options)
+      : LoadParameters.request(for: params.string("url") ?? "", key: nil, options)
+    loader.query(request) { [weak self] report in
       self?.answer(ticket) { $0.members(of: report) }
     }
   }
@@ -72,14 +70,12 @@ extension Session {
       throw .invalidParams(member: "url", "one of url, key is needed")
     }
     let url = try params.string("url")
-    var request: LoadRequest
+    let request: LoadRequest
     if let url {
       request = try LoadParameters.request(for: url, key: params.label("key"), options)
     } else {
-      let key = try params.label("key") ?? ""
-      request = LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: key)
+      request = LoadParameters.request(forKey: try params.label("key") ?? "", options)
     }
-    request.maxBytes = options.maxBytes
     let content: Loader.Content
     if try params.one(of: ["path", "data"]) == "path" {
       let path = try params.string("path") ?? ""

@@ -48,7 +48,16 @@ enum LoadParameters {
 
   /// A request for a URL with everything as the options say.
   static func request(for url: String, key: String?, _ options: Options) throws(RPCError) -> LoadRequest {
-    var request = try named(url, key: key, options)
+    applying(options, to: try named(url, key: key, options))
+  }
+
+  /// A request for what the cache has by a key, wherever it came from.
+  static func request(forKey key: String, _ options: Options) -> LoadRequest {
+    applying(options, to: LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: key))
+  }
+
+  private static func applying(_ options: Options, to request: LoadRequest) -> LoadRequest {
+    var request = request
     request.headers = options.requestHeaders
     request.events = EventNames.events(options.events)
     request.timeout = options.timeout

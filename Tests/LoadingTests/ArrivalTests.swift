@@ -1,0 +1,65 @@
+import Foundation
+import HTTPTypes
+import Testing
+import Threads
+
+@testable import ImageStore
+@testable import Loading
+
+/// What becomes of a body that is complete.
+struct ArrivalTests {
+  private func arrival(_ body: Download.Body, _ delivery: LoadRequest.Delivery, largestInMemory: Int64 = 0) -> Arrival {
+    var request = request("data:image/png;base64,")
+    request.delivery = delivery
+    return Arrival(
+      body: body, format: nil,
+      draft: StoredResponse(
+        key: "a", url: "http://a.example/", requestTime: 1, responseTime: 1, storedAt: 1, validatedAt: 1, expiresAt: 9,
+        mediaType: "application/octet-stream"),
+      places: .all, largestInMemory: largestInMemory, needsSize: false,
+      deliveries: [(LoadID(1), nil, Delivery(request))])
+  }
+
+  private func request(_ url: String, key: String = "a") -> LoadRequest {
+    LoadRequest(url: url, source: .inline(bytes: [], mediaType: "image/png"), key: key)
+  }
+
+  private func spooled(_ bytes: [UInt8], in disk: DiskFixture) throws -> Download.Body {
+    let sink = disk.makeSink()
+    for piece in bytes.pieces() { _ = sink.append(piece) }
+    return .spool(try sink.finish().get())
+  }
+
+  @Test(arguments: [FileSystem.Operation.rename, .index])
+  func `a large body that the cache takes in the end is not lost if it cannot be listed there`(
+    operation: FileSystem.Operation
+  ) throws {
+    let disk = try DiskFixture()
+    let bytes = body(600_000)
+    let arrival = arrival(try spooled(bytes, in: disk), .path, largestInMemory: 1 << 20)
+    disk.cacheFault.withLock { $0 = { $0 == operation ? EIO : nil } }
+    let stored = try disk.onDisk { [storage = disk.storage] in try arrival.store(in: storage).get() }
+    disk.cacheFault.withLock { $0 = nil }
+    #expect(!stored.response.isOnDisk)
+    #expect(stored.bytes == bytes, "nothing else has it for the next load")
+    #expect(stored.response.digest == SHA256.digest(of: bytes))
+    let path = try #require(try stored.delivered[LoadID(1)]?.get().path)
+    #expect([UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) == bytes)
+    #expect(disk.files(under: "test").isEmpty)
+  }
+
+  @Test func `a body on disk is not read back for memory`() throws {
+    let disk = try DiskFixture()
+    let arrival = arrival(try spooled(body(600_000), in: disk), .none, largestInMemory: 1 << 20)
+    let stored = try disk.onDisk { [storage = disk.storage] in try arrival.store(in: storage).get() }
+    #expect(stored.response.isOnDisk)
+    #expect(stored.bytes == nil)
+  }
+
+  @Test func `data URLs are told apart by their keys, of which only the beginning is kept`() {
+    let url = "data:image/png;base64,"
+    #expect(request(url, key: "x").namesImage(of: request(url, key: "x")))
+    #expect(!request(url, key: "x").namesImage(of: request(url, key: "y")))
+    #expect(!request(url, key: "x").namesImage(of: request("data:,", key: "x")))
+  }
+}

@@ -1,0 +1,242 @@
+import Foundation
+import Testing
+
+/// What is cached, where it is not what a load asks for, not where it was, or somebody else's.
+@Suite struct CachedContentTests {
+  private static let stale = "image/1.png?bytes=10000&etag=v1&cache-control=max-age%3D0"
+  private static let noDigest: JSON = .string("sha256-" + String(repeating: "0", count: 64))
+
+  // MARK: - Not what is asked for
+
+  @Test func `what the server confirms has to have the digest all the same`() async throws {
+    try await withOrigin { worker, origin in
+      _ = try await worker.load(origin.url(Self.stale))
+      let error = try await worker.failure(origin.url(Self.stale), ["digest": Self.noDigest])
+      #expect(error["data"]["kind"] == "digestMismatch")
+    }
+  }
+
+  @Test func `a load that joins a revalidation gets what is confirmed only if it has its digest`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url(Self.stale + "&hold=g")
+      try await origin.release("g", count: 1)
+      _ = try await worker.load(url)
+      let first = worker.request("load", ["url": .string(url)])
+      try await origin.held(at: "g")
+      let second = worker.request("load", ["url": .string(url), "digest": Self.noDigest])
+      try await worker.call("stats")
+      try await origin.release("g")
+      #expect(try await worker.response(to: first)["result"]["cache"] == "revalidated")
+      #expect(try await worker.response(to: second)["error"]["data"]["kind"] == "digestMismatch")
+    }
+  }
+
+  @Test func `only-if-cached transfers nothing where the cache has another digest`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?cache-control=max-age%3D60")
+      _ = try await worker.load(url)
+      let error = try await worker.failure(url, ["cache": "only-if-cached", "digest": Self.noDigest])
+      #expect(error["data"]["kind"] == "notCached")
+      #expect(try await origin.counts()["requests"] == 1)
+    }
+  }
+
+  @Test func `content of any kind is no image for the next one, fresh or confirmed`() async throws {
+    try await withOrigin { worker, origin in
+      for age in [0, 60] {
+        let url = origin.url("text?etag=v1&cache-control=max-age%3D\(age)")
+        _ = try await worker.load(url, ["validate": "none"])
+        #expect(try await worker.failure(url)["data"]["kind"] == "notAnImage")
+      }
+    }
+  }
+
+  @Test func `stale-if-error needs no validator`() async throws {
+    try await withOrigin { worker, origin in
+      let good = "image/1.png?cache-control=max-age%3D0,stale-if-error%3D600"
+      try await origin.script("s", [good, "image/1.png?status=503"])
+      let first = try await worker.load(origin.url("s"))
+      let second = try await worker.load(origin.url("s"))
+      #expect(second["cache"] == "stale")
+      #expect(second["path"] == first["path"])
+    }
+  }
+
+  @Test func `content that is no image is no error that stale content makes up for`() async throws {
+    try await withOrigin { worker, origin in
+      let good = "image/1.png?etag=v1&cache-control=max-age%3D0,stale-if-error%3D600"
+      try await origin.script("s", [good, "html"])
+      _ = try await worker.load(origin.url("s"))
+      #expect(try await worker.failure(origin.url("s"))["data"]["kind"] == "notAnImage")
+    }
+  }
+
+  // MARK: - Asking the server about it
+
+  @Test(arguments: ["#a", "&x-signed=1"])
+  func `what is asked about may have another spelling`(ending: String) async throws {
+    try await withOrigin("--key-ignore-query", "x-s*") { worker, origin in
+      _ = try await worker.load(origin.url(Self.stale))
+      for _ in 0..<2 {
+        let again = try await worker.load(origin.url(Self.stale + ending))
+        #expect(again["cache"] == "revalidated")
+      }
+    }
+  }
+
+  @Test func `an attempt after a time-out uses none of the open connections`() async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      let both = (1...2).map { worker.request("load", ["url": .string(origin.url("image/\($0).png?hold=g"))]) }
+      try await origin.held(2, at: "g")
+      try await origin.release("g")
+      for id in both { _ = try await worker.response(to: id) }
+      try await origin.script("s", ["image/3.png?hold=never", "image/3.png"])
+      #expect(try await worker.load(origin.url("s"), ["timeoutMs": 200])["attempts"] == 2)
+      #expect(try await origin.counts()["connections"] == 3)
+    }
+  }
+
+  // MARK: - Not where it was
+
+  @Test func `memory has what the disk has lost`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60")
+      let first = try await worker.load(url)
+      try FileManager.default.removeItem(atPath: try #require(first["path"].string))
+      for _ in 0..<2 {
+        let again = try await worker.load(url, ["cache": "only-if-cached"])
+        #expect(again["cache"] == "memory")
+        #expect(try contents(of: again["path"].string).count == 10_000)
+      }
+      #expect(try await origin.counts()["requests"] == 1)
+    }
+  }
+
+  @Test func `a cached file that cannot be read costs a transfer and not the load`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60")
+      let path = try #require(try await worker.load(url)["path"].string)
+      #expect(try await worker.end() == .exit(0))
+      try FileManager.default.removeItem(atPath: path)
+      try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: path)
+      let next = try WorkerProcess(directory: worker.directory)
+      #expect(try await next.load(url)["cache"] == "miss")
+      #expect(try await next.end() == .exit(0))
+    }
+  }
+
+  @Test(arguments: ["--disk-limit", "--memory-limit"])
+  func `a large image is kept where there is room for it`(off: String) async throws {
+    try await withOrigin(off, "0") { worker, origin in
+      let url = origin.url("image/1.png?bytes=1000000&cache-control=max-age%3D60")
+      let expected: JSON = off == "--disk-limit" ? "memory" : "disk"
+      #expect(try await worker.load(url)["cache"] == "miss")
+      let second = try await worker.load(url)
+      #expect(second["cache"] == expected)
+      #expect(try contents(of: second["path"].string).count == 1_000_000)
+      let stored = try await worker.call("store", ["key": "mine", "path": second["path"]])["result"]
+      #expect(stored["cache"] == expected)
+      #expect(try await worker.load("http://nobody.invalid/", ["key": "mine"])["cache"] == expected)
+    }
+  }
+
+  @Test func `a read-only directory is looked in as often as it is asked`() async throws {
+    try await withOrigin { filling, origin in
+      let url = origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60")
+      let first = try await filling.load(url)
+      #expect(try await filling.end() == .exit(0))
+      let worker = try WorkerProcess(["--read-only-cache", filling.directory.appending("cache")])
+      for delivery in ["path", "path", "data"] {
+        let result = try await worker.load(url, ["deliver": .string(delivery)])
+        #expect(result["cache"] == "disk")
+        if delivery == "path" { #expect(result["path"] == first["path"]) }
+      }
+      #expect(try await worker.end() == .exit(0))
+      #expect(try await origin.counts()["requests"] == 1)
+    }
+  }
+
+  @Test func `what the server says of an image in a read-only directory changes no other`() async throws {
+    try await withOrigin { filling, origin in
+      let target = { (number: Int) in "image/\(number).png?etag=v\(number)&cache-control=max-age%3D0" }
+      _ = try await filling.load(origin.url(target(1)))
+      #expect(try await filling.end() == .exit(0))
+      let worker = try WorkerProcess(
+        ["--read-only-cache", filling.directory.appending("cache"), "--memory-limit", "0"])
+      // The first in its directory, as the other was in its own.
+      _ = try await worker.load(origin.url(target(2)))
+      for number in [1, 2] {
+        #expect(try await worker.load(origin.url(target(number)))["cache"] == "revalidated")
+      }
+      #expect(try await worker.end() == .exit(0))
+      let asked = try await origin.log().flatMap { OriginProcess.header("if-none-match", of: $0) }
+      #expect(asked == ["\"v1\"", "\"v2\""])
+    }
+  }
+
+  // MARK: - Whose it is
+
+  @Test func `what the worker sends for everybody counts for store and query too`() async throws {
+    try await withOrigin("--header", "Authorization: Basic everybody") { worker, origin in
+      let source = try await worker.load(origin.url("image/7.png?bytes=5000&cache-control=max-age%3D60"))
+      let found = try await worker.call("query", ["url": source["url"]])["result"]
+      #expect(found["disk"] == true && found["memory"] == true)
+      try await worker.call("store", ["key": "mine", "path": source["path"]])
+      #expect(try await worker.load("http://nobody.invalid/", ["key": "mine"])["bytes"] == 5000)
+    }
+  }
+
+  @Test func `who wants an image kept does not join one who wants it forgotten`() async throws {
+    try await withOrigin { worker, origin in
+      let url = JSON.string(origin.url("image/1.png?cache-control=max-age%3D60&hold=g"))
+      let forgotten = worker.request("load", ["url": url, "cache": "no-store"])
+      try await origin.held(at: "g")
+      let kept = worker.request("load", ["url": url, "cache": "reload"])
+      try await origin.held(2, at: "g")
+      try await origin.release("g")
+      for id in [forgotten, kept] { #expect(try await worker.response(to: id)["result"]["cache"] == "miss") }
+      #expect(try await worker.call("query", ["url": url])["result"]["disk"] == true)
+    }
+  }
+
+  @Test func `a data URL with no-store is not kept`() async throws {
+    try await withOrigin(longLines: true) { worker, origin in
+      let data = try await worker.load(origin.url("image/1.png"), ["deliver": "data"])["data"]
+      let result = try await worker.load("data:image/png;base64,\(data.string ?? "")", ["cache": "no-store"])
+      let found = try await worker.call("query", ["key": result["key"]])["result"]
+      #expect(found["memory"] == false && found["disk"] == false)
+    }
+  }
+
+  @Test func `a revalidation in the background is nobody's to cancel`() async throws {
+    try await withOrigin { worker, origin in
+      let old = "image/1.png?etag=v1&cache-control=max-age%3D0,stale-while-revalidate%3D600"
+      try await origin.script("s", [old, old + "&hold=g"])
+      _ = try await worker.load(origin.url("s"))
+      #expect(try await worker.load(origin.url("s"))["cache"] == "stale")
+      try await origin.held(at: "g")
+      for way in [["url": .string(origin.url("s"))], ["all": true]] as [JSON] {
+        let result = try await worker.call("cancel", way)["result"]
+        #expect(result == ["cancelled": 0])
+      }
+      try await origin.release("g")
+    }
+  }
+
+  @Test func `a load sent after clear sees nothing of what a waiting one has found`() async throws {
+    try await withOrigin { worker, origin in
+      let url = JSON.string(origin.url(Self.stale))
+      try await worker.call("load", ["url": url])
+      for filter in [[:], ["expired": true]] as [JSON] {
+        try await worker.call("pause")
+        let before = worker.request("load", ["url": url])
+        try await worker.call("stats")
+        try await worker.call("clear", filter)
+        let after = worker.request("load", ["url": url, "cache": "force-cache"])
+        try await worker.call("resume")
+        #expect(try await worker.response(to: after)["result"]["cache"] == "miss")
+        #expect(try await worker.response(to: before)["result"]["bytes"] == 10_000)
+      }
+    }
+  }
+}
