@@ -90,7 +90,7 @@ extension Loader {
     storage.look(up: key, partition: partition) { [weak self] found in
       guard let self else { return }
       let inMemory = Set(known.map(\.response.id))
-      self.looked(for: job, found: known + found.filter { $0.place != .disk || !inMemory.contains($0.response.id) })
+      self.looked(for: job, found: known + found.filter { !inMemory.contains($0.response.id) })
     }
   }
 

@@ -183,7 +183,7 @@ extension Loader {
     if record.mayKeep {
       memory.update(basis.response)
       let updated = basis.response
-      // A read-only directory keeps what it has; its numbers mean other responses in the one that is written.
+      // A read-only directory keeps what it has.
       if updated.isOnDisk, basis.place == .memory || basis.place == .disk, let tier = storage.tier {
         storage.executor.run { tier.assumeIsolated { $0.update(updated) } }
       }

@@ -156,24 +156,6 @@ import Testing
     }
   }
 
-  @Test func `what the server says of an image in a read-only directory changes no other`() async throws {
-    try await withOrigin { filling, origin in
-      let target = { (number: Int) in "image/\(number).png?etag=v\(number)&cache-control=max-age%3D0" }
-      _ = try await filling.load(origin.url(target(1)))
-      #expect(try await filling.end() == .exit(0))
-      let worker = try WorkerProcess(
-        ["--read-only-cache", filling.directory.appending("cache"), "--memory-limit", "0"])
-      // The first in its directory, as the other was in its own.
-      _ = try await worker.load(origin.url(target(2)))
-      for number in [1, 2] {
-        #expect(try await worker.load(origin.url(target(number)))["cache"] == "revalidated")
-      }
-      #expect(try await worker.end() == .exit(0))
-      let asked = try await origin.log().flatMap { OriginProcess.header("if-none-match", of: $0) }
-      #expect(asked == ["\"v1\"", "\"v2\""])
-    }
-  }
-
   // MARK: - Whose it is
 
   @Test func `what the worker sends for everybody counts for store and query too`() async throws {

@@ -1,0 +1,205 @@
+import Foundation
+import HTTPCaching
+import HTTPTransport
+import HTTPTypes
+import Testing
+import Threads
+
+@testable import ImageStore
+@testable import Loading
+
+/// What becomes of loads whatever happens while they are on the disk's thread, which is held up where it matters.
+struct LoaderTests {
+  /// A loader of its own, and all that its loads are told.
+  private final class Scene: Sendable {
+    let disk: DiskFixture
+    let loader: Loader
+    let witness: Witness
+
+    init(memory: Int64 = 1 << 20) async throws {
+      let disk = try DiskFixture()
+      self.disk = disk
+      (loader, witness) = await { @LoadingActor in
+        var settings = LoaderSettings()
+        settings.memoryLimit = memory
+        let transport = Transport(configuration: TransportConfiguration(userAgent: "test"))
+        return (Loader(transport: transport, storage: disk.storage, settings: settings), Witness())
+      }()
+    }
+
+    @LoadingActor func submit(_ change: (inout LoadRequest) -> Void = { _ in }) -> LoadID {
+      var request = LoadRequest(
+        url: "data:image/gif;base64,", source: .inline(bytes: Scene.image, mediaType: "image/gif"), key: "a")
+      change(&request)
+      let id = loader.makeID()
+      loader.submit(request, as: id, for: witness)
+      return id
+    }
+
+    @LoadingActor var isIdle: Bool {
+      loader.loads.isEmpty && loader.jobs.isEmpty && loader.prefetches.isEmpty && loader.scheduler.isEmpty
+        && loader.index.loads(url: "data:image/gif;base64,").isEmpty
+    }
+
+    /// The smallest GIF.
+    static let image: [UInt8] =
+      Array("GIF89a".utf8) + [1, 0, 1, 0, 0, 0, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0, 0x3B]
+  }
+
+  @LoadingActor private final class Witness: LoadObserver {
+    nonisolated let ends = Locked<[LoadID: [String]]>([:])
+    nonisolated init() {}
+
+    func load(_ id: LoadID, did event: LoadEvent) {}
+
+    func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {
+      let end =
+        switch result {
+        case .success(let image): image.cache.rawValue
+        case .failure(let error): error.kind.rawValue
+        }
+      ends.withLock { $0[id, default: []].append(end) }
+      ends.notify()
+    }
+
+    nonisolated func end(of id: LoadID) -> String { ends.wait { $0[id]?.first }! }
+  }
+
+  /// Where a load is while its disk is held up.
+  enum Phase: CaseIterable { case lookingUp, storing, delivering }
+
+  /// A load that is in a phase until the gate is opened.
+  private func load(in phase: Phase, of scene: Scene, _ change: @Sendable (inout LoadRequest) -> Void = { _ in })
+    async throws -> (id: LoadID, gate: Gate)
+  {
+    switch phase {
+    case .lookingUp:
+      let gate = scene.disk.closeGate()
+      return (await scene.submit(change), gate)
+    case .storing:
+      let first = scene.disk.closeGate()
+      let id = await scene.submit(change)
+      let isLookedUp = Promise<Bool>()
+      scene.disk.executor.run { isLookedUp.fulfil(true) }
+      let second = scene.disk.closeGate()
+      first.open()
+      // What the loader is asked from here on comes after the look-up's answer.
+      _ = isLookedUp.value
+      return (id, second)
+    case .delivering:
+      let before = await scene.submit(change)
+      #expect(scene.witness.end(of: before) == "miss")
+      let gate = scene.disk.closeGate()
+      return (
+        await scene.submit {
+          change(&$0)
+          $0.saveTo = scene.disk.directory + "/copy.gif"
+        }, gate
+      )
+    }
+  }
+
+  @Test(arguments: Phase.allCases) func `a load is cancelled in every phase, and told so once`(phase: Phase)
+    async throws
+  {
+    let scene = try await Scene()
+    let (id, gate) = try await load(in: phase, of: scene)
+    let cancelled = await { @LoadingActor in [scene.loader.cancel(.all), scene.loader.cancel(.all)] }()
+    #expect(cancelled == [1, 0])
+    gate.open()
+    let next = await scene.submit()
+    _ = scene.witness.end(of: next)
+    #expect(scene.witness.ends.withLock { $0[id] } == ["cancelled"])
+    #expect(await scene.isIdle)
+  }
+
+  @Test(arguments: [Phase.lookingUp, .storing]) func `a deadline holds in every phase`(phase: Phase) async throws {
+    let scene = try await Scene()
+    let (id, gate) = try await load(in: phase, of: scene) { $0.deadline = .nanoseconds(1) }
+    _ = await scene.loader.advance()
+    gate.open()
+    #expect(scene.witness.end(of: id) == "timeout")
+    let next = await scene.submit()
+    _ = scene.witness.end(of: next)
+    #expect(scene.witness.ends.withLock { $0[id] } == ["timeout"])
+    #expect(await scene.isIdle)
+  }
+
+  @Test(arguments: Phase.allCases)
+  func `a load sent after clear sees nothing of what came before`(phase: Phase) async throws {
+    let scene = try await Scene()
+    let (id, gate) = try await load(in: phase, of: scene)
+    let cleared = Promise<Int>()
+    let next = await { @LoadingActor in
+      scene.loader.clear(.all, in: .all) { removed, _ in cleared.fulfil(removed) }
+      return scene.submit()
+    }()
+    gate.open()
+    #expect(scene.witness.end(of: next) == "miss")
+    _ = scene.witness.end(of: id)
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `a load that joins while others are served needs its digest all the same`() async throws {
+    let scene = try await Scene()
+    let (id, gate) = try await load(in: .storing, of: scene)
+    let late = await (scene.submit(), scene.submit { $0.digest = [UInt8](repeating: 0, count: 32) })
+    gate.open()
+    #expect(scene.witness.end(of: id) == "miss")
+    #expect(scene.witness.end(of: late.0) == "miss")
+    #expect(scene.witness.end(of: late.1) == "digestMismatch")
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `one whose digest differs does not take the image from the others`() async throws {
+    let scene = try await Scene()
+    let gate = scene.disk.closeGate()
+    let ids = await (scene.submit { $0.digest = [UInt8](repeating: 0, count: 32) }, scene.submit())
+    gate.open()
+    #expect(scene.witness.end(of: ids.0) == "digestMismatch")
+    #expect(scene.witness.end(of: ids.1) == "miss")
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `a slot shows the last data URL that it was given`() async throws {
+    let scene = try await Scene()
+    let gate = scene.disk.closeGate()
+    let ids = await ["a", "a", "b"].asyncMap { key in
+      await scene.submit {
+        $0.key = key
+        $0.slot = "s"
+      }
+    }
+    gate.open()
+    #expect(scene.witness.end(of: ids[2]) == "miss")
+    #expect(ids.prefix(2).map { scene.witness.end(of: $0) } == ["cancelled", "cancelled"])
+  }
+
+  @Test func `nothing is left of ten thousand loads`() async throws {
+    let scene = try await Scene(memory: 0)
+    for round in 0..<10 {
+      let ids = await { @LoadingActor in
+        (0..<1000).map { number in
+          scene.submit {
+            $0.key = "\(number % 50)"
+            $0.slot = number % 3 == 0 ? "\(number % 7)" : nil
+            $0.cacheMode = [.default, .reload, .noStore, .refresh, .onlyIfCached][(number + round) % 5]
+            $0.delivery = number % 2 == 0 ? .path : .data
+          }
+        }
+      }()
+      _ = await { @LoadingActor in ids.filter { $0.number % 5 == 0 }.map { scene.loader.cancel($0) } }()
+      for id in ids { _ = scene.witness.end(of: id) }
+      #expect(scene.witness.ends.withLock { ends in ids.allSatisfy { ends[$0]?.count == 1 } })
+    }
+    #expect(await scene.isIdle)
+  }
+}
+
+extension Sequence {
+  fileprivate func asyncMap<Result>(_ transform: (Element) async -> Result) async -> [Result] {
+    var results: [Result] = []
+    for element in self { results.append(await transform(element)) }
+    return results
+  }
+}
