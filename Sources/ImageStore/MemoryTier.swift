@@ -59,9 +59,8 @@ public struct MemoryTier: Sendable {
   /// - Returns: false when it is larger than a tenth of the limit; then what it would have replaced is gone all the same.
   @discardableResult
   public mutating func store(_ response: StoredResponse, bytes: [UInt8]) -> Bool {
+    remove(replacedBy: response)
     let identity = Identity(key: response.key, partition: response.partition, variant: response.variant)
-    let rival = places[identity]?.first { slots[$0]!.entry.response.selection == response.selection }
-    if let rival { remove(rival) }
     guard Int64(bytes.count) <= largestEntry else { return false }
     let place: Int
     let slot = Slot(entry: Entry(response: response, bytes: bytes), previous: -1, next: -1)
@@ -81,6 +80,21 @@ public struct MemoryTier: Sendable {
     return true
   }
 
+  /// Keeps what was found elsewhere, unless there is an entry that it would replace: that one may be newer.
+  public mutating func promote(_ response: StoredResponse, bytes: [UInt8]) {
+    if rival(of: response) == nil { store(response, bytes: bytes) }
+  }
+
+  /// Removes what has the same key, partition, variant and varying fields.
+  public mutating func remove(replacedBy response: StoredResponse) {
+    if let rival = rival(of: response) { remove(rival) }
+  }
+
+  private func rival(of response: StoredResponse) -> Int? {
+    let identity = Identity(key: response.key, partition: response.partition, variant: response.variant)
+    return places[identity]?.first { slots[$0]!.entry.response.selection == response.selection }
+  }
+
   /// Replaces header fields and times after a 304. Nothing happens when the entry is gone or another has taken its place.
   public mutating func update(_ response: StoredResponse) {
     if let place = place(of: response) { slots[place]!.entry.response = response }
@@ -92,11 +106,8 @@ public struct MemoryTier: Sendable {
   }
 
   private func place(of response: StoredResponse) -> Int? {
-    let identity = Identity(key: response.key, partition: response.partition, variant: response.variant)
-    return places[identity]?.first {
-      let known = slots[$0]!.entry.response
-      return known.id == response.id && known.digest == response.digest && known.selection == response.selection
-    }
+    guard let place = rival(of: response), let known = slots[place]?.entry.response else { return nil }
+    return known.id == response.id && known.digest == response.digest ? place : nil
   }
 
   /// Clears what falls under the filter, variants with their originals.

@@ -11,6 +11,16 @@ extension Loader {
     }
   }
 
+  /// Puts what was just stored into the memory tier. Without its bytes, what it replaces is forgotten there.
+  ///
+  /// - Returns: whether it is in memory now.
+  @discardableResult
+  func remember(_ response: StoredResponse, _ bytes: [UInt8]?) -> Bool {
+    if let bytes { return memory.store(response, bytes: bytes) }
+    memory.remove(replacedBy: response)
+    return false
+  }
+
   /// - Parameter candidates: only such as the load accepts.
   private func decision(for load: Load, from candidates: [Candidate]) -> CacheDecision {
     policy.decide(

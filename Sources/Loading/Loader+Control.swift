@@ -50,10 +50,17 @@ extension Loader {
   ///
   /// - Returns: how many had another one before.
   public func prioritize(_ selection: Selection, _ priority: Priority) -> Int {
-    ids(of: selection).reduce(0) { count, id in
-      let hasChanged = prefetches[id]?.setPriority(priority) ?? scheduler.setPriority(priority, of: id)
-      return count + (hasChanged ? 1 : 0)
+    let ids = ids(of: selection)
+    let prefetched = ids.compactMap { prefetches[$0] }.filter { setPriority(priority, of: $0.items) > 0 }
+    return setPriority(priority, of: ids) + prefetched.count
+  }
+
+  /// A lowered load goes to the front of its level, so several are lowered last to first: they keep their order.
+  private func setPriority(_ priority: Priority, of ids: [LoadID]) -> Int {
+    let (lowered, others) = ids.reduce(into: ([LoadID](), [LoadID]())) { parts, id in
+      if scheduler.priority(of: id).map({ $0 > priority }) ?? false { parts.0.append(id) } else { parts.1.append(id) }
     }
+    return (others + lowered.reversed()).count { scheduler.setPriority(priority, of: $0) }
   }
 
   // MARK: - The cache

@@ -17,7 +17,7 @@ extension Loader {
     if let tier = storage.tier(of: candidate) {
       source = .stored(candidate.response, in: tier)
       delivery.wantsBytes =
-        candidate.place == .disk && load.request.store.contains(.memory)
+        candidate.place == .disk && candidate.bytes == nil && load.request.store.contains(.memory)
         && candidate.response.byteCount <= memory.largestEntry
     } else {
       source = .bytes(candidate.bytes ?? [], format: candidate.response.format)
@@ -28,7 +28,7 @@ extension Loader {
       switch result {
       case .success(let delivered):
         if order.wantsBytes, let bytes = delivered.bytes, load.generation == self.generation {
-          self.memory.store(candidate.response, bytes: bytes)
+          self.memory.promote(candidate.response, bytes: bytes)
         }
         self.complete(id, candidate, delivered, as: status, isFinal: isFinal)
       case .failure(.damaged) where candidate.bytes != nil:

@@ -115,11 +115,9 @@ extension Loader {
       case .failure(let error):
         completion(.failure(error))
       case .success(let stored):
-        var isKept = stored.response.isOnDisk
-        if let bytes = stored.bytes, generation == self.generation {
-          isKept = self.memory.store(stored.response, bytes: bytes) || isKept
-        }
-        guard isKept || generation != self.generation else {
+        let isCleared = generation != self.generation
+        let isInMemory = self.remember(stored.response, isCleared ? nil : stored.bytes)
+        guard isCleared || isInMemory || stored.response.isOnDisk else {
           return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))
         }
         guard let delivered = stored.delivered[id] else { return }

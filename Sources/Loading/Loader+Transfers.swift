@@ -274,8 +274,8 @@ extension Loader {
     case .success(let stored):
       let candidate = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
-      if places.contains(.memory), record.mayKeep, stored.isIntact, let bytes = stored.bytes {
-        memory.store(candidate.response, bytes: bytes)
+      if !places.isEmpty, record.mayKeep, stored.isIntact {
+        remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
       }
       failures.forget(FailureMemory.Subject(key: record.request.key, partition: record.partition))
       for id in scheduler.end(job) {

@@ -62,13 +62,12 @@ public final class Prefetch: LoadObserver {
 
   func cancel() {
     isCancelled = true
-    for item in pending.keys.sorted() { loader.cancel(item) }
+    for item in items { loader.cancel(item) }
     endIfDone()
   }
 
-  func setPriority(_ priority: Priority) -> Bool {
-    pending.keys.sorted().reduce(false) { loader.scheduler.setPriority(priority, of: $1) || $0 }
-  }
+  /// The loads that it waits for, in the order of their coming.
+  var items: [LoadID] { pending.keys.sorted() }
 
   public func load(_ item: LoadID, did event: LoadEvent) {}
 

@@ -332,6 +332,8 @@ struct Scheduler {
 
   func job(of id: LoadID) -> JobID? { bySubscriber[id].map { subscribers[$0].job } }
 
+  func priority(of id: LoadID) -> Priority? { bySubscriber[id].map { subscribers[$0].priority } }
+
   func subscribers(of id: JobID) -> [LoadID] {
     guard contains(id) else { return [] }
     var slot = jobs[id.slot].subscribers.first

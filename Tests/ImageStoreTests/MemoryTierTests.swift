@@ -50,6 +50,17 @@ import Testing
     #expect(forgotten.map(\.bytes) == [[2]])
   }
 
+  @Test func `what is promoted takes nothing's place`() {
+    var tier = MemoryTier(limit: 1 << 20)
+    tier.store(response("a", at: 2), bytes: [2])
+    tier.promote(response("a", at: 1), bytes: [1])
+    tier.promote(response("b", at: 1), bytes: [1])
+    let found = tier.look(up: "a") + tier.look(up: "b")
+    #expect(found.map(\.bytes) == [[2], [1]])
+    tier.remove(replacedBy: response("a", at: 3))
+    #expect(tier.counts.entries == 1)
+  }
+
   @Test func `an update replaces the response and keeps the bytes`() {
     var tier = MemoryTier(limit: 1 << 20)
     tier.store(response("a"), bytes: [1])

@@ -140,6 +140,22 @@ import Testing
     }
   }
 
+  @Test(arguments: [("image/2.png?bytes=1000000", "all"), ("image/2.png?bytes=5000", "disk")])
+  func `memory does not show what was replaced on disk`(next: String, places: String) async throws {
+    try await withOrigin { worker, origin in
+      try await origin.script(
+        "s", ["image/1.png", next].map { $0 + ($0.contains("?") ? "&" : "?") + "cache-control=max-age%3D60" })
+      _ = try await worker.load(origin.url("s"))
+      let second = try await worker.load(origin.url("s"), ["cache": "reload", "store": .string(places)])
+      let third = try await worker.load(origin.url("s"))
+      #expect(third["cache"] == "disk")
+      #expect(third["path"] == second["path"])
+      let source = try await worker.load(origin.url("image/3.png?bytes=2000000"))
+      try await worker.call("store", ["url": .string(origin.url("s")), "path": source["path"]])
+      #expect(try await worker.load(origin.url("s"))["bytes"] == 2_000_000)
+    }
+  }
+
   @Test func `a read-only directory is looked in as often as it is asked`() async throws {
     try await withOrigin { filling, origin in
       let url = origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60")

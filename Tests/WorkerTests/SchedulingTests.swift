@@ -46,6 +46,42 @@ import Testing
     }
   }
 
+  @Test(arguments: ["low", "highest"]) func `a group keeps its order when its priority changes`(to: String) async throws
+  {
+    try await withOrigin("--max-concurrent", "1") { worker, origin in
+      worker.request("load", ["url": .string(origin.url("image/1000.png?hold=a"))])
+      try await origin.held(at: "a")
+      let targets = (0..<6).map { "image/\($0).png" }
+      let ids = targets.map { target in
+        worker.request("load", ["url": .string(origin.url(target)), "group": "g", "priority": "high"])
+      }
+      // They all wait in the queue when this is answered.
+      try await worker.call("stats")
+      let changed = try await worker.call("prioritize", ["group": "g", "priority": .string(to)])
+      #expect(changed["result"] == ["changed": 6])
+      try await origin.release("a")
+      for id in ids { _ = try await worker.response(to: id) }
+      #expect(try await origin.log().dropFirst().map { $0["target"].string } == targets.map { "/" + $0 })
+    }
+  }
+
+  @Test func `a prefetch keeps its order when its priority changes`() async throws {
+    try await withOrigin("--max-concurrent", "1") { worker, origin in
+      worker.request("load", ["url": .string(origin.url("image/1000.png?hold=a"))])
+      try await origin.held(at: "a")
+      let targets = (0..<20).map { "image/\($0).png" }
+      worker.request("prefetch", ["urls": .array(targets.map { .string(origin.url($0)) })], id: "all")
+      try await worker.call("stats")
+      for priority in ["high", "low"] {
+        let changed = try await worker.call("prioritize", ["id": "all", "priority": .string(priority)])
+        #expect(changed["result"] == ["changed": 1])
+      }
+      try await origin.release("a")
+      _ = try await worker.response(to: "all")
+      #expect(try await origin.log().dropFirst().map { $0["target"].string } == targets.map { "/" + $0 })
+    }
+  }
+
   // MARK: - Joining
 
   @Test func `equal loads share a transfer, and each has its events and its response`() async throws {
