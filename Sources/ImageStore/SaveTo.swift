@@ -21,6 +21,10 @@ public func save(
   guard target.hasPrefix("/"), !target.hasSuffix("/"), !target.utf8.contains(0), let slash = target.lastIndex(of: "/")
   else { throw StoreError(.io, "cannot write \(target): it is no absolute path of a file") }
   let files = environment.files
+  // The rename would take the place of a device or a pipe, too.
+  if let status = try? files.status(target, follow: false), ![S_IFREG, S_IFLNK].contains(status.st_mode & S_IFMT) {
+    throw StoreError(.io, "cannot write \(target): it is no regular file")
+  }
   let folder = target[...slash]
   let temporary = folder + ".imageworker-" + hexadecimal(environment.random(), digits: 16) + ".tmp"
   do throws(FileError) {

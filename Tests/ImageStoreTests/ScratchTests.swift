@@ -96,6 +96,17 @@ import Threads
 }
 
 @Suite struct SaveToTests {
+  @Test func `a pipe is not replaced by a copy`() throws {
+    let fixture = Fixture()
+    try FileManager.default.createDirectory(atPath: fixture.directory, withIntermediateDirectories: true)
+    let pipe = fixture.directory + "/pipe"
+    try #require(mkfifo(pipe, 0o600) == 0)
+    #expect(throws: StoreError.self) { try save(copyOf: .bytes([1]), to: pipe) }
+    #expect(try FileManager.default.attributesOfItem(atPath: pipe)[.type] as? FileAttributeType != .typeRegular)
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: fixture.directory).contains { $0.hasSuffix(".tmp") } == false)
+  }
+
   @Test func `a copy of bytes or of a file appears whole, in place of what was there`() throws {
     let fixture = Fixture()
     let target = fixture.directory + "/out.jpg"

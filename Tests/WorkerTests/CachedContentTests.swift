@@ -125,6 +125,24 @@ import Testing
     }
   }
 
+  @Test func `a cache directory that is lost costs one warning, and loads go on`() async throws {
+    try await withOrigin { worker, origin in
+      _ = try await worker.load(origin.url("image/0.png?cache-control=max-age%3D60"))
+      let cache = worker.directory.appending("cache")
+      try FileManager.default.removeItem(atPath: cache)
+      try Data().write(to: URL(fileURLWithPath: cache))
+      for (number, size) in [(1, 5000), (2, 1_000_000), (3, 5000), (4, 1_000_000)] {
+        let url = origin.url("image/\(number).png?bytes=\(size)&cache-control=max-age%3D60")
+        let result = try await worker.load(url)
+        #expect(result["cache"] == "miss")
+        #expect(try contents(of: result["path"].string).count == size)
+        #expect(try await worker.load(url)["cache"] == "memory")
+      }
+      #expect(try await worker.end() == .exit(0))
+      #expect(worker.child.errors.value.lines.count == 1, "\(worker.child.errors.value)")
+    }
+  }
+
   @Test(arguments: ["--disk-limit", "--memory-limit"])
   func `a large image is kept where there is room for it`(off: String) async throws {
     try await withOrigin(off, "0") { worker, origin in
