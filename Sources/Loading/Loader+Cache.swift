@@ -74,7 +74,7 @@ extension Loader {
       load.id, to: key, of: load.request.origin, priority: load.request.priority, deadline: deadline)
     switch subscription {
     case .created(let job):
-      jobs[job] = JobRecord(request: load.request, partition: load.partition)
+      jobs[job] = JobRecord(first: load)
       look(for: job, bypassing: key.revalidation == .bypassed)
     case .joined(let job, let attempt):
       if jobs[job]?.candidates != nil, !mayTransfer(load) { return }
@@ -111,7 +111,7 @@ extension Loader {
     switch decision(for: load, from: found) {
     case .revalidate(let index, let headers), .showThenRevalidate(let index, _, let headers),
       .serveThenRevalidate(let index, let headers):
-      record.basis = found[index]
+      record.basisIndex = index
       record.conditions = headers
     case .fetch(let headers):
       record.conditions = headers

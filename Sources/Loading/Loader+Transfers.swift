@@ -162,7 +162,7 @@ extension Loader {
     let asked = [basis.response.cached]
     guard !Validation.responsesUpdated(by: summary.head.headers, in: asked, asked: 0).isEmpty else {
       // It speaks of a response that is not the one asked about: ask again, for the whole.
-      record.basis = nil
+      record.basisIndex = nil
       record.conditions = HeaderFields()
       return start(job, at: .now)
     }
