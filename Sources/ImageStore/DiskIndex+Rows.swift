@@ -42,10 +42,13 @@ extension DiskIndex {
   }
 
   /// Adds the row unless one with its key, partition, variant and selection is there.
+  ///
+  /// FAIL where the default is ABORT, here and in the triggers: nothing can be left half done that ABORT would undo, and
+  /// SQLite need not copy each page it changes in case it has to.
   func insert(_ response: StoredResponse, allocated: Int64, usedAt: Int, deliveredAt: Int) throws(SQLiteError) -> Bool {
     let insert = try writing(
       """
-      INSERT INTO responses VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+      INSERT OR FAIL INTO responses VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
         ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, 0)
       ON CONFLICT(key, partition, variant, selection) DO NOTHING
       """)

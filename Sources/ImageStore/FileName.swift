@@ -13,13 +13,27 @@ struct FileName: Equatable {
   init(id: Int64, digest: [UInt8], format: String?) {
     self.id = id
     let start = digest.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }
-    path = Self.shard(of: id) + "/" + hexadecimal(UInt64(bitPattern: id), digits: 16) + "-"
-    path += hexadecimal(start, digits: 8) + "." + Self.fileExtension(of: format)
+    path = Self.path(of: id) { path in
+      path.append(UInt8(ascii: "-"))
+      path.append(hexadecimal: start, digits: 8)
+      path.append(UInt8(ascii: "."))
+      path.append(contentsOf: Self.fileExtension(of: format).utf8)
+    }
   }
 
   /// Where the bytes are gathered until they are complete.
   static func temporaryPath(id: Int64) -> String {
-    shard(of: id) + "/" + hexadecimal(UInt64(bitPattern: id), digits: 16) + ".tmp"
+    path(of: id) { $0.append(contentsOf: ".tmp".utf8) }
+  }
+
+  private static func path(of id: Int64, _ addRest: (inout [UInt8]) -> Void) -> String {
+    var path: [UInt8] = []
+    path.reserveCapacity(40)
+    path.append(hexadecimal: UInt64(id & 0xff), digits: 2)
+    path.append(UInt8(ascii: "/"))
+    path.append(hexadecimal: UInt64(bitPattern: id), digits: 16)
+    addRest(&path)
+    return String(decoding: path, as: UTF8.self)
   }
 
   /// Two hexadecimal digits, of the counter: files spread evenly.
@@ -65,11 +79,17 @@ struct FileName: Equatable {
 
 /// `value` in lower-case hexadecimal digits, its upper ones cut off.
 func hexadecimal(_ value: UInt64, digits: Int) -> String {
-  String(unsafeUninitializedCapacity: digits) { buffer in
-    for place in 0..<digits {
-      let digit = UInt8(truncatingIfNeeded: value >> (4 * UInt64(digits - 1 - place))) & 15
-      buffer[place] = digit < 10 ? 48 + digit : 87 + digit
+  var text: [UInt8] = []
+  text.append(hexadecimal: value, digits: digits)
+  return String(decoding: text, as: UTF8.self)
+}
+
+extension [UInt8] {
+  /// Adds `value` in lower-case hexadecimal digits, its upper ones cut off.
+  fileprivate mutating func append(hexadecimal value: UInt64, digits: Int) {
+    for place in (0..<UInt64(digits)).reversed() {
+      let digit = UInt8(truncatingIfNeeded: value >> (4 * place)) & 15
+      append(digit < 10 ? 48 + digit : 87 + digit)
     }
-    return digits
   }
 }

@@ -33,13 +33,13 @@ enum IndexSchema {
     CREATE TABLE totals(entries INTEGER NOT NULL, bytes INTEGER NOT NULL);
     INSERT INTO totals VALUES (0, 0);
     CREATE TRIGGER response_added AFTER INSERT ON responses BEGIN
-      UPDATE totals SET entries = entries + 1, bytes = bytes + new.allocated; END;
+      UPDATE OR FAIL totals SET entries = entries + 1, bytes = bytes + new.allocated; END;
     CREATE TRIGGER response_removed AFTER DELETE ON responses BEGIN
-      UPDATE totals SET entries = entries - 1, bytes = bytes - old.allocated; END;
+      UPDATE OR FAIL totals SET entries = entries - 1, bytes = bytes - old.allocated; END;
     CREATE TRIGGER doomed_added AFTER INSERT ON doomed BEGIN
-      UPDATE totals SET bytes = bytes + new.allocated; END;
+      UPDATE OR FAIL totals SET bytes = bytes + new.allocated; END;
     CREATE TRIGGER doomed_removed AFTER DELETE ON doomed BEGIN
-      UPDATE totals SET bytes = bytes - old.allocated; END;
+      UPDATE OR FAIL totals SET bytes = bytes - old.allocated; END;
     PRAGMA user_version = 1;
     """
 

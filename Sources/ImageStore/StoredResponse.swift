@@ -77,6 +77,7 @@ extension HeaderFields {
   /// `name:value` lines, the form in the index. A line break inside a value (no server can send one) becomes a space.
   var storedText: String {
     var text = ""
+    text.reserveCapacity(lines.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 2 })
     for line in lines {
       text += line.name
       text += ":"

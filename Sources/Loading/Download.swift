@@ -147,7 +147,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
   }
 
+  /// All but the last: that goes with the end.
   private func tellProgress() {
+    guard received != head?.contentLength else { return }
     let now = now()
     guard now >= nextProgress else { return }
     nextProgress = now.advanced(by: Self.progressInterval)

@@ -20,12 +20,11 @@ struct Candidate: Sendable {
 @LoadingActor
 final class JobRecord {
   /// The load that began it: what is sent is the same for all that join.
-  let request: LoadRequest
-  let partition: String
+  private let first: Load
   /// What the cache has for the key; nil while it is being looked for.
   var candidates: [Candidate]?
-  /// The stored response that the transfer asks about, and the fields that ask.
-  var basis: Candidate?
+  /// Which of the candidates the transfer asks about, and the fields that ask.
+  var basisIndex: Int?
   var conditions = HeaderFields()
   var transfer: TransferID?
   var startedAt: ContinuousClock.Instant?
@@ -34,8 +33,11 @@ final class JobRecord {
   /// False once the cache was cleared: the result is delivered, but not kept.
   var mayKeep = true
 
-  init(request: LoadRequest, partition: String) {
-    self.request = request
-    self.partition = partition
-  }
+  init(first: Load) { self.first = first }
+
+  var request: LoadRequest { _read { yield first.request } }
+  var partition: String { first.partition }
+
+  /// The stored response that the transfer asks about.
+  var basis: Candidate? { basisIndex.flatMap { candidates?[$0] } }
 }

@@ -84,7 +84,7 @@ extension Loader {
       load.id, to: key, of: load.request.origin, priority: load.request.priority, deadline: deadline)
     switch subscription {
     case .created(let job):
-      jobs[job] = JobRecord(request: load.request, partition: load.partition)
+      jobs[job] = JobRecord(first: load)
       look(for: job, bypassing: key.revalidation == .bypassed || key.revalidation == .unused)
     case .joined(let job, let attempt):
       if jobs[job]?.candidates != nil, !mayTransfer(load) { return }
@@ -122,7 +122,7 @@ extension Loader {
     switch decision(for: load, from: accepted) {
     case .revalidate(let index, let headers), .showThenRevalidate(let index, _, let headers),
       .serveThenRevalidate(let index, let headers):
-      record.basis = accepted[index]
+      record.basisIndex = found.indices.filter { load.accepts(found[$0]) }[index]
       record.conditions = headers
     case .fetch(let headers):
       record.conditions = headers

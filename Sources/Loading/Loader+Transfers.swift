@@ -169,7 +169,7 @@ extension Loader {
     let asked = [basis.response.cached]
     guard !Validation.responsesUpdated(by: summary.head.headers, in: asked, asked: 0).isEmpty else {
       // It speaks of a response that is not the one asked about: ask again, for the whole.
-      record.basis = nil
+      record.basisIndex = nil
       record.conditions = HeaderFields(
         record.conditions.lines.filter { $0.name != "if-none-match" && $0.name != "if-modified-since" })
       return start(job, at: .now)
