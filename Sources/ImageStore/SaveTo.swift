@@ -14,6 +14,7 @@ public enum CopySource: Sendable {
 /// Writes a copy of an image to a place that the host chose: complete or not at all.
 ///
 /// The bytes go to a temporary file in the same folder, which is then renamed over the target. The mode follows the umask.
+/// A target that is there and no regular file, such as a device or a pipe, is refused: it would be replaced, not written to.
 /// Blocks; call it on a thread that may. Throws `diskFull` or `io`, with what was wrong in the message.
 public func save(
   copyOf source: CopySource, to target: String, environment: StoreEnvironment = .system
@@ -21,6 +22,9 @@ public func save(
   guard target.hasPrefix("/"), !target.hasSuffix("/"), !target.utf8.contains(0), let slash = target.lastIndex(of: "/")
   else { throw StoreError(.io, "cannot write \(target): it is no absolute path of a file") }
   let files = environment.files
+  if let status = try? files.status(target), status.st_mode & S_IFMT != S_IFREG {
+    throw StoreError(.io, "cannot write \(target): it is no regular file")
+  }
   let folder = target[...slash]
   let temporary = folder + ".imageworker-" + hexadecimal(environment.random(), digits: 16) + ".tmp"
   do throws(FileError) {

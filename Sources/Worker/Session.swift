@@ -200,6 +200,9 @@ final class Session {
 
   /// A signal asks for the end: everything outstanding is answered `cancelled`.
   func terminate() {
+    if case .shutdown(let ticket) = ending {
+      answer(ticket, WireErrors.wire(LoadError(.cancelled, "cancelled"), url: nil))
+    }
     ending = .signal
     wasCancelledBySignal = loader.cancel(.all) > 0
   }

@@ -151,4 +151,32 @@ import Testing
       worker.checkLines()
     }
   }
+
+  @Test(arguments: ["drain", "cancel"])
+  func `a signal ends a worker that is shutting down already`(mode: String) async throws {
+    try await withOrigin { worker, origin in
+      let load = worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])
+      try await origin.held(at: "a")
+      let shutdown = worker.request("shutdown", ["mode": .string(mode)])
+      if mode == "drain" {
+        // The answer to a later request tells that it has taken effect.
+        #expect(try await worker.call("stats")["error"]["data"]["kind"] == "shuttingDown")
+        worker.child.signal(SIGTERM)
+        #expect(try await worker.response(to: shutdown)["error"]["code"] == -32800)
+      }
+      #expect(try await worker.child.ended() == .exit(0))
+      #expect(try await worker.response(to: load)["error"]["code"] == -32800)
+      worker.checkLines()
+    }
+  }
+
+  @Test func `a last response that cannot be written is no success`() async throws {
+    try await turns.taking {
+      let directory = try TemporaryDirectory()
+      let script = #"echo '{"id":1,"method":"stats"}' | "$0" --cache-dir "$1" > /dev/full"#
+      let shell = try ChildProcess(
+        "/bin/sh", ["-c", script, try WorkerProcess.binary(), directory.path], environment: plainEnvironment)
+      #expect(try await shell.ended() == .exit(74))
+    }
+  }
 }
