@@ -21,6 +21,7 @@ struct Reception {
 
   let consumer: any TransferConsumer
   private let maxBytes: Int64
+  private let asksForRange: Bool
 
   // The hop.
   private var parser = ResponseHeadParser()
@@ -42,9 +43,11 @@ struct Reception {
   /// How much of an unwanted body is read to keep its connection.
   private static let worthReading = 64 << 10
 
-  init(consumer: any TransferConsumer, maxBytes: Int64) {
+  /// - Parameter asksForRange: whether the answer may be a part of the content.
+  init(consumer: any TransferConsumer, maxBytes: Int64, asksForRange: Bool) {
     self.consumer = consumer
     self.maxBytes = maxBytes
+    self.asksForRange = asksForRange
   }
 
   /// Forgets the response of the hop before.
@@ -73,12 +76,14 @@ struct Reception {
     let headers = parser.headers
     let hasBody = parser.status != 204 && parser.status != 304
     let contentLength = hasBody ? parser.contentLength : 0
+    if parser.hasAmbiguousLength { return fail(.network, "the answer names several lengths") }
     location = Route.location(status: parser.status, headers: headers)
     if location != nil { return drop(contentLength) }
     let head = ResponseHead(
       status: parser.status, headers: headers, finalURL: url, httpVersion: parser.httpVersion,
       contentLength: contentLength)
     self.head = head
+    if parser.isPartial && !asksForRange { return fail(.truncated, "the answer is a part that nobody asked for") }
     let verdict = consumer.received(head: head)
     // After the consumer has seen the head: a long error page that it discards is no reason to hide the status.
     if verdict == .proceed || verdict == .pause, let contentLength, contentLength > maxBytes { return tooLarge() }
@@ -131,8 +136,10 @@ struct Reception {
     return remaining ?? 0 <= Self.worthReading
   }
 
-  private mutating func tooLarge() -> Bool {
-    failure = TransferError(.tooLarge, "the body is larger than \(maxBytes) bytes")
+  private mutating func tooLarge() -> Bool { fail(.tooLarge, "the body is larger than \(maxBytes) bytes") }
+
+  private mutating func fail(_ kind: TransferError.Kind, _ message: String) -> Bool {
+    failure = TransferError(kind, message)
     return false
   }
 }

@@ -27,18 +27,35 @@ struct ResponseHeadParser {
 
   var headers: HeaderFields { HeaderFields(lines) }
 
-  /// How many bytes a body without content encoding will have; nil when the head does not say.
+  /// How many bytes a body without content encoding will have; nil when the head does not say. A number beyond all
+  /// bounds is the largest there is.
   var contentLength: Int64? {
     var length: Int64?
     for line in lines {
       switch line.name {
-      case "content-length": length = Int64(line.value)
+      case "content-length":
+        let isNumber = !line.value.isEmpty && line.value.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        length = isNumber ? Int64(line.value) ?? .max : nil
       case "transfer-encoding", "content-encoding":
         if line.value.lowercased() != "identity" { return nil }
       default: break
       }
     }
-    return length.flatMap { $0 >= 0 ? $0 : nil }
+    return length
+  }
+
+  /// Whether it names several lengths, so that nobody knows where the body ends (RFC 9112 section 6.3).
+  var hasAmbiguousLength: Bool {
+    guard !lines.contains(where: { $0.name == "transfer-encoding" }) else { return false }
+    let lengths = lines.lazy.filter { $0.name == "content-length" }.map(\.value)
+    return lengths.dropFirst().contains { $0 != lengths.first }
+  }
+
+  /// Whether the body is a part of the content only, by Content-Range (RFC 9110 section 14.4).
+  var isPartial: Bool {
+    guard status == 206, let range = lines.first(where: { $0.name == "content-range" })?.value else { return false }
+    let numbers = range.split { !$0.isASCII || !$0.isNumber }.compactMap { Int64($0) }
+    return numbers.count != 3 || numbers[0] != 0 || numbers[1] != numbers[2] - 1
   }
 
   private mutating func start(_ line: Slice<UnsafeRawBufferPointer>) {

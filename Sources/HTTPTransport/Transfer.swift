@@ -24,7 +24,8 @@ final class Transfer {
     isPermitted: @escaping AddressFilter
   ) throws(TransferError) {
     route = try Route(request)
-    reception = Reception(consumer: consumer, maxBytes: request.maxBytes)
+    reception = Reception(
+      consumer: consumer, maxBytes: request.maxBytes, asksForRange: request.headers["range"] != nil)
     watch = ProgressWatch(now: clock.now)
     self.id = id
     self.request = request

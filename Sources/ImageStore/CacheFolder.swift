@@ -36,7 +36,12 @@ final class CacheFolder: Sendable {
     self.files = files
     blockSize = 4096
     try files.makeDirectory(path)
-    descriptor = try files.openDirectory(path)
+    do throws(FileError) {
+      descriptor = try files.openDirectory(path)
+    } catch {
+      try? files.removeDirectory(path)
+      throw error
+    }
   }
 
   deinit { close(descriptor) }

@@ -1,7 +1,9 @@
 /// Which stored responses to clear. An original takes its variants with it.
 public enum ClearFilter: Sendable, Equatable {
   case all
-  case url(String)
+  /// What was loaded from this URL, and what a load of it would find: the responses under `key`, which other spellings
+  /// of the URL may share.
+  case url(String, key: String)
   case key(String)
   /// Keys that begin with these bytes.
   case prefix(String)
@@ -16,7 +18,7 @@ public enum ClearFilter: Sendable, Equatable {
   public func matches(_ response: StoredResponse, now: Int) -> Bool {
     switch self {
     case .all: true
-    case .url(let url): response.url == url
+    case .url(let url, let key): response.url == url || response.key == key
     case .key(let key): response.key == key
     case .prefix(let prefix): response.key.utf8.starts(with: prefix.utf8)
     case .host(let name, let port):
@@ -39,7 +41,11 @@ public enum ClearFilter: Sendable, Equatable {
   func condition(now: Int) -> (sql: String, values: [Value]) {
     switch self {
     case .all: ("1", [])
-    case .url(let url): ("url_hash = ?1 AND coalesce(url, key) = ?2", [.integer(stableHash(url)), .text(url)])
+    case .url(let url, let key):
+      (
+        "(url_hash = ?1 AND coalesce(url, key) = ?2) OR key = ?3",
+        [.integer(stableHash(url)), .text(url), .text(key)]
+      )
     case .key(let key): ("key = ?1", [.text(key)])
     case .prefix(let prefix):
       if let end = Self.successor(of: prefix) {

@@ -121,7 +121,8 @@ public actor DiskTier {
     guard let session else { return }
     commit()
     session.index = nil
-    if !leavesLeftovers && spooled.isEmpty && sweep == nil { session.lock?.remove() }
+    let isSwept = sweep == nil && !agenda.sweepWanted && agenda.sweepAt == nil
+    if !leavesLeftovers && spooled.isEmpty && isSwept { session.lock?.remove() }
     sweep = nil
     self.session = nil
   }

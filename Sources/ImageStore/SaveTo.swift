@@ -14,6 +14,8 @@ public enum CopySource: Sendable {
 /// Writes a copy of an image to a place that the host chose: complete or not at all.
 ///
 /// The bytes go to a temporary file in the same folder, which is then renamed over the target. The mode follows the umask.
+/// A target that is there and no regular file (a device, a pipe, a link to one) is refused: it would be replaced, not
+/// written to.
 /// Blocks; call it on a thread that may. Throws `diskFull` or `io`, with what was wrong in the message.
 public func save(
   copyOf source: CopySource, to target: String, environment: StoreEnvironment = .system
@@ -21,8 +23,7 @@ public func save(
   guard target.hasPrefix("/"), !target.hasSuffix("/"), !target.utf8.contains(0), let slash = target.lastIndex(of: "/")
   else { throw StoreError(.io, "cannot write \(target): it is no absolute path of a file") }
   let files = environment.files
-  // The rename would take the place of a device or a pipe, too.
-  if let status = try? files.status(target, follow: false), ![S_IFREG, S_IFLNK].contains(status.st_mode & S_IFMT) {
+  if let status = try? files.status(target), status.st_mode & S_IFMT != S_IFREG {
     throw StoreError(.io, "cannot write \(target): it is no regular file")
   }
   let folder = target[...slash]

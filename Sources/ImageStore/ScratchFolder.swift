@@ -173,7 +173,12 @@ public actor ScratchFolder {
       while true {
         let path = parent + "/\(getpid())-" + hexadecimal(environment.random(), digits: 8)
         let opened = try CacheFolder(scratch: path, files: system)
-        lock = try system.createFile(Self.lockName, in: opened.descriptor)
+        do throws(FileError) {
+          lock = try system.createFile(Self.lockName, in: opened.descriptor)
+        } catch {
+          try? system.removeDirectory(path)
+          throw error
+        }
         // Between the two calls a starting process may have taken the folder for a dead one's.
         if try system.lock(lock, path), try system.status(of: lock, path).st_nlink > 0 {
           folder = opened
@@ -194,9 +199,12 @@ public actor ScratchFolder {
     for name in (try? system.list(parent)) ?? [] {
       let path = parent + "/" + name
       if path == folder?.path { continue }
-      guard let status = try? system.status(path, follow: false), status.st_mode & S_IFMT == S_IFDIR,
-        let lock = try? system.openFile(path + "/" + Self.lockName)
-      else { continue }
+      guard let status = try? system.status(path, follow: false), status.st_mode & S_IFMT == S_IFDIR else { continue }
+      guard let lock = try? system.openFile(path + "/" + Self.lockName) else {
+        // Empty, and of somebody who died before the lock was there or after it was gone, unless it has just been made.
+        if endOfLife(deliveredAt: status.modificationSecond) <= now { try? system.removeDirectory(path) }
+        continue
+      }
       defer { closeFile(lock) }
       guard (try? system.lock(lock, path)) ?? false else { continue }
       if hasYoungFiles(path, now: now) { leftYoungOnes = true } else { removeWhole(path) }

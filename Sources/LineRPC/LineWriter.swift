@@ -34,6 +34,7 @@ public final class LineWriter: Sendable {
     var isCongested = false
     var isFinishing = false
     var hasEnded = false
+    var hasFailed = false
 
     var backlog: Int { queue.count + taken }
   }
@@ -97,10 +98,13 @@ public final class LineWriter: Sendable {
   /// Blocks until all lines are written or the output has failed, and ends the thread. Later lines are discarded.
   ///
   /// Not to be called from `onRelief`, which the thread waits for.
-  public func finish() {
+  ///
+  /// - Returns: whether every line was written.
+  @discardableResult
+  public func finish() -> Bool {
     state.withLock { $0.isFinishing = true }
     wakeUp.wake()
-    _ = state.wait { $0.hasEnded ? () : nil }
+    return state.wait { $0.hasEnded ? !$0.hasFailed : nil } ?? false
   }
 
   private func add(deferred: Bool, _ body: (inout OutputQueue) -> Void) {
@@ -201,6 +205,7 @@ public final class LineWriter: Sendable {
       state.taken = 0
       state.isCongested = false
       state.hasEnded = true
+      state.hasFailed = true
     }
     state.notify()
     onClosed(number)

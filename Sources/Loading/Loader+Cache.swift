@@ -131,9 +131,16 @@ extension Loader {
     }
     if case .inline(let bytes, let mediaType) = record.request.source {
       arrived(inline: bytes, mediaType: mediaType, for: job)
-    } else if !scheduler.enqueue(job) {
+    } else if !enqueue(job) {
       fail(job, LoadError(.overloaded, "too many loads are waiting"))
     }
+  }
+
+  /// Queues a job. What waits only because its turn has not come to be looked at does not count as waiting.
+  private func enqueue(_ job: JobID) -> Bool {
+    if scheduler.enqueue(job) { return true }
+    for job in scheduler.takeStarts() { start(job, at: .now) }
+    return scheduler.enqueue(job)
   }
 
   /// Ends a load that may not cause a transfer: because its mode forbids it, or because it failed a short while ago.

@@ -107,7 +107,7 @@ extension ClearFilter {
   fileprivate func matches(_ request: LoadRequest) -> Bool {
     switch self {
     case .all: true
-    case .url(let url): request.url == url
+    case .url(let url, let key): request.url == url || request.key == key
     case .key(let key): request.key == key
     case .prefix(let prefix): request.key.utf8.starts(with: prefix.utf8)
     case .host(let host, let port): request.origin.host == host && (port == nil || request.origin.port == port)

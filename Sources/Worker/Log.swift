@@ -33,7 +33,7 @@ final class Log: Sendable {
   private func write(_ lineLevel: LogLevel, _ message: () -> String) {
     guard lineLevel <= level.withLock({ $0 }) else { return }
     // No more than a pipe takes whole or not at all.
-    let line = Array("imageworker: \(lineLevel): \(message())".utf8.prefix(4000)) + [0x0A]
+    let line = singleLine("imageworker: \(lineLevel): \(message())", atMost: 4000)
     var descriptor = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
     guard poll(&descriptor, 1, 0) == 1, descriptor.revents & Int16(POLLOUT) != 0 else { return }
     _ = line.withUnsafeBytes { systemWrite(STDERR_FILENO, $0.baseAddress!, $0.count) }
@@ -42,8 +42,13 @@ final class Log: Sendable {
 
 /// Writes a line on standard error: why the program ends before it has begun.
 public func complain(_ message: String) {
-  let line = Array("imageworker: \(message)\n".utf8)
+  let line = singleLine("imageworker: \(message)", atMost: .max)
   _ = line.withUnsafeBytes { systemWrite(STDERR_FILENO, $0.baseAddress!, $0.count) }
+}
+
+/// Names and values from outside may have line breaks in them; a message is one line all the same.
+private func singleLine(_ text: String, atMost count: Int) -> [UInt8] {
+  text.utf8.prefix(count).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 } + [0x0A]
 }
 
 private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {

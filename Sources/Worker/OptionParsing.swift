@@ -40,7 +40,7 @@ extension Options {
         throw OptionError(option: "--\(definition.name)", message: "needs a value: \(definition.placeholder)")
       }
       if let problem = definition.set(value, in: &options) {
-        throw OptionError(option: "--\(definition.name)", message: "\"\(value)\" \(problem)")
+        throw OptionError(option: "--\(definition.name)", message: definition.shown(value) + problem)
       }
     }
     options.settle()
@@ -151,7 +151,7 @@ extension OptionDefinition {
       var texts: [String] = []
       for element in elements {
         guard case .string(let text) = element else { return "is no list of strings" }
-        if let problem = check(text) { return "\"\(text)\" \(problem)" }
+        if let problem = check(text) { return shown(text) + problem }
         texts.append(text)
       }
       options[keyPath: path] = texts

@@ -49,6 +49,11 @@ struct OptionDefinition: Sendable {
     return String(camelCase)
   }
 
+  /// What a message about a refused value may show of it: nothing where that can hold a secret.
+  func shown(_ value: String) -> String {
+    ["header", "proxy"].contains(name) ? "" : "\"\(value)\" "
+  }
+
   private static func choice<Choice: RawRepresentable & CaseIterable & Sendable>(
     _ path: OptionPath<Choice>
   ) -> Kind where Choice.RawValue == String {

@@ -17,6 +17,7 @@ internal import Threads
 public func run(_ options: Options) -> Int32 {
   let streams = StandardStreams.take()
   Signals.block()
+  allowDescriptors()
   let log = Log(level: options.logLevel)
   let storage: Storage
   do throws(StartError) {
@@ -72,8 +73,7 @@ public func run(_ options: Options) -> Int32 {
   _ = reader
   let result = status.wait { $0 }!
   storage.close()
-  writer.finish()
-  return result
+  return writer.finish() ? result : EX_IOERR
 }
 
 /// How much unread output holds back what, in bytes.
@@ -85,6 +85,22 @@ private enum Backlog {
   /// is not stopped in the middle.
   static let requestsWait = 32 << 20
 }
+
+/// Each transfer takes a socket and a file: as many descriptors as the system grants, instead of the few that it gives
+/// unasked.
+private func allowDescriptors() {
+  var limit = rlimit()
+  guard getrlimit(descriptorCount, &limit) == 0 else { return }
+  // More than Darwin lets a process have is refused as a whole.
+  limit.rlim_cur = min(limit.rlim_max, 10_240)
+  _ = setrlimit(descriptorCount, &limit)
+}
+
+#if canImport(Darwin)
+  private let descriptorCount = RLIMIT_NOFILE
+#else
+  private let descriptorCount = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+#endif
 
 private struct StartError: Error {
   let message: String

@@ -38,6 +38,36 @@ import Testing
     #expect(!error.message.contains("secret"))
   }
 
+  @Test func `lengths that disagree are a network error, and equal ones are none`() throws {
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"
+    #expect(try error(of: head + "Content-Length: 3\r\n\r\nabcde").kind == .network)
+    #expect(try error(of: head + "Content-Length: 5\r\n\r\nabc").kind == .truncated)
+  }
+
+  @Test func `a length beyond all numbers is too large`() throws {
+    let server = ScriptedServer { _, connection in
+      connection.send("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nabc")
+      connection.close()
+    }
+    #expect(try transport.get(server.url()) { $0.maxBytes = .max - 1 }.error().kind == .tooLarge)
+  }
+
+  @Test(arguments: ["bytes 0-2/10", "bytes 3-5/6", "bytes 0-2/*", "pages 1"])
+  func `a part that nobody asked for is truncated`(range: String) throws {
+    let server = ScriptedServer { _, connection in
+      connection.respond("206 Partial Content", ["Content-Range: \(range)"], body: "abc")
+    }
+    #expect(try transport.get(server.url()).error().kind == .truncated)
+    #expect(try transport.get(server.url()) { $0.headers = ["range": "bytes=0-2"] }.summary().head.status == 206)
+  }
+
+  @Test func `a part that is the whole is as good as it`() throws {
+    let server = ScriptedServer { _, connection in
+      connection.respond("206 Partial Content", ["Content-Range: bytes 0-2/3"], body: "abc")
+    }
+    #expect(try transport.get(server.url()).summary().bytesReceived == 3)
+  }
+
   @Test func `a head without end is a network error`() throws {
     let server = ScriptedServer { request, connection in
       connection.send("HTTP/1.1 200 OK\r\n" + (request.path == "/line" ? "X: " : ""))

@@ -10,7 +10,9 @@ import Testing
   ]
 
   static let cases: [(ClearFilter, [Int])] = [
-    (.all, [0, 1, 2, 3, 4, 5]), (.url(urls[1]), [1]), (.url("https://a.test/"), []), (.key(urls[2]), [2]),
+    (.all, [0, 1, 2, 3, 4, 5]), (.url(urls[1], key: urls[1]), [1]),
+    (.url("https://a.test/", key: "https://a.test/"), []),
+    (.url(urls[1], key: urls[3]), [1, 3]), (.key(urls[2]), [2]),
     (.prefix("https://a.test"), [0, 1]), (.prefix("http"), [0, 1, 2, 3, 4]), (.prefix(""), [0, 1, 2, 3, 4, 5]),
     (.host("a.test", port: nil), [0, 1, 2]), (.host("A.TEST", port: 443), [0]), (.host("a.test", port: 80), [2]),
     (.host("b.test", port: nil), [3]), (.host("::1", port: 81), [4]), (.host("[::1]", port: nil), [4]),
@@ -40,7 +42,7 @@ import Testing
     #expect(fixture.imageFiles.count == Self.urls.count - expected.count)
   }
 
-  @Test(arguments: [ClearFilter.olderThan(seconds: 5), .expired, .key("a"), .url("a"), .prefix("a"), .all])
+  @Test(arguments: [ClearFilter.olderThan(seconds: 5), .expired, .key("a"), .url("a", key: "b"), .prefix("a"), .all])
   func `variants go with their original`(filter: ClearFilter) async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
@@ -100,7 +102,8 @@ import Testing
     let tier = try await fixture.openTier()
     _ = try await tier.store([1], as: fixture.draft("a"))
     let filters: [ClearFilter] = [
-      .url("a"), .key("a"), .prefix("a"), .host("a", port: nil), .host("a", port: 1), .olderThan(seconds: 1), .expired,
+      .url("a", key: "b"), .key("a"), .prefix("a"), .host("a", port: nil), .host("a", port: 1), .olderThan(seconds: 1),
+      .expired,
     ]
     for filter in filters {
       let plan = await tier.plan("SELECT * FROM responses WHERE \(filter.condition(now: 0).sql)")

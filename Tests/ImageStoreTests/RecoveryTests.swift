@@ -62,6 +62,28 @@ import Threads
     #expect(fixture.warnings.withLock { $0 }.isEmpty)
   }
 
+  @Test func `images without rows that were too young to sweep are swept by a later worker`() async throws {
+    let fixture = Fixture()
+    fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) + 1 }
+    let first = try await fixture.openTier()
+    _ = try await first.store([1], as: fixture.draft("a"))
+    await first.close()
+    for name in ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"] {
+      try? FileManager.default.removeItem(atPath: fixture.directory + "/test/" + name)
+    }
+    let second = try await fixture.openTier()
+    _ = await second.look(up: "a")
+    await second.sweepAll()
+    #expect(fixture.imageFiles.count == 1)
+    await second.close()
+    fixture.advance(62)
+    let third = try await fixture.openTier()
+    await third.sweepAll()
+    #expect(fixture.imageFiles.isEmpty)
+    await third.close()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/test/workers").isEmpty)
+  }
+
   @Test(arguments: ["garbage", "cut", "empty", "garbled pages"])
   func `a damaged index is replaced, with one warning and no wrong byte`(kind: String) async throws {
     let fixture = Fixture(seed: 5)

@@ -77,6 +77,26 @@ import Threads
     #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/scratch").isEmpty)
   }
 
+  @Test func `an empty folder without a lock is removed once it is old`() async throws {
+    let fixture = Fixture()
+    fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) + 1 }
+    let folder = fixture.directory + "/scratch/1-00000000"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    _ = await makeScratch(fixture).settle()
+    #expect(exists(folder))
+    fixture.advance(62)
+    _ = await makeScratch(fixture).settle()
+    #expect(!exists(folder))
+  }
+
+  @Test(arguments: [FileSystem.Operation.open, .create])
+  func `without descriptors for it no folder is left behind`(operation: FileSystem.Operation) async throws {
+    let fixture = Fixture()
+    let scratch = makeScratch(fixture, files: FileSystem { $0 == operation ? EMFILE : nil })
+    await #expect(throws: StoreError.self) { try await scratch.store(.bytes([1]), format: nil) }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/scratch").isEmpty)
+  }
+
   @Test func `a folder that others may write is not trusted`() async throws {
     let fixture = Fixture()
     mkdir(fixture.directory + "/scratch", 0o777)
@@ -134,6 +154,19 @@ import Threads
       #expect(try [UInt8](Data(contentsOf: URL(filePath: target))) == [1])
       #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory) == ["out.jpg"])
     }
+  }
+
+  @Test(arguments: ["pipe", "link"])
+  func `what is there and no regular file stays`(name: String) throws {
+    let fixture = Fixture()
+    let pipe = fixture.directory + "/pipe"
+    mkfifo(pipe, 0o600)
+    symlink(pipe, fixture.directory + "/link")
+    let error = #expect(throws: StoreError.self) { try save(copyOf: .bytes([1]), to: fixture.directory + "/" + name) }
+    #expect(error?.kind == .io)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory).sorted() == ["link", "pipe"])
+    var status = stat()
+    #expect(lstat(pipe, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
   }
 
   @Test(arguments: ["relative.jpg", "/", "/nowhere-at-all/x.jpg", "/tmp/", "/tmp", "/etc/hosts/x", "/tmp/a\0b"])

@@ -178,4 +178,19 @@ import Testing
       #expect(try await worker.call("configure", ["maxConcurrent": 0])["error"]["data"]["member"] == "maxConcurrent")
     }
   }
+
+  @Test func `clear by URL takes what a load of that URL would find, however it was spelt`() async throws {
+    try await withOrigin("--key-ignore-query", "x-signature") { worker, origin in
+      let base = origin.url("image/1.png?cache-control=max-age=1000")
+      for (stored, cleared) in [
+        ("\(base)&x-signature=1", "\(base)&x-signature=2"), ("\(base)#a", base), (base, "\(base)#a"),
+      ] {
+        _ = try await worker.load(stored)
+        let result = try await worker.call("clear", ["url": .string(cleared)])["result"]
+        #expect(result["removed"] == 1)
+        #expect(try await worker.load(cleared)["cache"] == "miss")
+        try await worker.call("clear")
+      }
+    }
+  }
 }

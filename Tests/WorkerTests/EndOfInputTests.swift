@@ -166,4 +166,14 @@ import Testing
       worker.checkLines()
     }
   }
+
+  @Test func `a last response that cannot be written is no success`() async throws {
+    try await turns.taking {
+      let directory = try TemporaryDirectory()
+      let script = #"echo '{"id":1,"method":"stats"}' | "$0" --cache-dir "$1" > /dev/full"#
+      let shell = try ChildProcess(
+        "/bin/sh", ["-c", script, try WorkerProcess.binary(), directory.path], environment: plainEnvironment)
+      #expect(try await shell.ended() == .exit(74))
+    }
+  }
 }

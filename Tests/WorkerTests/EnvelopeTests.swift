@@ -98,6 +98,7 @@ import Testing
       (["url": "http://a/", "digest": "sha256-short"], "digest"),
       (["url": "http://a/", "headers": ["Bad Name": "x"]], "headers"),
       (["url": "http://a/", "headers": ["A": "b\nc"]], "headers"),
+      (["url": "http://a/", "headers": manyHeaders], "headers"),
       (["url": "http://a/", "retries": 1.5], "retries"),
       (["url": "http://a/", "deliver": "carrier pigeon"], "deliver"),
     ] as [(JSON, String)])
@@ -108,6 +109,10 @@ import Testing
       #expect(error["data"]["member"] == .string(member))
     }
   }
+
+  /// So many that a look through all of them for each would never end.
+  static let manyHeaders = JSON.object(
+    Dictionary(uniqueKeysWithValues: (0..<200_000).map { ("h\($0)", JSON.string("")) }))
 
   @Test func `a URL of more than 8 kB is refused`() async throws {
     try await withWorker { worker in

@@ -105,6 +105,16 @@ import Testing
     }
   }
 
+  @Test func `what is no regular file is not replaced by saveTo`() async throws {
+    try await withOrigin { worker, origin in
+      let place = worker.directory.appending("pipe")
+      #expect(mkfifo(place, 0o600) == 0)
+      let error = try await worker.failure(origin.url("image/1.png"), ["saveTo": .string(place)])
+      #expect(error["data"]["kind"] == "io")
+      #expect(try FileManager.default.attributesOfItem(atPath: place)[.type] as? FileAttributeType == .typeUnknown)
+    }
+  }
+
   @Test func `validate none takes any content and tells the response`() async throws {
     try await withOrigin { worker, origin in
       let result = try await worker.load(origin.url("html?cookie=a=1&cookie=b=2&vary=Accept"), ["validate": "none"])

@@ -19,6 +19,25 @@ import Testing
   }
 
   @Test(arguments: [
+    ["--header", "Authorization: xyzzy\r\nX: y"], ["--user-agent", "a\nb"], ["--proxy", "nonsense://u:xyzzy@host\n"],
+    ["--no\nsense"],
+  ])
+  func `what is wrong with an option is said in one line, and without secrets`(options: [String]) async throws {
+    let result = try await outcome(of: options)
+    #expect(result.ending == .exit(64))
+    #expect(result.errors.filter { $0.isNewline }.count == 1)
+    #expect(!result.errors.contains("xyzzy"))
+  }
+
+  @Test func `a header that configure refuses is not quoted`() async throws {
+    try await withWorker { worker in
+      let error = try await worker.call("configure", ["header": ["Authorization: xyzzy\u{1}"]])["error"]
+      #expect(error["data"]["member"] == "header")
+      #expect(error["message"].string?.contains("xyzzy") == false)
+    }
+  }
+
+  @Test(arguments: [
     ["--max-concurrent=8"], ["--memory-limit", "64M"], ["--memory-limit", "0"], ["--max-age", "1h"],
     ["--timeout", "500ms"],
     ["--order", "lifo"], ["--header", "A: b", "--header", "C: d"], ["--events", "started,progress"],

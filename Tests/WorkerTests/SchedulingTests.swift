@@ -274,4 +274,38 @@ import Testing
     }
     return order
   }
+
+  @Test func `more transfers at once than the shell gives descriptors for`() async throws {
+    try await turns.taking {
+      let origin = try await OriginProcess()
+      let directory = try TemporaryDirectory()
+      let script = #"ulimit -S -n 48; exec "$0" --cache-dir "$1" --max-concurrent 100 --max-per-host 100"#
+      let shell = try ChildProcess(
+        "/bin/sh", ["-c", script, try WorkerProcess.binary(), directory.path], environment: plainEnvironment)
+      for number in 1...100 {
+        let load = requestLine("load", ["url": .string(origin.url("image/\(number).png?hold=a"))], id: .integer(number))
+        shell.write((load.line + "\n").utf8)
+      }
+      try await origin.held(100, at: "a")
+      try await origin.release("a")
+      shell.closeInput()
+      #expect(try await shell.ended() == .exit(0))
+      _ = try await shell.output.until("the end of its output") { $0.isClosed ? true : nil }
+      #expect(shell.output.value.lines.count == 100)
+      #expect(!shell.output.value.text.contains("\"error\""))
+    }
+  }
+
+  @Test func `a load that finds a free place waits for nobody, however fast the next ones follow`() async throws {
+    try await withOrigin("--max-concurrent", "2", "--max-queued", "1") { worker, origin in
+      let lines = (1...4).map { number in
+        requestLine("load", ["url": .string(origin.url("image/\(number).png?hold=a"))], id: .integer(number))
+      }
+      worker.send(lines)
+      #expect(try await worker.response(to: 4)["error"]["data"]["kind"] == "overloaded")
+      try await origin.held(2, at: "a")
+      try await origin.release("a")
+      for id in 1...3 { #expect(try await worker.response(to: .integer(id))["result"]["format"] == "png") }
+    }
+  }
 }

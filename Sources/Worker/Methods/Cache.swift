@@ -27,7 +27,9 @@ extension Session {
 
   private func filter(_ params: Parameters, _ name: String?) throws(RPCError) -> ClearFilter {
     switch name {
-    case "url": return .url(try params.string("url") ?? "")
+    case "url":
+      let url = try params.string("url") ?? ""
+      return .url(url, key: try LoadParameters.request(for: url, key: nil, options).key)
     case "key": return .key(try params.string("key") ?? "")
     case "prefix": return .prefix(try params.string("prefix") ?? "")
     case "host": return try host(try params.string("host") ?? "")

@@ -102,6 +102,9 @@ enum LoadParameters {
   ) throws(RPCError) -> (all: HeaderFields, own: HeaderFields) {
     guard let value = params.value("headers") else { return (options.requestHeaders, HeaderFields()) }
     guard case .object(let object) = value else { throw .invalidParams(member: "headers", "headers is no object") }
+    guard object.members.count <= mostHeaders else {
+      throw .invalidParams(member: "headers", "headers has over \(mostHeaders) fields")
+    }
     var own = HeaderFields()
     for member in object.members {
       guard case .string(let text) = member.value else {
@@ -112,6 +115,9 @@ enum LoadParameters {
     if let problem = RequestHeaders.problem(in: own) { throw .invalidParams(member: "headers", problem) }
     return (options.requestHeaders.replacing(own), own)
   }
+
+  /// More than any server takes, and few enough that looking through them for each takes no time.
+  private static let mostHeaders = 1000
 
   private static func delivery(_ params: Parameters) throws(RPCError) -> LoadRequest.Delivery {
     if try params.string("deliver") == "pixels" {
