@@ -163,6 +163,7 @@ import Threads
     #expect(await second.look(up: "a") == [stored])
     #expect(await second.counts.entries == 1)
     #expect(await first.look(up: "a").isEmpty)
+    await second.sweepAll()
     await second.close()
     #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/test/workers").isEmpty)
   }
