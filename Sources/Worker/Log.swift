@@ -25,10 +25,11 @@ final class Log: Sendable {
 
   func setLevel(_ new: LogLevel) { level.withLock { $0 = new } }
 
-  func error(_ message: @autoclosure () -> String) { write(.error, message) }
-  func warning(_ message: @autoclosure () -> String) { write(.warning, message) }
-  func info(_ message: @autoclosure () -> String) { write(.info, message) }
-  func debug(_ message: @autoclosure () -> String) { write(.debug, message) }
+  func error(_ message: String) { write(.error) { message } }
+  func warning(_ message: String) { write(.warning) { message } }
+  func info(_ message: String) { write(.info) { message } }
+  /// - Parameter message: made only where it is wanted, for there is one for each load.
+  func debug(_ message: () -> String) { write(.debug, message) }
 
   private func write(_ lineLevel: LogLevel, _ message: () -> String) {
     guard lineLevel <= level.withLock({ $0 }) else { return }

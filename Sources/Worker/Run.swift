@@ -24,8 +24,9 @@ public func run(_ options: Options) -> Int32 {
     storage = try openStorage(options, log)
   } catch {
     complain(error.message)
-    return EX_CANTCREAT
+    return ExitStatus.noCacheDirectory
   }
+  log.info("imageworker \(Version.current), cache in \(storage.directory)")
   let transport = Transport(configuration: options.transportConfiguration)
   let status = Locked<Int32?>(nil)
   let end: @Sendable (Int32) -> Void = { value in
@@ -37,9 +38,9 @@ public func run(_ options: Options) -> Int32 {
     onRelief: { LoadingActor.run {} },
     // Nobody would hear of anything that is still done. The cache keeps what has arrived, if that takes no time.
     onClosed: { _ in
-      end(EX_IOERR)
+      end(ExitStatus.inputOrOutput)
       usleep(500_000)
-      _exit(EX_IOERR)
+      _exit(ExitStatus.inputOrOutput)
     })
   let session = Locked<Session?>(nil)
   LoadingActor.run {
@@ -67,13 +68,26 @@ public func run(_ options: Options) -> Int32 {
       }
     },
     onEnd: { end in
-      if case .failed(let code) = end { log.error("cannot read standard input: \(String(cString: strerror(code)))") }
-      withSession { $0.endOfInput() }
+      var failed = false
+      if case .failed(let code) = end {
+        log.error("cannot read standard input: \(String(cString: strerror(code)))")
+        failed = true
+      }
+      withSession { [failed] session in session.endOfInput(failed: failed) }
     })
   _ = reader
   let result = status.wait { $0 }!
   storage.close()
-  return writer.finish() ? result : EX_IOERR
+  return writer.finish() ? result : ExitStatus.inputOrOutput
+}
+
+/// What the worker ends with if not with 0 (sysexits.h, but for `failures`).
+enum ExitStatus {
+  /// With `--exit-status`: a request ended in an error.
+  static let failures: Int32 = 3
+  static let noCacheDirectory = EX_CANTCREAT
+  /// Standard input cannot be read, or nobody reads standard output.
+  static let inputOrOutput = EX_IOERR
 }
 
 /// How much unread output holds back what, in bytes.

@@ -1,3 +1,4 @@
+internal import HTTPTypes
 internal import LineRPC
 internal import Loading
 
@@ -37,6 +38,7 @@ extension Session: LoadObserver {
 
   func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {
     guard let request = unregister(id) else { return }
+    logEnd(of: request.url ?? "", result)
     switch result {
     case .success(let image):
       counts.succeeded += 1
@@ -44,6 +46,18 @@ extension Session: LoadObserver {
     case .failure(let error):
       count(error)
       answer(request.ticket, WireErrors.wire(error, url: request.url), url: request.url)
+    }
+  }
+
+  private func logEnd(of url: String, _ result: Result<LoadedImage, LoadError>) {
+    log.debug {
+      let name = (try? ResourceURL(url))?.redacted ?? url
+      switch result {
+      case .success(let image):
+        return "\(name): \(image.cache.rawValue), \(image.byteCount) bytes, \(image.timing.total.milliseconds) ms"
+      case .failure(let error):
+        return "\(name): \(error.kind.rawValue): \(error.message)"
+      }
     }
   }
 

@@ -24,6 +24,7 @@ final class Session {
   private var loadsByRequest: [RequestID: LoadID] = [:]
   private var hasFailures = false
   private var wasCancelledBySignal = false
+  private var hasLostInput = false
   private var ending: Ending?
   private let onEnd: @Sendable (Int32) -> Void
 
@@ -183,9 +184,10 @@ final class Session {
     return next
   }
 
-  /// The host has nothing more to say.
-  func endOfInput() {
+  /// The host has nothing more to say, or cannot be heard any more.
+  func endOfInput(failed: Bool) {
     guard ending == nil else { return }
+    hasLostInput = failed
     ending = .endOfInput
     loader.isPaused = false
     if options.endOfInput == .cancel { _ = loader.cancel(.all) }
@@ -214,6 +216,7 @@ final class Session {
     }
     guard conversation.unanswered == 0 else { return }
     let failed = options.exitStatus && (hasFailures || wasCancelledBySignal)
-    onEnd(failed ? 3 : 0)
+    log.info("done after \(counts.received) loads and prefetches, \(startedAt.duration(to: .now).milliseconds) ms")
+    onEnd(hasLostInput ? ExitStatus.inputOrOutput : failed ? ExitStatus.failures : 0)
   }
 }

@@ -51,6 +51,18 @@ import Testing
     }
   }
 
+  @Test(arguments: [("< /", "cannot read standard input"), (">&-", "")])
+  func `streams that cannot be used end it with 74`(redirection: String, message: String) async throws {
+    let directory = try TemporaryDirectory()
+    try await turns.taking {
+      let command = "echo '{\"id\":1,\"method\":\"stats\"}' | \"$0\" --cache-dir \"$1\" \(redirection)"
+      let child = try ChildProcess(
+        "/bin/sh", ["-c", command, try WorkerProcess.binary(), directory.path], environment: plainEnvironment)
+      #expect(try await child.ended() == .exit(74))
+      #expect(child.errors.value.text.contains(message) || message.isEmpty)
+    }
+  }
+
   @Test func `a second signal ends it at once`() async throws {
     try await withOrigin { worker, origin in
       worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])
