@@ -18,7 +18,7 @@ public final class LineReader: Sendable {
     case failed(Int32)
   }
 
-  private static let readSize = 1 << 16
+  private static let readSize = 1 << 13
 
   private let descriptor: Int32
   private let maxLine: Int
