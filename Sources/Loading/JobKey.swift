@@ -2,29 +2,62 @@ internal import HTTPTypes
 
 /// What makes two loads one transfer: the image, who may see it, and everything that changes what is sent or accepted.
 ///
-/// Delivery, transform, events, priority and `store` are not in it; they are each load's own.
-struct JobKey: Hashable, Sendable {
+/// Delivery, transform, events, priority and `store` are not in it; they are each load's own. It is an object, and hashed
+/// once: a waiting job is found by it and keeps it.
+final class JobKey: Sendable {
   /// The cache key.
-  var key: String
+  let key: String
   /// The credentials the load was given, as `Credentials.partition` tells them apart; empty for none.
-  var partition: String
+  let partition: String
   /// The load's own request headers. Until a response tells by Vary which of them matter, all of them do.
-  var headers: HeaderFields
+  let headers: HeaderFields
   /// How the cache is treated; loads that send different Cache-Control fields, or keep what others must not, do not share
   /// a transfer.
-  var revalidation: Revalidation
+  let revalidation: Revalidation
   /// Whether content that is no image is accepted (`validate: none`).
-  var acceptsAnything: Bool
+  let acceptsAnything: Bool
   /// Largest body in bytes.
-  var maxBytes: Int64
+  let maxBytes: Int64
   /// The time-out for no byte arriving, in milliseconds.
-  var timeoutMs: Int64
+  let timeoutMs: Int64
   /// Further attempts after a retryable failure.
-  var retries: Int
+  let retries: Int
+  private let ownHash: Int
 
   enum Revalidation: UInt8, Sendable {
     case whenStale, always, bypassed
     /// Neither looked into nor written to: what joined it would not be kept either.
     case unused
   }
+
+  init(
+    key: String, partition: String, headers: HeaderFields, revalidation: Revalidation, acceptsAnything: Bool,
+    maxBytes: Int64, timeoutMs: Int64, retries: Int
+  ) {
+    self.key = key
+    self.partition = partition
+    self.headers = headers
+    self.revalidation = revalidation
+    self.acceptsAnything = acceptsAnything
+    self.maxBytes = maxBytes
+    self.timeoutMs = timeoutMs
+    self.retries = retries
+    // The others seldom tell two keys apart.
+    var hasher = Hasher()
+    hasher.combine(key)
+    hasher.combine(partition)
+    ownHash = hasher.finalize()
+  }
+}
+
+extension JobKey: Hashable {
+  static func == (left: JobKey, right: JobKey) -> Bool {
+    left === right
+      || left.ownHash == right.ownHash && left.key == right.key && left.partition == right.partition
+        && left.headers == right.headers && left.revalidation == right.revalidation
+        && left.acceptsAnything == right.acceptsAnything && left.maxBytes == right.maxBytes
+        && left.timeoutMs == right.timeoutMs && left.retries == right.retries
+  }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(ownHash) }
 }

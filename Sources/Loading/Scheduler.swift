@@ -32,6 +32,13 @@ struct Scheduler {
     var byPriority = PriorityCounts()
     /// False once `detach` took it out of reach of later loads.
     var isJoinable = true
+
+    static let none = Job(
+      id: JobID(slot: -1, serial: 0),
+      key: JobKey(
+        key: "", partition: "", headers: [:], revalidation: .unused, acceptsAnything: false, maxBytes: 0, timeoutMs: 0,
+        retries: 0),
+      origin: -1)
   }
 
   struct Subscriber {
@@ -39,6 +46,8 @@ struct Scheduler {
     let job: JobID
     var priority: Priority
     let deadline: ContinuousClock.Instant?
+
+    static let none = Subscriber(id: LoadID(0), job: Job.none.id, priority: .lowest, deadline: nil)
   }
 
   struct OriginRecord {
@@ -53,6 +62,8 @@ struct Scheduler {
     var heldUntil: ContinuousClock.Instant?
 
     var waiting: Int { queues.reduce(0) { $0 + $1.count } }
+
+    static let none = OriginRecord(origin: Origin(scheme: "", host: "", port: 0))
   }
 
   enum Timer {
@@ -72,15 +83,15 @@ struct Scheduler {
   private(set) var waiting = PriorityCounts()
   private(set) var backingOffCount = 0
 
-  private var jobs = Slots<Job>()
+  private var jobs = Slots(vacant: Job.none)
   /// The serial number of the job in each slot; 0 for none.
   private var serials: [UInt64] = []
   private var jobLinks: [Chain.Link] = []
   private var byKey: [JobKey: JobID] = [:]
-  private var subscribers = Slots<Subscriber>()
+  private var subscribers = Slots(vacant: Subscriber.none)
   private var subscriberLinks: [Chain.Link] = []
   private var bySubscriber: [LoadID: Int] = [:]
-  private var origins = Slots<OriginRecord>()
+  private var origins = Slots(vacant: OriginRecord.none)
   private var byOrigin: [Origin: Int] = [:]
   /// For each priority the origins that have a waiting job of it and may start one, in the order of their turns.
   private var rings = [Chain](repeating: Chain(), count: Priority.allCases.count)

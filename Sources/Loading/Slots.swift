@@ -1,7 +1,14 @@
 /// Values in numbered slots that are used again: a slot number stays valid until `remove`.
+///
+/// Empty slots hold a value, too: an optional one would be copied out and in at every access.
 struct Slots<Value> {
-  private var values: [Value?] = []
+  private let vacant: Value
+  private var values: [Value] = []
+  private var isOccupied: [Bool] = []
   private var free: [Int] = []
+
+  /// - Parameter vacant: what stands in empty slots.
+  init(vacant: Value) { self.vacant = vacant }
 
   var isEmpty: Bool { values.count == free.count }
 
@@ -11,24 +18,28 @@ struct Slots<Value> {
   mutating func insert(_ value: Value) -> Int {
     guard let slot = free.popLast() else {
       values.append(value)
+      isOccupied.append(true)
       return values.count - 1
     }
     values[slot] = value
+    isOccupied[slot] = true
     return slot
   }
 
   mutating func remove(_ slot: Int) {
-    values[slot] = nil
+    precondition(isOccupied[slot])
+    values[slot] = vacant
+    isOccupied[slot] = false
     free.append(slot)
   }
 
-  /// Traps for a slot that is not occupied.
+  /// For slots that are occupied only.
   subscript(slot: Int) -> Value {
-    _read { yield values[slot]! }
-    _modify { yield &values[slot]! }
+    _read { yield values[slot] }
+    _modify { yield &values[slot] }
   }
 
-  var occupied: [Int] { values.indices.filter { values[$0] != nil } }
+  var occupied: [Int] { values.indices.filter { isOccupied[$0] } }
 }
 
 /// A count for each priority.

@@ -64,7 +64,7 @@ struct ChainTests {
 
 struct SlotsTests {
   @Test func `a slot keeps its value until it is removed, and is used again then`() {
-    var slots = Slots<String>()
+    var slots = Slots(vacant: "")
     #expect(slots.isEmpty)
     #expect(slots.nextSlot == 0)
     let first = slots.insert("a")

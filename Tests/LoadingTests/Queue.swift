@@ -20,10 +20,14 @@ struct Queue {
     scheduler = Scheduler(limits: limits)
   }
 
-  static func key(_ name: String, retries: Int = 2) -> JobKey {
+  static func key(
+    _ name: String, partition: String = "", headers: HeaderFields = [:],
+    revalidation: JobKey.Revalidation = .whenStale, acceptsAnything: Bool = false, maxBytes: Int64 = 1 << 20,
+    timeoutMs: Int64 = 15_000, retries: Int = 2
+  ) -> JobKey {
     JobKey(
-      key: name, partition: "", headers: [:], revalidation: .whenStale, acceptsAnything: false, maxBytes: 1 << 20,
-      timeoutMs: 15_000, retries: retries)
+      key: name, partition: partition, headers: headers, revalidation: revalidation, acceptsAnything: acceptsAnything,
+      maxBytes: maxBytes, timeoutMs: timeoutMs, retries: retries)
   }
 
   static func origin(_ host: String) -> Origin { Origin(scheme: "http", host: host, port: 80) }

@@ -99,36 +99,22 @@ struct SchedulerSharingTests {
   @Test(arguments: phases) func `nobody joins a detached job`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
     queue.scheduler.detach(place.job)
-    #expect(queue.scheduler.job(for: Queue.key("x", retries: 9)) == nil)
-    let next = queue.wait(for: "x", retries: 9)
+    #expect(queue.scheduler.job(for: Queue.key("x")) == nil)
+    let next = queue.wait(for: "x")
     #expect(next.job != place.job)
     // Its end does not put the new one out of reach.
     let outcome10 = queue.scheduler.end(place.job)
     #expect(outcome10 == [place.load])
-    #expect(queue.scheduler.job(for: Queue.key("x", retries: 9)) == next.job)
+    #expect(queue.scheduler.job(for: Queue.key("x")) == next.job)
   }
 
   @Test func `loads with different keys do not share a job`() {
     var queue = Queue()
-    var keys = [Queue.key("x"), Queue.key("y"), Queue.key("x", retries: 3)]
-    var key = Queue.key("x")
-    key.partition = "somebody"
-    keys.append(key)
-    key = Queue.key("x")
-    key.headers = ["accept": "image/webp"]
-    keys.append(key)
-    key = Queue.key("x")
-    key.revalidation = .bypassed
-    keys.append(key)
-    key = Queue.key("x")
-    key.acceptsAnything = true
-    keys.append(key)
-    key = Queue.key("x")
-    key.maxBytes = 1
-    keys.append(key)
-    key = Queue.key("x")
-    key.timeoutMs = 1
-    keys.append(key)
+    let keys = [
+      Queue.key("x"), Queue.key("y"), Queue.key("x", retries: 3), Queue.key("x", partition: "somebody"),
+      Queue.key("x", headers: ["accept": "image/webp"]), Queue.key("x", revalidation: .bypassed),
+      Queue.key("x", acceptsAnything: true), Queue.key("x", maxBytes: 1), Queue.key("x", timeoutMs: 1),
+    ]
     var jobs: Set<JobID> = []
     for (number, key) in keys.enumerated() {
       let subscription = queue.scheduler.subscribe(

@@ -78,12 +78,16 @@ final class ChildProcess: Sendable {
   /// and again; how often does not matter.
   func outputIsFull() async throws {
     let patienceEnds = ContinuousClock.now.advanced(by: patience)
+    // How much a pipe of 64 kB takes depends on the sizes of the writes: each begins a page if it does not fit the last.
+    var (last, unchanged) = (Int32(0), 0)
     while true {
       var unread: Int32 = 0
       outputHandle.withLock { handle in
         if let handle { _ = ioctl(handle.fileDescriptor, UInt(FIONREAD), &unread) }
       }
-      if unread >= 60_000 { return }
+      unchanged = unread == last ? unchanged + 1 : 0
+      last = unread
+      if unread >= 32_768 && unchanged >= 20 { return }
       if ContinuousClock.now > patienceEnds { throw NeverHappened(what: "a full pipe", seen: "\(unread) bytes in it") }
       try await Task.sleep(for: .milliseconds(5))
     }
