@@ -20,7 +20,7 @@ extension Options {
 
   var transportConfiguration: TransportConfiguration {
     var configuration = TransportConfiguration(userAgent: userAgent)
-    configuration.connectTimeout = connectTimeout
+    configuration.connectTimeout = connectTimeout.limit
     configuration.network = network == .public ? .publicOnly : .any
     configuration.proxy = proxy
     configuration.cookiesFile = cookies
@@ -42,6 +42,11 @@ extension Options {
     case .never: .never
     }
   }
+}
+
+extension Duration {
+  /// What a time-out allows: 0 is no limit, as everywhere in the options.
+  var limit: Duration { self == .zero ? .milliseconds(Quantity.longestMilliseconds) : self }
 }
 
 extension HeaderFields {

@@ -174,6 +174,13 @@ import Testing
     }
   }
 
+  @Test func `a time-out of 0 is none`() async throws {
+    try await withOrigin("--timeout", "0", "--connect-timeout", "0", "--retries", "0") { worker, origin in
+      #expect(try await worker.load(origin.url("image/1.png"))["format"] == "png")
+      #expect(try await worker.load(origin.url("image/2.png"), ["timeoutMs": 0])["format"] == "png")
+    }
+  }
+
   @Test func `a message holds no query, no user info and no header value`() async throws {
     try await withOrigin("--log-level", "debug") { worker, origin in
       let secret = "xyzzy"

@@ -36,7 +36,7 @@ enum LoadParameters {
     request.saveTo = try saveTo(params)
     request.validation = try validation(params)
     if params.has("events") { request.events = try events(params) }
-    if let timeout = try params.milliseconds("timeoutMs") { request.timeout = timeout }
+    if let timeout = try params.milliseconds("timeoutMs") { request.timeout = timeout.limit }
     if let deadline = try params.milliseconds("deadlineMs") { request.deadline = deadline == .zero ? nil : deadline }
     if let retries = try params.integer("retries", in: 0...100) { request.retries = Int(retries) }
     if let maxBytes = try params.integer("maxBytes", in: 0...(1 << 60)) { request.maxBytes = maxBytes }
@@ -60,7 +60,7 @@ enum LoadParameters {
     var request = request
     request.headers = options.requestHeaders
     request.events = EventNames.events(options.events)
-    request.timeout = options.timeout
+    request.timeout = options.timeout.limit
     request.deadline = options.deadline == .zero ? nil : options.deadline
     request.retries = options.retries
     request.maxBytes = options.maxBytes
