@@ -86,7 +86,8 @@ struct OptionDefinition: Sendable {
     .init("max-queued", "N", .count(\.maxQueued, 0...100_000_000), "loads waiting; one more is overloaded [1000000]"),
     .init("order", "fifo|lifo", choice(\.order), "which of two waiting loads of one priority goes first [fifo]"),
     .init("timeout", "DURATION", .duration(\.timeout), "no byte arrived for this long; 0 is no limit [15s]"),
-    .init("connect-timeout", "DURATION", .duration(\.connectTimeout), "resolving, connecting, TLS; 0 is no limit [10s]"),
+    .init(
+      "connect-timeout", "DURATION", .duration(\.connectTimeout), "resolving, connecting, TLS; 0 is no limit [10s]"),
     .init("deadline", "DURATION", .duration(\.deadline), "whole load, queueing and retries included; 0 is none [0]"),
     .init("retries", "N", .count(\.retries, 0...100), "further attempts after a retryable failure [2]"),
     .init("failed-ttl", "DURATION", .duration(\.failedTimeToLive), "how long a permanent failure is remembered [60s]"),

@@ -177,7 +177,8 @@ import Testing
   @Test func `a time-out of 0 is none`() async throws {
     try await withOrigin("--timeout", "0", "--connect-timeout", "0", "--retries", "0") { worker, origin in
       #expect(try await worker.load(origin.url("image/1.png"))["format"] == "png")
-      #expect(try await worker.load(origin.url("image/2.png"), ["timeoutMs": 0])["format"] == "png")
+      let other = try await worker.load(origin.url("image/2.png"), ["timeoutMs": 0])
+      #expect(other["format"] == "png")
     }
   }
 
