@@ -148,7 +148,7 @@ extension Loader {
 
   /// Ends the job with an error for all who wait for it.
   func fail(_ job: JobID, _ error: LoadError) {
-    guard let record = jobs.removeValue(forKey: job) else { return }
+    guard let record = jobs.remove(job) else { return }
     if error.isPermanent, record.mayKeep {
       failures.remember(
         error, of: FailureMemory.Subject(key: record.request.key, partition: record.partition),
@@ -266,7 +266,7 @@ extension Loader {
   }
 
   private func stored(_ job: JobID, _ outcome: Arrival.Outcome, keeping places: LoadRequest.Places) {
-    guard let record = jobs.removeValue(forKey: job) else { return }
+    guard let record = jobs.remove(job) else { return }
     switch outcome {
     case .failure(let error):
       jobs[job] = record

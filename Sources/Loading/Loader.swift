@@ -18,7 +18,7 @@ public final class Loader {
   var failures = FailureMemory()
   var index = LoadIndex()
   var loads: [LoadID: Load] = [:]
-  var jobs: [JobID: JobRecord] = [:]
+  var jobs = JobTable<JobRecord>()
   var prefetches: [LoadID: Prefetch] = [:]
   var random = SystemRandomNumberGenerator()
   var policy: CachePolicy

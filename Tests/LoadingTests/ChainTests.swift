@@ -83,3 +83,23 @@ struct SlotsTests {
     #expect(slots.isEmpty)
   }
 }
+
+struct JobTableTests {
+  @Test func `what belongs to a job is not found for the next one in its slot`() {
+    var table = JobTable<String>()
+    let (old, new) = (JobID(slot: 3, serial: 7), JobID(slot: 3, serial: 9))
+    #expect(table[old] == nil)
+    table[old] = "old"
+    #expect(table[old] == "old")
+    #expect(table[new] == nil)
+    #expect(table.remove(old) == "old")
+    table[new] = "new"
+    #expect(table[old] == nil)
+    #expect(table.remove(old) == nil)
+    table[old] = nil
+    #expect(table[new] == "new")
+    #expect(!table.isEmpty)
+    table[new] = nil
+    #expect(table.isEmpty)
+  }
+}
