@@ -28,11 +28,18 @@ final class Session {
   private var ending: Ending?
   private let onEnd: @Sendable (Int32) -> Void
 
-  struct PendingRequest {
+  /// An object, so that a table of very many has only a reference for each.
+  final class PendingRequest {
     let ticket: Ticket
     let url: String?
     /// The names of the events that a prefetch was asked for.
-    var prefetchEvents: Set<String> = []
+    let prefetchEvents: Set<String>
+
+    init(ticket: Ticket, url: String?, prefetchEvents: Set<String> = []) {
+      self.ticket = ticket
+      self.url = url
+      self.prefetchEvents = prefetchEvents
+    }
   }
 
   struct RequestCounts {
