@@ -48,8 +48,8 @@ extension DiskIndex {
   func insert(_ response: StoredResponse, allocated: Int64, usedAt: Int, deliveredAt: Int) throws(SQLiteError) -> Bool {
     let insert = try writing(
       """
-      INSERT OR FAIL INTO responses VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-        ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, 0)
+      INSERT OR FAIL INTO responses VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+        ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, 0)
       ON CONFLICT(key, partition, variant, selection) DO NOTHING
       """)
     let authority = Authority(of: response.url)

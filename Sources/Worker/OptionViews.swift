@@ -45,7 +45,7 @@ extension Options {
 }
 
 extension Duration {
-  /// What a time-out allows: 0 is no limit, as everywhere in the options.
+  /// What a time-out allows: 0 is no limit, as for the deadline.
   var limit: Duration { self == .zero ? .milliseconds(Quantity.longestMilliseconds) : self }
 }
 

@@ -68,12 +68,8 @@ public func run(_ options: Options) -> Int32 {
       }
     },
     onEnd: { end in
-      var failed = false
-      if case .failed(let code) = end {
-        log.error("cannot read standard input: \(String(cString: strerror(code)))")
-        failed = true
-      }
-      withSession { [failed] session in session.endOfInput(failed: failed) }
+      if case .failed(let code) = end { log.error("cannot read standard input: \(String(cString: strerror(code)))") }
+      withSession { $0.endOfInput(failed: end != .endOfInput) }
     })
   _ = reader
   let result = status.wait { $0 }!
