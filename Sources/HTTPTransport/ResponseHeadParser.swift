@@ -53,9 +53,9 @@ struct ResponseHeadParser {
 
   /// Whether the body is a part of the content only, by Content-Range (RFC 9110 section 14.4).
   var isPartial: Bool {
-    guard status == 206, let range = lines.first(where: { $0.name == "content-range" })?.value else { return false }
-    let numbers = range.split { !$0.isASCII || !$0.isNumber }.compactMap { Int64($0) }
-    return numbers.count != 3 || numbers[0] != 0 || numbers[1] != numbers[2] - 1
+    guard status == 206, let value = lines.first(where: { $0.name == "content-range" })?.value else { return false }
+    guard let range = ContentRange(value) else { return true }
+    return range.first != 0 || range.count != range.completeLength
   }
 
   private mutating func start(_ line: Slice<UnsafeRawBufferPointer>) {

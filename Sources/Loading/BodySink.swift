@@ -33,15 +33,17 @@ final class BodySink: Sendable {
   private let onRoom: @Sendable () -> Void
   private let state = Locked(State())
   /// Touched on the disk's thread only.
-  private let body = Locked<Result<SpooledBody, StoreError>?>(nil)
+  private let body: Locked<Result<SpooledBody, StoreError>?>
 
   /// - Parameters:
+  ///   - continuing: what is there of the body already.
   ///   - makeCacheSpool: nil for a body that is not to be kept.
   ///   - onRoom: called once for each `append` that said to pause, when the disk has caught up.
   init(
-    executor: ThreadExecutor, makeCacheSpool: MakeSpool?, makeScratchSpool: @escaping MakeSpool,
-    onRoom: @escaping @Sendable () -> Void
+    executor: ThreadExecutor, continuing spooled: SpooledBody? = nil, makeCacheSpool: MakeSpool?,
+    makeScratchSpool: @escaping MakeSpool, onRoom: @escaping @Sendable () -> Void
   ) {
+    body = Locked(spooled.map { .success($0) })
     self.executor = executor
     self.makeCacheSpool = makeCacheSpool
     self.makeScratchSpool = makeScratchSpool

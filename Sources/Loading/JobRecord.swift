@@ -27,6 +27,8 @@ final class JobRecord {
   var basisIndex: Int?
   var conditions = HeaderFields()
   var transfer: TransferID?
+  /// What the attempt before left, while none is running. See Loader+Resuming.
+  var beginning: Beginning?
   var startedAt: ContinuousClock.Instant?
   /// Whether an attempt ended by a time-out: the connections that are open may be dead.
   var hasTimedOut = false

@@ -7,7 +7,8 @@ internal import Threads
 
 /// A job's way over the network.
 extension Loader {
-  func start(_ job: JobID, at now: ContinuousClock.Instant) {
+  /// - Parameter isAnew: whether the same attempt asks once more, which nobody is told.
+  func start(_ job: JobID, at now: ContinuousClock.Instant, isAnew: Bool = false) {
     guard let record = jobs[job], case .http(let url) = record.request.source else { return }
     record.startedAt = record.startedAt ?? now
     counts.transfersStarted += 1
@@ -16,27 +17,33 @@ extension Loader {
       validatedURL: record.basis.map { $0.response.finalURL ?? url.requestURL },
       idleTimeout: record.request.timeout, maxBytes: record.request.maxBytes, maxRedirects: maxRedirects)
     request.needsFreshConnection = record.hasTimedOut
+    let beginning = takeBeginning(of: record)
+    if let beginning { request.askForRest(after: beginning) }
     let storage = storage
     let places = places(of: job)
     let mode = record.request.cacheMode
     let sent = record.request.headers
     let download = Download(
-      acceptsAnything: record.request.validation == .none,
-      makeSink: { head, onRoom in
+      acceptsAnything: record.request.validation == .none, beginning: beginning, requestHeaders: sent,
+      makeSink: { head, spooled, onRoom in
         let mayKeep =
           places.contains(.disk)
           && Storing.mayStore(mode: mode, requestHeaders: sent, status: head.status, headers: head.headers)
-        return storage.makeSink(keeping: mayKeep, expected: head.contentLength, onRoom: onRoom)
+        return storage.makeSink(
+          keeping: mayKeep, expected: head.contentLength, continuing: spooled, onRoom: onRoom)
       },
+      discard: { storage.discard($0) },
       onProgress: { received, total in
         LoadingActor.run { [weak self] in self?.progressed(job, received: received, total: total) }
       },
       onEnd: { ending in
         LoadingActor.run { [weak self] in self?.ended(job, ending) }
-      })
+      },
+      unixTime: storage.now)
     let transfer = transport.start(request, consumer: download)
     record.transfer = transfer
     download.began { [transport] in transport.resume(transfer) }
+    if isAnew { return }
     let attempt = scheduler.job(job)?.attempt ?? 1
     for id in scheduler.subscribers(of: job) { loads[id]?.emit(.started(attempt: attempt)) }
   }
@@ -64,12 +71,18 @@ extension Loader {
     guard let record = jobs[job], scheduler.job(job)?.subscribers.isEmpty == false else {
       // All have left; the job only held the transfer's place until now.
       storage.discard(ending.body)
+      if let beginning = ending.beginning { storage.discard(beginning.body) }
       counts.transfersFailed += 1
       _ = scheduler.end(job)
       jobs[job] = nil
       return
     }
     record.transfer = nil
+    keep(ending.beginning, for: record)
+    if ending.isMisfit {
+      counts.transfersFailed += 1
+      return start(job, at: .now, isAnew: true)
+    }
     switch ending.outcome {
     case .failure(let error):
       storage.discard(ending.body)
@@ -148,7 +161,8 @@ extension Loader {
 
   /// Ends the job with an error for all who wait for it.
   func fail(_ job: JobID, _ error: LoadError) {
-    guard let record = jobs.remove(job) else { return }
+    guard let record = jobs[job] else { return }
+    forget(job)
     if error.isPermanent, record.mayKeep {
       failures.remember(
         error, of: FailureMemory.Subject(key: record.request.key, partition: record.partition),
@@ -243,7 +257,7 @@ extension Loader {
     for id in scheduler.subscribers(of: job) {
       guard let load = loads[id] else { continue }
       load.note(record, summary, attempts: attempts)
-      load.emit(.progress(received: summary.bytesReceived, total: head.contentLength))
+      load.emit(.progress(received: ending.received, total: head.contentLength))
     }
     store(
       job, record, body: ending.body, format: ending.format, as: draft, keeping: mayStore ? places(of: job) : [])

@@ -16,6 +16,7 @@ public final class Loader {
   var scheduler: Scheduler
   var memory: MemoryTier
   var failures = FailureMemory()
+  var beginnings = KeptBeginnings()
   var index = LoadIndex()
   var loads: [LoadID: Load] = [:]
   var jobs = JobTable<JobRecord>()
@@ -108,7 +109,7 @@ public final class Loader {
     index.remove(id, load.labels)
     switch scheduler.leave(id) {
     case .unknown, .jobStays: break
-    case .jobAbandoned(let job): jobs[job] = nil
+    case .jobAbandoned(let job): forget(job)
     case .transferAbandoned(let job):
       // The job keeps its place among the active until the connection is known to be closed.
       if let transfer = jobs[job]?.transfer { transport.cancel(transfer) }

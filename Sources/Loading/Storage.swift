@@ -111,8 +111,12 @@ extension StoredResponse {
 extension Storage {
   /// Where the body of a transfer goes that is too large for memory.
   ///
-  /// - Parameter keeping: whether it may stay in the cache.
-  func makeSink(keeping: Bool, expected: Int64?, onRoom: @escaping @Sendable () -> Void) -> BodySink {
+  /// - Parameters:
+  ///   - keeping: whether it may stay in the cache.
+  ///   - spooled: what is there of it already.
+  func makeSink(
+    keeping: Bool, expected: Int64?, continuing spooled: SpooledBody? = nil, onRoom: @escaping @Sendable () -> Void
+  ) -> BodySink {
     var makeCacheSpool: BodySink.MakeSpool?
     if keeping, let tier {
       makeCacheSpool = { () throws(StoreError) in
@@ -122,7 +126,7 @@ extension Storage {
       }
     }
     return BodySink(
-      executor: executor, makeCacheSpool: makeCacheSpool,
+      executor: executor, continuing: spooled, makeCacheSpool: makeCacheSpool,
       makeScratchSpool: { [scratch] () throws(StoreError) in
         try scratch.assumeIsolated { scratch in
           Result { () throws(StoreError) in try scratch.makeSpool() }
