@@ -2,6 +2,7 @@ internal import HTTPCaching
 internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageCodec
+internal import ImageStore
 
 /// What an attempt that broke off has left for the next one: the first bytes of a body, and what they are the
 /// beginning of.
@@ -59,5 +60,20 @@ struct KeptBeginnings {
 
   private static func bytesInMemory(of beginning: Beginning) -> Int {
     if case .bytes(let bytes) = beginning.body { bytes.count } else { 0 }
+  }
+}
+
+extension StoredPartial {
+  init(_ response: PartialResponse, identity: Identity, url: String) {
+    self.init(
+      identity: identity, url: url, finalURL: response.url, validator: response.validator, headers: response.headers,
+      completeLength: response.completeLength)
+  }
+}
+
+extension PartialResponse {
+  init(_ stored: StoredPartial) {
+    self.init(
+      url: stored.finalURL, headers: stored.headers, validator: stored.validator, completeLength: stored.completeLength)
   }
 }

@@ -155,7 +155,14 @@ extension Spool {
 
   nonisolated func drop() { assumeIsolated { $0.discard() } }
 
-  nonisolated func digest() -> [UInt8] { assumeIsolated { $0.takeDigest() } }
+  /// Drops it, unless its file may stay for a load to come.
+  nonisolated func letGo() { assumeIsolated { $0.leave() } }
+
+  nonisolated func digest() throws(StoreError) -> [UInt8] {
+    try assumeIsolated { spool in
+      Result { () throws(StoreError) in try spool.takeDigest() }
+    }.get()
+  }
 
   nonisolated var length: Int64 { assumeIsolated { $0.byteCount } }
 }

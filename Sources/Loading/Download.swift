@@ -32,7 +32,10 @@ final class Download: TransferConsumer, @unchecked Sendable {
     var isMisfit = false
   }
 
-  typealias MakeSink = @Sendable (ResponseHead, _ continuing: SpooledBody?, @escaping @Sendable () -> Void) -> BodySink
+  typealias MakeSink =
+    @Sendable (
+      ResponseHead, PartialResponse?, _ continuing: SpooledBody?, @escaping @Sendable () -> Void
+    ) -> BodySink
 
   enum Body: Sendable {
     case bytes([UInt8])
@@ -154,7 +157,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     self.head = head
     switch beginning.body {
     case .bytes(let bytes): self.bytes = bytes
-    case .spool(let spooled): sink = makeSink(head, spooled) { [weak self] in self?.resume() }
+    case .spool(let spooled): sink = makeSink(head, whole, spooled) { [weak self] in self?.resume() }
     case .failed: break
     }
     return .proceed
@@ -180,7 +183,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
     tellProgress()
     guard bytes.count > Self.spoolThreshold, let head else { return .proceed }
-    let sink = makeSink(head, nil) { [weak self] in self?.resume() }
+    let sink = makeSink(head, partial, nil) { [weak self] in self?.resume() }
     self.sink = sink
     defer { bytes = [] }
     return bytes.withUnsafeBytes { sink.append($0) } ? .proceed : .pause

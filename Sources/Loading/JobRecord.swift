@@ -29,6 +29,8 @@ final class JobRecord {
   var transfer: TransferID?
   /// What the attempt before left, while none is running. See Loader+Resuming.
   var beginning: Beginning?
+  /// Whether the disk is to be asked for what an earlier load has left.
+  var mayTakeUp = true
   var startedAt: ContinuousClock.Instant?
   /// Whether an attempt ended by a time-out: the connections that are open may be dead.
   var hasTimedOut = false

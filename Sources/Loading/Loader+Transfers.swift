@@ -7,30 +7,44 @@ internal import Threads
 
 /// A job's way over the network.
 extension Loader {
-  /// - Parameter isAnew: whether the same attempt asks once more, which nobody is told.
-  func start(_ job: JobID, at now: ContinuousClock.Instant, isAnew: Bool = false) {
-    guard let record = jobs[job], case .http(let url) = record.request.source else { return }
+  /// Begins a job's next attempt.
+  func start(_ job: JobID, at now: ContinuousClock.Instant) {
+    guard let record = jobs[job] else { return }
     record.startedAt = record.startedAt ?? now
+    let attempt = scheduler.job(job)?.attempt ?? 1
+    for id in scheduler.subscribers(of: job) { loads[id]?.emit(.started(attempt: attempt)) }
+    if shouldTakeUp(job, record) {
+      takeUp(for: job, record)
+    } else {
+      send(job, record, goingOnFrom: takeBeginning(of: record))
+    }
+  }
+
+  /// Sends the request of an attempt, for the rest where there is a beginning.
+  func send(_ job: JobID, _ record: JobRecord, goingOnFrom beginning: Beginning?) {
+    guard case .http(let url) = record.request.source else { return }
     counts.transfersStarted += 1
     var request = TransferRequest(
       url: url.requestURL, headers: HeaderFields(record.request.headers.lines + record.conditions.lines),
       validatedURL: record.basis.map { $0.response.finalURL ?? url.requestURL },
       idleTimeout: record.request.timeout, maxBytes: record.request.maxBytes, maxRedirects: maxRedirects)
     request.needsFreshConnection = record.hasTimedOut
-    let beginning = takeBeginning(of: record)
     if let beginning { request.askForRest(after: beginning) }
     let storage = storage
     let places = places(of: job)
-    let mode = record.request.cacheMode
-    let sent = record.request.headers
+    let (wanted, partition) = (record.request, record.partition)
     let download = Download(
-      acceptsAnything: record.request.validation == .none, beginning: beginning, requestHeaders: sent,
-      makeSink: { head, spooled, onRoom in
+      acceptsAnything: record.request.validation == .none, beginning: beginning, requestHeaders: wanted.headers,
+      makeSink: { head, partial, spooled, onRoom in
         let mayKeep =
           places.contains(.disk)
-          && Storing.mayStore(mode: mode, requestHeaders: sent, status: head.status, headers: head.headers)
+          && Storing.mayStore(
+            mode: wanted.cacheMode, requestHeaders: wanted.headers, status: head.status, headers: head.headers)
+        let stored = partial.map {
+          StoredPartial($0, identity: wanted.partialIdentity(in: partition), url: url.requestURL)
+        }
         return storage.makeSink(
-          keeping: mayKeep, expected: head.contentLength, continuing: spooled, onRoom: onRoom)
+          keeping: mayKeep, expected: head.contentLength, of: stored, continuing: spooled, onRoom: onRoom)
       },
       discard: { storage.discard($0) },
       onProgress: { received, total in
@@ -43,13 +57,10 @@ extension Loader {
     let transfer = transport.start(request, consumer: download)
     record.transfer = transfer
     download.began { [transport] in transport.resume(transfer) }
-    if isAnew { return }
-    let attempt = scheduler.job(job)?.attempt ?? 1
-    for id in scheduler.subscribers(of: job) { loads[id]?.emit(.started(attempt: attempt)) }
   }
 
   /// Where the loads that wait for the job want the result kept, all together.
-  private func places(of job: JobID) -> LoadRequest.Places {
+  func places(of job: JobID) -> LoadRequest.Places {
     guard let record = jobs[job], record.mayKeep else { return [] }
     return scheduler.subscribers(of: job).reduce(into: []) { places, id in
       if let load = loads[id] { places.formUnion(load.request.store) }
@@ -68,10 +79,11 @@ extension Loader {
     case .success(let summary): counts.transferBytes += summary.bytesReceived
     case .failure(let error): counts.transferBytes += error.bytesReceived
     }
-    guard let record = jobs[job], scheduler.job(job)?.subscribers.isEmpty == false else {
+    guard let record = jobs[job] else { return }
+    guard scheduler.job(job)?.subscribers.isEmpty == false else {
       // All have left; the job only held the transfer's place until now.
       storage.discard(ending.body)
-      if let beginning = ending.beginning { storage.discard(beginning.body) }
+      if let beginning = ending.beginning { leave(beginning, of: record) }
       counts.transfersFailed += 1
       _ = scheduler.end(job)
       jobs[job] = nil
@@ -81,7 +93,7 @@ extension Loader {
     keep(ending.beginning, for: record)
     if ending.isMisfit {
       counts.transfersFailed += 1
-      return start(job, at: .now, isAnew: true)
+      return send(job, record, goingOnFrom: nil)
     }
     switch ending.outcome {
     case .failure(let error):
@@ -162,7 +174,7 @@ extension Loader {
   /// Ends the job with an error for all who wait for it.
   func fail(_ job: JobID, _ error: LoadError) {
     guard let record = jobs[job] else { return }
-    forget(job)
+    forget(job, after: error)
     if error.isPermanent, record.mayKeep {
       failures.remember(
         error, of: FailureMemory.Subject(key: record.request.key, partition: record.partition),

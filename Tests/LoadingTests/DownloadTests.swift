@@ -26,7 +26,7 @@ struct DownloadTests {
       self.disk = disk
       download = Download(
         acceptsAnything: acceptsAnything, beginning: beginning, requestHeaders: [:],
-        makeSink: { [disk, sinks] head, spooled, onRoom in
+        makeSink: { [disk, sinks] head, _, spooled, onRoom in
           sinks.add()
           return disk.storage.makeSink(
             keeping: true, expected: head.contentLength, continuing: spooled, onRoom: onRoom)

@@ -93,7 +93,7 @@ struct ResumedDownloadTests {
     #expect(bench.progress.withLock { $0 }.allSatisfy { $0 > offset })
     #expect(bench.totals.withLock { $0 }.allSatisfy { $0 == 1_000_000 })
     guard case .spool(let spooled) = ending.body else { return }
-    #expect(try disk.onDisk { spooled.spool.digest() } == SHA256.digest(of: image))
+    #expect(try disk.onDisk { try spooled.spool.digest() } == SHA256.digest(of: image))
   }
 
   @Test func `one that breaks off again leaves more`() throws {
@@ -181,7 +181,7 @@ struct ResumedDownloadTests {
     guard case .spool(let spooled) = ending.body else { Issue.record("\(ending.body)"); return }
     #expect(spooled.isScratch)
     #expect(try content(of: ending.body) == image)
-    #expect(try disk.onDisk { spooled.spool.digest() } == SHA256.digest(of: image))
+    #expect(try disk.onDisk { try spooled.spool.digest() } == SHA256.digest(of: image))
     #expect(disk.files(under: "test").isEmpty)
   }
 
