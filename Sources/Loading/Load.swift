@@ -35,11 +35,8 @@ final class Load {
   var ignoresCache = false
   /// Set once the `cached` event of `refresh` has been taken care of.
   var hasShownCached = false
-  /// How long it waited for its transfer to start, and for the first byte of the answer.
-  private(set) var queued = Duration.zero
-  private(set) var firstByte: Duration?
-  /// Transfers that it took.
-  private(set) var attempts = 1
+  /// How the transfer went that brought its image.
+  private(set) var transfer: TransferNote?
   /// The last progress told, so that it only rises.
   var received: Int64 = -1
 
@@ -77,11 +74,26 @@ final class Load {
     }
   }
 
+  /// What a result tells of the transfer. An object, because a load that waits has none.
+  final class TransferNote: Sendable {
+    /// Until the transfer started, and until the first byte of the answer.
+    let queued: Duration
+    let firstByte: Duration
+    /// Transfers that it took.
+    let attempts: Int
+
+    init(queued: Duration, firstByte: Duration, attempts: Int) {
+      self.queued = queued
+      self.firstByte = firstByte
+      self.attempts = attempts
+    }
+  }
+
   /// Notes how the transfer went that brought its image. A load that joined late did not wait.
   func note(_ record: JobRecord, _ summary: TransferSummary, attempts: Int) {
-    self.attempts = attempts
-    if let startedAt = record.startedAt { queued = max(.zero, acceptedAt.duration(to: startedAt)) }
-    firstByte = max(.zero, acceptedAt.duration(to: summary.firstByteAt))
+    transfer = TransferNote(
+      queued: max(.zero, acceptedAt.duration(to: record.startedAt ?? acceptedAt)),
+      firstByte: max(.zero, acceptedAt.duration(to: summary.firstByteAt)), attempts: attempts)
   }
 
   /// Tells the observer, if the host asked for such events.

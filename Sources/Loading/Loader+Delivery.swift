@@ -88,10 +88,12 @@ extension Loader {
         ? response.headers : Storing.fieldsToServe(response.cached, now: storage.now())
       image.response = LoadedImage.Response(status: response.status, headers: headers)
     }
-    image.attempts = load.attempts
-    image.timing.queued = load.queued
     image.timing.total = load.acceptedAt.duration(to: .now)
-    image.timing.firstByte = load.firstByte ?? image.timing.total
+    image.timing.firstByte = load.transfer?.firstByte ?? image.timing.total
+    if let transfer = load.transfer {
+      image.attempts = transfer.attempts
+      image.timing.queued = transfer.queued
+    }
     return image
   }
 }

@@ -33,8 +33,8 @@ extension Session {
       }
     }
     let id = loader.makeID()
-    register(id, PendingRequest(ticket: ticket, url: nil, prefetchEvents: Set(events)))
-    loader.prefetch(requests, as: id, group: group, for: self)
+    let answer = PrefetchAnswer(to: ticket, by: id, events: Set(events), in: self)
+    loader.prefetch(requests, as: id, group: group, for: answer)
   }
 
   private func item(_ element: JSON) throws(RPCError) -> LoadRequest {
