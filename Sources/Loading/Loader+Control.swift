@@ -28,7 +28,7 @@ extension Loader {
     case .url(let url): index.loads(url: url).filter { !isOwn($0) }
     case .group(let group): index.loads(group: group)
     case .slot(let slot): index.loads(slot: slot)
-    case .all: (loads.keys.filter { !isOwn($0) } + prefetches.keys).sorted()
+    case .all: (loads.ids.filter { !isOwn($0) } + prefetches.keys).sorted()
     }
   }
 
@@ -80,13 +80,13 @@ extension Loader {
     generation += 1
     let now = storage.now()
     for job in scheduler.allJobs {
-      guard let record = jobs[job.id] else { continue }
-      if job.phase != .waiting, filter.matches(record.request) {
+      guard let record = jobs[job] else { continue }
+      if scheduler.job(job)?.phase != .waiting, filter.matches(record.request) {
         record.mayKeep = false
-        scheduler.detach(job.id)
+        scheduler.detach(job)
       } else if record.candidates?.contains(where: { filter.matches($0.response, now: now) }) == true {
         // What it brings may be kept, but what it knows is not for loads to come.
-        scheduler.detach(job.id)
+        scheduler.detach(job)
       }
     }
     let cleared = tiers == .disk ? [] : memory.clear(filter, now: now)

@@ -111,6 +111,7 @@ extension Loader {
         content, as: draft, delivery: Delivery(request), maxBytes: request.maxBytes, id: id, in: storage)
     }) { [weak self] outcome in
       guard let self else { return }
+      self.retire(id)
       switch outcome {
       case .failure(let error):
         completion(.failure(error))

@@ -61,7 +61,7 @@ extension Loader {
     case .success(let summary): counts.transferBytes += summary.bytesReceived
     case .failure(let error): counts.transferBytes += error.bytesReceived
     }
-    guard let record = jobs[job], scheduler.job(job)?.subscribers.isEmpty == false else {
+    guard let record = jobs[job], scheduler.job(job)?.hasSubscribers == true else {
       // All have left; the job only held the transfer's place until now.
       storage.discard(ending.body)
       counts.transfersFailed += 1

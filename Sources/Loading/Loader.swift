@@ -17,8 +17,8 @@ public final class Loader {
   var memory: MemoryTier
   var failures = FailureMemory()
   var index = LoadIndex()
-  var loads: [LoadID: Load] = [:]
-  var jobs = JobTable<JobRecord>()
+  var loads = SlotTable<LoadID, Load>()
+  var jobs = SlotTable<JobID, JobRecord>()
   var prefetches: [LoadID: Prefetch] = [:]
   var random = SystemRandomNumberGenerator()
   var policy: CachePolicy
@@ -26,7 +26,8 @@ public final class Loader {
   /// How many times the cache has been cleared.
   var generation = 0
   public internal(set) var counts = LoaderCounts()
-  private var lastID: UInt64 = 0
+  /// The names of loads, of prefetches and of what is put in.
+  private(set) var names = SlotPool<LoadID>()
 
   /// Whether nobody reads what is written: running transfers go on, none starts.
   public var isOutputStuck = false {
@@ -58,11 +59,11 @@ public final class Loader {
     _ = failures.forget { _, _ in true }
   }
 
-  /// A name for a load or a prefetch to come.
-  public func makeID() -> LoadID {
-    lastID += 1
-    return LoadID(lastID)
-  }
+  /// A name for a load or a prefetch to come, which has to come. It is free again when its observer has heard the end.
+  public func makeID() -> LoadID { names.take() }
+
+  /// Sets a name free. Nothing is known under it any more.
+  func retire(_ id: LoadID) { names.giveBack(id) }
 
   /// Accepts a load. Its observer hears of it from within this call on.
   public func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver) {
@@ -104,7 +105,7 @@ public final class Loader {
   /// Tells a load its end, if nobody has before.
   @discardableResult
   func finish(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) -> Bool {
-    guard let load = loads.removeValue(forKey: id) else { return false }
+    guard let load = loads.remove(id) else { return false }
     index.remove(id, load.labels)
     switch scheduler.leave(id) {
     case .unknown, .jobStays: break
@@ -122,6 +123,7 @@ public final class Loader {
     case .failure: break
     }
     load.observer.load(id, ended: result)
+    retire(id)
     return true
   }
 

@@ -105,5 +105,6 @@ public final class Prefetch: LoadObserver {
     } else {
       observer.prefetch(id, ended: .success(summary))
     }
+    loader.retire(id)
   }
 }

@@ -1,17 +1,29 @@
 public import HTTPTypes
 
-/// Names one load (or one item of a prefetch) for as long as it is unanswered. Never used twice.
-public struct LoadID: Hashable, Sendable, Comparable {
-  public let number: UInt64
+/// Names one load, or one item of a prefetch, for as long as it is unanswered. Later ones are greater.
+public struct LoadID: SlotNumbered, Comparable {
+  let slot: Int32
+  let serial: UInt64
 
-  public init(_ number: UInt64) { self.number = number }
+  init(slot: Int32, serial: UInt64) {
+    self.slot = slot
+    self.serial = serial
+  }
 
-  public static func < (left: Self, right: Self) -> Bool { left.number < right.number }
+  public static func == (left: Self, right: Self) -> Bool { left.serial == right.serial }
+  public static func < (left: Self, right: Self) -> Bool { left.serial < right.serial }
+  public func hash(into hasher: inout Hasher) { hasher.combine(serial) }
 }
 
-/// Names one job; a slot that is used again gets another serial number, so that a late answer finds nobody.
-struct JobID: Hashable, Sendable {
-  let slot: Int
+/// Names one job.
+struct JobID: SlotNumbered {
+  let slot: Int32
+  let serial: UInt64
+}
+
+/// Names one origin for as long as there is something to be known of it.
+struct OriginID: SlotNumbered {
+  let slot: Int32
   let serial: UInt64
 }
 

@@ -12,6 +12,8 @@ struct NaiveScheduler {
     let key: JobKey
     let origin: Origin
     var phase = Scheduler.Phase.preparing
+    /// When the next attempt is due, while it backs off.
+    var due: Instant?
     var attempt = 1
     var priority = Priority.lowest
     var isJoinable = true
@@ -46,7 +48,7 @@ struct NaiveScheduler {
   func loads(of id: JobID) -> [LoadID] { subscribers.filter { $0.job == id }.map(\.id) }
   func joinable(_ key: JobKey) -> JobID? { jobs.first { $0.key == key && $0.isJoinable }?.id }
   func count(_ phase: Scheduler.Phase) -> Int { jobs.count { $0.phase == phase } }
-  var backingOff: Int { jobs.count { if case .backingOff = $0.phase { true } else { false } } }
+  var backingOff: Int { count(.backingOff) }
   var origins: [Origin] { seats.compactMap(\.self) }
 
   func states(of origin: Origin) -> OriginState {
@@ -57,8 +59,7 @@ struct NaiveScheduler {
   }
 
   var nextTimer: Instant? {
-    let retries = jobs.compactMap { if case .backingOff(let until) = $0.phase { until } else { nil } }
-    return (retries + subscribers.compactMap(\.deadline) + held.values).min()
+    return (jobs.compactMap(\.due) + subscribers.compactMap(\.deadline) + held.values).min()
   }
 
   // MARK: - Subscribing
@@ -166,7 +167,8 @@ struct NaiveScheduler {
     let due = now.advanced(by: delay)
     guard subscribers.contains(where: { $0.job == id && ($0.deadline.map { $0 > due } ?? true) }) else { return .final }
     change(id) {
-      $0.phase = .backingOff(until: due)
+      $0.phase = .backingOff
+      $0.due = due
       $0.attempt += 1
     }
     refresh(job.origin)
@@ -192,8 +194,11 @@ struct NaiveScheduler {
       if let index = subscribers.firstIndex(where: { $0.deadline == due }) {
         subscribers[index].deadline = nil
         late.append(subscribers[index].id)
-      } else if let job = jobs.first(where: { $0.phase == .backingOff(until: due) }) {
-        change(job.id) { $0.phase = .waiting }
+      } else if let job = jobs.first(where: { $0.due == due }) {
+        change(job.id) {
+          $0.phase = .waiting
+          $0.due = nil
+        }
         queue.insert(job.id, at: limits.order == .fifo ? 0 : queue.count)
         refresh(job.origin)
       } else if let origin = held.first(where: { $0.value == due })?.key {

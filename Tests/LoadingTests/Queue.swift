@@ -7,7 +7,7 @@ struct Queue {
   var scheduler: Scheduler
   var now = ContinuousClock.now
   var random = SeededChance(state: 1)
-  private var lastLoad: UInt64 = 0
+  private var names = SlotPool<LoadID>()
 
   struct Place: Equatable {
     let load: LoadID
@@ -36,8 +36,7 @@ struct Queue {
   mutating func subscribe(
     _ name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil, retries: Int = 2
   ) -> (load: LoadID, subscription: Scheduler.Subscription) {
-    lastLoad += 1
-    let load = LoadID(lastLoad)
+    let load = names.take()
     let subscription = scheduler.subscribe(
       load, to: Self.key(name, retries: retries), of: Self.origin(host), priority: priority,
       deadline: deadline.map { now.advanced(by: $0) })
@@ -79,6 +78,11 @@ struct Queue {
     scheduler.isEmpty && scheduler.originStates().isEmpty && scheduler.activeCount == 0
       && scheduler.finishingCount == 0 && scheduler.backingOffCount == 0 && scheduler.waiting == PriorityCounts()
   }
+}
+
+extension LoadID {
+  /// A load that no pool has named.
+  init(_ number: Int32) { self.init(slot: number, serial: UInt64(number) << 32) }
 }
 
 /// A generator (SplitMix64) that a seed decides.

@@ -27,12 +27,14 @@ private struct ModelRun {
   private var jitter: SeededChance
   private var now = ContinuousClock.now
   private var events = 0
-  private var serial: UInt64 = 0
+  private var names = SlotPool<LoadID>()
   private(set) var subscribed: Set<LoadID> = []
   private var handedBack: Set<LoadID> = []
   private(set) var started = 0
   /// The first thing in which the two differ.
   private(set) var difference: String?
+  /// Loads that have left, and one that never was: their slots are used again.
+  private var strangers = [LoadID(99)]
   /// Jobs that have ended, for calls that come too late.
   private var stale: [JobID] = []
 
@@ -50,7 +52,7 @@ private struct ModelRun {
 
   private mutating func load() -> LoadID {
     naive.subscribers.isEmpty || random(40) == 0
-      ? LoadID(UInt64(random(Int(serial) + 2))) : naive.subscribers[random(naive.subscribers.count)].id
+      ? strangers[random(strangers.count)] : naive.subscribers[random(naive.subscribers.count)].id
   }
 
   /// Mostly one in the phase that the call is for.
@@ -65,8 +67,10 @@ private struct ModelRun {
   }
 
   private mutating func handBack(_ loads: [LoadID]) {
-    for load in loads where !handedBack.insert(load).inserted {
-      same("handed back twice", Optional(load), nil)
+    for load in loads {
+      if !handedBack.insert(load).inserted { same("handed back twice", Optional(load), nil) }
+      names.giveBack(load)
+      strangers.append(load)
     }
   }
 
@@ -96,8 +100,7 @@ private struct ModelRun {
   // MARK: - Events
 
   private mutating func subscribe() {
-    serial += 1
-    let id = LoadID(serial)
+    let id = names.take()
     let number = random(60)
     let key = Queue.key("\(number)", retries: number % 9)
     let origin = Queue.origin("\(number % 7)")

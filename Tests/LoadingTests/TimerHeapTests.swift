@@ -5,7 +5,7 @@ import Testing
 struct TimerHeapTests {
   private let start = ContinuousClock.now
 
-  private func after(_ milliseconds: Int) -> ContinuousClock.Instant { start.advanced(by: .milliseconds(milliseconds)) }
+  private func after(_ milliseconds: Int) -> Moment { Moment(start.advanced(by: .milliseconds(milliseconds))) }
 
   @Test func `the earliest comes out first, and nothing before it is due`() {
     var heap = TimerHeap<String>()
