@@ -31,6 +31,11 @@ final class Load {
   /// How many times the cache had been cleared when the load was accepted: it puts nothing into a cache cleared since.
   let generation: Int
   let observer: any LoadObserver
+  /// Whether the host knows nothing of it: an item is its prefetch's, and nobody waits for a revalidation in the
+  /// background.
+  let isOwn: Bool
+  /// The priority at which a place in the queue is reserved for it, until it takes one or needs none.
+  var place: Priority?
   /// Set once what was cached turned out to be damaged: the cache is not asked again.
   var ignoresCache = false
   /// Set once the `cached` event of `refresh` has been taken care of.
@@ -42,7 +47,7 @@ final class Load {
 
   init(
     id: LoadID, request: LoadRequest, partition: String, acceptedAt: ContinuousClock.Instant, generation: Int,
-    observer: any LoadObserver
+    observer: any LoadObserver, isOwn: Bool
   ) {
     self.id = id
     self.request = request
@@ -50,10 +55,11 @@ final class Load {
     self.acceptedAt = acceptedAt
     self.generation = generation
     self.observer = observer
+    self.isOwn = isOwn
   }
 
   var labels: LoadIndex.Labels {
-    LoadIndex.Labels(url: request.url, group: request.group, slot: request.slot)
+    isOwn ? LoadIndex.Labels() : LoadIndex.Labels(url: request.url, group: request.group, slot: request.slot)
   }
 
   var jobKey: JobKey {

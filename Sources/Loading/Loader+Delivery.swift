@@ -52,8 +52,10 @@ extension Loader {
     return candidate
   }
 
-  /// The memory tier's way: no hop to the disk's thread, one look whether the file is there.
+  /// What takes no hop to the disk's thread: nothing at all, and the memory tier's with one look whether the file is
+  /// there.
   private func deliverAtOnce(_ candidate: Candidate, _ delivery: Delivery) -> Delivery.Delivered? {
+    if delivery.isNothing { return Delivery.Delivered() }
     guard candidate.place == .memory, delivery.saveTo == nil else { return nil }
     if !delivery.wantsPath { return Delivery.Delivered(path: nil, bytes: candidate.bytes) }
     guard let tier = storage.tier(of: candidate), let path = tier.pin(candidate.response) else { return nil }

@@ -24,10 +24,15 @@ extension Loader {
       guard let self else { return }
       completion(
         Statistics(
-          waiting: self.scheduler.waiting, active: self.scheduler.activeCount, isPaused: self.isPaused,
-          origins: Array(self.scheduler.originStates().prefix(100)), counts: self.counts, memory: self.memory.counts,
+          waiting: self.scheduler.waiting + self.scheduler.reserved, active: self.scheduler.activeCount, isPaused: self.isPaused,
+          origins: Array(self.scheduler.originStates(heldBack: self.heldBack).prefix(100)), counts: self.counts, memory: self.memory.counts,
           disk: disk))
     }
+  }
+
+  /// The items of prefetches that are not loads yet, by origin.
+  private var heldBack: [Origin: Int] {
+    prefetches.values.flatMap(\.heldBack).reduce(into: [:]) { $0[$1.origin, default: 0] += $1.count }
   }
 
   /// What the cache knows of a key.

@@ -21,6 +21,7 @@ public final class Loader {
   var jobs = SlotTable<JobID, JobRecord>()
   var prefetches: [LoadID: Prefetch] = [:]
   var random = SystemRandomNumberGenerator()
+  var pace = Pace()
   var policy: CachePolicy
   private(set) var maxRedirects: Int
   /// How many times the cache has been cleared.
@@ -67,9 +68,17 @@ public final class Loader {
 
   /// Accepts a load. Its observer hears of it from within this call on.
   public func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver) {
+    submit(request, as: id, for: observer, isOwn: false, place: nil)
+  }
+
+  /// - Parameters:
+  ///   - isOwn: whether the host knows nothing of the load, so that it cannot name it.
+  ///   - place: the priority at which a place in the queue is reserved for it.
+  func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver, isOwn: Bool, place: Priority?) {
     let load = Load(
       id: id, request: request, partition: Credentials.partition(of: request), acceptedAt: .now,
-      generation: generation, observer: observer)
+      generation: generation, observer: observer, isOwn: isOwn)
+    load.place = place
     if let slot = request.slot {
       for other in index.loads(slot: slot) where loads[other]?.request.namesImage(of: request) != true { cancel(other) }
     }
@@ -86,8 +95,14 @@ public final class Loader {
     for id in scheduler.expired(at: now) {
       finish(id, .failure(.timeout(.deadline, "the deadline passed")))
     }
-    for job in scheduler.takeStarts() { start(job, at: now) }
+    startTransfers(at: now)
     return scheduler.nextTimer
+  }
+
+  func startTransfers(at now: ContinuousClock.Instant) {
+    let starts = scheduler.takeStarts()
+    pace.note(starts.count, at: now)
+    for job in starts { start(job, at: now) }
   }
 
   // MARK: - The end of a load
@@ -107,6 +122,7 @@ public final class Loader {
   func finish(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) -> Bool {
     guard let load = loads.remove(id) else { return false }
     index.remove(id, load.labels)
+    releasePlace(of: load)
     switch scheduler.leave(id) {
     case .unknown, .jobStays: break
     case .jobAbandoned(let job): jobs[job] = nil

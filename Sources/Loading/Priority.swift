@@ -42,6 +42,10 @@ public struct PriorityCounts: Sendable, Equatable {
 
   public var total: Int { Priority.allCases.reduce(0) { $0 + self[$1] } }
 
+  public static func + (left: Self, right: Self) -> Self {
+    Priority.allCases.reduce(into: left) { $0[$1] += right[$1] }
+  }
+
   /// The highest priority with a count over zero.
   public var highest: Priority? { Priority.allCases.last { self[$0] > 0 } }
 

@@ -76,6 +76,8 @@ struct Scheduler {
   private(set) var activeCount = 0
   private(set) var finishingCount = 0
   private(set) var backingOffCount = 0
+  /// Places among those that may wait, kept for loads that will come.
+  var reserved = PriorityCounts()
 
   private var jobIDs = SlotPool<JobID>()
   private var jobs = SlotTable<JobID, Job>()
@@ -199,7 +201,7 @@ struct Scheduler {
   /// The cache could not answer: the job waits for its transfer. False, and nothing changes, when the queue is full.
   mutating func enqueue(_ id: JobID) -> Bool {
     guard jobs[id]?.phase == .preparing else { return true }
-    guard waiting.total + backingOffCount < limits.maxQueued else { return false }
+    guard freePlaces > 0 else { return false }
     jobs[id.slot].phase = .waiting
     addToBacklog(id.slot, next: false)
     return true
@@ -394,6 +396,9 @@ struct Scheduler {
   /// The waiting jobs of each priority.
   var waiting: PriorityCounts { backlog.counts }
 
+  /// How many more jobs may wait.
+  var freePlaces: Int { max(0, limits.maxQueued - waiting.total - backingOffCount - reserved.total) }
+
   func contains(_ id: JobID) -> Bool { jobs.contains(id) }
 
   func job(_ id: JobID) -> Job? { jobs[id] }
@@ -417,11 +422,13 @@ struct Scheduler {
   var isEmpty: Bool { jobs.isEmpty }
 
   /// Every origin with work or a hold, the busiest first.
-  func originStates() -> [OriginState] {
+  ///
+  /// - Parameter heldBack: what waits outside, to be counted in.
+  func originStates(heldBack: [Origin: Int] = [:]) -> [OriginState] {
     origins.ids.map { id in
       let record = origins[id.slot]
       return OriginState(
-        origin: record.origin, active: record.active, waiting: backlog.count(of: id.slot),
+        origin: record.origin, active: record.active, waiting: backlog.count(of: id.slot) + heldBack[record.origin, default: 0],
         heldUntil: record.heldUntil?.instant)
     }.sorted {
       ($0.active + $0.waiting, $1.origin.description) > ($1.active + $1.waiting, $0.origin.description)
