@@ -4,8 +4,8 @@ internal import HTTPTypes
 ///
 /// For each origin there are so many loads at a time that its transfers never wait for the next item, and not more: a
 /// million items are a list of URLs, not a million loads, and an origin that does not answer keeps no place that
-/// another could use. Items that have no place among those that may wait go on at once; then the cache serves them, or
-/// nothing does.
+/// another could use. Items that have no place among those that may wait go on when there is none left that has one and
+/// may go; then the cache serves them, or nothing does.
 struct PrefetchQueue {
   /// Loads at a time for one origin, and in all.
   static let mostOfOrigin = 128
@@ -63,16 +63,17 @@ struct PrefetchQueue {
   mutating func next() -> (item: Int32, request: LoadRequest, hasPlace: Bool)? {
     guard loads < Self.mostInAll else { return nil }
     let item: Int32
-    let hasPlace = nextWithoutPlace == items.count
-    if hasPlace {
-      guard let next = waiting.takeNext(order) else { return nil }
+    let next = waiting.takeNext(order)
+    if let next {
       item = next
-    } else {
+    } else if nextWithoutPlace < items.count {
       item = Int32(nextWithoutPlace)
       nextWithoutPlace += 1
+    } else {
+      return nil
     }
     count(1, for: rowOfItem[Int(item)])
-    return (item, items[Int(item)], hasPlace)
+    return (item, items[Int(item)], hasPlace: next != nil)
   }
 
   /// The load of an item has ended. Returns its URL.
