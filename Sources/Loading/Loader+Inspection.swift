@@ -24,8 +24,10 @@ extension Loader {
       guard let self else { return }
       completion(
         Statistics(
-          waiting: self.scheduler.waiting + self.scheduler.reserved, active: self.scheduler.activeCount, isPaused: self.isPaused,
-          origins: Array(self.scheduler.originStates(heldBack: self.heldBack).prefix(100)), counts: self.counts, memory: self.memory.counts,
+          waiting: self.scheduler.waiting + self.scheduler.reserved, active: self.scheduler.activeCount,
+          isPaused: self.isPaused,
+          origins: Array(self.scheduler.originStates(heldBack: self.heldBack).prefix(100)), counts: self.counts,
+          memory: self.memory.counts,
           disk: disk))
     }
   }

@@ -428,7 +428,8 @@ struct Scheduler {
     origins.ids.map { id in
       let record = origins[id.slot]
       return OriginState(
-        origin: record.origin, active: record.active, waiting: backlog.count(of: id.slot) + heldBack[record.origin, default: 0],
+        origin: record.origin, active: record.active,
+        waiting: backlog.count(of: id.slot) + heldBack[record.origin, default: 0],
         heldUntil: record.heldUntil?.instant)
     }.sorted {
       ($0.active + $0.waiting, $1.origin.description) > ($1.active + $1.waiting, $0.origin.description)
