@@ -1,39 +1,47 @@
 /// The waiting jobs, and whose turn it is.
 ///
 /// Within a priority the origins take turns, one job each, so that the one with a thousand jobs does not keep another
-/// waiting. An origin that may start nothing is out of the turns until it is open again; it comes back as the last.
+/// waiting. An origin that may start nothing is out of the turns until it may again; it comes back as the last.
 /// Every operation is O(1). Jobs and origins are named by their slots.
 struct Backlog {
+  /// Whether an origin takes its turns.
+  enum Standing {
+    /// It may start nothing.
+    case shut
+    /// Only where no open origin has a job of the priority.
+    case last
+    case open
+  }
+
   private static let levels = Priority.allCases.count
 
   /// The waiting jobs of each priority, all origins.
   private(set) var counts = PriorityCounts()
   private var jobLinks: [Chain.Link] = []
-  /// For each priority the origins that have a waiting job of it and may start one, in the order of their turns.
-  private var rings = [Chain](repeating: Chain(), count: levels)
+  /// The origins that have a waiting job and may start one, in the order of their turns: for each priority those that
+  /// come last, and behind these the open ones. An origin is in one of the two.
+  private var rings = [Chain](repeating: Chain(), count: 2 * levels)
   private var ringLinks = [[Chain.Link]](repeating: [], count: levels)
 
-  /// Whether each origin may start a job.
-  private var isOpen: [Bool] = []
-  /// The waiting jobs of each origin, and whether it is in the ring; `levels` elements an origin.
+  private var standings: [Standing] = []
+  /// The waiting jobs of each origin, and the ring that it is in; `levels` elements an origin.
   private var queues: [Chain] = []
-  private var isInRing: [Bool] = []
+  private var ringNumbers: [Int8?] = []
 
   /// Makes room for an origin. Nothing waits for it, and it may start jobs.
   mutating func admit(_ origin: Int32) {
-    while isOpen.count <= Int(origin) {
-      isOpen.append(true)
+    while standings.count <= Int(origin) {
+      standings.append(.open)
       queues.append(contentsOf: repeatElement(Chain(), count: Self.levels))
-      isInRing.append(contentsOf: repeatElement(false, count: Self.levels))
-      for level in rings.indices { ringLinks[level].reach(origin) }
+      ringNumbers.append(contentsOf: repeatElement(nil, count: Self.levels))
+      for level in ringLinks.indices { ringLinks[level].reach(origin) }
     }
-    isOpen[Int(origin)] = true
+    standings[Int(origin)] = .open
   }
 
-  /// Lets the origin take its turns, or keeps it from them.
-  mutating func setOpen(_ isOpen: Bool, for origin: Int32) {
-    guard self.isOpen[Int(origin)] != isOpen else { return }
-    self.isOpen[Int(origin)] = isOpen
+  mutating func setStanding(_ standing: Standing, of origin: Int32) {
+    guard standings[Int(origin)] != standing else { return }
+    standings[Int(origin)] = standing
     for priority in Priority.allCases { refreshRing(of: origin, at: priority) }
   }
 
@@ -55,17 +63,17 @@ struct Backlog {
     refreshRing(of: origin, at: priority)
   }
 
-  /// Takes out the job whose turn it is, nil if no open origin has one. The next turn is another origin's.
+  /// Takes out the job whose turn it is, nil if no origin that may start one has one. The next turn is another origin's.
   mutating func takeNext(_ order: QueueOrder) -> Int32? {
-    guard let priority = Priority.allCases.last(where: { !rings[$0.rawValue].isEmpty }) else { return nil }
-    let level = priority.rawValue
-    let origin = rings[level].first
+    guard let ring = rings.lastIndex(where: { !$0.isEmpty }) else { return nil }
+    let priority = Priority.allCases[ring / 2]
+    let origin = rings[ring].first
     let queue = queues[index(origin, priority)]
     let job = order == .fifo ? queue.first : queue.last
     remove(job, of: origin, at: priority)
-    if isInRing[index(origin, priority)] {
-      rings[level].remove(origin, in: &ringLinks[level])
-      rings[level].append(origin, in: &ringLinks[level])
+    if ringNumbers[index(origin, priority)] == Int8(ring) {
+      rings[ring].remove(origin, in: &ringLinks[ring / 2])
+      rings[ring].append(origin, in: &ringLinks[ring / 2])
     }
     return job
   }
@@ -83,13 +91,15 @@ struct Backlog {
 
   private mutating func refreshRing(of origin: Int32, at priority: Priority) {
     let (index, level) = (index(origin, priority), priority.rawValue)
-    let belongs = isOpen[Int(origin)] && !queues[index].isEmpty
-    guard belongs != isInRing[index] else { return }
-    isInRing[index] = belongs
-    if belongs {
-      rings[level].append(origin, in: &ringLinks[level])
-    } else {
-      rings[level].remove(origin, in: &ringLinks[level])
-    }
+    let ring: Int8? =
+      switch standings[Int(origin)] {
+      case _ where queues[index].isEmpty, .shut: nil
+      case .last: Int8(2 * level)
+      case .open: Int8(2 * level + 1)
+      }
+    guard ring != ringNumbers[index] else { return }
+    if let old = ringNumbers[index] { rings[Int(old)].remove(origin, in: &ringLinks[level]) }
+    if let ring { rings[Int(ring)].append(origin, in: &ringLinks[level]) }
+    ringNumbers[index] = ring
   }
 }

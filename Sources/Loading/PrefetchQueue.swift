@@ -94,6 +94,6 @@ struct PrefetchQueue {
   private mutating func count(_ change: Int, for row: Int32) {
     loads += change
     rows[Int(row)].loads += change
-    waiting.setOpen(rows[Int(row)].loads < Self.mostOfOrigin, for: row)
+    waiting.setStanding(rows[Int(row)].loads < Self.mostOfOrigin ? .open : .shut, of: row)
   }
 }

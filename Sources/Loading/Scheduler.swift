@@ -320,7 +320,7 @@ struct Scheduler {
   /// Whether the origin may start a job may have changed.
   private mutating func reconsider(_ slot: Int32) {
     let isOpen = origins[slot].heldUntil == nil && origins[slot].active < limits.maxPerOrigin
-    backlog.setOpen(isOpen, for: slot)
+    backlog.setStanding(isOpen ? .open : .shut, of: slot)
   }
 
   /// Nothing is sent to the origin for that long, two minutes at most: then one look costs little.
