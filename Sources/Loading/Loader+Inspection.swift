@@ -25,7 +25,7 @@ extension Loader {
       completion(
         Statistics(
           waiting: self.scheduler.waiting, active: self.scheduler.activeCount, isPaused: self.isPaused,
-          origins: Array(self.scheduler.originStates().prefix(100)), counts: self.counts, memory: self.memory.counts,
+          origins: self.scheduler.originStates(atMost: 100), counts: self.counts, memory: self.memory.counts,
           disk: disk))
     }
   }
