@@ -26,7 +26,7 @@ extension Loader {
         Statistics(
           waiting: self.scheduler.waiting + self.scheduler.reserved, active: self.scheduler.activeCount,
           isPaused: self.isPaused,
-          origins: Array(self.scheduler.originStates(heldBack: self.heldBack).prefix(100)), counts: self.counts,
+          origins: self.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
           memory: self.memory.counts,
           disk: disk))
     }

@@ -55,4 +55,24 @@ public struct OriginState: Sendable, Equatable {
   public var waiting: Int
   /// Nothing is sent there before.
   public var heldUntil: ContinuousClock.Instant?
+  /// Nil when nothing waits.
+  public var reason: WaitReason?
+}
+
+/// What keeps the waiting jobs of an origin from starting, by the wire's names.
+public enum WaitReason: String, Sendable, CaseIterable {
+  /// The server said when it wants to see us again.
+  case retryAfter
+  /// It answered 429 or 503 without saying when.
+  case unavailable
+  /// There is no connection to it: it is left alone for a while, or a probe is under way.
+  case unreachable
+  /// It is let in again one by one after something of the above, or after it kept silent.
+  case readmission
+  /// It has as many transfers as one origin may have.
+  case perHostLimit
+  /// All transfers are taken, or the disk is behind.
+  case concurrencyLimit
+  /// The host paused the worker, or does not read what it writes.
+  case paused
 }

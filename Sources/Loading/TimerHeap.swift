@@ -31,9 +31,9 @@ struct TimerHeap<Payload> {
   }
 
   /// Those entries whose meaning `holds`. O(n).
-  func filter(_ holds: (Payload) -> Bool) -> Self {
+  func filter(_ holds: (_ at: Moment, _ payload: Payload) -> Bool) -> Self {
     var kept = Self()
-    kept.entries = entries.filter { holds($0.payload) }
+    kept.entries = entries.filter { holds($0.at, $0.payload) }
     for parent in (0..<kept.entries.count / 2).reversed() { kept.siftDown(from: parent) }
     return kept
   }

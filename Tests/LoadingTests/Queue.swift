@@ -62,8 +62,26 @@ struct Queue {
     scheduler.takeStarts().map { scheduler.job($0)!.key.key }
   }
 
+  /// The transfer failed: with a `retryAfter` because the origin refused it.
   mutating func retry(_ job: JobID, after retryAfter: Duration? = nil) -> Scheduler.Failure {
-    scheduler.retry(job, retryAfter: retryAfter, now: now, random: &random)
+    if let retryAfter { note(.refused(retryAfter: retryAfter), by: job) }
+    return scheduler.retry(job, retryAfter: retryAfter, now: now, random: &random)
+  }
+
+  @discardableResult
+  mutating func note(_ contact: Contact, by job: JobID) -> Scheduler.FailedProbe? {
+    scheduler.note(contact, by: job, now: now, random: &random)
+  }
+
+  /// The transfer went so, and its job is over.
+  @discardableResult
+  mutating func end(_ place: Place, _ contact: Contact) -> Scheduler.FailedProbe? {
+    defer { _ = scheduler.end(place.job) }
+    return note(contact, by: place.job)
+  }
+
+  func state(of host: String = "a") -> OriginState? {
+    scheduler.originStates().first { $0.origin.host == host }
   }
 
   mutating func pass(_ duration: Duration) -> [LoadID] {
