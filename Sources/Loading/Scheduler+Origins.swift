@@ -50,9 +50,8 @@ extension Scheduler {
 
   /// Whether the origin may start a job may have changed.
   mutating func reconsider(_ slot: Int32) {
-    let record = origins[slot]
-    let isOpen = record.gate.hold == nil && record.active < record.gate.allowance(limit: limits.maxPerOrigin)
-    backlog.setOpen(isOpen, for: slot)
+    let allowance = origins[slot].gate.allowance(limit: limits.maxPerOrigin)
+    backlog.setOpen(origins[slot].gate.hold == nil && origins[slot].active < allowance, for: slot)
   }
 
   // MARK: - Coming and going
