@@ -26,7 +26,7 @@ public struct PartialResponse: Sendable, Hashable {
     guard status == 200, !request.hasRange, !request.isConditional, !Self.isCoded(headers),
       headers["content-range"] == nil,
       !headers.values(of: "accept-ranges").flatMap(Variants.members).contains("none"),
-      let validator = Validation.strongValidator(of: headers, receivedAt: receivedAt)
+      let validator = Validation.strongValidator(of: headers, receivedAt: receivedAt), Self.canBeSent(validator)
     else { return nil }
     self.init(
       url: url, headers: Storing.fields(of: headers, receivedAt: receivedAt), validator: validator,
@@ -104,6 +104,16 @@ public struct PartialResponse: Sendable, Hashable {
 
   private static func isCoded(_ headers: HeaderFields) -> Bool {
     headers.values(of: "content-encoding").flatMap(Variants.members).contains { $0 != "identity" }
+  }
+
+  /// Whether it is a single entity tag by the grammar (RFC 9110 section 8.8.3), or a date.
+  private static func canBeSent(_ validator: String) -> Bool {
+    guard validator.utf8.first == UInt8(ascii: "\"") else {
+      return validator.utf8.allSatisfy { (0x20...0x7e).contains($0) }
+    }
+    let tag = validator.utf8.dropFirst()
+    return tag.last == UInt8(ascii: "\"")
+      && tag.dropLast().allSatisfy { $0 == 0x21 || $0 >= 0x23 && $0 != 0x7f }
   }
 
   private static func isMultipart(_ headers: HeaderFields) -> Bool {

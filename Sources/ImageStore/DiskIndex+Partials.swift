@@ -29,7 +29,7 @@ extension DiskIndex {
   func partial(of identity: StoredPartial.Identity, boot: String, now: Int) throws(SQLiteError) -> (
     id: Int64, partial: StoredPartial
   )? {
-    let find = try writing(
+    let find = try reading(
       """
       SELECT id, url, final_url, validator, headers, length FROM partials
       WHERE key = ?1 AND partition = ?2 AND request = ?3 AND boot = ?4 AND expires_at > ?5 AND allocated > 0
@@ -48,12 +48,13 @@ extension DiskIndex {
     }
   }
 
-  /// Makes it one that is being written, under another id.
-  func take(partial id: Int64, as newID: Int64) throws(SQLiteError) {
-    let take = try writing("UPDATE partials SET id = ?2, allocated = 0 WHERE id = ?1")
+  /// Makes it one that is being written, under another id. False when another worker was first.
+  func take(partial id: Int64, as newID: Int64) throws(SQLiteError) -> Bool {
+    let take = try writing("UPDATE partials SET id = ?2, allocated = 0 WHERE id = ?1 AND allocated > 0")
     take.bind(1, id)
     take.bind(2, newID)
     try take.run()
+    return database.changes == 1
   }
 
   /// Notes that nobody writes it any more. False when the row is gone.

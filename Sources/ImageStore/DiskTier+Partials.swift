@@ -66,27 +66,9 @@ extension DiskTier {
     guard mode == .readWrite, let session = try? writableSession() else { return nil }
     let now = now
     let found = try? withIndex { index throws(SQLiteError) in
-      guard let found = try index.partial(of: identity, boot: session.boot, now: now) else {
-        try noteTotals(of: index)
-        return nil as (StoredPartial, Spool)?
-      }
-      let id = session.nextID()
-      try index.take(partial: found.id, as: id)
-      do throws(FileError) {
-        try session.folder.moveTemporary(id: found.id, to: id)
-        let spool = try Spool(takingUp: id, in: session.folder, executor: executor, room: room(for: id))
-        return (found.partial, spool)
-      } catch {
-        try index.remove(partial: id)
-        session.folder.removeTemporary(id: found.id)
-        session.folder.removeTemporary(id: id)
-        try noteTotals(of: index)
-        return nil
-      }
+      try index.partial(of: identity, boot: session.boot, now: now)
     }
-    // Before another worker can look: a row and its file change hands together.
-    commit()
-    guard let (partial, spool) = found ?? nil else { return nil }
+    guard let (id, partial) = found ?? nil, let spool = takeUp(id, in: session) else { return nil }
     let byteCount = spool.assumeIsolated { $0.byteCount }
     listedSpools.insert(spool.id)
     spooled[spool.id] = session.folder.allocated(byteCount)
@@ -96,6 +78,25 @@ extension DiskTier {
     }
     spool.assumeIsolated { $0.catchUp() }
     return (partial, spool)
+  }
+
+  private func takeUp(_ id: Int64, in session: Session) -> Spool? {
+    let newID = session.nextID()
+    let spool = try? withIndex { index throws(SQLiteError) in
+      guard try index.take(partial: id, as: newID) else { return nil as Spool? }
+      do throws(FileError) {
+        try session.folder.moveTemporary(id: id, to: newID)
+        return try Spool(takingUp: newID, in: session.folder, executor: executor, room: room(for: newID))
+      } catch {
+        try remove(partial: newID, from: index)
+        session.folder.removeTemporary(id: id)
+        try noteTotals(of: index)
+        return nil
+      }
+    }
+    // Before another worker can look: a row and its file change hands together.
+    commit()
+    return spool ?? nil
   }
 
   // MARK: - Housekeeping
@@ -140,7 +141,7 @@ extension DiskTier {
   }
 
   /// Removes the oldest until the others are within their limit.
-  private func limitPartials(of index: DiskIndex) throws(SQLiteError) {
+  func limitPartials(of index: DiskIndex) throws(SQLiteError) {
     while let totals = try index.partialTotals(), totals.bytes > partialLimit, let oldest = try index.oldestPartial() {
       try remove(partial: oldest.id, from: index)
     }

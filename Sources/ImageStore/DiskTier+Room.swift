@@ -16,6 +16,7 @@ extension DiskTier {
     removeDue()
     spaceCheck = nil
     try? makeRoom(for: 0, mayStandAbove: true)
+    try? withIndex { index throws(SQLiteError) in try limitPartials(of: index) }
   }
 
   /// Evicts until `bytes` more fit.

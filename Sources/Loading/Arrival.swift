@@ -34,6 +34,9 @@ struct Arrival: Sendable {
     } catch let error as LoadError {
       storage.discardNow(body)
       return .failure(error)
+    } catch let error as StoreError {
+      storage.discardNow(body)
+      return .failure(LoadError(error))
     } catch {
       storage.discardNow(body)
       return .failure(LoadError(.internal, "\(error)"))

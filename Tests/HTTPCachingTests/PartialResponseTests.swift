@@ -39,7 +39,10 @@ private let url = "http://h/a.png"
     (
       "a weak tag beside a strong date", ["etag": "W/\"a\"", "date": date, "last-modified": HTTPDate.format(now - 600)]
     ),
-    ("a tag without quotes", ["etag": "a"]), ("a date of just now", ["date": date, "last-modified": date]),
+    ("a tag without quotes", ["etag": "a"]), ("half a tag", ["etag": "\""]),
+    ("a tag that does not end", ["etag": "\"a"]),
+    ("two tags", ["etag": "\"a\", \"b\""]), ("a tag with a line break", ["etag": "\"a\r\nb\""]),
+    ("a date of just now", ["date": date, "last-modified": date]),
     ("a date of a minute less a second", ["date": date, "last-modified": HTTPDate.format(now - 59)]),
     ("a date and no Date", ["last-modified": HTTPDate.format(now - 600)]),
     ("a content coding", headers.with("content-encoding", "gzip")),

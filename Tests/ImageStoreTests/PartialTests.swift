@@ -265,6 +265,9 @@ import Threads
     #expect(await tier.takeUp(identity("1")) != nil)
     try await leave(identity("large"), 9 * 4096, in: tier)
     #expect(await tier.takeUp(identity("large")) == nil)
+    await tier.setLimit(16 * 4096)
+    #expect(await tier.takeUp(identity("2")) == nil)
+    #expect(await tier.takeUp(identity("3")) != nil)
   }
 
   @Test func `they go before images when room is needed`() async throws {

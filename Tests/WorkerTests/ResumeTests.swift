@@ -371,6 +371,38 @@ import Testing
     }
   }
 
+  @Test func `after everybody has left while it waited for its next attempt, too`() async throws {
+    try await withOrigin("--retries", "5") { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      try await origin.script("s.png", ["\(target)&hold=gate@500000&truncate=500000", target])
+      let url = origin.url("s.png")
+      let id = worker.request("load", ["url": .string(url), "events": ["retrying"]])
+      try await origin.held(at: "gate")
+      // No attempt starts from here on.
+      try await worker.call("pause")
+      try await origin.release("gate")
+      _ = try await worker.event("retrying", for: id)
+      try await worker.call("cancel", ["id": id])
+      try await worker.call("resume")
+      let result = try await worker.load(url)
+      #expect(try content(result) == (try await original(worker, origin)))
+      #expect(OriginProcess.header("range", of: try await origin.log("s.png")[1]) == ["bytes=500000-"])
+    }
+  }
+
+  @Test func `a deadline leaves it as well`() async throws {
+    try await withOrigin { worker, origin in
+      try await script(origin)
+      let url = origin.url("s.png")
+      let error = try await worker.failure(url, ["deadlineMs": 1000])
+      #expect(error["data"]["phase"] == "deadline")
+      try await failures(1, worker)
+      let result = try await worker.load(url)
+      #expect(try content(result) == (try await original(worker, origin)))
+      #expect(try await origin.log("s.png").map { $0["status"] } == [200, 206])
+    }
+  }
+
   @Test func `after retries are used up as well`() async throws {
     try await withOrigin { worker, origin in
       let target = "\(Self.image)&etag=a"
