@@ -72,9 +72,11 @@ final class Download: TransferConsumer, @unchecked Sendable {
   /// What the attempt before left, until the answer tells what to do with it.
   private var beginning: Beginning?
   private var isMisfit = false
-  /// What this attempt would leave; nil if the next one has to start over.
-  private var partial: PartialResponse?
-  private var isContinued = false
+  /// What the beginning and its rest are together.
+  private var continued: PartialResponse?
+  private var isContinued: Bool { continued != nil }
+  /// Unix seconds.
+  private var answeredAt = 0
   /// Of the whole response, when it is continued.
   private var head: ResponseHead?
   private var bytes: [UInt8] = []
@@ -150,17 +152,14 @@ final class Download: TransferConsumer, @unchecked Sendable {
     self.head = head
     guard (200..<300).contains(head.status) else { return .discard }
     sharedProgress.withLock { $0.answered(head, kept: 0, at: now()) }
-    partial = PartialResponse(
-      status: head.status, headers: head.headers, url: head.finalURL, contentLength: head.contentLength,
-      requestHeaders: requestHeaders, receivedAt: unixTime())
+    answeredAt = unixTime()
     if let length = head.contentLength, length <= Self.spoolThreshold { bytes.reserveCapacity(Int(length)) }
     return .proceed
   }
 
   private func goOn(from beginning: Beginning, as whole: PartialResponse, _ head: ResponseHead) -> Verdict {
     self.beginning = nil
-    isContinued = true
-    partial = whole
+    continued = whole
     received = beginning.byteCount
     format = beginning.format
     var head = head
@@ -175,6 +174,14 @@ final class Download: TransferConsumer, @unchecked Sendable {
     case .failed: break
     }
     return .proceed
+  }
+
+  /// What this attempt would leave; nil if the next one has to start over. Not worked out for the many that go well.
+  private var partial: PartialResponse? {
+    guard continued == nil, let head else { return continued }
+    return PartialResponse(
+      status: head.status, headers: head.headers, url: head.finalURL, contentLength: head.contentLength,
+      requestHeaders: requestHeaders, receivedAt: answeredAt)
   }
 
   private func dropBeginning() {
@@ -217,6 +224,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
     ending.received = received
     ending.beginning = beginning
     beginning = nil
+    var partial: PartialResponse?
+    if case .failure = ending.outcome { partial = self.partial }
     guard let sink else {
       ending.body = .bytes(bytes)
       bytes = []
