@@ -14,7 +14,9 @@ internal import HTTPTypes
 ///
 /// Guarantees: a job's priority is the highest of its live subscribers'; limits hold after every call; each subscriber
 /// is handed back exactly once, by `end`, `leave` or `expired`. Every operation is O(1) or O(log n).
-struct Scheduler {
+///
+/// Not copyable: as a property of an object it would be copied, one reference after the other, for each call that looks.
+struct Scheduler: ~Copyable {
   enum Phase: Equatable {
     case preparing, waiting, active, finishing
     case backingOff(until: ContinuousClock.Instant)
