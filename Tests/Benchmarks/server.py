@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import List
 
@@ -38,24 +39,31 @@ http {{
   uwsgi_temp_path {root}/uwsgi;
   scgi_temp_path {root}/scgi;
   server {{
-    listen 127.0.0.1:{port} backlog=4096;
+    {listen}
     root {root}/files;
     # Fresh for longer than any run: what is in a cache is a hit, without asking again.
     add_header Cache-Control "max-age=86400";
+    # Any name in this folder is a GIF of 43 bytes, which comes from memory.
+    location /dot/ {{ empty_gif; }}
   }}
 }}
 """
 
 
 class Server:
-    """nginx in the foreground, in a folder of its own, for as long as the `with` block lasts."""
+    """nginx in the foreground, in a folder of its own, for as long as the `with` block lasts.
 
-    def __init__(self, root: Path) -> None:
+    With several ports it is as many origins, which all serve the same.
+    """
+
+    def __init__(self, root: Path, ports: int = 1) -> None:
         self.root = root
         self.files = root / "files"
         self.files.mkdir()
-        self.port = free_port()
-        (root / "nginx.conf").write_text(CONFIGURATION.format(root=root, port=self.port))
+        self.ports = free_ports(ports)
+        self.port = self.ports[0]
+        listen = " ".join(f"listen 127.0.0.1:{port} backlog=4096;" for port in self.ports)
+        (root / "nginx.conf").write_text(CONFIGURATION.format(root=root, listen=listen))
 
     def __enter__(self) -> Server:
         command = [program("nginx"), "-p", str(self.root), "-c", str(self.root / "nginx.conf")]
@@ -98,8 +106,10 @@ class Server:
         return f"http://127.0.0.1:{self.port}/{path}"
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_ports(count: int) -> List[int]:
+    """Ports of the loopback interface that nobody listens on, all different."""
+    with ExitStack() as probes:
+        bound = [probes.enter_context(socket.socket()) for _ in range(count)]
+        for probe in bound:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in bound]

@@ -46,6 +46,7 @@ class Worker:
         assert self.process.stdin and self.process.stdout
         self._input = self.process.stdin.fileno()
         self._output = self.process.stdout.fileno()
+        self._tail = b""
         for pipe in (self._input, self._output):
             try:
                 fcntl.fcntl(pipe, SET_PIPE_SIZE, PIPE_SIZE)
@@ -68,6 +69,26 @@ class Worker:
         writer.join()
         return took, b"".join(chunks)
 
+    def send(self, lines: bytes) -> None:
+        """Write some lines and read nothing: they must be few enough for the pipe."""
+        self._write(memoryview(lines))
+
+    def answer_to(self, identifier: int) -> bytes:
+        """The answer to this request, which has been sent; those to others that come before it are dropped."""
+        mark = b'"id":%d,' % identifier
+        while True:
+            *lines, self._tail = (self._tail + self.read()).split(b"\n")
+            for line in lines:
+                if mark in line[:40]:
+                    return line
+
+    def read(self) -> bytes:
+        """What has come, of whatever length."""
+        chunk = os.read(self._output, PIPE_SIZE)
+        if not chunk:
+            raise RuntimeError("the worker ended")
+        return chunk
+
     def _write(self, left: memoryview) -> None:
         while left:
             left = left[os.write(self._input, left[:PIPE_SIZE]) :]
@@ -80,6 +101,14 @@ class Worker:
             raise Skipped("this needs /proc, which is Linux's") from None
         lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
         return {name: int(lines[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM")}
+
+    def processor_time(self) -> float:
+        """Seconds that all its threads have been running so far."""
+        clock = (~self.process.pid << 3) | 2  # what clock_getcpuclockid(3) gives on Linux
+        try:
+            return time.clock_gettime(clock)
+        except OSError:
+            raise Skipped("this needs the processor clock of another process, which is Linux's") from None
 
     def end(self) -> None:
         assert self.process.stdin and self.process.stdout

@@ -15,16 +15,19 @@ PATIENCE = 30.0
 
 
 class Origin:
-    """A running origin. `url` is where it is; `command` and `control` do what Tests/Origin/README.md lists."""
+    """A running origin. `url` is where it is; `command` and `control` do what Tests/Origin/README.md lists.
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(ROOT / "Tests" / "Origin" / "origin.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+    Its options are there as well; with several `--origins`, all of their ports are in `ports`.
+    """
+
+    def __init__(self, *options: str) -> None:
+        command = [sys.executable, str(ROOT / "Tests" / "Origin" / "origin.py"), *options]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdin and self._process.stdout
         self._input, self._output = self._process.stdin, self._process.stdout
         ready = json.loads(self._output.readline())
         self.url = f"http://127.0.0.1:{ready['port']}"
+        self.ports: list[int] = ready.get("ports", [ready["port"]])
         self.control = f"http://127.0.0.1:{ready['control']}"
 
     def __enter__(self) -> Origin:

@@ -41,7 +41,9 @@ class Gate:
         else:
             self.permits += max(0, count - len(self.waiting))
         for _ in range(min(count, len(self.waiting))):
-            self.waiting.popleft().set_result(None)
+            future = self.waiting.popleft()
+            if not future.done():  # whoever has just been cancelled is still in the queue
+                future.set_result(None)
 
 
 class Ledger:
@@ -61,6 +63,8 @@ class Ledger:
         self._requests: Counter[str] = Counter()
         self._active = 0
         self._most_active = 0
+        self._active_at: Counter[int] = Counter()
+        self._most_active_at: Counter[int] = Counter()
         self._most_open = self.open
 
     def reset(self) -> None:
@@ -90,12 +94,15 @@ class Ledger:
         self._requests[target] += 1
         self._active += 1
         self._most_active = max(self._most_active, self._active)
+        self._active_at[port] += 1
+        self._most_active_at[port] = max(self._most_active_at[port], self._active_at[port])
         self._changed()
         return exchange
 
     def end(self, exchange: Exchange, how: str) -> None:
         exchange.ended = how
         self._active = max(0, self._active - 1)
+        self._active_at[exchange.port] = max(0, self._active_at[exchange.port] - 1)
         self._changed()
 
     def requests(self, target: str) -> int:
@@ -160,6 +167,7 @@ class Ledger:
             "targets": dict(self._requests),
             "active": self._active,
             "mostActive": self._most_active,
+            "mostActiveAt": dict(self._most_active_at),
             "connections": self._connections,
             "open": self.open,
             "mostOpen": self._most_open,

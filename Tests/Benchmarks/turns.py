@@ -1,0 +1,91 @@
+"""Whose turn it is: an urgent load before a long queue, and many origins beside one that never answers."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Dict, List
+
+from measuring import Report, Round, Workspace, interleaved, median
+from slow import SilentOrigin, SlowServer, slow_url
+from worker import Worker, check, existing, loads, request
+
+WAITING = 20_000
+URGENT = 40
+URGENT_ANSWER = 50
+ORIGINS = 64
+LOADS_AN_ORIGIN = 40
+ANSWER = 20
+
+
+def run(report: Report, workspace: Workspace, worker: Path, rounds: int) -> None:
+    existing(worker)
+    urgent_loads(report, workspace, worker, rounds)
+    silent_origin(report, workspace, worker, rounds)
+
+
+def urgent_loads(report: Report, workspace: Workspace, worker: Path, rounds: int) -> None:
+    """All for one origin, whose few transfers the urgent load has to wait for: the worst case."""
+    with SlowServer(origins=1) as server:
+        [port] = server.ports
+        contestants: Dict[str, Round] = {
+            "idle": lambda directory: urgent(worker, directory, port, 0),
+            "busy": lambda directory: urgent(worker, directory, port, WAITING),
+        }
+        samples = interleaved(rounds, contestants, workspace)
+    idle, busy = samples["idle"], samples["busy"]
+    report.add("queue: a `highest` load on an idle worker", median(idle), "ms", samples=idle)
+    report.add("queue: a `highest` load with 20,000 waiting", median(busy), "ms", samples=busy)
+    report.add("queue: that / on an idle worker", median(busy) / median(idle), "x", at_most=1.5)
+
+
+def urgent(worker: Path, directory: Path, port: int, waiting: int) -> float:
+    """Milliseconds from the request to the answer: the median of loads that are sent one after the other."""
+    running = Worker(worker, directory / "cache", "--eof", "cancel")
+    times: List[float] = []
+    try:
+        # Some more, for those that are done meanwhile.
+        others = [slow_url(port, URGENT_ANSWER, URGENT + number) for number in range(waiting * 11 // 10)]
+        running.converse(request(-1, "pause") + loads(others) + request(-1, "stats"), 2)
+        running.send(request(-1, "resume"))
+        for number in range(URGENT):
+            url = slow_url(port, URGENT_ANSWER, number)
+            begun = time.perf_counter()
+            running.send(request(0, "load", url=url, priority="highest"))
+            answer = running.answer_to(0)
+            times.append(time.perf_counter() - begun)
+            check(answer, 1, cache="miss", format="gif")
+        running.send(request(-1, "stats"))
+        queue = json.loads(running.answer_to(-1))["result"]["queue"]
+        if sum(queue["waiting"].values()) < waiting:
+            raise RuntimeError(f"fewer than {waiting} are waiting: {queue}")
+    finally:
+        running.end()
+    return median(times) * 1000
+
+
+def silent_origin(report: Report, workspace: Workspace, worker: Path, rounds: int) -> None:
+    with SlowServer(origins=ORIGINS - 1) as server, SilentOrigin() as silent:
+        contestants: Dict[str, Round] = {
+            "without": lambda directory: answered(worker, directory, server.ports),
+            "with": lambda directory: answered(worker, directory, server.ports, silent.port),
+        }
+        interleaved(1, contestants, workspace)  # not counted: the server warms up
+        samples = interleaved(rounds, contestants, workspace)
+    without, beside = samples["without"], samples["with"]
+    report.add("queue: 63 origins", median(without), "s", samples=without)
+    report.add("queue: 63 origins beside one that never answers", median(beside), "s", samples=beside)
+    report.add("queue: that / without it", median(beside) / median(without), "x", at_most=1.1)
+
+
+def answered(worker: Path, directory: Path, ports: List[int], *silent: int) -> float:
+    """Seconds until the last load is answered of those that will be. The origins take turns in what is sent."""
+    urls = [slow_url(port, ANSWER, number) for number in range(LOADS_AN_ORIGIN) for port in [*silent, *ports]]
+    running = Worker(worker, directory / "cache", "--eof", "cancel")
+    try:
+        took, answers = running.converse(loads(urls), LOADS_AN_ORIGIN * len(ports))
+    finally:
+        running.end()
+    check(answers, LOADS_AN_ORIGIN * len(ports), cache="miss", format="gif")
+    return took

@@ -1,0 +1,151 @@
+"""Thousands of random requests against a worker whose origins misbehave at random; after each the rules must hold.
+
+    IMAGEWORKER=PATH CHAOS_SEED=17 CHAOS_REQUESTS=3000 python -m unittest test_chaos
+
+The seed is printed. It fixes what is sent and what the origins do; the order in which things happen is the machine's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import time
+import unittest
+from collections import Counter
+from pathlib import Path
+from random import Random, SystemRandom
+
+from chaos_menu import CREDENTIALS, Menu
+from chaos_referee import read, story
+from chaos_requests import MOST_CONCURRENT, MOST_PER_HOST, Requests, Step
+from chaos_session import WINDOW, Session, Surroundings, default_worker
+
+SEED = int(os.environ.get("CHAOS_SEED") or SystemRandom().randrange(1 << 32))
+REQUESTS = int(os.environ.get("CHAOS_REQUESTS", "3000"))
+OPTIONS = ["--max-concurrent", f"{MOST_CONCURRENT}", "--max-per-host", f"{MOST_PER_HOST}", "--deadline", "20s"]
+OPTIONS += ["--memory-limit", "2M", "--disk-limit", "20M", "--log-level", "warning"]
+
+
+STAYS = 50.0
+"""Seconds for which a path is looked for; it is promised for a little longer."""
+
+
+class Chaos(unittest.TestCase):
+    def setUp(self) -> None:
+        print(f"CHAOS_SEED={SEED} CHAOS_REQUESTS={REQUESTS}", flush=True)
+        self.random = Random(SEED)
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+        for name in ("saved", "scratch"):
+            (self.folder / name).mkdir()
+        self.surroundings = Surroundings(origins=5)
+        self.addCleanup(self.surroundings.__exit__)
+        menu = Menu(self.random, self.surroundings.ports)
+        self.requests = Requests(self.random, menu, self.folder / "saved")
+
+    def start(self) -> Session:
+        options = ["--cache-dir", str(self.folder / "cache"), *OPTIONS]
+        seed = self.random.randrange(1 << 32)
+        session = Session(default_worker(), options, self.folder / "scratch", self.surroundings, seed)
+        self.addCleanup(session.close)
+        return session
+
+    def test_the_rules_hold_whatever_happens(self) -> None:
+        """A worker is killed; another one goes on with its cache and ends in order."""
+        first = self.start()
+        first.play(self.requests, self.random.randint(REQUESTS // 3, REQUESTS // 2))
+        first.kill()
+        self.assertEqual(first.log(), "")
+        self.what_was_delivered_stays(first)
+        self.surroundings.origin.command({"do": "await", "active": 0})
+        torn = set(self.unfinished(self.folder))
+
+        second = self.start()
+        for step in self.requests.cached():
+            second.send(step)
+        second.wait(lambda: not second.referee.waiting)
+        second.play(self.requests, REQUESTS // 2)
+        self.the_counters_agree(second)
+        second.play(self.requests, WINDOW)
+        self.an_end_in_order(second)
+        self.assertEqual(second.log(), "")
+        self.what_was_delivered_stays(second)
+
+        self.nothing_unfinished_is_left(torn)
+        self.what_was_saved_is_complete()
+        self.the_origins_saw_no_more_than_they_should()
+        self.enough_has_happened(first.referee.tally + second.referee.tally)
+
+    def unfinished(self, folder: Path) -> list[Path]:
+        return list(folder.rglob("*.tmp"))
+
+    def nothing_unfinished_is_left(self, torn: set[Path]) -> None:
+        """Not in the cache, whoever began it; elsewhere at most what the killed worker had begun."""
+        left = {path: path in torn for path in self.unfinished(self.folder / "cache")}
+        self.assertEqual(left, {}, "true for what the killed worker left")
+        self.assertLessEqual(set(self.unfinished(self.folder)), torn)
+
+    def what_was_delivered_stays(self, session: Session) -> None:
+        for path, (content, at) in session.referee.delivered.items():
+            if (found := read(Path(path))) != content and time.monotonic() - at < STAYS:
+                self.fail(f"{path} has {None if found is None else len(found)} bytes after {time.monotonic() - at:.1f} s")
+
+    def what_was_saved_is_complete(self) -> None:
+        for asked in self.requests.saved:
+            assert asked.save_to is not None and asked.dish is not None
+            if (content := read(asked.save_to)) is not None and content not in asked.dish.bodies(asked.headers):
+                self.fail(f"{asked.save_to} has {len(content)} bytes\n{story(asked)}")
+
+    def the_counters_agree(self, session: Session) -> None:
+        """When everything is answered, nothing waits or runs, and each request has been counted once."""
+        session.wait(lambda: not session.referee.waiting)
+        while True:
+            stats = session.answer(self.requests.stats())
+            if stats["queue"]["active"] == 0 and not any(stats["queue"]["waiting"].values()):
+                break  # what nobody waits for any more may take a moment to end
+        self.assertEqual([origin for origin in stats["origins"] if origin["active"] or origin["waiting"]], [])
+        ends = {name: stats["requests"][name] for name in ("succeeded", "failed", "cancelled")}
+        self.assertEqual(ends, {name: session.referee.ends[name] for name in ends})
+        self.assertEqual(stats["requests"]["received"], sum(ends.values()))
+
+    def an_end_in_order(self, session: Session) -> None:
+        """With much still under way."""
+        end = self.random.choice(["input", "drain", "cancel", "signal"])
+        print(f"the end: {end}, with {len(session.referee.waiting)} requests unanswered", flush=True)
+        if end == "input":
+            session.close_input()
+        elif end == "signal":
+            session.answer(self.requests.stats())  # so that all lines have been read
+            session.referee.expect_cancelling()
+            session.process.send_signal(signal.SIGTERM)
+        else:
+            if end == "cancel":
+                session.referee.expect_cancelling()
+            session.send(Step.of(self.requests.plain("shutdown", mode=end)))
+        self.assertEqual(session.end(), 0, session.log())
+        session.referee.finish()
+
+    def the_origins_saw_no_more_than_they_should(self) -> None:
+        counts = self.surroundings.origin.command({"do": "counts"})
+        self.assertLessEqual(counts["mostActive"], MOST_CONCURRENT)
+        ports = self.surroundings.ports
+        for port in ports.origins:
+            self.assertLessEqual(counts["mostActiveAt"].get(f"{port}", 0), MOST_PER_HOST)
+        for exchange in self.surroundings.origin.command({"do": "log"})["exchanges"]:
+            names = {name.lower() for name, _ in exchange["headers"]}
+            if exchange["port"] == ports.elsewhere and names.intersection(CREDENTIALS):
+                self.fail(f"credentials went to another origin: {exchange}")
+
+    def enough_has_happened(self, tally: Counter[str]) -> None:
+        """A run in which nothing happens proves nothing."""
+        print(", ".join(f"{name} {count}" for name, count in sorted(tally.items())), flush=True)
+        if REQUESTS >= 1000:
+            kinds = "miss memory disk revalidated cancelled http truncated network timeout connect redirects".split()
+            names = [*(f"load: {kind}" for kind in kinds), "prefetch: done", "cancel: done", "retrying"]
+            self.assertEqual([name for name in names if not tally[name]], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
