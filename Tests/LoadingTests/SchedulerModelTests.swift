@@ -23,7 +23,7 @@ struct SchedulerModelTests {
 }
 
 /// One run: the events, and what is compared.
-private struct ModelRun {
+private struct ModelRun: ~Copyable {
   private var real: Scheduler
   private var naive: NaiveScheduler
   private var chance: SeededChance
