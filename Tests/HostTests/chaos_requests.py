@@ -296,8 +296,8 @@ class Requests:
             params["tier"] = self._random.choice(["memory", "disk", "all"])
         if self._random.random() < 0.8 and self._dishes:
             url = self._random.choice(self._dishes).url
-            filters: list[dict[str, Any]] = [{"url": url}, {"host": "127.0.0.1"}, {"prefix": url[:30]}, {"olderThanSeconds": 1}]
-            filters += [{"expired": True}, {"failures": True}]
+            filters: list[dict[str, Any]] = [{"url": url}, {"host": "127.0.0.1"}, {"prefix": url[:30]}]
+            filters += [{"olderThanSeconds": 1}, {"expired": True}, {"failures": True}]
             params.update(self._random.choice(filters))
         return self.plain("clear", **params)
 
