@@ -101,6 +101,7 @@ final class Transfer {
   func counted(_ error: TransferError) -> TransferError {
     var error = error
     error.bytesReceived = reception.bytesReceived
+    error.redirects = route.redirects
     return error
   }
 

@@ -50,6 +50,8 @@ public struct TransferError: Error, Sendable, Hashable {
   public var message: String
   /// Bytes of the body that were delivered.
   public var bytesReceived: Int64
+  /// How many redirects were followed: with one, it is not the first origin that failed.
+  public var redirects = 0
 
   public init(_ kind: Kind, _ message: String, phase: Phase? = nil, bytesReceived: Int64 = 0) {
     self.kind = kind

@@ -1,11 +1,17 @@
 /// Takes a URL apart from left to right and writes it as it will be sent.
 struct URLParser {
-  struct Parts {
-    let origin: Origin
-    let authorityStart: Int
-    let hostStart: Int
-    let pathStart: Int
-    let queryMark: Int?
+  /// Offsets of UTF-8 in what is sent, which has at most `ResourceURL.maximumLength` of them.
+  struct Parts: Sendable, Hashable {
+    let isSecure: Bool
+    let authorityStart: UInt16
+    let hostStart: UInt16
+    let hostEnd: UInt16
+    let port: UInt16
+    let pathStart: UInt16
+    /// Where the question mark is, if there is one.
+    let pathEnd: UInt16
+    let end: UInt16
+    /// Whether `cacheKey` has nothing to normalise.
     let isNormalized: Bool
   }
 
@@ -43,6 +49,7 @@ struct URLParser {
     let portMark = Self.portMark(in: hostAndPort)
     let host = try URLHost.normalized(hostAndPort[..<(portMark ?? hostAndPort.endIndex)])
     output += host
+    let hostEnd = output.count
     var port = Origin.defaultPort(of: scheme)
     if let portMark, portMark + 1 < hostAndPort.endIndex {
       port = try Self.port(hostAndPort[(portMark + 1)...])
@@ -59,9 +66,13 @@ struct URLParser {
       write(byte, ifNot: Self.mustBeEncoded)
       position += 1
     }
-    let origin = Origin(scheme: scheme, host: String(decoding: host, as: UTF8.self), port: port)
+    guard output.count <= ResourceURL.maximumLength else {
+      throw ResourceURLError(.tooLong, "the URL is over \(ResourceURL.maximumLength) bytes long once it is encoded")
+    }
     return Parts(
-      origin: origin, authorityStart: authorityStart, hostStart: hostStart, pathStart: pathStart, queryMark: queryMark,
+      isSecure: scheme == "https", authorityStart: UInt16(authorityStart), hostStart: UInt16(hostStart),
+      hostEnd: UInt16(hostEnd), port: UInt16(port), pathStart: UInt16(pathStart),
+      pathEnd: UInt16(queryMark ?? output.count), end: UInt16(output.count),
       isNormalized: !mayHaveDotSegment && !output.contains(UInt8(ascii: "%")))
   }
 

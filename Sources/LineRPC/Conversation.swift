@@ -3,6 +3,9 @@
 /// Each accepted request gets a ticket, and each ticket is answered exactly once. An id is in flight until its response
 /// is handed out as (part of) a line, which in a batch may be long after the response was given.
 public struct Conversation: Sendable {
+  /// What a program does for a request; hosts name it by the request's id.
+  public typealias Work = AnyObject & Sendable
+
   /// What an incoming line asks for.
   public enum Step: Sendable, Equatable {
     /// To be carried out, then answered with `respond`; notifications too, so that `unanswered` tells when all is done.
@@ -16,6 +19,7 @@ public struct Conversation: Sendable {
   private struct Holder {
     let serial: UInt64
     var isAnswered: Bool
+    var work: (any Work)?
   }
 
   /// The responses of a batch as far as they are there, as the beginning of an array.
@@ -124,6 +128,15 @@ public struct Conversation: Sendable {
     return lastSerial
   }
 
+  /// Notes what is being done for a request. Nothing happens for a notification, or when it has been answered.
+  public mutating func assign(_ work: any Work, to ticket: Ticket) {
+    guard let id = ticket.id, isOpen(ticket) else { return }
+    holders[id]?.work = work
+  }
+
+  /// What is being done for the request with that id; nil when there is none, or it has been answered.
+  public func work(of id: RequestID) -> (any Work)? { holders[id]?.work }
+
   // MARK: Lines out
 
   /// Answers with a result, which `write` has to write as exactly one value.
@@ -188,6 +201,7 @@ public struct Conversation: Sendable {
       return writer.line()
     }
     holders[id]?.isAnswered = true
+    holders[id]?.work = nil
     write(&batch.array, id)
     batch.missing -= 1
     return finishing(batch, number)

@@ -31,21 +31,23 @@ final class Load {
   /// How many times the cache had been cleared when the load was accepted: it puts nothing into a cache cleared since.
   let generation: Int
   let observer: any LoadObserver
+  /// Whether the host knows nothing of it: an item is its prefetch's, and nobody waits for a revalidation in the
+  /// background.
+  let isOwn: Bool
+  /// The priority at which a place in the queue is reserved for it, until it takes one or needs none.
+  var place: Priority?
   /// Set once what was cached turned out to be damaged: the cache is not asked again.
   var ignoresCache = false
   /// Set once the `cached` event of `refresh` has been taken care of.
   var hasShownCached = false
-  /// How long it waited for its transfer to start, and for the first byte of the answer.
-  private(set) var queued = Duration.zero
-  private(set) var firstByte: Duration?
-  /// Transfers that it took.
-  private(set) var attempts = 1
+  /// How the transfer went that brought its image.
+  private(set) var transfer: TransferNote?
   /// The last progress told, so that it only rises.
   var received: Int64 = -1
 
   init(
     id: LoadID, request: LoadRequest, partition: String, acceptedAt: ContinuousClock.Instant, generation: Int,
-    observer: any LoadObserver
+    observer: any LoadObserver, isOwn: Bool
   ) {
     self.id = id
     self.request = request
@@ -53,10 +55,11 @@ final class Load {
     self.acceptedAt = acceptedAt
     self.generation = generation
     self.observer = observer
+    self.isOwn = isOwn
   }
 
   var labels: LoadIndex.Labels {
-    LoadIndex.Labels(url: request.url, group: request.group, slot: request.slot)
+    isOwn ? LoadIndex.Labels() : LoadIndex.Labels(url: request.url, group: request.group, slot: request.slot)
   }
 
   var jobKey: JobKey {
@@ -77,11 +80,26 @@ final class Load {
     }
   }
 
+  /// What a result tells of the transfer. An object, because a load that waits has none.
+  final class TransferNote: Sendable {
+    /// Until the transfer started, and until the first byte of the answer.
+    let queued: Duration
+    let firstByte: Duration
+    /// Transfers that it took.
+    let attempts: Int
+
+    init(queued: Duration, firstByte: Duration, attempts: Int) {
+      self.queued = queued
+      self.firstByte = firstByte
+      self.attempts = attempts
+    }
+  }
+
   /// Notes how the transfer went that brought its image. A load that joined late did not wait.
   func note(_ record: JobRecord, _ summary: TransferSummary, attempts: Int) {
-    self.attempts = attempts
-    if let startedAt = record.startedAt { queued = max(.zero, acceptedAt.duration(to: startedAt)) }
-    firstByte = max(.zero, acceptedAt.duration(to: summary.firstByteAt))
+    transfer = TransferNote(
+      queued: max(.zero, acceptedAt.duration(to: record.startedAt ?? acceptedAt)),
+      firstByte: max(.zero, acceptedAt.duration(to: summary.firstByteAt)), attempts: attempts)
   }
 
   /// Tells the observer, if the host asked for such events.

@@ -62,5 +62,5 @@ public struct LoadError: Error, Sendable {
     }
   }
 
-  private static let retryableStatuses: Set = [408, 425, 429, 500, 502, 503, 504]
+  static let retryableStatuses: Set = [408, 425, 429, 500, 502, 503, 504]
 }

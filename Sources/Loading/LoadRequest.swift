@@ -40,6 +40,8 @@ public struct LoadRequest: Sendable {
     public static let cached = Events(rawValue: 8)
   }
 
+  // The order keeps it small: very many may be waiting.
+
   /// The URL as the host gave it (`data:` only up to its comma): what answers and events echo.
   public var url: String
   public var source: Source
@@ -48,27 +50,27 @@ public struct LoadRequest: Sendable {
   public var headers: HeaderFields
   /// Those of `headers` that this load has for itself, by which it is another transfer than a load without them.
   public var ownHeaders = HeaderFields()
-  public var priority = Priority.normal
   public var group: String?
   public var slot: String?
+  /// An absolute path that also gets the image.
+  public var saveTo: String?
+  /// The SHA-256 that the content must have.
+  public var digest: [UInt8]?
+  /// No byte for this long ends the transfer.
+  public var timeout = Duration.seconds(15)
+  /// Largest body in bytes.
+  public var maxBytes: Int64 = 100 << 20
+  public var retries = 2
+  /// The whole load, queueing and retries included; nil for none.
+  public var deadline: Duration?
+  public var priority = Priority.normal
   public var cacheMode = CacheMode.default
   public var store = Places.all
   public var delivery = Delivery.path
-  /// An absolute path that also gets the image.
-  public var saveTo: String?
   public var validation = Validation.header
   public var events: Events = []
-  /// No byte for this long ends the transfer.
-  public var timeout = Duration.seconds(15)
-  /// The whole load, queueing and retries included; nil for none.
-  public var deadline: Duration?
-  public var retries = 2
-  /// Largest body in bytes.
-  public var maxBytes: Int64 = 100 << 20
   public var retriesFailed = false
   public var wantsResponse = false
-  /// The SHA-256 that the content must have.
-  public var digest: [UInt8]?
 
   public init(url: String, source: Source, key: String, headers: HeaderFields = HeaderFields()) {
     self.url = url

@@ -67,7 +67,7 @@ extension Loader {
     request.group = nil
     request.events = []
     request.priority = .low
-    submit(request, as: makeID(), for: Unheard.shared)
+    submit(request, as: makeID(), for: Unheard.shared, isOwn: true, place: nil)
   }
 
   /// Whether there is a disk cache to look into for a load.
@@ -87,6 +87,7 @@ extension Loader {
       jobs[job] = JobRecord(first: load)
       look(for: job, bypassing: key.revalidation == .bypassed || key.revalidation == .unused)
     case .joined(let job, let attempt):
+      releasePlace(of: load)
       if jobs[job]?.candidates != nil, !mayTransfer(load) { return }
       if let attempt { load.emit(.started(attempt: attempt)) }
     }
@@ -131,16 +132,24 @@ extension Loader {
     }
     if case .inline(let bytes, let mediaType) = record.request.source {
       arrived(inline: bytes, mediaType: mediaType, for: job)
-    } else if !enqueue(job) {
-      fail(job, LoadError(.overloaded, "too many loads are waiting"))
+    } else {
+      releasePlace(of: load)
+      if !enqueue(job) { fail(job, overloaded) }
     }
   }
 
   /// Queues a job. What waits only because its turn has not come to be looked at does not count as waiting.
   private func enqueue(_ job: JobID) -> Bool {
     if scheduler.enqueue(job) { return true }
-    for job in scheduler.takeStarts() { start(job, at: .now) }
+    startTransfers(at: .now)
     return scheduler.enqueue(job)
+  }
+
+  private var overloaded: LoadError {
+    var error = LoadError(.overloaded, "\(scheduler.limits.maxQueued) loads are waiting, which is the most")
+    // There is room for one long before, but not for a crowd.
+    error.retryAfter = pace.time(for: scheduler.limits.maxQueued / 10 + 1, at: .now)
+    return error
   }
 
   /// Ends a load that may not cause a transfer: because its mode forbids it, or because it failed a short while ago.

@@ -12,31 +12,47 @@ extension Loader {
     case all
   }
 
-  /// Starts a prefetch: a load that is not delivered for each request, with one answer for all.
+  /// Starts a prefetch: a load that is not delivered for each request, with one answer for all. It has the priority for
+  /// all of them.
   public func prefetch(
-    _ requests: [LoadRequest], as id: LoadID, group: String?, for observer: any PrefetchObserver
+    _ requests: [LoadRequest], as id: LoadID, group: String?, priority: Priority, for observer: any PrefetchObserver
   ) {
-    let prefetch = Prefetch(id: id, group: group, loader: self, observer: observer)
+    let places = min(scheduler.freePlaces, requests.count)
+    reserve(places: places, at: priority)
+    let prefetch = Prefetch(
+      id: id, group: group, items: requests, priority: priority, order: scheduler.limits.order, places: places,
+      loader: self, observer: observer)
     prefetches[id] = prefetch
     index.insert(id, LoadIndex.Labels(group: group))
-    prefetch.start(requests)
+    prefetch.goOn()
+  }
+
+  /// Lets go of a prefetch that has ended. False when it has been before.
+  func forget(_ prefetch: Prefetch) -> Bool {
+    guard prefetches.removeValue(forKey: prefetch.id) != nil else { return false }
+    index.remove(prefetch.id, LoadIndex.Labels(group: prefetch.group))
+    return true
+  }
+
+  /// Places among those that may wait, kept for items that are not loads yet.
+  func reserve(places: Int, at priority: Priority) { scheduler.reserved[priority] += places }
+
+  func release(places: Int, at priority: Priority) { scheduler.reserved[priority] -= places }
+
+  /// The load has taken a place in the queue, or needs none.
+  func releasePlace(of load: Load) {
+    guard let place = load.place.take() else { return }
+    release(places: 1, at: place)
   }
 
   private func ids(of selection: Selection) -> [LoadID] {
     switch selection {
     case .one(let id): [id]
-    case .url(let url): index.loads(url: url).filter { !isOwn($0) }
+    case .url(let url): index.loads(url: url)
     case .group(let group): index.loads(group: group)
     case .slot(let slot): index.loads(slot: slot)
-    case .all: (loads.keys.filter { !isOwn($0) } + prefetches.keys).sorted()
+    case .all: (loads.ids.filter { loads[$0]?.isOwn == false } + prefetches.keys).sorted()
     }
-  }
-
-  /// Whether the host knows nothing of the load: items are their prefetch's, and nobody waits for a revalidation in the
-  /// background.
-  private func isOwn(_ id: LoadID) -> Bool {
-    let observer = loads[id]?.observer
-    return observer is Prefetch || observer is Unheard
   }
 
   /// Cancels what is meant. Each is told so before this returns.
@@ -51,12 +67,11 @@ extension Loader {
   /// - Returns: how many had another one before.
   public func prioritize(_ selection: Selection, _ priority: Priority) -> Int {
     let ids = ids(of: selection)
-    let prefetched = ids.compactMap { prefetches[$0] }.filter { setPriority(priority, of: $0.items) > 0 }
-    return setPriority(priority, of: ids) + prefetched.count
+    return setPriority(priority, of: ids) + ids.count { prefetches[$0]?.setPriority(priority) ?? false }
   }
 
   /// A lowered load goes to the front of its level, so several are lowered last to first: they keep their order.
-  private func setPriority(_ priority: Priority, of ids: [LoadID]) -> Int {
+  func setPriority(_ priority: Priority, of ids: [LoadID]) -> Int {
     let (lowered, others) = ids.reduce(into: ([LoadID](), [LoadID]())) { parts, id in
       if scheduler.priority(of: id).map({ $0 > priority }) ?? false { parts.0.append(id) } else { parts.1.append(id) }
     }
@@ -80,13 +95,13 @@ extension Loader {
     generation += 1
     let now = storage.now()
     for job in scheduler.allJobs {
-      guard let record = jobs[job.id] else { continue }
-      if job.phase != .waiting, filter.matches(record.request) {
+      guard let record = jobs[job] else { continue }
+      if scheduler.job(job)?.phase != .waiting, filter.matches(record.request) {
         record.mayKeep = false
-        scheduler.detach(job.id)
+        scheduler.detach(job)
       } else if record.candidates?.contains(where: { filter.matches($0.response, now: now) }) == true {
         // What it brings may be kept, but what it knows is not for loads to come.
-        scheduler.detach(job.id)
+        scheduler.detach(job)
       }
     }
     let cleared = tiers == .disk ? [] : memory.clear(filter, now: now)

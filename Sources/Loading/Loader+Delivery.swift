@@ -52,8 +52,10 @@ extension Loader {
     return candidate
   }
 
-  /// The memory tier's way: no hop to the disk's thread, one look whether the file is there.
+  /// What takes no hop to the disk's thread: nothing at all, and the memory tier's with one look whether the file is
+  /// there.
   private func deliverAtOnce(_ candidate: Candidate, _ delivery: Delivery) -> Delivery.Delivered? {
+    if delivery.isNothing { return Delivery.Delivered() }
     guard candidate.place == .memory, delivery.saveTo == nil else { return nil }
     if !delivery.wantsPath { return Delivery.Delivered(path: nil, bytes: candidate.bytes) }
     guard let tier = storage.tier(of: candidate), let path = tier.pin(candidate.response) else { return nil }
@@ -88,10 +90,12 @@ extension Loader {
         ? response.headers : Storing.fieldsToServe(response.cached, now: storage.now())
       image.response = LoadedImage.Response(status: response.status, headers: headers)
     }
-    image.attempts = load.attempts
-    image.timing.queued = load.queued
     image.timing.total = load.acceptedAt.duration(to: .now)
-    image.timing.firstByte = load.firstByte ?? image.timing.total
+    image.timing.firstByte = load.transfer?.firstByte ?? image.timing.total
+    if let transfer = load.transfer {
+      image.attempts = transfer.attempts
+      image.timing.queued = transfer.queued
+    }
     return image
   }
 }

@@ -24,10 +24,17 @@ extension Loader {
       guard let self else { return }
       completion(
         Statistics(
-          waiting: self.scheduler.waiting, active: self.scheduler.activeCount, isPaused: self.isPaused,
-          origins: Array(self.scheduler.originStates().prefix(100)), counts: self.counts, memory: self.memory.counts,
+          waiting: self.scheduler.waiting + self.scheduler.reserved, active: self.scheduler.activeCount,
+          isPaused: self.isPaused,
+          origins: self.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
+          memory: self.memory.counts,
           disk: disk))
     }
+  }
+
+  /// The items of prefetches that are not loads yet, by origin.
+  private var heldBack: [Origin: Int] {
+    prefetches.values.flatMap(\.heldBack).reduce(into: [:]) { $0[$1.origin, default: 0] += $1.count }
   }
 
   /// What the cache knows of a key.
@@ -111,6 +118,7 @@ extension Loader {
         content, as: draft, delivery: Delivery(request), maxBytes: request.maxBytes, id: id, in: storage)
     }) { [weak self] outcome in
       guard let self else { return }
+      self.retire(id)
       switch outcome {
       case .failure(let error):
         completion(.failure(error))

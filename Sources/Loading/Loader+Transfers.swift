@@ -61,7 +61,8 @@ extension Loader {
     case .success(let summary): counts.transferBytes += summary.bytesReceived
     case .failure(let error): counts.transferBytes += error.bytesReceived
     }
-    guard let record = jobs[job], scheduler.job(job)?.subscribers.isEmpty == false else {
+    note(ending.outcome, by: job)
+    guard let record = jobs[job], scheduler.job(job)?.hasSubscribers == true else {
       // All have left; the job only held the transfer's place until now.
       storage.discard(ending.body)
       counts.transfersFailed += 1
@@ -77,6 +78,26 @@ extension Loader {
       failed(job, record, ending.isRefused ? LoadError(.notAnImage, Self.refusal) : LoadError(error))
     case .success(let summary):
       answered(job, record, summary, ending)
+    }
+  }
+
+  /// Tells the scheduler how it went with the origin. Where it was a probe that failed, all who wait there have lost an
+  /// attempt by it.
+  private func note(_ outcome: Result<TransferSummary, TransferError>, by probe: JobID) {
+    let contact = Contact(outcome, now: storage.now())
+    let failed = scheduler.note(contact, by: probe, now: .now, random: &random)
+    guard let failed, case .failure(let failure) = outcome else { return }
+    var error = LoadError(failure)
+    for job in failed.retrying {
+      let attempt = scheduler.job(job)?.attempt ?? 1
+      for id in scheduler.subscribers(of: job) {
+        loads[id]?.emit(.retrying(attempt: attempt, delay: failed.delay, kind: error.kind))
+      }
+    }
+    for job in failed.exhausted {
+      guard let record = jobs[job] else { continue }
+      error.attempts = scheduler.job(job)?.attempt ?? 1
+      giveUp(job, record, error)
     }
   }
 
@@ -103,7 +124,7 @@ extension Loader {
       counts.transfersFailed += 1
       var error = LoadError(.http, "the server answered \(summary.head.status)")
       error.status = summary.head.status
-      error.retryAfter = RetryAfter.parse(summary.head.headers["retry-after"], now: storage.now())
+      error.retryAfter = summary.head.retryAfter(now: storage.now())
       error.response = LoadedImage.Response(status: summary.head.status, headers: summary.head.headers)
       failed(job, record, error)
     }
@@ -111,7 +132,7 @@ extension Loader {
 
   // MARK: - Failure
 
-  /// One attempt failed: there is another, or what is stored will do, or everybody is told.
+  /// One attempt failed: there is another, or it was the last.
   private func failed(_ job: JobID, _ record: JobRecord, _ error: LoadError) {
     var error = error
     error.attempts = scheduler.job(job)?.attempt ?? 1
@@ -127,6 +148,11 @@ extension Loader {
       case .final: break
       }
     }
+    giveUp(job, record, error)
+  }
+
+  /// There is no further attempt: what is stored will do, or everybody is told.
+  private func giveUp(_ job: JobID, _ record: JobRecord, _ error: LoadError) {
     if let stored = record.candidates, !stored.isEmpty, error.isOfServer {
       for id in scheduler.subscribers(of: job) {
         guard let load = loads[id], let fallback = fallback(for: load, among: stored, after: error) else { continue }

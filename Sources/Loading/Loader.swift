@@ -17,16 +17,18 @@ public final class Loader {
   var memory: MemoryTier
   var failures = FailureMemory()
   var index = LoadIndex()
-  var loads: [LoadID: Load] = [:]
-  var jobs = JobTable<JobRecord>()
+  var loads = SlotTable<LoadID, Load>()
+  var jobs = SlotTable<JobID, JobRecord>()
   var prefetches: [LoadID: Prefetch] = [:]
   var random = SystemRandomNumberGenerator()
+  var pace = Pace()
   var policy: CachePolicy
   private(set) var maxRedirects: Int
   /// How many times the cache has been cleared.
   var generation = 0
   public internal(set) var counts = LoaderCounts()
-  private var lastID: UInt64 = 0
+  /// The names of loads, of prefetches and of what is put in.
+  private(set) var names = SlotPool<LoadID>()
 
   /// Whether nobody reads what is written: running transfers go on, none starts.
   public var isOutputStuck = false {
@@ -58,17 +60,25 @@ public final class Loader {
     _ = failures.forget { _, _ in true }
   }
 
-  /// A name for a load or a prefetch to come.
-  public func makeID() -> LoadID {
-    lastID += 1
-    return LoadID(lastID)
-  }
+  /// A name for a load or a prefetch to come, which has to come. It is free again when its observer has heard the end.
+  public func makeID() -> LoadID { names.take() }
+
+  /// Sets a name free. Nothing is known under it any more.
+  func retire(_ id: LoadID) { names.giveBack(id) }
 
   /// Accepts a load. Its observer hears of it from within this call on.
   public func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver) {
+    submit(request, as: id, for: observer, isOwn: false, place: nil)
+  }
+
+  /// - Parameters:
+  ///   - isOwn: whether the host knows nothing of the load, so that it cannot name it.
+  ///   - place: the priority at which a place in the queue is reserved for it.
+  func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver, isOwn: Bool, place: Priority?) {
     let load = Load(
       id: id, request: request, partition: Credentials.partition(of: request), acceptedAt: .now,
-      generation: generation, observer: observer)
+      generation: generation, observer: observer, isOwn: isOwn)
+    load.place = place
     if let slot = request.slot {
       for other in index.loads(slot: slot) where loads[other]?.request.namesImage(of: request) != true { cancel(other) }
     }
@@ -85,8 +95,14 @@ public final class Loader {
     for id in scheduler.expired(at: now) {
       finish(id, .failure(.timeout(.deadline, "the deadline passed")))
     }
-    for job in scheduler.takeStarts() { start(job, at: now) }
+    startTransfers(at: now)
     return scheduler.nextTimer
+  }
+
+  func startTransfers(at now: ContinuousClock.Instant) {
+    let starts = scheduler.takeStarts()
+    pace.note(starts.count, at: now)
+    for job in starts { start(job, at: now) }
   }
 
   // MARK: - The end of a load
@@ -104,8 +120,9 @@ public final class Loader {
   /// Tells a load its end, if nobody has before.
   @discardableResult
   func finish(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) -> Bool {
-    guard let load = loads.removeValue(forKey: id) else { return false }
+    guard let load = loads.remove(id) else { return false }
     index.remove(id, load.labels)
+    releasePlace(of: load)
     switch scheduler.leave(id) {
     case .unknown, .jobStays: break
     case .jobAbandoned(let job): jobs[job] = nil
@@ -122,6 +139,7 @@ public final class Loader {
     case .failure: break
     }
     load.observer.load(id, ended: result)
+    retire(id)
     return true
   }
 

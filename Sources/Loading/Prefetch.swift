@@ -1,3 +1,5 @@
+internal import HTTPTypes
+
 /// Hears what becomes of a prefetch. Called on the loading thread; `ended` comes once, at the end.
 @LoadingActor
 public protocol PrefetchObserver: AnyObject {
@@ -7,6 +9,8 @@ public protocol PrefetchObserver: AnyObject {
 }
 
 /// Many loads with one answer: images that somebody may want soon are brought into the cache.
+///
+/// Only some of its items are loads at a time (`PrefetchQueue`); the others cost what their URLs take.
 @LoadingActor
 public final class Prefetch: LoadObserver {
   public struct Progress: Sendable {
@@ -31,48 +35,87 @@ public final class Prefetch: LoadObserver {
 
   static let mostErrors = 100
   private static let progressInterval = Duration.milliseconds(125)
+  /// How many items are submitted in one go, before other work has its turn.
+  private static let mostAtOnce = 256
 
   let id: LoadID
   let group: String?
-  private let loader: Loader
+  private unowned let loader: Loader
   private let observer: any PrefetchObserver
+  private var priority: Priority
+  private var queue: PrefetchQueue
   private var summary = Summary()
-  private var pending: [LoadID: String] = [:]
+  /// The items that are loads now.
+  private var pending: [LoadID: Int32] = [:]
   private var nextProgress = ContinuousClock.now
-  private var isStarting = true
+  private var isSubmitting = false
+  private var isToGoOn = false
   private var isCancelled = false
 
-  init(id: LoadID, group: String?, loader: Loader, observer: any PrefetchObserver) {
+  /// - Parameter places: how many of the items, the first ones, have a place among those that may wait.
+  init(
+    id: LoadID, group: String?, items: [LoadRequest], priority: Priority, order: QueueOrder, places: Int,
+    loader: Loader, observer: any PrefetchObserver
+  ) {
     self.id = id
     self.group = group
+    self.priority = priority
     self.loader = loader
     self.observer = observer
+    queue = PrefetchQueue(items, order: order, places: places)
+    summary.total = items.count
   }
 
-  func start(_ requests: [LoadRequest]) {
-    summary.total = requests.count
-    for request in requests where !isCancelled {
-      let item = loader.makeID()
-      pending[item] = request.url
-      loader.submit(request, as: item, for: self)
+  /// How many items wait to become loads and have a place, by origin.
+  var heldBack: [(origin: Origin, count: Int)] { queue.heldBack }
+
+  /// Submits what may be submitted.
+  func goOn() {
+    guard !isSubmitting, !isToGoOn else { return }
+    isSubmitting = true
+    var count = 0
+    while count < Self.mostAtOnce, let (item, request, hasPlace) = queue.next() {
+      count += 1
+      let load = loader.makeID()
+      pending[load] = item
+      var own = request
+      own.priority = priority
+      loader.submit(own, as: load, for: self, isOwn: true, place: hasPlace ? priority : nil)
     }
-    isStarting = false
+    isSubmitting = false
+    if count == Self.mostAtOnce {
+      isToGoOn = true
+      LoadingActor.run { [weak self] in
+        self?.isToGoOn = false
+        self?.goOn()
+      }
+    }
     endIfDone()
   }
 
   func cancel() {
     isCancelled = true
-    for item in items { loader.cancel(item) }
+    loader.release(places: queue.dropAll(), at: priority)
+    for load in pending.keys.sorted() { loader.cancel(load) }
     endIfDone()
   }
 
-  /// The loads that it waits for, in the order of their coming.
-  var items: [LoadID] { pending.keys.sorted() }
+  /// False when it has that priority already.
+  func setPriority(_ new: Priority) -> Bool {
+    guard new != priority else { return false }
+    let places = queue.placesHeld
+    loader.release(places: places, at: priority)
+    loader.reserve(places: places, at: new)
+    priority = new
+    _ = loader.setPriority(new, of: pending.keys.sorted())
+    return true
+  }
 
-  public func load(_ item: LoadID, did event: LoadEvent) {}
+  public func load(_ load: LoadID, did event: LoadEvent) {}
 
-  public func load(_ item: LoadID, ended result: Result<LoadedImage, LoadError>) {
-    guard let url = pending.removeValue(forKey: item) else { return }
+  public func load(_ load: LoadID, ended result: Result<LoadedImage, LoadError>) {
+    guard let item = pending.removeValue(forKey: load) else { return }
+    let url = queue.end(item)
     switch result {
     case .success(let image) where image.cache == .miss:
       summary.downloaded += 1
@@ -87,7 +130,7 @@ public final class Prefetch: LoadObserver {
     }
     observer.prefetch(id, item: url, ended: result)
     tellProgress()
-    endIfDone()
+    goOn()
   }
 
   private func tellProgress() {
@@ -98,12 +141,12 @@ public final class Prefetch: LoadObserver {
   }
 
   private func endIfDone() {
-    guard !isStarting, pending.isEmpty, loader.prefetches.removeValue(forKey: id) != nil else { return }
-    loader.index.remove(id, LoadIndex.Labels(group: group))
+    guard !isSubmitting, pending.isEmpty, queue.isEmpty, loader.forget(self) else { return }
     if isCancelled {
       observer.prefetch(id, ended: .failure(LoadError(.cancelled, "cancelled")))
     } else {
       observer.prefetch(id, ended: .success(summary))
     }
+    loader.retire(id)
   }
 }

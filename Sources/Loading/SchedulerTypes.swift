@@ -1,17 +1,29 @@
 public import HTTPTypes
 
-/// Names one load (or one item of a prefetch) for as long as it is unanswered. Never used twice.
-public struct LoadID: Hashable, Sendable, Comparable {
-  public let number: UInt64
+/// Names one load, or one item of a prefetch, for as long as it is unanswered. Later ones are greater.
+public struct LoadID: SlotNumbered, Comparable {
+  let slot: Int32
+  let serial: UInt64
 
-  public init(_ number: UInt64) { self.number = number }
+  init(slot: Int32, serial: UInt64) {
+    self.slot = slot
+    self.serial = serial
+  }
 
-  public static func < (left: Self, right: Self) -> Bool { left.number < right.number }
+  public static func == (left: Self, right: Self) -> Bool { left.serial == right.serial }
+  public static func < (left: Self, right: Self) -> Bool { left.serial < right.serial }
+  public func hash(into hasher: inout Hasher) { hasher.combine(serial) }
 }
 
-/// Names one job; a slot that is used again gets another serial number, so that a late answer finds nobody.
-struct JobID: Hashable, Sendable {
-  let slot: Int
+/// Names one job.
+struct JobID: SlotNumbered {
+  let slot: Int32
+  let serial: UInt64
+}
+
+/// Names one origin for as long as there is something to be known of it.
+struct OriginID: SlotNumbered {
+  let slot: Int32
   let serial: UInt64
 }
 
@@ -43,4 +55,24 @@ public struct OriginState: Sendable, Equatable {
   public var waiting: Int
   /// Nothing is sent there before.
   public var heldUntil: ContinuousClock.Instant?
+  /// Nil when nothing waits.
+  public var reason: WaitReason?
+}
+
+/// What keeps the waiting jobs of an origin from starting, by the wire's names.
+public enum WaitReason: String, Sendable, CaseIterable {
+  /// The server said when it wants to see us again.
+  case retryAfter
+  /// It answered 429 or 503 without saying when.
+  case unavailable
+  /// There is no connection to it: it is left alone for a while, or a probe is under way.
+  case unreachable
+  /// It is let in again one by one after something of the above, or after it kept silent.
+  case readmission
+  /// It has as many transfers as one origin may have.
+  case perHostLimit
+  /// All transfers are taken, or the disk is behind.
+  case concurrencyLimit
+  /// The host paused the worker, or does not read what it writes.
+  case paused
 }

@@ -1,15 +1,15 @@
 /// What is due when: a binary heap. An entry that lost its meaning is not searched for; whoever takes it out looks
 /// whether it still holds, and clears out now and then.
 struct TimerHeap<Payload> {
-  private var entries: [(at: ContinuousClock.Instant, payload: Payload)] = []
+  private var entries: [(at: Moment, payload: Payload)] = []
 
   /// When the earliest entry is due.
-  var next: ContinuousClock.Instant? { entries.first?.at }
+  var next: Moment? { entries.first?.at }
 
   var count: Int { entries.count }
 
-  mutating func add(_ payload: Payload, at instant: ContinuousClock.Instant) {
-    entries.append((instant, payload))
+  mutating func add(_ payload: Payload, at moment: Moment) {
+    entries.append((moment, payload))
     var child = entries.count - 1
     while child > 0 {
       let parent = (child - 1) / 2
@@ -20,7 +20,7 @@ struct TimerHeap<Payload> {
   }
 
   /// Takes out the earliest entry if it is due at `now`.
-  mutating func take(dueAt now: ContinuousClock.Instant) -> (at: ContinuousClock.Instant, payload: Payload)? {
+  mutating func take(dueAt now: Moment) -> (at: Moment, payload: Payload)? {
     guard let top = entries.first, top.at <= now else { return nil }
     let last = entries.removeLast()
     if !entries.isEmpty {
@@ -31,9 +31,9 @@ struct TimerHeap<Payload> {
   }
 
   /// Those entries whose meaning `holds`. O(n).
-  func filter(_ holds: (Payload) -> Bool) -> Self {
+  func filter(_ holds: (_ at: Moment, _ payload: Payload) -> Bool) -> Self {
     var kept = Self()
-    kept.entries = entries.filter { holds($0.payload) }
+    kept.entries = entries.filter { holds($0.at, $0.payload) }
     for parent in (0..<kept.entries.count / 2).reversed() { kept.siftDown(from: parent) }
     return kept
   }

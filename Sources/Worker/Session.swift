@@ -17,30 +17,13 @@ final class Session {
   let log: Log
 
   var conversation = Conversation()
-  /// The requests that a load or a prefetch answers.
-  var pending: [LoadID: PendingRequest] = [:]
   var counts = RequestCounts()
   let startedAt = ContinuousClock.now
-  private var loadsByRequest: [RequestID: LoadID] = [:]
   private var hasFailures = false
   private var wasCancelledBySignal = false
   private var hasLostInput = false
   private var ending: Ending?
   private let onEnd: @Sendable (Int32) -> Void
-
-  /// An object, so that a table of very many has only a reference for each.
-  final class PendingRequest {
-    let ticket: Ticket
-    let url: String?
-    /// The names of the events that a prefetch was asked for.
-    let prefetchEvents: Set<String>
-
-    init(ticket: Ticket, url: String?, prefetchEvents: Set<String> = []) {
-      self.ticket = ticket
-      self.url = url
-      self.prefetchEvents = prefetchEvents
-    }
-  }
 
   struct RequestCounts {
     var received = 0
@@ -142,24 +125,6 @@ final class Session {
   func send(_ line: [UInt8], about ticket: Ticket?) {
     writer.send(line, about: ticket, deferred: true)
   }
-
-  // MARK: - Loads
-
-  /// Notes that a load or prefetch will answer the request.
-  func register(_ id: LoadID, _ request: PendingRequest) {
-    pending[id] = request
-    counts.received += 1
-    if let requestID = request.ticket.id { loadsByRequest[requestID] = id }
-  }
-
-  /// Takes out what waits for a load. Nil when it has been answered.
-  func unregister(_ id: LoadID) -> PendingRequest? {
-    guard let request = pending.removeValue(forKey: id) else { return nil }
-    if let requestID = request.ticket.id, loadsByRequest[requestID] == id { loadsByRequest[requestID] = nil }
-    return request
-  }
-
-  func load(of id: RequestID) -> LoadID? { loadsByRequest[id] }
 
   // MARK: - Settings
 

@@ -124,7 +124,7 @@ struct LoadIndexTests {
 
   @Test func `loads are found by each of their names, in the order of their coming`() {
     var index = LoadIndex()
-    for number in [UInt64(3), 1, 2] { index.insert(LoadID(number), label(url: "u", group: "g\(number % 2)")) }
+    for number in [Int32(3), 1, 2] { index.insert(LoadID(number), label(url: "u", group: "g\(number % 2)")) }
     index.insert(LoadID(4), label(slot: "s"))
     #expect(index.loads(url: "u") == [1, 2, 3].map { LoadID($0) })
     #expect(index.loads(group: "g1") == [1, 3].map { LoadID($0) })

@@ -38,7 +38,7 @@ struct LoaderTests {
 
     @LoadingActor var isIdle: Bool {
       loader.loads.isEmpty && loader.jobs.isEmpty && loader.prefetches.isEmpty && loader.scheduler.isEmpty
-        && loader.index.loads(url: "data:image/gif;base64,").isEmpty
+        && loader.index.loads(url: "data:image/gif;base64,").isEmpty && loader.names.count == 0
     }
 
     /// The smallest GIF.
@@ -188,7 +188,7 @@ struct LoaderTests {
           }
         }
       }()
-      _ = await { @LoadingActor in ids.filter { $0.number % 5 == 0 }.map { scene.loader.cancel($0) } }()
+      _ = await { @LoadingActor in ids.filter { $0.serial % 5 == 0 }.map { scene.loader.cancel($0) } }()
       for id in ids { _ = scene.witness.end(of: id) }
       #expect(scene.witness.ends.withLock { ends in ids.allSatisfy { ends[$0]?.count == 1 } })
     }

@@ -12,9 +12,13 @@ struct NaiveScheduler {
     let key: JobKey
     let origin: Origin
     var phase = Scheduler.Phase.preparing
+    /// When the next attempt is due, while it backs off.
+    var due: Instant?
     var attempt = 1
     var priority = Priority.lowest
     var isJoinable = true
+    /// When its transfer started, by `steps`.
+    var startedAt = 0
   }
 
   struct Subscriber {
@@ -25,18 +29,38 @@ struct NaiveScheduler {
   }
 
   var limits: SchedulerLimits {
-    didSet { seats.forEach { if let origin = $0 { refresh(origin) } } }
+    didSet { origins.forEach { refresh($0.origin) } }
   }
   var isPaused = false
+  var reserved = 0
   private(set) var jobs: [Job] = []
   private(set) var subscribers: [Subscriber] = []
   /// The waiting jobs; of those of one origin and priority the first goes first.
   private var queue: [JobID] = []
-  private(set) var held: [Origin: Instant] = [:]
-  /// The known origins; a seat is taken by whoever comes after one left it. Only the order of turns depends on them.
-  private var seats: [Origin?] = []
-  private var freeSeats: [Int] = []
-  private var turns: [[Origin]] = Array(repeating: [], count: Priority.allCases.count)
+  /// The known origins in the order of their coming.
+  private(set) var origins: [Known] = []
+  /// For each priority those that come last, then the others.
+  private var turns: [[Origin]] = Array(repeating: [], count: 2 * Priority.allCases.count)
+  /// Counts starts and holds, to tell which came first.
+  private var steps = 0
+  private var latest = Instant.now
+
+  /// What is known of an origin beside its jobs.
+  struct Known: Equatable {
+    let origin: Origin
+    var heldUntil: Instant?
+    var cause: WaitReason?
+    /// When the last hold began, by `steps`.
+    var heldSince = 0
+    /// Nil when only the limit counts.
+    var allowance: Int?
+    var refusals = 0
+    var failures = 0
+    var hasAnswered = false
+    var forgetAt: Instant?
+
+    var isAsNew: Bool { heldUntil == nil && allowance == nil && refusals == 0 && failures == 0 }
+  }
 
   init(limits: SchedulerLimits) { self.limits = limits }
 
@@ -46,19 +70,34 @@ struct NaiveScheduler {
   func loads(of id: JobID) -> [LoadID] { subscribers.filter { $0.job == id }.map(\.id) }
   func joinable(_ key: JobKey) -> JobID? { jobs.first { $0.key == key && $0.isJoinable }?.id }
   func count(_ phase: Scheduler.Phase) -> Int { jobs.count { $0.phase == phase } }
-  var backingOff: Int { jobs.count { if case .backingOff = $0.phase { true } else { false } } }
-  var origins: [Origin] { seats.compactMap(\.self) }
+  var backingOff: Int { count(.backingOff) }
+  func known(_ origin: Origin) -> Known { origins.first { $0.origin == origin }! }
+  func active(at origin: Origin) -> Int { jobs.count { $0.origin == origin && $0.phase == .active } }
+  func mostActive(at origin: Origin) -> Int { min(known(origin).allowance ?? limits.maxPerOrigin, limits.maxPerOrigin) }
 
-  func states(of origin: Origin) -> OriginState {
-    let own = jobs.filter { $0.origin == origin }
+  /// What `stats` tells; nil for an origin that is only remembered.
+  func state(of origin: Origin) -> OriginState? {
+    let (known, own) = (known(origin), jobs.filter { $0.origin == origin })
+    guard !own.isEmpty || known.heldUntil != nil else { return nil }
+    let waiting = own.count { $0.phase == .waiting }
     return OriginState(
-      origin: origin, active: own.count { $0.phase == .active }, waiting: own.count { $0.phase == .waiting },
-      heldUntil: held[origin])
+      origin: origin, active: active(at: origin), waiting: waiting, heldUntil: known.heldUntil,
+      reason: waiting > 0 ? reason(known) : nil)
+  }
+
+  private func reason(_ known: Known) -> WaitReason? {
+    if known.heldUntil != nil { return known.cause }
+    if isPaused { return .paused }
+    if active(at: known.origin) >= mostActive(at: known.origin) {
+      if known.failures >= 5 { return .unreachable }
+      return mostActive(at: known.origin) < limits.maxPerOrigin ? .readmission : .perHostLimit
+    }
+    return count(.active) >= limits.maxConcurrent || count(.finishing) >= limits.maxFinishing ? .concurrencyLimit : nil
   }
 
   var nextTimer: Instant? {
-    let retries = jobs.compactMap { if case .backingOff(let until) = $0.phase { until } else { nil } }
-    return (retries + subscribers.compactMap(\.deadline) + held.values).min()
+    (jobs.compactMap(\.due) + subscribers.compactMap(\.deadline) + origins.compactMap(\.heldUntil)
+      + origins.compactMap(\.forgetAt)).min()
   }
 
   // MARK: - Subscribing
@@ -77,9 +116,8 @@ struct NaiveScheduler {
       job = new
       subscription = .created(new)
       jobs.append(Job(id: new, key: key, origin: origin))
-      if !seats.contains(origin) {
-        if let seat = freeSeats.popLast() { seats[seat] = origin } else { seats.append(origin) }
-      }
+      if !origins.contains(where: { $0.origin == origin }) { origins.append(Known(origin: origin)) }
+      change(origin) { $0.forgetAt = nil }
     }
     subscribers.append(Subscriber(id: id, job: job, priority: priority, deadline: deadline))
     updatePriority(of: job)
@@ -117,7 +155,7 @@ struct NaiveScheduler {
 
   mutating func enqueue(_ id: JobID) -> Bool {
     guard let job = job(id), job.phase == .preparing else { return true }
-    guard count(.waiting) + backingOff < limits.maxQueued else { return false }
+    guard count(.waiting) + backingOff + reserved < limits.maxQueued else { return false }
     change(id) { $0.phase = .waiting }
     queue.append(id)
     refresh(job.origin)
@@ -127,13 +165,19 @@ struct NaiveScheduler {
   mutating func takeStarts() -> [JobID] {
     var starts: [JobID] = []
     while !isPaused, count(.active) < limits.maxConcurrent, count(.finishing) < limits.maxFinishing,
-      let level = Priority.allCases.last(where: { !turns[$0.rawValue].isEmpty })
+      let row = turns.lastIndex(where: { !$0.isEmpty })
     {
-      let origin = turns[level.rawValue].removeFirst()
+      let level = Priority.allCases[row / 2]
+      let origin = turns[row].removeFirst()
       let waiting = queue.filter { job($0)!.origin == origin && job($0)!.priority == level }
       let id = limits.order == .fifo ? waiting.first! : waiting.last!
       queue.removeAll { $0 == id }
-      change(id) { $0.phase = .active }
+      steps += 1
+      let step = steps
+      change(id) {
+        $0.phase = .active
+        $0.startedAt = step
+      }
       refresh(origin)
       starts.append(id)
     }
@@ -146,15 +190,84 @@ struct NaiveScheduler {
     refresh(job.origin)
   }
 
+  mutating func note(
+    _ contact: Contact, by id: JobID, now: Instant, random: inout SeededChance
+  ) -> Scheduler.FailedProbe? {
+    guard let job = job(id), job.phase == .active else { return nil }
+    latest = now
+    steps += 1
+    let before = known(job.origin)
+    let isNews = job.startedAt > before.heldSince
+    var probeFailed = false
+    switch contact {
+    case .refused(let wait?):
+      if isNews {
+        change(job.origin) { ($0.failures, $0.refusals, $0.allowance, $0.hasAnswered) = (0, $0.refusals + 1, 1, true) }
+      }
+      hold(job.origin, wait, .retryAfter, now)
+    case .refused(nil) where isNews:
+      change(job.origin) { ($0.failures, $0.refusals, $0.allowance, $0.hasAnswered) = (0, $0.refusals + 1, 1, true) }
+      let ceilings = [500, 1000, 2000, 4000, 8000, 16_000]
+      let ceiling = before.refusals < ceilings.count ? ceilings[before.refusals] : 30_000
+      hold(job.origin, .milliseconds(Int.random(in: ceiling / 2...ceiling, using: &random)), .unavailable, now)
+    case .unresponsive where isNews:
+      change(job.origin) { ($0.allowance, $0.hasAnswered) = (1, false) }
+    case .answered where isNews:
+      let limit = limits.maxPerOrigin
+      change(job.origin) { known in
+        (known.failures, known.refusals, known.hasAnswered) = (0, 0, true)
+        if let allowance = known.allowance {
+          known.allowance = allowance + 1 < limit ? allowance + 1 : nil
+        }
+      }
+    case .unreachable where isNews:
+      change(job.origin) { ($0.failures, $0.hasAnswered) = ($0.failures + 1, false) }
+      if before.failures >= 4 {
+        let ceilings = [1000, 2000, 4000, 8000, 16_000]
+        let ceiling = before.failures - 4 < ceilings.count ? ceilings[before.failures - 4] : 30_000
+        hold(job.origin, .milliseconds(Int.random(in: ceiling / 2...ceiling, using: &random)), .unreachable, now)
+        probeFailed = before.failures >= 5
+      }
+    default: break
+    }
+    steps += 1
+    let step = steps
+    change(id) { $0.startedAt = step }
+    refresh(job.origin)
+    return probeFailed ? failWaiting(at: job.origin, now) : nil
+  }
+
+  private mutating func hold(_ origin: Origin, _ wait: Duration, _ cause: WaitReason, _ now: Instant) {
+    let until = now.advanced(by: min(wait, .seconds(120)))
+    let held = known(origin).heldUntil
+    guard wait > .zero, held.map({ $0 < until }) ?? true else { return }
+    change(origin) { ($0.heldUntil, $0.cause, $0.allowance) = (until, cause, 1) }
+    let step = steps
+    if held == nil { change(origin) { $0.heldSince = step } }
+  }
+
+  private mutating func failWaiting(at origin: Origin, _ now: Instant) -> Scheduler.FailedProbe {
+    let until = known(origin).heldUntil!
+    var failed = Scheduler.FailedProbe(delay: now.duration(to: until))
+    for level in Priority.allCases.reversed() {
+      for id in queue where job(id)!.origin == origin && job(id)!.priority == level {
+        let isAwaited = subscribers.contains { $0.job == id && ($0.deadline.map { $0 > until } ?? true) }
+        if isAwaited && job(id)!.attempt <= job(id)!.key.retries {
+          change(id) { $0.attempt += 1 }
+          failed.retrying.append(id)
+        } else {
+          failed.exhausted.append(id)
+        }
+      }
+    }
+    return failed
+  }
+
   mutating func retry(
     _ id: JobID, retryAfter: Duration?, now: Instant, random: inout SeededChance
   ) -> Scheduler.Failure {
     guard let job = job(id), job.phase == .active else { return .final }
-    if let retryAfter, retryAfter > .zero {
-      let until = now.advanced(by: min(retryAfter, .seconds(120)))
-      held[job.origin] = max(held[job.origin] ?? until, until)
-      refresh(job.origin)
-    }
+    latest = now
     guard job.attempt <= job.key.retries, !loads(of: id).isEmpty else { return .final }
     let ceilings = [500, 1000, 2000, 4000, 8000, 16_000]
     let ceiling = job.attempt <= ceilings.count ? ceilings[job.attempt - 1] : 30_000
@@ -166,7 +279,8 @@ struct NaiveScheduler {
     let due = now.advanced(by: delay)
     guard subscribers.contains(where: { $0.job == id && ($0.deadline.map { $0 > due } ?? true) }) else { return .final }
     change(id) {
-      $0.phase = .backingOff(until: due)
+      $0.phase = .backingOff
+      $0.due = due
       $0.attempt += 1
     }
     refresh(job.origin)
@@ -187,19 +301,25 @@ struct NaiveScheduler {
   mutating func detach(_ id: JobID) { change(id) { $0.isJoinable = false } }
 
   mutating func expired(at now: Instant) -> [LoadID] {
+    latest = now
     var late: [LoadID] = []
     while let due = nextTimer, due <= now {
       if let index = subscribers.firstIndex(where: { $0.deadline == due }) {
         subscribers[index].deadline = nil
         late.append(subscribers[index].id)
-      } else if let job = jobs.first(where: { $0.phase == .backingOff(until: due) }) {
-        change(job.id) { $0.phase = .waiting }
+      } else if let job = jobs.first(where: { $0.due == due }) {
+        change(job.id) {
+          $0.phase = .waiting
+          $0.due = nil
+        }
         queue.insert(job.id, at: limits.order == .fifo ? 0 : queue.count)
         refresh(job.origin)
-      } else if let origin = held.first(where: { $0.value == due })?.key {
-        held[origin] = nil
+      } else if let origin = origins.first(where: { $0.heldUntil == due })?.origin {
+        change(origin) { $0.heldUntil = nil }
         refresh(origin)
         forgetIfIdle(origin)
+      } else {
+        origins.removeAll { $0.forgetAt == due }
       }
     }
     return late
@@ -209,6 +329,10 @@ struct NaiveScheduler {
 
   private mutating func change(_ id: JobID, _ body: (inout Job) -> Void) {
     if let index = jobs.firstIndex(where: { $0.id == id }) { body(&jobs[index]) }
+  }
+
+  private mutating func change(_ origin: Origin, _ body: (inout Known) -> Void) {
+    if let index = origins.firstIndex(where: { $0.origin == origin }) { body(&origins[index]) }
   }
 
   private mutating func updatePriority(of id: JobID) {
@@ -223,20 +347,27 @@ struct NaiveScheduler {
 
   private mutating func refresh(_ origin: Origin) {
     let own = jobs.filter { $0.origin == origin }
-    let isOpen = held[origin] == nil && own.count { $0.phase == .active } < limits.maxPerOrigin
+    let isOpen = known(origin).heldUntil == nil && active(at: origin) < mostActive(at: origin)
+    let comesLast = active(at: origin) > 0 && !known(origin).hasAnswered
     for level in Priority.allCases {
-      let belongs = isOpen && own.contains { $0.phase == .waiting && $0.priority == level }
-      let isIn = turns[level.rawValue].contains(origin)
-      if belongs && !isIn { turns[level.rawValue].append(origin) }
-      if !belongs && isIn { turns[level.rawValue].removeAll { $0 == origin } }
+      let isWanted = isOpen && own.contains { $0.phase == .waiting && $0.priority == level }
+      for (row, belongs) in [(2 * level.rawValue, comesLast), (2 * level.rawValue + 1, !comesLast)] {
+        let isIn = turns[row].contains(origin)
+        if isWanted && belongs && !isIn { turns[row].append(origin) }
+        if !(isWanted && belongs) && isIn { turns[row].removeAll { $0 == origin } }
+      }
     }
   }
 
+  /// What is worth it is remembered for a minute.
   private mutating func forgetIfIdle(_ origin: Origin) {
-    guard !jobs.contains(where: { $0.origin == origin }), held[origin] == nil,
-      let seat = seats.firstIndex(of: origin)
-    else { return }
-    seats[seat] = nil
-    freeSeats.append(seat)
+    let known = known(origin)
+    guard !jobs.contains(where: { $0.origin == origin }), known.heldUntil == nil else { return }
+    if known.isAsNew {
+      origins.removeAll { $0.origin == origin }
+    } else {
+      let due = latest.advanced(by: .seconds(60))
+      change(origin) { $0.forgetAt = due }
+    }
   }
 }

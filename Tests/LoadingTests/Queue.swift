@@ -7,7 +7,7 @@ struct Queue {
   var scheduler: Scheduler
   var now = ContinuousClock.now
   var random = SeededChance(state: 1)
-  private var lastLoad: UInt64 = 0
+  private var names = SlotPool<LoadID>()
 
   struct Place: Equatable {
     let load: LoadID
@@ -36,8 +36,7 @@ struct Queue {
   mutating func subscribe(
     _ name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil, retries: Int = 2
   ) -> (load: LoadID, subscription: Scheduler.Subscription) {
-    lastLoad += 1
-    let load = LoadID(lastLoad)
+    let load = names.take()
     let subscription = scheduler.subscribe(
       load, to: Self.key(name, retries: retries), of: Self.origin(host), priority: priority,
       deadline: deadline.map { now.advanced(by: $0) })
@@ -63,8 +62,26 @@ struct Queue {
     scheduler.takeStarts().map { scheduler.job($0)!.key.key }
   }
 
+  /// The transfer failed: with a `retryAfter` because the origin refused it.
   mutating func retry(_ job: JobID, after retryAfter: Duration? = nil) -> Scheduler.Failure {
-    scheduler.retry(job, retryAfter: retryAfter, now: now, random: &random)
+    if let retryAfter { note(.refused(retryAfter: retryAfter), by: job) }
+    return scheduler.retry(job, retryAfter: retryAfter, now: now, random: &random)
+  }
+
+  @discardableResult
+  mutating func note(_ contact: Contact, by job: JobID) -> Scheduler.FailedProbe? {
+    scheduler.note(contact, by: job, now: now, random: &random)
+  }
+
+  /// The transfer went so, and its job is over.
+  @discardableResult
+  mutating func end(_ place: Place, _ contact: Contact) -> Scheduler.FailedProbe? {
+    defer { _ = scheduler.end(place.job) }
+    return note(contact, by: place.job)
+  }
+
+  func state(of host: String = "a") -> OriginState? {
+    scheduler.originStates().first { $0.origin.host == host }
   }
 
   mutating func pass(_ duration: Duration) -> [LoadID] {
@@ -79,6 +96,11 @@ struct Queue {
     scheduler.isEmpty && scheduler.originStates().isEmpty && scheduler.activeCount == 0
       && scheduler.finishingCount == 0 && scheduler.backingOffCount == 0 && scheduler.waiting == PriorityCounts()
   }
+}
+
+extension LoadID {
+  /// A load that no pool has named.
+  init(_ number: Int32) { self.init(slot: number, serial: UInt64(number) << 32) }
 }
 
 /// A generator (SplitMix64) that a seed decides.

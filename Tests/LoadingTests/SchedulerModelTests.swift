@@ -6,16 +6,19 @@ import Testing
 
 /// The scheduler and a naive one under the same random events. `SCHEDULER_SEED` repeats a run that failed.
 struct SchedulerModelTests {
-  static let seeds: [UInt64] =
-    ProcessInfo.processInfo.environment["SCHEDULER_SEED"].flatMap(UInt64.init).map { [$0] }
-    ?? (0..<4).map { _ in .random(in: .min ... .max) }
+  /// One long run, and two that begin elsewhere.
+  static let runs: [(seed: UInt64, events: Int)] =
+    ProcessInfo.processInfo.environment["SCHEDULER_SEED"].flatMap(UInt64.init).map { [($0, 100_000)] }
+    ?? [100_000, 10_000, 10_000].map { (.random(in: .min ... .max), $0) }
 
-  @Test(arguments: seeds) func `it does what a naive one does, whatever happens`(seed: UInt64) {
+  @Test(arguments: runs) func `it does what a naive one does, whatever happens`(seed: UInt64, events: Int) {
     var run = ModelRun(seed: seed)
-    for _ in 0..<30_000 where run.difference == nil { run.step() }
-    run.windUp()
+    for _ in 0..<events where run.difference == nil { run.step() }
+    run.drain()
+    print("SCHEDULER_SEED=\(seed): \(events) events, \(run.tally)")
     #expect(run.difference == nil, "SCHEDULER_SEED=\(seed): \(run.difference ?? "")")
-    #expect(run.subscribed.count > 1000 && run.started > 1000, "the events are worth the name")
+    guard events >= 100_000 else { return }
+    #expect(run.tally.values.allSatisfy { $0 > 10 }, "every kind of thing has happened: \(run.tally)")
   }
 }
 
@@ -27,12 +30,20 @@ private struct ModelRun {
   private var jitter: SeededChance
   private var now = ContinuousClock.now
   private var events = 0
-  private var serial: UInt64 = 0
+  private var names = SlotPool<LoadID>()
   private(set) var subscribed: Set<LoadID> = []
   private var handedBack: Set<LoadID> = []
-  private(set) var started = 0
+  /// How often what has happened, to know that the events are worth the name.
+  private(set) var tally: [String: Int] = [
+    "starts": 0, "joins": 0, "retries": 0, "late": 0, "probes failed": 0, "attempts lost": 0, "exhausted": 0,
+    "remembered": 0,
+  ]
+  /// How each origin is for the time being.
+  private var moods = [Mood](repeating: .well, count: 7)
   /// The first thing in which the two differ.
   private(set) var difference: String?
+  /// Loads that have left, and one that never was: their slots are used again.
+  private var strangers = [LoadID(99)]
   /// Jobs that have ended, for calls that come too late.
   private var stale: [JobID] = []
 
@@ -45,12 +56,16 @@ private struct ModelRun {
     naive = NaiveScheduler(limits: limits)
   }
 
+  private enum Mood { case well, busy, dead, silent }
+  private mutating func mood() -> Mood { [.well, .well, .well, .busy, .dead, .silent][random(6)] }
+
+  private mutating func count(_ what: String, _ times: Int = 1) { tally[what]! += times }
   private mutating func random(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &chance) }
   private mutating func priority() -> Priority { Priority.allCases[random(5)] }
 
   private mutating func load() -> LoadID {
     naive.subscribers.isEmpty || random(40) == 0
-      ? LoadID(UInt64(random(Int(serial) + 2))) : naive.subscribers[random(naive.subscribers.count)].id
+      ? strangers[random(strangers.count)] : naive.subscribers[random(naive.subscribers.count)].id
   }
 
   /// Mostly one in the phase that the call is for.
@@ -65,15 +80,17 @@ private struct ModelRun {
   }
 
   private mutating func handBack(_ loads: [LoadID]) {
-    for load in loads where !handedBack.insert(load).inserted {
-      same("handed back twice", Optional(load), nil)
+    for load in loads {
+      if !handedBack.insert(load).inserted { same("handed back twice", Optional(load), nil) }
+      names.giveBack(load)
+      strangers.append(load)
     }
   }
 
   mutating func step() {
     events += 1
     // No two events come at times a whole number of milliseconds apart: what is due is due in one order only.
-    let milliseconds = random(20) == 0 ? random(20_000) : random(50)
+    let milliseconds = random(10) == 0 ? random(20_000) : random(50)
     now = now.advanced(by: .milliseconds(milliseconds) + .nanoseconds(1))
     switch random(100) {
     case ..<26: subscribe()
@@ -81,13 +98,12 @@ private struct ModelRun {
     case ..<42: leave(load())
     case ..<50: setPriority()
     case ..<65: takeStarts()
-    case ..<76: finish()
-    case ..<86: retry()
+    case ..<86: endTransfer()
     case ..<92: end(in: .finishing)
     case ..<94: end(in: [.active, .waiting, .preparing][random(3)])
     case ..<97: expire()
-    case 97: detach()
-    case 98: pause()
+    case 97: random(3) == 0 ? empty() : detach()
+    case 98: random(2) == 0 ? pause() : changeMood()
     default: changeLimits()
     }
     compare()
@@ -96,16 +112,15 @@ private struct ModelRun {
   // MARK: - Events
 
   private mutating func subscribe() {
-    serial += 1
-    let id = LoadID(serial)
+    let id = names.take()
     let number = random(60)
     let key = Queue.key("\(number)", retries: number % 9)
-    let origin = Queue.origin("\(number % 7)")
+    let origin = Queue.origin("\(number % moods.count)")
     let priority = priority()
-    let deadline = random(4) == 0 ? now.advanced(by: .milliseconds(random(60_000))) : nil
+    let deadline = random(4) == 0 ? now.advanced(by: .milliseconds(random(300_000))) : nil
     let made = real.subscribe(id, to: key, of: origin, priority: priority, deadline: deadline)
     var new = JobID(slot: -1, serial: 0)
-    if case .created(let job) = made { new = job }
+    if case .created(let job) = made { new = job } else { count("joins") }
     same(
       "subscribe", made,
       naive.subscribe(id, to: key, of: origin, priority: priority, deadline: deadline, new: new))
@@ -132,31 +147,64 @@ private struct ModelRun {
   private mutating func takeStarts() {
     let starts = real.takeStarts()
     same("takeStarts", starts, naive.takeStarts())
-    started += starts.count
+    count("starts", starts.count)
     guard !starts.isEmpty else { return }
     same("a start while paused", real.isPaused, false)
     same("over the limit", real.activeCount <= real.limits.maxConcurrent, true)
     for state in real.originStates() where starts.contains(where: { naive.job($0)?.origin == state.origin }) {
-      same("over the origin's limit", state.active <= real.limits.maxPerOrigin, true)
+      same("over the origin's limit", state.active <= naive.mostActive(at: state.origin), true)
       same("a start at a held origin", state.heldUntil, nil)
     }
   }
 
-  private mutating func finish() {
-    guard let id = job(in: .active) else { return }
-    real.finish(id)
-    naive.finish(id)
+  /// How a transfer goes at an origin of that mood: mostly as it has to, sometimes otherwise.
+  private mutating func contact(at origin: Origin) -> Contact {
+    let mood = random(8) == 0 ? mood() : moods[Int(origin.host)!]
+    switch mood {
+    case .well: return random(10) == 0 ? .inconclusive : .answered
+    case .busy: return .refused(retryAfter: random(2) == 0 ? nil : .seconds(random(140) - 5))
+    case .dead: return .unreachable
+    case .silent: return .unresponsive
+    }
   }
 
-  private mutating func retry() {
+  private mutating func endTransfer() {
     guard let id = job(in: .active) else { return }
-    let retryAfter: Duration? = random(5) == 0 ? .seconds(random(140)) : nil
+    endTransfer(of: id, contact(at: naive.job(id)?.origin ?? Queue.origin("0")))
+  }
+
+  private mutating func endTransfer(of id: JobID, _ contact: Contact) {
+    var naiveJitter = jitter
+    let failed = real.note(contact, by: id, now: now, random: &jitter)
+    same("note \(contact)", failed, naive.note(contact, by: id, now: now, random: &naiveJitter))
+    same("chance used by note", jitter, naiveJitter)
+    if let failed {
+      count("probes failed")
+      count("attempts lost", failed.retrying.count)
+      count("exhausted", failed.exhausted.count)
+      for job in failed.exhausted { end(job) }
+    }
+    // Now and then another transfer follows in the place of the first.
+    if random(20) == 0 { return }
+    if contact == .answered {
+      real.finish(id)
+      naive.finish(id)
+    } else {
+      retry(id, contact)
+    }
+  }
+
+  private mutating func retry(_ id: JobID, _ contact: Contact) {
+    var retryAfter: Duration?
+    if case .refused(let wait) = contact { retryAfter = wait }
     var naiveJitter = jitter
     let failure = real.retry(id, retryAfter: retryAfter, now: now, random: &jitter)
     same("retry", failure, naive.retry(id, retryAfter: retryAfter, now: now, random: &naiveJitter))
-    same("chance used", jitter, naiveJitter)
-    if failure == .final { end(id) }
+    same("chance used by retry", jitter, naiveJitter)
+    if failure == .final { end(id) } else { count("retries") }
   }
+
+  private mutating func changeMood() { moods[random(moods.count)] = mood() }
 
   private mutating func end(in phase: Scheduler.Phase) {
     guard let id = job(in: phase) else { return }
@@ -173,7 +221,14 @@ private struct ModelRun {
   private mutating func expire() {
     let late = real.expired(at: now)
     same("expired", late, naive.expired(at: now))
+    count("late", late.count)
     for id in late { leave(id) }
+  }
+
+  /// An origin loses all its jobs.
+  private mutating func empty() {
+    let origin = Queue.origin("\(random(moods.count))")
+    for job in naive.jobs where job.origin == origin { end(job.id) }
   }
 
   private mutating func detach() {
@@ -189,7 +244,11 @@ private struct ModelRun {
 
   private mutating func changeLimits() {
     var limits = real.limits
-    switch random(5) {
+    switch random(6) {
+    case 5:
+      naive.reserved = random(2) == 0 ? 0 : random(30)
+      real.reserved = PriorityCounts()
+      real.reserved[priority()] = naive.reserved
     case 0: limits.maxConcurrent = 1 + random(12)
     case 1: limits.maxPerOrigin = 1 + random(5)
     case 2: limits.maxQueued = random(60)
@@ -207,7 +266,7 @@ private struct ModelRun {
     same("finishing", real.finishingCount, naive.count(.finishing))
     same("backing off", real.backingOffCount, naive.backingOff)
     same("waiting", real.waiting.total, naive.count(.waiting))
-    if events % 8 == 0 { compareEverything() }
+    if events % 16 == 0 { compareEverything() }
   }
 
   private mutating func compareEverything() {
@@ -226,24 +285,50 @@ private struct ModelRun {
       same("joinable", real.job(for: job.key), naive.joinable(job.key))
     }
     let states = Dictionary(uniqueKeysWithValues: real.originStates().map { ($0.origin, $0) })
-    same("origins", Set(states.keys), Set(naive.origins))
-    for origin in naive.origins { same("state", states[origin], naive.states(of: origin)) }
+    same("origins", Set(real.byOrigin.keys), Set(naive.origins.map(\.origin)))
+    for known in naive.origins {
+      let state = naive.state(of: known.origin)
+      same("state", states[known.origin], state)
+      if state == nil { count("remembered") }
+    }
     if let next = naive.nextTimer { same("woken in time", real.nextTimer.map { $0 <= next }, true) }
-    same("timers bounded", real.timerCount <= 3 * (naive.subscribers.count + naive.jobs.count + 7) + 65, true)
+    same("timers bounded", real.timerCount <= 3 * (naive.subscribers.count + naive.jobs.count + 14) + 65, true)
+    same("loads subscribed", names.count, naive.subscribers.count)
   }
 
-  /// Ends all there is: then nothing may be left.
-  mutating func windUp() {
+  /// From here on all goes well: then every job gets its turn, and in the end nothing is left.
+  mutating func drain() {
     guard difference == nil else { return }
     compareEverything()
-    for job in naive.jobs.shuffled(using: &chance) { end(job.id) }
+    real.limits.maxQueued = 1000
+    naive.limits.maxQueued = 1000
+    real.isPaused = false
+    naive.isPaused = false
+    moods = moods.map { _ in .well }
+    var rounds = 0
+    let most = 2 * naive.jobs.count + 10
+    while !naive.jobs.isEmpty, difference == nil {
+      rounds += 1
+      if rounds > most { return same("a job starves", naive.jobs.map(\.phase), []) }
+      for job in naive.jobs where job.phase == .preparing {
+        same("enqueue", real.enqueue(job.id), naive.enqueue(job.id))
+      }
+      now = now.advanced(by: .seconds(121) + .nanoseconds(1))
+      expire()
+      takeStarts()
+      for job in naive.jobs where job.phase == .active { endTransfer(of: job.id, .answered) }
+      for job in naive.jobs where job.phase == .finishing { end(job.id) }
+      compareEverything()
+    }
     now = now.advanced(by: .seconds(3600))
     expire()
     same("jobs left", real.isEmpty, true)
-    same("origins left", real.originStates(), [])
+    same("origins left", real.byOrigin.count, 0)
+    same("origins remembered", real.rememberedCount, 0)
     same("waiting left", real.waiting, PriorityCounts())
-    same("others left", [real.activeCount, real.finishingCount, real.backingOffCount], [0, 0, 0])
-    same("handed back", handedBack, subscribed)
+    same("slots leaked", [real.activeCount, real.finishingCount, real.backingOffCount], [0, 0, 0])
+    same("names leaked", [real.jobIDs.count, real.originIDs.count, names.count], [0, 0, 0])
+    same("each load handed back once", handedBack, subscribed)
     same("timers left", real.nextTimer, nil)
     compareEverything()
   }

@@ -49,7 +49,8 @@ struct SchedulerRetryTests {
     queue.wait(for: "3")
     #expect(queue.starts() == ["failing"])
     guard case .retry(2, let delay) = queue.retry(failing.job) else { return #expect(Bool(false)) }
-    #expect(queue.phase(failing.job) == .backingOff(until: queue.now.advanced(by: delay)))
+    #expect(queue.phase(failing.job) == .backingOff)
+    #expect(queue.scheduler.nextTimer == queue.now.advanced(by: delay))
     #expect(queue.scheduler.backingOffCount == 1)
     #expect(queue.starts() == ["2"])
     #expect(queue.pass(delay) == [])

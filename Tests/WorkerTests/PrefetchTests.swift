@@ -56,6 +56,64 @@ import Testing
     }
   }
 
+  @Test func `items that find no place among those that may wait are overloaded, unless they are cached`() async throws
+  {
+    try await withOrigin("--max-queued", "150", "--max-concurrent", "1") { worker, origin in
+      let target = { @Sendable (number: Int) in
+        JSON.string(origin.url("image/\(number).png?hold=a&cache-control=max-age%3D60"))
+      }
+      let first = worker.request("load", ["url": target(399)])
+      try await origin.held(at: "a")
+      try await origin.release("a", count: 1)
+      _ = try await worker.response(to: first)
+      let id = worker.request("prefetch", ["urls": .array((0..<400).map(target)), "events": ["failed", "completed"]])
+      try await origin.held(at: "a")
+      _ = try await worker.line("the last refusal") { $0["params"]["url"] == target(398) }
+      let stats = try await worker.call("stats")["result"]["queue"]
+      #expect(stats["waiting"]["lowest"] == 150)
+      let load = try await worker.call("load", ["url": .string(origin.url("image/1000.png"))])
+      #expect(load["error"]["data"]["kind"] == "overloaded")
+      #expect(load["error"]["data"]["retryAfterMs"].integer ?? 0 >= 100)
+      try await origin.release("a")
+      let result = try await worker.response(to: id)["result"]
+      #expect(result["cached"] == 1)
+      #expect(result["downloaded"] == 151)
+      #expect(result["failed"] == 248)
+      #expect(result["errors"].array.count == 100)
+      #expect(result["errors"].array.allSatisfy { $0["kind"] == "overloaded" })
+    }
+  }
+
+  @Test func `a long list waits as a list, is counted, and can be raised and cancelled`() async throws {
+    try await withOrigin("--max-concurrent", "1") { worker, origin in
+      let urls = (0..<5000).map { JSON.string(origin.url("image/\($0).png?hold=a")) }
+      worker.request("prefetch", ["urls": .array(urls), "group": "g"], id: "all")
+      try await origin.held(at: "a")
+      let before = try await worker.call("stats")["result"]
+      #expect(before["queue"]["waiting"]["lowest"] == 4999)
+      #expect(before["origins"].array.first?["waiting"] == 4999)
+      #expect(try await worker.call("prioritize", ["group": "g", "priority": "high"])["result"] == ["changed": 1])
+      #expect(try await worker.call("prioritize", ["group": "g", "priority": "high"])["result"] == ["changed": 0])
+      #expect(try await worker.call("stats")["result"]["queue"]["waiting"]["high"] == 4999)
+      let other = worker.request("load", ["url": .string(origin.url("image/x.png")), "priority": "highest"])
+      try await origin.release("a")
+      _ = try await worker.response(to: other)
+      #expect(try await worker.call("cancel", ["group": "g"])["result"] == ["cancelled": 1])
+      let after = try await worker.call("stats")["result"]["queue"]["waiting"]
+      #expect(after["high"] == 0 && after["lowest"] == 0)
+    }
+  }
+
+  @Test func `what is on disk already is not read`() async throws {
+    try await withOrigin { worker, origin in
+      let urls = (0..<300).map { JSON.string(origin.url("image/\($0).png?cache-control=max-age%3D60")) }
+      try await worker.call("prefetch", ["urls": .array(urls)])
+      #expect(try await worker.call("clear", ["tier": "memory"])["result"]["removed"] == 300)
+      #expect(try await worker.call("prefetch", ["urls": .array(urls)])["result"]["cached"] == 300)
+      #expect(try await worker.call("stats")["result"]["memory"]["entries"] == 0)
+    }
+  }
+
   @Test func `cancel ends all of it and counts as one`() async throws {
     try await withOrigin { worker, origin in
       let urls = (0..<100).map { JSON.string(origin.url("image/\($0).png?hold=a")) }

@@ -161,10 +161,8 @@ extension JSONWriter {
     member("origin", origin.origin.description)
     member("active", origin.active)
     member("waiting", origin.waiting)
-    if let until = origin.heldUntil {
-      member("heldUntil", Timestamp.format(WallClock.seconds(at: until)))
-      member("reason", constant: "the server asked to be left alone (Retry-After)")
-    }
+    if let until = origin.heldUntil { member("heldUntil", Timestamp.format(WallClock.seconds(at: until))) }
+    if let reason = origin.reason { member("reason", reason.rawValue) }
     endObject()
   }
 

@@ -10,8 +10,7 @@ extension Session {
   func load(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
     let request = try LoadParameters.read(params, options)
     let id = loader.makeID()
-    register(id, PendingRequest(ticket: ticket, url: request.url))
-    loader.submit(request, as: id, for: self)
+    loader.submit(request, as: id, for: LoadAnswer(to: ticket, by: id, of: request.url, in: self))
   }
 }
 

@@ -24,7 +24,6 @@ extension Session {
         var request = try item(element)
         request.ownHeaders = headers.own.replacing(request.ownHeaders)
         request.headers = options.requestHeaders.replacing(request.ownHeaders)
-        request.priority = priority
         request.delivery = .none
         request.events = []
         requests.append(request)
@@ -33,8 +32,8 @@ extension Session {
       }
     }
     let id = loader.makeID()
-    register(id, PendingRequest(ticket: ticket, url: nil, prefetchEvents: Set(events)))
-    loader.prefetch(requests, as: id, group: group, for: self)
+    let answer = PrefetchAnswer(to: ticket, by: id, events: Set(events), in: self)
+    loader.prefetch(requests, as: id, group: group, priority: priority, for: answer)
   }
 
   private func item(_ element: JSON) throws(RPCError) -> LoadRequest {

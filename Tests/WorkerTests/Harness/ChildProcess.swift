@@ -29,6 +29,7 @@ final class ChildProcess: Sendable {
 
   private let input: Locked<FileHandle?>
   private let outputHandle: Locked<FileHandle?>
+  private let isReading = Locked(false)
   private let process: Locked<Process>
 
   /// - Parameter reads: whether its output is read from the start; else `startReading` does it.
@@ -71,6 +72,7 @@ final class ChildProcess: Sendable {
   /// Begins to read what it writes.
   func startReading() {
     guard let handle = outputHandle.withLock({ $0.take() }) else { return }
+    isReading.withLock { $0 = true }
     Self.read(handle, into: output)
   }
 
@@ -112,10 +114,11 @@ final class ChildProcess: Sendable {
     }
   }
 
-  /// Waits for its end, and for everything that it wrote before.
+  /// Waits for its end, and for everything that it wrote before, if that is read.
   func ended() async throws -> Ending {
     let ending = try await ending.until("the end of process \(identifier)") { $0 }
     _ = try await errors.until("the end of its errors") { $0.isClosed ? true : nil }
+    if isReading.withLock({ $0 }) { _ = try await output.until("the end of its output") { $0.isClosed ? true : nil } }
     return ending
   }
 

@@ -1,0 +1,105 @@
+/// The waiting jobs, and whose turn it is.
+///
+/// Within a priority the origins take turns, one job each, so that the one with a thousand jobs does not keep another
+/// waiting. An origin that may start nothing is out of the turns until it may again; it comes back as the last.
+/// Every operation is O(1). Jobs and origins are named by their slots.
+struct Backlog {
+  /// Whether an origin takes its turns.
+  enum Standing {
+    /// It may start nothing.
+    case shut
+    /// Only where no open origin has a job of the priority.
+    case last
+    case open
+  }
+
+  private static let levels = Priority.allCases.count
+
+  /// The waiting jobs of each priority, all origins.
+  private(set) var counts = PriorityCounts()
+  private var jobLinks: [Chain.Link] = []
+  /// The origins that have a waiting job and may start one, in the order of their turns: for each priority those that
+  /// come last, and behind these the open ones. An origin is in one of the two.
+  private var rings = [Chain](repeating: Chain(), count: 2 * levels)
+  private var ringLinks = [[Chain.Link]](repeating: [], count: levels)
+
+  private var standings: [Standing] = []
+  /// The waiting jobs of each origin, and the ring that it is in; `levels` elements an origin.
+  private var queues: [Chain] = []
+  private var ringNumbers: [Int8?] = []
+
+  /// Makes room for an origin. Nothing waits for it, and it may start jobs.
+  mutating func admit(_ origin: Int32) {
+    while standings.count <= Int(origin) {
+      standings.append(.open)
+      queues.append(contentsOf: repeatElement(Chain(), count: Self.levels))
+      ringNumbers.append(contentsOf: repeatElement(nil, count: Self.levels))
+      for level in ringLinks.indices { ringLinks[level].reach(origin) }
+    }
+    standings[Int(origin)] = .open
+  }
+
+  mutating func setStanding(_ standing: Standing, of origin: Int32) {
+    guard standings[Int(origin)] != standing else { return }
+    standings[Int(origin)] = standing
+    for priority in Priority.allCases { refreshRing(of: origin, at: priority) }
+  }
+
+  /// - Parameter atFront: whether it is the first of its origin and priority, rather than the last.
+  mutating func add(_ job: Int32, of origin: Int32, at priority: Priority, atFront: Bool) {
+    jobLinks.reach(job)
+    if atFront {
+      queues[index(origin, priority)].prepend(job, in: &jobLinks)
+    } else {
+      queues[index(origin, priority)].append(job, in: &jobLinks)
+    }
+    counts[priority] += 1
+    refreshRing(of: origin, at: priority)
+  }
+
+  mutating func remove(_ job: Int32, of origin: Int32, at priority: Priority) {
+    queues[index(origin, priority)].remove(job, in: &jobLinks)
+    counts[priority] -= 1
+    refreshRing(of: origin, at: priority)
+  }
+
+  /// Takes out the job whose turn it is, nil if no origin that may start one has one. The next turn is another origin's.
+  mutating func takeNext(_ order: QueueOrder) -> Int32? {
+    guard let ring = rings.lastIndex(where: { !$0.isEmpty }) else { return nil }
+    let priority = Priority.allCases[ring / 2]
+    let origin = rings[ring].first
+    let queue = queues[index(origin, priority)]
+    let job = order == .fifo ? queue.first : queue.last
+    remove(job, of: origin, at: priority)
+    if ringNumbers[index(origin, priority)] == Int8(ring) {
+      rings[ring].remove(origin, in: &ringLinks[ring / 2])
+      rings[ring].append(origin, in: &ringLinks[ring / 2])
+    }
+    return job
+  }
+
+  func count(of origin: Int32) -> Int {
+    Priority.allCases.reduce(0) { $0 + queues[index(origin, $1)].count }
+  }
+
+  /// The jobs that wait for an origin, the most urgent first. O(n).
+  func jobs(of origin: Int32) -> [Int32] {
+    Priority.allCases.reversed().flatMap { queues[index(origin, $0)].elements(in: jobLinks) }
+  }
+
+  private func index(_ origin: Int32, _ priority: Priority) -> Int { Int(origin) * Self.levels + priority.rawValue }
+
+  private mutating func refreshRing(of origin: Int32, at priority: Priority) {
+    let (index, level) = (index(origin, priority), priority.rawValue)
+    let ring: Int8? =
+      switch standings[Int(origin)] {
+      case _ where queues[index].isEmpty, .shut: nil
+      case .last: Int8(2 * level)
+      case .open: Int8(2 * level + 1)
+      }
+    guard ring != ringNumbers[index] else { return }
+    if let old = ringNumbers[index] { rings[Int(old)].remove(origin, in: &ringLinks[level]) }
+    if let ring { rings[Int(ring)].append(origin, in: &ringLinks[level]) }
+    ringNumbers[index] = ring
+  }
+}

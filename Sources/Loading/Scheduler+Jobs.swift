@@ -1,0 +1,109 @@
+/// A job's way from its place in the queue to its end.
+extension Scheduler {
+  /// The cache could not answer: the job waits for its transfer. False, and nothing changes, when the queue is full.
+  mutating func enqueue(_ id: JobID) -> Bool {
+    guard jobs[id]?.phase == .preparing else { return true }
+    guard freePlaces > 0 else { return false }
+    jobs[id.slot].phase = .waiting
+    addToBacklog(id.slot, next: false)
+    return true
+  }
+
+  /// - Parameter next: whether it is the first of its level to start, rather than in the order of its coming.
+  mutating func addToBacklog(_ slot: Int32, next: Bool) {
+    backlog.add(
+      slot, of: jobs[slot].origin, at: jobs[slot].priority, atFront: next && limits.order == .fifo)
+  }
+
+  /// The transfers to start now, most urgent first; they count as active from here on.
+  mutating func takeStarts() -> [JobID] {
+    var starts: [JobID] = []
+    while !isPaused, hasFreeSlot,
+      let slot = backlog.takeNext(limits.order)
+    {
+      jobs[slot].phase = .active
+      activeCount += 1
+      let origin = jobs[slot].origin
+      origins[origin].active += 1
+      jobs[slot].round = origins[origin].gate.round
+      reconsider(origin)
+      starts.append(jobs.id(at: slot))
+    }
+    return starts
+  }
+
+  /// The transfer is over and its body is to be stored: the slot is free.
+  mutating func finish(_ id: JobID) {
+    guard jobs[id]?.phase == .active else { return }
+    releaseSlot(of: id)
+    jobs[id.slot].phase = .finishing
+    finishingCount += 1
+  }
+
+  enum Failure: Equatable {
+    /// `attempt` is the one to come.
+    case retry(attempt: Int, delay: Duration)
+    /// Call `end`.
+    case final
+  }
+
+  /// The transfer failed in a way that may pass. The answer says whether there is another attempt; then the slot is free.
+  ///
+  /// - Parameter retryAfter: what the server asked for: the attempt does not come before that.
+  mutating func retry(
+    _ id: JobID, retryAfter: Duration?, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
+  ) -> Failure {
+    guard let job = jobs[id], job.phase == .active else { return .final }
+    latest = Moment(now)
+    guard job.attempt <= job.key.retries, job.hasSubscribers else { return .final }
+    var delay = BackOff.fromNothing(first: 500, job.attempt, &random)
+    if let retryAfter {
+      guard retryAfter <= OriginGate.longestHold else { return .final }
+      delay = max(delay, retryAfter)
+    }
+    let due = Moment(now.advanced(by: delay))
+    guard hasSubscriber(of: job, waitingPast: due) else { return .final }
+    releaseSlot(of: id)
+    jobs[id.slot].attempt += 1
+    jobs[id.slot].phase = .backingOff
+    backingOffCount += 1
+    addTimer(.retry(id), at: due)
+    return .retry(attempt: job.attempt + 1, delay: delay)
+  }
+
+  /// Takes the job out, in whatever phase it is. Returns who waited for it, in the order of their coming.
+  mutating func end(_ id: JobID) -> [LoadID] {
+    guard let job = jobs[id] else { return [] }
+    switch job.phase {
+    case .preparing: break
+    case .waiting: backlog.remove(id.slot, of: job.origin, at: job.priority)
+    case .active: releaseSlot(of: id)
+    case .finishing: finishingCount -= 1
+    case .backingOff: backingOffCount -= 1
+    }
+    let waited = subscribers(of: id)
+    for load in waited {
+      if let subscriber = subscribers[load] { remove(subscriber, load) }
+    }
+    detach(id)
+    jobs.remove(id)
+    jobIDs.giveBack(id)
+    origins[job.origin].jobs -= 1
+    forgetIfIdle(job.origin)
+    return waited
+  }
+
+  /// Later loads of the same key get a job of their own.
+  mutating func detach(_ id: JobID) {
+    guard let job = jobs[id], job.isJoinable else { return }
+    jobs[id.slot].isJoinable = false
+    byKey[job.key] = nil
+  }
+
+  private mutating func releaseSlot(of id: JobID) {
+    let origin = jobs[id.slot].origin
+    activeCount -= 1
+    origins[origin].active -= 1
+    reconsider(origin)
+  }
+}

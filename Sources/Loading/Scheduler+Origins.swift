@@ -1,0 +1,179 @@
+internal import HTTPTypes
+
+/// What the origins have to do with it: which may start a transfer, and why another may not.
+extension Scheduler {
+  /// What becomes of the jobs that wait for an origin when its probe has failed. It stands for an attempt of each.
+  struct FailedProbe: Equatable {
+    /// Those that have no attempt left, or nobody who would wait for it: each is to be ended, with the probe's error.
+    var exhausted: [JobID] = []
+    /// Those that go on waiting, with their attempts counted up.
+    var retrying: [JobID] = []
+    /// How long the origin is held.
+    var delay: Duration
+  }
+
+  /// A transfer has ended: takes note of how it went with the origin. Its job stays active; `finish`, `retry` or `end` comes
+  /// next, or another transfer in its place.
+  mutating func note(
+    _ contact: Contact, by id: JobID, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
+  ) -> FailedProbe? {
+    guard let job = jobs[id], job.phase == .active else { return nil }
+    latest = Moment(now)
+    let slot = job.origin
+    let before = origins[slot].gate.hold?.until
+    let probeFailed = origins[slot].gate.note(
+      contact, round: job.round, limit: limits.maxPerOrigin, now: now, random: &random)
+    let until = origins[slot].gate.hold?.until
+    if let until, until != before { addTimer(.release(origins.id(at: slot)), at: until) }
+    jobs[id.slot].round = origins[slot].gate.round
+    reconsider(slot)
+    guard probeFailed, let until else { return nil }
+    return failWaiting(of: slot, until: until, now: now)
+  }
+
+  /// O(n) in the jobs that wait for the origin. Each is met once for each of its attempts.
+  private mutating func failWaiting(
+    of origin: Int32, until: Moment, now: ContinuousClock.Instant
+  ) -> FailedProbe {
+    var result = FailedProbe(delay: now.duration(to: until.instant))
+    for slot in backlog.jobs(of: origin) {
+      let job = jobs[slot]
+      if job.attempt <= job.key.retries, hasSubscriber(of: job, waitingPast: until) {
+        jobs[slot].attempt += 1
+        result.retrying.append(jobs.id(at: slot))
+      } else {
+        result.exhausted.append(jobs.id(at: slot))
+      }
+    }
+    return result
+  }
+
+  /// Whether the origin may start a job may have changed.
+  mutating func reconsider(_ slot: Int32) {
+    let record = origins[slot]
+    let mayStart = record.gate.hold == nil && record.active < record.gate.allowance(limit: limits.maxPerOrigin)
+    // As long as nobody knows whether it answers at all, it gets a second transfer only where no other origin wants one.
+    let comesLast = record.active > 0 && !record.gate.isResponsive
+    backlog.setStanding(!mayStart ? .shut : comesLast ? .last : .open, of: slot)
+  }
+
+  // MARK: - Coming and going
+
+  /// The origin's record, for a job that is about to be there.
+  mutating func admit(_ origin: Origin) -> OriginID {
+    if let known = byOrigin[origin] {
+      if origins[known.slot].forgetAt != nil {
+        origins[known.slot].forgetAt = nil
+        rememberedCount -= 1
+      }
+      return known
+    }
+    let id = originIDs.take()
+    origins.insert(OriginRecord(origin: origin), at: id)
+    byOrigin[origin] = id
+    backlog.admit(id.slot)
+    return id
+  }
+
+  /// How long it is remembered how an origin was when its last job has ended and no hold is in force. Else a host that
+  /// loads one image after the other would try each of them at a dead port.
+  private static let memory = Duration.seconds(60)
+  /// How many such origins there are at most.
+  static let mostRemembered = 1000
+
+  mutating func forgetIfIdle(_ slot: Int32) {
+    let record = origins[slot]
+    guard record.jobs == 0, record.gate.hold == nil, record.forgetAt == nil else { return }
+    guard !record.gate.isAtRest, rememberedCount < Self.mostRemembered else { return forget(slot) }
+    let due = Moment(latest.instant.advanced(by: Self.memory))
+    origins[slot].forgetAt = due
+    rememberedCount += 1
+    addTimer(.forget(origins.id(at: slot)), at: due)
+  }
+
+  private mutating func forget(_ slot: Int32) {
+    let id = origins.id(at: slot)
+    if origins[slot].forgetAt != nil { rememberedCount -= 1 }
+    byOrigin[origins[slot].origin] = nil
+    origins.remove(id)
+    originIDs.giveBack(id)
+  }
+
+  mutating func forget(_ id: OriginID, dueAt moment: Moment) {
+    guard origins[id]?.forgetAt == moment else { return }
+    forget(id.slot)
+  }
+
+  mutating func release(_ id: OriginID, dueAt moment: Moment) {
+    guard origins.contains(id), origins[id.slot].gate.release(at: moment) else { return }
+    reconsider(id.slot)
+    forgetIfIdle(id.slot)
+  }
+
+  // MARK: - Looking
+
+  /// The busiest origins, the busiest first, of all that have jobs or a hold.
+  ///
+  /// - Parameter heldBack: what waits outside, to be counted in.
+  func originStates(atMost limit: Int = .max, heldBack: [Origin: Int] = [:]) -> [OriginState] {
+    var busiest: [OriginState] = []
+    for id in origins.ids {
+      let record = origins[id.slot]
+      guard record.jobs > 0 || record.gate.hold != nil else { continue }
+      let state = OriginState(
+        origin: record.origin, active: record.active,
+        waiting: backlog.count(of: id.slot) + heldBack[record.origin, default: 0],
+        heldUntil: record.gate.hold?.until.instant, reason: reason(id.slot))
+      // Of ten thousand origins hardly one gets past the last of the hundred that are asked for.
+      if busiest.count >= limit {
+        guard let last = busiest.last, state.precedes(last) else { continue }
+        busiest.removeLast()
+      }
+      busiest.insert(state, at: busiest.partitioningIndex { state.precedes($0) })
+    }
+    return busiest
+  }
+
+  /// Why the origin's jobs wait; nil when none does, or when they start as soon as they are asked for.
+  private func reason(_ slot: Int32) -> WaitReason? {
+    guard backlog.count(of: slot) > 0 else { return nil }
+    let (gate, active) = (origins[slot].gate, origins[slot].active)
+    switch gate.hold?.cause {
+    case .retryAfter: return .retryAfter
+    case .unavailable: return .unavailable
+    case .unreachable: return .unreachable
+    case nil: break
+    }
+    if isPaused { return .paused }
+    let allowance = gate.allowance(limit: limits.maxPerOrigin)
+    if active >= allowance {
+      if gate.isCircuitOpen { return .unreachable }
+      return allowance < limits.maxPerOrigin ? .readmission : .perHostLimit
+    }
+    return hasFreeSlot ? nil : .concurrencyLimit
+  }
+
+  /// Whether a transfer more is within the limits for all.
+  var hasFreeSlot: Bool { activeCount < limits.maxConcurrent && finishingCount < limits.maxFinishing }
+}
+
+extension OriginState {
+  /// Busier, and of two that are as busy the first by name.
+  fileprivate func precedes(_ other: OriginState) -> Bool {
+    let (own, others) = (active + waiting, other.active + other.waiting)
+    guard own == others else { return own > others }
+    return (origin.host, origin.port, origin.scheme) < (other.origin.host, other.origin.port, other.origin.scheme)
+  }
+}
+
+extension Array {
+  /// The first index whose element, like all after it, is as `belongsAfter` says. O(log n).
+  fileprivate func partitioningIndex(where belongsAfter: (Element) -> Bool) -> Int {
+    var (low, high) = (startIndex, endIndex)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if belongsAfter(self[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+}

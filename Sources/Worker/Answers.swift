@@ -1,0 +1,154 @@
+internal import HTTPTypes
+internal import LineRPC
+internal import Loading
+
+/// A request that a load answers: what becomes of the load, as lines.
+@LoadingActor
+final class LoadAnswer: LoadObserver {
+  /// The session lives until all is answered.
+  private unowned let session: Session
+  let load: LoadID
+  private let ticket: Ticket
+  private let url: String
+
+  init(to ticket: Ticket, by load: LoadID, of url: String, in session: Session) {
+    self.session = session
+    self.load = load
+    self.ticket = ticket
+    self.url = url
+    session.begin(self, for: ticket)
+  }
+
+  func load(_ id: LoadID, did event: LoadEvent) {
+    let url = url
+    switch event {
+    case .started(let attempt):
+      session.send("started", about: ticket) { writer in
+        writer.member("url", url)
+        writer.member("attempt", attempt)
+      }
+    case .progress(let received, let total):
+      session.send("progress", about: ticket, isReplaceable: true) { writer in
+        writer.member("url", url)
+        writer.member("received", received)
+        if let total { writer.member("total", total) }
+      }
+    case .retrying(let attempt, let delay, let kind):
+      session.send("retrying", about: ticket) { writer in
+        writer.member("url", url)
+        writer.member("attempt", attempt)
+        writer.member("delayMs", delay.milliseconds)
+        writer.member("kind", kind.rawValue)
+      }
+    case .cached(let image):
+      session.send("cached", about: ticket) { $0.members(of: image, url: url) }
+    }
+  }
+
+  func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {
+    session.logEnd(of: url, result)
+    switch result {
+    case .success(let image):
+      session.counts.succeeded += 1
+      session.answer(ticket) { $0.members(of: image, url: url) }
+    case .failure(let error):
+      session.count(error)
+      session.answer(ticket, WireErrors.wire(error, url: url), url: url)
+    }
+  }
+}
+
+/// A request that a prefetch answers.
+@LoadingActor
+final class PrefetchAnswer: PrefetchObserver {
+  private unowned let session: Session
+  let load: LoadID
+  private let ticket: Ticket
+  /// The names of those that were asked for.
+  private let events: Set<String>
+
+  init(to ticket: Ticket, by load: LoadID, events: Set<String>, in session: Session) {
+    self.session = session
+    self.load = load
+    self.ticket = ticket
+    self.events = events
+    session.begin(self, for: ticket)
+  }
+
+  func prefetch(_ id: LoadID, progressed progress: Prefetch.Progress) {
+    guard events.contains("progress") else { return }
+    session.send("progress", about: ticket, isReplaceable: true) { writer in
+      writer.member("done", progress.done)
+      writer.member("total", progress.total)
+      writer.member("bytes", progress.bytes)
+    }
+  }
+
+  func prefetch(_ id: LoadID, item url: String, ended result: Result<LoadedImage, LoadError>) {
+    switch result {
+    case .success(let image) where events.contains("completed"):
+      session.send("completed", about: ticket) { $0.members(of: image, url: url) }
+    case .failure(let error) where events.contains("failed"):
+      session.send("failed", about: ticket) { writer in
+        writer.member("url", url)
+        writer.member("error", WireErrors.wire(error, url: url))
+      }
+    default: return
+    }
+  }
+
+  func prefetch(_ id: LoadID, ended result: Result<Prefetch.Summary, LoadError>) {
+    switch result {
+    case .success(let summary):
+      session.counts.succeeded += 1
+      session.answer(ticket) { $0.members(of: summary) }
+    case .failure(let error):
+      session.count(error)
+      session.answer(ticket, WireErrors.wire(error, url: nil))
+    }
+  }
+}
+
+extension Session {
+  /// A request has become a load or a prefetch, which will answer it.
+  fileprivate func begin(_ answer: any Conversation.Work, for ticket: Ticket) {
+    conversation.assign(answer, to: ticket)
+    counts.received += 1
+  }
+
+  /// The load or the prefetch that is to answer the request with that id.
+  func load(of id: RequestID) -> LoadID? {
+    switch conversation.work(of: id) {
+    case let answer as LoadAnswer: answer.load
+    case let answer as PrefetchAnswer: answer.load
+    default: nil
+    }
+  }
+
+  fileprivate func send(
+    _ event: StaticString, about ticket: Ticket, isReplaceable: Bool = false, _ write: (inout JSONWriter) -> Void
+  ) {
+    guard let line = conversation.event(event, about: ticket, write) else { return }
+    if isReplaceable {
+      writer.sendReplaceable(line, about: ticket, deferred: true)
+    } else {
+      send(line, about: ticket)
+    }
+  }
+
+  fileprivate func logEnd(of url: String, _ result: Result<LoadedImage, LoadError>) {
+    log.debug {
+      let name = (try? ResourceURL(url))?.redacted ?? url
+      switch result {
+      case .success(let image):
+        return "\(name): \(image.cache.rawValue), \(image.byteCount) bytes, \(image.timing.total.milliseconds) ms"
+      case .failure(let error):
+        return "\(name): \(error.kind.rawValue): \(error.message)"
+      }
+    }
+  }
+
+  fileprivate func count(_ error: LoadError) {
+    if error.kind == .cancelled { counts.cancelled += 1 } else { counts.failed += 1 }
+  }
+}

@@ -1,0 +1,34 @@
+import Testing
+
+@testable import Loading
+
+struct PaceTests {
+  private var pace = Pace()
+  private let begin = ContinuousClock.now
+
+  private func at(_ milliseconds: Int) -> ContinuousClock.Instant { begin.advanced(by: .milliseconds(milliseconds)) }
+
+  @Test func `where nothing ever started, one may as well come late`() {
+    #expect(pace.time(for: 1, at: begin) == .seconds(30))
+  }
+
+  @Test mutating func `a steady pace is told from the beginning on`() {
+    for second in 0..<60 {
+      for tenth in 0..<10 { pace.note(2, at: at(second * 1000 + tenth * 100)) }
+      guard second > 1 else { continue }
+      let time = pace.time(for: 100, at: at(second * 1000 + 999))
+      #expect(time > .seconds(4) && time < .seconds(6), "20 a second: 100 take 5 s, not \(time)")
+    }
+  }
+
+  @Test mutating func `who has stopped is forgotten`() {
+    pace.note(1000, at: begin)
+    #expect(pace.time(for: 100, at: at(1000)) < .seconds(1))
+    #expect(pace.time(for: 100, at: at(120_000)) == .seconds(30))
+  }
+
+  @Test mutating func `nobody is asked to come again at once`() {
+    pace.note(100_000, at: begin)
+    #expect(pace.time(for: 1, at: at(10)) == .milliseconds(100))
+  }
+}

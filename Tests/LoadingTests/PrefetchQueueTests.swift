@@ -1,0 +1,82 @@
+import HTTPTypes
+import Testing
+
+@testable import Loading
+
+struct PrefetchQueueTests {
+  private func items(_ count: Int, origin: (Int) -> Int = { _ in 0 }) throws -> [LoadRequest] {
+    try (0..<count).map { number in
+      let url = "http://h\(origin(number)).test/\(number)"
+      return LoadRequest(url: url, source: .http(try ResourceURL(url)), key: url)
+    }
+  }
+
+  private func drain(_ queue: inout PrefetchQueue) -> [Int32] {
+    var taken: [Int32] = []
+    while let next = queue.next() { taken.append(next.item) }
+    return taken
+  }
+
+  @Test func `each item becomes a load once, in its order`() throws {
+    var queue = PrefetchQueue(try items(1000), order: .fifo, places: 1000)
+    var seen: [Int32] = []
+    while let (item, request, hasPlace) = queue.next() {
+      #expect(hasPlace)
+      #expect(queue.end(item) == request.url)
+      seen.append(item)
+    }
+    #expect(seen == Array(0..<1000))
+    #expect(queue.isEmpty)
+  }
+
+  @Test func `with lifo the last goes first`() throws {
+    var queue = PrefetchQueue(try items(3), order: .lifo, places: 3)
+    #expect(drain(&queue) == [2, 1, 0])
+  }
+
+  @Test func `an origin has so many loads at a time, and keeps no other from its own`() throws {
+    let most = PrefetchQueue.mostOfOrigin
+    var queue = PrefetchQueue(try items(4 * most) { $0 < 3 * most ? 0 : 1 }, order: .fifo, places: 4 * most)
+    let first = drain(&queue)
+    #expect(first.count { $0 < 3 * most } == most)
+    #expect(first.count { $0 >= 3 * most } == most)
+    #expect(queue.heldBack.map(\.count) == [2 * most])
+    #expect(queue.placesHeld == 2 * most)
+    for item in first where item >= 3 * most { _ = queue.end(item) }
+    #expect(drain(&queue) == [], "what ends elsewhere makes no room here")
+    _ = queue.end(first[0])
+    #expect(drain(&queue) == [Int32(most)])
+    #expect(!queue.isEmpty)
+  }
+
+  @Test func `origins take turns`() throws {
+    var queue = PrefetchQueue(try items(8) { $0 / 4 }, order: .fifo, places: 8)
+    #expect(drain(&queue) == [0, 4, 1, 5, 2, 6, 3, 7])
+  }
+
+  @Test func `there are not more than so many loads in all`() throws {
+    let most = PrefetchQueue.mostInAll
+    var queue = PrefetchQueue(try items(most + 10) { $0 }, order: .fifo, places: most + 10)
+    #expect(drain(&queue).count == most)
+    _ = queue.end(5)
+    #expect(drain(&queue).count == 1)
+  }
+
+  @Test func `items without a place do not wait for their turn`() throws {
+    let most = PrefetchQueue.mostOfOrigin
+    var queue = PrefetchQueue(try items(3 * most), order: .fifo, places: most)
+    let loads = (0..<3 * most).compactMap { _ in queue.next() }
+    #expect(loads.map(\.item) == Array(0..<Int32(3 * most)))
+    #expect(loads.map(\.hasPlace) == Array(repeating: true, count: most) + Array(repeating: false, count: 2 * most))
+    #expect(queue.next() == nil)
+    #expect(queue.isEmpty)
+  }
+
+  @Test func `what is dropped gives its places back`() throws {
+    var queue = PrefetchQueue(try items(10), order: .fifo, places: 4)
+    _ = queue.next()
+    #expect(queue.dropAll() == 3)
+    #expect(queue.next() == nil)
+    #expect(queue.isEmpty)
+  }
+}
