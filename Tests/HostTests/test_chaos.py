@@ -1,6 +1,6 @@
 """Thousands of random requests against a worker whose origins misbehave at random; after each the rules must hold.
 
-    IMAGEWORKER=PATH CHAOS_SEED=17 CHAOS_REQUESTS=4000 python -m unittest test_chaos
+    IMAGEWORKER=PATH CHAOS_SEED=17 CHAOS_REQUESTS=3000 python -m unittest test_chaos
 
 The seed is printed. It fixes what is sent and what the origins do; the order in which things happen is the machine's.
 """
@@ -23,8 +23,8 @@ from chaos_requests import MOST_CONCURRENT, MOST_PER_HOST, Requests, Step
 from chaos_session import WINDOWS, Session, Surroundings, default_worker
 
 SEED = int(os.environ.get("CHAOS_SEED") or SystemRandom().randrange(1 << 32))
-REQUESTS = int(os.environ.get("CHAOS_REQUESTS", "4000"))
-OPTIONS = ["--max-concurrent", f"{MOST_CONCURRENT}", "--max-per-host", f"{MOST_PER_HOST}", "--deadline", "20s"]
+REQUESTS = int(os.environ.get("CHAOS_REQUESTS", "3000"))
+OPTIONS = ["--max-concurrent", f"{MOST_CONCURRENT}", "--max-per-host", f"{MOST_PER_HOST}", "--deadline", "10s"]
 OPTIONS += ["--memory-limit", "2M", "--disk-limit", "20M", "--log-level", "warning"]
 
 
