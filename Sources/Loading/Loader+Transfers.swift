@@ -99,6 +99,8 @@ extension Loader {
       error.attempts = scheduler.job(job)?.attempt ?? 1
       giveUp(job, record, error)
     }
+    guard let origin = jobs[probe]?.request.origin else { return }
+    for prefetch in prefetches.values { prefetch.probeFailed(at: origin, error) }
   }
 
   private static let refusal = "the content is no image of a known format"

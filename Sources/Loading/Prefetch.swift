@@ -115,7 +115,21 @@ public final class Prefetch: LoadObserver {
 
   public func load(_ load: LoadID, ended result: Result<LoadedImage, LoadError>) {
     guard let item = pending.removeValue(forKey: load) else { return }
-    let url = queue.end(item)
+    queue.end(item, reached: !result.isUnreachable)
+    note(result, of: item)
+    goOn()
+  }
+
+  /// A probe of an origin has failed, for which items may wait that are not loads yet.
+  func probeFailed(at origin: Origin, _ error: LoadError) {
+    let exhausted = queue.probeFailed(at: origin)
+    loader.release(places: exhausted.count, at: priority)
+    for item in exhausted { note(.failure(error), of: item) }
+    endIfDone()
+  }
+
+  private func note(_ result: Result<LoadedImage, LoadError>, of item: Int32) {
+    let url = queue.url(of: item)
     switch result {
     case .success(let image) where image.cache == .miss:
       summary.downloaded += 1
@@ -130,7 +144,6 @@ public final class Prefetch: LoadObserver {
     }
     observer.prefetch(id, item: url, ended: result)
     tellProgress()
-    goOn()
   }
 
   private func tellProgress() {
@@ -148,5 +161,13 @@ public final class Prefetch: LoadObserver {
       observer.prefetch(id, ended: .success(summary))
     }
     loader.retire(id)
+  }
+}
+
+extension Result<LoadedImage, LoadError> {
+  /// Whether there was no connection.
+  fileprivate var isUnreachable: Bool {
+    guard case .failure(let error) = self else { return false }
+    return error.kind == .resolve || error.kind == .connect || error.kind == .timeout && error.phase == .connect
   }
 }

@@ -14,6 +14,8 @@ struct PrefetchQueue {
   private struct Row {
     let origin: Origin?
     var loads = 0
+    /// Probes of the origin that failed while items waited here, and none of its loads ended otherwise.
+    var failedProbes = 0
   }
 
   private let items: [LoadRequest]
@@ -76,10 +78,26 @@ struct PrefetchQueue {
     return (item, items[Int(item)], hasPlace: next != nil)
   }
 
-  /// The load of an item has ended. Returns its URL.
-  mutating func end(_ item: Int32) -> String {
-    count(-1, for: rowOfItem[Int(item)])
-    return items[Int(item)].url
+  /// The load of an item has ended.
+  ///
+  /// - Parameter reached: whether its end was another than that its origin cannot be reached.
+  mutating func end(_ item: Int32, reached: Bool) {
+    let row = rowOfItem[Int(item)]
+    count(-1, for: row)
+    if reached { rows[Int(row)].failedProbes = 0 }
+  }
+
+  func url(of item: Int32) -> String { items[Int(item)].url }
+
+  /// A probe of the origin has failed, which stands for an attempt of all that wait for it, here as well.
+  ///
+  /// - Returns: the items with a place that have no attempt left. They are done.
+  mutating func probeFailed(at origin: Origin) -> [Int32] {
+    guard let row = rows.firstIndex(where: { $0.origin == origin }), waiting.count(of: Int32(row)) > 0 else { return [] }
+    rows[row].failedProbes += 1
+    let exhausted = waiting.jobs(of: Int32(row)).filter { items[Int($0)].retries < rows[row].failedProbes }
+    for item in exhausted { waiting.remove(item, of: Int32(row), at: .normal) }
+    return exhausted
   }
 
   /// Forgets all that have not become loads. Returns how many places they held.

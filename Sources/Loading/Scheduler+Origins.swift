@@ -50,10 +50,10 @@ extension Scheduler {
 
   /// Whether the origin may start a job may have changed.
   mutating func reconsider(_ slot: Int32) {
-    let record = origins[slot]
-    let mayStart = record.gate.hold == nil && record.active < record.gate.allowance(limit: limits.maxPerOrigin)
+    let (gate, active) = (origins[slot].gate, origins[slot].active)
+    let mayStart = gate.hold == nil && active < gate.allowance(limit: limits.maxPerOrigin)
     // As long as nobody knows whether it answers at all, it gets a second transfer only where no other origin wants one.
-    let comesLast = record.active > 0 && !record.gate.isResponsive
+    let comesLast = active > 0 && !gate.isResponsive
     backlog.setStanding(!mayStart ? .shut : comesLast ? .last : .open, of: slot)
   }
 

@@ -1,6 +1,7 @@
 internal import HTTPTypes
 
-/// The queue: which loads share a job, which job's transfer starts next, when a failed one is tried again.
+/// The queue: which loads share a job, which job's transfer starts next, when a failed one is tried again, and what its
+/// origin may do meanwhile.
 ///
 /// A pure value: it does no I/O and has no clock; time and randomness are handed in. What is to be done comes back as
 /// return values, and the `Loader` does it. A job's life:
@@ -12,8 +13,13 @@ internal import HTTPTypes
 /// *Preparing* jobs look into the disk cache and need no transfer slot. *Finishing* jobs have their bytes and are being
 /// stored. Joining is possible in every phase, until `detach` or the end.
 ///
-/// Guarantees: a job's priority is the highest of its live subscribers'; limits hold after every call; each subscriber
-/// is handed back exactly once, by `end`, `leave` or `expired`. Every operation is O(1) or O(log n).
+/// When a transfer has ended, `note` says how that went with the origin (`OriginGate` tells what follows), then `finish`,
+/// `retry` or `end` what becomes of the job.
+///
+/// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a limit, an allowance or
+/// a hold forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets its turn,
+/// unless more urgent ones keep coming. What happens to one load or job costs O(1) or O(log n), however many wait. A probe
+/// that failed costs O(n) in the jobs that it failed for.
 struct Scheduler {
   enum Phase {
     case preparing, waiting, active, finishing, backingOff

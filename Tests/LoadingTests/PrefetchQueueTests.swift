@@ -22,7 +22,8 @@ struct PrefetchQueueTests {
     var seen: [Int32] = []
     while let (item, request, hasPlace) = queue.next() {
       #expect(hasPlace)
-      #expect(queue.end(item) == request.url)
+      #expect(queue.url(of: item) == request.url)
+      queue.end(item, reached: true)
       seen.append(item)
     }
     #expect(seen == Array(0..<1000))
@@ -42,9 +43,9 @@ struct PrefetchQueueTests {
     #expect(first.count { $0 >= 3 * most } == most)
     #expect(queue.heldBack.map(\.count) == [2 * most])
     #expect(queue.placesHeld == 2 * most)
-    for item in first where item >= 3 * most { _ = queue.end(item) }
+    for item in first where item >= 3 * most { queue.end(item, reached: true) }
     #expect(drain(&queue) == [], "what ends elsewhere makes no room here")
-    _ = queue.end(first[0])
+    queue.end(first[0], reached: true)
     #expect(drain(&queue) == [Int32(most)])
     #expect(!queue.isEmpty)
   }
@@ -58,7 +59,7 @@ struct PrefetchQueueTests {
     let most = PrefetchQueue.mostInAll
     var queue = PrefetchQueue(try items(most + 10) { $0 }, order: .fifo, places: most + 10)
     #expect(drain(&queue).count == most)
-    _ = queue.end(5)
+    queue.end(5, reached: true)
     #expect(drain(&queue).count == 1)
   }
 
@@ -78,5 +79,22 @@ struct PrefetchQueueTests {
     #expect(queue.dropAll() == 3)
     #expect(queue.next() == nil)
     #expect(queue.isEmpty)
+  }
+
+  @Test func `probes that fail are attempts of all that wait for the origin`() throws {
+    let most = PrefetchQueue.mostOfOrigin
+    var queue = PrefetchQueue(try items(2 * most + 5) { $0 < 2 * most ? 0 : 1 }, order: .fifo, places: 2 * most + 5)
+    let origin = Origin(scheme: "http", host: "h0.test", port: 80)
+    #expect(drain(&queue).count == most + 5)
+    #expect(queue.probeFailed(at: origin) == [])
+    #expect(queue.probeFailed(at: origin) == [])
+    queue.end(0, reached: true)
+    #expect(queue.next()?.item == Int32(most), "it was reached meanwhile: the count starts over")
+    #expect(queue.probeFailed(at: origin) == [])
+    #expect(queue.probeFailed(at: origin) == [])
+    #expect(queue.probeFailed(at: origin) == Array(Int32(most + 1)..<Int32(2 * most)), "two retries")
+    #expect(queue.placesHeld == 0)
+    #expect(queue.isEmpty)
+    #expect(queue.probeFailed(at: origin) == [])
   }
 }

@@ -114,6 +114,19 @@ import Testing
     }
   }
 
+  @Test func `items for a dead port end with its probe, those that are not loads yet as well`() async throws {
+    try await withWorker("--retries", "0") { worker in
+      let urls = (0..<3000).map { JSON.string("http://127.0.0.1:1/\($0).png") }
+      let result = try await worker.call("prefetch", ["urls": .array(urls)])["result"]
+      #expect(result["failed"] == 3000)
+      #expect(result["errors"].array.count == 100)
+      #expect(result["errors"].array.allSatisfy { $0["kind"] == "connect" })
+      let stats = try await worker.call("stats")["result"]
+      #expect(stats["transfers"]["started"].integer ?? 0 < 20)
+      #expect(stats["queue"]["waiting"]["lowest"] == 0)
+    }
+  }
+
   @Test func `cancel ends all of it and counts as one`() async throws {
     try await withOrigin { worker, origin in
       let urls = (0..<100).map { JSON.string(origin.url("image/\($0).png?hold=a")) }
