@@ -14,7 +14,7 @@ internal import Threads
 /// it, a whole takes its place. Nothing is told of the beginning until that is known.
 final class Download: TransferConsumer, @unchecked Sendable {
   // Unchecked: all that changes is touched on the transport's thread only, where a transfer's calls come one by one;
-  // `transfer` alone is shared, and locked.
+  // `transfer` and `sharedProgress` alone are shared, and locked.
 
   struct Ending: Sendable {
     /// With the head of the whole response, where the rest was added to a beginning.
@@ -30,6 +30,12 @@ final class Download: TransferConsumer, @unchecked Sendable {
     var beginning: Beginning?
     /// The answer was no rest to the beginning and no whole: the same is to be asked for again, without a range.
     var isMisfit = false
+
+    /// Whether there is a whole body of what was asked for.
+    var isSuccess: Bool {
+      guard case .success(let summary) = outcome, case (200..<300) = summary.head.status else { return false }
+      return !isMisfit && !isRefused
+    }
   }
 
   typealias MakeSink =
@@ -55,6 +61,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private let onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
   private let onEnd: @Sendable (Ending) -> Void
   private let transfer = Locked(Handle())
+  private let sharedProgress: Locked<DownloadProgress>
 
   private struct Handle {
     var resume: (@Sendable () -> Void)?
@@ -94,7 +101,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
     self.requestHeaders = requestHeaders
     self.now = now
     self.unixTime = unixTime
-    nextProgress = now()
+    let began = now()
+    nextProgress = began
+    sharedProgress = Locked(DownloadProgress(beganAt: began))
     self.makeSink = makeSink
     self.discard = discard
     self.onProgress = onProgress
@@ -118,6 +127,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
     resume?()
   }
 
+  /// How far it has come, from any thread.
+  var progress: DownloadProgress { sharedProgress.withLock { $0 } }
+
   // MARK: - TransferConsumer
 
   func received(head: ResponseHead) -> Verdict {
@@ -137,6 +149,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
     self.head = head
     guard (200..<300).contains(head.status) else { return .discard }
+    sharedProgress.withLock { $0.answered(head, kept: 0, at: now()) }
     partial = PartialResponse(
       status: head.status, headers: head.headers, url: head.finalURL, contentLength: head.contentLength,
       requestHeaders: requestHeaders, receivedAt: unixTime())
@@ -155,6 +168,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     head.headers = whole.headers
     head.contentLength = whole.completeLength
     self.head = head
+    sharedProgress.withLock { [received] in $0.answered(head, kept: received, at: now()) }
     switch beginning.body {
     case .bytes(let bytes): self.bytes = bytes
     case .spool(let spooled): sink = makeSink(head, whole, spooled) { [weak self] in self?.resume() }
@@ -170,6 +184,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
 
   func received(bytes chunk: UnsafeRawBufferPointer) -> Verdict {
     received += Int64(chunk.count)
+    sharedProgress.withLock { [received] in $0.received = received }
     // More than the range that it was said to be: none of it can be trusted.
     if isContinued, let length = head?.contentLength, received > length { return .abort }
     if let sink {

@@ -56,13 +56,14 @@ extension Loader {
       unixTime: storage.now)
     let transfer = transport.start(request, consumer: download)
     record.transfer = transfer
+    record.download = download
     download.began { [transport] in transport.resume(transfer) }
   }
 
-  /// Where the loads that wait for the job want the result kept, all together.
+  /// Where the loads that wait for the job, or did to the last, want the result kept, all together.
   func places(of job: JobID) -> LoadRequest.Places {
     guard let record = jobs[job], record.mayKeep else { return [] }
-    return scheduler.subscribers(of: job).reduce(into: []) { places, id in
+    return scheduler.subscribers(of: job).reduce(into: record.placesOfLeavers) { places, id in
       if let load = loads[id] { places.formUnion(load.request.store) }
     }
   }
@@ -81,7 +82,9 @@ extension Loader {
     }
     note(ending.outcome, by: job)
     guard let record = jobs[job] else { return }
-    guard scheduler.job(job)?.hasSubscribers == true else {
+    record.transfer = nil
+    record.download = nil
+    guard scheduler.job(job)?.hasSubscribers == true || record.goesOnAlone && ending.isSuccess else {
       // All have left; the job only held the transfer's place until now.
       storage.discard(ending.body)
       if let beginning = ending.beginning { leave(beginning, of: record) }
@@ -90,7 +93,6 @@ extension Loader {
       jobs[job] = nil
       return
     }
-    record.transfer = nil
     keep(ending.beginning, for: record)
     if ending.isMisfit {
       counts.transfersFailed += 1

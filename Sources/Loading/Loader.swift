@@ -127,9 +127,7 @@ public final class Loader {
     switch scheduler.leave(id) {
     case .unknown, .jobStays: break
     case .jobAbandoned(let job): forget(job)
-    case .transferAbandoned(let job):
-      // The job keeps its place among the active until the connection is known to be closed.
-      if let transfer = jobs[job]?.transfer { transport.cancel(transfer) }
+    case .transferAbandoned(let job): abandonTransfer(of: job, leftBy: load)
     }
     var result = result
     switch result {

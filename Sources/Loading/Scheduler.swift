@@ -162,7 +162,8 @@ struct Scheduler: ~Copyable {
     case jobStays
     /// Nobody waits any more. Without a transfer the job is gone.
     case jobAbandoned(JobID)
-    /// Nobody waits any more: abort the transfer; the job holds its slot until `end`, so that limits hold.
+    /// Nobody waits any more. Abort the transfer and `detach` the job, or let it go on: then it can be joined again. Either
+    /// way it holds its slot until `end`, so that limits hold.
     case transferAbandoned(JobID)
   }
 
@@ -178,7 +179,6 @@ struct Scheduler: ~Copyable {
     case .finishing:
       return .jobStays
     case .active:
-      detach(job)
       return .transferAbandoned(job)
     case .preparing, .waiting, .backingOff:
       _ = end(job)

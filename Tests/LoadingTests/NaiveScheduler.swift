@@ -137,9 +137,7 @@ struct NaiveScheduler {
     }
     switch job(id)!.phase {
     case .finishing: return .jobStays
-    case .active:
-      detach(id)
-      return .transferAbandoned(id)
+    case .active: return .transferAbandoned(id)
     default:
       _ = end(id)
       return .jobAbandoned(id)

@@ -137,6 +137,11 @@ private struct ModelRun: ~Copyable {
     same("leave", departure, naive.leave(id))
     if departure != .unknown { handBack([id]) }
     if case .jobAbandoned(let job) = departure { stale.append(job) }
+    // Some transfers go on for the cache, and can be joined.
+    if case .transferAbandoned(let job) = departure, random(3) > 0 {
+      real.detach(job)
+      naive.detach(job)
+    }
   }
 
   private mutating func setPriority() {

@@ -295,10 +295,12 @@ import Testing
   }
 
   /// The first transfer is held after 500,000 bytes of 900,000, later ones are not.
-  private func script(_ origin: OriginProcess, _ name: String = "s.png", then: [String] = ["\(image)&etag=a"])
-    async throws
-  {
-    try await origin.script(name, ["\(Self.image)&etag=a&hold=gate@500000"] + then)
+  ///
+  /// - Parameter isSized: whether it tells its length. Else nobody can take it for nearly complete when it is cancelled.
+  private func script(
+    _ origin: OriginProcess, _ name: String = "s.png", isSized: Bool = false, then: [String] = ["\(image)&etag=a"]
+  ) async throws {
+    try await origin.script(name, ["\(Self.image)&etag=a&hold=gate@500000\(isSized ? "" : "&chunked")"] + then)
   }
 
   /// Waits until what the origin sends before the gate is on disk, but for less than a piece. No event tells, so this
@@ -399,7 +401,7 @@ import Testing
     let directory = try TemporaryDirectory()
     try await turns.taking {
       let origin = try await OriginProcess()
-      try await script(origin)
+      try await script(origin, isSized: true)
       let url = origin.url("s.png")
       let first = try WorkerProcess(["--retries", "0", "--eof", "cancel"], directory: directory)
       first.request("load", ["url": .string(url)])
@@ -431,7 +433,7 @@ import Testing
     try await turns.taking {
       let origin = try await OriginProcess()
       let other = "image/8.png?bytes=900000"
-      try await script(origin, then: ["\(other)&\(second)", "\(other)&etag=b"])
+      try await script(origin, isSized: true, then: ["\(other)&\(second)", "\(other)&etag=b"])
       let url = origin.url("s.png")
       let first = try WorkerProcess(["--retries", "0"], directory: directory)
       first.request("load", ["url": .string(url)])
@@ -474,7 +476,7 @@ import Testing
     try await withOrigin { worker, origin in
       // Each with an image of his own, of the same length and tag.
       let target = "\(Self.image)&etag=a&by=authorization,cookie,accept"
-      try await origin.script("s.png", ["\(target)&hold=gate@500000", target])
+      try await origin.script("s.png", ["\(target)&hold=gate@500000&chunked", target])
       try await origin.script("t.png", [target])
       worker.request("load", JSON.object(["url": .string(origin.url("s.png"))]).merging(other.first))
       try await waitForBeginning(worker)
