@@ -79,12 +79,11 @@ extension DiskTier {
     try makeRoom(for: allocated, mayStandAbove: delivered)
     response.byteCount = Int64(bytes.count)
     if response.digest.isEmpty { response.digest = SHA256.digest(of: bytes) }
-    let draft = response
+    let (digest, format) = (response.digest, response.format)
     response.id = try withFolder { session throws(FileError) in
-      var response = draft
-      response.id = session.nextID()
-      try session.folder.write(bytes, id: response.id, as: response.file)
-      return response.id
+      let file = FileName(id: session.nextID(), digest: digest, format: format)
+      try session.folder.write(bytes, id: file.id, as: file.path)
+      return file.id
     }
   }
 

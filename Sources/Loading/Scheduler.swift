@@ -20,7 +20,9 @@ internal import HTTPTypes
 /// a hold forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets its turn,
 /// unless more urgent ones keep coming. What happens to one load or job costs O(1) or O(log n), however many wait. A probe
 /// that failed costs O(n) in the jobs that it failed for.
-struct Scheduler {
+///
+/// Not copyable: as a property of an object it would be copied, one reference after the other, for each call that looks.
+struct Scheduler: ~Copyable {
   enum Phase {
     case preparing, waiting, active, finishing, backingOff
   }

@@ -53,11 +53,12 @@ def waiting_loads(report: Report, workspace: Workspace, worker: Path, rounds: in
     report.add("queue: 100,000 waiting loads, resident", median(resident), "MB", at_most=150, samples=resident)
     report.add("queue: 100,000 waiting loads, peak", median(peak), "MB", at_most=150, samples=peak)
     report.add("queue: one waiting load", median(each), "bytes", samples=each)
-    report.add("queue: 100,000 loads cancelled, all answers read", median(cancelling), "s", at_most=2, samples=cancelling)
+    name = "queue: 100,000 loads cancelled, all answers read"
+    report.add(name, median(cancelling), "s", at_most=2, samples=cancelling)
     for name, command in {"curl -Z": curl, "aria2": aria2}.items():
         try:
-            resident_of_peer = [peer_that_waits(command, workspace.fresh(name), urls) for _ in range(rounds)]
-            report.add(f"queue: {name} with these 100,000 URLs", median(resident_of_peer), "MB", samples=resident_of_peer)
+            own = [peer_that_waits(command, workspace.fresh(name), urls) for _ in range(rounds)]
+            report.add(f"queue: {name} with these 100,000 URLs", median(own), "MB", samples=own)
         except Skipped as reason:
             report.skip(f"queue, {name}", reason)
 

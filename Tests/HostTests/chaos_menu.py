@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 from typing import Mapping
@@ -47,7 +47,10 @@ class Dish:
     user_info: str = ""
     crosses: bool = False
     """Redirected to another origin, which must not see credentials."""
+    is_prompt: bool = True
+    """Its origin is not held back for a while, as are those that refuse or cannot be reached."""
     is_silent: bool = False
+    """Nobody ever answers."""
     is_scripted: bool = False
     """Its content changes."""
 
@@ -117,13 +120,25 @@ class Menu:
 
     def _served(self, picture: tuple[str, str], manners: str, *kinds: str) -> Dish:
         target, kind = picture
-        port = self._random.choice(self._ports.origins)
+        port = self._port(manners)
         if "cache-control" not in manners and self._random.random() < 0.7:
             manners += "&cache-control=max-age=600"
-        return Dish(f"http://127.0.0.1:{port}{target}{manners}", frozenset(kinds), (target,), kind)
+        # Not where what is served differs by more than who asks: one name for two contents would be the origin's fault.
+        if not any(name in manners for name in ("etag", "last-modified", "vary")) and self._random.random() < 0.6:
+            manners += "&etag=a"
+        url, is_prompt = f"http://127.0.0.1:{port}{target}{manners}", port != self._ports.origins[0]
+        return Dish(url, frozenset(kinds), (target,), kind, is_prompt=is_prompt)
+
+    def _port(self, manners: str = "") -> int:
+        """Refusals hold up a whole origin, so one origin gets them all, and less of everything else."""
+        first, *others = self._ports.origins
+        if "status=429" in manners or "status=503" in manners:
+            return first
+        return first if self._random.random() < 0.08 else self._random.choice(others)
 
     def _good(self) -> Dish:
-        return self._served(self._large(), self._random.choice(["", "", "", "&chunked=999", "&encoding=gzip"]))
+        manners = ["", "", "", "&chunked=999", "&encoding=gzip", "&close=after"]
+        return self._served(self._large(), self._random.choice(manners))
 
     def _held(self) -> Dish:
         where = self._random.choice(["start", "mid-headers", "headers", "1", "5000", "end"])
@@ -149,11 +164,11 @@ class Menu:
         picture = self._large()
         half = int(picture[0].partition("bytes=")[2]) // 2
         where = self._random.choice(["start", "mid-headers", "headers", "1", f"{half}"])
-        way = self._random.choice([f"truncate={half}", f"truncate={half}&chunked", f"reset={where}", f"close={where}", "garbage"])
+        ways = [f"truncate={half}", f"truncate={half}&chunked", f"reset={where}", f"close={where}", "garbage"]
         validator = self._random.choice(["", "&etag=a", "&etag=a", "&etag=W/a", "&last-modified=-86400"])
         ranges = self._random.choice(["", "", "&ranges=off", "&ranges=shifted"])
         fail = self._random.choice(["", "&fail=1", "&fail=1", "&fail=2"])
-        return self._served(picture, f"&{way}{validator}{ranges}{fail}", "truncated", "network")
+        return self._served(picture, f"&{self._random.choice(ways)}{validator}{ranges}{fail}", "truncated", "network")
 
     def _revalidating(self) -> Dish:
         validator = self._random.choice(["&etag=a", "&etag=W/a", "&last-modified=-3600", ""])
@@ -168,7 +183,8 @@ class Menu:
         manner = self._random.choice(["", f"&hold={GATE}", "&cache-control=max-age=0&etag=a"])
         dish = self._served((target, kind), manner)
         if self._random.random() < 0.3:
-            return Dish(dish.url.replace("//", "//ann:secret@"), dish.kinds, dish.contents, kind, user_info="ann:secret")
+            url = dish.url.replace("//", "//ann:secret@")
+            return replace(dish, url=url, user_info="ann:secret")
         return dish
 
     def _negotiated(self) -> Dish:
@@ -184,7 +200,7 @@ class Menu:
         target += "&by=authorization,cookie"
         there = f"http://127.0.0.1:{self._ports.elsewhere}{target}".replace("&", "%26")
         here = self._served((target, kind), f"&redirect={there}")
-        return Dish(here.url, here.kinds, here.contents, kind, crosses=True)
+        return replace(here, crosses=True)
 
     def _changing(self) -> Dish:
         """Another picture with each request, cut short at times: what is served must be wholly one of them."""
@@ -199,8 +215,9 @@ class Menu:
         answers.append(versions[-1])
         target = f"/changing/{self._count}"
         self.scripts.append((target, answers))
-        port = self._random.choice(self._ports.origins)
-        return Dish(f"http://127.0.0.1:{port}{target}", frozenset(["truncated", "network"]), tuple(versions), "png", is_scripted=True)
+        port = self._port()
+        kinds = frozenset(["truncated", "network"])
+        return Dish(f"http://127.0.0.1:{port}{target}", kinds, tuple(versions), "png", is_scripted=True)
 
     def _no_image(self) -> Dish:
         self._count += 1
@@ -209,6 +226,7 @@ class Menu:
 
     def _unreachable(self) -> Dish:
         self._count += 1
-        if self._random.random() < 0.5:
-            return Dish(f"http://127.0.0.1:{self._ports.dead}/image/{self._count}.png", frozenset(["connect"]))
-        return Dish(f"http://127.0.0.1:{self._ports.silent}/{self._count}.png", frozenset(["timeout"]), is_silent=True)
+        is_silent = self._random.random() < 0.5
+        port, kind = (self._ports.silent, "timeout") if is_silent else (self._ports.dead, "connect")
+        url = f"http://127.0.0.1:{port}/image/{self._count}.png"
+        return Dish(url, frozenset([kind]), is_prompt=False, is_silent=is_silent)

@@ -24,8 +24,8 @@ from package import ROOT
 
 PATIENCE = 90.0
 """Seconds without a line after which a worker that owes answers is taken for stuck."""
-WINDOW = 150
-"""As many requests are unanswered at most, pauses aside: beyond that nothing would be done to what runs."""
+WINDOWS = (25, 60, 150)
+"""How many requests are unanswered at most, pauses aside. With few, most of them run; with many, most of them wait."""
 POLL = 0.005
 
 
@@ -150,12 +150,15 @@ class Session:
 
     def play(self, requests: Requests, steps: int) -> None:
         """So many steps, and those that it takes to go on after a pause."""
+        window = WINDOWS[0]
         for step in requests:
+            if self._random.random() < 0.02:
+                window = self._random.choice(WINDOWS)
             self._surroundings.prepare(requests.menu)
             self.send(step)
             if requests.is_paused:
                 continue
-            self.wait(lambda: len(self.referee.waiting) < WINDOW)
+            self.wait(lambda: len(self.referee.waiting) < window)
             steps -= 1
             if steps <= 0:
                 return
@@ -176,8 +179,9 @@ class Session:
         self._writer.join()
 
     def close(self) -> None:
-        """Kill it if it still runs, and let go of its pipes and its log."""
+        """Kill it if it still runs, show its log if it has one, and let go of it."""
         self.kill()
+        print(self.log(), end="", flush=True)
         assert self.process.stdout is not None
         self.process.stdout.close()
         self._log.close()
