@@ -71,16 +71,16 @@ private struct DirectiveReader {
     let value: String?
   }
 
-  private var rest: Substring.UTF8View
+  private var rest: ArraySlice<UInt8>
 
-  init(_ line: String) { rest = line[...].utf8 }
+  init(_ line: String) { rest = Array(line.utf8)[...] }
 
   mutating func next() -> Directive? {
     while let first = rest.first, first == UInt8(ascii: ",") || Self.isSpace(first) { rest.removeFirst() }
     guard !rest.isEmpty else { return nil }
     let name = rest.prefix { $0 != UInt8(ascii: "=") && $0 != UInt8(ascii: ",") && !Self.isSpace($0) }
     rest = rest.dropFirst(name.count)
-    let lowercased = (String(name) ?? "").lowercased()
+    let lowercased = String(decoding: name, as: UTF8.self).lowercased()
     guard rest.first == UInt8(ascii: "=") else {
       // A space before `=` makes what follows no value of this directive, and the directive one without a value.
       let junk = rest.prefix { $0 != UInt8(ascii: ",") }
@@ -93,7 +93,7 @@ private struct DirectiveReader {
     rest = rest.dropFirst(tail.count)
     var token = tail
     while let last = token.last, Self.isSpace(last) { token.removeLast() }
-    return Directive(name: lowercased, value: value + (String(token) ?? "?"))
+    return Directive(name: lowercased, value: value + String(decoding: token, as: UTF8.self))
   }
 
   /// Takes a quoted string, with its escapes undone. A quote that is never closed is none: restrictions behind it count.

@@ -26,10 +26,14 @@ public enum Storing {
   /// The fields to keep: without those that speak of the connection (section 3.1), and with a Date, which is the time
   /// at which the answer came where the server sent none (RFC 9110 section 6.6.1).
   public static func fields(of headers: HeaderFields, receivedAt: Int) -> HeaderFields {
-    let dropped = connectionFields(of: headers)
-    var kept = HeaderFields(headers.lines.filter { !dropped.contains($0.name) })
-    if kept["date"] == nil { kept.append("date", HTTPDate.format(receivedAt)) }
-    return kept
+    let named = headers.values(of: "connection").flatMap(Variants.members)
+    var kept: [HeaderField] = []
+    kept.reserveCapacity(headers.lines.count + 1)
+    for line in headers.lines where !alwaysOfConnection.contains(line.name) && !named.contains(line.name) {
+      kept.append(line)
+    }
+    if !kept.contains(where: { $0.name == "date" }) { kept.append(HeaderField("date", HTTPDate.format(receivedAt))) }
+    return HeaderFields(kept)
   }
 
   /// The stored fields once a 304 has confirmed them (section 3.2): each field that it has replaces all of that name,
@@ -62,8 +66,4 @@ public enum Storing {
     "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
     "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
   ]
-
-  private static func connectionFields(of headers: HeaderFields) -> Set<String> {
-    alwaysOfConnection.union(headers.values(of: "connection").flatMap(Variants.members))
-  }
 }

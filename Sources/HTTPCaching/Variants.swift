@@ -34,7 +34,7 @@ public enum Variants {
 
   /// The members of a comma-separated list of names, in lower case.
   static func members(_ line: String) -> [String] {
-    line.split(separator: ",").map { trimmed($0).lowercased() }.filter { !$0.isEmpty }
+    line.utf8.split(separator: UInt8(ascii: ",")).map { trimmed($0).lowercased() }.filter { !$0.isEmpty }
   }
 
   private static func names(in headers: HeaderFields) -> [String] {
@@ -49,12 +49,13 @@ public enum Variants {
 
   /// White space around commas makes no difference, nor does how a list is spread over lines.
   private static func normalized(_ value: String) -> [String] {
-    value.split(separator: ",", omittingEmptySubsequences: false).map { String(trimmed($0)) }
+    value.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).map { String(trimmed($0)) }
   }
 
-  private static func trimmed(_ text: Substring) -> Substring {
-    var text = text.drop { $0 == " " || $0 == "\t" }
-    while let last = text.last, last == " " || last == "\t" { text.removeLast() }
-    return text
+  private static func trimmed(_ text: Substring.UTF8View) -> Substring {
+    func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+    var text = text.drop(while: isBlank)
+    while let last = text.last, isBlank(last) { text.removeLast() }
+    return Substring(text)
   }
 }

@@ -34,12 +34,12 @@ extension TransferError {
         error(.network, "\(origin) does not answer in HTTP")
       case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: error(.invalidRequest, "the URL cannot be transferred")
       case CURLE_PARTIAL_FILE: error(.truncated, "\(origin) closed the connection within the body")
-      case CURLE_RECV_ERROR where text.contains("chunk"): error(.network, "\(origin) sent a malformed body")
+      case CURLE_RECV_ERROR where text.contains("chunk"): error(.malformed, "\(origin) sent a malformed body")
       case CURLE_RECV_ERROR where transfer.reception.head != nil, CURLE_HTTP2 where transfer.reception.head != nil,
         CURLE_HTTP2_STREAM where transfer.reception.head != nil, CURLE_GOT_NOTHING where transfer.reception.head != nil:
         error(.truncated, "the connection to \(origin) broke within the body")
       case CURLE_GOT_NOTHING: error(.network, "\(origin) closed the connection before an answer")
-      case CURLE_BAD_CONTENT_ENCODING: error(.network, "\(origin) sent a body that cannot be decompressed")
+      case CURLE_BAD_CONTENT_ENCODING: error(.malformed, "\(origin) sent a body that cannot be decompressed")
       default: error(.network, "\(origin): \(String(cString: curl_easy_strerror(code)))")
       }
   }

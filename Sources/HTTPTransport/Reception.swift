@@ -21,6 +21,7 @@ struct Reception {
 
   let consumer: any TransferConsumer
   private let maxBytes: Int64
+  private let bytesKept: Int64
   private let asksForRange: Bool
 
   // The hop.
@@ -35,6 +36,8 @@ struct Reception {
   // The transfer.
   private(set) var head: ResponseHead?
   private(set) var bytesReceived: Int64 = 0
+  /// The largest body that this response may have.
+  private var allowance: Int64 = 0
   private(set) var isPaused = false
   private var isHeldByCurl = false
   /// Why curl has been told to stop, if that is an error.
@@ -43,10 +46,13 @@ struct Reception {
   /// How much of an unwanted body is read to keep its connection.
   private static let worthReading = 64 << 10
 
-  /// - Parameter asksForRange: whether the answer may be a part of the content.
-  init(consumer: any TransferConsumer, maxBytes: Int64, asksForRange: Bool) {
+  /// - Parameters:
+  ///   - bytesKept: how much of `maxBytes` is used up when the answer is a part.
+  ///   - asksForRange: whether the answer may be a part of the content.
+  init(consumer: any TransferConsumer, maxBytes: Int64, bytesKept: Int64, asksForRange: Bool) {
     self.consumer = consumer
     self.maxBytes = maxBytes
+    self.bytesKept = bytesKept
     self.asksForRange = asksForRange
   }
 
@@ -83,10 +89,11 @@ struct Reception {
       status: parser.status, headers: headers, finalURL: url, httpVersion: parser.httpVersion,
       contentLength: contentLength)
     self.head = head
+    allowance = parser.status == 206 ? maxBytes - bytesKept : maxBytes
     if parser.isPartial && !asksForRange { return fail(.truncated, "the answer is a part that nobody asked for") }
     let verdict = consumer.received(head: head)
     // After the consumer has seen the head: a long error page that it discards is no reason to hide the status.
-    if verdict == .proceed || verdict == .pause, let contentLength, contentLength > maxBytes { return tooLarge() }
+    if verdict == .proceed || verdict == .pause, let contentLength, contentLength > allowance { return tooLarge() }
     return obey(verdict, remaining: contentLength)
   }
 
@@ -105,7 +112,7 @@ struct Reception {
       use = .drop(left: left - bytes.count)
       return bytes.count <= left
     }
-    guard Int64(bytes.count) <= maxBytes - bytesReceived else { return tooLarge() }
+    guard Int64(bytes.count) <= allowance - bytesReceived else { return tooLarge() }
     bytesReceived += Int64(bytes.count)
     return obey(consumer.received(bytes: bytes), remaining: head?.contentLength.map { $0 - bytesReceived })
   }

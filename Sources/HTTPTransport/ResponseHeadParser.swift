@@ -13,13 +13,14 @@ struct ResponseHeadParser {
   mutating func take(_ line: UnsafeRawBufferPointer) -> Bool {
     let line = line.withoutLineEnd
     guard let first = line.first else { return status >= 200 }
-    if line.starts(with: "HTTP/".utf8) {
+    if first == UInt8(ascii: "H"), line.starts(with: "HTTP/".utf8) {
       start(line)
     } else if first == 0x20 || first == 0x09 {
       fold(line)
     } else if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
-      let name = line[..<colon].trimmed
-      let value = line[(colon + 1)...].trimmed
+      let name = line.trimmed(0..<colon)
+      let value = line.trimmed(colon + 1..<line.count)
+      if lines.isEmpty { lines.reserveCapacity(16) }
       lines.append(HeaderField(String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self)))
     }
     return false
@@ -53,12 +54,12 @@ struct ResponseHeadParser {
 
   /// Whether the body is a part of the content only, by Content-Range (RFC 9110 section 14.4).
   var isPartial: Bool {
-    guard status == 206, let range = lines.first(where: { $0.name == "content-range" })?.value else { return false }
-    let numbers = range.split { !$0.isASCII || !$0.isNumber }.compactMap { Int64($0) }
-    return numbers.count != 3 || numbers[0] != 0 || numbers[1] != numbers[2] - 1
+    guard status == 206, let value = lines.first(where: { $0.name == "content-range" })?.value else { return false }
+    guard let range = ContentRange(value) else { return true }
+    return range.first != 0 || range.count != range.completeLength
   }
 
-  private mutating func start(_ line: Slice<UnsafeRawBufferPointer>) {
+  private mutating func start(_ line: UnsafeRawBufferPointer) {
     let words = line.split(separator: 0x20, maxSplits: 2)
     httpVersion = String(decoding: words[0].dropFirst("HTTP/".utf8.count), as: UTF8.self)
     status = words.count > 1 ? Int(String(decoding: words[1], as: UTF8.self)) ?? 0 : 0
@@ -66,23 +67,25 @@ struct ResponseHeadParser {
   }
 
   /// Obsolete line folding: the line belongs to the value before (RFC 9112 section 5.2).
-  private mutating func fold(_ line: Slice<UnsafeRawBufferPointer>) {
+  private mutating func fold(_ line: UnsafeRawBufferPointer) {
     guard let last = lines.indices.last else { return }
-    lines[last].value += " " + String(decoding: line.trimmed, as: UTF8.self)
+    lines[last].value += " " + String(decoding: line.trimmed(0..<line.count), as: UTF8.self)
   }
 }
 
-extension Collection<UInt8> where Self: BidirectionalCollection, SubSequence == Slice<UnsafeRawBufferPointer> {
-  fileprivate var withoutLineEnd: SubSequence {
-    let end = lastIndex { $0 != 0x0d && $0 != 0x0a }
-    return self[..<(end.map { index(after: $0) } ?? startIndex)]
+extension UnsafeRawBufferPointer {
+  fileprivate var withoutLineEnd: UnsafeRawBufferPointer {
+    var end = count
+    while end > 0, self[end - 1] == 0x0d || self[end - 1] == 0x0a { end -= 1 }
+    return UnsafeRawBufferPointer(rebasing: self[..<end])
   }
 
-  /// Without white space around it.
-  fileprivate var trimmed: SubSequence {
+  /// The bytes of `range` without white space around them.
+  fileprivate func trimmed(_ range: Range<Int>) -> UnsafeRawBufferPointer {
     func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-    let front = drop(while: isBlank)
-    let end = front.lastIndex { !isBlank($0) }
-    return front[..<(end.map { front.index(after: $0) } ?? front.startIndex)]
+    var (start, end) = (range.lowerBound, range.upperBound)
+    while start < end, isBlank(self[start]) { start += 1 }
+    while end > start, isBlank(self[end - 1]) { end -= 1 }
+    return UnsafeRawBufferPointer(rebasing: self[start..<end])
   }
 }

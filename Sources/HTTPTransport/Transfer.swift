@@ -25,7 +25,8 @@ final class Transfer {
   ) throws(TransferError) {
     route = try Route(request)
     reception = Reception(
-      consumer: consumer, maxBytes: request.maxBytes, asksForRange: request.headers["range"] != nil)
+      consumer: consumer, maxBytes: request.maxBytes, bytesKept: request.bytesKept,
+      asksForRange: request.headers["range"] != nil)
     watch = ProgressWatch(now: clock.now)
     self.id = id
     self.request = request

@@ -17,6 +17,8 @@ public struct TransferError: Error, Sendable, Hashable {
     public static let redirects = Kind(name: "redirects")
     /// The body ended before its end.
     public static let truncated = Kind(name: "truncated")
+    /// The body is framed or coded against the rules: what came of it is not to be trusted.
+    public static let malformed = Kind(name: "malformed")
     /// The body is, or says it is, larger than `maxBytes`.
     public static let tooLarge = Kind(name: "tooLarge")
     /// All addresses of the host are against the `NetworkPolicy`.

@@ -18,6 +18,8 @@ public struct TransferRequest: Sendable {
   public var deadline: ContinuousClock.Instant?
   /// The largest body, as delivered.
   public var maxBytes: Int64
+  /// How much of the body is there already, of which `range` asks for the rest: with a 206 it counts for `maxBytes`.
+  public var bytesKept: Int64 = 0
   /// How many redirects are followed; one more is the error `redirects`.
   public var maxRedirects: Int
 

@@ -78,11 +78,12 @@ struct HeaderReader {
     Int(try uint64(offset, bytes: 4, isLittleEndian: true))
   }
 
-  mutating func name(_ offset: Int) throws(ImageHeaderError) -> FourCC { FourCC(try bytes(offset, count: 4)) }
+  mutating func name(_ offset: Int) throws(ImageHeaderError) -> FourCC { FourCC(value: try big32(offset)) }
 
   /// `count` is small: the bytes are copied.
   mutating func bytes(_ offset: Int, count: Int) throws(ImageHeaderError) -> [UInt8] {
     var bytes: [UInt8] = []
+    bytes.reserveCapacity(count)
     for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: try uint8(offset + index))) }
     return bytes
   }

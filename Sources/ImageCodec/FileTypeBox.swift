@@ -32,7 +32,9 @@ enum FileTypeBox {
 struct FourCC: Hashable, ExpressibleByStringLiteral {
   let value: UInt32
 
+  init(value: Int) { self.value = UInt32(truncatingIfNeeded: value) }
+
   init(_ bytes: some Sequence<UInt8>) { value = bytes.prefix(4).reduce(0) { $0 << 8 | UInt32($1) } }
 
-  init(stringLiteral text: String) { self.init(text.utf8) }
+  init(stringLiteral text: StaticString) { self = text.withUTF8Buffer { FourCC($0) } }
 }

@@ -2,10 +2,15 @@
 enum PNGHeader {
   private static let mostChunks = 10_000
 
-  /// Colour type to the bit depths that go with it (section 11.2.1).
-  private static let depths: [Int: Set<Int>] = [
-    0: [1, 2, 4, 8, 16], 2: [8, 16], 3: [1, 2, 4, 8], 4: [8, 16], 6: [8, 16],
-  ]
+  /// Whether a colour type goes with a bit depth (section 11.2.1).
+  private static func exists(color: Int, depth: Int) -> Bool {
+    switch color {
+    case 0: [1, 2, 4, 8, 16].contains(depth)
+    case 3: [1, 2, 4, 8].contains(depth)
+    case 2, 4, 6: depth == 8 || depth == 16
+    default: false
+    }
+  }
 
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
     let (width, height) = try size(&reader, at: 0)
@@ -23,7 +28,7 @@ enum PNGHeader {
       throw .impossible("the PNG is larger than a PNG can be")
     }
     let (depth, color) = (try reader.uint8(start + 24), try reader.uint8(start + 25))
-    guard depths[color]?.contains(depth) == true else {
+    guard exists(color: color, depth: depth) else {
       throw .impossible("the PNG has colour type \(color) with \(depth) bits, which does not exist")
     }
     guard try reader.big32(start + 29) == checksum(try reader.bytes(start + 12, count: 17)) else {

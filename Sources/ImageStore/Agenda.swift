@@ -16,6 +16,8 @@ struct Agenda {
   /// When the first doomed file is due.
   var nextDue: Int?
   var trimAt: Int?
+  /// When the first partial file is too old.
+  var partialsDue: Int?
 
   mutating func noteWrite() {
     if commitBy == nil { commitBy = .now + Self.commitInterval }

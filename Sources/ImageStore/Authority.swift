@@ -6,24 +6,25 @@ struct Authority: Equatable {
 
   /// Nil for a URL without an authority, such as `data:`.
   init?(of url: String) {
-    guard let colon = url.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
-    let scheme = url[..<colon].lowercased()
-    var rest = url[url.index(after: colon)...].utf8
+    var rest = Array(url.utf8)[...]
+    guard let colon = rest.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+    let scheme = String(decoding: rest[..<colon], as: UTF8.self).lowercased()
+    rest = rest[(colon + 1)...]
     guard rest.starts(with: "//".utf8) else { return nil }
     rest = rest.dropFirst(2)
     if let end = rest.firstIndex(where: { $0 == 47 || $0 == 63 || $0 == 35 }) { rest = rest[..<end] }
-    if let at = rest.lastIndex(of: UInt8(ascii: "@")) { rest = rest[rest.index(after: at)...] }
+    if let at = rest.lastIndex(of: UInt8(ascii: "@")) { rest = rest[(at + 1)...] }
     var name = rest
     port = scheme == "https" ? 443 : 80
     if let separator = rest.lastIndex(of: UInt8(ascii: ":")), rest[separator...].lastIndex(of: 93) == nil {
       name = rest[..<separator]
-      let digits = Substring(rest[rest.index(after: separator)...])
+      let digits = rest[(separator + 1)...]
       if !digits.isEmpty {
-        guard let number = Int(digits) else { return nil }
+        guard let number = Int(String(decoding: digits, as: UTF8.self)) else { return nil }
         port = number
       }
     }
-    host = Self.canonical(String(Substring(name)))
+    host = Self.canonical(String(decoding: name, as: UTF8.self))
   }
 
   static func canonical(_ host: String) -> String {

@@ -63,9 +63,18 @@ final class CacheFolder: Sendable {
 
   /// A new file for the bytes of `id`, in the shard where it will stay.
   func createTemporary(id: Int64) throws(FileError) -> Int32 {
-    let path = FileName.temporaryPath(id: id)
+    try inShard(of: id) { () throws(FileError) in try files.createFile(FileName.temporaryPath(id: id), in: descriptor) }
+  }
+
+  /// Has the file be one for the bytes of another id.
+  func moveTemporary(id: Int64, to newID: Int64) throws(FileError) {
+    try inShard(of: newID) { () throws(FileError) in try publish(id: id, as: FileName.temporaryPath(id: newID)) }
+  }
+
+  /// Runs `work`, again if the shard had to be made first.
+  private func inShard<Result>(of id: Int64, _ work: () throws(FileError) -> Result) throws(FileError) -> Result {
     do throws(FileError) {
-      return try files.createFile(path, in: descriptor)
+      return try work()
     } catch {
       guard error.isMissing else { throw error }
       do throws(FileError) {
@@ -73,7 +82,7 @@ final class CacheFolder: Sendable {
       } catch {
         if error.code != EEXIST { throw error }
       }
-      return try files.createFile(path, in: descriptor)
+      return try work()
     }
   }
 

@@ -40,9 +40,14 @@ final class Database {
     case immutable
   }
 
+  /// Nobody asks how much memory SQLite uses, and counting it takes a lock for each allocation. In vain when SQLite was
+  /// in use before.
+  private static let omittedStatistics = csqlite_omit_memory_statistics()
+
   /// - Parameter fault: asked before each step; a returned code makes it fail.
   init(path: String, mode: Mode, fault: (() -> Int32?)? = nil) throws(SQLiteError) {
     self.fault = fault
+    _ = Self.omittedStatistics
     var handle: OpaquePointer?
     let flags =
       mode == .readWrite ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY

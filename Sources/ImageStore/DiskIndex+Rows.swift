@@ -29,12 +29,13 @@ extension DiskIndex {
     return try find.first { _ in true } ?? false
   }
 
-  /// The greatest id, listed or doomed, that a worker of this instance number ever gave. 0 for none.
+  /// The greatest id, listed, doomed or partial, that a worker of this instance number ever gave. 0 for none.
   func greatestID(ofInstance instance: Int32) throws(SQLiteError) -> Int64 {
     let find = try reading(
       """
       SELECT max(id) FROM responses WHERE id BETWEEN ?1 AND ?2 UNION ALL
-      SELECT max(id) FROM doomed WHERE id BETWEEN ?1 AND ?2
+      SELECT max(id) FROM doomed WHERE id BETWEEN ?1 AND ?2 UNION ALL
+      SELECT max(id) FROM partials WHERE id BETWEEN ?1 AND ?2
       """)
     find.bind(1, Int64(instance) << 32)
     find.bind(2, Int64(instance) << 32 | 0xffff_ffff)

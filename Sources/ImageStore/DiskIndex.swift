@@ -29,21 +29,23 @@ final class DiskIndex {
       throw .failed(error)
     }
     var version = try Self.version(of: database)
-    if version == 0 && mode == .readWrite {
+    if version < IndexSchema.version && mode == .readWrite {
       do throws(SQLiteError) {
         try database.execute("BEGIN IMMEDIATE")
         // Another worker may have made it while this one waited for the lock.
         version = try database.prepare("PRAGMA user_version").first { $0.int(0) } ?? 0
-        if version == 0 {
-          try database.execute(IndexSchema.creation)
+        created = version == 0
+        if let change = version == 0 ? IndexSchema.creation : IndexSchema.migration(from: version) {
+          try database.execute(change)
           version = IndexSchema.version
-          created = true
         }
         try database.execute("COMMIT")
       } catch {
         throw .failed(error)
       }
     }
+    // What version 1 has is all that reading needs.
+    if version == 1 && mode != .readWrite { return }
     guard version == IndexSchema.version else { throw .foreignVersion(version) }
   }
 

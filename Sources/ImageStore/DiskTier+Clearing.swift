@@ -24,6 +24,11 @@ extension DiskTier {
     let now = now
     survey()
     let grace = othersLive ? Agenda.flushInterval + 1 : 0
+    // They are no entries yet, and count as none.
+    try? withIndex { index throws(SQLiteError) in
+      for id in try index.partials(matching: filter, now: now) { try remove(partial: id, from: index) }
+      try noteTotals(of: index)
+    }
     var removed: [(id: Int64, bytes: Int64)] = []
     repeat {
       removed = []

@@ -22,13 +22,14 @@ extension DiskTier {
     if surveyIsDue { survey() }
     removeDueIfAny()
     if let at = agenda.trimAt, at <= now { trim() }
+    if let due = agenda.partialsDue, due <= now { removeExpiredPartials() }
     takeStepOfSweep(now: now)
     return nextWake(instant, now)
   }
 
   private func nextWake(_ instant: ContinuousClock.Instant, _ now: Int) -> ContinuousClock.Instant? {
     if sweep != nil { return instant }
-    let seconds = [agenda.nextDue, agenda.trimAt, agenda.sweepAt].compactMap(\.self).min()
+    let seconds = [agenda.nextDue, agenda.trimAt, agenda.sweepAt, agenda.partialsDue].compactMap(\.self).min()
     let later = seconds.map { instant + .seconds(max($0 - now, 1)) }
     return [agenda.commitBy, agenda.flushBy, later].compactMap(\.self).min()
   }
@@ -79,6 +80,12 @@ extension DiskTier {
       agenda.sweepWanted = false
       agenda.sweepAt = nil
       sweep = Sweep(remains: dead)
+    }
+    if !dead.isEmpty || !hasAdopted && session.index != nil { adoptPartials() }
+    if othersLive, let index = session.index {
+      try? noteTotals(of: index)
+      // Later look-ups are to see what others write from now on.
+      commit()
     }
   }
 

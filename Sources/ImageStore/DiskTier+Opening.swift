@@ -10,15 +10,18 @@ extension DiskTier {
   final class Session {
     let folder: CacheFolder
     let lock: WorkerLock?
+    /// Whose temporary files can be trusted: those of this run of the system, or where that has no name of this worker.
+    let boot: String
     var index: DiskIndex?
     /// The file that `index` was opened from: another one in its place was made by another worker.
     var indexIdentity: FileIdentity?
     var indexModifiedAt: Int?
     private var lastID: Int64
 
-    init(folder: CacheFolder, lock: WorkerLock?) {
+    init(folder: CacheFolder, lock: WorkerLock?, boot: String?) {
       self.folder = folder
       self.lock = lock
+      self.boot = boot ?? "worker \(lock?.instance ?? 0)"
       // The counter starts anywhere in the shards, lest the first ones fill up.
       let instance = Int64(lock?.instance ?? 0)
       lastID = instance << 32 | instance & 0xff
@@ -42,7 +45,8 @@ extension DiskTier {
   func openSession() throws(FileError) {
     let folder = try CacheFolder(path: directory, writable: mode == .readWrite, files: environment.files)
     let lock = mode == .readWrite ? try WorkerLock(in: folder, random: environment.random) : nil
-    session = Session(folder: folder, lock: lock)
+    session = Session(folder: folder, lock: lock, boot: environment.boot())
+    hasAdopted = false
     agenda.surveyAt = .distantPast
     sweep = nil
   }

@@ -35,7 +35,7 @@ extension DiskTier {
   /// Frees a little when the system says that the disk is full. False when there is nothing to free.
   func makeSomeRoom() -> Bool { ((try? evict(1 << 22)) ?? 0) > 0 }
 
-  /// Evicts the least recently used until `bytes` are free.
+  /// Evicts partial files, then the least recently used, until `bytes` are free.
   ///
   /// - Returns: the bytes freed; fewer when the rest was delivered lately.
   private func evict(_ bytes: Int64) throws(StoreError) -> Int64 {
@@ -45,6 +45,10 @@ extension DiskTier {
     skipped.lastLook = now
     return try withIndex { index throws(SQLiteError) in
       var freed: Int64 = 0
+      while freed < bytes, let partial = try index.oldestPartial() {
+        try remove(partial: partial.id, from: index)
+        freed += partial.allocated
+      }
       search: while freed < bytes {
         let candidates = try index.leastRecentlyUsed(after: skipped.upTo, limit: 16)
         if candidates.isEmpty { break }

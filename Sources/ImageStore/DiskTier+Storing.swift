@@ -2,10 +2,12 @@
 extension DiskTier {
   /// A temporary file for a large body, counted against the limit as it grows.
   ///
-  /// - Parameter expected: the body's length, if known: the room for it is made at once.
+  /// - Parameters:
+  ///   - expected: the body's length, if known: the room for it is made at once.
+  ///   - partial: what the body is the beginning of, if its file may stay when the rest does not come.
   ///
   /// Throws `noRoom`, `diskFull` or `io`.
-  public func makeSpool(expected: Int64? = nil) throws(StoreError) -> Spool {
+  public func makeSpool(expected: Int64? = nil, of partial: StoredPartial? = nil) throws(StoreError) -> Spool {
     let spool = try withFolder { session throws(FileError) in
       let id = session.nextID()
       return try Spool(id: id, in: session.folder, executor: executor, room: room(for: id))
@@ -14,19 +16,23 @@ extension DiskTier {
       spool.assumeIsolated { $0.discard() }
       throw error
     }
+    if let partial { try? list(partial, id: spool.id) }
     return spool
   }
 
-  private func room(for id: Int64) -> Spool.Room {
+  func room(for id: Int64) -> Spool.Room {
     Spool.Room(
       reserve: { [weak self] byteCount in
         guard let self else { return StoreError(.io, "the disk tier is closed") }
         return self.assumeIsolated { $0.reserve(byteCount, for: id) }
       },
-      release: { [weak self] in self?.assumeIsolated { $0.spooled[id] = nil } })
+      release: { [weak self] in self?.assumeIsolated { $0.release(id) } ?? true },
+      leave: { [weak self] byteCount in self?.assumeIsolated { $0.leave(id, byteCount: byteCount) } ?? false })
   }
 
   private func reserve(_ byteCount: Int64, for id: Int64) -> StoreError? {
+    // What arrives while the worker ends may be of use to the next one.
+    if isClosed && listedSpools.contains(id) { return nil }
     do throws(StoreError) {
       let wanted = try usableSession().folder.allocated(byteCount)
       let held = spooled[id] ?? 0
@@ -73,12 +79,11 @@ extension DiskTier {
     try makeRoom(for: allocated, mayStandAbove: delivered)
     response.byteCount = Int64(bytes.count)
     if response.digest.isEmpty { response.digest = SHA256.digest(of: bytes) }
-    let draft = response
+    let (digest, format) = (response.digest, response.format)
     response.id = try withFolder { session throws(FileError) in
-      var response = draft
-      response.id = session.nextID()
-      try session.folder.write(bytes, id: response.id, as: response.file)
-      return response.id
+      let file = FileName(id: session.nextID(), digest: digest, format: format)
+      try session.folder.write(bytes, id: file.id, as: file.path)
+      return file.id
     }
   }
 

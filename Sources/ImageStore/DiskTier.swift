@@ -64,6 +64,10 @@ public actor DiskTier {
   nonisolated let pins = DeliveryPins()
   var deliveries = Deliveries()
   var spooled: [Int64: Int64] = [:]
+  /// The spools whose files are listed as partial ones. See DiskTier+Partials.
+  var listedSpools: Set<Int64> = []
+  nonisolated let partialsExist = Locked(true)
+  var hasAdopted = false
   var evicted = 0
   var skipped = Skipped()
   var spaceLimit = Int64.max

@@ -87,8 +87,10 @@ func hexadecimal(_ value: UInt64, digits: Int) -> String {
 extension [UInt8] {
   /// Adds `value` in lower-case hexadecimal digits, its upper ones cut off.
   fileprivate mutating func append(hexadecimal value: UInt64, digits: Int) {
-    for place in (0..<UInt64(digits)).reversed() {
-      let digit = UInt8(truncatingIfNeeded: value >> (4 * place)) & 15
+    var place = 4 * digits
+    while place > 0 {
+      place -= 4
+      let digit = UInt8(truncatingIfNeeded: value >> UInt64(place)) & 15
       append(digit < 10 ? 48 + digit : 87 + digit)
     }
   }

@@ -43,6 +43,10 @@ public struct FileSystem: Sendable {
     try perform(.open, path) { openat(directory, path, O_RDONLY | O_CLOEXEC) }
   }
 
+  func openForAppending(_ path: String, in directory: Int32) throws(FileError) -> Int32 {
+    try perform(.open, path) { openat(directory, path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW) }
+  }
+
   func exists(_ path: String) -> Bool {
     (try? perform(.status, path) { access(path, F_OK) }) != nil
   }

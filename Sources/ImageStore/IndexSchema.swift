@@ -1,19 +1,42 @@
 internal import HTTPTypes
 
-/// The index of the disk tier, `index.sqlite`, version 1.
+/// The index of the disk tier, `index.sqlite`, version 2.
 ///
 /// - `responses`: a row for each stored response; its file's name follows from `id`, `digest` and `format`. `selection` is
 ///   the varying request fields as text. `url` is NULL where it equals `key`. `used_at` orders eviction, `delivered_at` is when
 ///   its path was last given to a host (both lag by the flush interval), `allocated` what the file takes on disk.
 /// - `doomed`: files that have no row any more and may not be removed before `due`.
-/// - `totals`: one row, kept by triggers: rows in `responses`, and allocated bytes of both tables.
+/// - `partials`: temporary files that are the beginning of a response (since version 2). `request` is a digest of what makes
+///   the answer differ, `boot` names the run of the system that wrote the file, `allocated` is 0 while somebody writes it.
+/// - `totals`: one row, kept by triggers: rows in `responses`, and allocated bytes of all tables.
 ///
 /// Every look-up, every filter of `clear` and the choice of what to evict has an index of its own. Text compares by its
 /// UTF-8 bytes. Times are Unix seconds.
 enum IndexSchema {
-  static let version = 1
+  static let version = 2
 
-  static let creation = """
+  static let creation = responses + partials
+
+  /// What makes an older version this one; nil for what is none.
+  static func migration(from version: Int) -> String? { version == 1 ? partials : nil }
+
+  private static let partials = """
+    CREATE TABLE partials(
+      id INTEGER PRIMARY KEY, key TEXT NOT NULL, partition TEXT NOT NULL, request BLOB NOT NULL,
+      url TEXT NOT NULL, url_hash INTEGER NOT NULL, host TEXT NOT NULL, port INTEGER NOT NULL, final_url TEXT NOT NULL,
+      validator TEXT NOT NULL, headers TEXT NOT NULL, length INTEGER,
+      stored_at INTEGER NOT NULL, expires_at INTEGER NOT NULL, boot TEXT NOT NULL, allocated INTEGER NOT NULL);
+    CREATE INDEX partials_by_key ON partials(key, partition);
+    CREATE TRIGGER partial_added AFTER INSERT ON partials BEGIN
+      UPDATE OR FAIL totals SET bytes = bytes + new.allocated; END;
+    CREATE TRIGGER partial_changed AFTER UPDATE OF allocated ON partials BEGIN
+      UPDATE OR FAIL totals SET bytes = bytes + new.allocated - old.allocated; END;
+    CREATE TRIGGER partial_removed AFTER DELETE ON partials BEGIN
+      UPDATE OR FAIL totals SET bytes = bytes - old.allocated; END;
+    PRAGMA user_version = 2;
+    """
+
+  private static let responses = """
     CREATE TABLE responses(
       id INTEGER PRIMARY KEY, key TEXT NOT NULL, partition TEXT NOT NULL, variant TEXT NOT NULL, selection TEXT NOT NULL,
       url TEXT, url_hash INTEGER NOT NULL, host TEXT NOT NULL, port INTEGER NOT NULL, final_url TEXT,
@@ -40,7 +63,7 @@ enum IndexSchema {
       UPDATE OR FAIL totals SET bytes = bytes + new.allocated; END;
     CREATE TRIGGER doomed_removed AFTER DELETE ON doomed BEGIN
       UPDATE OR FAIL totals SET bytes = bytes - old.allocated; END;
-    PRAGMA user_version = 1;
+
     """
 
   /// The columns that `Holding.init(_: Row)` reads, in its order.

@@ -41,7 +41,7 @@ public actor ScratchFolder {
   /// A temporary file for a large body that is not kept.
   public func makeSpool() throws(StoreError) -> Spool {
     let folder = try openFolder()
-    let room = Spool.Room(reserve: { _ in nil }, release: {})
+    let room = Spool.Room(reserve: { _ in nil }, release: { true }, leave: { _ in false })
     do throws(FileError) {
       return try Spool(id: nextID(), in: folder, executor: executor, room: room)
     } catch {

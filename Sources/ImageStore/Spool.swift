@@ -17,6 +17,8 @@ public actor Spool {
   private let room: Room
   private var descriptor: Int32
   private var hash = SHA256()
+  /// How many of the bytes are in `hash`: all of them, but for a file that was taken up.
+  private var hashedCount: Int64 = 0
   private(set) public var byteCount: Int64 = 0
   private var isFinished = false
   private var digest: [UInt8]?
@@ -25,7 +27,10 @@ public actor Spool {
   struct Room: Sendable {
     /// Makes room until the file may be of `byteCount` bytes.
     var reserve: @Sendable (_ byteCount: Int64) -> StoreError?
-    var release: @Sendable () -> Void
+    /// Whether the file may be removed now that nobody uses it.
+    var release: @Sendable () -> Bool
+    /// Whether the file, of `byteCount` bytes, stays though nobody uses it.
+    var leave: @Sendable (_ byteCount: Int64) -> Bool
   }
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -39,11 +44,30 @@ public actor Spool {
     descriptor = try folder.createTemporary(id: id)
   }
 
+  /// One that goes on with a file that is there.
+  init(takingUp id: Int64, in folder: CacheFolder, executor: ThreadExecutor, room: Room) throws(FileError) {
+    let path = FileName.temporaryPath(id: id)
+    let file = try folder.files.openForAppending(path, in: folder.descriptor)
+    do throws(FileError) {
+      byteCount = try folder.files.status(of: file, path).byteCount
+    } catch {
+      close(file)
+      throw error
+    }
+    self.id = id
+    self.folder = folder
+    self.executor = executor
+    self.room = room
+    self.path = path
+    descriptor = file
+  }
+
   deinit {
     guard descriptor >= 0 else { return }
     close(descriptor)
-    if !isFinished { folder.removeTemporary(id: id) }
-    executor.run { [room] in room.release() }
+    executor.run { [room, folder, id, isFinished] in
+      if room.release() && !isFinished { folder.removeTemporary(id: id) }
+    }
   }
 
   /// Adds a piece of the body.
@@ -65,8 +89,11 @@ public actor Spool {
     } catch {
       throw StoreError(error)
     }
+    if hashedCount == byteCount {
+      hash.update(bytes)
+      hashedCount += Int64(bytes.count)
+    }
     byteCount += Int64(bytes.count)
-    hash.update(bytes)
   }
 
   /// Reads back up to `count` of the bytes from `offset`.
@@ -82,10 +109,38 @@ public actor Spool {
   }
 
   /// The digest of all that was added; nothing may be added afterwards.
-  public func takeDigest() -> [UInt8] {
-    let digest = digest ?? hash.finish()
+  public func takeDigest() throws(StoreError) -> [UInt8] {
+    if let digest { return digest }
+    while hashedCount < byteCount { try hashPiece() }
+    let digest = hash.finish()
     self.digest = digest
     return digest
+  }
+
+  /// Reads what was there of a file that was taken up into the digest, piece by piece: other work of the thread comes in
+  /// between. What is not read by then, `takeDigest` reads.
+  func catchUp() {
+    executor.run { [weak self] in
+      self?.assumeIsolated { spool in
+        guard spool.descriptor >= 0, spool.digest == nil, spool.hashedCount < spool.byteCount else { return }
+        if (try? spool.hashPiece()) != nil { spool.catchUp() }
+      }
+    }
+  }
+
+  private func hashPiece() throws(StoreError) {
+    let bytes = try read(from: hashedCount, count: Int(min(1 << 20, byteCount - hashedCount)))
+    if bytes.isEmpty { throw StoreError(.io, "the temporary file was cut short") }
+    hash.update(bytes)
+    hashedCount += Int64(bytes.count)
+  }
+
+  /// Lets go of the file and leaves it for `DiskTier.takeUp`, if it may stay; else it is discarded. The spool is over then.
+  public func leave() {
+    guard descriptor >= 0 else { return }
+    guard !isFinished, room.leave(byteCount) else { return discard() }
+    close(descriptor)
+    descriptor = -1
   }
 
   /// Removes the file, unless it has been stored. The spool is over then.
@@ -95,7 +150,7 @@ public actor Spool {
     descriptor = -1
     guard !isFinished else { return }
     folder.removeTemporary(id: id)
-    room.release()
+    _ = room.release()
   }
 
   /// Stores it: `publish` gets the digest and moves the file to its place. Whether that works or not, what was added can
@@ -104,7 +159,7 @@ public actor Spool {
     guard descriptor >= 0 else { throw StoreError(.io, "the temporary file was discarded") }
     try publish(takeDigest())
     isFinished = true
-    room.release()
+    _ = room.release()
   }
 }
 

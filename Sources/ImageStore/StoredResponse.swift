@@ -76,15 +76,20 @@ public struct StoredResponse: Sendable, Equatable {
 extension HeaderFields {
   /// `name:value` lines, the form in the index. A line break inside a value (no server can send one) becomes a space.
   var storedText: String {
-    var text = ""
+    let lineFeed = UInt8(ascii: "\n")
+    var text: [UInt8] = []
     text.reserveCapacity(lines.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 2 })
     for line in lines {
-      text += line.name
-      text += ":"
-      text += line.value.utf8.contains(10) ? String(line.value.map { $0.isNewline ? " " : $0 }) : line.value
-      text += "\n"
+      text += line.name.utf8
+      text.append(UInt8(ascii: ":"))
+      let start = text.count
+      text += line.value.utf8
+      if text[start...].contains(lineFeed) {
+        text.replaceSubrange(start..., with: String(line.value.map { $0.isNewline ? " " : $0 }).utf8)
+      }
+      text.append(lineFeed)
     }
-    return text
+    return String(decoding: text, as: UTF8.self)
   }
 
   init(storedText text: String) {

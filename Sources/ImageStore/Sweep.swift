@@ -43,7 +43,8 @@ struct Sweep {
     _ suspects: [Suspect], from folder: CacheFolder, index: DiskIndex, now: Int
   ) throws(SQLiteError) {
     for suspect in suspects {
-      if !suspect.isTemporary, try index.contains(id: suspect.id) { continue }
+      let isListed = suspect.isTemporary ? try index.contains(partial: suspect.id) : try index.contains(id: suspect.id)
+      if isListed { continue }
       if !suspect.isTemporary, let status = try? folder.files.status(suspect.path, in: folder.descriptor),
         endOfLife(deliveredAt: Int(status.modificationSecond)) > now, status.modificationSecond <= now
       {

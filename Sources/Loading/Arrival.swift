@@ -92,7 +92,7 @@ struct Arrival: Sendable {
       deliveries.contains { $0.delivery.wantsData }
       || places.contains(.memory) && draft.byteCount <= largestInMemory
     let content = wanted ? try body.spool.bytes(from: 0, count: Int(draft.byteCount)) : nil
-    draft.digest = body.spool.digest()
+    draft.digest = try body.spool.digest()
     let path = try storage.keepScratch(body, format: draft.format)
     return serve(Stored(response: draft, bytes: content), from: .scratch(path: path, bytes: content), storage)
   }

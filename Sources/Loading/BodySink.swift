@@ -33,15 +33,17 @@ final class BodySink: Sendable {
   private let onRoom: @Sendable () -> Void
   private let state = Locked(State())
   /// Touched on the disk's thread only.
-  private let body = Locked<Result<SpooledBody, StoreError>?>(nil)
+  private let body: Locked<Result<SpooledBody, StoreError>?>
 
   /// - Parameters:
+  ///   - continuing: what is there of the body already.
   ///   - makeCacheSpool: nil for a body that is not to be kept.
   ///   - onRoom: called once for each `append` that said to pause, when the disk has caught up.
   init(
-    executor: ThreadExecutor, makeCacheSpool: MakeSpool?, makeScratchSpool: @escaping MakeSpool,
-    onRoom: @escaping @Sendable () -> Void
+    executor: ThreadExecutor, continuing spooled: SpooledBody? = nil, makeCacheSpool: MakeSpool?,
+    makeScratchSpool: @escaping MakeSpool, onRoom: @escaping @Sendable () -> Void
   ) {
+    body = Locked(spooled.map { .success($0) })
     self.executor = executor
     self.makeCacheSpool = makeCacheSpool
     self.makeScratchSpool = makeScratchSpool
@@ -153,7 +155,14 @@ extension Spool {
 
   nonisolated func drop() { assumeIsolated { $0.discard() } }
 
-  nonisolated func digest() -> [UInt8] { assumeIsolated { $0.takeDigest() } }
+  /// Drops it, unless its file may stay for a load to come.
+  nonisolated func letGo() { assumeIsolated { $0.leave() } }
+
+  nonisolated func digest() throws(StoreError) -> [UInt8] {
+    try assumeIsolated { spool in
+      Result { () throws(StoreError) in try spool.takeDigest() }
+    }.get()
+  }
 
   nonisolated var length: Int64 { assumeIsolated { $0.byteCount } }
 }

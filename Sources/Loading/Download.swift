@@ -1,4 +1,6 @@
+internal import HTTPCaching
 internal import HTTPTransport
+internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
 internal import Threads
@@ -7,18 +9,39 @@ internal import Threads
 ///
 /// A transfer whose first bytes are no image is ended there. A body on its way to disk may be ahead of the disk by
 /// `BodySink.capacity`; then the transfer pauses.
+///
+/// Where an attempt before left the beginning, the head of the answer decides (`PartialResponse`): the rest is added to
+/// it, a whole takes its place. Nothing is told of the beginning until that is known.
 final class Download: TransferConsumer, @unchecked Sendable {
   // Unchecked: all that changes is touched on the transport's thread only, where a transfer's calls come one by one;
-  // `transfer` alone is shared, and locked.
+  // `transfer` and `sharedProgress` alone are shared, and locked.
 
   struct Ending: Sendable {
+    /// With the head of the whole response, where the rest was added to a beginning.
     var outcome: Result<TransferSummary, TransferError>
-    var body: Body
+    var body = Body.bytes([])
+    /// Bytes of the body, those of attempts before included.
+    var received: Int64 = 0
     /// Told by the first bytes.
     var format: ImageFormat?
     /// The first bytes are no image.
     var isRefused = false
+    /// What another attempt can go on with; then `body` is empty.
+    var beginning: Beginning?
+    /// The answer was no rest to the beginning and no whole: the same is to be asked for again, without a range.
+    var isMisfit = false
+
+    /// Whether there is a whole body of what was asked for.
+    var isSuccess: Bool {
+      guard case .success(let summary) = outcome, case (200..<300) = summary.head.status else { return false }
+      return !isMisfit && !isRefused
+    }
   }
+
+  typealias MakeSink =
+    @Sendable (
+      ResponseHead, PartialResponse?, _ continuing: SpooledBody?, @escaping @Sendable () -> Void
+    ) -> BodySink
 
   enum Body: Sendable {
     case bytes([UInt8])
@@ -32,10 +55,13 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private static let progressInterval = Duration.milliseconds(125)
 
   private let acceptsAnything: Bool
-  private let makeSink: @Sendable (ResponseHead, @escaping @Sendable () -> Void) -> BodySink
+  private let requestHeaders: HeaderFields
+  private let makeSink: MakeSink
+  private let discard: @Sendable (Body) -> Void
   private let onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
   private let onEnd: @Sendable (Ending) -> Void
   private let transfer = Locked(Handle())
+  private let sharedProgress: Locked<DownloadProgress>
 
   private struct Handle {
     var resume: (@Sendable () -> Void)?
@@ -43,6 +69,13 @@ final class Download: TransferConsumer, @unchecked Sendable {
     var owed = 0
   }
 
+  /// What the attempt before left, until the answer tells what to do with it.
+  private var beginning: Beginning?
+  private var isMisfit = false
+  /// What this attempt would leave; nil if the next one has to start over.
+  private var partial: PartialResponse?
+  private var isContinued = false
+  /// Of the whole response, when it is continued.
   private var head: ResponseHead?
   private var bytes: [UInt8] = []
   private var sink: BodySink?
@@ -51,16 +84,28 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private var received: Int64 = 0
   private var nextProgress: ContinuousClock.Instant
   private let now: @Sendable () -> ContinuousClock.Instant
+  private let unixTime: @Sendable () -> Int
 
+  /// - Parameters:
+  ///   - beginning: what the attempt before left. It is the download's from here on.
+  ///   - requestHeaders: those of the host's request.
+  ///   - discard: called with what the beginning was, when its rest does not come.
   init(
-    acceptsAnything: Bool, makeSink: @escaping @Sendable (ResponseHead, @escaping @Sendable () -> Void) -> BodySink,
-    onProgress: @escaping @Sendable (Int64, Int64?) -> Void, onEnd: @escaping @Sendable (Ending) -> Void,
+    acceptsAnything: Bool, beginning: Beginning? = nil, requestHeaders: HeaderFields, makeSink: @escaping MakeSink,
+    discard: @escaping @Sendable (Body) -> Void, onProgress: @escaping @Sendable (Int64, Int64?) -> Void,
+    onEnd: @escaping @Sendable (Ending) -> Void, unixTime: @escaping @Sendable () -> Int,
     now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
   ) {
     self.acceptsAnything = acceptsAnything
+    self.beginning = beginning
+    self.requestHeaders = requestHeaders
     self.now = now
-    nextProgress = now()
+    self.unixTime = unixTime
+    let began = now()
+    nextProgress = began
+    sharedProgress = Locked(DownloadProgress(beganAt: began))
     self.makeSink = makeSink
+    self.discard = discard
     self.onProgress = onProgress
     self.onEnd = onEnd
   }
@@ -82,17 +127,66 @@ final class Download: TransferConsumer, @unchecked Sendable {
     resume?()
   }
 
+  /// How far it has come, from any thread.
+  var progress: DownloadProgress { sharedProgress.withLock { $0 } }
+
   // MARK: - TransferConsumer
 
   func received(head: ResponseHead) -> Verdict {
+    if let beginning {
+      let answer = beginning.response.answer(
+        status: head.status, headers: head.headers, from: head.finalURL, contentLength: head.contentLength,
+        offset: beginning.byteCount, receivedAt: unixTime())
+      switch answer {
+      case .rest(let whole): return goOn(from: beginning, as: whole, head)
+      case .whole: dropBeginning()
+      case .misfit:
+        isMisfit = true
+        dropBeginning()
+        return .discard
+      case .none: return .discard
+      }
+    }
     self.head = head
     guard (200..<300).contains(head.status) else { return .discard }
+    sharedProgress.withLock { $0.answered(head, kept: 0, at: now()) }
+    partial = PartialResponse(
+      status: head.status, headers: head.headers, url: head.finalURL, contentLength: head.contentLength,
+      requestHeaders: requestHeaders, receivedAt: unixTime())
     if let length = head.contentLength, length <= Self.spoolThreshold { bytes.reserveCapacity(Int(length)) }
     return .proceed
   }
 
+  private func goOn(from beginning: Beginning, as whole: PartialResponse, _ head: ResponseHead) -> Verdict {
+    self.beginning = nil
+    isContinued = true
+    partial = whole
+    received = beginning.byteCount
+    format = beginning.format
+    var head = head
+    head.status = 200
+    head.headers = whole.headers
+    head.contentLength = whole.completeLength
+    self.head = head
+    sharedProgress.withLock { [received] in $0.answered(head, kept: received, at: now()) }
+    switch beginning.body {
+    case .bytes(let bytes): self.bytes = bytes
+    case .spool(let spooled): sink = makeSink(head, whole, spooled) { [weak self] in self?.resume() }
+    case .failed: break
+    }
+    return .proceed
+  }
+
+  private func dropBeginning() {
+    if let beginning { discard(beginning.body) }
+    beginning = nil
+  }
+
   func received(bytes chunk: UnsafeRawBufferPointer) -> Verdict {
     received += Int64(chunk.count)
+    sharedProgress.withLock { [received] in $0.received = received }
+    // More than the range that it was said to be: none of it can be trusted.
+    if isContinued, let length = head?.contentLength, received > length { return .abort }
     if let sink {
       tellProgress()
       return sink.append(chunk) ? .proceed : .pause
@@ -104,35 +198,58 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
     tellProgress()
     guard bytes.count > Self.spoolThreshold, let head else { return .proceed }
-    let sink = makeSink(head) { [weak self] in self?.resume() }
+    let sink = makeSink(head, partial, nil) { [weak self] in self?.resume() }
     self.sink = sink
     defer { bytes = [] }
     return bytes.withUnsafeBytes { sink.append($0) } ? .proceed : .pause
   }
 
   func finished(_ outcome: Result<TransferSummary, TransferError>) {
-    var ending = Ending(outcome: outcome, body: .bytes([]), format: nil)
-    if case .success(let summary) = outcome, (200..<300).contains(summary.head.status) {
+    var ending = Ending(outcome: isContinued ? ofWhole(outcome) : outcome)
+    if case .success(let summary) = ending.outcome, (200..<300).contains(summary.head.status), !isMisfit {
       if format == nil, sink == nil, !isRecognisable(complete: true) { isRefused = true }
-    } else if case .success = outcome {
+    } else if case .success = ending.outcome {
       isRefused = false
     }
     ending.isRefused = isRefused
+    ending.isMisfit = isMisfit
     ending.format = format
+    ending.received = received
+    ending.beginning = beginning
+    beginning = nil
     guard let sink else {
       ending.body = .bytes(bytes)
       bytes = []
-      onEnd(ending)
+      onEnd(ending.leavingBeginning(of: partial))
       return
     }
     // What is on its way to disk arrives there first.
-    sink.finish { [onEnd, ending] result in
+    sink.finish { [onEnd, ending, partial] result in
       var ending = ending
       switch result {
       case .success(let body): ending.body = .spool(body)
       case .failure(let error): ending.body = .failed(error)
       }
-      onEnd(ending)
+      onEnd(ending.leavingBeginning(of: partial))
+    }
+  }
+
+  /// What the outcome of the rest is to the whole.
+  private func ofWhole(_ outcome: Result<TransferSummary, TransferError>) -> Result<TransferSummary, TransferError> {
+    guard let head, let length = head.contentLength else { return outcome }
+    switch outcome {
+    case .success(var summary) where received == length:
+      summary.head = head
+      return .success(summary)
+    case .success(let summary):
+      return .failure(
+        TransferError(
+          .malformed, "the rest of the body is not as long as it was said to be", bytesReceived: summary.bytesReceived))
+    case .failure(let error) where error.kind == .aborted && received > length:
+      return .failure(
+        TransferError(
+          .malformed, "the rest of the body is longer than it was said to be", bytesReceived: error.bytesReceived))
+    case .failure: return outcome
     }
   }
 
@@ -154,5 +271,19 @@ final class Download: TransferConsumer, @unchecked Sendable {
     guard now >= nextProgress else { return }
     nextProgress = now.advanced(by: Self.progressInterval)
     onProgress(received, head?.contentLength)
+  }
+}
+
+extension Download.Ending {
+  /// With the body of a transfer that broke off as a beginning, if it can be one.
+  fileprivate func leavingBeginning(of partial: PartialResponse?) -> Download.Ending {
+    guard case .failure(let error) = outcome, error.leavesBeginning, !isRefused, let partial,
+      partial.hasRest(after: received)
+    else { return self }
+    if case .failed = body { return self }
+    var ending = self
+    ending.beginning = Beginning(response: partial, body: body, byteCount: received, format: format)
+    ending.body = .bytes([])
+    return ending
   }
 }

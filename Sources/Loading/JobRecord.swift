@@ -27,6 +27,15 @@ final class JobRecord {
   var basisIndex: Int?
   var conditions = HeaderFields()
   var transfer: TransferID?
+  /// What takes in the transfer's body, while it runs.
+  var download: Download?
+  /// Whether the transfer goes on though all have left, and where they wanted the result kept. See Loader+Leaving.
+  var goesOnAlone = false
+  var placesOfLeavers: LoadRequest.Places = []
+  /// What the attempt before left, while none is running. See Loader+Resuming.
+  var beginning: Beginning?
+  /// Whether the disk is to be asked for what an earlier load has left.
+  var mayTakeUp = true
   var startedAt: ContinuousClock.Instant?
   /// Whether an attempt ended by a time-out: the connections that are open may be dead.
   var hasTimedOut = false

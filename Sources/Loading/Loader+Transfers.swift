@@ -7,44 +7,63 @@ internal import Threads
 
 /// A job's way over the network.
 extension Loader {
+  /// Begins a job's next attempt.
   func start(_ job: JobID, at now: ContinuousClock.Instant) {
-    guard let record = jobs[job], case .http(let url) = record.request.source else { return }
+    guard let record = jobs[job] else { return }
     record.startedAt = record.startedAt ?? now
+    let attempt = scheduler.job(job)?.attempt ?? 1
+    for id in scheduler.subscribers(of: job) { loads[id]?.emit(.started(attempt: attempt)) }
+    if shouldTakeUp(job, record) {
+      takeUp(for: job, record)
+    } else {
+      send(job, record, goingOnFrom: takeBeginning(of: record))
+    }
+  }
+
+  /// Sends the request of an attempt, for the rest where there is a beginning.
+  func send(_ job: JobID, _ record: JobRecord, goingOnFrom beginning: Beginning?) {
+    guard case .http(let url) = record.request.source else { return }
     counts.transfersStarted += 1
     var request = TransferRequest(
       url: url.requestURL, headers: HeaderFields(record.request.headers.lines + record.conditions.lines),
       validatedURL: record.basis.map { $0.response.finalURL ?? url.requestURL },
       idleTimeout: record.request.timeout, maxBytes: record.request.maxBytes, maxRedirects: maxRedirects)
     request.needsFreshConnection = record.hasTimedOut
+    if let beginning { request.askForRest(after: beginning) }
     let storage = storage
     let places = places(of: job)
-    let mode = record.request.cacheMode
-    let sent = record.request.headers
+    let (wanted, partition) = (record.request, record.partition)
     let download = Download(
-      acceptsAnything: record.request.validation == .none,
-      makeSink: { head, onRoom in
+      acceptsAnything: record.request.validation == .none, beginning: beginning, requestHeaders: wanted.headers,
+      makeSink: { head, partial, spooled, onRoom in
         let mayKeep =
           places.contains(.disk)
-          && Storing.mayStore(mode: mode, requestHeaders: sent, status: head.status, headers: head.headers)
-        return storage.makeSink(keeping: mayKeep, expected: head.contentLength, onRoom: onRoom)
+          && Storing.mayStore(
+            mode: wanted.cacheMode, requestHeaders: wanted.headers, status: head.status, headers: head.headers)
+        let stored = partial.map {
+          StoredPartial($0, identity: wanted.partialIdentity(in: partition), url: url.requestURL)
+        }
+        return storage.makeSink(
+          keeping: mayKeep, expected: head.contentLength, of: stored, continuing: spooled, onRoom: onRoom)
       },
+      discard: { storage.discard($0) },
       onProgress: { received, total in
         LoadingActor.run { [weak self] in self?.progressed(job, received: received, total: total) }
       },
       onEnd: { ending in
         LoadingActor.run { [weak self] in self?.ended(job, ending) }
-      })
+      },
+      unixTime: storage.now)
     let transfer = transport.start(request, consumer: download)
     record.transfer = transfer
+    record.download = download
     download.began { [transport] in transport.resume(transfer) }
-    let attempt = scheduler.job(job)?.attempt ?? 1
-    for id in scheduler.subscribers(of: job) { loads[id]?.emit(.started(attempt: attempt)) }
   }
 
-  /// Where the loads that wait for the job want the result kept, all together.
-  private func places(of job: JobID) -> LoadRequest.Places {
+  /// Where the loads that wait for the job, or did to the last, want the result kept, all together.
+  func places(of job: JobID) -> LoadRequest.Places {
     guard let record = jobs[job], record.mayKeep else { return [] }
-    return scheduler.subscribers(of: job).reduce(into: []) { places, id in
+    return scheduler.subscribers(of: job).reduce(into: record.placesOfLeavers) { places, id in
       if let load = loads[id] { places.formUnion(load.request.store) }
     }
   }
@@ -62,15 +81,23 @@ extension Loader {
     case .failure(let error): counts.transferBytes += error.bytesReceived
     }
     note(ending.outcome, by: job)
-    guard let record = jobs[job], scheduler.job(job)?.hasSubscribers == true else {
+    guard let record = jobs[job] else { return }
+    record.transfer = nil
+    record.download = nil
+    guard scheduler.job(job)?.hasSubscribers == true || record.goesOnAlone && ending.isSuccess else {
       // All have left; the job only held the transfer's place until now.
       storage.discard(ending.body)
+      if let beginning = ending.beginning { leave(beginning, of: record) }
       counts.transfersFailed += 1
       _ = scheduler.end(job)
       jobs[job] = nil
       return
     }
-    record.transfer = nil
+    keep(ending.beginning, for: record)
+    if ending.isMisfit {
+      counts.transfersFailed += 1
+      return send(job, record, goingOnFrom: nil)
+    }
     switch ending.outcome {
     case .failure(let error):
       storage.discard(ending.body)
@@ -176,7 +203,8 @@ extension Loader {
 
   /// Ends the job with an error for all who wait for it.
   func fail(_ job: JobID, _ error: LoadError) {
-    guard let record = jobs.remove(job) else { return }
+    guard let record = jobs[job] else { return }
+    forget(job, after: error)
     if error.isPermanent, record.mayKeep {
       failures.remember(
         error, of: FailureMemory.Subject(key: record.request.key, partition: record.partition),
@@ -271,7 +299,7 @@ extension Loader {
     for id in scheduler.subscribers(of: job) {
       guard let load = loads[id] else { continue }
       load.note(record, summary, attempts: attempts)
-      load.emit(.progress(received: summary.bytesReceived, total: head.contentLength))
+      load.emit(.progress(received: ending.received, total: head.contentLength))
     }
     store(
       job, record, body: ending.body, format: ending.format, as: draft, keeping: mayStore ? places(of: job) : [])

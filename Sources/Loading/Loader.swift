@@ -16,6 +16,7 @@ public final class Loader {
   var scheduler: Scheduler
   var memory: MemoryTier
   var failures = FailureMemory()
+  var beginnings = KeptBeginnings()
   var index = LoadIndex()
   var loads = SlotTable<LoadID, Load>()
   var jobs = SlotTable<JobID, JobRecord>()
@@ -125,10 +126,8 @@ public final class Loader {
     releasePlace(of: load)
     switch scheduler.leave(id) {
     case .unknown, .jobStays: break
-    case .jobAbandoned(let job): jobs[job] = nil
-    case .transferAbandoned(let job):
-      // The job keeps its place among the active until the connection is known to be closed.
-      if let transfer = jobs[job]?.transfer { transport.cancel(transfer) }
+    case .jobAbandoned(let job): forget(job)
+    case .transferAbandoned(let job): abandonTransfer(of: job, leftBy: load)
     }
     var result = result
     switch result {

@@ -93,7 +93,9 @@ struct PrefetchQueue {
   ///
   /// - Returns: the items with a place that have no attempt left. They are done.
   mutating func probeFailed(at origin: Origin) -> [Int32] {
-    guard let row = rows.firstIndex(where: { $0.origin == origin }), waiting.count(of: Int32(row)) > 0 else { return [] }
+    guard let row = rows.firstIndex(where: { $0.origin == origin }), waiting.count(of: Int32(row)) > 0 else {
+      return []
+    }
     rows[row].failedProbes += 1
     let exhausted = waiting.jobs(of: Int32(row)).filter { items[Int($0)].retries < rows[row].failedProbes }
     for item in exhausted { waiting.remove(item, of: Int32(row), at: .normal) }

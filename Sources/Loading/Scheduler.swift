@@ -20,7 +20,9 @@ internal import HTTPTypes
 /// a hold forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets its turn,
 /// unless more urgent ones keep coming. What happens to one load or job costs O(1) or O(log n), however many wait. A probe
 /// that failed costs O(n) in the jobs that it failed for.
-struct Scheduler {
+///
+/// Not copyable: as a property of an object it would be copied, one reference after the other, for each call that looks.
+struct Scheduler: ~Copyable {
   enum Phase {
     case preparing, waiting, active, finishing, backingOff
   }
@@ -160,7 +162,8 @@ struct Scheduler {
     case jobStays
     /// Nobody waits any more. Without a transfer the job is gone.
     case jobAbandoned(JobID)
-    /// Nobody waits any more: abort the transfer; the job holds its slot until `end`, so that limits hold.
+    /// Nobody waits any more. Abort the transfer and `detach` the job, or let it go on: then it can be joined again. Either
+    /// way it holds its slot until `end`, so that limits hold.
     case transferAbandoned(JobID)
   }
 
@@ -176,7 +179,6 @@ struct Scheduler {
     case .finishing:
       return .jobStays
     case .active:
-      detach(job)
       return .transferAbandoned(job)
     case .preparing, .waiting, .backingOff:
       _ = end(job)

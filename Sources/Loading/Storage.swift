@@ -1,3 +1,5 @@
+internal import HTTPCaching
+internal import ImageCodec
 public import ImageStore
 public import Threads
 
@@ -111,18 +113,24 @@ extension StoredResponse {
 extension Storage {
   /// Where the body of a transfer goes that is too large for memory.
   ///
-  /// - Parameter keeping: whether it may stay in the cache.
-  func makeSink(keeping: Bool, expected: Int64?, onRoom: @escaping @Sendable () -> Void) -> BodySink {
+  /// - Parameters:
+  ///   - keeping: whether it may stay in the cache.
+  ///   - partial: what it is the beginning of, if its file may stay when the rest does not come.
+  ///   - spooled: what is there of it already.
+  func makeSink(
+    keeping: Bool, expected: Int64?, of partial: StoredPartial? = nil, continuing spooled: SpooledBody? = nil,
+    onRoom: @escaping @Sendable () -> Void
+  ) -> BodySink {
     var makeCacheSpool: BodySink.MakeSpool?
     if keeping, let tier {
       makeCacheSpool = { () throws(StoreError) in
         try tier.assumeIsolated { tier in
-          Result { () throws(StoreError) in try tier.makeSpool(expected: expected) }
+          Result { () throws(StoreError) in try tier.makeSpool(expected: expected, of: partial) }
         }.get()
       }
     }
     return BodySink(
-      executor: executor, makeCacheSpool: makeCacheSpool,
+      executor: executor, continuing: spooled, makeCacheSpool: makeCacheSpool,
       makeScratchSpool: { [scratch] () throws(StoreError) in
         try scratch.assumeIsolated { scratch in
           Result { () throws(StoreError) in try scratch.makeSpool() }
@@ -139,6 +147,29 @@ extension Storage {
   /// Drops a body, on the disk's thread.
   func discardNow(_ body: Download.Body) {
     if case .spool(let body) = body { body.spool.drop() }
+  }
+
+  /// Leaves a body to a load to come, from any thread. What cannot stay is dropped.
+  func leave(_ body: Download.Body) {
+    guard case .spool(let spooled) = body else { return }
+    executor.run { spooled.spool.letGo() }
+  }
+
+  /// What an earlier load has left, on the disk's thread.
+  ///
+  /// - Parameter acceptsAnything: whether it need not begin like an image.
+  func takeUp(_ identity: StoredPartial.Identity, acceptsAnything: Bool) -> Beginning? {
+    guard let tier, let (partial, spool) = tier.assumeIsolated({ $0.takeUp(identity) }) else { return nil }
+    let prefix = (try? spool.bytes(from: 0, count: Recognition.prefixLength)) ?? []
+    var format: ImageFormat?
+    if case .image(let found) = Recognition(prefix: prefix, isComplete: false) { format = found }
+    guard format != nil || acceptsAnything else {
+      spool.drop()
+      return nil
+    }
+    return Beginning(
+      response: PartialResponse(partial), body: .spool(SpooledBody(spool: spool, isScratch: false)),
+      byteCount: spool.length, format: format)
   }
 
   /// Makes a spooled body a scratch file.

@@ -28,14 +28,38 @@ import Testing
 
   @Test(arguments: [
     "", "HTTP/1.1 200 O", "HTTP/1.1 200 OK\r\nContent-Le", "SSH-2.0-OpenSSH_9.2\r\n", "<html></html>", "\0\0\0\0",
-    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-    "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 8\r\n\r\nnot gzip",
     "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nabc", "HTTP/7.3 200 OK\r\n\r\n", "HTTP/1.1 abc\r\n\r\n",
   ])
   func `an answer that is none is a network error`(response: String) throws {
     let error = try error(of: response)
     #expect(error.kind == .network)
     #expect(!error.message.contains("secret"))
+  }
+
+  @Test(arguments: [
+    "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", "Transfer-Encoding: chunked\r\n\r\n3\r\nabcdefg\r\n",
+    "Content-Encoding: gzip\r\nContent-Length: 8\r\n\r\nnot gzip",
+  ])
+  func `a body against the rules is malformed, not cut short`(rest: String) throws {
+    #expect(try error(of: "HTTP/1.1 200 OK\r\n" + rest).kind == .malformed)
+  }
+
+  @Test func `what is there already counts for the largest body, with a part only`() throws {
+    let server = ScriptedServer { request, connection in
+      let isPart = request.path == "/part"
+      connection.respond(
+        isPart ? "206 Partial Content" : "200 OK", isPart ? ["Content-Range: bytes 7-9/10"] : [], body: "abc")
+    }
+    func get(_ path: String, maxBytes: Int64) -> Recorder {
+      transport.get(server.url(path), headers: ["range": "bytes=7-"]) {
+        $0.bytesKept = 7
+        $0.maxBytes = maxBytes
+      }
+    }
+    #expect(try get("/part", maxBytes: 9).error().kind == .tooLarge)
+    #expect(try get("/part", maxBytes: 10).summary().bytesReceived == 3)
+    #expect(try get("/whole", maxBytes: 3).summary().bytesReceived == 3)
+    #expect(try get("/part", maxBytes: 1).error().kind == .tooLarge)
   }
 
   @Test func `lengths that disagree are a network error, and equal ones are none`() throws {

@@ -11,6 +11,7 @@ final class Fixture: Sendable {
   let executor = ThreadExecutor(name: "disk")
   let clock = Locked(1_700_000_000)
   let warnings = Locked<[String]>([])
+  let boot = Locked<String?>("first")
   let chance: Locked<SeededChance>
 
   init(seed: UInt64 = .random(in: .min ... .max)) {
@@ -30,7 +31,8 @@ final class Fixture: Sendable {
 
   func environment(_ files: FileSystem = FileSystem()) -> StoreEnvironment {
     StoreEnvironment(
-      now: { [clock] in clock.withLock { $0 } }, random: { [chance] in chance.withLock { $0.next() } }, files: files)
+      now: { [clock] in clock.withLock { $0 } }, random: { [chance] in chance.withLock { $0.next() } }, files: files,
+      boot: { [boot] in boot.withLock { $0 } })
   }
 
   /// A tier that nobody opened yet.

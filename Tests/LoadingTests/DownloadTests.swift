@@ -11,7 +11,7 @@ import Threads
 /// What a transfer's body becomes.
 struct DownloadTests {
   /// A download under test, with what it tells.
-  private final class Bench: Sendable {
+  final class Bench: Sendable {
     let disk: DiskFixture
     let ending = Promise<Download.Ending>()
     let progress = Locked<[Int64]>([])
@@ -19,26 +19,33 @@ struct DownloadTests {
     let clock = Locked(ContinuousClock.now)
     let resumed = Tally()
     let sinks = Tally()
+    let discarded = Tally()
     let download: Download
 
-    init(acceptsAnything: Bool = false, disk: DiskFixture) {
+    init(acceptsAnything: Bool = false, after beginning: Beginning? = nil, disk: DiskFixture) {
       self.disk = disk
       download = Download(
-        acceptsAnything: acceptsAnything,
-        makeSink: { [disk, sinks] head, onRoom in
+        acceptsAnything: acceptsAnything, beginning: beginning, requestHeaders: [:],
+        makeSink: { [disk, sinks] head, _, spooled, onRoom in
           sinks.add()
-          return disk.makeSink(expected: head.contentLength, onRoom: onRoom)
+          return disk.storage.makeSink(
+            keeping: true, expected: head.contentLength, continuing: spooled, onRoom: onRoom)
+        },
+        discard: { [disk, discarded] body in
+          disk.storage.discard(body)
+          discarded.add()
         },
         onProgress: { [progress, totals] received, total in
           progress.withLock { $0.append(received) }
           totals.withLock { $0.append(total) }
         },
-        onEnd: { [ending] in ending.fulfil($0) }, now: { [clock] in clock.withLock { $0 } })
+        onEnd: { [ending] in ending.fulfil($0) }, unixTime: { 1_700_000_000 }, now: { [clock] in clock.withLock { $0 } }
+      )
     }
 
-    func begin(status: Int = 200, length: Int64? = nil) -> Verdict {
+    func begin(status: Int = 200, length: Int64? = nil, headers: HeaderFields = [:]) -> Verdict {
       download.began { [resumed] in resumed.add() }
-      return download.received(head: Self.head(status, length))
+      return download.received(head: Self.head(status, length, headers))
     }
 
     func receive(_ bytes: some Sequence<UInt8>) -> Verdict {
@@ -68,9 +75,14 @@ struct DownloadTests {
       return ending.value
     }
 
-    private static func head(_ status: Int, _ length: Int64?) -> ResponseHead {
+    func fail(_ kind: TransferError.Kind = .truncated) -> Download.Ending {
+      download.finished(.failure(TransferError(kind, "broken")))
+      return ending.value
+    }
+
+    private static func head(_ status: Int, _ length: Int64?, _ headers: HeaderFields = [:]) -> ResponseHead {
       ResponseHead(
-        status: status, headers: [:], finalURL: "http://h/", httpVersion: "1.1", contentLength: length)
+        status: status, headers: headers, finalURL: "http://h/", httpVersion: "1.1", contentLength: length)
     }
   }
 

@@ -75,6 +75,10 @@ struct NaiveScheduler {
   func active(at origin: Origin) -> Int { jobs.count { $0.origin == origin && $0.phase == .active } }
   func mostActive(at origin: Origin) -> Int { min(known(origin).allowance ?? limits.maxPerOrigin, limits.maxPerOrigin) }
 
+  func isShut(_ origin: Origin) -> Bool {
+    known(origin).heldUntil != nil || active(at: origin) >= mostActive(at: origin)
+  }
+
   /// What `stats` tells; nil for an origin that is only remembered.
   func state(of origin: Origin) -> OriginState? {
     let (known, own) = (known(origin), jobs.filter { $0.origin == origin })
@@ -133,9 +137,7 @@ struct NaiveScheduler {
     }
     switch job(id)!.phase {
     case .finishing: return .jobStays
-    case .active:
-      detach(id)
-      return .transferAbandoned(id)
+    case .active: return .transferAbandoned(id)
     default:
       _ = end(id)
       return .jobAbandoned(id)
@@ -347,10 +349,9 @@ struct NaiveScheduler {
 
   private mutating func refresh(_ origin: Origin) {
     let own = jobs.filter { $0.origin == origin }
-    let isOpen = known(origin).heldUntil == nil && active(at: origin) < mostActive(at: origin)
     let comesLast = active(at: origin) > 0 && !known(origin).hasAnswered
     for level in Priority.allCases {
-      let isWanted = isOpen && own.contains { $0.phase == .waiting && $0.priority == level }
+      let isWanted = !isShut(origin) && own.contains { $0.phase == .waiting && $0.priority == level }
       for (row, belongs) in [(2 * level.rawValue, comesLast), (2 * level.rawValue + 1, !comesLast)] {
         let isIn = turns[row].contains(origin)
         if isWanted && belongs && !isIn { turns[row].append(origin) }

@@ -4,7 +4,11 @@ import HTTPTypes
 
 /// A scheduler with what its tests need: short names, a clock that stands still, chance that a seed decides.
 struct Queue {
-  var scheduler: Scheduler
+  private let box: Box
+  var scheduler: Scheduler {
+    _read { yield box.scheduler }
+    _modify { yield &box.scheduler }
+  }
   var now = ContinuousClock.now
   var random = SeededChance(state: 1)
   private var names = SlotPool<LoadID>()
@@ -17,7 +21,13 @@ struct Queue {
   init(_ change: (inout SchedulerLimits) -> Void = { _ in }) {
     var limits = SchedulerLimits()
     change(&limits)
-    scheduler = Scheduler(limits: limits)
+    box = Box(Scheduler(limits: limits))
+  }
+
+  /// Where the scheduler is: it cannot be copied, which a queue has to be.
+  private final class Box {
+    var scheduler: Scheduler
+    init(_ scheduler: consuming Scheduler) { self.scheduler = scheduler }
   }
 
   static func key(
@@ -65,12 +75,12 @@ struct Queue {
   /// The transfer failed: with a `retryAfter` because the origin refused it.
   mutating func retry(_ job: JobID, after retryAfter: Duration? = nil) -> Scheduler.Failure {
     if let retryAfter { note(.refused(retryAfter: retryAfter), by: job) }
-    return scheduler.retry(job, retryAfter: retryAfter, now: now, random: &random)
+    return box.scheduler.retry(job, retryAfter: retryAfter, now: now, random: &random)
   }
 
   @discardableResult
   mutating func note(_ contact: Contact, by job: JobID) -> Scheduler.FailedProbe? {
-    scheduler.note(contact, by: job, now: now, random: &random)
+    box.scheduler.note(contact, by: job, now: now, random: &random)
   }
 
   /// The transfer went so, and its job is over.

@@ -23,7 +23,7 @@ struct SchedulerModelTests {
 }
 
 /// One run: the events, and what is compared.
-private struct ModelRun {
+private struct ModelRun: ~Copyable {
   private var real: Scheduler
   private var naive: NaiveScheduler
   private var chance: SeededChance
@@ -137,6 +137,11 @@ private struct ModelRun {
     same("leave", departure, naive.leave(id))
     if departure != .unknown { handBack([id]) }
     if case .jobAbandoned(let job) = departure { stale.append(job) }
+    // Some transfers go on for the cache, and can be joined.
+    if case .transferAbandoned(let job) = departure, random(3) > 0 {
+      real.detach(job)
+      naive.detach(job)
+    }
   }
 
   private mutating func setPriority() {
@@ -148,7 +153,16 @@ private struct ModelRun {
     let starts = real.takeStarts()
     same("takeStarts", starts, naive.takeStarts())
     count("starts", starts.count)
+    if !real.isPaused, real.activeCount < real.limits.maxConcurrent, real.finishingCount < real.limits.maxFinishing {
+      for job in naive.jobs where job.phase == .waiting {
+        same("a slot is idle though \(job.id) may start", naive.isShut(job.origin), true)
+      }
+    }
     guard !starts.isEmpty else { return }
+    let least = starts.compactMap { naive.job($0)?.priority }.min()!
+    for job in naive.jobs where job.phase == .waiting && job.priority > least {
+      same("a more urgent one than those that start stays behind", naive.isShut(job.origin), true)
+    }
     same("a start while paused", real.isPaused, false)
     same("over the limit", real.activeCount <= real.limits.maxConcurrent, true)
     for state in real.originStates() where starts.contains(where: { naive.job($0)?.origin == state.origin }) {

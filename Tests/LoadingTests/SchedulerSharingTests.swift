@@ -56,12 +56,28 @@ struct SchedulerSharingTests {
     queue.scheduler.limits.maxConcurrent = 1
     let outcome3 = queue.scheduler.leave(place.load)
     #expect(outcome3 == .transferAbandoned(place.job))
+    queue.scheduler.detach(place.job)
     let next = queue.wait(for: "x")
     #expect(next.job != place.job, "an abandoned job cannot be joined")
     #expect(queue.starts().isEmpty)
     let outcome4 = queue.scheduler.end(place.job)
     #expect(outcome4 == [])
     #expect(queue.starts() == ["x"])
+  }
+
+  @Test func `a transfer that goes on for nobody can be joined, and left again`() {
+    var (queue, place) = job(in: .active)
+    queue.scheduler.limits.maxConcurrent = 1
+    _ = queue.scheduler.leave(place.load)
+    let next = queue.wait(for: "x")
+    #expect(next.job == place.job)
+    #expect(queue.scheduler.subscribers(of: place.job) == [next.load])
+    #expect(queue.scheduler.leave(next.load) == .transferAbandoned(place.job))
+    #expect(queue.scheduler.activeCount == 1)
+    queue.scheduler.finish(place.job)
+    #expect(queue.scheduler.activeCount == 0)
+    #expect(queue.scheduler.end(place.job) == [])
+    #expect(queue.isSpotless)
   }
 
   @Test func `an abandoned transfer is not tried again`() {

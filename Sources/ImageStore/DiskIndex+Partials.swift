@@ -1,0 +1,124 @@
+internal import HTTPTypes
+
+/// The rows of `partials`. One whose file is being written has `allocated` 0; only the others may be taken or removed by
+/// everyone.
+extension DiskIndex {
+  func insert(_ partial: StoredPartial, id: Int64, boot: String, storedAt: Int, expiresAt: Int) throws(SQLiteError) {
+    let insert = try writing(
+      "INSERT INTO partials VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)")
+    let authority = Authority(of: partial.url)
+    insert.bind(1, id)
+    insert.bind(2, partial.identity.key)
+    insert.bind(3, partial.identity.partition)
+    insert.bind(4, partial.identity.request)
+    insert.bind(5, partial.url)
+    insert.bind(6, stableHash(partial.url))
+    insert.bind(7, authority?.host ?? "")
+    insert.bind(8, authority?.port ?? 0)
+    insert.bind(9, partial.finalURL)
+    insert.bind(10, partial.validator)
+    insert.bind(11, partial.headers.storedText)
+    insert.bind(12, partial.completeLength.map { Int($0) })
+    insert.bind(13, storedAt)
+    insert.bind(14, expiresAt)
+    insert.bind(15, boot)
+    try insert.run()
+  }
+
+  /// The largest that may be taken.
+  func partial(of identity: StoredPartial.Identity, boot: String, now: Int) throws(SQLiteError) -> (
+    id: Int64, partial: StoredPartial
+  )? {
+    let find = try writing(
+      """
+      SELECT id, url, final_url, validator, headers, length FROM partials
+      WHERE key = ?1 AND partition = ?2 AND request = ?3 AND boot = ?4 AND expires_at > ?5 AND allocated > 0
+      ORDER BY allocated DESC LIMIT 1
+      """)
+    find.bind(1, identity.key)
+    find.bind(2, identity.partition)
+    find.bind(3, identity.request)
+    find.bind(4, boot)
+    find.bind(5, now)
+    return try find.first { row in
+      let partial = StoredPartial(
+        identity: identity, url: row.text(1), finalURL: row.text(2), validator: row.text(3),
+        headers: HeaderFields(storedText: row.text(4)), completeLength: row.optionalInt(5).map { Int64($0) })
+      return (row.integer(0), partial)
+    }
+  }
+
+  /// Makes it one that is being written, under another id.
+  func take(partial id: Int64, as newID: Int64) throws(SQLiteError) {
+    let take = try writing("UPDATE partials SET id = ?2, allocated = 0 WHERE id = ?1")
+    take.bind(1, id)
+    take.bind(2, newID)
+    try take.run()
+  }
+
+  /// Notes that nobody writes it any more. False when the row is gone.
+  func leave(partial id: Int64, allocated: Int64) throws(SQLiteError) -> Bool {
+    let leave = try writing("UPDATE partials SET allocated = ?2 WHERE id = ?1")
+    leave.bind(1, id)
+    leave.bind(2, allocated)
+    try leave.run()
+    return database.changes == 1
+  }
+
+  func remove(partial id: Int64) throws(SQLiteError) {
+    let remove = try writing("DELETE FROM partials WHERE id = ?1")
+    remove.bind(1, id)
+    try remove.run()
+  }
+
+  func contains(partial id: Int64) throws(SQLiteError) -> Bool {
+    let find = try reading("SELECT 1 FROM partials WHERE id = ?1")
+    find.bind(1, id)
+    return try find.first { _ in true } ?? false
+  }
+
+  /// Those that somebody writes, or wrote when he died.
+  func unfinishedPartials() throws(SQLiteError) -> [Int64] {
+    try reading("SELECT id FROM partials WHERE allocated = 0").rows { $0.integer(0) }
+  }
+
+  func partials(ofOtherBootThan boot: String) throws(SQLiteError) -> [Int64] {
+    let find = try reading("SELECT id FROM partials WHERE boot <> ?1 AND allocated > 0")
+    find.bind(1, boot)
+    return try find.rows { $0.integer(0) }
+  }
+
+  func expiredPartials(now: Int) throws(SQLiteError) -> [Int64] {
+    let find = try reading("SELECT id FROM partials WHERE expires_at <= ?1 AND allocated > 0")
+    find.bind(1, now)
+    return try find.rows { $0.integer(0) }
+  }
+
+  /// Those under the filter, the ones that are being written included.
+  func partials(matching filter: ClearFilter, now: Int) throws(SQLiteError) -> [Int64] {
+    try beginWriting()
+    let (condition, values) = filter.condition(now: now)
+    let find = try database.prepare("SELECT id FROM partials WHERE \(condition)")
+    for (place, value) in zip(Int32(1)..., values) {
+      switch value {
+      case .integer(let value): find.bind(place, value)
+      case .text(let value): find.bind(place, value)
+      }
+    }
+    return try find.rows { $0.integer(0) }
+  }
+
+  /// The first to go when room is needed.
+  func oldestPartial() throws(SQLiteError) -> (id: Int64, allocated: Int64)? {
+    try writing("SELECT id, allocated FROM partials WHERE allocated > 0 ORDER BY stored_at, id LIMIT 1")
+      .first { ($0.integer(0), $0.integer(1)) }
+  }
+
+  /// How much those take that nobody writes, and when the first of them is too old; nil when there are none.
+  func partialTotals() throws(SQLiteError) -> (bytes: Int64, nextExpiry: Int)? {
+    let totals = try reading("SELECT sum(allocated), min(expires_at) FROM partials WHERE allocated > 0")
+      .first { ($0.integer(0), $0.optionalInt(1)) }
+    guard let (bytes, expiry) = totals, let expiry else { return nil }
+    return (bytes, expiry)
+  }
+}

@@ -1,0 +1,160 @@
+internal import Threads
+
+/// Files of broken transfers, which stay for a later load to go on with: in this process or, where the machine has not
+/// been started anew since, in another.
+///
+/// They have a row from the start, so that a killed worker leaves them too. They take a quarter of the limit at most,
+/// count in it, are the first to go when room is needed, oldest first, and live for a day.
+extension DiskTier {
+  /// In seconds, since the first of its bytes came.
+  static let partialLifetime = 86_400
+
+  private var partialLimit: Int64 { min(limit, spaceLimit) / 4 }
+
+  /// False when there is nothing to take up, as far as is known. From any thread.
+  public nonisolated var mayHavePartials: Bool { mode == .readWrite && partialsExist.withLock { $0 } }
+
+  /// Lists a file that is begun; its spool may `leave` it then.
+  func list(_ partial: StoredPartial, id: Int64) throws(StoreError) {
+    let boot = try usableSession().boot
+    let now = now
+    try withIndex { index throws(SQLiteError) in
+      try index.insert(partial, id: id, boot: boot, storedAt: now, expiresAt: now + Self.partialLifetime)
+    }
+    listedSpools.insert(id)
+    commit()
+  }
+
+  /// The spool is over, its file stored or removed.
+  ///
+  /// - Returns: whether the file may be removed: once the tier is closed, a listed one stays for the next worker.
+  func release(_ id: Int64) -> Bool {
+    if isClosed && listedSpools.contains(id) { return false }
+    spooled[id] = nil
+    if listedSpools.remove(id) != nil {
+      try? withIndex { index throws(SQLiteError) in try index.remove(partial: id) }
+      agenda.noteWrite()
+    }
+    return true
+  }
+
+  /// The spool is over, its file stays. False when it may not. Once the tier is closed it is left as by a killed worker.
+  func leave(_ id: Int64, byteCount: Int64) -> Bool {
+    if isClosed { return listedSpools.contains(id) }
+    guard listedSpools.contains(id), byteCount > 0, let folder = session?.folder else { return false }
+    let allocated = folder.allocated(byteCount)
+    guard allocated <= partialLimit else { return false }
+    let isListed = try? withIndex { index throws(SQLiteError) in
+      guard try index.leave(partial: id, allocated: allocated) else { return false }
+      try limitPartials(of: index)
+      return try index.contains(partial: id)
+    }
+    guard isListed == true else { return false }
+    listedSpools.remove(id)
+    spooled[id] = nil
+    commit()
+    return true
+  }
+
+  /// Takes up the largest file there is of these, for this worker alone. It is read through once, in pieces between other
+  /// work, for the digest.
+  public func takeUp(_ identity: StoredPartial.Identity) -> (partial: StoredPartial, spool: Spool)? {
+    if !hasAdopted {
+      survey()
+      if !hasAdopted { adoptPartials() }
+    }
+    guard mode == .readWrite, let session = try? writableSession() else { return nil }
+    let now = now
+    let found = try? withIndex { index throws(SQLiteError) in
+      guard let found = try index.partial(of: identity, boot: session.boot, now: now) else {
+        try noteTotals(of: index)
+        return nil as (StoredPartial, Spool)?
+      }
+      let id = session.nextID()
+      try index.take(partial: found.id, as: id)
+      do throws(FileError) {
+        try session.folder.moveTemporary(id: found.id, to: id)
+        let spool = try Spool(takingUp: id, in: session.folder, executor: executor, room: room(for: id))
+        return (found.partial, spool)
+      } catch {
+        try index.remove(partial: id)
+        session.folder.removeTemporary(id: found.id)
+        session.folder.removeTemporary(id: id)
+        try noteTotals(of: index)
+        return nil
+      }
+    }
+    // Before another worker can look: a row and its file change hands together.
+    commit()
+    guard let (partial, spool) = found ?? nil else { return nil }
+    let byteCount = spool.assumeIsolated { $0.byteCount }
+    listedSpools.insert(spool.id)
+    spooled[spool.id] = session.folder.allocated(byteCount)
+    guard byteCount > 0, byteCount < partial.completeLength ?? .max else {
+      spool.assumeIsolated { $0.discard() }
+      return nil
+    }
+    spool.assumeIsolated { $0.catchUp() }
+    return (partial, spool)
+  }
+
+  // MARK: - Housekeeping
+
+  /// Makes files of dead workers such that may be taken up, and removes those that nobody can go on with. Comes before
+  /// the sweep, which leaves alone what is listed.
+  func adoptPartials() {
+    guard mode == .readWrite, let session, let lock = session.lock else { return }
+    let swept = sweep?.instances ?? []
+    func isOver(_ id: Int64) -> Bool {
+      let instance = Int32(truncatingIfNeeded: id >> 32)
+      return instance != lock.instance && (swept.contains(instance) || !lock.exists(instance))
+    }
+    let now = now
+    try? withIndex { index throws(SQLiteError) in
+      for id in try index.unfinishedPartials() where isOver(id) && !listedSpools.contains(id) {
+        let status = try? session.folder.files.status(FileName.temporaryPath(id: id), in: session.folder.descriptor)
+        if let size = status?.byteCount, size > 0 {
+          _ = try index.leave(partial: id, allocated: session.folder.allocated(size))
+        } else {
+          try remove(partial: id, from: index)
+        }
+      }
+      // After a crash of the machine a file may have its length and not its bytes.
+      for id in try index.partials(ofOtherBootThan: session.boot) where isOver(id) {
+        try remove(partial: id, from: index)
+      }
+      for id in try index.expiredPartials(now: now) { try remove(partial: id, from: index) }
+      try limitPartials(of: index)
+      hasAdopted = true
+    }
+    commit()
+  }
+
+  func removeExpiredPartials() {
+    let now = now
+    try? withIndex { index throws(SQLiteError) in
+      for id in try index.expiredPartials(now: now) { try remove(partial: id, from: index) }
+      try noteTotals(of: index)
+    }
+    commit()
+  }
+
+  /// Removes the oldest until the others are within their limit.
+  private func limitPartials(of index: DiskIndex) throws(SQLiteError) {
+    while let totals = try index.partialTotals(), totals.bytes > partialLimit, let oldest = try index.oldestPartial() {
+      try remove(partial: oldest.id, from: index)
+    }
+    try noteTotals(of: index)
+  }
+
+  func noteTotals(of index: DiskIndex) throws(SQLiteError) {
+    let totals = try index.partialTotals()
+    agenda.partialsDue = totals?.nextExpiry
+    partialsExist.withLock { $0 = totals != nil }
+  }
+
+  func remove(partial id: Int64, from index: DiskIndex) throws(SQLiteError) {
+    try index.remove(partial: id)
+    session?.folder.removeTemporary(id: id)
+  }
+}

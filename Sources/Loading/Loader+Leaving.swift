@@ -1,0 +1,26 @@
+internal import HTTPCaching
+internal import HTTPTransport
+
+/// What becomes of a transfer when nobody waits for it any more.
+extension Loader {
+  /// Aborts it, unless it is nearly complete and may be kept: then it goes on for the cache. Until its end it can be
+  /// joined; it is never tried again for nobody, and nothing waits for it.
+  func abandonTransfer(of job: JobID, leftBy load: Load) {
+    guard let record = jobs[job] else { return }
+    record.placesOfLeavers.formUnion(load.request.store)
+    record.goesOnAlone = isWorthFinishing(job, record)
+    if record.goesOnAlone { return }
+    // The job keeps its place among the active until the connection is known to be closed.
+    scheduler.detach(job)
+    if let transfer = record.transfer { transport.cancel(transfer) }
+  }
+
+  private func isWorthFinishing(_ job: JobID, _ record: JobRecord) -> Bool {
+    guard scheduler.job(job)?.isJoinable == true, !places(of: job).isEmpty, let progress = record.download?.progress,
+      progress.isNearlyComplete(at: .now), let head = progress.head
+    else { return false }
+    return Storing.mayStore(
+      mode: record.request.cacheMode, requestHeaders: record.request.headers, status: head.status, headers: head.headers
+    )
+  }
+}

@@ -1,0 +1,95 @@
+internal import HTTPCaching
+internal import HTTPTransport
+internal import HTTPTypes
+internal import ImageStore
+
+/// What broken transfers leave: for the next attempt, and where it may stay on disk for a later load, in this process or
+/// another.
+extension Loader {
+  /// Keeps what an attempt has left, while there is room for it.
+  func keep(_ beginning: Beginning?, for record: JobRecord) {
+    guard let beginning else { return }
+    record.forgetBasis()
+    if beginnings.insert(beginning) {
+      record.beginning = beginning
+    } else {
+      // The next attempt finds it, if it is on disk.
+      record.mayTakeUp = true
+      leave(beginning, of: record)
+    }
+  }
+
+  /// What the next attempt goes on with. It is the caller's from here on.
+  func takeBeginning(of record: JobRecord) -> Beginning? {
+    guard let beginning = record.beginning else { return nil }
+    record.beginning = nil
+    beginnings.remove(beginning)
+    return beginning
+  }
+
+  /// Takes out a job that comes to nothing. What it kept stays on disk, if it may, unless the server said that it is of
+  /// no use.
+  func forget(_ job: JobID, after error: LoadError? = nil) {
+    guard let record = jobs.remove(job), let beginning = takeBeginning(of: record) else { return }
+    if error?.isRetryable ?? true {
+      leave(beginning, of: record)
+    } else {
+      storage.discard(beginning.body)
+    }
+  }
+
+  /// Leaves a beginning to a load to come.
+  func leave(_ beginning: Beginning, of record: JobRecord) {
+    let mayStay =
+      record.mayKeep
+      && Storing.mayStore(
+        mode: record.request.cacheMode, requestHeaders: record.request.headers, status: 200,
+        headers: beginning.response.headers)
+    if mayStay { storage.leave(beginning.body) } else { storage.discard(beginning.body) }
+  }
+
+  /// Whether to look for what an earlier load has left, which is done once. Loads that go past the cache start anew.
+  func shouldTakeUp(_ job: JobID, _ record: JobRecord) -> Bool {
+    guard record.mayTakeUp, record.beginning == nil, storage.tier?.mayHavePartials == true,
+      places(of: job).contains(.disk), let key = scheduler.job(job)?.key,
+      key.revalidation == .whenStale || key.revalidation == .always
+    else { return false }
+    record.mayTakeUp = false
+    return true
+  }
+
+  /// Has the job's transfer go on with what an earlier load has left, if there is anything.
+  func takeUp(for job: JobID, _ record: JobRecord) {
+    let identity = record.request.partialIdentity(in: record.partition)
+    let acceptsAnything = record.request.validation == .none
+    storage.perform({ [storage] in storage.takeUp(identity, acceptsAnything: acceptsAnything) }) {
+      [weak self] beginning in
+      guard let self else { return }
+      guard let record = self.jobs[job], self.scheduler.job(job)?.subscribers.isEmpty == false else {
+        if let beginning { self.storage.leave(beginning.body) }
+        _ = self.scheduler.end(job)
+        return self.forget(job)
+      }
+      if beginning != nil { record.forgetBasis() }
+      self.send(job, record, goingOnFrom: beginning)
+    }
+  }
+}
+
+extension JobRecord {
+  /// The server has another response by now, so what is stored is not asked about any more.
+  func forgetBasis() {
+    basisIndex = nil
+    conditions.remove("if-none-match")
+    conditions.remove("if-modified-since")
+  }
+}
+
+extension LoadRequest {
+  /// Whose beginnings the load may go on with: those of the same key and credentials, asked for with the same headers.
+  func partialIdentity(in partition: String) -> StoredPartial.Identity {
+    let lines = headers.lines.sorted { ($0.name, $0.value) < ($1.name, $1.value) }.map { "\($0.name):\($0.value)\n" }
+    return StoredPartial.Identity(
+      key: key, partition: partition, request: SHA256.digest(of: Array(lines.joined().utf8)))
+  }
+}

@@ -1,0 +1,345 @@
+import Foundation
+import HTTPTypes
+import Testing
+import Threads
+
+@testable import ImageStore
+
+/// Files of broken transfers: who may go on with them, and when they go.
+@Suite struct PartialTests {
+  private let fixture = Fixture()
+
+  private func identity(_ key: String = "a", partition: String = "", request: UInt8 = 1) -> StoredPartial.Identity {
+    StoredPartial.Identity(key: key, partition: partition, request: bytes(32, request))
+  }
+
+  private func partial(_ identity: StoredPartial.Identity, url: String = "http://h/a", length: Int64? = nil)
+    -> StoredPartial
+  {
+    StoredPartial(
+      identity: identity, url: url, finalURL: url + "?end", validator: "\"v\"",
+      headers: ["etag": "\"v\"", "content-type": "image/png"], completeLength: length)
+  }
+
+  private func begin(
+    _ identity: StoredPartial.Identity, _ count: Int = 5000, url: String = "http://h/a", length: Int64? = nil,
+    in tier: DiskTier
+  ) async throws -> Spool {
+    let spool = try await tier.makeSpool(of: partial(identity, url: url, length: length))
+    try await spool.append(bytes(count, 3))
+    return spool
+  }
+
+  /// Leaves a file.
+  private func leave(
+    _ identity: StoredPartial.Identity, _ count: Int = 5000, url: String = "http://h/a", in tier: DiskTier
+  ) async throws {
+    try await begin(identity, count, url: url, in: tier).leave()
+  }
+
+  // MARK: - Going on
+
+  @Test func `what is left is taken up with all that is known of it, once`() async throws {
+    let tier = try await fixture.openTier()
+    try await begin(identity(), length: 9000, in: tier).leave()
+    #expect(await tier.counts.bytes == 8192)
+    let (found, spool) = try #require(await tier.takeUp(identity()))
+    #expect(found == partial(identity(), length: 9000))
+    #expect(await spool.byteCount == 5000)
+    #expect(await tier.takeUp(identity()) == nil)
+    #expect(await tier.counts.bytes == 8192)
+    try await spool.append(bytes(4000, 4))
+    let stored = try await tier.store(.spool(spool), as: fixture.draft("a"), delivered: false)
+    #expect(stored.digest == SHA256.digest(of: bytes(5000, 3) + bytes(4000, 4)))
+    #expect(try await tier.read(stored) == bytes(5000, 3) + bytes(4000, 4))
+    #expect(fixture.imageFiles == [stored.file])
+    #expect(await tier.counts.bytes == 12288)
+    await tier.commitNow()
+    #expect(await tier.takeUp(identity()) == nil)
+  }
+
+  @Test func `it can be left again, longer`() async throws {
+    let tier = try await fixture.openTier()
+    try await leave(identity(), in: tier)
+    let first = try #require(await tier.takeUp(identity()))
+    try await first.spool.append(bytes(3000, 4))
+    await first.spool.leave()
+    let second = try #require(await tier.takeUp(identity()))
+    #expect(try await second.spool.read(from: 0, count: 10_000) == bytes(5000, 3) + bytes(3000, 4))
+    #expect(try await second.spool.takeDigest() == SHA256.digest(of: bytes(5000, 3) + bytes(3000, 4)))
+    await second.spool.discard()
+    #expect(fixture.imageFiles.isEmpty)
+    #expect(await tier.counts.bytes == 0)
+  }
+
+  @Test(arguments: [1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5_000_000])
+  func `the digest is right whenever bytes are added while the old ones are read`(count: Int) async throws {
+    let tier = try await fixture.openTier()
+    try await leave(identity(), count, in: tier)
+    let (_, spool) = try #require(await tier.takeUp(identity()))
+    for step in 0..<5 {
+      try await spool.append(bytes(1000, UInt8(step)))
+      // Lets one more piece be read.
+      _ = await tier.counts
+    }
+    let whole = bytes(count, 3) + (0..<5).flatMap { bytes(1000, UInt8($0)) }
+    #expect(try await spool.takeDigest() == SHA256.digest(of: whole))
+  }
+
+  @Test func `nobody else gets it`() async throws {
+    let tier = try await fixture.openTier()
+    try await leave(identity("a", partition: "user a", request: 1), in: tier)
+    for other in [
+      identity("b", partition: "user a"), identity(partition: "user b"), identity(),
+      identity(partition: "user a", request: 2),
+    ] {
+      #expect(await tier.takeUp(other) == nil)
+    }
+    #expect(await tier.takeUp(identity(partition: "user a")) != nil)
+  }
+
+  @Test func `one that is being written is nobody's`() async throws {
+    let tier = try await fixture.openTier()
+    let other = try await fixture.openTier()
+    let spool = try await begin(identity(), in: tier)
+    #expect(await tier.takeUp(identity()) == nil)
+    #expect(await other.takeUp(identity()) == nil)
+    await other.sweepAll()
+    #expect(fixture.imageFiles.count == 1)
+    await spool.discard()
+    #expect(fixture.imageFiles.isEmpty)
+  }
+
+  @Test func `two workers never take the same`() async throws {
+    let executors = [ThreadExecutor(name: "one"), ThreadExecutor(name: "two")]
+    let tiers = executors.map { fixture.makeTier(executor: $0) }
+    for (tier, executor) in zip(tiers, executors) {
+      try await tier.open()
+      keepHouse(on: executor, tier: tier, scratch: nil)
+    }
+    for round in 0..<30 {
+      try await leave(identity("\(round)"), in: tiers[round % 2])
+      let taken = await withTaskGroup(of: Bool.self) { group in
+        for tier in tiers { group.addTask { await tier.takeUp(identity("\(round)")) != nil } }
+        return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(taken == 1)
+    }
+    for executor in executors { executor.stop() }
+  }
+
+  @Test func `the largest of several is taken`() async throws {
+    let tier = try await fixture.openTier()
+    for count in [5000, 20_000, 9000] { try await leave(identity(), count, in: tier) }
+    let (_, spool) = try #require(await tier.takeUp(identity()))
+    #expect(await spool.byteCount == 20_000)
+  }
+
+  @Test func `what has nothing missing is not taken`() async throws {
+    let tier = try await fixture.openTier()
+    try await begin(identity(), length: 5000, in: tier).leave()
+    #expect(await tier.takeUp(identity()) == nil)
+    #expect(fixture.imageFiles.isEmpty)
+  }
+
+  @Test func `an empty one, and one that is not listed, does not stay`() async throws {
+    let tier = try await fixture.openTier()
+    try await tier.makeSpool(of: partial(identity())).leave()
+    let plain = try await tier.makeSpool()
+    try await plain.append([1])
+    await plain.leave()
+    #expect(fixture.imageFiles.isEmpty)
+    #expect(await tier.counts.bytes == 0)
+  }
+
+  @Test func `a row without its file is dropped`() async throws {
+    let tier = try await fixture.openTier()
+    try await leave(identity(), in: tier)
+    for path in fixture.imageFiles { try FileManager.default.removeItem(atPath: fixture.directory + "/test/" + path) }
+    #expect(await tier.takeUp(identity()) == nil)
+    #expect(await tier.counts.bytes == 0)
+    #expect(!tier.mayHavePartials)
+  }
+
+  // MARK: - Other workers, other runs
+
+  @Test func `what a killed worker was writing is taken up by the next`() async throws {
+    let dying = try await fixture.openTier()
+    let spool = try await begin(identity(), in: dying)
+    let plain = try await dying.makeSpool()
+    try await plain.append([1])
+    await dying.die()
+    let tier = try await fixture.openTier()
+    #expect(tier.mayHavePartials)
+    let taken = await tier.takeUpPatiently(identity())
+    #expect(await taken?.spool.byteCount == 5000)
+    await tier.sweepAll()
+    #expect(fixture.imageFiles.count == 1)
+    _ = (spool, plain)
+  }
+
+  @Test func `the sweep comes after, and leaves it`() async throws {
+    let dying = try await fixture.openTier()
+    let spool = try await begin(identity(), in: dying)
+    await dying.die()
+    let tier = try await fixture.openTier()
+    await tier.sweepAll()
+    #expect(await tier.counts.bytes == 8192)
+    #expect(fixture.imageFiles.count == 1)
+    await tier.close()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/test/workers").isEmpty)
+    let later = try await fixture.openTier()
+    await later.sweepAll()
+    #expect(await later.takeUp(identity()) != nil)
+    _ = spool
+  }
+
+  @Test(arguments: [false, true]) func `a worker that ends while it writes leaves it too`(isLetGo: Bool) async throws {
+    let ending = try await fixture.openTier()
+    var spool: Spool? = try await begin(identity(), in: ending)
+    await ending.close()
+    try await spool?.append(bytes(1000, 4))
+    if isLetGo { await spool?.leave() }
+    spool = nil
+    let tier = try await fixture.openTier()
+    #expect(await tier.takeUpPatiently(identity())?.spool.byteCount == 6000)
+  }
+
+  @Test func `after a start of the machine nothing is trusted`() async throws {
+    let ended = try await fixture.openTier()
+    try await leave(identity("left"), in: ended)
+    await ended.close()
+    let dying = try await fixture.openTier()
+    let spool = try await begin(identity("killed"), in: dying)
+    await dying.die()
+    fixture.boot.withLock { $0 = "second" }
+    let tier = try await fixture.openTier()
+    #expect(await tier.takeUpPatiently(identity("killed")) == nil)
+    #expect(await tier.takeUp(identity("left")) == nil)
+    await tier.sweepAll()
+    #expect(fixture.imageFiles.isEmpty)
+    #expect(await tier.counts.bytes == 0)
+    _ = spool
+  }
+
+  @Test func `where runs have no name only the worker itself trusts what it wrote`() async throws {
+    fixture.boot.withLock { $0 = nil }
+    let tier = try await fixture.openTier()
+    try await leave(identity("a"), in: tier)
+    try await leave(identity("b"), in: tier)
+    let other = try await fixture.openTier()
+    #expect(await other.takeUp(identity("a")) == nil)
+    #expect(await tier.takeUp(identity("a")) != nil)
+    await tier.close()
+    let later = try await fixture.openTier()
+    #expect(await later.takeUp(identity("b")) == nil)
+  }
+
+  @Test func `a cache of the version before is taken over`() async throws {
+    let first = try await fixture.openTier()
+    let stored = try await first.store([1], as: fixture.draft("a"))
+    await first.close()
+    let path = fixture.directory + "/test/index.sqlite"
+    try Database(path: path, mode: .readWrite).execute("DROP TABLE partials; PRAGMA user_version = 1")
+    let reading = try await fixture.openTier(mode: .readOnly)
+    #expect(await reading.look(up: "a") == [stored])
+    #expect(await reading.takeUp(identity()) == nil)
+    await reading.close()
+    let tier = try await fixture.openTier()
+    #expect(await tier.look(up: "a") == [stored])
+    try await leave(identity(), in: tier)
+    #expect(await tier.takeUp(identity()) != nil)
+    #expect(fixture.warnings.withLock { $0 }.isEmpty)
+  }
+
+  // MARK: - When they go
+
+  @Test func `they take a quarter of the limit, the oldest go first`() async throws {
+    let tier = try await fixture.openTier(limit: 32 * 4096)
+    for number in 0..<5 {
+      try await leave(identity("\(number)"), 2 * 4096, in: tier)
+      fixture.advance(1)
+    }
+    #expect(await tier.counts.bytes == 8 * 4096)
+    #expect(await tier.takeUp(identity("0")) == nil)
+    #expect(await tier.takeUp(identity("1")) != nil)
+    try await leave(identity("large"), 9 * 4096, in: tier)
+    #expect(await tier.takeUp(identity("large")) == nil)
+  }
+
+  @Test func `they go before images when room is needed`() async throws {
+    let tier = try await fixture.openTier(limit: 8 * 4096)
+    let old = try await tier.store(bytes(4096), as: fixture.draft("old"))
+    fixture.advance(1)
+    try await leave(identity("a"), 4096, in: tier)
+    fixture.advance(1)
+    try await leave(identity("b"), 4096, in: tier)
+    for number in 0..<6 { _ = try await tier.store(bytes(4096), as: fixture.draft("\(number)")) }
+    #expect(await tier.look(up: "old") == [old])
+    #expect(await tier.takeUp(identity("a")) == nil)
+    #expect(await tier.counts.bytes <= 8 * 4096)
+    #expect(fixture.bytesOnDisk <= 8 * 4096)
+  }
+
+  @Test func `they live for a day`() async throws {
+    let tier = try await fixture.openTier()
+    try await leave(identity(), in: tier)
+    fixture.advance(DiskTier.partialLifetime - 1)
+    _ = await tier.settle()
+    let (_, spool) = try #require(await tier.takeUp(identity()))
+    await spool.leave()
+    fixture.advance(1)
+    #expect(await tier.takeUp(identity()) == nil)
+    _ = await tier.settle()
+    #expect(fixture.imageFiles.isEmpty)
+    #expect(await tier.counts.bytes == 0)
+  }
+
+  static let filters: [(ClearFilter, isMatch: Bool)] = [
+    (.all, true), (.key("a"), true), (.key("b"), false), (.prefix("a"), true), (.prefix("b"), false),
+    (.url("http://h/a", key: "x"), true), (.url("http://h/b", key: "a"), true), (.url("http://h/b", key: "b"), false),
+    (.host("h", port: nil), true), (.host("h", port: 81), false), (.host("g", port: nil), false),
+    (.olderThan(seconds: 5), true), (.olderThan(seconds: 500), false), (.expired, false),
+  ]
+
+  @Test(arguments: filters) func `clear takes those that it matches`(filter: ClearFilter, isMatch: Bool) async throws {
+    let tier = try await fixture.openTier()
+    try await leave(identity(), in: tier)
+    let spool = try await begin(identity(), in: tier)
+    fixture.advance(10)
+    #expect(await tier.clear(filter) == DiskTier.Cleared())
+    // Of the one that is being written nothing is left when it breaks.
+    await spool.leave()
+    #expect(fixture.imageFiles.count == (isMatch ? 0 : 2))
+    #expect(await (tier.takeUp(identity()) == nil) == isMatch)
+  }
+
+  @Test(arguments: [FileSystem.Operation.rename, .open, .status, .index])
+  func `a failure takes nothing but the file`(operation: FileSystem.Operation) async throws {
+    let isFailing = Locked(false)
+    let files = FileSystem { asked in isFailing.withLock { $0 } && asked == operation ? EIO : nil }
+    let tier = try await fixture.openTier(files: files)
+    try await leave(identity(), in: tier)
+    isFailing.withLock { $0 = true }
+    #expect(await tier.takeUp(identity()) == nil)
+    isFailing.withLock { $0 = false }
+    fixture.advance(60)
+    _ = await tier.takeUp(identity())
+    let stored = try await tier.store([1], as: fixture.draft("x"))
+    #expect(await tier.look(up: "x") == [stored])
+  }
+}
+
+extension DiskTier {
+  /// A process that another test starts holds the lock of a dead worker, too, until it runs its own program.
+  fileprivate func takeUpPatiently(_ identity: StoredPartial.Identity) -> (partial: StoredPartial, spool: Spool)? {
+    for _ in 0..<100 {
+      if let taken = takeUp(identity) { return taken }
+      guard othersLive else { break }
+      usleep(5000)
+      agenda.surveyAt = .distantPast
+      survey()
+    }
+    return nil
+  }
+}

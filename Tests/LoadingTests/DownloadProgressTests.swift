@@ -1,0 +1,41 @@
+import HTTPTransport
+import Testing
+
+@testable import Loading
+
+/// When a transfer that nobody waits for is worth its end.
+struct DownloadProgressTests {
+  private let begin = ContinuousClock.now
+
+  /// Answered after a second.
+  private func progress(received: Int64, kept: Int64 = 0, total: Int64? = 1000) -> DownloadProgress {
+    var progress = DownloadProgress(beganAt: begin)
+    progress.answered(
+      ResponseHead(status: 200, finalURL: "", contentLength: total), kept: kept, at: begin + .seconds(1))
+    progress.received = received
+    return progress
+  }
+
+  @Test(
+    arguments: [
+      // After 4 more seconds: what is missing takes a second at the pace of 800 bytes in 4 s.
+      (799, 0, false), (801, 0, true), (1000, 0, true), (1, 0, false),
+      // Half of it was there: 100 missing bytes take a second at the pace of 400 bytes in 4 s.
+      (899, 500, false), (901, 500, true), (500, 500, false),
+    ] as [(Int64, Int64, Bool)])
+  func `it is when the rest takes less time than to begin again`(received: Int64, kept: Int64, isWorthIt: Bool) {
+    #expect(progress(received: received, kept: kept).isNearlyComplete(at: begin + .seconds(5)) == isWorthIt)
+  }
+
+  @Test func `one that stands still loses its worth`() {
+    let stalled = progress(received: 900)
+    #expect(stalled.isNearlyComplete(at: begin + .seconds(9)))
+    #expect(!stalled.isNearlyComplete(at: begin + .seconds(11)))
+  }
+
+  @Test func `it is not without an answer, a length or bytes`() {
+    #expect(!DownloadProgress(beganAt: begin).isNearlyComplete(at: begin + .seconds(5)))
+    #expect(!progress(received: 999, total: nil).isNearlyComplete(at: begin + .seconds(5)))
+    #expect(!progress(received: 0).isNearlyComplete(at: begin + .seconds(1)))
+  }
+}

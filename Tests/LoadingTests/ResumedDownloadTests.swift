@@ -1,0 +1,207 @@
+import Foundation
+import HTTPCaching
+import HTTPTransport
+import HTTPTypes
+import ImageCodec
+import Testing
+import Threads
+
+@testable import ImageStore
+@testable import Loading
+
+/// What an attempt that broke off leaves, and what the next one makes of it.
+struct ResumedDownloadTests {
+  private typealias Bench = DownloadTests.Bench
+
+  private let disk: DiskFixture
+  private let image = Array("GIF89a".utf8) + body(1_000_000 - 6)
+  /// In memory, and on disk.
+  private static let offsets = [1000, 400_000]
+
+  init() throws { disk = try DiskFixture() }
+
+  private func begin(_ count: Int, length: Int64? = 1_000_000, headers: HeaderFields = ["etag": "\"a\""]) -> Bench {
+    let bench = Bench(disk: disk)
+    #expect(bench.begin(length: length, headers: headers) == .proceed)
+    #expect(bench.receiveAll(Array(image[..<count])) == .proceed)
+    return bench
+  }
+
+  private func beginning(_ count: Int) throws -> Beginning { try #require(begin(count).fail().beginning) }
+
+  /// An answer with everything from `offset`.
+  private func answerRest(_ bench: Bench, from offset: Int, _ headers: HeaderFields = ["etag": "\"a\""]) -> Verdict {
+    var headers = headers
+    headers.append("content-range", "bytes \(offset)-999999/1000000")
+    return bench.begin(status: 206, length: Int64(1_000_000 - offset), headers: headers)
+  }
+
+  private func content(of body: Download.Body) throws -> [UInt8] {
+    switch body {
+    case .bytes(let bytes): return bytes
+    case .spool(let spooled): return try disk.onDisk { try spooled.spool.bytes(from: 0, count: 2_000_000) }
+    case .failed(let error): throw error
+    }
+  }
+
+  // MARK: - What is left
+
+  @Test(arguments: offsets, [.truncated, .network, .timeout, .cancelled] as [TransferError.Kind])
+  func `what came is left`(count: Int, kind: TransferError.Kind) throws {
+    let ending = begin(count).fail(kind)
+    let beginning = try #require(ending.beginning)
+    #expect(beginning.byteCount == Int64(count))
+    #expect(beginning.format == .gif)
+    #expect(try content(of: beginning.body) == Array(image[..<count]))
+    #expect(try content(of: ending.body).isEmpty)
+  }
+
+  @Test(arguments: [.tooLarge, .aborted, .malformed] as [TransferError.Kind])
+  func `nothing is left of what may not be or cannot be trusted`(kind: TransferError.Kind) {
+    #expect(begin(1000).fail(kind).beginning == nil)
+  }
+
+  @Test func `nothing is left without a validator, without bytes, and where nothing is missing`() {
+    #expect(begin(1000, headers: [:]).fail().beginning == nil)
+    #expect(begin(0).fail().beginning == nil)
+    #expect(begin(1000, length: 1000).fail().beginning == nil)
+  }
+
+  @Test func `nothing is left of what the disk did not take`() throws {
+    disk.scratchFault.withLock { $0 = { $0 == .create ? EACCES : nil } }
+    disk.cacheFault.withLock { $0 = { $0 == .create ? EACCES : nil } }
+    let ending = begin(400_000).fail()
+    #expect(ending.beginning == nil)
+    guard case .failed = ending.body else { Issue.record("it was written"); return }
+  }
+
+  // MARK: - What becomes of it
+
+  @Test(arguments: offsets) func `the rest is added to it`(offset: Int) throws {
+    let bench = Bench(after: try beginning(offset), disk: disk)
+    #expect(bench.progress.withLock { $0 }.isEmpty)
+    #expect(answerRest(bench, from: offset) == .proceed)
+    #expect(bench.receiveAll(Array(image[offset...])) == .proceed)
+    let ending = bench.succeed(status: 206, bytes: Int64(1_000_000 - offset))
+    #expect(try content(of: ending.body) == image)
+    #expect(ending.received == 1_000_000)
+    #expect(ending.format == .gif)
+    let summary = try ending.outcome.get()
+    #expect(summary.head.status == 200)
+    #expect(summary.head.contentLength == 1_000_000)
+    #expect(summary.bytesReceived == Int64(1_000_000 - offset))
+    #expect(bench.progress.withLock { $0 }.allSatisfy { $0 > offset })
+    #expect(bench.totals.withLock { $0 }.allSatisfy { $0 == 1_000_000 })
+    guard case .spool(let spooled) = ending.body else { return }
+    #expect(try disk.onDisk { try spooled.spool.digest() } == SHA256.digest(of: image))
+  }
+
+  @Test func `one that breaks off again leaves more`() throws {
+    let bench = Bench(after: try beginning(1000), disk: disk)
+    _ = answerRest(bench, from: 1000)
+    #expect(bench.receiveAll(Array(image[1000..<500_000])) == .proceed)
+    let more = try #require(bench.fail().beginning)
+    #expect(more.byteCount == 500_000)
+    #expect(try content(of: more.body) == Array(image[..<500_000]))
+    let last = Bench(after: more, disk: disk)
+    _ = answerRest(last, from: 500_000)
+    #expect(last.receiveAll(Array(image[500_000...])) == .proceed)
+    #expect(try content(of: last.succeed(status: 206).body) == image)
+  }
+
+  @Test(arguments: offsets) func `a whole takes its place`(offset: Int) throws {
+    let bench = Bench(after: try beginning(offset), disk: disk)
+    #expect(bench.begin(length: 500_000, headers: ["etag": "\"b\""]) == .proceed)
+    let other = Array("GIF87a".utf8) + body(499_994, seed: 9)
+    #expect(bench.receiveAll(other) == .proceed)
+    let ending = bench.succeed()
+    #expect(try content(of: ending.body) == other)
+    #expect(ending.received == 500_000)
+    #expect(bench.discarded.value == 1)
+    try disk.onDisk {}
+    #expect(disk.files(under: "test").count == 1)
+  }
+
+  @Test(arguments: offsets) func `after an answer that does not fit the same is asked for anew`(offset: Int) throws {
+    let bench = Bench(after: try beginning(offset), disk: disk)
+    #expect(answerRest(bench, from: offset - 1) == .discard)
+    let ending = bench.succeed(status: 206)
+    #expect(ending.isMisfit)
+    #expect(!ending.isRefused)
+    #expect(ending.beginning == nil)
+    #expect(bench.discarded.value == 1)
+    try disk.onDisk {}
+    #expect(disk.files(under: "test").isEmpty)
+    #expect(bench.progress.withLock { $0 }.isEmpty)
+  }
+
+  @Test(arguments: offsets) func `no answer, or an error, leaves it as it is`(offset: Int) throws {
+    let unanswered = Bench(after: try beginning(offset), disk: disk).fail(.timeout)
+    let refused = Bench(after: unanswered.beginning, disk: disk)
+    #expect(refused.begin(status: 503) == .discard)
+    let beginning = try #require(refused.succeed(status: 503).beginning)
+    #expect(beginning.byteCount == Int64(offset))
+    #expect(try content(of: beginning.body) == Array(image[..<offset]))
+  }
+
+  @Test func `a rest of another length than it said is not trusted`() throws {
+    for surplus in [-1, 1] {
+      let bench = Bench(after: try beginning(1000), disk: disk)
+      let range: HeaderFields = ["content-range": "bytes 1000-999999/1000000"]
+      #expect(bench.begin(status: 206, headers: range) == .proceed)
+      let verdict = bench.receiveAll(Array(image[1000...] + [0])[..<(999_000 + surplus)].map { $0 })
+      #expect(verdict == (surplus < 0 ? .proceed : .abort))
+      let ending = surplus < 0 ? bench.succeed(status: 206) : bench.fail(.aborted)
+      guard case .failure(let error) = ending.outcome else { Issue.record("it is no success"); return }
+      #expect(error.kind == .malformed)
+      #expect(ending.beginning == nil)
+      if case .spool(let spooled) = ending.body { disk.storage.discard(.spool(spooled)) }
+    }
+    try disk.onDisk {}
+    #expect(disk.files(under: "test").isEmpty)
+  }
+
+  @Test func `a format that did not show yet shows in the rest`() throws {
+    let bench = Bench(after: try beginning(3), disk: disk)
+    _ = answerRest(bench, from: 3)
+    #expect(bench.receive(image[3..<100]) == .proceed)
+    #expect(bench.fail().beginning?.format == .gif)
+    let page = Bench(after: try beginning(3), disk: disk)
+    _ = answerRest(page, from: 3)
+    #expect(page.receive("<html>".utf8) == .abort)
+    #expect(page.fail(.aborted).isRefused)
+  }
+
+  @Test func `a disk that is full within the rest sends the body to the scratch folder`() throws {
+    let bench = Bench(after: try beginning(400_000), disk: disk)
+    disk.cacheFault.withLock { $0 = { $0 == .write ? ENOSPC : nil } }
+    _ = answerRest(bench, from: 400_000)
+    #expect(bench.receiveAll(Array(image[400_000...])) == .proceed)
+    let ending = bench.succeed(status: 206)
+    guard case .spool(let spooled) = ending.body else { Issue.record("\(ending.body)"); return }
+    #expect(spooled.isScratch)
+    #expect(try content(of: ending.body) == image)
+    #expect(try disk.onDisk { try spooled.spool.digest() } == SHA256.digest(of: image))
+    #expect(disk.files(under: "test").isEmpty)
+  }
+
+  // MARK: - How much
+
+  @Test func `only so much is kept`() throws {
+    var kept = KeptBeginnings()
+    var small = try beginning(1000)
+    small.body = .bytes([UInt8](repeating: 0, count: 256 << 10))
+    var count = 0
+    while kept.insert(small) { count += 1 }
+    #expect(count == KeptBeginnings.mostBytesInMemory / (256 << 10))
+    let large = try beginning(400_000)
+    count = 0
+    while kept.insert(large) { count += 1 }
+    #expect(count == KeptBeginnings.mostSpools)
+    kept.remove(large)
+    kept.remove(small)
+    #expect(kept.insert(small) && kept.insert(large))
+    #expect(!kept.insert(small) && !kept.insert(large))
+    disk.storage.discard(large.body)
+  }
+}

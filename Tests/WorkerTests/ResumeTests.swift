@@ -1,0 +1,571 @@
+import Foundation
+import Testing
+
+/// Transfers that break off, as the origin and the host see them.
+@Suite struct ResumeTests {
+  private static let image = "image/7.png?bytes=900000"
+  /// Bytes after which the first transfer breaks: kept in memory, or on disk.
+  static let places = [100_000, 500_000]
+
+  /// The same image, taken without trouble.
+  private func original(_ worker: WorkerProcess, _ origin: OriginProcess, _ target: String = image) async throws -> Data
+  {
+    let result = try await worker.load(origin.url("\(target)&x-original=1"))
+    return try Data(contentsOf: URL(filePath: result["path"].string ?? ""))
+  }
+
+  private func content(_ result: JSON) throws -> Data {
+    try Data(contentsOf: URL(filePath: result["path"].string ?? ""))
+  }
+
+  private func ranges(_ log: [JSON]) -> [[String]] { log.map { OriginProcess.header("range", of: $0) } }
+
+  @Test(arguments: places, ["truncate", "reset"])
+  func `a transfer that broke off goes on where it was`(place: Int, how: String) async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      let target = "\(Self.image)&etag=a&cache-control=max-age=60"
+      try await origin.script("s.png", ["\(target)&\(how)=\(place)", target])
+      let id = worker.request("load", ["url": .string(origin.url("s.png")), "events": ["progress", "retrying"]])
+      let result = try await worker.response(to: id)["result"]
+      #expect(try content(result) == (try await original(worker, origin)))
+      #expect(result["bytes"] == 900_000)
+      #expect(result["attempts"] == 2)
+      #expect(result["cache"] == "miss")
+
+      let log = try await origin.log("s.png")
+      #expect(log.map { $0["status"] } == [200, 206])
+      #expect(OriginProcess.header("range", of: log[1]) == ["bytes=\(900_000 - (log[1]["sent"].integer ?? 0))-"])
+      #expect(OriginProcess.header("if-range", of: log[1]) == ["\"a\""])
+
+      // Of the whole, and only rising but for `retrying`.
+      let events = worker.events(for: id)
+      let retrying = try #require(events.firstIndex { $0["method"] == "retrying" })
+      for part in [events[..<retrying], events[(retrying + 1)...]] {
+        let received = part.map { $0["params"]["received"].integer ?? -1 }
+        #expect(received == received.sorted())
+      }
+      #expect(events[(retrying + 1)...].allSatisfy { $0["params"]["total"] == 900_000 })
+      #expect(events.last?["params"]["received"] == 900_000)
+
+      // It is stored as the 200 that it is.
+      let again = try await worker.load(origin.url("s.png"), ["response": true])
+      #expect(again["cache"] != "miss")
+      #expect(again["response"]["status"] == 200)
+      #expect(again["response"]["headers"]["content-length"] == "900000")
+      #expect(again["response"]["headers"]["content-range"] == .null)
+      #expect(try content(again) == (try content(result)))
+    }
+  }
+
+  @Test func `only what came over the wire counts as transferred`() async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      try await origin.script("s.png", ["\(target)&truncate=500000", target])
+      _ = try await worker.load(origin.url("s.png"))
+      #expect(try await worker.call("stats")["result"]["transfers"]["bytes"] == 900_000)
+    }
+  }
+
+  @Test(arguments: places) func `two breaks are two resumptions`(place: Int) async throws {
+    try await withOrigin("--retries", "2") { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      try await origin.script("s.png", ["\(target)&truncate=\(place)", "\(target)&truncate=200000", target])
+      let result = try await worker.load(origin.url("s.png"))
+      #expect(try content(result) == (try await original(worker, origin)))
+      let log = try await origin.log("s.png")
+      #expect(log.map { $0["status"] } == [200, 206, 206])
+      #expect(log[2]["sent"].integer ?? 0 < 900_000 - place)
+    }
+  }
+
+  struct Change: CustomTestStringConvertible, Sendable {
+    var what: String
+    /// How the image is served at first, and then.
+    var first: String
+    var second: String
+    /// What the origin answers, the whole that follows a misfit included.
+    var statuses: [JSON]
+    /// Where the rest must be asked for: there is no If-Range without.
+    var asks = true
+
+    var testDescription: String { what }
+  }
+
+  static let changes = [
+    Change(what: "another tag", first: "etag=a", second: "etag=b", statuses: [200, 200]),
+    Change(
+      what: "another tag that the server does not look at", first: "etag=a", second: "status=206&etag=b",
+      statuses: [200, 206, 200]),
+    Change(what: "a weak tag", first: "etag=W/a", second: "etag=W/a", statuses: [200, 200], asks: false),
+    Change(what: "no validator", first: "", second: "", statuses: [200, 200], asks: false),
+    Change(
+      what: "a date of change just now", first: "last-modified=-5", second: "last-modified=-5",
+      statuses: [200, 200], asks: false),
+    Change(
+      what: "a content coding", first: "etag=a&encoding=gzip", second: "etag=a&encoding=gzip",
+      statuses: [200, 200], asks: false),
+    Change(
+      what: "no ranges", first: "etag=a&ranges=off&header=accept-ranges:none", second: "etag=a",
+      statuses: [200, 200], asks: false),
+    Change(what: "a server without ranges", first: "etag=a", second: "etag=a&ranges=off", statuses: [200, 200]),
+    Change(what: "another place", first: "etag=a", second: "etag=a&ranges=shifted", statuses: [200, 206, 200]),
+    Change(what: "a range that cannot be", first: "etag=a", second: "etag=a&status=416", statuses: [200, 416, 200]),
+    Change(
+      what: "several parts", first: "etag=a", second: "etag=a&status=206&type=multipart/byteranges",
+      statuses: [200, 206, 200]),
+  ]
+
+  @Test(arguments: changes, places) func `what does not fit starts over`(change: Change, place: Int) async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      // Compressed there is little of it.
+      let place = change.first.contains("gzip") ? 500 : place
+      let other = "image/8.png?bytes=900000"
+      try await origin.script(
+        "s.png",
+        ["\(Self.image)&\(change.first)&truncate=\(place)", "\(other)&\(change.second)", "\(other)&etag=b"])
+      let result = try await worker.load(origin.url("s.png"))
+      #expect(try content(result) == (try await original(worker, origin, other)))
+      #expect(result["attempts"] == 2)
+      let log = try await origin.log("s.png")
+      #expect(log.map { $0["status"] } == change.statuses)
+      #expect(ranges(log)[1].isEmpty == !change.asks)
+      if log.count > 2 { #expect(ranges(log)[2].isEmpty) }
+    }
+  }
+
+  @Test(arguments: places) func `another length starts over`(place: Int) async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      let other = "image/8.png?bytes=800000"
+      try await origin.script("s.png", ["\(Self.image)&etag=a&truncate=\(place)", "\(other)&etag=a"])
+      let result = try await worker.load(origin.url("s.png"))
+      #expect(try content(result) == (try await original(worker, origin, other)))
+      #expect(try await origin.log("s.png").map { $0["status"] } == [200, 206, 200])
+    }
+  }
+
+  @Test func `an error in between loses nothing`() async throws {
+    try await withOrigin("--retries", "3") { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      try await origin.script(
+        "s.png", ["\(target)&truncate=500000", "\(target)&status=503", "\(target)&close=start", target])
+      let result = try await worker.load(origin.url("s.png"))
+      #expect(try content(result) == (try await original(worker, origin)))
+      let log = try await origin.log("s.png")
+      #expect(log.last?["status"] == 206)
+      #expect(ranges(log).dropFirst().allSatisfy { $0 == ["bytes=500000-"] })
+    }
+  }
+
+  @Test func `a time-out goes on as well`() async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      try await origin.script("s.png", ["\(target)&hold=never@500000", target])
+      let result = try await worker.load(origin.url("s.png"), ["timeoutMs": 300])
+      #expect(try content(result) == (try await original(worker, origin)))
+      #expect(ranges(try await origin.log("s.png")) == [[], ["bytes=500000-"]])
+    }
+  }
+
+  @Test func `a date of change that is old enough will do`() async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      let target =
+        "\(Self.image)&last-modified=Sun, 06 Nov 1994 08:49:37 GMT"
+        .addingPercentEncoding(withAllowedCharacters: .urlQueryAllowed) ?? ""
+      try await origin.script("s.png", ["\(target)&truncate=500000", target])
+      let result = try await worker.load(origin.url("s.png"))
+      #expect(try content(result) == (try await original(worker, origin)))
+      let log = try await origin.log("s.png")
+      #expect(log.map { $0["status"] } == [200, 206])
+      #expect(OriginProcess.header("if-range", of: log[1]) == ["Sun, 06 Nov 1994 08:49:37 GMT"])
+    }
+  }
+
+  @Test func `the rest is asked of the URL that the beginning came from, with the same headers`() async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      try await origin.script("end.png", ["\(target)&truncate=500000", target])
+      let escaped = origin.url("end.png")
+      try await origin.script("s.png", ["image/1.png?redirect=\(escaped)"])
+      let result = try await worker.load(
+        origin.url("s.png"), ["headers": ["authorization": "Bearer a", "accept": "image/png"]])
+      #expect(try content(result) == (try await original(worker, origin)))
+      #expect(result["finalURL"].string == escaped)
+      #expect(ranges(try await origin.log("s.png")) == [[], []])
+      let log = try await origin.log("end.png")
+      #expect(ranges(log) == [[], ["bytes=500000-"]])
+      for name in ["authorization", "accept"] {
+        #expect(OriginProcess.header(name, of: log[1]) == OriginProcess.header(name, of: log[0]))
+      }
+    }
+  }
+
+  @Test func `a redirect to elsewhere starts over`() async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      try await origin.script("one.png", ["\(target)&truncate=500000"])
+      try await origin.script("two.png", ["image/8.png?bytes=900000&etag=a"])
+      try await origin.script(
+        "s.png", ["one.png", "two.png"].map { "image/1.png?redirect=\(origin.url($0))" })
+      let result = try await worker.load(origin.url("s.png"))
+      #expect(try content(result) == (try await original(worker, origin, "image/8.png?bytes=900000")))
+      #expect(ranges(try await origin.log("two.png")) == [[]])
+    }
+  }
+
+  @Test func `maxBytes is of the whole`() async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      // Nothing tells the length before the 206 does.
+      let target = "\(Self.image)&etag=a"
+      try await origin.script("s.png", ["\(target)&chunked&truncate=500000", target])
+      let error = try await worker.failure(origin.url("s.png"), ["maxBytes": 800_000])
+      #expect(error["data"]["kind"] == "tooLarge")
+      #expect(try await origin.log("s.png").map { $0["status"] } == [200, 206])
+    }
+  }
+
+  static let stores: [JSON] = [["store": "none"], ["store": "memory"], ["cache": "no-store"]]
+
+  @Test(arguments: stores, places)
+  func `what is not kept is resumed all the same`(params: JSON, place: Int) async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      try await origin.script("s.png", ["\(target)&truncate=\(place)", target])
+      let result = try await worker.load(origin.url("s.png"), params)
+      #expect(try content(result) == (try await original(worker, origin)))
+      #expect(try await origin.log("s.png").map { $0["status"] } == [200, 206])
+    }
+  }
+
+  @Test(arguments: places) func `digest and saveTo hold for the whole`(place: Int) async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      try await origin.script("s.png", ["\(target)&truncate=\(place)", target])
+      try await origin.script("t.png", ["\(target)&truncate=\(place)", target])
+      let copy = worker.directory.appending("copy.png")
+      let result = try await worker.load(origin.url("s.png"), ["saveTo": .string(copy)])
+      #expect(try Data(contentsOf: URL(filePath: copy)) == (try await original(worker, origin)))
+      #expect(try content(result) == (try await original(worker, origin)))
+      let wrong = "sha256-" + String(repeating: "0", count: 64)
+      let error = try await worker.failure(origin.url("t.png"), ["digest": .string(wrong)])
+      #expect(error["data"]["kind"] == "digestMismatch")
+      let right = (error["message"].string ?? "").split(separator: " ").last.map(String.init) ?? ""
+      try await origin.script("u.png", ["\(target)&truncate=\(place)", target])
+      _ = try await worker.load(origin.url("u.png"), ["digest": .string(right)])
+    }
+  }
+
+  @Test func `a stale image that changed is not asked about again while its successor comes`() async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      try await origin.script(
+        "s.png", ["image/1.png?etag=old&cache-control=no-cache", "\(target)&truncate=500000", target])
+      _ = try await worker.load(origin.url("s.png"))
+      let result = try await worker.load(origin.url("s.png"))
+      #expect(try content(result) == (try await original(worker, origin)))
+      let log = try await origin.log("s.png")
+      #expect(log.map { OriginProcess.header("if-none-match", of: $0) } == [[], ["\"old\""], []])
+      #expect(log.map { $0["status"] } == [200, 200, 206])
+    }
+  }
+
+  @Test func `a range of the host's own stays what it is`() async throws {
+    try await withOrigin("--retries", "1") { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      try await origin.script("s.png", ["\(target)&truncate=1000", target])
+      let result = try await worker.load(
+        origin.url("s.png"), ["headers": ["range": "bytes=0-99999"], "response": true])
+      #expect(result["response"]["status"] == 206)
+      #expect(result["bytes"] == 100_000)
+      #expect(ranges(try await origin.log("s.png")) == [["bytes=0-99999"], ["bytes=0-99999"]])
+    }
+  }
+}
+
+/// Partial files: what outlives its load, and its worker.
+@Suite struct PartialFileTests {
+  private static let image = "image/7.png?bytes=900000"
+
+  private func content(_ result: JSON) throws -> Data {
+    try Data(contentsOf: URL(filePath: result["path"].string ?? ""))
+  }
+
+  private func original(_ worker: WorkerProcess, _ origin: OriginProcess, _ target: String = image) async throws -> Data
+  {
+    try content(try await worker.load(origin.url("\(target)&x-original=1")))
+  }
+
+  /// The first transfer is held after 500,000 bytes of 900,000, later ones are not.
+  ///
+  /// - Parameter isSized: whether it tells its length. Else nobody can take it for nearly complete when it is cancelled.
+  private func script(
+    _ origin: OriginProcess, _ name: String = "s.png", isSized: Bool = false, then: [String] = ["\(image)&etag=a"]
+  ) async throws {
+    try await origin.script(name, ["\(Self.image)&etag=a&hold=gate@500000\(isSized ? "" : "&chunked")"] + then)
+  }
+
+  /// Waits until what the origin sends before the gate is on disk, but for less than a piece. No event tells, so this
+  /// looks again and again; how often does not matter.
+  private func waitForBeginning(_ worker: WorkerProcess, besides others: Int = 0) async throws {
+    let patienceEnds = ContinuousClock.now.advanced(by: patience)
+    while try sizes(ofTemporariesOf: worker).count(where: { $0 > 300_000 }) <= others {
+      if ContinuousClock.now > patienceEnds { throw NeverHappened(what: "a beginning", seen: "nothing") }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
+  /// Of the temporary files in the cache and of those that are not kept.
+  private func sizes(ofTemporariesOf worker: WorkerProcess) throws -> [Int] {
+    let parent = FileManager.default.temporaryDirectory.appending(path: "imageworker-\(geteuid())").path
+    let scratch = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
+    let folders =
+      [worker.directory.path]
+      + scratch.filter { $0.hasPrefix("\(worker.child.identifier)-") }.map { "\(parent)/\($0)" }
+    return folders.flatMap { folder in
+      ((try? FileManager.default.subpathsOfDirectory(atPath: folder)) ?? []).filter { $0.hasSuffix(".tmp") }.map {
+        (try? FileManager.default.attributesOfItem(atPath: "\(folder)/\($0)")[.size] as? Int) ?? 0
+      }
+    }
+  }
+
+  /// Waits until transfers have failed, and what they left is on disk.
+  private func failures(_ count: Int, _ worker: WorkerProcess) async throws {
+    let patienceEnds = ContinuousClock.now.advanced(by: patience)
+    while try await worker.call("stats")["result"]["transfers"]["failed"].integer ?? 0 < count {
+      if ContinuousClock.now > patienceEnds { throw NeverHappened(what: "\(count) failures", seen: "fewer") }
+    }
+    // It goes by way of the disk's thread, after what was given to that before.
+    try await worker.call("stats")
+  }
+
+  private func temporaries(_ worker: WorkerProcess) throws -> [String] {
+    try worker.directory.files().filter { $0.hasSuffix(".tmp") }
+  }
+
+  private func askedOffset(_ log: [JSON]) -> Int? {
+    log.last.flatMap { OriginProcess.header("range", of: $0).first }.flatMap {
+      Int($0.dropFirst("bytes=".count).dropLast())
+    }
+  }
+
+  @Test func `after everybody has left, the next load goes on`() async throws {
+    try await withOrigin { worker, origin in
+      try await script(origin)
+      let url = origin.url("s.png")
+      worker.request("load", ["url": .string(url)])
+      try await waitForBeginning(worker)
+      try await worker.call("cancel", ["all": true])
+      try await failures(1, worker)
+      #expect(try temporaries(worker).count == 1)
+      let next = worker.request("load", ["url": .string(url), "events": ["progress", "started"]])
+      let result = try await worker.response(to: next)["result"]
+      #expect(try content(result) == (try await original(worker, origin)))
+      #expect(result["attempts"] == .null)
+      let log = try await origin.log("s.png")
+      #expect(log.map { $0["status"] } == [200, 206])
+      let offset = try #require(askedOffset(log))
+      #expect(offset > 262_144)
+      let events = worker.events(for: next)
+      #expect(events.map { $0["method"] }.filter { $0 == "started" }.count == 1)
+      #expect(events.compactMap { $0["params"]["received"].integer }.allSatisfy { $0 > offset })
+      #expect(try temporaries(worker).isEmpty)
+    }
+  }
+
+  @Test func `after retries are used up as well`() async throws {
+    try await withOrigin { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      try await origin.script("s.png", ["\(target)&truncate=500000", "\(target)&status=503", target])
+      let url = origin.url("s.png")
+      #expect(try await worker.failure(url)["data"]["kind"] == "truncated")
+      #expect(try await worker.failure(url)["data"]["kind"] == "http")
+      let result = try await worker.load(url)
+      #expect(try content(result) == (try await original(worker, origin)))
+      #expect(try await origin.log("s.png").map { $0["status"] } == [200, 503, 206])
+    }
+  }
+
+  @Test func `a server that knows nothing of it any more ends it`() async throws {
+    try await withOrigin("--failed-ttl", "0") { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      try await origin.script("s.png", ["\(target)&truncate=500000", "\(target)&status=404", target])
+      let url = origin.url("s.png")
+      for _ in 0..<2 { _ = try await worker.failure(url) }
+      _ = try await worker.load(url)
+      #expect(try await origin.log("s.png").map { $0["status"] } == [200, 404, 200])
+    }
+  }
+
+  enum End: String, CaseIterable { case kill, signal, cancel }
+
+  @Test(arguments: End.allCases) func `a worker started anew goes on`(end: End) async throws {
+    let directory = try TemporaryDirectory()
+    try await turns.taking {
+      let origin = try await OriginProcess()
+      try await script(origin, isSized: true)
+      let url = origin.url("s.png")
+      let first = try WorkerProcess(["--retries", "0", "--eof", "cancel"], directory: directory)
+      first.request("load", ["url": .string(url)])
+      try await waitForBeginning(first)
+      switch end {
+      case .kill: first.child.signal(SIGKILL)
+      case .signal: first.child.signal(SIGTERM)
+      case .cancel: first.child.closeInput()
+      }
+      _ = try await first.child.ended()
+
+      let second = try WorkerProcess(["--retries", "0"], directory: directory)
+      defer { second.child.kill() }
+      let result = try await second.load(url)
+      #expect(try content(result) == (try await original(second, origin)))
+      let log = try await origin.log("s.png")
+      #expect(log.map { $0["status"] } == [200, 206])
+      #expect(askedOffset(log) ?? 0 > 262_144)
+      let wrong = "sha256-" + String(repeating: "0", count: 64)
+      #expect(try await second.failure(url, ["digest": .string(wrong)])["data"]["kind"] == "digestMismatch")
+      #expect(try await second.end() == .exit(0))
+      #expect(try temporaries(second).isEmpty)
+    }
+  }
+
+  @Test(arguments: ["etag=b", "etag=a&ranges=off", "etag=a&ranges=shifted"])
+  func `a worker started anew starts over where it does not fit`(second: String) async throws {
+    let directory = try TemporaryDirectory()
+    try await turns.taking {
+      let origin = try await OriginProcess()
+      let other = "image/8.png?bytes=900000"
+      try await script(origin, isSized: true, then: ["\(other)&\(second)", "\(other)&etag=b"])
+      let url = origin.url("s.png")
+      let first = try WorkerProcess(["--retries", "0"], directory: directory)
+      first.request("load", ["url": .string(url)])
+      try await waitForBeginning(first)
+      first.child.signal(SIGKILL)
+      _ = try await first.child.ended()
+      let worker = try WorkerProcess(["--retries", "0"], directory: directory)
+      defer { worker.child.kill() }
+      let result = try await worker.load(url)
+      #expect(try content(result) == (try await original(worker, origin, other)))
+      #expect(OriginProcess.header("range", of: try await origin.log("s.png")[1]).count == 1)
+      #expect(try await worker.end() == .exit(0))
+      #expect(try temporaries(worker).isEmpty)
+    }
+  }
+
+  struct Other: CustomTestStringConvertible, Sendable {
+    var what: String
+    var first: JSON = [:]
+    var second: JSON
+    var testDescription: String { what }
+  }
+
+  static let others = [
+    Other(
+      what: "another user", first: ["headers": ["authorization": "a"]], second: ["headers": ["authorization": "b"]]),
+    Other(what: "somebody unknown", first: ["headers": ["authorization": "a"]], second: [:]),
+    Other(what: "other cookies", first: ["headers": ["cookie": "a=1"]], second: ["headers": ["cookie": "a=2"]]),
+    Other(what: "other headers", second: ["headers": ["accept": "image/webp"]]),
+    Other(what: "reload", second: ["cache": "reload"]),
+    Other(what: "no-store", second: ["cache": "no-store"]),
+    Other(what: "another key", second: ["key": "other"]),
+    Other(what: "a range", second: ["headers": ["range": "bytes=0-"]]),
+    Other(what: "what was not to be stored", first: ["store": "none"], second: [:]),
+    Other(what: "what was not to be stored on disk", first: ["store": "memory"], second: [:]),
+    Other(what: "what was not to be cached", first: ["cache": "no-store"], second: [:]),
+  ]
+
+  @Test(arguments: others) func `others start anew`(other: Other) async throws {
+    try await withOrigin { worker, origin in
+      // Each with an image of his own, of the same length and tag.
+      let target = "\(Self.image)&etag=a&by=authorization,cookie,accept"
+      try await origin.script("s.png", ["\(target)&hold=gate@500000&chunked", target])
+      try await origin.script("t.png", [target])
+      worker.request("load", JSON.object(["url": .string(origin.url("s.png"))]).merging(other.first))
+      try await waitForBeginning(worker)
+      try await worker.call("cancel", ["all": true])
+      try await failures(1, worker)
+      let result = try await worker.load(origin.url("s.png"), other.second)
+      let log = try await origin.log("s.png")
+      #expect(log.count == 2)
+      #expect(OriginProcess.header("if-range", of: log[1]).isEmpty)
+      #expect(try content(result) == (try content(try await worker.load(origin.url("t.png"), other.second))))
+    }
+  }
+
+  @Test(arguments: ["no-cache", "refresh", "force-cache", "default"])
+  func `modes that would store it go on`(mode: String) async throws {
+    try await withOrigin { worker, origin in
+      try await script(origin)
+      let url = origin.url("s.png")
+      worker.request("load", ["url": .string(url)])
+      try await waitForBeginning(worker)
+      try await worker.call("cancel", ["all": true])
+      try await failures(1, worker)
+      let result = try await worker.load(url, ["cache": .string(mode)])
+      #expect(try content(result) == (try await original(worker, origin)))
+      #expect(try await origin.log("s.png").map { $0["status"] } == [200, 206])
+    }
+  }
+
+  @Test func `clear takes what is left, and what is on its way`() async throws {
+    try await withOrigin { worker, origin in
+      for (number, clearsFirst) in [true, false].enumerated() {
+        let name = "s\(number).png"
+        try await script(origin, name)
+        let url = origin.url(name)
+        worker.request("load", ["url": .string(url)])
+        try await waitForBeginning(worker)
+        if clearsFirst { try await worker.call("clear", ["url": .string(url)]) }
+        try await worker.call("cancel", ["all": true])
+        try await failures(number + 1, worker)
+        if !clearsFirst { try await worker.call("clear", ["url": .string(url)]) }
+        #expect(try temporaries(worker).isEmpty)
+        _ = try await worker.load(url)
+        #expect(try await origin.log(name).map { $0["status"] } == [200, 200])
+      }
+    }
+  }
+
+  @Test func `what is left is counted and limited`() async throws {
+    try await withOrigin("--disk-limit", "4M") { worker, origin in
+      for number in 0..<4 {
+        let name = "s\(number).png"
+        try await script(origin, name)
+        worker.request("load", ["url": .string(origin.url(name))])
+        try await waitForBeginning(worker, besides: min(number, 2))
+        try await worker.call("cancel", ["all": true])
+        try await failures(number + 1, worker)
+        let sizes = try sizes(ofTemporariesOf: worker)
+        #expect(sizes.count == min(number + 1, 2))
+        #expect(sizes.reduce(0, +) <= 1 << 20)
+        let bytes = try await worker.call("stats")["result"]["disk"]["bytes"].integer ?? 0
+        #expect(bytes >= sizes.reduce(0, +) && bytes <= 1 << 20)
+      }
+    }
+  }
+
+  @Test func `two workers of one cache do not take the same`() async throws {
+    let directory = try TemporaryDirectory()
+    try await turns.taking {
+      let origin = try await OriginProcess()
+      let held = "\(Self.image)&etag=a&hold=later"
+      try await script(origin, then: [held])
+      let url = origin.url("s.png")
+      let first = try WorkerProcess(["--retries", "0"], directory: directory)
+      first.request("load", ["url": .string(url)])
+      try await waitForBeginning(first)
+      first.child.signal(SIGKILL)
+      _ = try await first.child.ended()
+      let workers = try (0..<2).map { _ in try WorkerProcess(["--retries", "0"], directory: directory) }
+      defer { for worker in workers { worker.child.kill() } }
+      let ids = workers.map { $0.request("load", ["url": .string(url)]) }
+      try await origin.held(2, at: "later")
+      try await origin.release("later")
+      let original = try await original(workers[0], origin)
+      for (worker, id) in zip(workers, ids) {
+        #expect(try content(try await worker.response(to: id)["result"]) == original)
+      }
+      let asked = try await origin.log("s.png").dropFirst().map { OriginProcess.header("range", of: $0).count }
+      #expect(asked.reduce(0, +) <= 1)
+      for worker in workers { #expect(try await worker.end() == .exit(0)) }
+    }
+  }
+}
