@@ -141,7 +141,10 @@ class Chaos(unittest.TestCase):
         ports = self.surroundings.ports
         for port in ports.origins:
             self.assertLessEqual(counts["mostActiveAt"].get(f"{port}", 0), MOST_PER_HOST)
-        for exchange in self.surroundings.origin.command({"do": "log"})["exchanges"]:
+        exchanges = self.surroundings.origin.command({"do": "log"})["exchanges"]
+        answers = Counter(f"{exchange['status']}" for exchange in exchanges)
+        print("the origins' answers:", ", ".join(f"{status} {count}" for status, count in sorted(answers.items())))
+        for exchange in exchanges:
             names = {name.lower() for name, _ in exchange["headers"]}
             if exchange["port"] == ports.elsewhere and names.intersection(CREDENTIALS):
                 self.fail(f"credentials went to another origin: {exchange}")
