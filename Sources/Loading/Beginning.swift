@@ -7,14 +7,21 @@ internal import ImageStore
 /// What an attempt that broke off has left for the next one: the first bytes of a body, and what they are the
 /// beginning of.
 ///
-/// Whoever holds it last hands its body on or discards it.
-struct Beginning: Sendable {
-  var response: PartialResponse
+/// Whoever holds it last hands its body on or discards it. An object, because a job that waits has none.
+final class Beginning: Sendable {
+  let response: PartialResponse
   /// Bytes or a spool.
-  var body: Download.Body
-  var byteCount: Int64
+  let body: Download.Body
+  let byteCount: Int64
   /// Told by the first bytes; nil while they do not tell.
-  var format: ImageFormat?
+  let format: ImageFormat?
+
+  init(response: PartialResponse, body: Download.Body, byteCount: Int64, format: ImageFormat?) {
+    self.response = response
+    self.body = body
+    self.byteCount = byteCount
+    self.format = format
+  }
 }
 
 extension TransferRequest {

@@ -72,11 +72,11 @@ final class Download: TransferConsumer, @unchecked Sendable {
   /// What the attempt before left, until the answer tells what to do with it.
   private var beginning: Beginning?
   private var isMisfit = false
-  /// What this attempt would leave; nil if the next one has to start over.
-  private var partial: PartialResponse?
-  private var isContinued = false
+  /// The whole response, when the beginning is continued.
+  private var whole: PartialResponse?
   /// Of the whole response, when it is continued.
   private var head: ResponseHead?
+  private var headReceivedAt = 0
   private var bytes: [UInt8] = []
   private var sink: BodySink?
   private var format: ImageFormat?
@@ -150,17 +150,14 @@ final class Download: TransferConsumer, @unchecked Sendable {
     self.head = head
     guard (200..<300).contains(head.status) else { return .discard }
     sharedProgress.withLock { $0.answered(head, kept: 0, at: now()) }
-    partial = PartialResponse(
-      status: head.status, headers: head.headers, url: head.finalURL, contentLength: head.contentLength,
-      requestHeaders: requestHeaders, receivedAt: unixTime())
+    headReceivedAt = unixTime()
     if let length = head.contentLength, length <= Self.spoolThreshold { bytes.reserveCapacity(Int(length)) }
     return .proceed
   }
 
   private func goOn(from beginning: Beginning, as whole: PartialResponse, _ head: ResponseHead) -> Verdict {
     self.beginning = nil
-    isContinued = true
-    partial = whole
+    self.whole = whole
     received = beginning.byteCount
     format = beginning.format
     var head = head
@@ -177,6 +174,17 @@ final class Download: TransferConsumer, @unchecked Sendable {
     return .proceed
   }
 
+  /// What this attempt would leave; nil if the next one has to start over. Worked out where it is needed only: most
+  /// bodies are small, and come.
+  private var partial: PartialResponse? {
+    if let whole { return whole }
+    return head.flatMap {
+      PartialResponse(
+        status: $0.status, headers: $0.headers, url: $0.finalURL, contentLength: $0.contentLength,
+        requestHeaders: requestHeaders, receivedAt: headReceivedAt)
+    }
+  }
+
   private func dropBeginning() {
     if let beginning { discard(beginning.body) }
     beginning = nil
@@ -186,7 +194,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     received += Int64(chunk.count)
     sharedProgress.withLock { [received] in $0.received = received }
     // More than the range that it was said to be: none of it can be trusted.
-    if isContinued, let length = head?.contentLength, received > length { return .abort }
+    if whole != nil, let length = head?.contentLength, received > length { return .abort }
     if let sink {
       tellProgress()
       return sink.append(chunk) ? .proceed : .pause
@@ -205,7 +213,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   func finished(_ outcome: Result<TransferSummary, TransferError>) {
-    var ending = Ending(outcome: isContinued ? ofWhole(outcome) : outcome)
+    var ending = Ending(outcome: whole == nil ? outcome : ofWhole(outcome))
     if case .success(let summary) = ending.outcome, (200..<300).contains(summary.head.status), !isMisfit {
       if format == nil, sink == nil, !isRecognisable(complete: true) { isRefused = true }
     } else if case .success = ending.outcome {
@@ -220,11 +228,12 @@ final class Download: TransferConsumer, @unchecked Sendable {
     guard let sink else {
       ending.body = .bytes(bytes)
       bytes = []
-      onEnd(ending.leavingBeginning(of: partial))
+      onEnd(ending.leavesBeginning ? ending.leavingBeginning(of: partial) : ending)
       return
     }
     // What is on its way to disk arrives there first.
-    sink.finish { [onEnd, ending, partial] result in
+    let partial = ending.leavesBeginning ? partial : nil
+    sink.finish { [onEnd, ending] result in
       var ending = ending
       switch result {
       case .success(let body): ending.body = .spool(body)
@@ -275,11 +284,15 @@ final class Download: TransferConsumer, @unchecked Sendable {
 }
 
 extension Download.Ending {
-  /// With the body of a transfer that broke off as a beginning, if it can be one.
+  /// Whether the transfer broke off so that what came may be the beginning of another's body.
+  fileprivate var leavesBeginning: Bool {
+    guard case .failure(let error) = outcome else { return false }
+    return error.leavesBeginning && !isRefused
+  }
+
+  /// With the body as a beginning, if it can be one.
   fileprivate func leavingBeginning(of partial: PartialResponse?) -> Download.Ending {
-    guard case .failure(let error) = outcome, error.leavesBeginning, !isRefused, let partial,
-      partial.hasRest(after: received)
-    else { return self }
+    guard let partial, partial.hasRest(after: received) else { return self }
     if case .failed = body { return self }
     var ending = self
     ending.beginning = Beginning(response: partial, body: body, byteCount: received, format: format)

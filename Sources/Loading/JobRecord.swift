@@ -26,17 +26,17 @@ final class JobRecord {
   /// Which of the candidates the transfer asks about, and the fields that ask.
   var basisIndex: Int?
   var conditions = HeaderFields()
+  /// The transfer that runs, and what takes in its body.
   var transfer: TransferID?
-  /// What takes in the transfer's body, while it runs.
   var download: Download?
+  /// What the attempt before left, while none is running. See Loader+Resuming.
+  var beginning: Beginning?
+  var startedAt: ContinuousClock.Instant?
+  /// Whether the disk is to be asked for what an earlier load has left.
+  var mayTakeUp = true
   /// Whether the transfer goes on though all have left, and where they wanted the result kept. See Loader+Leaving.
   var goesOnAlone = false
   var placesOfLeavers: LoadRequest.Places = []
-  /// What the attempt before left, while none is running. See Loader+Resuming.
-  var beginning: Beginning?
-  /// Whether the disk is to be asked for what an earlier load has left.
-  var mayTakeUp = true
-  var startedAt: ContinuousClock.Instant?
   /// Whether an attempt ended by a time-out: the connections that are open may be dead.
   var hasTimedOut = false
   /// False once the cache was cleared: the result is delivered, but not kept.

@@ -189,8 +189,9 @@ struct ResumedDownloadTests {
 
   @Test func `only so much is kept`() throws {
     var kept = KeptBeginnings()
-    var small = try beginning(1000)
-    small.body = .bytes([UInt8](repeating: 0, count: 256 << 10))
+    let small = Beginning(
+      response: try beginning(1000).response, body: .bytes([UInt8](repeating: 0, count: 256 << 10)),
+      byteCount: 256 << 10, format: nil)
     var count = 0
     while kept.insert(small) { count += 1 }
     #expect(count == KeptBeginnings.mostBytesInMemory / (256 << 10))
