@@ -16,7 +16,7 @@ URGENT = 40
 URGENT_ANSWER = 50
 ORIGINS = 64
 LOADS_AN_ORIGIN = 40
-ANSWER = 20
+ANSWER = 40
 
 
 def run(report: Report, workspace: Workspace, worker: Path, rounds: int) -> None:

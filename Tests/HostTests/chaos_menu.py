@@ -114,9 +114,9 @@ class Menu:
         size = 2 * self._random.randint(3_000, most // 2)
         return f"/image/{self._count}.{extension}?bytes={size}", FORMATS[extension]
 
-    def _large(self) -> tuple[str, str]:
-        """Sometimes what does not fit into memory while it arrives."""
-        return self._picture(1_200_000 if self._random.random() < 0.15 else 40_000)
+    def _large(self, share: float = 0.15) -> tuple[str, str]:
+        """Sometimes what is too large to stay in memory while it arrives."""
+        return self._picture(1_200_000 if self._random.random() < share else 40_000)
 
     def _served(self, picture: tuple[str, str], manners: str, *kinds: str) -> Dish:
         target, kind = picture
@@ -161,7 +161,7 @@ class Menu:
 
     def _breaking(self) -> Dish:
         """Connections that end too early, of bodies that can be resumed or only seem so."""
-        picture = self._large()
+        picture = self._large(0.4)
         half = int(picture[0].partition("bytes=")[2]) // 2
         where = self._random.choice(["start", "mid-headers", "headers", "1", f"{half}"])
         ways = [f"truncate={half}", f"truncate={half}&chunked", f"reset={where}", f"close={where}", "garbage"]
@@ -207,10 +207,11 @@ class Menu:
         self._count += 1
         versions: list[str] = []
         answers: list[str] = []
+        size = self._random.choice([50_000, 600_000])
         for number in range(self._random.randint(2, 4)):
-            versions.append(f"/image/{self._count}0{number}.png?bytes=50000")
+            versions.append(f"/image/{self._count}0{number}.png?bytes={size}")
             validator = self._random.choice([f"&etag=v{number}", f"&etag=W/v{number}", ""])
-            cut = self._random.choice(["", "&truncate=30000"])
+            cut = self._random.choice(["", f"&truncate={size // 2}"])
             answers.append(f"{versions[-1]}{validator}{cut}&cache-control=max-age=0")
         answers.append(versions[-1])
         target = f"/changing/{self._count}"
