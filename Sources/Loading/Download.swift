@@ -16,28 +16,6 @@ final class Download: TransferConsumer, @unchecked Sendable {
   // Unchecked: all that changes is touched on the transport's thread only, where a transfer's calls come one by one;
   // `transfer` and `sharedProgress` alone are shared, and locked.
 
-  struct Ending: Sendable {
-    /// With the head of the whole response, where the rest was added to a beginning.
-    var outcome: Result<TransferSummary, TransferError>
-    var body = Body.bytes([])
-    /// Bytes of the body, those of attempts before included.
-    var received: Int64 = 0
-    /// Told by the first bytes.
-    var format: ImageFormat?
-    /// The first bytes are no image.
-    var isRefused = false
-    /// What another attempt can go on with; then `body` is empty.
-    var beginning: Beginning?
-    /// The answer was no rest to the beginning and no whole: the same is to be asked for again, without a range.
-    var isMisfit = false
-
-    /// Whether there is a whole body of what was asked for.
-    var isSuccess: Bool {
-      guard case .success(let summary) = outcome, case (200..<300) = summary.head.status else { return false }
-      return !isMisfit && !isRefused
-    }
-  }
-
   typealias MakeSink =
     @Sendable (
       ResponseHead, PartialResponse?, _ continuing: SpooledBody?, @escaping @Sendable () -> Void
@@ -280,23 +258,5 @@ final class Download: TransferConsumer, @unchecked Sendable {
     guard now >= nextProgress else { return }
     nextProgress = now.advanced(by: Self.progressInterval)
     onProgress(received, head?.contentLength)
-  }
-}
-
-extension Download.Ending {
-  /// Whether the transfer broke off so that what came may be the beginning of another's body.
-  fileprivate var leavesBeginning: Bool {
-    guard case .failure(let error) = outcome else { return false }
-    return error.leavesBeginning && !isRefused
-  }
-
-  /// With the body as a beginning, if it can be one.
-  fileprivate func leavingBeginning(of partial: PartialResponse?) -> Download.Ending {
-    guard let partial, partial.hasRest(after: received) else { return self }
-    if case .failed = body { return self }
-    var ending = self
-    ending.beginning = Beginning(response: partial, body: body, byteCount: received, format: format)
-    ending.body = .bytes([])
-    return ending
   }
 }

@@ -176,8 +176,8 @@ def manners(made: Plan, wishes: Dict[str, str]) -> None:
     made.etag = entity_tag(wishes.get("etag", ""))
     made.last_modified = date(wishes.get("last-modified", ""))
     made.ranges = wishes.get("ranges", "on")
-    if made.ranges not in ("on", "off", "shifted"):
-        raise BadPlan("`ranges` is on, off or shifted")
+    if made.ranges not in ("on", "off", "shifted", "blind"):
+        raise BadPlan("`ranges` is on, off, shifted or blind")
     made.conditional = wishes.get("conditional", "on") == "on"
     made.informational = [int(status) for status in wishes.get("informational", "").split(",") if status]
     if "require" in wishes:

@@ -214,6 +214,8 @@ class Validators(OriginTest):
         self.assertEqual(self.origin.get(self.target, Range="bytes=5-", If_Range='"v2"').status, 200)
         weak = self.target.replace("v1", "W/v1")
         self.assertEqual(self.origin.get(weak, Range="bytes=5-", If_Range='W/"v1"').status, 200)
+        blind = self.target + "&ranges=blind"
+        self.assertEqual(self.origin.get(blind, Range="bytes=5-", If_Range='"v2"').status, 206)
 
     def test_a_script_gives_one_answer_after_the_other(self) -> None:
         self.origin.do("script", target="/s", answers=["/image/1.png?etag=a", "/image/2.png?etag=b"])
