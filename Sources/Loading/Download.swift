@@ -14,7 +14,7 @@ internal import Threads
 /// it, a whole takes its place. Nothing is told of the beginning until that is known.
 final class Download: TransferConsumer, @unchecked Sendable {
   // Unchecked: all that changes is touched on the transport's thread only, where a transfer's calls come one by one;
-  // `transfer` and `sharedProgress` alone are shared, and locked.
+  // `shared` alone is not, and locked.
 
   typealias MakeSink =
     @Sendable (
@@ -38,13 +38,13 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private let discard: @Sendable (Body) -> Void
   private let onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
   private let onEnd: @Sendable (Ending) -> Void
-  private let transfer = Locked(Handle())
-  private let sharedProgress: Locked<DownloadProgress>
+  private let shared: Locked<Shared>
 
-  private struct Handle {
+  private struct Shared {
+    var progress: DownloadProgress
     var resume: (@Sendable () -> Void)?
     /// Resumes that came before the transfer had a name.
-    var owed = 0
+    var owedResumes = 0
   }
 
   /// What the attempt before left, until the answer tells what to do with it.
@@ -81,7 +81,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     self.unixTime = unixTime
     let began = now()
     nextProgress = began
-    sharedProgress = Locked(DownloadProgress(beganAt: began))
+    shared = Locked(Shared(progress: DownloadProgress(beganAt: began)))
     self.makeSink = makeSink
     self.discard = discard
     self.onProgress = onProgress
@@ -90,23 +90,23 @@ final class Download: TransferConsumer, @unchecked Sendable {
 
   /// Tells how the transfer is resumed, once it has begun.
   func began(resume: @escaping @Sendable () -> Void) {
-    let owed = transfer.withLock { handle in
-      handle.resume = resume
-      return handle.owed
+    let owed = shared.withLock { shared in
+      shared.resume = resume
+      return shared.owedResumes
     }
     for _ in 0..<owed { resume() }
   }
 
   private func resume() {
-    let resume = transfer.withLock { handle in
-      if handle.resume == nil { handle.owed += 1 }
-      return handle.resume
+    let resume = shared.withLock { shared in
+      if shared.resume == nil { shared.owedResumes += 1 }
+      return shared.resume
     }
     resume?()
   }
 
   /// How far it has come, from any thread.
-  var progress: DownloadProgress { sharedProgress.withLock { $0 } }
+  var progress: DownloadProgress { shared.withLock { $0.progress } }
 
   // MARK: - TransferConsumer
 
@@ -127,7 +127,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
     self.head = head
     guard (200..<300).contains(head.status) else { return .discard }
-    sharedProgress.withLock { $0.answered(head, kept: 0, at: now()) }
+    shared.withLock { $0.progress.answered(head, kept: 0, at: now()) }
     headReceivedAt = unixTime()
     if let length = head.contentLength, length <= Self.spoolThreshold { bytes.reserveCapacity(Int(length)) }
     return .proceed
@@ -143,7 +143,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     head.headers = whole.headers
     head.contentLength = whole.completeLength
     self.head = head
-    sharedProgress.withLock { [received] in $0.answered(head, kept: received, at: now()) }
+    shared.withLock { [received] in $0.progress.answered(head, kept: received, at: now()) }
     switch beginning.body {
     case .bytes(let bytes): self.bytes = bytes
     case .spool(let spooled): sink = makeSink(head, whole, spooled) { [weak self] in self?.resume() }
@@ -170,7 +170,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
 
   func received(bytes chunk: UnsafeRawBufferPointer) -> Verdict {
     received += Int64(chunk.count)
-    sharedProgress.withLock { [received] in $0.received = received }
+    shared.withLock { [received] in $0.progress.received = received }
     // More than the range that it was said to be: none of it can be trusted.
     if whole != nil, let length = head?.contentLength, received > length { return .abort }
     if let sink {

@@ -20,7 +20,7 @@ struct Candidate: Sendable {
 @LoadingActor
 final class JobRecord {
   /// The load that began it: what is sent is the same for all that join.
-  private let first: Load
+  let first: Load
   /// What the cache has for the key; nil while it is being looked for.
   var candidates: [Candidate]?
   /// Which of the candidates the transfer asks about, and the fields that ask.
@@ -43,9 +43,6 @@ final class JobRecord {
   var mayKeep = true
 
   init(first: Load) { self.first = first }
-
-  var request: LoadRequest { _read { yield first.request } }
-  var partition: String { first.partition }
 
   /// The stored response that the transfer asks about.
   var basis: Candidate? { basisIndex.flatMap { candidates?[$0] } }

@@ -95,9 +95,9 @@ extension Loader {
 
   private func look(for job: JobID, bypassing: Bool) {
     guard let record = jobs[job] else { return }
-    let known = bypassing ? [] : remembered(record.request.key, record.partition)
+    let known = bypassing ? [] : remembered(record.first.request.key, record.first.partition)
     guard !bypassing, hasDiskTiers else { return looked(for: job, found: known) }
-    let (key, partition) = (record.request.key, record.partition)
+    let (key, partition) = (record.first.request.key, record.first.partition)
     storage.look(up: key, partition: partition) { [weak self] found in
       guard let self else { return }
       let inMemory = Set(known.map(\.response.id))
@@ -130,7 +130,7 @@ extension Loader {
     case .serve, .notCached:
       break
     }
-    if case .inline(let bytes, let mediaType) = record.request.source {
+    if case .inline(let bytes, let mediaType) = record.first.request.source {
       arrived(inline: bytes, mediaType: mediaType, for: job)
     } else {
       releasePlace(of: load)

@@ -96,7 +96,7 @@ extension Loader {
     let now = storage.now()
     for job in scheduler.allJobs {
       guard let record = jobs[job] else { continue }
-      if scheduler.job(job)?.phase != .waiting, filter.matches(record.request) {
+      if scheduler.job(job)?.phase != .waiting, filter.matches(record.first.request) {
         record.mayKeep = false
         scheduler.detach(job)
       } else if record.candidates?.contains(where: { filter.matches($0.response, now: now) }) == true {

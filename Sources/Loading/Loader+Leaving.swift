@@ -20,7 +20,8 @@ extension Loader {
       progress.isNearlyComplete(at: .now), let head = progress.head
     else { return false }
     return Storing.mayStore(
-      mode: record.request.cacheMode, requestHeaders: record.request.headers, status: head.status, headers: head.headers
+      mode: record.first.request.cacheMode, requestHeaders: record.first.request.headers, status: head.status,
+      headers: head.headers
     )
   }
 }

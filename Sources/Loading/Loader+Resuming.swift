@@ -43,7 +43,7 @@ extension Loader {
     let mayStay =
       record.mayKeep
       && Storing.mayStore(
-        mode: record.request.cacheMode, requestHeaders: record.request.headers, status: 200,
+        mode: record.first.request.cacheMode, requestHeaders: record.first.request.headers, status: 200,
         headers: beginning.response.headers)
     if mayStay { storage.leave(beginning.body) } else { storage.discard(beginning.body) }
   }
@@ -60,8 +60,8 @@ extension Loader {
 
   /// Has the job's transfer go on with what an earlier load has left, if there is anything.
   func takeUp(for job: JobID, _ record: JobRecord) {
-    let identity = record.request.partialIdentity(in: record.partition)
-    let acceptsAnything = record.request.validation == .none
+    let identity = record.first.request.partialIdentity(in: record.first.partition)
+    let acceptsAnything = record.first.request.validation == .none
     storage.perform({ [storage] in storage.takeUp(identity, acceptsAnything: acceptsAnything) }) {
       [weak self] beginning in
       guard let self else { return }

@@ -22,26 +22,27 @@ extension Loader {
 
   /// Sends the request of an attempt, for the rest where there is a beginning.
   func send(_ job: JobID, _ record: JobRecord, goingOnFrom beginning: Beginning?) {
-    guard case .http(let url) = record.request.source else { return }
+    guard case .http(let url) = record.first.request.source else { return }
     counts.transfersStarted += 1
     var request = TransferRequest(
-      url: url.requestURL, headers: HeaderFields(record.request.headers.lines + record.conditions.lines),
+      url: url.requestURL, headers: HeaderFields(record.first.request.headers.lines + record.conditions.lines),
       validatedURL: record.basis.map { $0.response.finalURL ?? url.requestURL },
-      idleTimeout: record.request.timeout, maxBytes: record.request.maxBytes, maxRedirects: maxRedirects)
+      idleTimeout: record.first.request.timeout, maxBytes: record.first.request.maxBytes, maxRedirects: maxRedirects)
     request.needsFreshConnection = record.hasTimedOut
     if let beginning { request.askForRest(after: beginning) }
     let storage = storage
     let places = places(of: job)
-    let (wanted, partition) = (record.request, record.partition)
+    let first = record.first
     let download = Download(
-      acceptsAnything: record.request.validation == .none, beginning: beginning, requestHeaders: wanted.headers,
+      acceptsAnything: first.request.validation == .none, beginning: beginning, requestHeaders: first.request.headers,
       makeSink: { head, partial, spooled, onRoom in
         let mayKeep =
           places.contains(.disk)
           && Storing.mayStore(
-            mode: wanted.cacheMode, requestHeaders: wanted.headers, status: head.status, headers: head.headers)
+            mode: first.request.cacheMode, requestHeaders: first.request.headers, status: head.status,
+            headers: head.headers)
         let stored = partial.map {
-          StoredPartial($0, identity: wanted.partialIdentity(in: partition), url: url.requestURL)
+          StoredPartial($0, identity: first.request.partialIdentity(in: first.partition), url: url.requestURL)
         }
         return storage.makeSink(
           keeping: mayKeep, expected: head.contentLength, of: stored, continuing: spooled, onRoom: onRoom)
@@ -126,7 +127,7 @@ extension Loader {
       error.attempts = scheduler.job(job)?.attempt ?? 1
       giveUp(job, record, error)
     }
-    guard let origin = jobs[probe]?.request.origin else { return }
+    guard let origin = jobs[probe]?.first.request.origin else { return }
     for prefetch in prefetches.values { prefetch.probeFailed(at: origin, error) }
   }
 
@@ -207,8 +208,9 @@ extension Loader {
     forget(job, after: error)
     if error.isPermanent, record.mayKeep {
       failures.remember(
-        error, of: FailureMemory.Subject(key: record.request.key, partition: record.partition),
-        url: record.request.url, host: record.request.origin.host, maxBytes: record.request.maxBytes, now: .now)
+        error, of: FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition),
+        url: record.first.request.url, host: record.first.request.origin.host, maxBytes: record.first.request.maxBytes,
+        now: .now)
     }
     for id in scheduler.end(job) {
       var own = error
@@ -244,7 +246,7 @@ extension Loader {
         storage.executor.run { tier.assumeIsolated { $0.update(updated) } }
       }
     }
-    failures.forget(FailureMemory.Subject(key: record.request.key, partition: record.partition))
+    failures.forget(FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition))
     let attempts = scheduler.job(job)?.attempt ?? 1
     jobs[job] = nil
     for id in scheduler.end(job) {
@@ -263,34 +265,35 @@ extension Loader {
   /// The body of a `data:` URL takes the same way as one that was transferred.
   func arrived(inline bytes: [UInt8], mediaType: String, for job: JobID) {
     guard let record = jobs[job] else { return }
-    guard bytes.count <= record.request.maxBytes else {
-      return fail(job, LoadError(.tooLarge, "the content is over \(record.request.maxBytes) bytes"))
+    guard bytes.count <= record.first.request.maxBytes else {
+      return fail(job, LoadError(.tooLarge, "the content is over \(record.first.request.maxBytes) bytes"))
     }
     var format: ImageFormat?
     if case .image(let found) = Recognition(prefix: bytes, isComplete: true) { format = found }
-    guard format != nil || record.request.validation == .none else {
+    guard format != nil || record.first.request.validation == .none else {
       return fail(job, LoadError(.notAnImage, Self.refusal))
     }
     let now = storage.now()
     store(
       job, record, body: .bytes(bytes), format: format,
       as: StoredResponse(
-        key: record.request.key, url: record.request.url, headers: StoredResponse.headersOfHost(mediaType, at: now),
+        key: record.first.request.key, url: record.first.request.url,
+        headers: StoredResponse.headersOfHost(mediaType, at: now),
         requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + policy.maxAge,
         mediaType: mediaType),
-      keeping: record.request.cacheMode == .noStore ? [] : places(of: job))
+      keeping: record.first.request.cacheMode == .noStore ? [] : places(of: job))
   }
 
   private func arrived(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Ending) {
     let head = summary.head
     let headers = Storing.fields(of: head.headers, receivedAt: summary.responseTime)
     let mayStore = Storing.mayStore(
-      mode: record.request.cacheMode, requestHeaders: record.request.headers, status: head.status,
+      mode: record.first.request.cacheMode, requestHeaders: record.first.request.headers, status: head.status,
       headers: head.headers)
     var draft = StoredResponse(
-      key: record.request.key, partition: record.partition, url: record.request.url,
+      key: record.first.request.key, partition: record.first.partition, url: record.first.request.url,
       finalURL: summary.redirects > 0 ? head.finalURL : nil, status: head.status, headers: headers,
-      varyingHeaders: Variants.selectingFields(of: head.headers, from: record.request.headers) ?? [:],
+      varyingHeaders: Variants.selectingFields(of: head.headers, from: record.first.request.headers) ?? [:],
       requestTime: summary.requestTime, responseTime: summary.responseTime, storedAt: summary.responseTime,
       validatedAt: summary.responseTime, expiresAt: 0,
       mediaType: ending.format?.mediaType ?? head.headers["content-type"] ?? "application/octet-stream")
@@ -314,7 +317,7 @@ extension Loader {
     let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }
     let arrival = Arrival(
       body: body, format: format, draft: draft, places: places, largestInMemory: memory.largestEntry,
-      needsSize: record.request.validation == .header,
+      needsSize: record.first.request.validation == .header,
       deliveries: waiting.map { ($0.id, $0.request.digest, Delivery($0.request)) })
     storage.perform({ [storage] in arrival.store(in: storage) }) { [weak self] outcome in
       self?.stored(job, outcome, keeping: places)
@@ -333,7 +336,7 @@ extension Loader {
       if !places.isEmpty, record.mayKeep, stored.isIntact {
         remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
       }
-      failures.forget(FailureMemory.Subject(key: record.request.key, partition: record.partition))
+      failures.forget(FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition))
       for id in scheduler.end(job) {
         guard let load = loads[id] else { continue }
         switch stored.delivered[id] {
