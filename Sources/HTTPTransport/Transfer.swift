@@ -18,6 +18,8 @@ final class Transfer {
   private(set) var reception: Reception
   private var route: Route
   private var watch: ProgressWatch
+  /// Whether the hop may use none of the connections that are open.
+  private var needsFreshConnection: Bool
 
   init(
     id: TransferID, request: TransferRequest, consumer: any TransferConsumer, clock: LoopClock,
@@ -28,6 +30,7 @@ final class Transfer {
       consumer: consumer, maxBytes: request.maxBytes, bytesKept: request.bytesKept,
       asksForRange: request.headers["range"] != nil)
     watch = ProgressWatch(now: clock.now)
+    needsFreshConnection = request.needsFreshConnection
     self.id = id
     self.request = request
     self.clock = clock
@@ -53,7 +56,7 @@ final class Transfer {
     }
     if let problem = settings.problem { throw TransferError(.invalidRequest, problem) }
     let isReady = easy.prepare(
-      route.target, headers: route.fields, proxy: proxy, needsFreshConnection: request.needsFreshConnection)
+      route.target, headers: route.fields, proxy: proxy, needsFreshConnection: needsFreshConnection)
     guard isReady else {
       throw TransferError(.network, "the request could not be set up")
     }
@@ -91,12 +94,24 @@ final class Transfer {
       }
     }
     if let failure = reception.failure { return .finish(.failure(counted(failure))) }
+    if let error, isOfClosedConnection(error) {
+      needsFreshConnection = true
+      return .request
+    }
     // What went wrong in a rest that nobody wants is no failure.
     if let error, !reception.isDropping || isLate { return .finish(.failure(counted(error))) }
     guard let summary else {
       return .finish(.failure(TransferError(.network, "\(origin) closed the connection within the header")))
     }
     return .finish(.success(summary))
+  }
+
+  /// Whether a connection that had been kept was closed by the other side before it had the request, or instead of an
+  /// answer: a GET may be sent again then (RFC 9110 section 9.2.2). Curl does so by itself, but as it counts for a handle
+  /// and not for a request only five times.
+  private func isOfClosedConnection(_ error: TransferError) -> Bool {
+    error.kind == .network && reception.head == nil && !needsFreshConnection && easy?.connectionsOpened == 0
+      && !isConnecting
   }
 
   func counted(_ error: TransferError) -> TransferError {

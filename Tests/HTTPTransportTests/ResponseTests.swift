@@ -1,5 +1,6 @@
 import HTTPTypes
 import Testing
+import Threads
 
 @testable import HTTPTransport
 
@@ -79,6 +80,21 @@ import Testing
     _ = try transport.get(server.url("/1")).summary()
     _ = try transport.get(server.url("/2")).summary()
     #expect(server.connectionCount == 2)
+  }
+
+  @Test func `however often a kept connection is closed instead of an answer, the request is sent again`() throws {
+    let served = Locked<Set<ObjectIdentifier>>([])
+    let server = ScriptedServer { _, connection in
+      // When the second request has come, so that no client can have known.
+      if served.withLock({ $0.insert(ObjectIdentifier(connection)).inserted }) {
+        connection.respond(body: "x")
+      } else {
+        connection.close()
+      }
+    }
+    for number in 0..<20 { _ = try transport.get(server.url("/\(number)")).summary() }
+    #expect(server.connectionCount == 20)
+    #expect(server.requests.count == 39)
   }
 
   @Test func `200 transfers at once all arrive`() throws {
