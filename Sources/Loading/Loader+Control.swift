@@ -62,6 +62,15 @@ extension Loader {
     ids(of: selection).reduce(0) { $0 + (cancel($1) ? 1 : 0) }
   }
 
+  /// Whether nothing is under way: no transfer, no image on its way to disk.
+  public var isAtRest: Bool { scheduler.isEmpty }
+
+  /// Gives up what goes on for nobody. It takes a moment until all is at rest.
+  public func abandonRest() {
+    for id in loads.ids where loads[id]?.isOwn == true { cancel(id) }
+    for job in scheduler.allJobs where scheduler.job(job)?.hasSubscribers == false { abortTransfer(of: job) }
+  }
+
   /// Changes the priority of what is meant, now.
   ///
   /// - Returns: how many had another one before.

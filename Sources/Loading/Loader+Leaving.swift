@@ -9,10 +9,13 @@ extension Loader {
     guard let record = jobs[job] else { return }
     record.placesOfLeavers.formUnion(load.request.store)
     record.goesOnAlone = isWorthFinishing(job, record)
-    if record.goesOnAlone { return }
-    // The job keeps its place among the active until the connection is known to be closed.
+    if !record.goesOnAlone { abortTransfer(of: job) }
+  }
+
+  /// The job keeps its place among the active until the connection is known to be closed.
+  func abortTransfer(of job: JobID) {
     scheduler.detach(job)
-    if let transfer = record.transfer { transport.cancel(transfer) }
+    if let transfer = jobs[job]?.transfer { transport.cancel(transfer) }
   }
 
   private func isWorthFinishing(_ job: JobID, _ record: JobRecord) -> Bool {

@@ -23,7 +23,12 @@ final class Session {
   private var wasCancelledBySignal = false
   private var hasLostInput = false
   private var ending: Ending?
+  /// When the end comes, all at rest or not. Set once all is answered.
+  private var lastMoment: ContinuousClock.Instant?
   private let onEnd: @Sendable (Int32) -> Void
+
+  /// How long the end waits for what is being given up.
+  private static let patience = Duration.seconds(1)
 
   struct RequestCounts {
     var received = 0
@@ -153,7 +158,7 @@ final class Session {
     let next = loader.advance()
     endIfDone()
     writer.flush()
-    return next
+    return [next, lastMoment].compactMap(\.self).min()
   }
 
   /// The host has nothing more to say, or cannot be heard any more.
@@ -187,6 +192,12 @@ final class Session {
     default: break
     }
     guard conversation.unanswered == 0 else { return }
+    if lastMoment == nil {
+      lastMoment = .now.advanced(by: Self.patience)
+      loader.abandonRest()
+    }
+    // What was cancelled lets go of its files.
+    guard loader.isAtRest || lastMoment.map({ $0 <= .now }) ?? true else { return }
     let failed = options.exitStatus && (hasFailures || wasCancelledBySignal)
     log.info("done after \(counts.received) loads and prefetches, \(startedAt.duration(to: .now).milliseconds) ms")
     onEnd(hasLostInput ? ExitStatus.inputOrOutput : failed ? ExitStatus.failures : 0)

@@ -63,6 +63,26 @@ import Testing
     }
   }
 
+  @Test(arguments: ["all", "none"])
+  func `a signal leaves no temporary files of the bodies that were arriving`(store: String) async throws {
+    for _ in 0..<5 {
+      let temporary = try TemporaryDirectory()
+      try await withOrigin(environment: ["TMPDIR": temporary.path]) { worker, origin in
+        for number in 0..<6 {
+          let url = origin.url("image/\(number).png?bytes=1000000&hold=a@600000")
+          worker.request("load", ["url": .string(url), "store": .string(store)])
+        }
+        try await origin.held(6, at: "a")
+        worker.child.signal(SIGTERM)
+        #expect(try await worker.child.ended() == .exit(0))
+        for folder in [temporary.path, worker.directory.path] {
+          let left = try FileManager.default.subpathsOfDirectory(atPath: folder).filter { $0.hasSuffix(".tmp") }
+          #expect(left == [])
+        }
+      }
+    }
+  }
+
   @Test func `a second signal ends it at once`() async throws {
     try await withOrigin { worker, origin in
       worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])
