@@ -1,9 +1,7 @@
 internal import HTTPCaching
 internal import HTTPTransport
 internal import HTTPTypes
-internal import ImageCodec
 internal import ImageStore
-internal import Threads
 
 /// A job's way over the network.
 extension Loader {
@@ -131,7 +129,7 @@ extension Loader {
     for prefetch in prefetches.values { prefetch.probeFailed(at: origin, error) }
   }
 
-  private static let refusal = "the content is no image of a known format"
+  static let refusal = "the content is no image of a known format"
 
   private func answered(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Ending) {
     switch summary.head.status {
@@ -157,202 +155,6 @@ extension Loader {
       error.retryAfter = summary.head.retryAfter(now: storage.now())
       error.response = LoadedImage.Response(status: summary.head.status, headers: summary.head.headers)
       failed(job, record, error)
-    }
-  }
-
-  // MARK: - Failure
-
-  /// One attempt failed: there is another, or it was the last.
-  private func failed(_ job: JobID, _ record: JobRecord, _ error: LoadError) {
-    var error = error
-    error.attempts = scheduler.job(job)?.attempt ?? 1
-    if error.kind == .timeout { record.hasTimedOut = true }
-    if error.isRetryable {
-      let now = ContinuousClock.now
-      switch scheduler.retry(job, retryAfter: error.retryAfter, now: now, random: &random) {
-      case .retry(let attempt, let delay):
-        for id in scheduler.subscribers(of: job) {
-          loads[id]?.emit(.retrying(attempt: attempt, delay: delay, kind: error.kind))
-        }
-        return
-      case .final: break
-      }
-    }
-    giveUp(job, record, error)
-  }
-
-  /// There is no further attempt: what is stored will do, or everybody is told.
-  private func giveUp(_ job: JobID, _ record: JobRecord, _ error: LoadError) {
-    if let stored = record.candidates, !stored.isEmpty, error.isOfServer {
-      for id in scheduler.subscribers(of: job) {
-        guard let load = loads[id], let fallback = fallback(for: load, among: stored, after: error) else { continue }
-        deliver(fallback, to: load, as: .stale)
-        _ = scheduler.leave(id)
-      }
-    }
-    fail(job, error)
-  }
-
-  /// What the load may have in the place of an answer (`stale-if-error`).
-  private func fallback(for load: Load, among stored: [Candidate], after error: LoadError) -> Candidate? {
-    load.accepted(of: stored).first {
-      policy.mayServeOnError(
-        $0.response.cached, mode: load.request.cacheMode, requestHeaders: load.request.headers, failure: error.status,
-        now: storage.now())
-    }
-  }
-
-  /// Ends the job with an error for all who wait for it.
-  func fail(_ job: JobID, _ error: LoadError) {
-    guard let record = jobs[job] else { return }
-    forget(job, after: error)
-    if error.isPermanent, record.mayKeep {
-      failures.remember(
-        error, of: FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition),
-        url: record.first.request.url, host: record.first.request.origin.host, maxBytes: record.first.request.maxBytes,
-        now: .now)
-    }
-    for id in scheduler.end(job) {
-      var own = error
-      if loads[id]?.request.wantsResponse != true { own.response = nil }
-      finish(id, .failure(own))
-    }
-  }
-
-  // MARK: - Success
-
-  /// What was stored still holds (RFC 9111 section 4.3.4).
-  private func notModified(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary) {
-    guard var basis = record.basis else { return }
-    let asked = [basis.response.cached]
-    guard !Validation.responsesUpdated(by: summary.head.headers, in: asked, asked: 0).isEmpty else {
-      // It speaks of a response that is not the one asked about: ask again, for the whole.
-      record.basisIndex = nil
-      record.conditions = HeaderFields(
-        record.conditions.lines.filter { $0.name != "if-none-match" && $0.name != "if-modified-since" })
-      return start(job, at: .now)
-    }
-    basis.response.headers = Storing.fields(
-      basis.response.headers, updatedBy: summary.head.headers, receivedAt: summary.responseTime)
-    basis.response.requestTime = summary.requestTime
-    basis.response.responseTime = summary.responseTime
-    basis.response.validatedAt = summary.responseTime
-    basis.response.expiresAt = policy.freshUntil(basis.response.cached)
-    if record.mayKeep {
-      memory.update(basis.response)
-      let updated = basis.response
-      // A read-only directory keeps what it has.
-      if updated.isOnDisk, basis.place == .memory || basis.place == .disk, let tier = storage.tier {
-        storage.executor.run { tier.assumeIsolated { $0.update(updated) } }
-      }
-    }
-    failures.forget(FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition))
-    let attempts = scheduler.job(job)?.attempt ?? 1
-    jobs[job] = nil
-    for id in scheduler.end(job) {
-      guard let load = loads[id] else { continue }
-      load.note(record, summary, attempts: attempts)
-      if load.accepts(basis) {
-        deliver(basis, to: load, as: .revalidated)
-      } else {
-        // Another load asked about it; what this one wants has to be transferred.
-        load.ignoresCache = true
-        join(load)
-      }
-    }
-  }
-
-  /// The body of a `data:` URL takes the same way as one that was transferred.
-  func arrived(inline bytes: [UInt8], mediaType: String, for job: JobID) {
-    guard let record = jobs[job] else { return }
-    guard bytes.count <= record.first.request.maxBytes else {
-      return fail(job, LoadError(.tooLarge, "the content is over \(record.first.request.maxBytes) bytes"))
-    }
-    var format: ImageFormat?
-    if case .image(let found) = Recognition(prefix: bytes, isComplete: true) { format = found }
-    guard format != nil || record.first.request.validation == .none else {
-      return fail(job, LoadError(.notAnImage, Self.refusal))
-    }
-    let now = storage.now()
-    store(
-      job, record, body: .bytes(bytes), format: format,
-      as: StoredResponse(
-        key: record.first.request.key, url: record.first.request.url,
-        headers: StoredResponse.headersOfHost(mediaType, at: now),
-        requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + policy.maxAge,
-        mediaType: mediaType),
-      keeping: record.first.request.cacheMode == .noStore ? [] : places(of: job))
-  }
-
-  private func arrived(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Ending) {
-    let head = summary.head
-    let headers = Storing.fields(of: head.headers, receivedAt: summary.responseTime)
-    let mayStore = Storing.mayStore(
-      mode: record.first.request.cacheMode, requestHeaders: record.first.request.headers, status: head.status,
-      headers: head.headers)
-    var draft = StoredResponse(
-      key: record.first.request.key, partition: record.first.partition, url: record.first.request.url,
-      finalURL: summary.redirects > 0 ? head.finalURL : nil, status: head.status, headers: headers,
-      varyingHeaders: Variants.selectingFields(of: head.headers, from: record.first.request.headers) ?? [:],
-      requestTime: summary.requestTime, responseTime: summary.responseTime, storedAt: summary.responseTime,
-      validatedAt: summary.responseTime, expiresAt: 0,
-      mediaType: ending.format?.mediaType ?? head.headers["content-type"] ?? "application/octet-stream")
-    draft.expiresAt = policy.freshUntil(draft.cached)
-    let attempts = scheduler.job(job)?.attempt ?? 1
-    for id in scheduler.subscribers(of: job) {
-      guard let load = loads[id] else { continue }
-      load.note(record, summary, attempts: attempts)
-      load.emit(.progress(received: ending.received, total: head.contentLength))
-    }
-    store(
-      job, record, body: ending.body, format: ending.format, as: draft, keeping: mayStore ? places(of: job) : [])
-  }
-
-  /// Hands a complete body to the disk's thread, which keeps it where it may be kept and serves all who wait.
-  private func store(
-    _ job: JobID, _ record: JobRecord, body: Download.Body, format: ImageFormat?, as draft: StoredResponse,
-    keeping places: LoadRequest.Places
-  ) {
-    scheduler.finish(job)
-    let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }
-    let arrival = Arrival(
-      body: body, format: format, draft: draft, places: places, largestInMemory: memory.largestEntry,
-      needsSize: record.first.request.validation == .header,
-      deliveries: waiting.map { ($0.id, $0.request.digest, Delivery($0.request)) })
-    storage.perform({ [storage] in arrival.store(in: storage) }) { [weak self] outcome in
-      self?.stored(job, outcome, keeping: places)
-    }
-  }
-
-  private func stored(_ job: JobID, _ outcome: Arrival.Outcome, keeping places: LoadRequest.Places) {
-    guard let record = jobs.remove(job) else { return }
-    switch outcome {
-    case .failure(let error):
-      jobs[job] = record
-      fail(job, error)
-    case .success(let stored):
-      let candidate = Candidate(
-        response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
-      if !places.isEmpty, record.mayKeep, stored.isIntact {
-        remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
-      }
-      failures.forget(FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition))
-      for id in scheduler.end(job) {
-        guard let load = loads[id] else { continue }
-        switch stored.delivered[id] {
-        case .success(let delivered):
-          finish(id, .success(image(for: load, candidate.response, delivered, as: .miss)))
-        case .failure(let error):
-          finish(id, .failure(error))
-        case nil
-        where stored.isIntact && (stored.bytes != nil || candidate.response.isOnDisk) && load.accepts(candidate):
-          // It joined while the others were being served.
-          deliver(candidate, to: load, as: .miss)
-        case nil:
-          load.ignoresCache = true
-          join(load)
-        }
-      }
     }
   }
 }

@@ -1,0 +1,63 @@
+internal import HTTPCaching
+internal import HTTPTypes
+internal import ImageStore
+
+/// A job's attempt that failed.
+extension Loader {
+  /// One attempt failed: there is another, or it was the last.
+  func failed(_ job: JobID, _ record: JobRecord, _ error: LoadError) {
+    var error = error
+    error.attempts = scheduler.job(job)?.attempt ?? 1
+    if error.kind == .timeout { record.hasTimedOut = true }
+    if error.isRetryable {
+      let now = ContinuousClock.now
+      switch scheduler.retry(job, retryAfter: error.retryAfter, now: now, random: &random) {
+      case .retry(let attempt, let delay):
+        for id in scheduler.subscribers(of: job) {
+          loads[id]?.emit(.retrying(attempt: attempt, delay: delay, kind: error.kind))
+        }
+        return
+      case .final: break
+      }
+    }
+    giveUp(job, record, error)
+  }
+
+  /// There is no further attempt: what is stored will do, or everybody is told.
+  func giveUp(_ job: JobID, _ record: JobRecord, _ error: LoadError) {
+    if let stored = record.candidates, !stored.isEmpty, error.isOfServer {
+      for id in scheduler.subscribers(of: job) {
+        guard let load = loads[id], let fallback = fallback(for: load, among: stored, after: error) else { continue }
+        deliver(fallback, to: load, as: .stale)
+        _ = scheduler.leave(id)
+      }
+    }
+    fail(job, error)
+  }
+
+  /// What the load may have in the place of an answer (`stale-if-error`).
+  private func fallback(for load: Load, among stored: [Candidate], after error: LoadError) -> Candidate? {
+    load.accepted(of: stored).first {
+      policy.mayServeOnError(
+        $0.response.cached, mode: load.request.cacheMode, requestHeaders: load.request.headers, failure: error.status,
+        now: storage.now())
+    }
+  }
+
+  /// Ends the job with an error for all who wait for it.
+  func fail(_ job: JobID, _ error: LoadError) {
+    guard let record = jobs[job] else { return }
+    forget(job, after: error)
+    if error.isPermanent, record.mayKeep {
+      failures.remember(
+        error, of: FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition),
+        url: record.first.request.url, host: record.first.request.origin.host, maxBytes: record.first.request.maxBytes,
+        now: .now)
+    }
+    for id in scheduler.end(job) {
+      var own = error
+      if loads[id]?.request.wantsResponse != true { own.response = nil }
+      finish(id, .failure(own))
+    }
+  }
+}
