@@ -67,6 +67,9 @@ extension Loader {
     request.group = nil
     request.events = []
     request.priority = .low
+    // One is enough, however many are served meanwhile.
+    let key = request.jobKey(in: Credentials.partition(of: request), bypassingCache: false)
+    guard scheduler.job(for: key) == nil else { return }
     submit(request, as: makeID(), for: Unheard.shared, isOwn: true, place: nil)
   }
 

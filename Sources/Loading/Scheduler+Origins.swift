@@ -50,11 +50,15 @@ extension Scheduler {
 
   /// Whether the origin may start a job may have changed.
   mutating func reconsider(_ slot: Int32) {
-    let (gate, active) = (origins[slot].gate, origins[slot].active)
-    let mayStart = gate.hold == nil && active < gate.allowance(limit: limits.maxPerOrigin)
     // As long as nobody knows whether it answers at all, it gets a second transfer only where no other origin wants one.
-    let comesLast = active > 0 && !gate.isResponsive
-    backlog.setStanding(!mayStart ? .shut : comesLast ? .last : .open, of: slot)
+    let comesLast = origins[slot].active > 0 && !origins[slot].gate.isResponsive
+    backlog.setStanding(!mayStart(at: slot) ? .shut : comesLast ? .last : .open, of: slot)
+  }
+
+  /// Whether the origin's own limit, allowance and hold let a transfer start.
+  func mayStart(at slot: Int32) -> Bool {
+    let gate = origins[slot].gate
+    return gate.hold == nil && origins[slot].active < gate.allowance(limit: limits.maxPerOrigin)
   }
 
   // MARK: - Coming and going

@@ -19,7 +19,7 @@ internal import HTTPTypes
 /// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a limit, an allowance or
 /// a hold forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets its turn,
 /// unless more urgent ones keep coming. What happens to one load or job costs O(1) or O(log n), however many wait. A probe
-/// that failed costs O(n) in the jobs that it failed for.
+/// that failed costs O(n) in the jobs that it failed for and their loads.
 ///
 /// Not copyable: as a property of an object it would be copied, one reference after the other, for each call that looks.
 struct Scheduler: ~Copyable {
@@ -92,6 +92,7 @@ struct Scheduler: ~Copyable {
 
   // The rest is changed by the scheduler's own extensions only.
 
+  var preparingCount = 0
   var activeCount = 0
   var finishingCount = 0
   var backingOffCount = 0
@@ -151,6 +152,7 @@ struct Scheduler: ~Copyable {
     let originID = admit(origin)
     origins[originID.slot].jobs += 1
     let id = jobIDs.take()
+    preparingCount += 1
     jobs.insert(Job(key: key, origin: originID.slot), at: id)
     byKey[key] = id.slot
     return id

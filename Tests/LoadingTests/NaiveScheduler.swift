@@ -71,7 +71,7 @@ struct NaiveScheduler {
   func joinable(_ key: JobKey) -> JobID? { jobs.first { $0.key == key && $0.isJoinable }?.id }
   func count(_ phase: Scheduler.Phase) -> Int { jobs.count { $0.phase == phase } }
   var backingOff: Int { count(.backingOff) }
-  func known(_ origin: Origin) -> Known { origins.first { $0.origin == origin }! }
+  private func known(_ origin: Origin) -> Known { origins.first { $0.origin == origin }! }
   func active(at origin: Origin) -> Int { jobs.count { $0.origin == origin && $0.phase == .active } }
   func mostActive(at origin: Origin) -> Int { min(known(origin).allowance ?? limits.maxPerOrigin, limits.maxPerOrigin) }
 
@@ -157,7 +157,11 @@ struct NaiveScheduler {
 
   mutating func enqueue(_ id: JobID) -> Bool {
     guard let job = job(id), job.phase == .preparing else { return true }
-    guard count(.waiting) + backingOff + reserved < limits.maxQueued else { return false }
+    let startsAtOnce =
+      count(.waiting) == 0 && !isPaused && count(.active) < limits.maxConcurrent
+      && count(.finishing) < limits.maxFinishing && known(job.origin).heldUntil == nil
+      && active(at: job.origin) < mostActive(at: job.origin)
+    guard count(.waiting) + backingOff + reserved < limits.maxQueued || startsAtOnce else { return false }
     change(id) { $0.phase = .waiting }
     queue.append(id)
     refresh(job.origin)
@@ -204,7 +208,8 @@ struct NaiveScheduler {
     switch contact {
     case .refused(let wait?):
       if isNews {
-        change(job.origin) { ($0.failures, $0.refusals, $0.allowance, $0.hasAnswered) = (0, $0.refusals + 1, 1, true) }
+        let count = before.refusals + (wait > .zero ? 1 : 0)
+        change(job.origin) { ($0.failures, $0.refusals, $0.allowance, $0.hasAnswered) = (0, count, 1, true) }
       }
       hold(job.origin, wait, .retryAfter, now)
     case .refused(nil) where isNews:
@@ -286,7 +291,8 @@ struct NaiveScheduler {
       $0.attempt += 1
     }
     refresh(job.origin)
-    return .retry(attempt: job.attempt + 1, delay: delay)
+    let held = known(job.origin).heldUntil.map { now.duration(to: $0) }
+    return .retry(attempt: job.attempt + 1, delay: max(delay, held ?? .zero))
   }
 
   mutating func end(_ id: JobID) -> [LoadID] {
