@@ -93,8 +93,15 @@ struct Reception {
     if parser.isPartial && !asksForRange { return fail(.truncated, "the answer is a part that nobody asked for") }
     let verdict = consumer.received(head: head)
     // After the consumer has seen the head: a long error page that it discards is no reason to hide the status.
-    if verdict == .proceed || verdict == .pause, let contentLength, contentLength > allowance { return tooLarge() }
+    if verdict == .proceed || verdict == .pause, let announced, announced > allowance { return tooLarge() }
     return obey(verdict, remaining: contentLength)
+  }
+
+  /// How long the body says it is: a part does so even without a Content-Length.
+  private var announced: Int64? {
+    guard let head else { return nil }
+    return head.contentLength
+      ?? (head.status == 206 ? head.headers["content-range"].flatMap(ContentRange.init)?.count : nil)
   }
 
   mutating func received(bytes: UnsafeRawBufferPointer) -> Intake {

@@ -15,9 +15,9 @@ public struct ContentRange: Sendable, Hashable {
     let numbers = parts[1].split(separator: "/", omittingEmptySubsequences: false)
     guard numbers.count == 2 else { return nil }
     let ends = numbers[0].split(separator: "-", omittingEmptySubsequences: false)
-    guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]), first <= last else {
-      return nil
-    }
+    guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]), first <= last,
+      last < .max  // So that there is a `count`.
+    else { return nil }
     self.first = first
     self.last = last
     if numbers[1] == "*" {

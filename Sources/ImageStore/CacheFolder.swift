@@ -58,8 +58,11 @@ final class CacheFolder: Sendable {
 
   static let shards = (0..<256).map { FileName.shard(of: Int64($0)) }
 
-  /// What a file of so many bytes takes on disk.
-  func allocated(_ byteCount: Int64) -> Int64 { (byteCount + blockSize - 1) / blockSize * blockSize }
+  /// What a file of so many bytes takes on disk. For one larger than any disk, as a server may announce it, a number
+  /// that is too large as well, and can be added to others.
+  func allocated(_ byteCount: Int64) -> Int64 {
+    (min(byteCount, .max / 4) + blockSize - 1) / blockSize * blockSize
+  }
 
   /// A new file for the bytes of `id`, in the shard where it will stay.
   func createTemporary(id: Int64) throws(FileError) -> Int32 {

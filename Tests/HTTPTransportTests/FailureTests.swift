@@ -47,6 +47,11 @@ import Testing
   @Test func `what is there already counts for the largest body, with a part only`() throws {
     let server = ScriptedServer { request, connection in
       let isPart = request.path == "/part"
+      if request.path == "/unsized" {
+        let range = "Content-Range: bytes 7-9223372036854775806/*"
+        connection.send("HTTP/1.1 206 Partial Content\r\n\(range)\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        return connection.waitForClose()
+      }
       connection.respond(
         isPart ? "206 Partial Content" : "200 OK", isPart ? ["Content-Range: bytes 7-9/10"] : [], body: "abc")
     }
@@ -60,6 +65,9 @@ import Testing
     #expect(try get("/part", maxBytes: 10).summary().bytesReceived == 3)
     #expect(try get("/whole", maxBytes: 3).summary().bytesReceived == 3)
     #expect(try get("/part", maxBytes: 1).error().kind == .tooLarge)
+    let announced = get("/unsized", maxBytes: 1000)
+    #expect(try announced.error().kind == .tooLarge)
+    #expect(announced.now.calls == 0)
   }
 
   @Test func `lengths that disagree are a network error, and equal ones are none`() throws {

@@ -17,7 +17,8 @@ import Testing
     "", "bytes", "bytes ", "bytes */10", "bytes 5-4/10", "bytes 5-10/10", "bytes 5-/10", "bytes -5/10", "bytes 5/10",
     "bytes 0-1", "bytes 0-1/", "bytes 0-1/2/3", "bytes 0-1-2/3", "bytes=0-1/2", "bytes  0-1/2", "bytes 0-1/2 ",
     "bytes +0-1/2", "bytes 0-1/-2", "bytes ٠-١/٢", "pages 0-1/2", "bytes 0-1/99999999999999999999",
-    "bytes 0-99999999999999999999/*", "bytes 0-1/2, bytes 0-1/2",
+    "bytes 0-99999999999999999999/*", "bytes 0-9223372036854775807/*",
+    "bytes 9223372036854775807-9223372036854775807/*", "bytes 0-1/2, bytes 0-1/2",
   ])
   func `anything else is none`(value: String) {
     #expect(ContentRange(value) == nil)

@@ -49,6 +49,18 @@ import Threads
     #expect(wake.map { ContinuousClock.now.duration(to: $0) > .seconds(50) } == true)
   }
 
+  @Test(arguments: [8193, 1 << 61, .max - 4095, .max] as [Int64], [8192, 1 << 60] as [Int64])
+  func `room for a body larger than the limit is refused and evicts nothing`(expected: Int64, limit: Int64) async throws
+  {
+    if expected <= limit { return }
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(limit: limit)
+    _ = try await tier.store([1], as: fixture.draft("a"))
+    let error = await #expect(throws: StoreError.self) { try await tier.makeSpool(expected: expected) }
+    #expect(error?.kind == .noRoom)
+    #expect(await tier.look(up: "a").count == 1)
+  }
+
   @Test func `a body larger than the limit is refused and evicts nothing`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 8192)

@@ -66,6 +66,20 @@ import Testing
     }
   }
 
+  @Test(arguments: ["200000000", "9223372036854775807"])
+  func `a rest that is said to be larger than may be is refused`(length: String) async throws {
+    try await withOrigin("--retries", "1", "--disk-limit", "300M") { worker, origin in
+      let target = "\(Self.image)&etag=a"
+      let last = length.hasSuffix("7") ? "9223372036854775806" : "199999999"
+      let range = "header=content-range:bytes%20100000-\(last)/\(length)"
+      try await origin.script(
+        "s.png", ["\(target)&chunked&truncate=100000", "\(target)&chunked&status=206&\(range)"])
+      #expect(try await worker.failure(origin.url("s.png"))["data"]["kind"] == "tooLarge")
+      #expect(try await origin.log("s.png").map { $0["status"] } == [200, 206])
+      #expect(try await worker.call("stats")["result"]["disk"]["bytes"] == 0)
+    }
+  }
+
   @Test(arguments: places) func `two breaks are two resumptions`(place: Int) async throws {
     try await withOrigin("--retries", "2") { worker, origin in
       let target = "\(Self.image)&etag=a"
