@@ -113,7 +113,9 @@ extension Loader {
   private func note(_ outcome: Result<TransferSummary, TransferError>, by probe: JobID) {
     let contact = Contact(outcome, now: storage.now())
     let failed = scheduler.note(contact, by: probe, now: .now, random: &random)
-    guard let failed, case .failure(let failure) = outcome, let origin = jobs[probe]?.first.request.origin else { return }
+    guard let failed, case .failure(let failure) = outcome, let origin = jobs[probe]?.first.request.origin else {
+      return
+    }
     var error = LoadError(failure)
     // First, so that no item of theirs takes the place of one that is about to end.
     for prefetch in prefetches.values { prefetch.probeFailed(at: origin, error) }

@@ -83,7 +83,7 @@ struct NaiveScheduler {
   func state(of origin: Origin) -> OriginState? {
     let (known, own) = (known(origin), jobs.filter { $0.origin == origin })
     guard !own.isEmpty || known.heldUntil != nil else { return nil }
-    let waiting = own.count { $0.phase == .waiting }
+    let waiting = own.count { $0.phase == .waiting || $0.phase == .backingOff }
     return OriginState(
       origin: origin, active: active(at: origin), waiting: waiting, heldUntil: known.heldUntil,
       reason: waiting > 0 ? reason(known) : nil)
@@ -92,6 +92,7 @@ struct NaiveScheduler {
   private func reason(_ known: Known) -> WaitReason? {
     if known.heldUntil != nil { return known.cause }
     if isPaused { return .paused }
+    if !jobs.contains(where: { $0.origin == known.origin && $0.phase == .waiting }) { return .retry }
     if active(at: known.origin) >= mostActive(at: known.origin) {
       if known.failures >= 5 { return .unreachable }
       return mostActive(at: known.origin) < limits.maxPerOrigin ? .readmission : .perHostLimit

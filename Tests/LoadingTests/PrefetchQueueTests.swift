@@ -39,7 +39,8 @@ struct PrefetchQueueTests {
 
   @Test func `an origin has so many loads at a time, and keeps no other from its own`() throws {
     let most = 128
-    var queue = PrefetchQueue(try items(4 * most) { $0 < 3 * most ? 0 : 1 }, limits: SchedulerLimits(), places: 4 * most)
+    var queue = PrefetchQueue(
+      try items(4 * most) { $0 < 3 * most ? 0 : 1 }, limits: SchedulerLimits(), places: 4 * most)
     let first = drain(&queue)
     #expect(first.count { $0 < 3 * most } == most)
     #expect(first.count { $0 >= 3 * most } == most)
@@ -93,7 +94,8 @@ struct PrefetchQueueTests {
 
   @Test func `probes that fail are attempts of all that wait for the origin`() throws {
     let most = 128
-    var queue = PrefetchQueue(try items(2 * most + 5) { $0 < 2 * most ? 0 : 1 }, limits: SchedulerLimits(), places: 2 * most + 5)
+    var queue = PrefetchQueue(
+      try items(2 * most + 5) { $0 < 2 * most ? 0 : 1 }, limits: SchedulerLimits(), places: 2 * most + 5)
     let origin = Origin(scheme: "http", host: "h0.test", port: 80)
     #expect(drain(&queue).count == most + 5)
     #expect(queue.probeFailed(at: origin) == [])
