@@ -44,7 +44,7 @@ struct PrefetchQueue {
         waiting.admit(row)
       }
       rowOfItem.append(row)
-      if number < nextWithoutPlace { waiting.add(Int32(number), of: row, at: .normal, atFront: false) }
+      if number < nextWithoutPlace { waiting.add(Int32(number), of: row, at: .normal, place: Int64(number)) }
     }
   }
 

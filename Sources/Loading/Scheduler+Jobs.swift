@@ -6,7 +6,7 @@ extension Scheduler {
     guard freePlaces > 0 || startsAtOnce(id) else { return false }
     preparingCount -= 1
     jobs[id.slot].phase = .waiting
-    addToBacklog(id.slot, next: false)
+    addToBacklog(id.slot)
     return true
   }
 
@@ -16,10 +16,8 @@ extension Scheduler {
     return mayStart(at: origin)
   }
 
-  /// - Parameter next: whether it is the first of its level to start, rather than in the order of its coming.
-  mutating func addToBacklog(_ slot: Int32, next: Bool) {
-    backlog.add(
-      slot, of: jobs[slot].origin, at: jobs[slot].priority, atFront: next && limits.order == .fifo)
+  mutating func addToBacklog(_ slot: Int32) {
+    backlog.add(slot, of: jobs[slot].origin, at: jobs[slot].priority, place: jobs[slot].place)
   }
 
   /// The transfers to start now, most urgent first; they count as active from here on.

@@ -38,13 +38,16 @@ struct Scheduler: ~Copyable {
     private var storedAttempt: Int32 = 1
     /// The origin's round in which the transfer started.
     var round: UInt32 = 0
+    /// Its place among the waiting jobs of its origin and priority, from before it is one of them.
+    var place: Int64
     /// The slots of the loads that wait for it.
     var subscribers = Chain()
     var byPriority = PriorityCounts()
 
-    init(key: JobKey, origin: Int32) {
+    init(key: JobKey, origin: Int32, place: Int64) {
       self.key = key
       self.origin = origin
+      self.place = place
     }
 
     /// The number of the transfer that runs or comes next, from 1.
@@ -109,6 +112,9 @@ struct Scheduler: ~Copyable {
   /// How many origins are kept though they have no jobs and no hold.
   var rememberedCount = 0
   var backlog = Backlog()
+  /// The places given to jobs lie between these.
+  private var firstPlace: Int64 = 0
+  private var lastPlace: Int64 = 0
   var timers = TimerHeap<Timer>()
   /// The latest time that was handed in.
   var latest = Moment(.now)
@@ -153,7 +159,7 @@ struct Scheduler: ~Copyable {
     origins[originID.slot].jobs += 1
     let id = jobIDs.take()
     preparingCount += 1
-    jobs.insert(Job(key: key, origin: originID.slot), at: id)
+    jobs.insert(Job(key: key, origin: originID.slot, place: nextPlace(atFront: false)), at: id)
     byKey[key] = id.slot
     return id
   }
@@ -208,15 +214,25 @@ struct Scheduler: ~Copyable {
     let old = jobs[slot].priority
     let new = jobs[slot].byPriority.highest ?? old
     guard new != old else { return }
-    guard jobs[slot].phase == .waiting else {
-      jobs[slot].priority = new
-      return
-    }
-    backlog.remove(slot, of: jobs[slot].origin, at: old)
+    let isWaiting = jobs[slot].phase == .waiting
+    if isWaiting { backlog.remove(slot, of: jobs[slot].origin, at: old) }
     jobs[slot].priority = new
     // A raised job queues up behind those that were this urgent before it; a lowered one has waited longer than the
-    // others of its level.
-    addToBacklog(slot, next: new < old)
+    // others of its level. So does one that is still looked for in the cache: it finds its place later.
+    jobs[slot].place = nextPlace(atFront: new < old)
+    if isWaiting { addToBacklog(slot) }
+  }
+
+  /// A place before all others, or behind them.
+  ///
+  /// - Parameter atFront: whether it is the first to start, rather than in the order of coming.
+  mutating func nextPlace(atFront: Bool) -> Int64 {
+    if atFront && limits.order == .fifo {
+      firstPlace -= 1
+      return firstPlace
+    }
+    lastPlace += 1
+    return lastPlace
   }
 
   // MARK: - Looking

@@ -11,6 +11,8 @@ struct NaiveScheduler {
     let id: JobID
     let key: JobKey
     let origin: Origin
+    /// Smaller ones go first.
+    var place: Int
     var phase = Scheduler.Phase.preparing
     /// When the next attempt is due, while it backs off.
     var due: Instant?
@@ -41,6 +43,7 @@ struct NaiveScheduler {
   private(set) var origins: [Known] = []
   /// For each priority those that come last, then the others.
   private var turns: [[Origin]] = Array(repeating: [], count: 2 * Priority.allCases.count)
+  private var places = 0
   /// Counts starts and holds, to tell which came first.
   private var steps = 0
   private var latest = Instant.now
@@ -120,7 +123,7 @@ struct NaiveScheduler {
     } else {
       job = new
       subscription = .created(new)
-      jobs.append(Job(id: new, key: key, origin: origin))
+      jobs.append(Job(id: new, key: key, origin: origin, place: nextPlace(atFront: false)))
       if !origins.contains(where: { $0.origin == origin }) { origins.append(Known(origin: origin)) }
       change(origin) { $0.forgetAt = nil }
     }
@@ -164,7 +167,7 @@ struct NaiveScheduler {
       && active(at: job.origin) < mostActive(at: job.origin)
     guard count(.waiting) + backingOff + reserved < limits.maxQueued || startsAtOnce else { return false }
     change(id) { $0.phase = .waiting }
-    queue.append(id)
+    addToQueue(id)
     refresh(job.origin)
     return true
   }
@@ -321,7 +324,9 @@ struct NaiveScheduler {
           $0.phase = .waiting
           $0.due = nil
         }
-        queue.insert(job.id, at: limits.order == .fifo ? 0 : queue.count)
+        let place = nextPlace(atFront: true)
+        change(job.id) { $0.place = place }
+        addToQueue(job.id)
         refresh(job.origin)
       } else if let origin = origins.first(where: { $0.heldUntil == due })?.origin {
         change(origin) { $0.heldUntil = nil }
@@ -347,11 +352,21 @@ struct NaiveScheduler {
   private mutating func updatePriority(of id: JobID) {
     let old = job(id)!
     guard let new = subscribers.filter({ $0.job == id }).map(\.priority).max(), new != old.priority else { return }
-    change(id) { $0.priority = new }
+    let place = nextPlace(atFront: new < old.priority)
+    change(id) { ($0.priority, $0.place) = (new, place) }
     guard old.phase == .waiting else { return }
     queue.removeAll { $0 == id }
-    queue.insert(id, at: new < old.priority && limits.order == .fifo ? 0 : queue.count)
+    addToQueue(id)
     refresh(old.origin)
+  }
+
+  private mutating func addToQueue(_ id: JobID) {
+    queue = (queue + [id]).sorted { job($0)!.place < job($1)!.place }
+  }
+
+  private mutating func nextPlace(atFront: Bool) -> Int {
+    places += 1
+    return atFront && limits.order == .fifo ? -places : places
   }
 
   private mutating func refresh(_ origin: Origin) {
