@@ -9,6 +9,8 @@ struct Arrival: Sendable {
   /// The response as it will be stored, less what the body tells.
   var draft: StoredResponse
   var places: LoadRequest.Places
+  /// Whose beginnings nobody needs any more once this is stored.
+  var partials: StoredPartial.Identity?
   /// The largest body that the memory tier takes, in bytes.
   var largestInMemory: Int64
   /// Whether an image whose header does not tell its size is an error.
@@ -109,7 +111,11 @@ struct Arrival: Sendable {
     case .spool(let body) where !body.isScratch: content = .spool(body.spool)
     default: return nil
     }
-    return tier.assumeIsolated { tier in try? tier.store(content, as: draft, delivered: isDelivered) }
+    return tier.assumeIsolated { [partials] tier in
+      guard let stored = try? tier.store(content, as: draft, delivered: isDelivered) else { return nil }
+      if let partials { tier.removePartials(of: partials) }
+      return stored
+    }
   }
 
   private func serve(_ stored: Stored, from source: Delivery.Source?, _ storage: Storage) -> Stored {
