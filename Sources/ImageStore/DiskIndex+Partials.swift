@@ -107,11 +107,13 @@ extension DiskIndex {
     return try find.rows { $0.integer(0) }
   }
 
-  /// Those under the filter, the ones that are being written included.
+  /// Those under the filter. The ones that are being written are included, unless it asks for what is too old: what they
+  /// will be is new.
   func partials(matching filter: ClearFilter, now: Int) throws(SQLiteError) -> [Int64] {
     try beginWriting()
     let (condition, values) = filter.condition(now: now)
-    let find = try database.prepare("SELECT id FROM partials WHERE \(condition)")
+    let which = filter.dependsOnTime ? "(\(condition)) AND allocated > 0" : condition
+    let find = try database.prepare("SELECT id FROM partials WHERE \(which)")
     for (place, value) in zip(Int32(1)..., values) {
       switch value {
       case .integer(let value): find.bind(place, value)
