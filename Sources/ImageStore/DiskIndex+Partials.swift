@@ -25,14 +25,15 @@ extension DiskIndex {
     try insert.run()
   }
 
-  /// The largest that may be taken.
-  func partial(of identity: StoredPartial.Identity, boot: String, now: Int) throws(SQLiteError) -> (
+  /// The largest that may be taken, and may be of a body of `maxBytes`.
+  func partial(of identity: StoredPartial.Identity, maxBytes: Int64, boot: String, now: Int) throws(SQLiteError) -> (
     id: Int64, partial: StoredPartial
   )? {
     let find = try reading(
       """
       SELECT id, url, final_url, validator, headers, length FROM partials
       WHERE key = ?1 AND partition = ?2 AND request = ?3 AND boot = ?4 AND expires_at > ?5 AND allocated > 0
+        AND allocated < ?6 AND (length IS NULL OR length <= ?6)
       ORDER BY allocated DESC LIMIT 1
       """)
     find.bind(1, identity.key)
@@ -40,12 +41,23 @@ extension DiskIndex {
     find.bind(3, identity.request)
     find.bind(4, boot)
     find.bind(5, now)
+    find.bind(6, maxBytes)
     return try find.first { row in
       let partial = StoredPartial(
         identity: identity, url: row.text(1), finalURL: row.text(2), validator: row.text(3),
         headers: HeaderFields(storedText: row.text(4)), completeLength: row.optionalInt(5).map { Int64($0) })
       return (row.integer(0), partial)
     }
+  }
+
+  /// Those of an identity that nobody writes.
+  func partials(of identity: StoredPartial.Identity) throws(SQLiteError) -> [Int64] {
+    let find = try writing(
+      "SELECT id FROM partials WHERE key = ?1 AND partition = ?2 AND request = ?3 AND allocated > 0")
+    find.bind(1, identity.key)
+    find.bind(2, identity.partition)
+    find.bind(3, identity.request)
+    return try find.rows { $0.integer(0) }
   }
 
   /// Makes it one that is being written, under another id. False when another worker was first.
@@ -95,11 +107,13 @@ extension DiskIndex {
     return try find.rows { $0.integer(0) }
   }
 
-  /// Those under the filter, the ones that are being written included.
+  /// Those under the filter. The ones that are being written are included, unless it asks for what is too old: what they
+  /// will be is new.
   func partials(matching filter: ClearFilter, now: Int) throws(SQLiteError) -> [Int64] {
     try beginWriting()
     let (condition, values) = filter.condition(now: now)
-    let find = try database.prepare("SELECT id FROM partials WHERE \(condition)")
+    let which = filter.dependsOnTime ? "(\(condition)) AND allocated > 0" : condition
+    let find = try database.prepare("SELECT id FROM partials WHERE \(which)")
     for (place, value) in zip(Int32(1)..., values) {
       switch value {
       case .integer(let value): find.bind(place, value)

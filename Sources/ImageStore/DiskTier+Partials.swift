@@ -58,7 +58,11 @@ extension DiskTier {
 
   /// Takes up the largest file there is of these, for this worker alone. It is read through once, in pieces between other
   /// work, for the digest.
-  public func takeUp(_ identity: StoredPartial.Identity) -> (partial: StoredPartial, spool: Spool)? {
+  ///
+  /// - Parameter maxBytes: how large the whole may be. What is known to be larger is left to others.
+  public func takeUp(
+    _ identity: StoredPartial.Identity, maxBytes: Int64 = .max
+  ) -> (partial: StoredPartial, spool: Spool)? {
     if !hasAdopted {
       survey()
       if !hasAdopted { adoptPartials() }
@@ -66,7 +70,7 @@ extension DiskTier {
     guard mode == .readWrite, let session = try? writableSession() else { return nil }
     let now = now
     let found = try? withIndex { index throws(SQLiteError) in
-      try index.partial(of: identity, boot: session.boot, now: now)
+      try index.partial(of: identity, maxBytes: maxBytes, boot: session.boot, now: now)
     }
     guard let (id, partial) = found ?? nil, let spool = takeUp(id, in: session) else { return nil }
     let byteCount = spool.assumeIsolated { $0.byteCount }
@@ -97,6 +101,16 @@ extension DiskTier {
     // Before another worker can look: a row and its file change hands together.
     commit()
     return spool ?? nil
+  }
+
+  /// Removes what nobody needs any more, since the whole is stored.
+  public func removePartials(of identity: StoredPartial.Identity) {
+    guard mayHavePartials else { return }
+    try? withIndex { index throws(SQLiteError) in
+      for id in try index.partials(of: identity) { try remove(partial: id, from: index) }
+      try noteTotals(of: index)
+    }
+    agenda.noteWrite()
   }
 
   // MARK: - Housekeeping

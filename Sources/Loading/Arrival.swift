@@ -9,6 +9,8 @@ struct Arrival: Sendable {
   /// The response as it will be stored, less what the body tells.
   var draft: StoredResponse
   var places: LoadRequest.Places
+  /// Whose beginnings nobody needs any more once this is stored.
+  var partials: StoredPartial.Identity?
   /// The largest body that the memory tier takes, in bytes.
   var largestInMemory: Int64
   /// Whether an image whose header does not tell its size is an error.
@@ -75,11 +77,11 @@ struct Arrival: Sendable {
     if case .bytes(let all) = body {
       bytes = all
       draft.digest = SHA256.digest(of: all)
-    }
-    // A digest that somebody demands is looked at before anything is kept; a spool's is known only once it is placed.
-    if bytes != nil, deliveries.contains(where: { $0.digest != nil && $0.digest != draft.digest }) {
-      return serve(
-        Stored(response: draft, bytes: bytes, isIntact: false), from: .bytes(bytes!, format: draft.format), storage)
+      // A digest that somebody demands is looked at before anything is kept; a spool's is known only once it is placed.
+      if deliveries.contains(where: { $0.digest != nil && $0.digest != draft.digest }) {
+        return serve(
+          Stored(response: draft, bytes: all, isIntact: false), from: .bytes(all, format: draft.format), storage)
+      }
     }
     if places.contains(.disk), let tier = storage.tier, let stored = keep(draft, in: tier) {
       if deliveries.contains(where: { $0.digest != nil && $0.digest != stored.digest }) {
@@ -96,6 +98,11 @@ struct Arrival: Sendable {
       || places.contains(.memory) && draft.byteCount <= largestInMemory
     let content = wanted ? try body.spool.bytes(from: 0, count: Int(draft.byteCount)) : nil
     draft.digest = try body.spool.digest()
+    guard deliveries.contains(where: { $0.delivery.wantsFile }) else {
+      body.spool.drop()
+      return serve(
+        Stored(response: draft, bytes: content), from: .bytes(content ?? [], format: draft.format), storage)
+    }
     let path = try storage.keepScratch(body, format: draft.format)
     return serve(Stored(response: draft, bytes: content), from: .scratch(path: path, bytes: content), storage)
   }
@@ -109,7 +116,11 @@ struct Arrival: Sendable {
     case .spool(let body) where !body.isScratch: content = .spool(body.spool)
     default: return nil
     }
-    return tier.assumeIsolated { tier in try? tier.store(content, as: draft, delivered: isDelivered) }
+    return tier.assumeIsolated { [partials] tier in
+      guard let stored = try? tier.store(content, as: draft, delivered: isDelivered) else { return nil }
+      if let partials { tier.removePartials(of: partials) }
+      return stored
+    }
   }
 
   private func serve(_ stored: Stored, from source: Delivery.Source?, _ storage: Storage) -> Stored {

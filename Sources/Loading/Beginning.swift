@@ -41,32 +41,55 @@ extension TransferError {
 }
 
 /// How much is kept for attempts to come: with many transfers broken off at once, some have to start over.
+///
+/// What is kept cannot be evicted, so of the disk cache's limit it takes a part only. A single body may be larger.
 struct KeptBeginnings {
-  static let mostBytesInMemory = 16 << 20
+  static let mostBytesInMemory: Int64 = 16 << 20
+  static let mostBytesInScratch: Int64 = 256 << 20
   /// Each holds a descriptor.
   static let mostSpools = 64
 
-  private var bytesInMemory = 0
-  private var spools = 0
+  private var mostBytesInCache: Int64
+  private var kept = Holding()
+
+  fileprivate struct Holding {
+    var bytesInMemory: Int64 = 0
+    var bytesInCache: Int64 = 0
+    var bytesInScratch: Int64 = 0
+    var spools = 0
+  }
+
+  init(diskLimit: Int64) { mostBytesInCache = diskLimit / 8 }
+
+  /// Bytes that the disk cache may hold. What is kept already stays.
+  mutating func setDiskLimit(_ limit: Int64) { mostBytesInCache = limit / 8 }
 
   /// False when there is no room; else `remove` is due once it is used or discarded.
   mutating func insert(_ beginning: Beginning) -> Bool {
-    let bytes = Self.bytesInMemory(of: beginning)
-    let spool = bytes == 0 ? 1 : 0
-    guard bytesInMemory + bytes <= Self.mostBytesInMemory, spools + spool <= Self.mostSpools else { return false }
-    bytesInMemory += bytes
-    spools += spool
+    var next = kept
+    next.add(beginning, times: 1)
+    guard next.bytesInMemory <= Self.mostBytesInMemory, next.spools <= Self.mostSpools else { return false }
+    let fits =
+      next.bytesInCache <= max(mostBytesInCache, kept.bytesInCache)
+      && next.bytesInScratch <= max(Self.mostBytesInScratch, kept.bytesInScratch)
+    guard fits || kept.spools == 0 else { return false }
+    kept = next
     return true
   }
 
-  mutating func remove(_ beginning: Beginning) {
-    let bytes = Self.bytesInMemory(of: beginning)
-    bytesInMemory -= bytes
-    if bytes == 0 { spools -= 1 }
-  }
+  mutating func remove(_ beginning: Beginning) { kept.add(beginning, times: -1) }
+}
 
-  private static func bytesInMemory(of beginning: Beginning) -> Int {
-    if case .bytes(let bytes) = beginning.body { bytes.count } else { 0 }
+extension KeptBeginnings.Holding {
+  fileprivate mutating func add(_ beginning: Beginning, times: Int) {
+    let bytes = beginning.byteCount * Int64(times)
+    switch beginning.body {
+    case .bytes: bytesInMemory += bytes
+    case .spool(let spooled):
+      spools += times
+      if spooled.isScratch { bytesInScratch += bytes } else { bytesInCache += bytes }
+    case .failed: break
+    }
   }
 }
 

@@ -36,6 +36,9 @@ struct Delivery: Sendable {
   /// Whether nothing has to be written or read.
   var isNothing: Bool { !wantsPath && !wantsData && saveTo == nil && !wantsBytes }
 
+  /// Whether there has to be a file for it.
+  var wantsFile: Bool { wantsPath || saveTo != nil }
+
   func perform(on source: Source, scratch: ScratchFolder, now: Int) -> Result<Delivered, Failure> {
     do {
       var delivered = Delivered()

@@ -192,10 +192,10 @@ final class Download: TransferConsumer, @unchecked Sendable {
 
   func finished(_ outcome: Result<TransferSummary, TransferError>) {
     var ending = Ending(outcome: whole == nil ? outcome : ofWhole(outcome))
-    if case .success(let summary) = ending.outcome, (200..<300).contains(summary.head.status), !isMisfit {
-      if format == nil, sink == nil, !isRecognisable(complete: true) { isRefused = true }
-    } else if case .success = ending.outcome {
-      isRefused = false
+    if case .success(let summary) = ending.outcome, (200..<300).contains(summary.head.status), !isMisfit,
+      format == nil, sink == nil, !isRecognisable(complete: true)
+    {
+      isRefused = true
     }
     ending.isRefused = isRefused
     ending.isMisfit = isMisfit

@@ -99,8 +99,11 @@ extension Loader {
   ) {
     scheduler.finish(job)
     let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }
+    let mayHavePartials = storage.tier?.mayHavePartials == true
     let arrival = Arrival(
-      body: body, format: format, draft: draft, places: places, largestInMemory: memory.largestEntry,
+      body: body, format: format, draft: draft, places: places,
+      partials: mayHavePartials ? record.first.request.partialIdentity(in: record.first.partition) : nil,
+      largestInMemory: memory.largestEntry,
       needsSize: record.first.request.validation == .header,
       deliveries: waiting.map { ($0.id, $0.request.digest, Delivery($0.request)) })
     storage.perform({ [storage] in arrival.store(in: storage) }) { [weak self] outcome in

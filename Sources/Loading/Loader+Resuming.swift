@@ -48,9 +48,10 @@ extension Loader {
     if mayStay { storage.leave(beginning.body) } else { storage.discard(beginning.body) }
   }
 
-  /// Whether to look for what an earlier load has left, which is done once. Loads that go past the cache start anew.
+  /// Whether to look for what an earlier load has left, which is done once. Loads that go past the cache start anew, and
+  /// what is stored is asked about first.
   func shouldTakeUp(_ job: JobID, _ record: JobRecord) -> Bool {
-    guard record.mayTakeUp, record.beginning == nil, storage.tier?.mayHavePartials == true,
+    guard record.mayTakeUp, record.beginning == nil, record.basis == nil, storage.tier?.mayHavePartials == true,
       places(of: job).contains(.disk), let key = scheduler.job(job)?.key,
       key.revalidation == .whenStale || key.revalidation == .always
     else { return false }
@@ -61,9 +62,10 @@ extension Loader {
   /// Has the job's transfer go on with what an earlier load has left, if there is anything.
   func takeUp(for job: JobID, _ record: JobRecord) {
     let identity = record.first.request.partialIdentity(in: record.first.partition)
-    let acceptsAnything = record.first.request.validation == .none
-    storage.perform({ [storage] in storage.takeUp(identity, acceptsAnything: acceptsAnything) }) {
-      [weak self] beginning in
+    let (maxBytes, acceptsAnything) = (record.first.request.maxBytes, record.first.request.validation == .none)
+    storage.perform({ [storage] in
+      storage.takeUp(identity, maxBytes: maxBytes, acceptsAnything: acceptsAnything)
+    }) { [weak self] beginning in
       guard let self else { return }
       guard let record = self.jobs[job], self.scheduler.job(job)?.subscribers.isEmpty == false else {
         if let beginning { self.storage.leave(beginning.body) }

@@ -16,7 +16,7 @@ public final class Loader {
   var scheduler: Scheduler
   var memory: MemoryTier
   var failures = FailureMemory()
-  var beginnings = KeptBeginnings()
+  var beginnings: KeptBeginnings
   var index = LoadIndex()
   var loads = SlotTable<LoadID, Load>()
   var jobs = SlotTable<JobID, JobRecord>()
@@ -47,6 +47,7 @@ public final class Loader {
     self.storage = storage
     scheduler = Scheduler(limits: settings.limits)
     memory = MemoryTier(limit: settings.memoryLimit)
+    beginnings = KeptBeginnings(diskLimit: settings.diskLimit)
     policy = CachePolicy(maxAge: settings.maxAge)
     maxRedirects = settings.maxRedirects
     failures.timeToLive = settings.failedTimeToLive
@@ -56,6 +57,7 @@ public final class Loader {
   public func apply(_ settings: LoaderSettings) {
     scheduler.limits = settings.limits
     memory.setLimit(settings.memoryLimit)
+    beginnings.setDiskLimit(settings.diskLimit)
     policy = CachePolicy(maxAge: settings.maxAge)
     maxRedirects = settings.maxRedirects
     failures.timeToLive = settings.failedTimeToLive

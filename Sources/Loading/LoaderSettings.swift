@@ -3,6 +3,8 @@ public struct LoaderSettings: Sendable {
   public var limits = SchedulerLimits()
   /// Bytes of image data in the memory tier.
   public var memoryLimit: Int64 = 128 << 20
+  /// Bytes that the disk tier may hold.
+  public var diskLimit: Int64 = 1 << 30
   /// Seconds after which nothing is served unvalidated.
   public var maxAge = 7 * 86_400
   public var maxRedirects = 10

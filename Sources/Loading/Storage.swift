@@ -157,9 +157,12 @@ extension Storage {
 
   /// What an earlier load has left, on the disk's thread.
   ///
-  /// - Parameter acceptsAnything: whether it need not begin like an image.
-  func takeUp(_ identity: StoredPartial.Identity, acceptsAnything: Bool) -> Beginning? {
-    guard let tier, let (partial, spool) = tier.assumeIsolated({ $0.takeUp(identity) }) else { return nil }
+  /// - Parameters:
+  ///   - maxBytes: how large the whole may be.
+  ///   - acceptsAnything: whether it need not begin like an image.
+  func takeUp(_ identity: StoredPartial.Identity, maxBytes: Int64, acceptsAnything: Bool) -> Beginning? {
+    guard let tier, let (partial, spool) = tier.assumeIsolated({ $0.takeUp(identity, maxBytes: maxBytes) })
+    else { return nil }
     let prefix = (try? spool.bytes(from: 0, count: Recognition.prefixLength)) ?? []
     var format: ImageFormat?
     if case .image(let found) = Recognition(prefix: prefix, isComplete: false) { format = found }

@@ -12,6 +12,7 @@ extension Options {
     settings.limits.maxQueued = maxQueued
     settings.limits.order = order
     settings.memoryLimit = memoryLimit
+    settings.diskLimit = diskLimit
     settings.maxAge = Int(maxAge.milliseconds / 1000)
     settings.maxRedirects = maxRedirects
     settings.failedTimeToLive = failedTimeToLive

@@ -8,7 +8,10 @@ import Threads
 
 /// What becomes of a body that is complete.
 struct ArrivalTests {
-  private func arrival(_ body: Download.Body, _ delivery: LoadRequest.Delivery, largestInMemory: Int64 = 0) -> Arrival {
+  private func arrival(
+    _ body: Download.Body, _ delivery: LoadRequest.Delivery, places: LoadRequest.Places = .all,
+    largestInMemory: Int64 = 0
+  ) -> Arrival {
     var request = request("data:image/png;base64,")
     request.delivery = delivery
     return Arrival(
@@ -16,7 +19,7 @@ struct ArrivalTests {
       draft: StoredResponse(
         key: "a", url: "http://a.example/", requestTime: 1, responseTime: 1, storedAt: 1, validatedAt: 1, expiresAt: 9,
         mediaType: "application/octet-stream"),
-      places: .all, largestInMemory: largestInMemory, needsSize: false,
+      places: places, largestInMemory: largestInMemory, needsSize: false,
       deliveries: [(LoadID(1), nil, Delivery(request))])
   }
 
@@ -54,6 +57,21 @@ struct ArrivalTests {
     let stored = try disk.onDisk { [storage = disk.storage] in try arrival.store(in: storage).get() }
     #expect(stored.response.isOnDisk)
     #expect(stored.bytes == nil)
+  }
+
+  @Test(arguments: [LoadRequest.Delivery.none, .data, .path])
+  func `of a large body that is not kept a file is made for who wants one`(delivery: LoadRequest.Delivery) throws {
+    let disk = try DiskFixture()
+    let bytes = body(600_000)
+    let arrival = arrival(try spooled(bytes, in: disk), delivery, places: [])
+    let stored = try disk.onDisk { [storage = disk.storage] in try arrival.store(in: storage).get() }
+    let delivered = try #require(try stored.delivered[LoadID(1)]?.get())
+    #expect(stored.response.digest == SHA256.digest(of: bytes))
+    #expect(stored.bytes == (delivery == .data ? bytes : nil))
+    #expect(delivered.bytes == stored.bytes)
+    #expect((delivered.path != nil) == (delivery == .path))
+    #expect(disk.files(under: "test").isEmpty)
+    #expect(disk.files(under: "scratch").count == (delivery == .path ? 1 : 0))
   }
 
   @Test func `data URLs are told apart by their keys, of which only the beginning is kept`() {

@@ -187,22 +187,46 @@ struct ResumedDownloadTests {
 
   // MARK: - How much
 
-  @Test func `only so much is kept`() throws {
-    var kept = KeptBeginnings()
-    let small = Beginning(
-      response: try beginning(1000).response, body: .bytes([UInt8](repeating: 0, count: 256 << 10)),
-      byteCount: 256 << 10, format: nil)
+  /// One of whatever size it says.
+  private func beginning(like other: Beginning, _ byteCount: Int64, isScratch: Bool = false) -> Beginning {
+    var body = other.body
+    if case .spool(let spooled) = body { body = .spool(SpooledBody(spool: spooled.spool, isScratch: isScratch)) }
+    return Beginning(response: other.response, body: body, byteCount: byteCount, format: nil)
+  }
+
+  private func insertAll(_ beginning: Beginning, into kept: inout KeptBeginnings) -> Int {
     var count = 0
-    while kept.insert(small) { count += 1 }
-    #expect(count == KeptBeginnings.mostBytesInMemory / (256 << 10))
+    while kept.insert(beginning) { count += 1 }
+    return count
+  }
+
+  @Test func `only so much is kept`() throws {
+    var kept = KeptBeginnings(diskLimit: 1 << 30)
+    let small = beginning(like: try beginning(1000), 256 << 10)
+    #expect(insertAll(small, into: &kept) == KeptBeginnings.mostBytesInMemory >> 18)
     let large = try beginning(400_000)
-    count = 0
-    while kept.insert(large) { count += 1 }
-    #expect(count == KeptBeginnings.mostSpools)
+    #expect(insertAll(large, into: &kept) == KeptBeginnings.mostSpools)
     kept.remove(large)
     kept.remove(small)
-    #expect(kept.insert(small) && kept.insert(large))
-    #expect(!kept.insert(small) && !kept.insert(large))
+    #expect([small, large, small, large].map { kept.insert($0) } == [true, true, false, false])
+    disk.storage.discard(large.body)
+  }
+
+  @Test func `only so much of the disk is kept, and of a single body anything`() throws {
+    var kept = KeptBeginnings(diskLimit: 800 << 20)
+    let large = try beginning(400_000)
+    let small = beginning(like: try beginning(1000), 1000)
+    let cached = beginning(like: large, 30 << 20)
+    let scratch = beginning(like: large, 100 << 20, isScratch: true)
+    #expect(insertAll(cached, into: &kept) == 3)
+    #expect(insertAll(scratch, into: &kept) == 2)
+    kept.setDiskLimit(1200 << 20)
+    #expect(insertAll(cached, into: &kept) == 2)
+    for _ in 0..<5 { kept.remove(cached) }
+    for _ in 0..<2 { kept.remove(scratch) }
+
+    let huge = beginning(like: large, 900 << 20)
+    #expect([huge, small, scratch, cached].map { kept.insert($0) } == [true, true, true, false])
     disk.storage.discard(large.body)
   }
 }

@@ -588,6 +588,51 @@ import Testing
     }
   }
 
+  @Test func `a load with a smaller maxBytes leaves it to others`() async throws {
+    try await withOrigin { worker, origin in
+      try await script(origin)
+      let url = origin.url("s.png")
+      worker.request("load", ["url": .string(url)])
+      try await waitForBeginning(worker)
+      try await worker.call("cancel", ["all": true])
+      try await failures(1, worker)
+      #expect(try await worker.failure(url, ["maxBytes": 300_000])["data"]["kind"] == "tooLarge")
+      let result = try await worker.load(url)
+      #expect(try content(result) == (try await original(worker, origin)))
+      #expect(try await origin.log("s.png").map { $0["status"] } == [200, 200, 206])
+    }
+  }
+
+  @Test func `what is stored is asked about, though the beginning of its successor is there`() async throws {
+    try await withOrigin { worker, origin in
+      let old = "image/1.png?etag=old&cache-control=no-cache"
+      let url = origin.url("s.png")
+      try await origin.script("s.png", [old, "\(Self.image)&etag=a&hold=gate@500000&chunked", old])
+      let first = try await worker.load(url)
+      worker.request("load", ["url": .string(url)])
+      try await waitForBeginning(worker)
+      try await worker.call("cancel", ["all": true])
+      try await failures(1, worker)
+      let result = try await worker.load(url)
+      #expect(try content(result) == (try content(first)))
+      #expect(try await origin.log("s.png").map { $0["status"] } == [200, 200, 304])
+    }
+  }
+
+  @Test func `once the whole is stored nothing of it is left`() async throws {
+    try await withOrigin { worker, origin in
+      try await script(origin)
+      let url = origin.url("s.png")
+      worker.request("load", ["url": .string(url)])
+      try await waitForBeginning(worker)
+      try await worker.call("cancel", ["all": true])
+      try await failures(1, worker)
+      let result = try await worker.load(url, ["cache": "reload"])
+      #expect(try content(result) == (try await original(worker, origin)))
+      #expect(try temporaries(worker).isEmpty)
+    }
+  }
+
   @Test func `two workers of one cache do not take the same`() async throws {
     let directory = try TemporaryDirectory()
     try await turns.taking {
