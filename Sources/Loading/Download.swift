@@ -36,6 +36,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private let requestHeaders: HeaderFields
   private let makeSink: MakeSink
   private let discard: @Sendable (Body) -> Void
+  private let onAnswer: (@Sendable () -> Void)?
   private let onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
   private let onEnd: @Sendable (Ending) -> Void
   private let shared: Locked<Shared>
@@ -68,9 +69,11 @@ final class Download: TransferConsumer, @unchecked Sendable {
   ///   - beginning: what the attempt before left. It is the download's from here on.
   ///   - requestHeaders: those of the host's request.
   ///   - discard: called with what the beginning was, when its rest does not come.
+  ///   - onAnswer: called when an answer has begun that refuses nothing.
   init(
     acceptsAnything: Bool, beginning: Beginning? = nil, requestHeaders: HeaderFields, makeSink: @escaping MakeSink,
-    discard: @escaping @Sendable (Body) -> Void, onProgress: @escaping @Sendable (Int64, Int64?) -> Void,
+    discard: @escaping @Sendable (Body) -> Void, onAnswer: (@Sendable () -> Void)? = nil,
+    onProgress: @escaping @Sendable (Int64, Int64?) -> Void,
     onEnd: @escaping @Sendable (Ending) -> Void, unixTime: @escaping @Sendable () -> Int,
     now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
   ) {
@@ -84,6 +87,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     shared = Locked(Shared(progress: DownloadProgress(beganAt: began)))
     self.makeSink = makeSink
     self.discard = discard
+    self.onAnswer = onAnswer
     self.onProgress = onProgress
     self.onEnd = onEnd
   }
@@ -111,6 +115,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   // MARK: - TransferConsumer
 
   func received(head: ResponseHead) -> Verdict {
+    if ![429, 503].contains(head.status), head.headers["retry-after"] == nil { onAnswer?() }
     if let beginning {
       let answer = beginning.response.answer(
         status: head.status, headers: head.headers, from: head.finalURL, contentLength: head.contentLength,

@@ -34,6 +34,8 @@ final class JobRecord {
   var startedAt: ContinuousClock.Instant?
   /// Whether the disk is to be asked for what an earlier load has left.
   var mayTakeUp = true
+  /// Whether the scheduler knows that the transfer is being answered.
+  var isAnswerNoted = false
   /// Whether the transfer goes on though all have left, and where they wanted the result kept. See Loader+Leaving.
   var goesOnAlone = false
   var placesOfLeavers: LoadRequest.Places = []

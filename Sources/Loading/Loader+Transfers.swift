@@ -31,6 +31,11 @@ extension Loader {
     let storage = storage
     let places = places(of: job)
     let first = record.first
+    record.isAnswerNoted = false
+    var onAnswer: (@Sendable () -> Void)?
+    if scheduler.wantsEarlyWord(of: job) {
+      onAnswer = { LoadingActor.run { [weak self] in self?.heard(job) } }
+    }
     let download = Download(
       acceptsAnything: first.request.validation == .none, beginning: beginning, requestHeaders: first.request.headers,
       makeSink: { head, partial, spooled, onRoom in
@@ -45,7 +50,7 @@ extension Loader {
         return storage.makeSink(
           keeping: mayKeep, expected: head.contentLength, of: stored, continuing: spooled, onRoom: onRoom)
       },
-      discard: { storage.discard($0) },
+      discard: { storage.discard($0) }, onAnswer: onAnswer,
       onProgress: { received, total in
         LoadingActor.run { [weak self] in self?.progressed(job, received: received, total: total) }
       },
@@ -111,12 +116,26 @@ extension Loader {
   /// Tells the scheduler how it went with the origin. Where it was a probe that failed, all who wait there have lost an
   /// attempt by it.
   private func note(_ outcome: Result<TransferSummary, TransferError>, by probe: JobID) {
-    let contact = Contact(outcome, now: storage.now())
-    let failed = scheduler.note(contact, by: probe, now: .now, random: &random)
-    guard let failed, case .failure(let failure) = outcome, let origin = jobs[probe]?.first.request.origin else {
-      return
+    guard let record = jobs[probe] else { return }
+    let origin = record.first.request.origin
+    var contact = Contact(outcome, now: storage.now())
+    if contact != .answered, case .success(let summary) = outcome, summary.redirects > 0,
+      let last = try? ResourceURL(summary.head.finalURL).origin, last != origin
+    {
+      scheduler.note(contact, at: last, now: .now, random: &random)
+      contact = .answered
     }
-    var error = LoadError(failure)
+    if contact == .answered, record.isAnswerNoted { return }
+    let failed = scheduler.note(contact, by: probe, now: .now, random: &random)
+    guard let failed else { return }
+    var error: LoadError
+    switch outcome {
+    case .failure(let failure): error = LoadError(failure)
+    case .success(let summary):
+      error = LoadError(summary.head, now: storage.now())
+      // It was another's answer.
+      error.response = nil
+    }
     // First, so that no item of theirs takes the place of one that is about to end.
     for prefetch in prefetches.values { prefetch.probeFailed(at: origin, error) }
     for job in failed.retrying {
@@ -130,6 +149,13 @@ extension Loader {
       error.attempts = scheduler.job(job)?.attempt ?? 1
       giveUp(job, record, error)
     }
+  }
+
+  /// The answer to a transfer has begun.
+  private func heard(_ job: JobID) {
+    guard let record = jobs[job], record.transfer != nil, !record.isAnswerNoted else { return }
+    record.isAnswerNoted = true
+    _ = scheduler.note(.answered, by: job, now: .now, random: &random)
   }
 
   static let refusal = "the content is no image of a known format"
@@ -153,11 +179,7 @@ extension Loader {
       arrived(job, record, summary, ending)
     default:
       counts.transfersFailed += 1
-      var error = LoadError(.http, "the server answered \(summary.head.status)")
-      error.status = summary.head.status
-      error.retryAfter = summary.head.retryAfter(now: storage.now())
-      error.response = LoadedImage.Response(status: summary.head.status, headers: summary.head.headers)
-      failed(job, record, error)
+      failed(job, record, LoadError(summary.head, now: storage.now()))
     }
   }
 }

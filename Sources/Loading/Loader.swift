@@ -96,7 +96,9 @@ public final class Loader {
   public func advance() -> ContinuousClock.Instant? {
     let now = ContinuousClock.now
     for id in scheduler.expired(at: now) {
-      finish(id, .failure(.timeout(.deadline, "the deadline passed")))
+      var error = LoadError.timeout(.deadline, "the deadline passed")
+      error.attempts = scheduler.job(of: id).flatMap { scheduler.job($0)?.attempt } ?? 1
+      finish(id, .failure(error))
     }
     startTransfers(at: now)
     return [scheduler.nextTimer, abortOverdue(at: now)].compactMap(\.self).min()

@@ -17,7 +17,8 @@ enum Contact: Equatable {
 /// There is an *allowance*, how many transfers it may have at once, and sometimes a *hold*, a time before which it gets
 /// none. What makes them change:
 ///
-/// - Refused: a hold, as long as Retry-After says or else from half a second on, doubling; then an allowance of one.
+/// - Refused: a hold, as long as Retry-After says or else from half a second on, doubling; then an allowance of one. From
+///   the sixth time on without an answer between, what is let in is a probe, too.
 /// - Unresponsive: an allowance of one, so that it does not take the slots of others.
 /// - Unreachable for the fifth time without an answer between: the circuit opens. A hold from a second on, doubling, then
 ///   an allowance of one: a probe. If that cannot reach it either, the circuit opens again, for longer.
@@ -49,6 +50,12 @@ struct OriginGate {
   private var allowance = whole
   /// Whether it has answered since it was last found silent.
   private(set) var isResponsive = false
+
+  /// Whether an answer would change what the origin may do.
+  func isChanged(byAnswerIn round: UInt32) -> Bool {
+    round == self.round && (!isResponsive || allowance != Self.whole || refusals > 0 || failures > 0)
+  }
+
   private var refusals = 0
   private var failures = 0
 
@@ -89,12 +96,14 @@ struct OriginGate {
       allowance = 1
       // One that is to be over at once begins no round, so that a burst of them would count as many.
       if let retryAfter, retryAfter <= .zero { break }
+      let wereMany = refusals >= Self.failuresToOpen
       refusals += 1
       if let retryAfter {
         hold(for: retryAfter, because: .retryAfter, now: now)
       } else {
         hold(for: BackOff.fromHalf(first: 500, refusals, &random), because: .unavailable, now: now)
       }
+      return wereMany
     case .unresponsive:
       isResponsive = false
       allowance = 1

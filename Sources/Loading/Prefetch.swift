@@ -170,7 +170,8 @@ extension Result<LoadedImage, LoadError> {
   fileprivate var isOfServer: Bool {
     switch self {
     case .success(let image): image.cache == .miss || image.cache == .revalidated
-    case .failure(let error): error.status != nil || error.kind == .truncated || error.kind == .notAnImage
+    case .failure(let error):
+      error.status.map { $0 != 429 && $0 != 503 } ?? (error.kind == .truncated || error.kind == .notAnImage)
     }
   }
 }

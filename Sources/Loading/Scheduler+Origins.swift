@@ -13,22 +13,47 @@ extension Scheduler {
   }
 
   /// A transfer has ended: takes note of how it went with the origin. Its job stays active; `finish`, `retry` or `end` comes
-  /// next, or another transfer in its place.
+  /// next, or another transfer in its place. That it is being answered may be noted before.
   mutating func note(
     _ contact: Contact, by id: JobID, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) -> FailedProbe? {
     guard let job = jobs[id], job.phase == .active else { return nil }
+    let probeFailed = note(contact, at: job.origin, round: job.round, now: now, random: &random)
+    jobs[id.slot].round = origins[job.origin].gate.round
+    guard probeFailed, let until = origins[job.origin].gate.hold?.until else { return nil }
+    return failWaiting(of: job.origin, until: until, now: now)
+  }
+
+  /// Takes note of how it went with an origin that a redirect led to.
+  mutating func note(
+    _ contact: Contact, at origin: Origin, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
+  ) {
+    let slot = admit(origin).slot
+    let gate = origins[slot].gate
+    // Nobody knows when the request was sent: while there is a hold, it was before.
+    let round = gate.hold == nil ? gate.round : gate.round &- 1
+    _ = note(contact, at: slot, round: round, now: now, random: &random)
+    forgetIfIdle(slot)
+  }
+
+  private mutating func note(
+    _ contact: Contact, at slot: Int32, round: UInt32, now: ContinuousClock.Instant,
+    random: inout some RandomNumberGenerator
+  ) -> Bool {
     latest = Moment(now)
-    let slot = job.origin
     let before = origins[slot].gate.hold?.until
     let probeFailed = origins[slot].gate.note(
-      contact, round: job.round, limit: limits.maxPerOrigin, now: now, random: &random)
+      contact, round: round, limit: limits.maxPerOrigin, now: now, random: &random)
     let until = origins[slot].gate.hold?.until
     if let until, until != before { addTimer(.release(origins.id(at: slot)), at: until) }
-    jobs[id.slot].round = origins[slot].gate.round
     reconsider(slot)
-    guard probeFailed, let until else { return nil }
-    return failWaiting(of: slot, until: until, now: now)
+    return probeFailed
+  }
+
+  /// Whether it is worth knowing that the job's transfer is being answered, before it has ended.
+  func wantsEarlyWord(of id: JobID) -> Bool {
+    guard let job = jobs[id] else { return false }
+    return origins[job.origin].gate.isChanged(byAnswerIn: job.round)
   }
 
   /// O(n) in the jobs that wait for the origin. Each is met once for each of its attempts.

@@ -13,8 +13,21 @@ extension LoadError {
   }
 }
 
+extension LoadError {
+  /// An answer that is no image and no part of one.
+  ///
+  /// - Parameter now: Unix seconds.
+  init(_ head: ResponseHead, now: Int) {
+    self.init(.http, "the server answered \(head.status)")
+    status = head.status
+    retryAfter = head.retryAfter(now: now)
+    response = LoadedImage.Response(status: head.status, headers: head.headers)
+  }
+}
+
 extension Contact {
-  /// What a transfer's end tells of the origin that was asked. A redirect is an answer of it, whatever comes after.
+  /// What a transfer's end tells of the origin that gave the last answer or none; where redirects led to one that failed,
+  /// of the first, for which a redirect is an answer.
   ///
   /// - Parameter now: Unix seconds.
   init(_ outcome: Result<TransferSummary, TransferError>, now: Int) {

@@ -214,6 +214,7 @@ struct NaiveScheduler {
       if isNews {
         let count = before.refusals + (wait > .zero ? 1 : 0)
         change(job.origin) { ($0.failures, $0.refusals, $0.allowance, $0.hasAnswered) = (0, count, 1, true) }
+        probeFailed = wait > .zero && before.refusals >= 5
       }
       hold(job.origin, wait, .retryAfter, now)
     case .refused(nil) where isNews:
@@ -221,6 +222,7 @@ struct NaiveScheduler {
       let ceilings = [500, 1000, 2000, 4000, 8000, 16_000]
       let ceiling = before.refusals < ceilings.count ? ceilings[before.refusals] : 30_000
       hold(job.origin, .milliseconds(Int.random(in: ceiling / 2...ceiling, using: &random)), .unavailable, now)
+      probeFailed = before.refusals >= 5
     case .unresponsive where isNews:
       change(job.origin) { ($0.allowance, $0.hasAnswered) = (1, false) }
     case .answered where isNews:
