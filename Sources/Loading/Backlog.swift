@@ -18,6 +18,8 @@ struct Backlog {
   /// The waiting jobs of each priority, all origins.
   private(set) var counts = PriorityCounts()
   private var jobLinks: [Chain.Link] = []
+  /// The places of the waiting jobs among those of their origin and priority, which are sorted by them.
+  private var places: [Int64] = []
   /// The origins that have a waiting job and may start one, in the order of their turns: for each priority those that
   /// come last, and behind these the open ones. An origin is in one of the two.
   private var rings = [Chain](repeating: Chain(), count: 2 * levels)
@@ -45,13 +47,22 @@ struct Backlog {
     for priority in Priority.allCases { refreshRing(of: origin, at: priority) }
   }
 
-  /// - Parameter atFront: whether it is the first of its origin and priority, rather than the last.
-  mutating func add(_ job: Int32, of origin: Int32, at priority: Priority, atFront: Bool) {
+  /// - Parameter place: no other job has it. O(1) for one before or behind all others of its origin and priority; else as
+  ///   much as there are behind it.
+  mutating func add(_ job: Int32, of origin: Int32, at priority: Priority, place: Int64) {
     jobLinks.reach(job)
-    if atFront {
-      queues[index(origin, priority)].prepend(job, in: &jobLinks)
+    while places.count <= Int(job) { places.append(0) }
+    places[Int(job)] = place
+    let index = index(origin, priority)
+    let queue = queues[index]
+    if queue.isEmpty || places[Int(queue.last)] < place {
+      queues[index].append(job, in: &jobLinks)
+    } else if place < places[Int(queue.first)] {
+      queues[index].prepend(job, in: &jobLinks)
     } else {
-      queues[index(origin, priority)].append(job, in: &jobLinks)
+      var before = jobLinks[Int(queue.last)].previous
+      while places[Int(before)] > place { before = jobLinks[Int(before)].previous }
+      queues[index].insert(job, after: before, in: &jobLinks)
     }
     counts[priority] += 1
     refreshRing(of: origin, at: priority)

@@ -31,6 +31,15 @@ struct Chain {
     length += 1
   }
 
+  /// - Parameter other: an element but the last.
+  mutating func insert(_ slot: Int32, after other: Int32, in links: inout [Link]) {
+    let next = links[Int(other)].next
+    links[Int(slot)] = Link(previous: other, next: next)
+    links[Int(other)].next = slot
+    links[Int(next)].previous = slot
+    length += 1
+  }
+
   mutating func remove(_ slot: Int32, in links: inout [Link]) {
     let link = links[Int(slot)]
     if link.previous == Chain.none { first = link.next } else { links[Int(link.previous)].next = link.next }

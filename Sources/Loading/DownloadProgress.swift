@@ -21,13 +21,14 @@ struct DownloadProgress: Sendable {
     received = kept
   }
 
-  /// Whether what is missing takes less time, at the pace so far, than it took to connect and to get the first byte: what
-  /// it would cost to begin again.
+  /// How long it took to connect and to get the first byte.
+  var costOfBeginning: Duration? { answeredAt.map { beganAt.duration(to: $0) } }
+
+  /// Whether what is missing takes less time, at the pace since the beginning, than it would cost to begin again.
   func isNearlyComplete(at now: ContinuousClock.Instant) -> Bool {
-    guard let answeredAt, let total = head?.contentLength, received > kept else { return false }
+    guard let costOfBeginning, let total = head?.contentLength, received > kept else { return false }
     // missing / (bytes / elapsed) < cost
     let (missing, bytes) = (Double(total - received), Double(received - kept))
-    return missing * (answeredAt.duration(to: now) / .seconds(1)) < bytes
-      * (beganAt.duration(to: answeredAt) / .seconds(1))
+    return missing * (beganAt.duration(to: now) / .seconds(1)) < bytes * (costOfBeginning / .seconds(1))
   }
 }

@@ -9,7 +9,7 @@ final class JobKey: Sendable {
   let key: String
   /// The credentials the load was given, as `Credentials.partition` tells them apart; empty for none.
   let partition: String
-  /// The load's own request headers. Until a response tells by Vary which of them matter, all of them do.
+  /// The request headers. Until a response tells by Vary which of them matter, all of them do.
   let headers: HeaderFields
   /// How the cache is treated; loads that send different Cache-Control fields, or keep what others must not, do not share
   /// a transfer.

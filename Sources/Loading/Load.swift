@@ -62,23 +62,7 @@ final class Load {
     isOwn ? LoadIndex.Labels() : LoadIndex.Labels(url: request.url, group: request.group, slot: request.slot)
   }
 
-  var jobKey: JobKey {
-    JobKey(
-      key: request.key, partition: partition,
-      headers: HeaderFields(request.ownHeaders.lines.sorted { $0.name < $1.name }),
-      revalidation: revalidation, acceptsAnything: request.validation == .none, maxBytes: request.maxBytes,
-      timeoutMs: request.timeout.milliseconds, retries: request.retries)
-  }
-
-  private var revalidation: JobKey.Revalidation {
-    if ignoresCache && request.cacheMode != .noStore { return .bypassed }
-    return switch request.cacheMode {
-    case .default, .forceCache, .onlyIfCached: .whenStale
-    case .noCache, .refresh: .always
-    case .reload: .bypassed
-    case .noStore: .unused
-    }
-  }
+  var jobKey: JobKey { request.jobKey(in: partition, bypassingCache: ignoresCache) }
 
   /// What a result tells of the transfer. An object, because a load that waits has none.
   final class TransferNote: Sendable {
@@ -118,6 +102,27 @@ final class Load {
       isWanted = true
     }
     if isWanted { observer.load(id, did: event) }
+  }
+}
+
+extension LoadRequest {
+  /// - Parameter bypassingCache: whether the cache is known to have nothing of use.
+  func jobKey(in partition: String, bypassingCache: Bool) -> JobKey {
+    // Those of the options come in the same order each time.
+    let fields = ownHeaders.isEmpty ? headers : HeaderFields(headers.lines.sorted { $0.name < $1.name })
+    return JobKey(
+      key: key, partition: partition, headers: fields, revalidation: revalidation(bypassingCache),
+      acceptsAnything: validation == .none, maxBytes: maxBytes, timeoutMs: timeout.milliseconds, retries: retries)
+  }
+
+  private func revalidation(_ bypassingCache: Bool) -> JobKey.Revalidation {
+    if bypassingCache && cacheMode != .noStore { return .bypassed }
+    return switch cacheMode {
+    case .default, .forceCache, .onlyIfCached: .whenStale
+    case .noCache, .refresh: .always
+    case .reload: .bypassed
+    case .noStore: .unused
+    }
   }
 }
 

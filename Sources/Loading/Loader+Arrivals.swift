@@ -13,10 +13,8 @@ extension Loader {
     let asked = [basis.response.cached]
     guard !Validation.responsesUpdated(by: summary.head.headers, in: asked, asked: 0).isEmpty else {
       // It speaks of a response that is not the one asked about: ask again, for the whole.
-      record.basisIndex = nil
-      record.conditions = HeaderFields(
-        record.conditions.lines.filter { $0.name != "if-none-match" && $0.name != "if-modified-since" })
-      return start(job, at: .now)
+      record.forgetBasis()
+      return send(job, record, goingOnFrom: nil)
     }
     basis.response.headers = Storing.fields(
       basis.response.headers, updatedBy: summary.head.headers, receivedAt: summary.responseTime)
@@ -114,12 +112,12 @@ extension Loader {
   }
 
   private func stored(_ job: JobID, _ outcome: Arrival.Outcome, keeping places: LoadRequest.Places) {
-    guard let record = jobs.remove(job) else { return }
+    guard let record = jobs[job] else { return }
     switch outcome {
     case .failure(let error):
-      jobs[job] = record
       fail(job, error)
     case .success(let stored):
+      jobs[job] = nil
       let candidate = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
       if !places.isEmpty, record.mayKeep, stored.isIntact {

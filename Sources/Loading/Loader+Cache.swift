@@ -67,6 +67,9 @@ extension Loader {
     request.group = nil
     request.events = []
     request.priority = .low
+    // One is enough, however many are served meanwhile.
+    let key = request.jobKey(in: Credentials.partition(of: request), bypassingCache: false)
+    guard scheduler.job(for: key) == nil else { return }
     submit(request, as: makeID(), for: Unheard.shared, isOwn: true, place: nil)
   }
 
@@ -96,7 +99,9 @@ extension Loader {
   private func look(for job: JobID, bypassing: Bool) {
     guard let record = jobs[job] else { return }
     let known = bypassing ? [] : remembered(record.first.request.key, record.first.partition)
-    guard !bypassing, hasDiskTiers else { return looked(for: job, found: known) }
+    guard hasDiskTiers else { return looked(for: job, found: known) }
+    // What goes past the cache takes the same way, so that nothing gets ahead of what was sent before it.
+    if bypassing { return storage.perform({}) { [weak self] in self?.looked(for: job, found: []) } }
     let (key, partition) = (record.first.request.key, record.first.partition)
     storage.look(up: key, partition: partition) { [weak self] found in
       guard let self else { return }

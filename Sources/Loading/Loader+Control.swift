@@ -17,14 +17,19 @@ extension Loader {
   public func prefetch(
     _ requests: [LoadRequest], as id: LoadID, group: String?, priority: Priority, for observer: any PrefetchObserver
   ) {
-    let places = min(scheduler.freePlaces, requests.count)
-    reserve(places: places, at: priority)
+    let queue = PrefetchQueue(requests, limits: scheduler.limits, places: freePlaces)
+    reserve(places: queue.placesHeld, at: priority)
     let prefetch = Prefetch(
-      id: id, group: group, items: requests, priority: priority, order: scheduler.limits.order, places: places,
-      loader: self, observer: observer)
+      id: id, group: group, queue: queue, priority: priority, loader: self, observer: observer)
     prefetches[id] = prefetch
     index.insert(id, LoadIndex.Labels(group: group))
     prefetch.goOn()
+  }
+
+  /// How many more may wait when those that are looked for in the cache have found their place.
+  private var freePlaces: Int {
+    let ofItems = scheduler.reserved.total - prefetches.values.reduce(0) { $0 + $1.placesHeld }
+    return max(0, scheduler.freePlaces - (scheduler.preparingCount - ofItems))
   }
 
   /// Lets go of a prefetch that has ended. False when it has been before.
@@ -105,10 +110,15 @@ extension Loader {
     let now = storage.now()
     for job in scheduler.allJobs {
       guard let record = jobs[job] else { continue }
-      if scheduler.job(job)?.phase != .waiting, filter.matches(record.first.request) {
+      let matches = filter.matches(record.first.request)
+      if matches, scheduler.job(job)?.phase != .waiting {
         record.mayKeep = false
         scheduler.detach(job)
-      } else if record.candidates?.contains(where: { filter.matches($0.response, now: now) }) == true {
+        continue
+      }
+      // What has not begun, or begins anew, may be kept.
+      if matches, let beginning = takeBeginning(of: record) { storage.discard(beginning.body) }
+      if record.candidates?.contains(where: { filter.matches($0.response, now: now) }) == true {
         // What it brings may be kept, but what it knows is not for loads to come.
         scheduler.detach(job)
       }

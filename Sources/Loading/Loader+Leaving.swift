@@ -9,7 +9,20 @@ extension Loader {
     guard let record = jobs[job] else { return }
     record.placesOfLeavers.formUnion(load.request.store)
     record.goesOnAlone = isWorthFinishing(job, record)
-    if !record.goesOnAlone { abortTransfer(of: job) }
+    guard record.goesOnAlone, let cost = record.download?.progress.costOfBeginning else {
+      return abortTransfer(of: job)
+    }
+    // What was to take less than that takes twice as long and more: it is not what it seemed.
+    alone[job] = .now.advanced(by: cost * 2 + .seconds(1))
+  }
+
+  /// Ends those that have taken too long for nobody. Returns when the next is due.
+  func abortOverdue(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+    for (job, due) in alone where due <= now {
+      alone[job] = nil
+      if scheduler.job(job)?.hasSubscribers == false { abortTransfer(of: job) }
+    }
+    return alone.values.min()
   }
 
   /// The job keeps its place among the active until the connection is known to be closed.

@@ -83,6 +83,7 @@ extension Loader {
     guard let record = jobs[job] else { return }
     record.transfer = nil
     record.download = nil
+    alone[job] = nil
     guard scheduler.job(job)?.hasSubscribers == true || record.goesOnAlone && ending.isSuccess else {
       // All have left; the job only held the transfer's place until now.
       storage.discard(ending.body)
@@ -112,8 +113,12 @@ extension Loader {
   private func note(_ outcome: Result<TransferSummary, TransferError>, by probe: JobID) {
     let contact = Contact(outcome, now: storage.now())
     let failed = scheduler.note(contact, by: probe, now: .now, random: &random)
-    guard let failed, case .failure(let failure) = outcome else { return }
+    guard let failed, case .failure(let failure) = outcome, let origin = jobs[probe]?.first.request.origin else {
+      return
+    }
     var error = LoadError(failure)
+    // First, so that no item of theirs takes the place of one that is about to end.
+    for prefetch in prefetches.values { prefetch.probeFailed(at: origin, error) }
     for job in failed.retrying {
       let attempt = scheduler.job(job)?.attempt ?? 1
       for id in scheduler.subscribers(of: job) {
@@ -125,8 +130,6 @@ extension Loader {
       error.attempts = scheduler.job(job)?.attempt ?? 1
       giveUp(job, record, error)
     }
-    guard let origin = jobs[probe]?.first.request.origin else { return }
-    for prefetch in prefetches.values { prefetch.probeFailed(at: origin, error) }
   }
 
   static let refusal = "the content is no image of a known format"

@@ -23,6 +23,8 @@ public final class Loader {
   var prefetches: [LoadID: Prefetch] = [:]
   var random = SystemRandomNumberGenerator()
   var pace = Pace()
+  /// The transfers that go on for nobody, and until when. See Loader+Leaving.
+  var alone: [JobID: ContinuousClock.Instant] = [:]
   var policy: CachePolicy
   private(set) var maxRedirects: Int
   /// How many times the cache has been cleared.
@@ -51,8 +53,7 @@ public final class Loader {
     failures.timeToLive = settings.failedTimeToLive
   }
 
-  /// Puts settings in force for all that starts from now on. Failures are forgotten: under the new settings they might
-  /// be none.
+  /// Puts settings in force for all that starts from now on.
   public func apply(_ settings: LoaderSettings) {
     scheduler.limits = settings.limits
     memory.setLimit(settings.memoryLimit)
@@ -60,7 +61,6 @@ public final class Loader {
     policy = CachePolicy(maxAge: settings.maxAge)
     maxRedirects = settings.maxRedirects
     failures.timeToLive = settings.failedTimeToLive
-    _ = failures.forget { _, _ in true }
   }
 
   /// A name for a load or a prefetch to come, which has to come. It is free again when its observer has heard the end.
@@ -99,7 +99,7 @@ public final class Loader {
       finish(id, .failure(.timeout(.deadline, "the deadline passed")))
     }
     startTransfers(at: now)
-    return scheduler.nextTimer
+    return [scheduler.nextTimer, abortOverdue(at: now)].compactMap(\.self).min()
   }
 
   func startTransfers(at now: ContinuousClock.Instant) {
@@ -135,7 +135,7 @@ public final class Loader {
     switch result {
     case .success(var image):
       image.timing.total = load.acceptedAt.duration(to: .now)
-      count(image.cache)
+      if load.observer !== Unheard.shared { count(image.cache) }
       result = .success(image)
     case .failure: break
     }

@@ -45,7 +45,7 @@ struct OriginGate {
   private(set) var hold: Hold?
   /// How many holds have begun. A transfer belongs to the round in which it started.
   private(set) var round: UInt32 = 0
-  /// `whole` when only the limit for all origins counts.
+  /// `whole` when nothing counts but the limit that every origin has.
   private var allowance = whole
   /// Whether it has answered since it was last found silent.
   private(set) var isResponsive = false
@@ -86,8 +86,10 @@ struct OriginGate {
     case .refused(let retryAfter):
       isResponsive = true
       failures = 0
-      refusals += 1
       allowance = 1
+      // One that is to be over at once begins no round, so that a burst of them would count as many.
+      if let retryAfter, retryAfter <= .zero { break }
+      refusals += 1
       if let retryAfter {
         hold(for: retryAfter, because: .retryAfter, now: now)
       } else {

@@ -52,21 +52,22 @@ public final class Prefetch: LoadObserver {
   private var isToGoOn = false
   private var isCancelled = false
 
-  /// - Parameter places: how many of the items, the first ones, have a place among those that may wait.
+  /// - Parameter queue: with the places that are reserved for it.
   init(
-    id: LoadID, group: String?, items: [LoadRequest], priority: Priority, order: QueueOrder, places: Int,
-    loader: Loader, observer: any PrefetchObserver
+    id: LoadID, group: String?, queue: PrefetchQueue, priority: Priority, loader: Loader,
+    observer: any PrefetchObserver
   ) {
     self.id = id
     self.group = group
     self.priority = priority
     self.loader = loader
     self.observer = observer
-    queue = PrefetchQueue(items, order: order, places: places)
-    summary.total = items.count
+    self.queue = queue
+    summary.total = queue.total
   }
 
-  /// How many items wait to become loads and have a place, by origin.
+  /// How many items wait to become loads and have a place; and by origin.
+  var placesHeld: Int { queue.placesHeld }
   var heldBack: [(origin: Origin, count: Int)] { queue.heldBack }
 
   /// Submits what may be submitted.
@@ -115,7 +116,7 @@ public final class Prefetch: LoadObserver {
 
   public func load(_ load: LoadID, ended result: Result<LoadedImage, LoadError>) {
     guard let item = pending.removeValue(forKey: load) else { return }
-    queue.end(item, reached: !result.isUnreachable)
+    queue.end(item, reached: result.isOfServer)
     note(result, of: item)
     goOn()
   }
@@ -165,9 +166,11 @@ public final class Prefetch: LoadObserver {
 }
 
 extension Result<LoadedImage, LoadError> {
-  /// Whether there was no connection.
-  fileprivate var isUnreachable: Bool {
-    guard case .failure(let error) = self else { return false }
-    return error.kind == .resolve || error.kind == .connect || error.kind == .timeout && error.phase == .connect
+  /// Whether it is the origin's answer.
+  fileprivate var isOfServer: Bool {
+    switch self {
+    case .success(let image): image.cache == .miss || image.cache == .revalidated
+    case .failure(let error): error.status != nil || error.kind == .truncated || error.kind == .notAnImage
+    }
   }
 }

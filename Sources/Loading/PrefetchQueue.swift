@@ -7,10 +7,6 @@ internal import HTTPTypes
 /// another could use. Items that have no place among those that may wait go on when there is none left that has one and
 /// may go; then the cache serves them, or nothing does.
 struct PrefetchQueue {
-  /// Loads at a time for one origin, and in all.
-  static let mostOfOrigin = 128
-  static let mostInAll = 8192
-
   private struct Row {
     let origin: Origin?
     var loads = 0
@@ -20,7 +16,11 @@ struct PrefetchQueue {
 
   private let items: [LoadRequest]
   private let order: QueueOrder
+  /// Loads at a time for one origin, and in all.
+  let mostOfOrigin: Int
+  let mostInAll: Int
   private var rowOfItem: [Int32] = []
+  private var rowOfOrigin: [Origin?: Int32] = [:]
   private var rows: [Row] = []
   private var waiting = Backlog()
   /// Items from here on have no place.
@@ -28,12 +28,13 @@ struct PrefetchQueue {
   private var loads = 0
 
   /// - Parameter places: how many of the items, the first ones, have a place among those that may wait.
-  init(_ items: [LoadRequest], order: QueueOrder, places: Int) {
+  init(_ items: [LoadRequest], limits: SchedulerLimits, places: Int) {
     self.items = items
-    self.order = order
+    order = limits.order
+    mostOfOrigin = max(128, 2 * limits.maxPerOrigin)
+    mostInAll = max(8192, 2 * limits.maxConcurrent)
     nextWithoutPlace = min(places, items.count)
     rowOfItem.reserveCapacity(items.count)
-    var rowOfOrigin: [Origin?: Int32] = [:]
     for (number, item) in items.enumerated() {
       let origin: Origin? = if case .http(let url) = item.source { url.origin } else { nil }
       let row = rowOfOrigin[origin] ?? Int32(rows.count)
@@ -43,9 +44,11 @@ struct PrefetchQueue {
         waiting.admit(row)
       }
       rowOfItem.append(row)
-      if number < nextWithoutPlace { waiting.add(Int32(number), of: row, at: .normal, atFront: false) }
+      if number < nextWithoutPlace { waiting.add(Int32(number), of: row, at: .normal, place: Int64(number)) }
     }
   }
+
+  var total: Int { items.count }
 
   /// Whether every item has become a load.
   var isEmpty: Bool { placesHeld == 0 && nextWithoutPlace == items.count }
@@ -63,7 +66,7 @@ struct PrefetchQueue {
 
   /// The item that is to become a load now; its `end` has to follow.
   mutating func next() -> (item: Int32, request: LoadRequest, hasPlace: Bool)? {
-    guard loads < Self.mostInAll else { return nil }
+    guard loads < mostInAll else { return nil }
     let item: Int32
     let next = waiting.takeNext(order)
     if let next {
@@ -80,7 +83,7 @@ struct PrefetchQueue {
 
   /// The load of an item has ended.
   ///
-  /// - Parameter reached: whether its end was another than that its origin cannot be reached.
+  /// - Parameter reached: whether its origin answered.
   mutating func end(_ item: Int32, reached: Bool) {
     let row = rowOfItem[Int(item)]
     count(-1, for: row)
@@ -93,12 +96,10 @@ struct PrefetchQueue {
   ///
   /// - Returns: the items with a place that have no attempt left. They are done.
   mutating func probeFailed(at origin: Origin) -> [Int32] {
-    guard let row = rows.firstIndex(where: { $0.origin == origin }), waiting.count(of: Int32(row)) > 0 else {
-      return []
-    }
-    rows[row].failedProbes += 1
-    let exhausted = waiting.jobs(of: Int32(row)).filter { items[Int($0)].retries < rows[row].failedProbes }
-    for item in exhausted { waiting.remove(item, of: Int32(row), at: .normal) }
+    guard let row = rowOfOrigin[origin], waiting.count(of: row) > 0 else { return [] }
+    rows[Int(row)].failedProbes += 1
+    let exhausted = waiting.jobs(of: row).filter { items[Int($0)].retries < rows[Int(row)].failedProbes }
+    for item in exhausted { waiting.remove(item, of: row, at: .normal) }
     return exhausted
   }
 
@@ -114,6 +115,6 @@ struct PrefetchQueue {
   private mutating func count(_ change: Int, for row: Int32) {
     loads += change
     rows[Int(row)].loads += change
-    waiting.setStanding(rows[Int(row)].loads < Self.mostOfOrigin ? .open : .shut, of: row)
+    waiting.setStanding(rows[Int(row)].loads < mostOfOrigin ? .open : .shut, of: row)
   }
 }

@@ -3,16 +3,21 @@ extension Scheduler {
   /// The cache could not answer: the job waits for its transfer. False, and nothing changes, when the queue is full.
   mutating func enqueue(_ id: JobID) -> Bool {
     guard jobs[id]?.phase == .preparing else { return true }
-    guard freePlaces > 0 else { return false }
+    guard freePlaces > 0 || startsAtOnce(id) else { return false }
+    preparingCount -= 1
     jobs[id.slot].phase = .waiting
-    addToBacklog(id.slot, next: false)
+    addToBacklog(id.slot)
     return true
   }
 
-  /// - Parameter next: whether it is the first of its level to start, rather than in the order of its coming.
-  mutating func addToBacklog(_ slot: Int32, next: Bool) {
-    backlog.add(
-      slot, of: jobs[slot].origin, at: jobs[slot].priority, atFront: next && limits.order == .fifo)
+  /// Whether a job that is enqueued now would not wait.
+  private func startsAtOnce(_ id: JobID) -> Bool {
+    guard let origin = jobs[id]?.origin, waiting.total == 0, !isPaused, hasFreeSlot else { return false }
+    return mayStart(at: origin)
+  }
+
+  mutating func addToBacklog(_ slot: Int32) {
+    backlog.add(slot, of: jobs[slot].origin, at: jobs[slot].priority, place: jobs[slot].place)
   }
 
   /// The transfers to start now, most urgent first; they count as active from here on.
@@ -68,14 +73,16 @@ extension Scheduler {
     jobs[id.slot].phase = .backingOff
     backingOffCount += 1
     addTimer(.retry(id), at: due)
-    return .retry(attempt: job.attempt + 1, delay: delay)
+    // What holds the origin holds the job, too.
+    let held = origins[job.origin].gate.hold.map { now.duration(to: $0.until.instant) }
+    return .retry(attempt: job.attempt + 1, delay: max(delay, held ?? .zero))
   }
 
   /// Takes the job out, in whatever phase it is. Returns who waited for it, in the order of their coming.
   mutating func end(_ id: JobID) -> [LoadID] {
     guard let job = jobs[id] else { return [] }
     switch job.phase {
-    case .preparing: break
+    case .preparing: preparingCount -= 1
     case .waiting: backlog.remove(id.slot, of: job.origin, at: job.priority)
     case .active: releaseSlot(of: id)
     case .finishing: finishingCount -= 1

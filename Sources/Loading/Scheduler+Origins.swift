@@ -50,11 +50,15 @@ extension Scheduler {
 
   /// Whether the origin may start a job may have changed.
   mutating func reconsider(_ slot: Int32) {
-    let (gate, active) = (origins[slot].gate, origins[slot].active)
-    let mayStart = gate.hold == nil && active < gate.allowance(limit: limits.maxPerOrigin)
     // As long as nobody knows whether it answers at all, it gets a second transfer only where no other origin wants one.
-    let comesLast = active > 0 && !gate.isResponsive
-    backlog.setStanding(!mayStart ? .shut : comesLast ? .last : .open, of: slot)
+    let comesLast = origins[slot].active > 0 && !origins[slot].gate.isResponsive
+    backlog.setStanding(!mayStart(at: slot) ? .shut : comesLast ? .last : .open, of: slot)
+  }
+
+  /// Whether the origin's own limit, allowance and hold let a transfer start.
+  func mayStart(at slot: Int32) -> Bool {
+    let gate = origins[slot].gate
+    return gate.hold == nil && origins[slot].active < gate.allowance(limit: limits.maxPerOrigin)
   }
 
   // MARK: - Coming and going
@@ -117,13 +121,15 @@ extension Scheduler {
   /// - Parameter heldBack: what waits outside, to be counted in.
   func originStates(atMost limit: Int = .max, heldBack: [Origin: Int] = [:]) -> [OriginState] {
     var busiest: [OriginState] = []
+    let retrying = backingOff.byOrigin
     for id in origins.ids {
       let record = origins[id.slot]
       guard record.jobs > 0 || record.gate.hold != nil else { continue }
+      let waiting =
+        backlog.count(of: id.slot) + retrying[id.slot, default: 0] + heldBack[record.origin, default: 0]
       let state = OriginState(
-        origin: record.origin, active: record.active,
-        waiting: backlog.count(of: id.slot) + heldBack[record.origin, default: 0],
-        heldUntil: record.gate.hold?.until.instant, reason: reason(id.slot))
+        origin: record.origin, active: record.active, waiting: waiting, heldUntil: record.gate.hold?.until.instant,
+        reason: waiting > 0 ? reason(id.slot) : nil)
       // Of ten thousand origins hardly one gets past the last of the hundred that are asked for.
       if busiest.count >= limit {
         guard let last = busiest.last, state.precedes(last) else { continue }
@@ -134,9 +140,19 @@ extension Scheduler {
     return busiest
   }
 
-  /// Why the origin's jobs wait; nil when none does, or when they start as soon as they are asked for.
+  /// The jobs that wait for their next attempt. O(n) in all jobs.
+  var backingOff: (byPriority: PriorityCounts, byOrigin: [Int32: Int]) {
+    var counts = (byPriority: PriorityCounts(), byOrigin: [Int32: Int]())
+    guard backingOffCount > 0 else { return counts }
+    for id in jobs.ids where jobs[id.slot].phase == .backingOff {
+      counts.byPriority[jobs[id.slot].priority] += 1
+      counts.byOrigin[jobs[id.slot].origin, default: 0] += 1
+    }
+    return counts
+  }
+
+  /// Why jobs wait for the origin; nil when they start as soon as they are asked for.
   private func reason(_ slot: Int32) -> WaitReason? {
-    guard backlog.count(of: slot) > 0 else { return nil }
     let (gate, active) = (origins[slot].gate, origins[slot].active)
     switch gate.hold?.cause {
     case .retryAfter: return .retryAfter
@@ -145,6 +161,7 @@ extension Scheduler {
     case nil: break
     }
     if isPaused { return .paused }
+    if backlog.count(of: slot) == 0 { return .retry }
     let allowance = gate.allowance(limit: limits.maxPerOrigin)
     if active >= allowance {
       if gate.isCircuitOpen { return .unreachable }

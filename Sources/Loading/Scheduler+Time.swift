@@ -20,7 +20,8 @@ extension Scheduler {
         guard jobs[id]?.phase == .backingOff else { continue }
         backingOffCount -= 1
         jobs[id.slot].phase = .waiting
-        addToBacklog(id.slot, next: true)
+        jobs[id.slot].place = nextPlace(atFront: true)
+        addToBacklog(id.slot)
       case .release(let id): release(id, dueAt: due)
       case .forget(let id): forget(id, dueAt: due)
       }

@@ -19,7 +19,7 @@ internal import HTTPTypes
 /// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a limit, an allowance or
 /// a hold forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets its turn,
 /// unless more urgent ones keep coming. What happens to one load or job costs O(1) or O(log n), however many wait. A probe
-/// that failed costs O(n) in the jobs that it failed for.
+/// that failed costs O(n) in the jobs that it failed for and their loads.
 ///
 /// Not copyable: as a property of an object it would be copied, one reference after the other, for each call that looks.
 struct Scheduler: ~Copyable {
@@ -38,13 +38,16 @@ struct Scheduler: ~Copyable {
     private var storedAttempt: Int32 = 1
     /// The origin's round in which the transfer started.
     var round: UInt32 = 0
+    /// Its place among the waiting jobs of its origin and priority, from before it is one of them.
+    var place: Int64
     /// The slots of the loads that wait for it.
     var subscribers = Chain()
     var byPriority = PriorityCounts()
 
-    init(key: JobKey, origin: Int32) {
+    init(key: JobKey, origin: Int32, place: Int64) {
       self.key = key
       self.origin = origin
+      self.place = place
     }
 
     /// The number of the transfer that runs or comes next, from 1.
@@ -92,6 +95,7 @@ struct Scheduler: ~Copyable {
 
   // The rest is changed by the scheduler's own extensions only.
 
+  var preparingCount = 0
   var activeCount = 0
   var finishingCount = 0
   var backingOffCount = 0
@@ -108,6 +112,9 @@ struct Scheduler: ~Copyable {
   /// How many origins are kept though they have no jobs and no hold.
   var rememberedCount = 0
   var backlog = Backlog()
+  /// The places given to jobs lie between these.
+  private var firstPlace: Int64 = 0
+  private var lastPlace: Int64 = 0
   var timers = TimerHeap<Timer>()
   /// The latest time that was handed in.
   var latest = Moment(.now)
@@ -151,7 +158,8 @@ struct Scheduler: ~Copyable {
     let originID = admit(origin)
     origins[originID.slot].jobs += 1
     let id = jobIDs.take()
-    jobs.insert(Job(key: key, origin: originID.slot), at: id)
+    preparingCount += 1
+    jobs.insert(Job(key: key, origin: originID.slot, place: nextPlace(atFront: false)), at: id)
     byKey[key] = id.slot
     return id
   }
@@ -206,15 +214,25 @@ struct Scheduler: ~Copyable {
     let old = jobs[slot].priority
     let new = jobs[slot].byPriority.highest ?? old
     guard new != old else { return }
-    guard jobs[slot].phase == .waiting else {
-      jobs[slot].priority = new
-      return
-    }
-    backlog.remove(slot, of: jobs[slot].origin, at: old)
+    let isWaiting = jobs[slot].phase == .waiting
+    if isWaiting { backlog.remove(slot, of: jobs[slot].origin, at: old) }
     jobs[slot].priority = new
     // A raised job queues up behind those that were this urgent before it; a lowered one has waited longer than the
-    // others of its level.
-    addToBacklog(slot, next: new < old)
+    // others of its level. So does one that is still looked for in the cache: it finds its place later.
+    jobs[slot].place = nextPlace(atFront: new < old)
+    if isWaiting { addToBacklog(slot) }
+  }
+
+  /// A place before all others, or behind them.
+  ///
+  /// - Parameter atFront: whether it is the first to start, rather than in the order of coming.
+  mutating func nextPlace(atFront: Bool) -> Int64 {
+    if atFront && limits.order == .fifo {
+      firstPlace -= 1
+      return firstPlace
+    }
+    lastPlace += 1
+    return lastPlace
   }
 
   // MARK: - Looking

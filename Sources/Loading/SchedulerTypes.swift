@@ -69,6 +69,8 @@ public enum WaitReason: String, Sendable, CaseIterable {
   case unreachable
   /// It is let in again one by one after something of the above, or after it kept silent.
   case readmission
+  /// Attempts failed, and the next ones are not due yet.
+  case retry
   /// It has as many transfers as one origin may have.
   case perHostLimit
   /// All transfers are taken, or the disk is behind.

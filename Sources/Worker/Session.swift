@@ -23,12 +23,18 @@ final class Session {
   private var wasCancelledBySignal = false
   private var hasLostInput = false
   private var ending: Ending?
-  /// When the end comes, all at rest or not. Set once all is answered.
-  private var lastMoment: ContinuousClock.Instant?
+  private var rest = Rest.notYet
   private let onEnd: @Sendable (Int32) -> Void
 
-  /// How long the end waits for what is being given up.
-  private static let patience = Duration.seconds(1)
+  /// What comes between the last answer and the end: what was given up lets go of its files.
+  private enum Rest {
+    case notYet
+    /// At the latest then.
+    case until(ContinuousClock.Instant)
+    case over
+  }
+
+  private static let longestRest = Duration.seconds(1)
 
   struct RequestCounts {
     var received = 0
@@ -134,9 +140,14 @@ final class Session {
   // MARK: - Settings
 
   func apply(_ new: Options) {
+    let changesRequests =
+      new.transportConfiguration != options.transportConfiguration || new.requestHeaders != options.requestHeaders
+      || new.maxBytes != options.maxBytes || new.maxRedirects != options.maxRedirects
     options = new
     loader.apply(new.loaderSettings)
     transport.configure(new.transportConfiguration)
+    // They might be none any more.
+    if changesRequests { _ = loader.clearFailures() }
     log.setLevel(new.logLevel)
     let (limit, minFree, verify) = (new.diskLimit, Double(new.minFree) / 100, new.verification)
     if let tier = storage.tier {
@@ -158,7 +169,11 @@ final class Session {
     let next = loader.advance()
     endIfDone()
     writer.flush()
-    return [next, lastMoment].compactMap(\.self).min()
+    switch rest {
+    case .notYet: return next
+    case .until(let end): return next.map { min($0, end) } ?? end
+    case .over: return nil
+    }
   }
 
   /// The host has nothing more to say, or cannot be heard any more.
@@ -192,12 +207,18 @@ final class Session {
     default: break
     }
     guard conversation.unanswered == 0 else { return }
-    if lastMoment == nil {
-      lastMoment = .now.advanced(by: Self.patience)
+    switch rest {
+    case .notYet:
       loader.abandonRest()
+      if !loader.isAtRest {
+        rest = .until(.now.advanced(by: Self.longestRest))
+        return
+      }
+    case .until(let end):
+      guard loader.isAtRest || end <= .now else { return }
+    case .over: return
     }
-    // What was cancelled lets go of its files.
-    guard loader.isAtRest || lastMoment.map({ $0 <= .now }) ?? true else { return }
+    rest = .over
     let failed = options.exitStatus && (hasFailures || wasCancelledBySignal)
     log.info("done after \(counts.received) loads and prefetches, \(startedAt.duration(to: .now).milliseconds) ms")
     onEnd(hasLostInput ? ExitStatus.inputOrOutput : failed ? ExitStatus.failures : 0)

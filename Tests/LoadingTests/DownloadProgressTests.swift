@@ -18,10 +18,10 @@ struct DownloadProgressTests {
 
   @Test(
     arguments: [
-      // After 4 more seconds: what is missing takes a second at the pace of 800 bytes in 4 s.
-      (799, 0, false), (801, 0, true), (1000, 0, true), (1, 0, false),
-      // Half of it was there: 100 missing bytes take a second at the pace of 400 bytes in 4 s.
-      (899, 500, false), (901, 500, true), (500, 500, false),
+      // After 5 seconds: what is missing takes a second at the pace of 5/6 of it in that time.
+      (833, 0, false), (834, 0, true), (1000, 0, true), (1, 0, false),
+      // Half of it was there: 83 missing bytes take a second at the pace of 417 in 5.
+      (916, 500, false), (917, 500, true), (500, 500, false),
     ] as [(Int64, Int64, Bool)])
   func `it is when the rest takes less time than to begin again`(received: Int64, kept: Int64, isWorthIt: Bool) {
     #expect(progress(received: received, kept: kept).isNearlyComplete(at: begin + .seconds(5)) == isWorthIt)
@@ -29,8 +29,8 @@ struct DownloadProgressTests {
 
   @Test func `one that stands still loses its worth`() {
     let stalled = progress(received: 900)
-    #expect(stalled.isNearlyComplete(at: begin + .seconds(9)))
-    #expect(!stalled.isNearlyComplete(at: begin + .seconds(11)))
+    #expect(stalled.isNearlyComplete(at: begin + .milliseconds(8900)))
+    #expect(!stalled.isNearlyComplete(at: begin + .milliseconds(9100)))
   }
 
   @Test func `it is not without an answer, a length or bytes`() {

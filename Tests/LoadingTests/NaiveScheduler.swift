@@ -11,6 +11,8 @@ struct NaiveScheduler {
     let id: JobID
     let key: JobKey
     let origin: Origin
+    /// Smaller ones go first.
+    var place: Int
     var phase = Scheduler.Phase.preparing
     /// When the next attempt is due, while it backs off.
     var due: Instant?
@@ -41,6 +43,7 @@ struct NaiveScheduler {
   private(set) var origins: [Known] = []
   /// For each priority those that come last, then the others.
   private var turns: [[Origin]] = Array(repeating: [], count: 2 * Priority.allCases.count)
+  private var places = 0
   /// Counts starts and holds, to tell which came first.
   private var steps = 0
   private var latest = Instant.now
@@ -71,7 +74,7 @@ struct NaiveScheduler {
   func joinable(_ key: JobKey) -> JobID? { jobs.first { $0.key == key && $0.isJoinable }?.id }
   func count(_ phase: Scheduler.Phase) -> Int { jobs.count { $0.phase == phase } }
   var backingOff: Int { count(.backingOff) }
-  func known(_ origin: Origin) -> Known { origins.first { $0.origin == origin }! }
+  private func known(_ origin: Origin) -> Known { origins.first { $0.origin == origin }! }
   func active(at origin: Origin) -> Int { jobs.count { $0.origin == origin && $0.phase == .active } }
   func mostActive(at origin: Origin) -> Int { min(known(origin).allowance ?? limits.maxPerOrigin, limits.maxPerOrigin) }
 
@@ -83,7 +86,7 @@ struct NaiveScheduler {
   func state(of origin: Origin) -> OriginState? {
     let (known, own) = (known(origin), jobs.filter { $0.origin == origin })
     guard !own.isEmpty || known.heldUntil != nil else { return nil }
-    let waiting = own.count { $0.phase == .waiting }
+    let waiting = own.count { $0.phase == .waiting || $0.phase == .backingOff }
     return OriginState(
       origin: origin, active: active(at: origin), waiting: waiting, heldUntil: known.heldUntil,
       reason: waiting > 0 ? reason(known) : nil)
@@ -92,6 +95,7 @@ struct NaiveScheduler {
   private func reason(_ known: Known) -> WaitReason? {
     if known.heldUntil != nil { return known.cause }
     if isPaused { return .paused }
+    if !jobs.contains(where: { $0.origin == known.origin && $0.phase == .waiting }) { return .retry }
     if active(at: known.origin) >= mostActive(at: known.origin) {
       if known.failures >= 5 { return .unreachable }
       return mostActive(at: known.origin) < limits.maxPerOrigin ? .readmission : .perHostLimit
@@ -119,7 +123,7 @@ struct NaiveScheduler {
     } else {
       job = new
       subscription = .created(new)
-      jobs.append(Job(id: new, key: key, origin: origin))
+      jobs.append(Job(id: new, key: key, origin: origin, place: nextPlace(atFront: false)))
       if !origins.contains(where: { $0.origin == origin }) { origins.append(Known(origin: origin)) }
       change(origin) { $0.forgetAt = nil }
     }
@@ -157,9 +161,13 @@ struct NaiveScheduler {
 
   mutating func enqueue(_ id: JobID) -> Bool {
     guard let job = job(id), job.phase == .preparing else { return true }
-    guard count(.waiting) + backingOff + reserved < limits.maxQueued else { return false }
+    let startsAtOnce =
+      count(.waiting) == 0 && !isPaused && count(.active) < limits.maxConcurrent
+      && count(.finishing) < limits.maxFinishing && known(job.origin).heldUntil == nil
+      && active(at: job.origin) < mostActive(at: job.origin)
+    guard count(.waiting) + backingOff + reserved < limits.maxQueued || startsAtOnce else { return false }
     change(id) { $0.phase = .waiting }
-    queue.append(id)
+    addToQueue(id)
     refresh(job.origin)
     return true
   }
@@ -204,7 +212,8 @@ struct NaiveScheduler {
     switch contact {
     case .refused(let wait?):
       if isNews {
-        change(job.origin) { ($0.failures, $0.refusals, $0.allowance, $0.hasAnswered) = (0, $0.refusals + 1, 1, true) }
+        let count = before.refusals + (wait > .zero ? 1 : 0)
+        change(job.origin) { ($0.failures, $0.refusals, $0.allowance, $0.hasAnswered) = (0, count, 1, true) }
       }
       hold(job.origin, wait, .retryAfter, now)
     case .refused(nil) where isNews:
@@ -286,7 +295,8 @@ struct NaiveScheduler {
       $0.attempt += 1
     }
     refresh(job.origin)
-    return .retry(attempt: job.attempt + 1, delay: delay)
+    let held = known(job.origin).heldUntil.map { now.duration(to: $0) }
+    return .retry(attempt: job.attempt + 1, delay: max(delay, held ?? .zero))
   }
 
   mutating func end(_ id: JobID) -> [LoadID] {
@@ -314,7 +324,9 @@ struct NaiveScheduler {
           $0.phase = .waiting
           $0.due = nil
         }
-        queue.insert(job.id, at: limits.order == .fifo ? 0 : queue.count)
+        let place = nextPlace(atFront: true)
+        change(job.id) { $0.place = place }
+        addToQueue(job.id)
         refresh(job.origin)
       } else if let origin = origins.first(where: { $0.heldUntil == due })?.origin {
         change(origin) { $0.heldUntil = nil }
@@ -340,11 +352,21 @@ struct NaiveScheduler {
   private mutating func updatePriority(of id: JobID) {
     let old = job(id)!
     guard let new = subscribers.filter({ $0.job == id }).map(\.priority).max(), new != old.priority else { return }
-    change(id) { $0.priority = new }
+    let place = nextPlace(atFront: new < old.priority)
+    change(id) { ($0.priority, $0.place) = (new, place) }
     guard old.phase == .waiting else { return }
     queue.removeAll { $0 == id }
-    queue.insert(id, at: new < old.priority && limits.order == .fifo ? 0 : queue.count)
+    addToQueue(id)
     refresh(old.origin)
+  }
+
+  private mutating func addToQueue(_ id: JobID) {
+    queue = (queue + [id]).sorted { job($0)!.place < job($1)!.place }
+  }
+
+  private mutating func nextPlace(atFront: Bool) -> Int {
+    places += 1
+    return atFront && limits.order == .fifo ? -places : places
   }
 
   private mutating func refresh(_ origin: Origin) {

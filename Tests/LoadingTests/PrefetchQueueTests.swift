@@ -18,7 +18,7 @@ struct PrefetchQueueTests {
   }
 
   @Test func `each item becomes a load once, in its order`() throws {
-    var queue = PrefetchQueue(try items(1000), order: .fifo, places: 1000)
+    var queue = PrefetchQueue(try items(1000), limits: SchedulerLimits(), places: 1000)
     var seen: [Int32] = []
     while let (item, request, hasPlace) = queue.next() {
       #expect(hasPlace)
@@ -31,13 +31,16 @@ struct PrefetchQueueTests {
   }
 
   @Test func `with lifo the last goes first`() throws {
-    var queue = PrefetchQueue(try items(3), order: .lifo, places: 3)
+    var limits = SchedulerLimits()
+    limits.order = .lifo
+    var queue = PrefetchQueue(try items(3), limits: limits, places: 3)
     #expect(drain(&queue) == [2, 1, 0])
   }
 
   @Test func `an origin has so many loads at a time, and keeps no other from its own`() throws {
-    let most = PrefetchQueue.mostOfOrigin
-    var queue = PrefetchQueue(try items(4 * most) { $0 < 3 * most ? 0 : 1 }, order: .fifo, places: 4 * most)
+    let most = 128
+    var queue = PrefetchQueue(
+      try items(4 * most) { $0 < 3 * most ? 0 : 1 }, limits: SchedulerLimits(), places: 4 * most)
     let first = drain(&queue)
     #expect(first.count { $0 < 3 * most } == most)
     #expect(first.count { $0 >= 3 * most } == most)
@@ -51,21 +54,29 @@ struct PrefetchQueueTests {
   }
 
   @Test func `origins take turns`() throws {
-    var queue = PrefetchQueue(try items(8) { $0 / 4 }, order: .fifo, places: 8)
+    var queue = PrefetchQueue(try items(8) { $0 / 4 }, limits: SchedulerLimits(), places: 8)
     #expect(drain(&queue) == [0, 4, 1, 5, 2, 6, 3, 7])
   }
 
   @Test func `there are not more than so many loads in all`() throws {
-    let most = PrefetchQueue.mostInAll
-    var queue = PrefetchQueue(try items(most + 10) { $0 }, order: .fifo, places: most + 10)
+    let most = 8192
+    var queue = PrefetchQueue(try items(most + 10) { $0 }, limits: SchedulerLimits(), places: most + 10)
     #expect(drain(&queue).count == most)
     queue.end(5, reached: true)
     #expect(drain(&queue).count == 1)
   }
 
+  @Test func `higher limits are made use of`() throws {
+    var limits = SchedulerLimits()
+    (limits.maxPerOrigin, limits.maxConcurrent) = (500, 10_000)
+    var queue = PrefetchQueue(try items(2000), limits: limits, places: 2000)
+    #expect(drain(&queue).count == 1000)
+    #expect(queue.mostInAll == 20_000)
+  }
+
   @Test func `items without a place do not wait for their turn`() throws {
-    let most = PrefetchQueue.mostOfOrigin
-    var queue = PrefetchQueue(try items(3 * most), order: .fifo, places: most)
+    let most = 128
+    var queue = PrefetchQueue(try items(3 * most), limits: SchedulerLimits(), places: most)
     let loads = (0..<3 * most).compactMap { _ in queue.next() }
     #expect(loads.map(\.item) == Array(0..<Int32(3 * most)))
     #expect(loads.map(\.hasPlace) == Array(repeating: true, count: most) + Array(repeating: false, count: 2 * most))
@@ -74,7 +85,7 @@ struct PrefetchQueueTests {
   }
 
   @Test func `what is dropped gives its places back`() throws {
-    var queue = PrefetchQueue(try items(10), order: .fifo, places: 4)
+    var queue = PrefetchQueue(try items(10), limits: SchedulerLimits(), places: 4)
     _ = queue.next()
     #expect(queue.dropAll() == 3)
     #expect(queue.next() == nil)
@@ -82,8 +93,9 @@ struct PrefetchQueueTests {
   }
 
   @Test func `probes that fail are attempts of all that wait for the origin`() throws {
-    let most = PrefetchQueue.mostOfOrigin
-    var queue = PrefetchQueue(try items(2 * most + 5) { $0 < 2 * most ? 0 : 1 }, order: .fifo, places: 2 * most + 5)
+    let most = 128
+    var queue = PrefetchQueue(
+      try items(2 * most + 5) { $0 < 2 * most ? 0 : 1 }, limits: SchedulerLimits(), places: 2 * most + 5)
     let origin = Origin(scheme: "http", host: "h0.test", port: 80)
     #expect(drain(&queue).count == most + 5)
     #expect(queue.probeFailed(at: origin) == [])

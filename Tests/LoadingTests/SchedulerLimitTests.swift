@@ -82,13 +82,26 @@ struct SchedulerLimitTests {
   }
 
   @Test func `a job between two attempts counts among the waiting`() {
-    var queue = Queue { $0.maxQueued = 1 }
+    var queue = Queue { ($0.maxQueued, $0.maxConcurrent) = (1, 1) }
     let first = queue.wait(for: "1")
     #expect(queue.starts() == ["1"])
     _ = queue.retry(first.job)
-    guard case .created(let job) = queue.subscribe("2").subscription else { return #expect(Bool(false)) }
-    let outcome3 = queue.scheduler.enqueue(job)
-    #expect(!outcome3)
+    queue.wait(for: "2")
+    #expect(queue.starts() == ["2"], "what starts at once does not wait")
+    guard case .created(let job) = queue.subscribe("3").subscription else { return #expect(Bool(false)) }
+    let isQueued = queue.scheduler.enqueue(job)
+    #expect(!isQueued)
+  }
+
+  @Test func `where nothing may wait, as much starts as the limits allow`() {
+    var queue = Queue { ($0.maxQueued, $0.maxConcurrent) = (0, 2) }
+    for name in ["1", "2"] {
+      queue.wait(for: name)
+      #expect(queue.starts() == [name])
+    }
+    guard case .created(let job) = queue.subscribe("3").subscription else { return #expect(Bool(false)) }
+    let isQueued = queue.scheduler.enqueue(job)
+    #expect(!isQueued)
   }
 
   @Test func `nothing starts while too many bodies are on their way to disk`() {

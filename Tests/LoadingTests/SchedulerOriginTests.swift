@@ -362,6 +362,16 @@ struct SchedulerOriginTests {
     #expect(queue.state()?.reason == nil && queue.state()?.heldUntil != nil, "nothing waits")
   }
 
+  @Test func `a job between two attempts waits, too`() {
+    var queue = Queue()
+    let place = queue.wait(for: "1")
+    _ = queue.starts()
+    _ = queue.retry(place.job)
+    #expect(queue.state()?.waiting == 1)
+    #expect(queue.state()?.reason == .retry)
+    #expect(queue.scheduler.backingOff.byPriority[.normal] == 1)
+  }
+
   @Test func `the busiest hundred of ten thousand origins are told of, in order`() {
     var queue = Queue()
     for number in 0..<10_000 {
