@@ -50,6 +50,14 @@ extension DiskIndex {
     }
   }
 
+  /// Whether there is one for the key that nobody writes.
+  func hasPartial(key: String, partition: String) throws(SQLiteError) -> Bool {
+    let find = try reading("SELECT 1 FROM partials WHERE key = ?1 AND partition = ?2 AND allocated > 0 LIMIT 1")
+    find.bind(1, key)
+    find.bind(2, partition)
+    return try find.first { _ in true } ?? false
+  }
+
   /// Those of an identity that nobody writes.
   func partials(of identity: StoredPartial.Identity) throws(SQLiteError) -> [Int64] {
     let find = try writing(

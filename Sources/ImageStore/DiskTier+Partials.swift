@@ -56,6 +56,14 @@ extension DiskTier {
     return true
   }
 
+  /// Whether there is something under the key that may be worth a `takeUp`.
+  public func hasPartial(key: String, partition: String) -> Bool {
+    guard mayHavePartials else { return false }
+    adoptPartialsOnce()
+    let found = try? withIndex { index throws(SQLiteError) in try index.hasPartial(key: key, partition: partition) }
+    return found ?? false
+  }
+
   /// Takes up the largest file there is of these, for this worker alone. It is read through once, in pieces between other
   /// work, for the digest.
   ///
@@ -63,11 +71,9 @@ extension DiskTier {
   public func takeUp(
     _ identity: StoredPartial.Identity, maxBytes: Int64 = .max
   ) -> (partial: StoredPartial, spool: Spool)? {
-    if !hasAdopted {
-      survey()
-      if !hasAdopted { adoptPartials() }
-    }
-    guard mode == .readWrite, let session = try? writableSession() else { return nil }
+    guard mode == .readWrite else { return nil }
+    adoptPartialsOnce()
+    guard let session = try? writableSession() else { return nil }
     let now = now
     let found = try? withIndex { index throws(SQLiteError) in
       try index.partial(of: identity, maxBytes: maxBytes, boot: session.boot, now: now)
@@ -114,6 +120,12 @@ extension DiskTier {
   }
 
   // MARK: - Housekeeping
+
+  private func adoptPartialsOnce() {
+    if hasAdopted { return }
+    survey()
+    if !hasAdopted { adoptPartials() }
+  }
 
   /// Makes files of dead workers such that may be taken up, and removes those that nobody can go on with. Comes before
   /// the sweep, which leaves alone what is listed.

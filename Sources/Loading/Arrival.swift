@@ -23,7 +23,7 @@ struct Arrival: Sendable {
     var response: StoredResponse
     /// The body, where it is in memory anyway or nowhere else.
     var bytes: [UInt8]?
-    /// False when somebody asked for another digest: nothing was kept.
+    /// False when all asked for another digest: nothing was kept.
     var isIntact = true
     var delivered: [LoadID: Result<Delivery.Delivered, LoadError>] = [:]
   }
@@ -73,21 +73,18 @@ struct Arrival: Sendable {
 
   private func place(_ draft: StoredResponse, in storage: Storage) throws -> Stored {
     var draft = draft
-    var bytes: [UInt8]?
-    if case .bytes(let all) = body {
-      bytes = all
-      draft.digest = SHA256.digest(of: all)
-      // A digest that somebody demands is looked at before anything is kept; a spool's is known only once it is placed.
-      if deliveries.contains(where: { $0.digest != nil && $0.digest != draft.digest }) {
-        return serve(
-          Stored(response: draft, bytes: all, isIntact: false), from: .bytes(all, format: draft.format), storage)
-      }
+    let bytes: [UInt8]?
+    switch body {
+    case .bytes(let all): (bytes, draft.digest) = (all, SHA256.digest(of: all))
+    case .spool(let body): (bytes, draft.digest) = (nil, try body.spool.digest())
+    case .failed(let error): throw LoadError(error)
+    }
+    // What all who wait for it say they do not want is not kept.
+    guard deliveries.isEmpty || deliveries.contains(where: { $0.digest == nil || $0.digest == draft.digest }) else {
+      storage.discardNow(body)
+      return serve(Stored(response: draft, isIntact: false), from: .bytes([], format: nil), storage)
     }
     if places.contains(.disk), let tier = storage.tier, let stored = keep(draft, in: tier) {
-      if deliveries.contains(where: { $0.digest != nil && $0.digest != stored.digest }) {
-        tier.assumeIsolated { $0.remove(stored.id) }
-        return serve(Stored(response: stored, bytes: nil, isIntact: false), from: nil, storage)
-      }
       return serve(Stored(response: stored, bytes: bytes), from: .stored(stored, in: tier), storage)
     }
     guard case .spool(let body) = body else {
@@ -97,7 +94,6 @@ struct Arrival: Sendable {
       deliveries.contains { $0.delivery.wantsData }
       || places.contains(.memory) && draft.byteCount <= largestInMemory
     let content = wanted ? try body.spool.bytes(from: 0, count: Int(draft.byteCount)) : nil
-    draft.digest = try body.spool.digest()
     guard deliveries.contains(where: { $0.delivery.wantsFile }) else {
       body.spool.drop()
       return serve(
@@ -123,16 +119,12 @@ struct Arrival: Sendable {
     }
   }
 
-  private func serve(_ stored: Stored, from source: Delivery.Source?, _ storage: Storage) -> Stored {
+  private func serve(_ stored: Stored, from source: Delivery.Source, _ storage: Storage) -> Stored {
     var stored = stored
     for (id, digest, delivery) in deliveries {
       if let digest, digest != stored.response.digest {
         let error = LoadError(.digestMismatch, "the content's digest is sha256-\(stored.response.digest.hexadecimal)")
         stored.delivered[id] = .failure(error)
-        continue
-      }
-      guard let source else {
-        // Another load's digest differs, so the file is gone; this one loads it anew.
         continue
       }
       if delivery.isNothing {

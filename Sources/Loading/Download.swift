@@ -236,7 +236,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     case .success(let summary):
       return .failure(
         TransferError(
-          .malformed, "the rest of the body is not as long as it was said to be", bytesReceived: summary.bytesReceived))
+          .truncated, "the rest of the body ended before its end", bytesReceived: summary.bytesReceived))
     case .failure(let error) where error.kind == .aborted && received > length:
       return .failure(
         TransferError(

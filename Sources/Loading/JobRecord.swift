@@ -32,8 +32,8 @@ final class JobRecord {
   /// What the attempt before left, while none is running. See Loader+Resuming.
   var beginning: Beginning?
   var startedAt: ContinuousClock.Instant?
-  /// Whether the disk is to be asked for what an earlier load has left.
-  var mayTakeUp = true
+  /// Whether the disk has what an earlier load has left, as far as is known.
+  var mayTakeUp = false
   /// Whether the scheduler knows that the transfer is being answered.
   var isAnswerNoted = false
   /// Whether the transfer goes on though all have left, and where they wanted the result kept. See Loader+Leaving.

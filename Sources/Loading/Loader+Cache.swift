@@ -105,8 +105,9 @@ extension Loader {
     let (key, partition) = (record.first.request.key, record.first.partition)
     storage.look(up: key, partition: partition) { [weak self] found in
       guard let self else { return }
+      if found.hasPartial { record.mayTakeUp = true }
       let inMemory = Set(known.map(\.response.id))
-      self.looked(for: job, found: known + found.filter { !inMemory.contains($0.response.id) })
+      self.looked(for: job, found: known + found.candidates.filter { !inMemory.contains($0.response.id) })
     }
   }
 

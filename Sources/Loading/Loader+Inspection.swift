@@ -65,6 +65,7 @@ extension Loader {
       of: FailureMemory.Subject(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
     storage.look(up: key, partition: partition) { [weak self] found in
       guard let self else { return }
+      let found = found.candidates
       var report = CacheReport()
       report.isInMemory = !remembered.isEmpty
       report.isOnDisk = !found.isEmpty

@@ -13,8 +13,6 @@ extension Loader {
     if beginnings.insert(beginning) {
       record.beginning = beginning
     } else {
-      // The next attempt finds it, if it is on disk.
-      record.mayTakeUp = true
       leave(beginning, of: record)
     }
   }
@@ -38,20 +36,22 @@ extension Loader {
     }
   }
 
-  /// Leaves a beginning to a load to come.
+  /// Leaves a beginning to a load to come. One that has come already has looked for it too early.
   func leave(_ beginning: Beginning, of record: JobRecord) {
     let mayStay =
       record.mayKeep
       && Storing.mayStore(
         mode: record.first.request.cacheMode, requestHeaders: record.first.request.headers, status: 200,
         headers: beginning.response.headers)
-    if mayStay { storage.leave(beginning.body) } else { storage.discard(beginning.body) }
+    guard mayStay else { return storage.discard(beginning.body) }
+    storage.leave(beginning.body)
+    if let job = scheduler.job(for: record.first.jobKey) { jobs[job]?.mayTakeUp = true }
   }
 
-  /// Whether to look for what an earlier load has left, which is done once. Loads that go past the cache start anew, and
+  /// Whether to go on with what an earlier load has left, which is tried once. Loads that go past the cache start anew, and
   /// what is stored is asked about first.
   func shouldTakeUp(_ job: JobID, _ record: JobRecord) -> Bool {
-    guard record.mayTakeUp, record.beginning == nil, record.basis == nil, storage.tier?.mayHavePartials == true,
+    guard record.mayTakeUp, record.beginning == nil, record.basis == nil,
       places(of: job).contains(.disk), let key = scheduler.job(job)?.key,
       key.revalidation == .whenStale || key.revalidation == .always
     else { return false }

@@ -66,11 +66,26 @@ public final class Storage: Sendable {
     }
   }
 
-  /// What the disk has for a key, the writable tier's first.
+  /// What the disk has for a key.
+  struct Found: Sendable {
+    /// The writable tier's first.
+    var candidates: [Candidate]
+    /// Whether there is what an earlier load has left. Looked for only where nothing is stored.
+    var hasPartial: Bool
+  }
+
+  /// Looks for what the disk has for a key.
   func look(
-    up key: String, partition: String, then completion: @escaping @LoadingActor @Sendable ([Candidate]) -> Void
+    up key: String, partition: String, then completion: @escaping @LoadingActor @Sendable (Found) -> Void
   ) {
-    perform({ self.candidates(for: key, partition) }, then: completion)
+    perform(
+      {
+        let candidates = self.candidates(for: key, partition)
+        let hasPartial =
+          candidates.isEmpty
+          && self.tier?.assumeIsolated { $0.hasPartial(key: key, partition: partition) } ?? false
+        return Found(candidates: candidates, hasPartial: hasPartial)
+      }, then: completion)
   }
 
   /// Carries out a delivery.

@@ -98,6 +98,21 @@ import Threads
     #expect(await tier.takeUp(identity(partition: "user a")) != nil)
   }
 
+  @Test func `it is known by its key`() async throws {
+    let dying = try await fixture.openTier()
+    let spool = try await begin(identity("killed"), in: dying)
+    #expect(await !dying.hasPartial(key: "killed", partition: ""))
+    try await leave(identity("left", partition: "user a"), in: dying)
+    #expect(await dying.hasPartial(key: "left", partition: "user a"))
+    #expect(await !dying.hasPartial(key: "left", partition: ""))
+    await dying.die()
+    let tier = try await fixture.openTier()
+    #expect(await tier.hasPartial(key: "left", partition: "user a"))
+    #expect(await tier.takeUpPatiently(identity("left", partition: "user a")) != nil)
+    #expect(await !tier.hasPartial(key: "left", partition: "user a"))
+    _ = spool
+  }
+
   @Test func `one that is being written is nobody's`() async throws {
     let tier = try await fixture.openTier()
     let other = try await fixture.openTier()

@@ -404,6 +404,21 @@ import Testing
     }
   }
 
+  @Test func `a load that waits for the place of the one that leaves it goes on as well`() async throws {
+    try await withOrigin("--max-per-host", "1") { worker, origin in
+      try await script(origin)
+      let url = origin.url("s.png")
+      worker.request("load", ["url": .string(url)])
+      try await waitForBeginning(worker)
+      // The second has looked into the cache before the first's connection is closed.
+      worker.request("cancel", ["all": true])
+      let id = worker.request("load", ["url": .string(url)])
+      let result = try await worker.response(to: id)["result"]
+      #expect(try content(result) == (try await original(worker, origin)))
+      #expect(try await origin.log("s.png").map { $0["status"] } == [200, 206])
+    }
+  }
+
   @Test func `a deadline leaves it as well`() async throws {
     try await withOrigin { worker, origin in
       try await script(origin)
