@@ -308,4 +308,45 @@ import Testing
       for id in 1...3 { #expect(try await worker.response(to: .integer(id))["result"]["format"] == "png") }
     }
   }
+
+  @Test(
+    arguments: [
+      (
+        "raised to the back", [("1", "normal", "default"), ("2", "high", "default"), ("3", "high", "default")],
+        ["prioritize": ["id": "1", "priority": "high"]], ["2", "3", "1"]
+      ),
+      (
+        "lowered to the front", [("1", "low", "default"), ("2", "low", "default"), ("3", "high", "default")],
+        ["prioritize": ["id": "3", "priority": "low"]], ["3", "1", "2"]
+      ),
+      (
+        "past the cache, in its turn",
+        [
+          ("1", "normal", "default"), ("2", "normal", "reload"), ("3", "normal", "default"),
+          ("4", "normal", "no-store"),
+        ], [:], ["1", "2", "3", "4"]
+      ),
+    ] as [(String, [(String, String, String)], [String: JSON], [String])])
+  func `lines that come in one write take effect in their order`(
+    name: String, loads: [(String, String, String)], then: [String: JSON], order: [String]
+  ) async throws {
+    try await withOrigin("--max-concurrent", "1") { worker, origin in
+      worker.request("load", ["url": .string(origin.url("image/0.png?hold=a"))])
+      try await origin.held(at: "a")
+      let lines: [JSON] =
+        loads.map { id, priority, mode in
+          let url = JSON.string(origin.url("image/\(id).png"))
+          return [
+            "id": .string(id), "method": "load",
+            "params": ["url": url, "priority": .string(priority), "cache": .string(mode)],
+          ]
+        } + then.map { method, params in ["id": "then", "method": .string(method), "params": params] }
+      worker.send(lines)
+      try await worker.call("stats")
+      try await origin.release("a")
+      for (id, _, _) in loads { _ = try await worker.response(to: .string(id)) }
+      let seen = try await origin.log().compactMap { $0["target"].string }.dropFirst()
+      #expect(Array(seen) == order.map { "/image/\($0).png" }, "\(name)")
+    }
+  }
 }
