@@ -90,6 +90,14 @@ struct Queue {
     return note(contact, by: place.job)
   }
 
+  /// A redirect led to the origin, and it wants to be left alone.
+  mutating func noteRefusal(at host: String, retryAfter: Duration) {
+    let (now, contact) = (now, Contact.refused(retryAfter: retryAfter))
+    var chance = random
+    scheduler.note(contact, at: Self.origin(host), now: now, random: &chance)
+    random = chance
+  }
+
   func state(of host: String = "a") -> OriginState? {
     scheduler.originStates().first { $0.origin.host == host }
   }

@@ -112,6 +112,31 @@ struct SchedulerOriginTests {
     #expect(queue.state()?.heldUntil == queue.now + .seconds(2))
   }
 
+  @Test func `an origin that a redirect led to is held, though nobody asked it`() {
+    var queue = Queue()
+    queue.noteRefusal(at: "behind", retryAfter: .seconds(10))
+    #expect(queue.state(of: "behind")?.heldUntil == queue.now + .seconds(10))
+    queue.wait(for: "1", at: "behind")
+    queue.wait(for: "2", at: "other")
+    #expect(queue.starts() == ["2"])
+    // Another one of the same crowd says nothing new, but may extend it.
+    queue.noteRefusal(at: "behind", retryAfter: .seconds(20))
+    #expect(queue.state(of: "behind")?.heldUntil == queue.now + .seconds(20))
+    _ = queue.pass(.seconds(20))
+    #expect(queue.starts() == ["1"])
+  }
+
+  @Test func `one that answers nothing but refusals is probed from the sixth on, for all that wait`() {
+    var (queue, places) = queue(of: 20, retries: 0) { $0.maxPerOrigin = 1 }
+    for place in places[..<5] {
+      let failed = queue.end(place, .refused(retryAfter: nil))
+      #expect(failed == nil)
+      _ = passHold(&queue)
+    }
+    let failed = queue.end(places[5], .refused(retryAfter: nil))
+    #expect(failed?.exhausted == places[6...].map(\.job))
+  }
+
   // MARK: - Unknown
 
   @Test func `an origin that has not answered yet gets a second transfer only where no other origin wants one`() {
