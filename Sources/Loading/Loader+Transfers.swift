@@ -117,10 +117,9 @@ extension Loader {
   /// attempt by it.
   private func note(_ outcome: Result<TransferSummary, TransferError>, by probe: JobID) {
     guard let record = jobs[probe] else { return }
-    let origin = record.first.request.origin
     var contact = Contact(outcome, now: storage.now())
     if contact != .answered, case .success(let summary) = outcome, summary.redirects > 0,
-      let last = try? ResourceURL(summary.head.finalURL).origin, last != origin
+      let last = try? ResourceURL(summary.head.finalURL).origin, last != record.first.request.origin
     {
       scheduler.note(contact, at: last, now: .now, random: &random)
       contact = .answered
@@ -137,7 +136,7 @@ extension Loader {
       error.response = nil
     }
     // First, so that no item of theirs takes the place of one that is about to end.
-    for prefetch in prefetches.values { prefetch.probeFailed(at: origin, error) }
+    for prefetch in prefetches.values { prefetch.probeFailed(at: record.first.request.origin, error) }
     for job in failed.retrying {
       let attempt = scheduler.job(job)?.attempt ?? 1
       for id in scheduler.subscribers(of: job) {
