@@ -75,8 +75,12 @@ struct Backlog {
   }
 
   /// Takes out the job whose turn it is, nil if no origin that may start one has one. The next turn is another origin's.
-  mutating func takeNext(_ order: QueueOrder) -> Int32? {
-    guard let ring = rings.lastIndex(where: { !$0.isEmpty }) else { return nil }
+  ///
+  /// - Parameter sparesLast: whether the origins that come last get no turn, because others may be about to come.
+  mutating func takeNext(_ order: QueueOrder, sparesLast: Bool = false) -> Int32? {
+    guard let ring = rings.indices.last(where: { !rings[$0].isEmpty && !(sparesLast && $0.isMultiple(of: 2)) }) else {
+      return nil
+    }
     let priority = Priority.allCases[ring / 2]
     let origin = rings[ring].first
     let queue = queues[index(origin, priority)]

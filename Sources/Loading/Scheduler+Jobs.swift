@@ -20,11 +20,12 @@ extension Scheduler {
     backlog.add(slot, of: jobs[slot].origin, at: jobs[slot].priority, place: jobs[slot].place)
   }
 
-  /// The transfers to start now, most urgent first; they count as active from here on.
+  /// The transfers to start now, most urgent first; they count as active from here on. An origin of which nobody knows
+  /// whether it answers gets no second one while jobs are still being looked for in the cache, which takes a moment.
   mutating func takeStarts() -> [JobID] {
     var starts: [JobID] = []
     while !isPaused, hasFreeSlot,
-      let slot = backlog.takeNext(limits.order)
+      let slot = backlog.takeNext(limits.order, sparesLast: preparingCount > 0)
     {
       jobs[slot].phase = .active
       activeCount += 1

@@ -82,6 +82,11 @@ struct NaiveScheduler {
     known(origin).heldUntil != nil || active(at: origin) >= mostActive(at: origin)
   }
 
+  /// Nobody knows whether it answers, and others may be about to come.
+  func isSpared(_ origin: Origin) -> Bool {
+    active(at: origin) > 0 && !known(origin).hasAnswered && count(.preparing) > 0
+  }
+
   /// What `stats` tells; nil for an origin that is only remembered.
   func state(of origin: Origin) -> OriginState? {
     let (known, own) = (known(origin), jobs.filter { $0.origin == origin })
@@ -175,7 +180,7 @@ struct NaiveScheduler {
   mutating func takeStarts() -> [JobID] {
     var starts: [JobID] = []
     while !isPaused, count(.active) < limits.maxConcurrent, count(.finishing) < limits.maxFinishing,
-      let row = turns.lastIndex(where: { !$0.isEmpty })
+      let row = turns.indices.last(where: { !turns[$0].isEmpty && ($0 % 2 == 1 || count(.preparing) == 0) })
     {
       let level = Priority.allCases[row / 2]
       let origin = turns[row].removeFirst()

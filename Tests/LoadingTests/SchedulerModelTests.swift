@@ -155,13 +155,15 @@ private struct ModelRun: ~Copyable {
     count("starts", starts.count)
     if !real.isPaused, real.activeCount < real.limits.maxConcurrent, real.finishingCount < real.limits.maxFinishing {
       for job in naive.jobs where job.phase == .waiting {
-        same("a slot is idle though \(job.id) may start", naive.isShut(job.origin), true)
+        same("a slot is idle though \(job.id) may start", naive.isShut(job.origin) || naive.isSpared(job.origin), true)
       }
     }
     guard !starts.isEmpty else { return }
     let least = starts.compactMap { naive.job($0)?.priority }.min()!
     for job in naive.jobs where job.phase == .waiting && job.priority > least {
-      same("a more urgent one than those that start stays behind", naive.isShut(job.origin), true)
+      same(
+        "a more urgent one than those that start stays behind", naive.isShut(job.origin) || naive.isSpared(job.origin),
+        true)
     }
     same("a start while paused", real.isPaused, false)
     same("over the limit", real.activeCount <= real.limits.maxConcurrent, true)

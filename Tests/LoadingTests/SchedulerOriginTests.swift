@@ -112,6 +112,17 @@ struct SchedulerOriginTests {
     #expect(queue.state()?.heldUntil == queue.now + .seconds(2))
   }
 
+  @Test func `nor while others may be about to come`() {
+    var queue = Queue()
+    for number in 0..<6 { queue.wait(for: "silent \(number)", at: "silent") }
+    guard case .created(let other) = queue.subscribe("other", at: "other").subscription else {
+      return #expect(Bool(false))
+    }
+    #expect(queue.starts() == ["silent 0"], "the other is being looked for in the cache")
+    _ = queue.scheduler.enqueue(other)
+    #expect(queue.starts() == ["other", "silent 1", "silent 2", "silent 3", "silent 4", "silent 5"])
+  }
+
   @Test func `an origin that a redirect led to is held, though nobody asked it`() {
     var queue = Queue()
     queue.noteRefusal(at: "behind", retryAfter: .seconds(10))
