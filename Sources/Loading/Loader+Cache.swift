@@ -147,7 +147,7 @@ extension Loader {
   /// Queues a job. What waits only because its turn has not come to be looked at does not count as waiting.
   private func enqueue(_ job: JobID) -> Bool {
     if scheduler.enqueue(job) { return true }
-    startTransfers(at: .now)
+    startTransfers(at: .now, needsPlace: true)
     return scheduler.enqueue(job)
   }
 

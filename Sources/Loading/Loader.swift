@@ -104,8 +104,8 @@ public final class Loader {
     return [scheduler.nextTimer, abortOverdue(at: now)].compactMap(\.self).min()
   }
 
-  func startTransfers(at now: ContinuousClock.Instant) {
-    let starts = scheduler.takeStarts()
+  func startTransfers(at now: ContinuousClock.Instant, needsPlace: Bool = false) {
+    let starts = scheduler.takeStarts(needsPlace: needsPlace)
     pace.note(starts.count, at: now)
     for job in starts { start(job, at: now) }
   }

@@ -22,10 +22,12 @@ extension Scheduler {
 
   /// The transfers to start now, most urgent first; they count as active from here on. An origin of which nobody knows
   /// whether it answers gets no second one while jobs are still being looked for in the cache, which takes a moment.
-  mutating func takeStarts() -> [JobID] {
+  ///
+  /// - Parameter needsPlace: whether a place in the queue is wanted now, so that nobody is kept for others to come.
+  mutating func takeStarts(needsPlace: Bool = false) -> [JobID] {
     var starts: [JobID] = []
     while !isPaused, hasFreeSlot,
-      let slot = backlog.takeNext(limits.order, sparesLast: preparingCount > 0)
+      let slot = backlog.takeNext(limits.order, sparesLast: preparingCount > 0 && !needsPlace)
     {
       jobs[slot].phase = .active
       activeCount += 1
