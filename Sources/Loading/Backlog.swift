@@ -2,7 +2,8 @@
 ///
 /// Within a priority the origins take turns, one job each, so that the one with a thousand jobs does not keep another
 /// waiting. An origin that may start nothing is out of the turns until it may again; it comes back as the last.
-/// Every operation is O(1). Jobs and origins are named by their slots.
+/// Every operation is O(1), but for adding a job in the middle of others and for what says so. Jobs and origins are named
+/// by their slots.
 struct Backlog {
   /// Whether an origin takes its turns.
   enum Standing {

@@ -36,7 +36,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private let requestHeaders: HeaderFields
   private let makeSink: MakeSink
   private let discard: @Sendable (Body) -> Void
-  private let onAnswer: (@Sendable () -> Void)?
+  private let onAnswer: (@Sendable (ResponseHead) -> Void)?
   private let onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
   private let onEnd: @Sendable (Ending) -> Void
   private let shared: Locked<Shared>
@@ -69,10 +69,10 @@ final class Download: TransferConsumer, @unchecked Sendable {
   ///   - beginning: what the attempt before left. It is the download's from here on.
   ///   - requestHeaders: those of the host's request.
   ///   - discard: called with what the beginning was, when its rest does not come.
-  ///   - onAnswer: called when an answer has begun that refuses nothing.
+  ///   - onAnswer: called when an answer has begun.
   init(
     acceptsAnything: Bool, beginning: Beginning? = nil, requestHeaders: HeaderFields, makeSink: @escaping MakeSink,
-    discard: @escaping @Sendable (Body) -> Void, onAnswer: (@Sendable () -> Void)? = nil,
+    discard: @escaping @Sendable (Body) -> Void, onAnswer: (@Sendable (ResponseHead) -> Void)? = nil,
     onProgress: @escaping @Sendable (Int64, Int64?) -> Void,
     onEnd: @escaping @Sendable (Ending) -> Void, unixTime: @escaping @Sendable () -> Int,
     now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
@@ -115,7 +115,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   // MARK: - TransferConsumer
 
   func received(head: ResponseHead) -> Verdict {
-    if ![429, 503].contains(head.status), head.headers["retry-after"] == nil { onAnswer?() }
+    onAnswer?(head)
     if let beginning {
       let answer = beginning.response.answer(
         status: head.status, headers: head.headers, from: head.finalURL, contentLength: head.contentLength,

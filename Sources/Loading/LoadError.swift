@@ -63,4 +63,6 @@ public struct LoadError: Error, Sendable {
   }
 
   static let retryableStatuses: Set = [408, 425, 429, 500, 502, 503, 504]
+  /// Those by which a server wants to be left alone, even without Retry-After.
+  static let refusingStatuses: Set = [429, 503]
 }

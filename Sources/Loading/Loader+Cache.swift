@@ -39,7 +39,7 @@ extension Loader {
       deliver(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale)
     case .serveThenRevalidate(let index, _):
       deliver(candidates[index], to: load, as: .stale)
-      revalidateInBackground(load.request)
+      revalidateInBackground(load)
     case .showThenRevalidate(let index, let isFresh, _):
       show(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale)
       return false
@@ -57,8 +57,8 @@ extension Loader {
   }
 
   /// Asks the server about what was just served stale, for the next who wants it (RFC 5861 section 3).
-  private func revalidateInBackground(_ request: LoadRequest) {
-    var request = request
+  private func revalidateInBackground(_ load: Load) {
+    var request = load.request
     request.cacheMode = .noCache
     request.delivery = .none
     request.saveTo = nil
@@ -68,7 +68,7 @@ extension Loader {
     request.events = []
     request.priority = .low
     // One is enough, however many are served meanwhile.
-    let key = request.jobKey(in: Credentials.partition(of: request), bypassingCache: false)
+    let key = request.jobKey(in: load.partition, bypassingCache: false)
     guard scheduler.job(for: key) == nil else { return }
     submit(request, as: makeID(), for: Unheard.shared, isOwn: true, place: nil)
   }

@@ -32,9 +32,12 @@ extension Loader {
     let places = places(of: job)
     let first = record.first
     record.isAnswerNoted = false
-    var onAnswer: (@Sendable () -> Void)?
+    var onAnswer: (@Sendable (ResponseHead) -> Void)?
     if scheduler.wantsEarlyWord(of: job) {
-      onAnswer = { LoadingActor.run { [weak self] in self?.heard(job) } }
+      onAnswer = { head in
+        guard Contact(head, now: storage.now()) == .answered else { return }
+        LoadingActor.run { [weak self] in self?.heard(job) }
+      }
     }
     let download = Download(
       acceptsAnything: first.request.validation == .none, beginning: beginning, requestHeaders: first.request.headers,

@@ -171,7 +171,8 @@ extension Result<LoadedImage, LoadError> {
     switch self {
     case .success(let image): image.cache == .miss || image.cache == .revalidated
     case .failure(let error):
-      error.status.map { $0 != 429 && $0 != 503 } ?? (error.kind == .truncated || error.kind == .notAnImage)
+      error.status.map { !LoadError.refusingStatuses.contains($0) }
+        ?? (error.kind == .truncated || error.kind == .notAnImage)
     }
   }
 }

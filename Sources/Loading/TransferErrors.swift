@@ -26,6 +26,16 @@ extension LoadError {
 }
 
 extension Contact {
+  /// What an answer tells of the origin that gave it, as soon as it begins.
+  ///
+  /// - Parameter now: Unix seconds.
+  init(_ head: ResponseHead, now: Int) {
+    let retryAfter = head.retryAfter(now: now)
+    let isToWait = retryAfter != nil && LoadError.retryableStatuses.contains(head.status)
+    let isRefusal = isToWait || LoadError.refusingStatuses.contains(head.status)
+    self = isRefusal ? .refused(retryAfter: retryAfter) : .answered
+  }
+
   /// What a transfer's end tells of the origin that gave the last answer or none; where redirects led to one that failed,
   /// of the first, for which a redirect is an answer.
   ///
@@ -33,9 +43,7 @@ extension Contact {
   init(_ outcome: Result<TransferSummary, TransferError>, now: Int) {
     switch outcome {
     case .success(let summary):
-      let (status, retryAfter) = (summary.head.status, summary.head.retryAfter(now: now))
-      let isToWait = retryAfter != nil && LoadError.retryableStatuses.contains(status)
-      self = status == 429 || status == 503 || isToWait ? .refused(retryAfter: retryAfter) : .answered
+      self.init(summary.head, now: now)
     case .failure(let error):
       switch error.kind {
       case .cancelled: self = .inconclusive

@@ -341,6 +341,14 @@ import Testing
     }
   }
 
+  /// Loads a URL whose body the origin holds, and cancels that when its beginning is on disk: that stays, if it may.
+  private func cancelMidway(_ url: String, _ worker: WorkerProcess, _ params: JSON = [:]) async throws {
+    worker.request("load", JSON.object(["url": .string(url)]).merging(params))
+    try await waitForBeginning(worker)
+    try await worker.call("cancel", ["all": true])
+    try await failures(1, worker)
+  }
+
   /// Waits until transfers have failed, and what they left is on disk.
   private func failures(_ count: Int, _ worker: WorkerProcess) async throws {
     let patienceEnds = ContinuousClock.now.advanced(by: patience)
@@ -365,10 +373,7 @@ import Testing
     try await withOrigin { worker, origin in
       try await script(origin)
       let url = origin.url("s.png")
-      worker.request("load", ["url": .string(url)])
-      try await waitForBeginning(worker)
-      try await worker.call("cancel", ["all": true])
-      try await failures(1, worker)
+      try await cancelMidway(url, worker)
       #expect(try temporaries(worker).count == 1)
       let next = worker.request("load", ["url": .string(url), "events": ["progress", "started"]])
       let result = try await worker.response(to: next)["result"]
@@ -539,10 +544,7 @@ import Testing
       let target = "\(Self.image)&etag=a&by=authorization,cookie,accept"
       try await origin.script("s.png", ["\(target)&hold=gate@500000&chunked", target])
       try await origin.script("t.png", [target])
-      worker.request("load", JSON.object(["url": .string(origin.url("s.png"))]).merging(other.first))
-      try await waitForBeginning(worker)
-      try await worker.call("cancel", ["all": true])
-      try await failures(1, worker)
+      try await cancelMidway(origin.url("s.png"), worker, other.first)
       let result = try await worker.load(origin.url("s.png"), other.second)
       let log = try await origin.log("s.png")
       #expect(log.count == 2)
@@ -556,10 +558,7 @@ import Testing
     try await withOrigin { worker, origin in
       try await script(origin)
       let url = origin.url("s.png")
-      worker.request("load", ["url": .string(url)])
-      try await waitForBeginning(worker)
-      try await worker.call("cancel", ["all": true])
-      try await failures(1, worker)
+      try await cancelMidway(url, worker)
       let result = try await worker.load(url, ["cache": .string(mode)])
       #expect(try content(result) == (try await original(worker, origin)))
       #expect(try await origin.log("s.png").map { $0["status"] } == [200, 206])
@@ -607,10 +606,7 @@ import Testing
     try await withOrigin { worker, origin in
       try await script(origin)
       let url = origin.url("s.png")
-      worker.request("load", ["url": .string(url)])
-      try await waitForBeginning(worker)
-      try await worker.call("cancel", ["all": true])
-      try await failures(1, worker)
+      try await cancelMidway(url, worker)
       #expect(try await worker.failure(url, ["maxBytes": 300_000])["data"]["kind"] == "tooLarge")
       let result = try await worker.load(url)
       #expect(try content(result) == (try await original(worker, origin)))
@@ -624,10 +620,7 @@ import Testing
       let url = origin.url("s.png")
       try await origin.script("s.png", [old, "\(Self.image)&etag=a&hold=gate@500000&chunked", old])
       let first = try await worker.load(url)
-      worker.request("load", ["url": .string(url)])
-      try await waitForBeginning(worker)
-      try await worker.call("cancel", ["all": true])
-      try await failures(1, worker)
+      try await cancelMidway(url, worker)
       let result = try await worker.load(url)
       #expect(try content(result) == (try content(first)))
       #expect(try await origin.log("s.png").map { $0["status"] } == [200, 200, 304])
@@ -638,10 +631,7 @@ import Testing
     try await withOrigin { worker, origin in
       try await script(origin)
       let url = origin.url("s.png")
-      worker.request("load", ["url": .string(url)])
-      try await waitForBeginning(worker)
-      try await worker.call("cancel", ["all": true])
-      try await failures(1, worker)
+      try await cancelMidway(url, worker)
       let result = try await worker.load(url, ["cache": "reload"])
       #expect(try content(result) == (try await original(worker, origin)))
       #expect(try temporaries(worker).isEmpty)
