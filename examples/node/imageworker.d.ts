@@ -188,7 +188,7 @@ export class ImageWorker {
   ): Promise<PrefetchResult>;
 
   /** The pixels of a load with `deliver: "pixels"`, copied into a Buffer and released: Node has no way to map memory. */
-  takePixels(image: Image): Promise<Buffer>;
+  takePixels(image: Image): Promise<Uint8Array>;
 
   /** Any method of the protocol, by its name; resolves to its result as it came. */
   call(method: string, params?: Record<string, any>, options?: CallOptions): Promise<any>;

@@ -84,6 +84,16 @@ logger = logging.getLogger("imageworker")
 Priority = Literal["lowest", "low", "normal", "high", "highest"]
 CacheMode = Literal["default", "no-store", "reload", "no-cache", "force-cache", "only-if-cached", "refresh"]
 LoadEventName = Literal["started", "progress", "retrying", "preview", "cached"]
+ErrorKind = Literal[
+    "parseError", "invalidRequest", "methodNotFound", "invalidParams", "internal",
+    "cancelled",
+    "resolve", "connect", "tls", "timeout", "http", "redirects", "truncated", "tooLarge", "blockedAddress",
+    "recentlyFailed", "network",
+    "notCached", "diskFull", "io",
+    "notAnImage", "unsupportedFormat", "corrupt", "tooManyPixels", "decoderCrashed", "decodeTimeout", "digestMismatch",
+    "shuttingDown", "overloaded",
+    "workerExited",
+]  # fmt: skip
 StrPath = Union[str, "os.PathLike[str]"]
 
 
@@ -96,7 +106,7 @@ class ImageWorkerError(Exception):
     def __init__(self, code: int, message: str, data: Mapping[str, Any]) -> None:
         super().__init__(message)
         self.code = code
-        self.kind: str = data.get("kind", "internal")
+        self.kind: ErrorKind = data.get("kind", "internal")
         self.retryable: bool = data.get("retryable", False)
         self.url: Optional[str] = data.get("url")
         self.data = data
