@@ -1,12 +1,21 @@
 // examples/node/imageworker.mjs against the built worker. test_node_client.py starts the origin and runs this.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, test } from "node:test";
 
-import { ImageWorker, ImageWorkerError, WorkerExited } from "../../examples/node/imageworker.mjs";
+import {
+  CacheError,
+  CancelledByRequest,
+  DecodingError,
+  ImageWorker,
+  ImageWorkerError,
+  NetworkError,
+  RequestError,
+  WorkerExited,
+} from "../../examples/node/imageworker.mjs";
 
 const origin = process.env.ORIGIN;
 const folder = mkdtempSync(join(tmpdir(), "imageworker-"));
@@ -19,8 +28,8 @@ async function command(name, members = {}) {
 }
 
 let caches = 0;
-async function withWorker(options, body) {
-  const worker = new ImageWorker({ options: ["--cache-dir", join(folder, `cache-${++caches}`), ...options] });
+async function withWorker(options, body, settings = {}) {
+  const worker = new ImageWorker({ options: ["--cache-dir", join(folder, `cache-${++caches}`), ...options], ...settings });
   try {
     await body(worker);
   } finally {
@@ -92,8 +101,98 @@ test("a killed worker fails each pending load once", () =>
     const outcomes = Promise.allSettled(loads);
     await command("await", { gate: "never", held: 6 });
     process.kill(worker.pid, "SIGKILL");
-    for (const { reason } of await outcomes) assert.ok(reason instanceof WorkerExited, String(reason));
-    await assert.rejects(worker.load(`${origin}/image/1.png`), WorkerExited);
+    for (const [n, { reason }] of (await outcomes).entries()) {
+      assert.ok(reason instanceof WorkerExited, String(reason));
+      assert.equal(reason.url, `${origin}/image/${n}.png?hold=never`);
+      assert.equal(reason.lost.length, 100);
+    }
+  }));
+
+test("the next load starts a dead worker again", async () => {
+  let ended;
+  await withWorker(
+    [],
+    async (worker) => {
+      for (const n of [1, 2, 3]) {
+        await worker.load(`${origin}/image/${n}.png`);
+        const end = new Promise((done) => (ended = done));
+        const alive = setInterval(() => {}, 1000); // A worker without calls does not keep the program going.
+        process.kill(worker.pid, "SIGKILL");
+        assert.equal((await end).data.exitStatus, "SIGKILL");
+        clearInterval(alive);
+      }
+      await Promise.all(Array.from({ length: 20 }, (_, n) => worker.load(`${origin}/image/${n}.png`)));
+    },
+    { onExit: (end) => ended(end) },
+  );
+});
+
+test("a worker that dies again and again is left dead", async () => {
+  const [script, starts] = [join(folder, "dies"), join(folder, "starts")];
+  writeFileSync(script, `#!/bin/sh\necho started >> ${starts}\nexit 1\n`, { mode: 0o755 });
+  const worker = new ImageWorker({ binary: script, maxRestarts: 2, longestPauseMs: 100 });
+  for (let n = 0; n < 5; n++) await assert.rejects(worker.load("data:,"), WorkerExited);
+  assert.equal(readFileSync(starts, "utf8").match(/started/g).length, 3);
+});
+
+test("a load that waits for a restart can be aborted", async () => {
+  const worker = new ImageWorker({ binary: "/bin/false", longestPauseMs: 60_000, maxRestarts: 100 });
+  await assert.rejects(worker.load("data:,"), WorkerExited);
+  const aborter = new AbortController();
+  const loading = worker.load("data:,", { signal: aborter.signal });
+  aborter.abort(new Error("left"));
+  await assert.rejects(loading, /left/);
+  await worker.close();
+});
+
+test("whatever moment it is killed at, each call ends once and new ones work", () =>
+  withWorker(
+    ["--retries", "0"],
+    async (worker) => {
+      const urls = Array.from({ length: 1000 }, (_, n) => `${origin}/image/${n}.png?bytes=${1000 + n * 40}`);
+      const outcomes = [];
+      const failed = [];
+      let wake;
+      const begin = (url) =>
+        worker.load(url).then(
+          () => outcomes.push("loaded"),
+          (error) => (outcomes.push(error), failed.push(url)),
+        ).finally(() => wake?.());
+      const loads = urls.map(begin);
+      for (const count of [1, 50, 200, 400]) {
+        while (outcomes.length < count) await new Promise((done) => (wake = done));
+        try {
+          process.kill(worker.pid, "SIGKILL");
+        } catch (error) {
+          assert.equal(error.code, "ESRCH");
+        }
+        loads.push(...failed.splice(0).map(begin));
+      }
+      await Promise.all(loads);
+      for (const outcome of outcomes) assert.ok(outcome === "loaded" || outcome instanceof WorkerExited, String(outcome));
+      assert.equal(outcomes.length, loads.length);
+      await Promise.all(urls.map((url) => worker.load(url)));
+    },
+    { maxRestarts: 100, longestPauseMs: 100 },
+  ));
+
+test("ten thousand loads at once", () =>
+  withWorker([], async (worker) => {
+    const loads = Array.from({ length: 10_000 }, (_, n) => worker.load(`${origin}/image/${n % 50}.png`, { deliver: "none" }));
+    for (const image of await Promise.all(loads)) assert.equal(image.width, 32);
+  }));
+
+test("the class of an error is its family", () =>
+  withWorker(["--retries", "0"], async (worker) => {
+    const url = `${origin}/image/1.png`;
+    await assert.rejects(worker.load(`${url}?status=500`), NetworkError);
+    await assert.rejects(worker.load(`${url}?x-n=1`, { cache: "only-if-cached" }), CacheError);
+    await assert.rejects(worker.load(`${url}?x-n=2`, { digest: `sha256-${"0".repeat(64)}` }), DecodingError);
+    await assert.rejects(worker.load("ftp://example.com/"), RequestError);
+    const held = assert.rejects(worker.load(`${url}?hold=never`, { group: "a" }), CancelledByRequest);
+    await command("await", { gate: "never", held: 1 });
+    await worker.call("cancel", { group: "a" });
+    await held;
   }));
 
 test("a bad option is told in the error", () =>

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import http.server
 import json
 import os
 import shutil
 import subprocess
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
@@ -122,6 +124,75 @@ class ShellRecipes(Running):
     def test_is_image(self) -> None:
         self.assertEqual(self.run_example("shell/is-image", f"{self.origin.url}/image/1.png").returncode, 0)
         self.assertEqual(self.run_example("shell/is-image", f"{self.origin.url}/html").returncode, 3)
+
+    def test_load_list_draws_a_bar_on_a_terminal_and_prints_paths(self) -> None:
+        urls = [f"{self.origin.url}/image/1.png", f"{self.origin.url}/image/2.gif", f"{self.origin.url}/html"]
+        run = self.run_example("shell/load-list", text="\n".join(urls) + "\n\n")
+        self.assertEqual(run.returncode, 3, run.stdout)
+        self.assertNotIn("[", run.stdout)
+        self.assertIn(f"notAnImage: {urls[2]}", run.stdout)
+        self.assertRegex(run.stdout, rf"(?m)^/.*\.gif\t{urls[1]}$")
+        (self.folder / "list").write_text("\n".join(urls))
+        command = f"'{EXAMPLES}/shell/load-list' < '{self.folder}/list'"
+        terminal = subprocess.run(
+            ["script", "--quiet", "--return", "--command", command, "/dev/null"],
+            env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")},
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        )
+        self.assertEqual(terminal.returncode, 3)
+        self.assertIn("[########################################] 3 of 3, 1 failed", terminal.stdout)
+
+    def test_mirror_copies_what_is_new_removes_what_is_gone_and_keeps_what_fails(self) -> None:
+        urls = [f"{self.origin.url}/image/{n}.png" for n in range(3)]
+        self.assertEqual(self.run_example("shell/mirror", "copy", text="\n".join(urls)).returncode, 0)
+        files = {path.name: path.stat() for path in (self.folder / "copy").glob("*.png")}
+        self.assertEqual(len(files), 3)
+        self.origin.command({"do": "script", "target": "/image/3.png", "answers": ["/image/3.png?status=404"]})
+        text = "\n".join([*urls[:2], f"{self.origin.url}/image/3.png"])
+        run = self.run_example("shell/mirror", "copy", text=text)
+        self.assertEqual(run.returncode, 3, run.stdout)
+        left = {path.name: path.stat() for path in (self.folder / "copy").glob("*.png")}
+        self.assertEqual(len(left), 2)
+        for name, status in left.items():
+            self.assertEqual(status.st_ino, files[name].st_ino, "not copied again")
+
+    def test_watch_shows_what_passes_and_passes_it_on(self) -> None:
+        request = json.dumps({"id": 1, "method": "load", "params": {"url": f"{self.origin.url}/image/1.png"}})
+        run = subprocess.run(
+            [str(EXAMPLES / "shell" / "watch")],
+            env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")},
+            input=request,
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(json.loads(run.stdout)["result"]["format"], "png")
+        self.assertIn('1 started {"attempt":1}', run.stderr)
+
+    def test_prefetch_sitemap_takes_the_images_that_it_names(self) -> None:
+        pages = f"<url><loc>{self.origin.url}/page.html</loc><image:image><image:loc>{self.origin.url}/image/1.png?x-a=1&amp;x-b=2"
+        sitemap = f"<urlset>{pages}</image:loc></image:image></url><url>\n<loc>{self.origin.url}/image/2.gif</loc></url></urlset>"
+
+        class Sitemap(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(sitemap)))
+                self.end_headers()
+                self.wfile.write(sitemap.encode())
+
+            def log_message(self, format: str, *arguments: object) -> None:
+                pass
+
+        with http.server.HTTPServer(("127.0.0.1", 0), Sitemap) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            run = self.run_example("shell/prefetch-sitemap", f"http://127.0.0.1:{server.server_address[1]}/sitemap.xml")
+            server.shutdown()
+        self.assertEqual(run.returncode, 0, run.stdout)
+        self.assertIn("2 downloaded, 0 cached, 0 failed", run.stdout)
+        targets = {entry["target"] for entry in self.origin.command({"do": "log", "path": "/image"})["exchanges"]}
+        self.assertEqual(targets, {"/image/1.png?x-a=1&x-b=2", "/image/2.gif"})
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -37,6 +38,23 @@ class NodeClient(unittest.TestCase):
                 text=True,
             )
         self.assertEqual(run.returncode, 0, run.stdout)
+
+    def test_a_script_ends_by_itself_while_its_worker_is_idle(self) -> None:
+        script = """
+            const [client, cache, url] = process.argv.slice(1);
+            const { ImageWorker } = await import(client);
+            const worker = new ImageWorker({ options: ["--cache-dir", cache] });
+            console.log(worker.pid, (await worker.load(url)).width);
+        """
+        client = (ROOT / "examples" / "node" / "imageworker.mjs").as_uri()
+        with tempfile.TemporaryDirectory() as cache, Origin() as origin:
+            command = ["node", "--input-type=module", "--eval", script, client, cache, f"{origin.url}/image/1.png"]
+            host = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+            output, _ = host.communicate()
+        pid, width = output.split()
+        self.assertEqual((host.returncode, width), (0, "32"))
+        with contextlib.suppress(ProcessLookupError), Watched(int(pid)) as worker:  # It may be gone already.
+            self.assertTrue(worker.ends())
 
     def test_a_host_that_ends_without_closing_leaves_no_process(self) -> None:
         client = (ROOT / "examples" / "node" / "imageworker.mjs").as_uri()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,19 @@ from processes import Watched
 
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 
-from imageworker import Event, ImageWorker, ImageWorkerError, WorkerExited  # noqa: E402
+from imageworker import (  # noqa: E402
+    BlockingImageWorker,
+    CacheError,
+    CancelledByRequest,
+    DecodingError,
+    Event,
+    Image,
+    ImageWorker,
+    ImageWorkerError,
+    NetworkError,
+    RequestError,
+    WorkerExited,
+)
 
 ABANDONED = """
 import asyncio, os, sys
@@ -44,8 +58,8 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
         self.folder = Path(self.exits.enter_context(tempfile.TemporaryDirectory()))
         self.origin = self.exits.enter_context(Origin())
 
-    def worker(self, *options: str) -> ImageWorker:
-        return ImageWorker(["--cache-dir", str(self.folder / "cache"), *options])
+    def worker(self, *options: str, **settings: Any) -> ImageWorker:
+        return ImageWorker(["--cache-dir", str(self.folder / "cache"), *options], **settings)
 
     async def command(self, **command: Any) -> dict[str, Any]:
         return await asyncio.get_running_loop().run_in_executor(None, self.origin.command, command)
@@ -123,10 +137,75 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
             await self.command(do="await", gate="never", held=6)
             assert worker.pid is not None
             os.kill(worker.pid, signal.SIGKILL)
-            for outcome in await asyncio.gather(*pending, return_exceptions=True):
-                self.assertIsInstance(outcome, WorkerExited)
-            with self.assertRaises(WorkerExited):
-                await worker.load(f"{self.origin.url}/image/1.png")
+            for number, outcome in enumerate(await asyncio.gather(*pending, return_exceptions=True)):
+                assert isinstance(outcome, WorkerExited)
+                self.assertEqual(outcome.url, f"{self.origin.url}/image/{number}.png?hold=never")
+                self.assertEqual(len(outcome.lost), 100)
+
+    async def test_the_next_load_starts_a_dead_worker_again(self) -> None:
+        ends: asyncio.Queue[WorkerExited] = asyncio.Queue()
+        async with self.worker(on_exit=ends.put_nowait) as worker:
+            for number in range(3):
+                await worker.load(f"{self.origin.url}/image/{number}.png")
+                assert worker.pid is not None
+                os.kill(worker.pid, signal.SIGKILL)
+                end = await ends.get()
+                self.assertEqual((end.data["exitStatus"], end.lost), (-signal.SIGKILL, []))
+            images = await asyncio.gather(*(worker.load(f"{self.origin.url}/image/{n}.png") for n in range(20)))
+            self.assertEqual(len(images), 20)
+
+    async def test_a_worker_that_dies_again_and_again_is_left_dead(self) -> None:
+        script = self.folder / "dies"
+        script.write_text(f"#!/bin/sh\necho started >> {self.folder}/starts\nexit 1\n")
+        script.chmod(0o755)
+        async with ImageWorker(binary=script, max_restarts=2, longest_pause=0.1) as worker:
+            for _ in range(5):
+                with self.assertRaises(WorkerExited):
+                    await worker.load("data:,")
+        self.assertEqual((self.folder / "starts").read_text().count("started"), 3)
+
+    async def test_whatever_moment_it_is_killed_at_each_call_ends_once_and_new_ones_work(self) -> None:
+        seed = int(os.environ.get("CLIENT_SEED", random.randrange(1 << 32)))
+        print(f"CLIENT_SEED={seed}", file=sys.stderr)
+        choose = random.Random(seed)
+        async with self.worker("--retries", "0", max_restarts=100, longest_pause=0.1) as worker:
+            urls = [f"{self.origin.url}/image/{n}.png?bytes={choose.randrange(1000, 50_000)}" for n in range(1000)]
+            loads = [asyncio.ensure_future(worker.load(url)) for url in urls]
+            for ended_before_the_next in (1, 50, 200, 400):
+                while sum(load.done() for load in loads) < ended_before_the_next:
+                    await asyncio.wait([load for load in loads if not load.done()], return_when=asyncio.FIRST_COMPLETED)
+                if worker.pid is not None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(worker.pid, signal.SIGKILL)
+                again = [n for n, load in enumerate(loads) if load.done() and load.exception() is not None]
+                loads += [asyncio.ensure_future(worker.load(urls[n])) for n in again]
+            for outcome in await asyncio.gather(*loads, return_exceptions=True):
+                self.assertIsInstance(outcome, (Image, WorkerExited))
+            for outcome in await asyncio.gather(*(worker.load(url) for url in urls)):
+                self.assertIsInstance(outcome, Image)
+
+    async def test_ten_thousand_loads_at_once(self) -> None:
+        async with self.worker() as worker:
+            loads = (worker.load(f"{self.origin.url}/image/{n % 50}.png", deliver="none") for n in range(10_000))
+            images = await asyncio.gather(*loads)
+            self.assertEqual({image.width for image in images}, {32})
+
+    async def test_the_class_of_an_error_is_its_family(self) -> None:
+        async with self.worker("--retries", "0") as worker:
+            url = f"{self.origin.url}/image/1.png"
+            with self.assertRaises(NetworkError):
+                await worker.load(f"{url}?status=500")
+            with self.assertRaises(CacheError):
+                await worker.load(f"{url}?x-n=1", cache="only-if-cached")
+            with self.assertRaises(DecodingError):
+                await worker.load(f"{url}?x-n=2", digest="sha256-" + 64 * "0")
+            with self.assertRaises(RequestError):
+                await worker.load("ftp://example.com/")
+            held = asyncio.ensure_future(worker.load(f"{url}?hold=never", group="a"))
+            await self.command(do="await", gate="never", held=1)
+            await worker.call("cancel", {"group": "a"})
+            with self.assertRaises(CancelledByRequest):
+                await held
 
     async def test_a_bad_option_is_told_in_the_error(self) -> None:
         async with self.worker("--no-such-option") as worker:
@@ -187,6 +266,96 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
                     host.wait()
                     host.stdout.close()
                     self.assertTrue(worker.ends())
+
+
+class BlockingPythonClient(unittest.TestCase):
+    def setUp(self) -> None:
+        exits = contextlib.ExitStack()
+        self.addCleanup(exits.close)
+        self.folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
+        self.origin = exits.enter_context(Origin())
+        self.worker = exits.enter_context(BlockingImageWorker(["--cache-dir", str(self.folder / "cache")]))
+
+    def test_many_threads_share_one_worker(self) -> None:
+        images: list[Image] = []
+
+        def load() -> None:
+            for number in range(50):
+                images.append(self.worker.load(f"{self.origin.url}/image/{number}.png"))
+
+        threads = [threading.Thread(target=load) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(images), 400)
+        self.assertEqual({image.width for image in images}, {32})
+
+    def test_each_of_many_loads_comes_with_its_url_as_image_or_error(self) -> None:
+        urls = [f"{self.origin.url}/image/{n}.png" + ("?status=404" if n % 10 == 0 else "") for n in range(100)]
+        outcomes = dict(self.worker.load_all(iter(urls), at_once=7))
+        self.assertEqual(set(outcomes), set(urls))
+        for url, outcome in outcomes.items():
+            self.assertIsInstance(outcome, NetworkError if "404" in url else Image)
+
+    def test_an_iteration_that_is_left_cancels_what_it_began(self) -> None:
+        urls = [f"{self.origin.url}/image/1.png"] + [f"{self.origin.url}/image/{n}.png?hold=never" for n in range(5)]
+        outcomes = self.worker.load_all(urls)
+        next(outcomes)
+        self.origin.command({"do": "await", "gate": "never", "held": 5})
+        outcomes.close()  # type: ignore[attr-defined]
+        self.origin.command({"do": "await", "left": 5})
+
+    def test_a_forked_child_has_a_worker_of_its_own_and_leaves_the_parents_alone(self) -> None:
+        before = self.worker.load(f"{self.origin.url}/image/1.png")
+        parents = self.worker.pid
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                after = self.worker.load(f"{self.origin.url}/image/1.png")
+                status = 0 if after.size == before.size and self.worker.pid != parents else 2
+                self.worker.close()
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        self.assertEqual(self.worker.load(f"{self.origin.url}/image/2.png").width, 32)
+        self.assertEqual(self.worker.pid, parents)
+
+    def test_a_forked_child_that_lives_on_does_not_keep_the_worker(self) -> None:
+        self.worker.load(f"{self.origin.url}/image/1.png")
+        assert self.worker.pid is not None
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(writing)
+            os.read(reading, 1)  # Until the parent has seen the worker end.
+            os._exit(0)
+        os.close(reading)
+        with Watched(self.worker.pid) as watched:
+            self.worker.close()
+            self.assertTrue(watched.ends())
+        os.close(writing)
+        os.waitpid(child, 0)
+
+    def test_a_closed_worker_says_so(self) -> None:
+        self.worker.close()
+        with self.assertRaisesRegex(RuntimeError, "closed"):
+            self.worker.load("data:,")
+
+    def test_a_script_that_just_ends_leaves_no_process(self) -> None:
+        script = (
+            "import sys; sys.path.insert(0, sys.argv[1]); from imageworker import BlockingImageWorker\n"
+            "worker = BlockingImageWorker(['--cache-dir', sys.argv[2]]); worker.call('stats'); print(worker.pid, flush=True)\n"
+            "sys.stdin.readline()"
+        )
+        arguments = [sys.executable, "-c", script, str(ROOT / "examples" / "python"), str(self.folder / "cache")]
+        host = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert host.stdin is not None and host.stdout is not None
+        with Watched(int(host.stdout.readline())) as worker:
+            _, log = host.communicate("\n")
+            self.assertTrue(worker.ends())
+        self.assertEqual((host.returncode, log), (0, ""))
 
 
 if __name__ == "__main__":

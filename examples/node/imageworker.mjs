@@ -1,5 +1,5 @@
 /**
- * ImageWorker for Node: one file, no dependencies, Node 18 or newer.
+ * ImageWorker for Node: one file, no dependencies, Node 18 or newer. Types are in imageworker.d.ts.
  *
  *     const worker = new ImageWorker();
  *     const image = await worker.load("https://example.com/cat.jpg");
@@ -8,10 +8,12 @@
  *
  * The rules this client keeps, so that a program built on it need not know them:
  *
- * - Reading never waits for writing: requests go to the pipe's buffer.
+ * - Reading never waits for writing: requests go to the pipe's buffer, all of one turn of the event loop in one write.
  * - A line may be of any length; the worker's log on standard error is always read.
  * - Each call ends once: in a result, in an ImageWorkerError, or in the reason of its AbortSignal, which cancels the load.
- * - When the worker dies, every pending call fails with WorkerExited.
+ * - When the worker dies, every pending call fails with WorkerExited, which names the loads lost with it. The next call starts
+ *   another worker, after a pause that doubles with each death in a row; after `maxRestarts` of them it stays dead.
+ * - A worker without pending calls does not keep the program alive, and ends with it.
  * - `close` ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL.
  *
  * The protocol is in protocol/README.md.
@@ -19,89 +21,67 @@
 
 import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
+import { open } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
-/**
- * @typedef {"lowest" | "low" | "normal" | "high" | "highest"} Priority
- * @typedef {"default" | "no-store" | "reload" | "no-cache" | "force-cache" | "only-if-cached" | "refresh"} CacheMode
- *
- * @typedef {object} Image  A loaded image, as the worker sent it.
- * @property {string} [url]
- * @property {string} key
- * @property {"miss" | "memory" | "disk" | "revalidated" | "stale"} cache
- * @property {number} bytes
- * @property {string} mediaType
- * @property {string} [format]
- * @property {number} [width]
- * @property {number} [height]
- * @property {string} [path]  A file whose bytes never change and that stays for at least 60 seconds.
- * @property {string} [data]  Base64.
- * @property {string} [finalURL]
- * @property {number} [frames]
- * @property {number} [orientation]
- * @property {{status: number, headers: Record<string, string | string[]>}} [response]
- * @property {number} [attempts]
- * @property {{queuedMs?: number, firstByteMs?: number, totalMs: number}} [timing]
- *
- * @typedef {object} WorkerEvent
- * @property {string} name  `started`, `progress`, `retrying`, `cached`, `completed`, `failed`
- * @property {Record<string, any>} params
- *
- * @typedef {object} CallOptions
- * @property {AbortSignal} [signal]  Aborting it cancels the request.
- * @property {(event: WorkerEvent) => void} [onEvent]
- *
- * @typedef {object} LoadParams
- * @property {string} [key]
- * @property {Priority} [priority]
- * @property {string} [group]
- * @property {string} [slot]
- * @property {Record<string, string>} [headers]
- * @property {CacheMode} [cache]
- * @property {"all" | "memory" | "disk" | "none"} [store]
- * @property {"path" | "data" | "none"} [deliver]
- * @property {string} [saveTo]
- * @property {"none" | "header"} [validate]
- * @property {("started" | "progress" | "retrying" | "cached")[]} [events]
- * @property {number} [timeoutMs]
- * @property {number} [deadlineMs]
- * @property {number} [retries]
- * @property {number} [maxBytes]
- * @property {boolean} [retryFailed]
- * @property {boolean} [response]
- * @property {string} [digest]
- */
+// Errors
 
-/** An error that the worker answered. Switch on `kind`; protocol/README.md lists them. */
+/** An error that the worker answered. Its class is the family; switch on `kind` for more. protocol/README.md lists all. */
 export class ImageWorkerError extends Error {
-  /** @param {number} code @param {string} message @param {Record<string, any>} data */
   constructor(code, message, data) {
     super(message);
     this.name = new.target.name;
     this.code = code;
-    /** @type {string} */
     this.kind = data.kind ?? "internal";
-    /** @type {boolean} */
     this.retryable = data.retryable ?? false;
+    this.url = data.url;
     this.data = data;
   }
-}
 
-/** The worker ended before it answered. `code` is 0; `data` has its exit status or signal and the end of its log. */
-export class WorkerExited extends ImageWorkerError {
-  /** @param {number | string | null} status @param {string[]} log */
-  constructor(status, log) {
-    const message = `the worker ended (status ${status})${log.length > 0 ? `: ${log[log.length - 1]}` : ""}`;
-    super(0, message, { kind: "workerExited", retryable: true, exitStatus: status, log: [...log] });
+  /** The error that an answer carries, in the class of its family. */
+  static of({ code, message, data = {} }) {
+    const family = code === -32800 ? CancelledByRequest : families[Math.floor(code / 1000)] ?? RequestError;
+    return new family(code, message, data);
   }
 }
 
+/** The request was refused as it stood: -32700 to -32600. */
+export class RequestError extends ImageWorkerError {}
+
+/** The load was cancelled by another request: `cancel`, a new URL in its slot, or the end of the worker. */
+export class CancelledByRequest extends ImageWorkerError {}
+
+/** The transfer failed: 2001 and on. */
+export class NetworkError extends ImageWorkerError {}
+
+/** The cache has nothing, or the disk failed: 3001 and on. */
+export class CacheError extends ImageWorkerError {}
+
+/** What came is no image, or none that can be decoded: 4001 and on. */
+export class DecodingError extends ImageWorkerError {}
+
+/** The worker takes no more requests, or none now: 5001 and on. */
+export class LifecycleError extends ImageWorkerError {}
+
+const families = { 2: NetworkError, 3: CacheError, 4: DecodingError, 5: LifecycleError };
+
 /**
- * The worker to start: the argument, else $IMAGEWORKER, else this package's release build, else $PATH.
- * @param {string} [binary]
- * @returns {string}
+ * The worker ended before it answered. `lost` are the URLs of all loads that ended with it. `code` is 0; `data` has its exit
+ * status or signal and the end of its log.
  */
+export class WorkerExited extends LifecycleError {
+  constructor(status, log, url, lost = []) {
+    const message = `the worker ended (status ${status})${log.length > 0 ? `: ${log.at(-1)}` : ""}`;
+    super(0, message, { kind: "workerExited", retryable: true, exitStatus: status, log: [...log], url });
+    this.lost = lost;
+  }
+}
+
+// One worker process
+
+/** The worker to start: the argument, else $IMAGEWORKER, else this package's release build, else $PATH. */
 export function findWorker(binary) {
   const chosen = binary || process.env.IMAGEWORKER;
   if (chosen) return chosen;
@@ -118,39 +98,27 @@ export function findWorker(binary) {
   throw new Error("no imageworker: build it (swift build -c release), or set IMAGEWORKER to its path");
 }
 
-/** @type {Set<import("node:child_process").ChildProcess>} */
 const children = new Set();
 process.once("exit", () => {
   for (const child of children) child.kill();
 });
 
-/**
- * @typedef {object} Call
- * @property {(result: any) => void} resolve
- * @property {(error: unknown) => void} reject
- * @property {((event: WorkerEvent) => void) | undefined} onEvent
- */
-
-/** One worker process. It starts at once; a program that wants to end closes it. */
-export class ImageWorker {
-  /** @type {Map<number, Call>} */ #calls = new Map();
-  /** @type {string[]} */ #log = [];
-  /** @type {WorkerExited | undefined} */ #exited;
+/** One worker process from its start to its end: its pipes, and the calls that wait for it. */
+class Life {
+  #calls = new Map();
+  #log = [];
   #lastID = 0;
+  #outgoing = [];
   #child;
-  #onEvent;
-  #closed;
+  #listener;
+  /** The WorkerExited without a URL, once the process is gone and all that it wrote has been read. */
+  end;
+  ended;
 
-  /**
-   * @param {object} settings
-   * @param {string[]} [settings.options]  The worker's own, such as ["--max-per-host", "8"].
-   * @param {string} [settings.binary]
-   * @param {(event: WorkerEvent) => void} [settings.onEvent]  Gets the events that belong to no pending call.
-   * @param {(line: string) => void} [settings.onLog]  Gets the lines of the worker's log.
-   */
-  constructor({ options = [], binary, onEvent, onLog } = {}) {
-    this.#onEvent = onEvent;
-    const child = spawn(findWorker(binary), options, { stdio: ["pipe", "pipe", "pipe"] });
+  /** `listener` has answered(), onEvent?(event) and onLog?(line). */
+  constructor(binary, options, listener) {
+    this.#listener = listener;
+    const child = spawn(binary, options, { stdio: ["pipe", "pipe", "pipe"] });
     this.#child = child;
     children.add(child);
     child.stdin.on("error", () => {}); // A worker that is gone is told of by "close".
@@ -158,55 +126,146 @@ export class ImageWorker {
     eachLine(child.stderr, (line) => {
       this.#log.push(line);
       if (this.#log.length > 20) this.#log.shift();
-      onLog?.(line);
+      listener.onLog?.(line);
     });
     child.on("error", (error) => this.#log.push(error.message));
-    this.#closed = /** @type {Promise<void>} */ (
-      new Promise((done) => {
-        child.on("close", (code, signal) => {
-          children.delete(child);
-          this.#exited = new WorkerExited(code ?? signal, this.#log);
-          for (const call of this.#calls.values()) call.reject(this.#exited);
-          this.#calls.clear();
-          done();
-        });
-      })
-    );
+    this.ended = new Promise((done) => {
+      child.on("close", (code, signal) => {
+        children.delete(child);
+        const calls = [...this.#calls.values()];
+        this.#calls.clear();
+        const lost = calls.map((call) => call.url).filter((url) => url !== undefined);
+        this.end = new WorkerExited(code ?? signal, this.#log, undefined, lost);
+        for (const call of calls) call.reject(new WorkerExited(code ?? signal, this.#log, call.url, lost));
+        done(this.end);
+      });
+    });
+    this.#holdProgram(false);
   }
 
-  /** @returns {number | undefined} */
   get pid() {
     return this.#child.pid;
   }
 
-  /**
-   * Loads one image. With `onEvent`, `events` defaults to all there are.
-   * @param {string} url
-   * @param {LoadParams & CallOptions} options
-   * @returns {Promise<Image>}
-   */
+  call(method, params, { signal, onEvent }) {
+    const id = ++this.#lastID;
+    return new Promise((resolveCall, rejectCall) => {
+      const abort = () => {
+        this.#forget(id);
+        this.send({ method: "cancel", params: { id } });
+        rejectCall(signal.reason);
+      };
+      const settled = (settle) => (value) => {
+        signal?.removeEventListener("abort", abort);
+        settle(value);
+      };
+      signal?.addEventListener("abort", abort, { once: true });
+      if (this.#calls.size === 0) this.#holdProgram(true);
+      this.#calls.set(id, { resolve: settled(resolveCall), reject: settled(rejectCall), onEvent, url: params.url });
+      this.send({ id, method, params });
+    });
+  }
+
+  send(request) {
+    if (this.#outgoing.length === 0) setImmediate(() => this.#flush());
+    this.#outgoing.push(JSON.stringify(request));
+  }
+
+  #flush() {
+    const lines = this.#outgoing;
+    this.#outgoing = [];
+    if (lines.length > 0 && this.#child.stdin.writable) this.#child.stdin.write(`${lines.join("\n")}\n`);
+  }
+
+  /** Ends the process in steps of `graceMs`: cancel and close input, SIGTERM, SIGKILL. */
+  async finish(graceMs) {
+    for (const id of this.#calls.keys()) this.send({ method: "cancel", params: { id } });
+    this.#flush();
+    this.#child.stdin.end();
+    this.#holdProgram(true);
+    const signals = ["SIGTERM", "SIGKILL"];
+    const timer = setInterval(() => this.#child.kill(signals.shift()), graceMs);
+    await this.ended;
+    clearInterval(timer);
+  }
+
+  #forget(id) {
+    this.#calls.delete(id);
+    if (this.#calls.size === 0) this.#holdProgram(false);
+  }
+
+  /** Whether the program must not end before the worker has answered. */
+  #holdProgram(holds) {
+    for (const handle of [this.#child, this.#child.stdin, this.#child.stdout, this.#child.stderr]) {
+      if (holds) handle.ref?.();
+      else handle.unref?.();
+    }
+  }
+
+  #receive(line) {
+    const message = JSON.parse(line);
+    if (message.method !== undefined) {
+      const event = { name: message.method, params: message.params ?? {} };
+      const call = this.#calls.get(event.params.id);
+      try {
+        (call ? call.onEvent : this.#listener.onEvent)?.(event);
+      } catch (error) {
+        queueMicrotask(() => {
+          throw error; // Where an uncaught error belongs, and not between two lines.
+        });
+      }
+      return;
+    }
+    this.#listener.answered();
+    const call = this.#calls.get(message.id);
+    if (!call) return; // Aborted meanwhile.
+    this.#forget(message.id);
+    if (message.error) call.reject(ImageWorkerError.of(message.error));
+    else call.resolve(message.result);
+  }
+}
+
+// The worker
+
+/** Exit statuses that another start will not change: a bad option, a cache directory that cannot be used. */
+const hopeless = new Set([64, 73]);
+
+export class ImageWorker {
+  #binary;
+  #options;
+  #settings;
+  #life;
+  #starting;
+  #deaths = 0;
+  #closing = new AbortController();
+
+  constructor({ options = [], binary, onEvent, onLog, onExit, maxRestarts = 5, longestPauseMs = 10_000 } = {}) {
+    this.#binary = findWorker(binary);
+    this.#options = options;
+    this.#settings = { onEvent, onLog, onExit, maxRestarts, longestPauseMs };
+    this.#start();
+  }
+
+  get pid() {
+    return this.#life.pid;
+  }
+
   async load(url, { signal, onEvent, saveTo, ...params } = {}) {
     if (onEvent && !params.events) params.events = ["started", "progress", "retrying", "cached"];
-    const request = { url, ...params, ...(saveTo === undefined ? {} : { saveTo: resolve(saveTo) }) };
+    const request = { url, ...params };
+    if (saveTo !== undefined) request.saveTo = resolve(saveTo);
     return this.call("load", request, { signal, onEvent });
   }
 
-  /**
-   * Loads one image and yields its events; the last is `completed` with the result. Leaving the loop early cancels the load.
-   * @param {string} url
-   * @param {LoadParams & {signal?: AbortSignal}} options
-   * @returns {AsyncGenerator<WorkerEvent, void, undefined>}
-   */
   async *loadEvents(url, { signal, ...params } = {}) {
     const left = new AbortController();
     const abort = () => left.abort(signal?.reason);
     if (signal?.aborted) abort();
     signal?.addEventListener("abort", abort, { once: true });
-    /** @type {WorkerEvent[]} */
     let waiting = [];
     let wake = () => {};
     let ended = false;
-    const onEvent = (/** @type {WorkerEvent} */ event) => {
+    const onEvent = (event) => {
       waiting.push(event);
       wake();
     };
@@ -221,7 +280,7 @@ export class ImageWorker {
         const events = waiting;
         waiting = [];
         yield* events;
-        if (!ended && waiting.length === 0) await new Promise((done) => (wake = () => done(undefined)));
+        if (!ended && waiting.length === 0) await new Promise((done) => (wake = done));
       }
       yield { name: "completed", params: await loading };
     } finally {
@@ -230,131 +289,90 @@ export class ImageWorker {
     }
   }
 
-  /**
-   * Brings images into the cache; `params` are those of the protocol.
-   * @param {(string | {url: string, key?: string, headers?: Record<string, string>})[]} urls
-   * @param {{priority?: Priority, group?: string, headers?: Record<string, string>, events?: string[]} & CallOptions} options
-   * @returns {Promise<{total: number, downloaded: number, cached: number, failed: number, cancelled: number, bytes: number,
-   *   errors: {url: string, kind: string}[]}>}
-   */
   async prefetch(urls, { signal, onEvent, ...params } = {}) {
     if (onEvent && !params.events) params.events = ["progress"];
     return this.call("prefetch", { urls, ...params }, { signal, onEvent });
   }
 
-  /**
-   * Any method of the protocol, by its name; resolves to its result as it came.
-   * @param {string} method
-   * @param {Record<string, any>} [params]
-   * @param {CallOptions} options
-   * @returns {Promise<any>}
-   */
-  call(method, params = {}, { signal, onEvent } = {}) {
-    if (this.#exited) return Promise.reject(this.#exited);
-    if (signal?.aborted) return Promise.reject(signal.reason);
-    const id = ++this.#lastID;
-    return new Promise((resolveCall, rejectCall) => {
-      const abort = () => {
-        this.#calls.delete(id);
-        this.notify("cancel", { id });
-        rejectCall(signal?.reason);
-      };
-      signal?.addEventListener("abort", abort, { once: true });
-      this.#calls.set(id, {
-        resolve: (result) => {
-          signal?.removeEventListener("abort", abort);
-          resolveCall(result);
-        },
-        reject: (error) => {
-          signal?.removeEventListener("abort", abort);
-          rejectCall(error);
-        },
-        onEvent,
-      });
-      this.#send({ id, method, params });
-    });
+  /** The pixels of a load with `deliver: "pixels"`, copied into a Buffer and released: Node has no way to map memory. */
+  async takePixels({ pixels }) {
+    const file = await open(pixels.path);
+    try {
+      const { buffer } = await file.read(Buffer.allocUnsafe(pixels.bytes), 0, pixels.bytes, pixels.offset);
+      return buffer;
+    } finally {
+      await file.close();
+      this.notify("release", { path: pixels.path });
+    }
   }
 
-  /**
-   * Sends a request that is carried out but not answered.
-   * @param {string} method
-   * @param {Record<string, any>} [params]
-   */
+  async call(method, params = {}, options = {}) {
+    options.signal?.throwIfAborted();
+    const life = this.#life.end || this.#starting ? await this.#running(options.signal) : this.#life;
+    return life.call(method, params, options);
+  }
+
   notify(method, params = {}) {
-    this.#send({ method, params });
+    if (!this.#life.end) this.#life.send({ method, params });
   }
 
-  /**
-   * Ends the worker. Calls still pending are cancelled; notifications sent before are carried out.
-   * Each step (close input, SIGTERM, SIGKILL) gets `graceMs`.
-   * @param {number} [graceMs]
-   * @returns {Promise<void>}
-   */
   async close(graceMs = 5000) {
-    for (const id of this.#calls.keys()) this.notify("cancel", { id });
-    this.#child.stdin.end();
-    /** @type {NodeJS.Signals[]} */
-    const signals = ["SIGTERM", "SIGKILL"];
-    const escalate = () => {
-      const signal = signals.shift();
-      if (signal) this.#child.kill(signal);
-      timer = setTimeout(escalate, graceMs);
-    };
-    let timer = setTimeout(escalate, graceMs);
-    await this.#closed;
-    clearTimeout(timer);
+    this.#closing.abort();
+    if (!this.#life.end) await this.#life.finish(graceMs);
   }
 
-  /** `await using worker = new ImageWorker()`, where the language has it. */
-  [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
-    return this.close();
+  // Life and death
+
+  #start() {
+    const { onEvent, onLog } = this.#settings;
+    const life = new Life(this.#binary, this.#options, { onEvent, onLog, answered: () => (this.#deaths = 0) });
+    this.#life = life;
+    life.ended.then((end) => {
+      if (this.#closing.signal.aborted) return;
+      this.#deaths += 1;
+      this.#settings.onExit?.(end);
+    });
+    return life;
   }
 
-  /** @param {Record<string, any>} request */
-  #send(request) {
-    if (!this.#child.stdin.writable) return;
-    this.#child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...request })}\n`);
+  /** The running worker, once there is one. All callers share one attempt, and none of them can cancel it. */
+  async #running(signal) {
+    this.#starting ??= this.#pauseAndStart(this.#life.end).finally(() => (this.#starting = undefined));
+    const aborted = new Promise((_, reject) => {
+      signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+    return Promise.race([this.#starting, aborted]);
   }
 
-  /** @param {string} line */
-  #receive(line) {
-    const message = JSON.parse(line);
-    if (message.method !== undefined) {
-      const event = { name: message.method, params: message.params ?? {} };
-      const call = this.#calls.get(event.params.id);
-      try {
-        (call ? call.onEvent : this.#onEvent)?.(event);
-      } catch (error) {
-        queueMicrotask(() => {
-          throw error; // Where an uncaught error belongs, and not between two lines.
-        });
-      }
-      return;
+  async #pauseAndStart(end) {
+    const { maxRestarts, longestPauseMs } = this.#settings;
+    const { exitStatus, log } = end.data;
+    if (this.#closing.signal.aborted || this.#deaths > maxRestarts || hopeless.has(exitStatus)) {
+      throw new WorkerExited(exitStatus, log);
     }
-    const call = this.#calls.get(message.id);
-    if (!call) return; // Aborted meanwhile.
-    this.#calls.delete(message.id);
-    if (message.error) {
-      const { code, message: text, data = {} } = message.error;
-      call.reject(new ImageWorkerError(code, text, data));
-    } else {
-      call.resolve(message.result);
-    }
+    const milliseconds = Math.min(100 * 2 ** (this.#deaths - 1), longestPauseMs);
+    await pause(milliseconds, undefined, { signal: this.#closing.signal }).catch(() => {});
+    if (this.#closing.signal.aborted) throw new WorkerExited(exitStatus, log);
+    return this.#start();
   }
 }
 
-/**
- * Lines of any length, without joining the start of a long one again and again.
- * @param {import("node:stream").Readable} stream
- * @param {(line: string) => void} receive
- */
+// Where the language has it: `await using worker = new ImageWorker()`.
+if (Symbol.asyncDispose) {
+  Object.defineProperty(ImageWorker.prototype, Symbol.asyncDispose, {
+    value() {
+      return this.close();
+    },
+  });
+}
+
+/** Lines of any length, without joining the start of a long one again and again. */
 function eachLine(stream, receive) {
-  /** @type {string[]} */
   let start = [];
   stream.setEncoding("utf8");
-  stream.on("data", (/** @type {string} */ chunk) => {
+  stream.on("data", (chunk) => {
     const lines = chunk.split("\n");
-    const rest = /** @type {string} */ (lines.pop());
+    const rest = lines.pop();
     if (lines.length > 0) {
       lines[0] = start.join("") + lines[0];
       start = [];

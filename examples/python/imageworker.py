@@ -1,16 +1,22 @@
-"""ImageWorker for asyncio: one file, standard library only, Python 3.9 or newer.
+"""ImageWorker for Python: one file, standard library only, Python 3.9 or newer.
 
     async with ImageWorker() as worker:
-        image = await worker.load("https://example.com/cat.jpg")
+        image = await worker.load("https://example.com/cat.jpg", priority="high")
         print(image.path, image.width, image.height)
+
+    with BlockingImageWorker() as worker:  # the same for scripts and threads
+        image = worker.load("https://example.com/cat.jpg")
 
 The rules this client keeps, so that a program built on it need not know them:
 
-- Reading never waits for writing: one task reads, callers only append to the pipe's buffer.
+- Reading never waits for writing: requests go to the pipe's buffer, all of one turn of the loop in one write.
 - A line may be of any length; the worker's log on standard error is always read.
 - Each call ends once: in a result, in an ImageWorkerError, or in the task's own cancellation, which cancels the load.
-- When the worker dies, every pending call fails with WorkerExited.
-- Leaving `async with` ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL.
+- When the worker dies, every pending call fails with WorkerExited, which names the loads lost with it. The next call starts
+  another worker, after a pause that doubles with each death in a row; after `max_restarts` of them it stays dead.
+- Leaving the `with` block ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL. A host that exits or is
+  killed takes the worker along, because its pipes close.
+- After a fork the child has nothing of the parent's worker. A BlockingImageWorker starts one of its own there when it is used.
 
 The protocol is in protocol/README.md.
 """
@@ -18,95 +24,295 @@ The protocol is in protocol/README.md.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import base64
 import contextlib
 import json
 import logging
+import mmap
 import os
 import shutil
+import threading
+import weakref
 from collections import deque
-from dataclasses import dataclass, field
+from concurrent.futures import Future
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, AsyncGenerator, Callable, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    AsyncGenerator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Literal,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    TypedDict,
+    TypeVar,
+    Union,
+)
 
-__all__ = ["Event", "Image", "ImageWorker", "ImageWorkerError", "WorkerExited", "find_worker"]
+if TYPE_CHECKING:
+    import numpy  # type: ignore[import-not-found, unused-ignore]
+    import PIL.Image  # type: ignore[import-not-found, unused-ignore]
+    from typing_extensions import Unpack
+
+__all__ = [
+    "BlockingImageWorker",
+    "CacheError",
+    "CancelledByRequest",
+    "DecodingError",
+    "Event",
+    "Image",
+    "ImageWorker",
+    "ImageWorkerError",
+    "LifecycleError",
+    "NetworkError",
+    "Pixels",
+    "RequestError",
+    "WorkerExited",
+    "find_worker",
+]
 
 logger = logging.getLogger("imageworker")
 
+Priority = Literal["lowest", "low", "normal", "high", "highest"]
+CacheMode = Literal["default", "no-store", "reload", "no-cache", "force-cache", "only-if-cached", "refresh"]
+LoadEventName = Literal["started", "progress", "retrying", "preview", "cached"]
+ErrorKind = Literal[
+    "parseError", "invalidRequest", "methodNotFound", "invalidParams", "internal",
+    "cancelled",
+    "resolve", "connect", "tls", "timeout", "http", "redirects", "truncated", "tooLarge", "blockedAddress",
+    "recentlyFailed", "network",
+    "notCached", "diskFull", "io",
+    "notAnImage", "unsupportedFormat", "corrupt", "tooManyPixels", "decoderCrashed", "decodeTimeout", "digestMismatch",
+    "shuttingDown", "overloaded",
+    "workerExited",
+]  # fmt: skip
+StrPath = Union[str, "os.PathLike[str]"]
+
+
+# Errors
+
 
 class ImageWorkerError(Exception):
-    """An error that the worker answered. Switch on `kind`; protocol/README.md lists them."""
+    """An error that the worker answered. Its class is the family; switch on `kind` for more. protocol/README.md lists all."""
 
     def __init__(self, code: int, message: str, data: Mapping[str, Any]) -> None:
         super().__init__(message)
         self.code = code
-        self.kind: str = data.get("kind", "internal")
+        self.kind: ErrorKind = data.get("kind", "internal")
         self.retryable: bool = data.get("retryable", False)
+        self.url: Optional[str] = data.get("url")
         self.data = data
 
+    @staticmethod
+    def of(error: Mapping[str, Any]) -> ImageWorkerError:
+        """The error that an answer carries, in the class of its family."""
+        code = error["code"]
+        family = CancelledByRequest if code == -32800 else _FAMILIES.get(code // 1000, RequestError)
+        return family(code, error["message"], error.get("data", {}))
 
-class WorkerExited(ImageWorkerError):
-    """The worker ended before it answered. `code` is 0; `data` has its exit status and the end of its log."""
 
-    def __init__(self, status: Optional[int], log: Sequence[str]) -> None:
+class RequestError(ImageWorkerError):
+    """The request was refused as it stood: -32700 to -32600."""
+
+
+class CancelledByRequest(ImageWorkerError):
+    """The load was cancelled by another request: `cancel`, a new URL in its slot, or the end of the worker."""
+
+
+class NetworkError(ImageWorkerError):
+    """The transfer failed: 2001 and on."""
+
+
+class CacheError(ImageWorkerError):
+    """The cache has nothing, or the disk failed: 3001 and on."""
+
+
+class DecodingError(ImageWorkerError):
+    """What came is no image, or none that can be decoded: 4001 and on."""
+
+
+class LifecycleError(ImageWorkerError):
+    """The worker takes no more requests, or none now: 5001 and on."""
+
+
+class WorkerExited(LifecycleError):
+    """The worker ended before it answered. `lost` are the URLs of all loads that ended with it.
+
+    `code` is 0; `data` has its exit status (negative for a signal) and the end of its log.
+    """
+
+    def __init__(self, status: Optional[int], log: Sequence[str], url: Optional[str] = None, lost: Sequence[str] = ()):
         message = f"the worker ended (status {status})"
         if log:
             message += f": {log[-1]}"
-        data = {"kind": "workerExited", "retryable": True, "exitStatus": status, "log": list(log)}
+        data = {"kind": "workerExited", "retryable": True, "exitStatus": status, "log": list(log), "url": url}
         super().__init__(0, message, data)
+        self.lost = lost
+
+
+_FAMILIES = {2: NetworkError, 3: CacheError, 4: DecodingError, 5: LifecycleError}
+
+
+# Parameters and results
+
+
+class LoadParams(TypedDict, total=False):
+    """The parameters of `load` besides the URL, as protocol/README.md has them, in Python's spelling."""
+
+    key: str
+    priority: Priority
+    group: str
+    slot: str
+    headers: Mapping[str, str]
+    cache: CacheMode
+    store: Literal["all", "memory", "disk", "none"]
+    deliver: Literal["path", "data", "pixels", "none"]
+    save_to: StrPath
+    transform: Mapping[str, Any]
+    placeholder: bool
+    validate: Literal["none", "header", "decode"]
+    events: Sequence[LoadEventName]
+    timeout_ms: int
+    deadline_ms: int
+    retries: int
+    max_bytes: int
+    retry_failed: bool
+    response: bool
+    digest: str
+
+
+_WIRE_NAMES = {
+    "save_to": "saveTo",
+    "timeout_ms": "timeoutMs",
+    "deadline_ms": "deadlineMs",
+    "max_bytes": "maxBytes",
+    "retry_failed": "retryFailed",
+}
+_ALL_EVENTS = ("started", "progress", "retrying", "cached")
 
 
 class Event(NamedTuple):
-    """Something that happened on the way to a result: `started`, `progress`, `retrying`, `cached` …"""
+    """Something that happened on the way to a result: `started`, `progress`, `retrying`, `preview`, `cached` …"""
 
     name: str
     params: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+class Pixels:
+    """Decoded pixels in memory shared with the worker: 8-bit sRGB, rows of `stride` bytes, straight alpha.
+
+    They are the host's until `release`, which collecting the object does, too. An array or a picture made of them stays valid after that.
+    """
+
+    def __init__(self, wire: Mapping[str, Any], release: Callable[[str], None]) -> None:
+        self.width: int = wire["width"]
+        self.height: int = wire["height"]
+        self.stride: int = wire["stride"]
+        self.channels: int = wire["channels"]
+        """1 grey, 2 grey and alpha, 3 R G B, 4 R G B A."""
+        self.path = Path(wire["path"])
+        with open(self.path, "rb") as file:
+            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        start: int = wire["offset"]
+        self.memory = memoryview(mapping)[start : start + wire["bytes"]]
+        self._finalizer = weakref.finalize(self, release, wire["path"])
+
+    def release(self) -> None:
+        """Gives the memory back to the worker's budget. Later calls do nothing."""
+        self._finalizer()
+
+    def __enter__(self) -> Pixels:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def numpy(self) -> numpy.ndarray[Any, Any]:
+        """An array of height x width x channels, uint8, without a copy. Needs numpy."""
+        import numpy
+
+        shape = (self.height, self.width, self.channels)
+        return numpy.ndarray(shape, numpy.uint8, self.memory, strides=(self.stride, self.channels, 1))
+
+    def pil(self) -> PIL.Image.Image:
+        """A Pillow image. Needs Pillow."""
+        import PIL.Image
+
+        mode = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[self.channels]
+        memory: Any = self.memory
+        return PIL.Image.frombuffer(mode, (self.width, self.height), memory, "raw", mode, self.stride, 1)
+
+
 class Image:
-    """A loaded image. `path` is a file whose bytes never change and that stays for at least 60 seconds."""
+    """A loaded image. `wire` is the whole result as the worker sent it; the rest reads it."""
 
-    key: str
-    cache: str
-    size: int
-    media_type: str
-    url: Optional[str] = None
-    format: Optional[str] = None
-    width: Optional[int] = None
-    height: Optional[int] = None
-    path: Optional[Path] = None
-    data: Optional[bytes] = field(default=None, repr=False)
-    wire: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """The whole result as the worker sent it."""
+    __slots__ = ("wire", "pixels")
 
-    @classmethod
-    def of(cls, wire: Mapping[str, Any]) -> Image:
-        return cls(
-            key=wire["key"],
-            cache=wire["cache"],
-            size=wire["bytes"],
-            media_type=wire["mediaType"],
-            url=wire.get("url"),
-            format=wire.get("format"),
-            width=wire.get("width"),
-            height=wire.get("height"),
-            path=Path(wire["path"]) if "path" in wire else None,
-            data=base64.b64decode(wire["data"]) if "data" in wire else None,
-            wire=wire,
-        )
+    def __init__(self, wire: Mapping[str, Any], release: Callable[[str], None]) -> None:
+        self.wire = wire
+        self.pixels = Pixels(wire["pixels"], release) if "pixels" in wire else None
+
+    def __repr__(self) -> str:
+        size = f"{self.width} x {self.height}" if self.width else f"{self.size} bytes"
+        return f"<Image {self.format or self.media_type} {size} {self.cache} {self.url or self.key}>"
+
+    @property
+    def url(self) -> Optional[str]:
+        return self.wire.get("url")
+
+    @property
+    def key(self) -> str:
+        return str(self.wire["key"])
+
+    @property
+    def cache(self) -> str:
+        """Where it came from: miss, memory, disk, revalidated or stale."""
+        return str(self.wire["cache"])
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return int(self.wire["bytes"])
+
+    @property
+    def media_type(self) -> str:
+        return str(self.wire["mediaType"])
+
+    @property
+    def format(self) -> Optional[str]:
+        return self.wire.get("format")
+
+    @property
+    def width(self) -> Optional[int]:
+        return self.wire.get("width")
+
+    @property
+    def height(self) -> Optional[int]:
+        return self.wire.get("height")
+
+    @property
+    def path(self) -> Optional[Path]:
+        """A file whose bytes never change and that stays for at least 60 seconds."""
+        return Path(self.wire["path"]) if "path" in self.wire else None
+
+    @property
+    def data(self) -> Optional[bytes]:
+        return base64.b64decode(self.wire["data"]) if "data" in self.wire else None
 
 
 EventHandler = Callable[[Event], None]
+ExitHandler = Callable[[WorkerExited], None]
 
 
-class _Call(NamedTuple):
-    result: asyncio.Future[Any]
-    on_event: Optional[EventHandler]
-
-
-def find_worker(binary: Optional[Union[str, os.PathLike[str]]] = None) -> str:
+def find_worker(binary: Optional[StrPath] = None) -> str:
     """The worker to start: the argument, else $IMAGEWORKER, else this package's release build, else $PATH."""
     chosen = binary or os.environ.get("IMAGEWORKER")
     if chosen:
@@ -118,24 +324,202 @@ def find_worker(binary: Optional[Union[str, os.PathLike[str]]] = None) -> str:
     return found
 
 
+# One worker process
+
+
+class _Call(NamedTuple):
+    result: asyncio.Future[Any]
+    on_event: Optional[EventHandler]
+    url: Optional[str]
+
+
+class _Life(asyncio.SubprocessProtocol):
+    """One worker process from its start to its end: its pipes, and the calls that wait for it."""
+
+    def __init__(self, on_event: Optional[EventHandler], answered: Callable[[], None]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[WorkerExited] = self.loop.create_future()
+        self._on_event = on_event
+        self._answered = answered
+        self._transport: Optional[asyncio.SubprocessTransport] = None
+        self._calls: dict[int, _Call] = {}
+        self._last_id = 0
+        self._outgoing: list[str] = []
+        self._line: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
+        self._log: deque[str] = deque(maxlen=20)
+
+    # What the program wants
+
+    @property
+    def pid(self) -> Optional[int]:
+        return self._transport.get_pid() if self._transport else None
+
+    async def call(self, method: str, params: Mapping[str, Any], on_event: Optional[EventHandler]) -> Any:
+        if self.ended.done():
+            raise self._exit(params.get("url"), ())
+        self._last_id += 1
+        identity = self._last_id
+        call = _Call(self.loop.create_future(), on_event, params.get("url"))
+        self._calls[identity] = call
+        try:
+            self.send({"id": identity, "method": method, "params": params})
+            return await call.result
+        except asyncio.CancelledError:
+            if identity in self._calls:
+                self.send({"method": "cancel", "params": {"id": identity}})
+            raise
+        finally:
+            self._calls.pop(identity, None)
+
+    def send(self, request: Mapping[str, Any]) -> None:
+        """Writes at the end of this turn of the loop and never waits. The calls that wait for an answer bound the buffer."""
+        if not self._outgoing:
+            self.loop.call_soon(self._flush)
+        self._outgoing.append(_encode(request))
+
+    def _flush(self) -> None:
+        lines, self._outgoing = self._outgoing, []
+        pipe = self._pipe(0)
+        if lines and pipe is not None and not pipe.is_closing():
+            pipe.write(("\n".join(lines) + "\n").encode("ascii"))
+
+    async def end(self, grace: float) -> None:
+        """Ends the process in steps of `grace` seconds: cancel and close input, SIGTERM, SIGKILL."""
+        for identity in list(self._calls):
+            self.send({"method": "cancel", "params": {"id": identity}})
+        self._flush()
+        pipe = self._pipe(0)
+        if pipe is not None:
+            pipe.close()
+        assert self._transport is not None
+        try:
+            for signal in (self._transport.terminate, self._transport.kill):
+                if (await asyncio.wait([self.ended], timeout=grace))[0]:
+                    break
+                with contextlib.suppress(ProcessLookupError):
+                    signal()
+            await asyncio.wait([self.ended])
+        finally:
+            self._transport.close()  # Kills what still runs when this wait itself is cancelled.
+
+    def leave_to_parent(self) -> None:
+        """Closes, in a forked child, its copies of the pipes: else the worker would not see its host end."""
+        for descriptor in (0, 1, 2):
+            pipe = self._pipe(descriptor)
+            if pipe is not None:
+                pipe.get_extra_info("pipe").close()
+
+    def _pipe(self, descriptor: int) -> Any:
+        return self._transport.get_pipe_transport(descriptor) if self._transport else None
+
+    def _exit(self, url: Optional[str], lost: Sequence[str]) -> WorkerExited:
+        status = self._transport.get_returncode() if self._transport else None
+        return WorkerExited(status, self._log, url, lost)
+
+    # What the process does
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._transport = transport
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Splits lines of any length without joining the start of a long one again and again."""
+        first, newline, rest = data.partition(b"\n")
+        start = self._line[fd]
+        start += first
+        if not newline:
+            return
+        *lines, self._line[fd] = [bytes(start), *rest.split(b"\n")[:-1], bytearray(rest[rest.rfind(b"\n") + 1 :])]
+        receive = self._receive if fd == 1 else self._keep_log
+        for line in lines:
+            if line:
+                receive(line)
+
+    def connection_lost(self, error: Optional[Exception]) -> None:
+        """The process is gone, and all that it wrote has been read."""
+        lost = [call.url for call in self._calls.values() if call.url is not None]
+        for call in self._calls.values():
+            if not call.result.done():
+                call.result.set_exception(self._exit(call.url, lost))
+        self.ended.set_result(self._exit(None, lost))
+        if self._transport is not None:
+            self._transport.close()
+
+    def _receive(self, line: bytes) -> None:
+        message = json.loads(line)
+        if "method" in message:
+            return self._receive_event(Event(message["method"], message.get("params", {})))
+        self._answered()
+        call = self._calls.get(message["id"]) if message["id"] is not None else None
+        if call is None or call.result.done():
+            if message.get("error") and message["id"] is None:
+                logger.error("the worker refused a line: %s", message["error"]["message"])
+        elif "error" in message:
+            call.result.set_exception(ImageWorkerError.of(message["error"]))
+        else:
+            call.result.set_result(message["result"])
+
+    def _receive_event(self, event: Event) -> None:
+        call = self._calls.get(event.params.get("id", 0))
+        handler = call.on_event if call else self._on_event
+        if handler is None:
+            return
+        try:
+            handler(event)
+        except Exception as error:  # A handler's mistake must not stop the reading.
+            self.loop.call_exception_handler({"message": f"on_event failed for {event.name}", "exception": error})
+
+    def _keep_log(self, line: bytes) -> None:
+        text = line.decode(errors="replace")
+        self._log.append(text)
+        logger.info("%s", text)
+
+
+_encode = json.JSONEncoder(separators=(",", ":"), default=os.fspath).encode
+_living: weakref.WeakSet[_Life] = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for life in list(_living):
+        life.leave_to_parent()
+    _living.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+# The worker, for asyncio
+
+
 class ImageWorker:
-    """One worker process. Use it in `async with`, from one event loop."""
+    """A worker for one event loop. Use it in `async with`."""
 
     def __init__(
         self,
         options: Sequence[str] = (),
         *,
-        binary: Optional[Union[str, os.PathLike[str]]] = None,
+        binary: Optional[StrPath] = None,
         on_event: Optional[EventHandler] = None,
+        on_exit: Optional[ExitHandler] = None,
+        max_restarts: int = 5,
+        longest_pause: float = 10.0,
     ) -> None:
-        """`options` are the worker's own, such as ["--max-per-host", "8"]. `on_event` gets events of no pending call."""
+        """
+        - `options` are the worker's own, such as ["--max-per-host", "8"].
+        - `on_event` gets events of no pending call; `on_exit` each unexpected end, with the loads `lost`.
+        - `max_restarts`: how often it may die in a row, without one answer in between, before it is left dead. 0 never restarts.
+        - `longest_pause`: the pause before a restart is 0.1 s, doubling to this many seconds.
+        """
         self._arguments = [find_worker(binary), *options]
         self._on_event = on_event
-        self._process: Optional[asyncio.subprocess.Process] = None
-        self._running: Optional[asyncio.Task[None]] = None
-        self._calls: dict[int, _Call] = {}
-        self._last_id = 0
-        self._log: deque[str] = deque(maxlen=20)
+        self._on_exit = on_exit
+        self._max_restarts = max_restarts
+        self._longest_pause = longest_pause
+        self._life: Optional[_Life] = None
+        self._starting: Optional[asyncio.Future[_Life]] = None
+        self._deaths = 0
+        self._is_closed = False
 
     async def __aenter__(self) -> ImageWorker:
         await self.start()
@@ -148,97 +532,42 @@ class ImageWorker:
 
     @property
     def pid(self) -> Optional[int]:
-        return self._process.pid if self._process else None
+        return self._life.pid if self._life else None
 
     async def start(self) -> None:
-        if self._process is not None:
+        if self._life is not None or self._is_closed:
             raise RuntimeError("this ImageWorker has been started before")
-        pipe = asyncio.subprocess.PIPE
-        self._process = await asyncio.create_subprocess_exec(
-            *self._arguments, stdin=pipe, stdout=pipe, stderr=pipe, limit=1 << 20
-        )
-        self._running = asyncio.ensure_future(self._run(self._process))
+        await self._start()
 
     async def close(self, grace: float = 5.0) -> None:
         """Ends the worker. Calls still pending are cancelled; notifications sent before are carried out.
 
         Each step (close input, SIGTERM, SIGKILL) gets `grace` seconds.
         """
-        process, running = self._process, self._running
-        if process is None or running is None:
-            return
-        try:
-            for identity in list(self._calls):
-                self._send({"method": "cancel", "params": {"id": identity}})
-            assert process.stdin is not None
-            process.stdin.close()
-            for signal in (process.terminate, process.kill):
-                ended, _ = await asyncio.wait([running], timeout=grace)
-                if ended:
-                    break
-                with contextlib.suppress(ProcessLookupError):
-                    signal()
-            await running
-        finally:
-            if process.returncode is None:  # Cancelled while waiting: do not leave it behind.
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+        self._is_closed = True
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.gather(self._starting, return_exceptions=True)
+        if self._life is not None and not self._life.ended.done():
+            await self._life.end(grace)
 
     async def load(
-        self,
-        url: str,
-        *,
-        key: Optional[str] = None,
-        priority: Optional[str] = None,
-        group: Optional[str] = None,
-        slot: Optional[str] = None,
-        headers: Optional[Mapping[str, str]] = None,
-        cache: Optional[str] = None,
-        store: Optional[str] = None,
-        deliver: Optional[str] = None,
-        save_to: Optional[Union[str, os.PathLike[str]]] = None,
-        validate: Optional[str] = None,
-        events: Optional[Sequence[str]] = None,
-        timeout_ms: Optional[int] = None,
-        deadline_ms: Optional[int] = None,
-        retries: Optional[int] = None,
-        max_bytes: Optional[int] = None,
-        retry_failed: Optional[bool] = None,
-        response: Optional[bool] = None,
-        digest: Optional[str] = None,
-        on_event: Optional[EventHandler] = None,
+        self, url: str, *, on_event: Optional[EventHandler] = None, **params: Unpack[LoadParams]
     ) -> Image:
-        """Loads one image. Cancelling the task cancels the load. With `on_event`, `events` defaults to all there are."""
-        if events is None and on_event is not None:
-            events = ("started", "progress", "retrying", "cached")
-        params = {
-            "url": url,
-            "key": key,
-            "priority": priority,
-            "group": group,
-            "slot": slot,
-            "headers": headers,
-            "cache": cache,
-            "store": store,
-            "deliver": deliver,
-            "saveTo": os.path.abspath(save_to) if save_to is not None else None,
-            "validate": validate,
-            "events": events,
-            "timeoutMs": timeout_ms,
-            "deadlineMs": deadline_ms,
-            "retries": retries,
-            "maxBytes": max_bytes,
-            "retryFailed": retry_failed,
-            "response": response,
-            "digest": digest,
-        }
-        given = {name: value for name, value in params.items() if value is not None}
-        return Image.of(await self.call("load", given, on_event=on_event))
+        """Loads one image. Cancelling the task cancels the load. With `on_event`, `events` defaults to all but `preview`."""
+        request: dict[str, Any] = {"url": url}
+        for name, value in params.items():
+            request[_WIRE_NAMES.get(name, name)] = value
+        if "save_to" in params:
+            request["saveTo"] = os.path.abspath(params["save_to"])
+        if on_event is not None:
+            request.setdefault("events", _ALL_EVENTS)
+        return Image(await self.call("load", request, on_event=on_event), self._release)
 
-    async def load_events(self, url: str, **params: Any) -> AsyncGenerator[Event, None]:
+    async def load_events(self, url: str, **params: Unpack[LoadParams]) -> AsyncGenerator[Event, None]:
         """Loads one image and yields its events; the last is `completed` with the result.
 
-        Takes the parameters of `load`. Closing the iterator cancels a load that is still under way.
+        Closing the iterator cancels a load that is still under way.
         """
         events: asyncio.Queue[Optional[Event]] = asyncio.Queue()
         loading = asyncio.ensure_future(self.load(url, on_event=events.put_nowait, **params))
@@ -268,90 +597,199 @@ class ImageWorker:
         self, method: str, params: Optional[Mapping[str, Any]] = None, *, on_event: Optional[EventHandler] = None
     ) -> Any:
         """Any method of the protocol, by its name; returns its result as it came."""
-        if self._running is None or self._process is None:
-            raise RuntimeError("start this ImageWorker first: async with ImageWorker() as worker")
-        if self._running.done():
-            raise WorkerExited(self._process.returncode, self._log)
-        self._last_id += 1
-        identity = self._last_id
-        call = _Call(asyncio.get_running_loop().create_future(), on_event)
-        self._calls[identity] = call
-        try:
-            self._send({"id": identity, "method": method, "params": params or {}})
-            return await call.result
-        except asyncio.CancelledError:
-            if identity in self._calls:
-                self._send({"method": "cancel", "params": {"id": identity}})
-            raise
-        finally:
-            self._calls.pop(identity, None)
+        life = self._life
+        if life is None or life.ended.done():
+            life = await self._start_again()
+        return await life.call(method, params or {}, on_event)
 
     def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
-        """Sends a request that is carried out but not answered."""
-        self._send({"method": method, "params": params or {}})
+        """Sends a request that is carried out but not answered. Lost when the worker is dead."""
+        if self._life is not None and not self._life.ended.done():
+            self._life.send({"method": method, "params": params or {}})
 
-    def _send(self, request: Mapping[str, Any]) -> None:
-        """Appends to the pipe's buffer and never waits. The buffer is bounded by the calls that wait for an answer."""
-        line = json.dumps({"jsonrpc": "2.0", **request}, separators=(",", ":"), default=os.fspath)
-        assert self._process is not None and self._process.stdin is not None
-        if not self._process.stdin.is_closing():
-            self._process.stdin.write(line.encode("ascii") + b"\n")
+    def _release(self, path: str) -> None:
+        """Comes from any thread: from where the last reference to pixels went."""
+        life = self._life
+        if life is not None:
+            with contextlib.suppress(RuntimeError):  # The loop is closed, and the worker with it.
+                life.loop.call_soon_threadsafe(self.notify, "release", {"path": path})
 
-    async def _run(self, process: asyncio.subprocess.Process) -> None:
-        """Reads until the worker is gone, then fails what is pending."""
-        assert process.stdout is not None and process.stderr is not None
+    # Life and death
+
+    async def _start(self) -> _Life:
+        loop = asyncio.get_running_loop()
+        _, life = await loop.subprocess_exec(lambda: _Life(self._on_event, self._note_answer), *self._arguments)
+        self._life = life
+        _living.add(life)
+        life.ended.add_done_callback(self._note_end)
+        return life
+
+    async def _start_again(self) -> _Life:
+        """The running worker, once there is one. All callers share one attempt, and none of them can cancel it."""
+        if self._is_closed or self._life is None:
+            raise RuntimeError("use this ImageWorker in `async with`, or between start and close")
+        if self._starting is None or self._starting.done():
+            self._starting = asyncio.ensure_future(self._pause_and_start(self._life.ended.result()))
+        return await asyncio.shield(self._starting)
+
+    async def _pause_and_start(self, end: WorkerExited) -> _Life:
+        status = end.data["exitStatus"]
+        if self._deaths > self._max_restarts or status in _HOPELESS:
+            raise WorkerExited(status, end.data["log"])
+        await asyncio.sleep(min(0.1 * 2 ** (self._deaths - 1), self._longest_pause))
+        logger.warning("starting the worker again")
+        return await self._start()
+
+    def _note_answer(self) -> None:
+        self._deaths = 0
+
+    def _note_end(self, ended: asyncio.Future[WorkerExited]) -> None:
+        end = ended.result()
+        if self._is_closed:
+            return
+        self._deaths += 1
+        logger.warning("%s; lost with it: %s", end, ", ".join(end.lost) or "nothing")
+        if self._on_exit is not None:
+            self._on_exit(end)
+
+
+_HOPELESS = (64, 73)
+"""Exit statuses that another start will not change: a bad option, a cache directory that cannot be used."""
+
+
+# The worker, for scripts and threads
+
+_Result = TypeVar("_Result")
+
+
+class BlockingImageWorker:
+    """The same for scripts and threads: its methods wait for their results. Any number of threads may share one.
+
+    It starts when it is first used, and again in a forked child. The loop that it needs runs on a thread of its own.
+    """
+
+    def __init__(self, options: Sequence[str] = (), **settings: Any) -> None:
+        """Takes the arguments of ImageWorker. Handlers are called on the loop's thread."""
+        find_worker(settings.get("binary"))  # Fails here and not in the first load.
+        self._arguments = (tuple(options), settings)
+        self._forget()
+        self._exit = atexit.register(_close_if_alive, weakref.ref(self))
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._running: Optional[tuple[asyncio.AbstractEventLoop, ImageWorker, threading.Thread]] = None
+        self._is_closed = False
+
+    def __enter__(self) -> BlockingImageWorker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> Optional[int]:
+        running = self._running
+        return running[1].pid if running and self._process == os.getpid() else None
+
+    def close(self, grace: float = 5.0) -> None:
+        """Ends the worker; what other threads still wait for is cancelled."""
+        if self._process != os.getpid():
+            return
+        with self._lock:
+            running, self._running, self._is_closed = self._running, None, True
+        atexit.unregister(self._exit)
+        if running is None:
+            return
+        loop, worker, thread = running
+        asyncio.run_coroutine_threadsafe(worker.close(grace), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+    def load(self, url: str, *, on_event: Optional[EventHandler] = None, **params: Unpack[LoadParams]) -> Image:
+        """Loads one image. An exception such as KeyboardInterrupt while it waits cancels the load."""
+        return self._wait(self._begin(lambda worker: worker.load(url, on_event=on_event, **params)))
+
+    def load_all(
+        self, urls: Iterable[str], *, at_once: int = 1000, **params: Unpack[LoadParams]
+    ) -> Iterator[tuple[str, Union[Image, ImageWorkerError]]]:
+        """Loads many and yields each with its URL as it ends, image or error. `urls` is read no faster than `at_once` allows."""
+        ended: SimpleQueue[Future[Image]] = SimpleQueue()
+        pending: dict[Future[Image], str] = {}
+        left = iter(urls)
         try:
-            await asyncio.gather(
-                _each_line(process.stdout, self._receive), _each_line(process.stderr, self._keep_log)
-            )
-            await process.wait()
+            while True:
+                while len(pending) < at_once and (url := next(left, None)) is not None:
+                    future = self._begin(_loading(url, params))
+                    pending[future] = url
+                    future.add_done_callback(ended.put)
+                if not pending:
+                    return
+                future = ended.get()
+                url = pending.pop(future)
+                try:
+                    yield url, future.result()
+                except ImageWorkerError as error:
+                    yield url, error
         finally:
-            for call in self._calls.values():
-                if not call.result.done():
-                    call.result.set_exception(WorkerExited(process.returncode, self._log))
+            for future in pending:
+                future.cancel()
 
-    def _receive(self, line: bytes) -> None:
-        message = json.loads(line)
-        if "method" in message:
-            self._receive_event(Event(message["method"], message.get("params", {})))
-            return
-        call = self._calls.get(message["id"]) if message["id"] is not None else None
-        if call is None or call.result.done():
-            if message.get("error") and message["id"] is None:
-                logger.error("the worker refused a line: %s", message["error"]["message"])
-            return
-        if "error" in message:
-            error = message["error"]
-            call.result.set_exception(ImageWorkerError(error["code"], error["message"], error.get("data", {})))
-        else:
-            call.result.set_result(message["result"])
+    def prefetch(
+        self,
+        urls: Sequence[Union[str, Mapping[str, Any]]],
+        *,
+        on_event: Optional[EventHandler] = None,
+        **params: Any,
+    ) -> Mapping[str, Any]:
+        return self._wait(self._begin(lambda worker: worker.prefetch(urls, on_event=on_event, **params)))
 
-    def _receive_event(self, event: Event) -> None:
-        call = self._calls.get(event.params.get("id", 0))
-        handler = call.on_event if call else self._on_event
-        if handler is None:
-            return
+    def call(
+        self, method: str, params: Optional[Mapping[str, Any]] = None, *, on_event: Optional[EventHandler] = None
+    ) -> Any:
+        """Any method of the protocol, by its name; returns its result as it came."""
+        return self._wait(self._begin(lambda worker: worker.call(method, params, on_event=on_event)))
+
+    def _begin(self, work: Callable[[ImageWorker], Coroutine[Any, Any, _Result]]) -> Future[_Result]:
+        if self._process != os.getpid():
+            self._forget()
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("this BlockingImageWorker is closed")
+            if self._running is None:
+                self._running = self._start()
+            loop, worker, _ = self._running
+        return asyncio.run_coroutine_threadsafe(work(worker), loop)
+
+    def _start(self) -> tuple[asyncio.AbstractEventLoop, ImageWorker, threading.Thread]:
+        options, settings = self._arguments
+        worker = ImageWorker(options, **settings)
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=_run, args=(loop,), name="imageworker", daemon=True)
+        thread.start()
+        asyncio.run_coroutine_threadsafe(worker.start(), loop).result()
+        return loop, worker, thread
+
+    def _wait(self, future: Future[_Result]) -> _Result:
         try:
-            handler(event)
-        except Exception as error:  # A handler's mistake must not stop the reading.
-            context = {"message": f"on_event failed for {event.name}", "exception": error}
-            asyncio.get_running_loop().call_exception_handler(context)
-
-    def _keep_log(self, line: bytes) -> None:
-        text = line.decode(errors="replace")
-        self._log.append(text)
-        logger.info("%s", text)
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
 
 
-async def _each_line(reader: asyncio.StreamReader, receive: Callable[[bytes], None]) -> None:
-    """Lines of any length: `readline` would give up at its limit, an inline image may be longer."""
-    start = bytearray()
-    while chunk := await reader.read(1 << 18):
-        *lines, rest = chunk.split(b"\n")
-        if lines:
-            lines[0] = bytes(start) + lines[0]
-            start.clear()
-        start += rest
-        for line in lines:
-            if line:
-                receive(line)
+def _loading(url: str, params: LoadParams) -> Callable[[ImageWorker], Coroutine[Any, Any, Image]]:
+    return lambda worker: worker.load(url, **params)
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def _close_if_alive(reference: weakref.ref[BlockingImageWorker]) -> None:
+    worker = reference()
+    if worker is not None:
+        worker.close(grace=1.0)

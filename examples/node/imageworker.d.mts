@@ -1,0 +1,2 @@
+// TypeScript looks for the types of a .mjs file here.
+export * from "./imageworker.js";

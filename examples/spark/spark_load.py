@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""A list of URLs to WebDataset shards of images, on a Spark cluster. See README.md.
+
+    spark-submit spark_load.py LIST OUT [--partitions 200] [--size 256]
+
+The URLs of one origin are all in one partition, so that what one worker grants an origin is what the cluster grants it. A partition is finished
+when its report OUT/NNNNN.json is there; a job that is started again skips those.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+CLIENT = HERE.parent / "python" / "imageworker.py"
+sys.path[:0] = [str(HERE), str(CLIENT.parent)]
+
+from partitions import load_partition, origin, partition_of  # noqa: E402
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="A list of URLs to WebDataset shards of images, on a Spark cluster.")
+    parser.add_argument("list", help="one URL a line, or .parquet; anything that Spark can read")
+    parser.add_argument("out", help="a folder that all executors have")
+    parser.add_argument("--url-column", default="url")
+    parser.add_argument("--partitions", type=int, default=200)
+    parser.add_argument("--size", type=int, help="scale into a square of so many pixels, as JPEG")
+    parser.add_argument("--binary", help="the worker on the executors; else what IMAGEWORKER says there, or their PATH")
+    parser.add_argument("--worker-option", action="append", default=[], metavar="OPTION")
+    given = parser.parse_args()
+
+    from pyspark.sql import SparkSession  # type: ignore[import-not-found, unused-ignore]
+
+    Path(given.out).mkdir(parents=True, exist_ok=True)
+    load: dict[str, Any] = {"deliver": "data", "store": "none"}
+    if given.size is not None:
+        load["transform"] = {"width": given.size, "height": given.size, "format": "jpeg"}
+    settings = {
+        "out": str(Path(given.out).resolve()), "options": given.worker_option, "binary": given.binary, "load": load,
+    }  # fmt: skip
+    spark = SparkSession.builder.appName("imageworker").getOrCreate()
+    context = spark.sparkContext
+    for module in (CLIENT, HERE / "partitions.py"):
+        context.addPyFile(str(module))
+    table = spark.read.parquet(given.list).select(given.url_column) if given.list.endswith(".parquet") else spark.read.text(given.list)
+    urls = table.rdd.map(lambda row: row[0]).filter(bool).distinct()
+    reports = (
+        urls.map(lambda url: (origin(url), url))
+        .partitionBy(given.partitions, lambda key: partition_of(key, given.partitions))
+        .mapPartitionsWithIndex(lambda number, pairs: load_partition(number, (url for _, url in pairs), settings))
+        .collect()
+    )
+    spark.stop()
+    done = [report for report in reports if not report["skipped"]]
+    print(
+        f"{sum(report['succeeded'] for report in done)} loaded, {sum(report['failed'] for report in done)} failed, "
+        f"{len(reports) - len(done)} partitions done before"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
