@@ -155,17 +155,20 @@ private struct ModelRun: ~Copyable {
   }
 
   private mutating func takeStarts() {
+    for job in startTransfers() where random(3) == 0 { beginAnswer(of: job) }
+    makeWay()
+  }
+
+  private mutating func startTransfers() -> [JobID] {
     let starts = real.takeStarts(at: now)
     same("takeStarts", starts, naive.takeStarts(at: now))
     count("starts", starts.count)
-    for job in starts where random(3) == 0 { beginAnswer(of: job) }
-    makeWay()
     if !real.isPaused, real.activeCount < real.limits.maxConcurrent, real.finishingCount < real.limits.maxFinishing {
       for job in naive.jobs where job.phase == .waiting {
         same("a slot is idle though \(job.id) may start", naive.isShut(job.origin) || naive.isSpared(job.origin), true)
       }
     }
-    guard !starts.isEmpty else { return }
+    guard !starts.isEmpty else { return [] }
     let least = starts.compactMap { naive.job($0)?.priority }.min()!
     for job in naive.jobs where job.phase == .waiting && job.priority > least {
       same(
@@ -178,6 +181,7 @@ private struct ModelRun: ~Copyable {
       same("over the origin's limit", state.active <= naive.mostActive(at: state.origin), true)
       same("a start at a held origin", state.heldUntil, nil)
     }
+    return starts
   }
 
   private mutating func beginAnswer(of job: JobID) {
@@ -193,6 +197,9 @@ private struct ModelRun: ~Copyable {
     let chosen = real.makeWay(at: now) { [answered] in answered.contains($0) }
     same("makeWay", chosen, naive.makeWay(at: now, answered: answered))
     count("asked to give way", chosen.count)
+    if !chosen.isEmpty {
+      count("answered before", before.jobs.count { before.isSilent($0, at: now) && answered.contains($0.id) })
+    }
     givingWay += chosen
     if naive.isShortOfSlots, let next = naive.nextSilence {
       same("woken for the next silence", real.nextTimer.map { $0 <= next }, true)
