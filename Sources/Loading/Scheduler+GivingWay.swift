@@ -26,8 +26,8 @@ extension Scheduler {
   /// The transfers to abort now, for others that wait. They hold their slots until they have ended: then call `giveWay`, or
   /// what fits the answer if it was faster.
   ///
-  /// O(1) unless a transfer has become silent or one that is stays because it is more urgent than what waits; then O(n) in
-  /// those that run.
+  /// O(1), but for when a transfer has become silent, or is and cannot give way to what waits: then O(n log n) in those that
+  /// run.
   ///
   /// - Parameter isAnswered: whether an answer has begun. Asked where `note` has not told.
   mutating func makeWay(at now: ContinuousClock.Instant, isAnswered: (JobID) -> Bool) -> [JobID] {
@@ -38,7 +38,8 @@ extension Scheduler {
     for transfer in candidates {
       let job = jobs[transfer.job]
       let freed = limits.maxConcurrent - activeCount + givingWayCount
-      guard freed < backlog.openOrigins(atLeast: job.priority, but: job.origin) else { continue }
+      let wanted = backlog.openOrigins(atLeast: job.priority, but: job.origin)
+      guard wanted > 0, freed < wanted else { continue }
       running[Int(job.seat)].isGivingWay = true
       givingWayCount += 1
       jobs[transfer.job].hasGivenWay = true

@@ -15,7 +15,7 @@ internal import HTTPTypes
 /// stored. Joining is possible in every phase, until `detach` or the end.
 ///
 /// When a transfer has ended, `note` says how that went with the origin (`OriginGate` tells what follows), then `finish`,
-/// `retry` or `end` what becomes of the job.
+/// `retry` or `end` what becomes of the job. After `takeStarts`, `makeWay` tells which transfers to abort for others.
 ///
 /// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a limit, an allowance or
 /// a hold forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets its turn,

@@ -254,7 +254,8 @@ struct NaiveScheduler {
       for job in silent.sorted(by: { $0.number > $1.number }) where job.priority == level && !job.hasGivenWay {
         guard silent.contains(where: { $0.origin == job.origin && $0.number < job.number }) else { continue }
         let free = limits.maxConcurrent - count(.active) + jobs.count { $0.phase == .active && $0.isGivingWay }
-        guard free < proven(at: level, but: job.origin).count else { continue }
+        let wanted = proven(at: level, but: job.origin).count
+        guard wanted > 0, free < wanted else { continue }
         change(job.id) { ($0.isGivingWay, $0.hasGivenWay) = (true, true) }
         if job.startedAt > known(job.origin).heldSince {
           change(job.origin) { ($0.allowance, $0.hasAnswered) = (1, false) }

@@ -97,8 +97,10 @@ struct SchedulerGivingWayTests {
     _ = queue.pass(.seconds(1))
     for number in 0..<3 { queue.wait(for: "high \(number)", at: "high \(number)", .high) }
     #expect(queue.makeWay().isEmpty)
+    queue.scheduler.limits.maxConcurrent = 2
+    #expect(queue.makeWay().isEmpty, "not even when there are more than the limit")
     queue.wait(for: "highest", at: "other", .highest)
-    #expect(queue.makeWay() == ["silent 3"])
+    #expect(queue.makeWay() == ["silent 3", "silent 2", "silent 1"], "as many as make room for one")
   }
 
   @Test func `the least urgent gives way first`() {
