@@ -94,6 +94,20 @@ struct Backlog {
     return job
   }
 
+  /// Whether an open origin has a waiting job.
+  var hasOpen: Bool { rings.indices.contains { !$0.isMultiple(of: 2) && !rings[$0].isEmpty } }
+
+  /// How many open origins have a job of the highest priority that one of them has, if it is `level` or above. One more is
+  /// not counted: `origin`.
+  func openOrigins(atLeast level: Priority, but origin: Int32) -> Int {
+    for priority in Priority.allCases.reversed() where priority >= level {
+      let ring = 2 * priority.rawValue + 1
+      let count = rings[ring].count - (ringNumbers[index(origin, priority)] == Int8(ring) ? 1 : 0)
+      if count > 0 { return count }
+    }
+    return 0
+  }
+
   func count(of origin: Int32) -> Int {
     Priority.allCases.reduce(0) { $0 + queues[index(origin, $1)].count }
   }

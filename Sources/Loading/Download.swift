@@ -43,6 +43,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
 
   private struct Shared {
     var progress: DownloadProgress
+    var isAnswered = false
     var resume: (@Sendable () -> Void)?
     /// Resumes that came before the transfer had a name.
     var owedResumes = 0
@@ -112,9 +113,13 @@ final class Download: TransferConsumer, @unchecked Sendable {
   /// How far it has come, from any thread.
   var progress: DownloadProgress { shared.withLock { $0.progress } }
 
+  /// Whether the head of an answer has come, from any thread.
+  var isAnswered: Bool { shared.withLock { $0.isAnswered } }
+
   // MARK: - TransferConsumer
 
   func received(head: ResponseHead) -> Verdict {
+    shared.withLock { $0.isAnswered = true }
     onAnswer?(head)
     if let beginning {
       let answer = beginning.response.answer(

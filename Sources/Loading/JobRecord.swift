@@ -36,8 +36,7 @@ final class JobRecord {
   var mayTakeUp = false
   /// Whether the scheduler knows that the transfer is being answered.
   var isAnswerNoted = false
-  /// Whether the transfer goes on though all have left, and where they wanted the result kept. See Loader+Leaving.
-  var goesOnAlone = false
+  /// Where those that have left wanted the result kept. See Loader+Leaving.
   var placesOfLeavers: LoadRequest.Places = []
   /// Whether an attempt ended by a time-out: the connections that are open may be dead.
   var hasTimedOut = false

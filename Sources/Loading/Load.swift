@@ -40,6 +40,8 @@ final class Load {
   var ignoresCache = false
   /// Set once the `cached` event of `refresh` has been taken care of.
   var hasShownCached = false
+  /// The last attempt of its job that it was told of: what gave way is the same attempt when it starts again.
+  var startedAttempt: Int32 = 0
   /// How the transfer went that brought its image.
   private(set) var transfer: TransferNote?
   /// The last progress told, so that it only rises.
@@ -90,8 +92,9 @@ final class Load {
   func emit(_ event: LoadEvent) {
     let isWanted: Bool
     switch event {
-    case .started:
-      isWanted = request.events.contains(.started)
+    case .started(let attempt):
+      isWanted = request.events.contains(.started) && attempt != startedAttempt
+      startedAttempt = Int32(attempt)
     case .progress(let received, _):
       isWanted = request.events.contains(.progress) && received > self.received
       self.received = max(received, self.received)

@@ -14,7 +14,7 @@ extension Loader {
     guard !Validation.responsesUpdated(by: summary.head.headers, in: asked, asked: 0).isEmpty else {
       // It speaks of a response that is not the one asked about: ask again, for the whole.
       record.forgetBasis()
-      return send(job, record, goingOnFrom: nil)
+      return sendAnew(job, record)
     }
     basis.response.headers = Storing.fields(
       basis.response.headers, updatedBy: summary.head.headers, receivedAt: summary.responseTime)

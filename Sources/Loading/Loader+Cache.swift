@@ -88,6 +88,7 @@ extension Loader {
     let deadline = load.request.deadline.map { load.acceptedAt.advanced(by: $0) }
     let subscription = scheduler.subscribe(
       load.id, to: key, of: load.request.origin, priority: load.request.priority, deadline: deadline)
+    load.startedAttempt = 0
     switch subscription {
     case .created(let job):
       jobs[job] = JobRecord(first: load)

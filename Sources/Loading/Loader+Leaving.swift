@@ -8,8 +8,8 @@ extension Loader {
   func abandonTransfer(of job: JobID, leftBy load: Load) {
     guard let record = jobs[job] else { return }
     record.placesOfLeavers.formUnion(load.request.store)
-    record.goesOnAlone = isWorthFinishing(job, record)
-    guard record.goesOnAlone, let cost = record.download?.progress.costOfBeginning else {
+    guard isWorthFinishing(job, record), let cost = record.download?.progress.costOfBeginning else {
+      alone[job] = nil
       return abortTransfer(of: job)
     }
     // What was to take less than that takes twice as long and more: it is not what it seemed.
@@ -28,6 +28,11 @@ extension Loader {
   /// The job keeps its place among the active until the connection is known to be closed.
   func abortTransfer(of job: JobID) {
     scheduler.detach(job)
+    cancelTransfer(of: job)
+  }
+
+  /// `ended` is called when the connection is closed, or with an answer that was faster.
+  func cancelTransfer(of job: JobID) {
     if let transfer = jobs[job]?.transfer { transport.cancel(transfer) }
   }
 

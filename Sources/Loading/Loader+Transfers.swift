@@ -67,6 +67,11 @@ extension Loader {
     download.began { [transport] in transport.resume(transfer) }
   }
 
+  /// Asks for the whole, in the slot of the transfer before, unless others are to have it.
+  func sendAnew(_ job: JobID, _ record: JobRecord) {
+    if !scheduler.giveWay(job) { send(job, record, goingOnFrom: nil) }
+  }
+
   /// Where the loads that wait for the job, or did to the last, want the result kept, all together.
   func places(of job: JobID) -> LoadRequest.Places {
     guard let record = jobs[job], record.mayKeep else { return [] }
@@ -91,8 +96,8 @@ extension Loader {
     guard let record = jobs[job] else { return }
     record.transfer = nil
     record.download = nil
-    alone[job] = nil
-    guard scheduler.job(job)?.hasSubscribers == true || record.goesOnAlone && ending.isSuccess else {
+    let wentOnAlone = alone.removeValue(forKey: job) != nil
+    guard scheduler.job(job)?.hasSubscribers == true || wentOnAlone && ending.isSuccess else {
       // All have left; the job only held the transfer's place until now.
       storage.discard(ending.body)
       if let beginning = ending.beginning { leave(beginning, of: record) }
@@ -104,12 +109,13 @@ extension Loader {
     keep(ending.beginning, for: record)
     if ending.isMisfit {
       counts.transfersFailed += 1
-      return send(job, record, goingOnFrom: nil)
+      return sendAnew(job, record)
     }
     switch ending.outcome {
     case .failure(let error):
       storage.discard(ending.body)
       counts.transfersFailed += 1
+      if error.kind == .cancelled, scheduler.giveWay(job) { return }
       failed(job, record, ending.isRefused ? LoadError(.notAnImage, Self.refusal) : LoadError(error))
     case .success(let summary):
       answered(job, record, summary, ending)

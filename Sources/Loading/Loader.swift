@@ -23,7 +23,7 @@ public final class Loader {
   var prefetches: [LoadID: Prefetch] = [:]
   var random = SystemRandomNumberGenerator()
   var pace = Pace()
-  /// The transfers that go on for nobody, and until when. See Loader+Leaving.
+  /// The transfers that all have left and that go on for the cache, and until when. See Loader+Leaving.
   var alone: [JobID: ContinuousClock.Instant] = [:]
   var policy: CachePolicy
   private(set) var maxRedirects: Int
@@ -105,9 +105,12 @@ public final class Loader {
   }
 
   func startTransfers(at now: ContinuousClock.Instant, needsPlace: Bool = false) {
-    let starts = scheduler.takeStarts(needsPlace: needsPlace)
+    let starts = scheduler.takeStarts(at: now, needsPlace: needsPlace)
     pace.note(starts.count, at: now)
     for job in starts { start(job, at: now) }
+    // What waits for the disk, not for an answer, is let be.
+    let silent = scheduler.makeWay(at: now) { jobs[$0]?.download?.isAnswered ?? true }
+    for job in silent { cancelTransfer(of: job) }
   }
 
   // MARK: - The end of a load

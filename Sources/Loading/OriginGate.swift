@@ -19,7 +19,7 @@ enum Contact: Equatable {
 ///
 /// - Refused: a hold, as long as Retry-After says or else from half a second on, doubling; then an allowance of one. From
 ///   the sixth time on without an answer between, what is let in is a probe, too.
-/// - Unresponsive: an allowance of one, so that it does not take the slots of others.
+/// - Unresponsive, or silent while others wait for its slots: an allowance of one.
 /// - Unreachable for the fifth time without an answer between: the circuit opens. A hold from a second on, doubling, then
 ///   an allowance of one: a probe. If that cannot reach it either, the circuit opens again, for longer.
 /// - Answered: the circuit closes, the doubling starts over, and the allowance grows by one until it is whole again.
@@ -105,8 +105,7 @@ struct OriginGate {
       }
       return wereMany
     case .unresponsive:
-      isResponsive = false
-      allowance = 1
+      keptSilent(in: round)
     case .unreachable:
       isResponsive = false
       let wasOpen = isCircuitOpen
@@ -118,6 +117,14 @@ struct OriginGate {
       return wasOpen
     }
     return false
+  }
+
+  /// Takes note that a transfer that started in `round` is not answered: after its time-out, or when others wait for its
+  /// slot.
+  mutating func keptSilent(in round: UInt32) {
+    guard round == self.round else { return }
+    isResponsive = false
+    allowance = 1
   }
 
   private mutating func hold(for duration: Duration, because cause: Cause, now: ContinuousClock.Instant) {

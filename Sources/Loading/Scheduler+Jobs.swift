@@ -24,17 +24,14 @@ extension Scheduler {
   /// whether it answers gets no second one while jobs are still being looked for in the cache, which takes a moment.
   ///
   /// - Parameter needsPlace: whether a place in the queue is wanted now, so that nobody is kept for others to come.
-  mutating func takeStarts(needsPlace: Bool = false) -> [JobID] {
+  mutating func takeStarts(at now: ContinuousClock.Instant, needsPlace: Bool = false) -> [JobID] {
+    latest = Moment(now)
     var starts: [JobID] = []
     while !isPaused, hasFreeSlot,
       let slot = backlog.takeNext(limits.order, sparesLast: preparingCount > 0 && !needsPlace)
     {
       jobs[slot].phase = .active
-      activeCount += 1
-      let origin = jobs[slot].origin
-      origins[origin].active += 1
-      jobs[slot].round = origins[origin].gate.round
-      reconsider(origin)
+      takeSeat(slot)
       starts.append(jobs.id(at: slot))
     }
     return starts
@@ -110,9 +107,22 @@ extension Scheduler {
     byKey[job.key] = nil
   }
 
-  private mutating func releaseSlot(of id: JobID) {
-    let origin = jobs[id.slot].origin
-    activeCount -= 1
+  private mutating func takeSeat(_ slot: Int32) {
+    let origin = jobs[slot].origin
+    startCount += 1
+    jobs[slot].seat = Int32(running.count)
+    running.append(Running(job: slot, number: startCount, since: latest, round: origins[origin].gate.round))
+    silenceDue = min(silenceDue, patienceEnd(of: running[running.count - 1]))
+    origins[origin].active += 1
+    reconsider(origin)
+  }
+
+  mutating func releaseSlot(of id: JobID) {
+    let (seat, origin) = (jobs[id.slot].seat, jobs[id.slot].origin)
+    if running[Int(seat)].isGivingWay { givingWayCount -= 1 }
+    running.swapAt(Int(seat), running.count - 1)
+    jobs[running[Int(seat)].job].seat = seat
+    running.removeLast()
     origins[origin].active -= 1
     reconsider(origin)
   }

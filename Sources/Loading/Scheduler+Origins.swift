@@ -18,8 +18,10 @@ extension Scheduler {
     _ contact: Contact, by id: JobID, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) -> FailedProbe? {
     guard let job = jobs[id], job.phase == .active else { return nil }
-    let probeFailed = note(contact, at: job.origin, round: job.round, now: now, random: &random)
-    jobs[id.slot].round = origins[job.origin].gate.round
+    let seat = Int(job.seat)
+    let probeFailed = note(contact, at: job.origin, round: running[seat].round, now: now, random: &random)
+    running[seat].round = origins[job.origin].gate.round
+    if contact == .answered { running[seat].isAnswered = true }
     guard probeFailed, let until = origins[job.origin].gate.hold?.until else { return nil }
     return failWaiting(of: job.origin, until: until, now: now)
   }
@@ -41,19 +43,20 @@ extension Scheduler {
     random: inout some RandomNumberGenerator
   ) -> Bool {
     latest = Moment(now)
-    let before = origins[slot].gate.hold?.until
+    let (before, wasResponsive) = (origins[slot].gate.hold?.until, origins[slot].gate.isResponsive)
     let probeFailed = origins[slot].gate.note(
       contact, round: round, limit: limits.maxPerOrigin, now: now, random: &random)
     let until = origins[slot].gate.hold?.until
     if let until, until != before { addTimer(.release(origins.id(at: slot)), at: until) }
+    if wasResponsive && !origins[slot].gate.isResponsive { silenceDue = min(silenceDue, latest) }
     reconsider(slot)
     return probeFailed
   }
 
   /// Whether it is worth knowing that the job's transfer is being answered, before it has ended.
   func wantsEarlyWord(of id: JobID) -> Bool {
-    guard let job = jobs[id] else { return false }
-    return origins[job.origin].gate.isChanged(byAnswerIn: job.round)
+    guard let job = jobs[id], job.phase == .active else { return false }
+    return origins[job.origin].gate.isChanged(byAnswerIn: running[Int(job.seat)].round)
   }
 
   /// O(n) in the jobs that wait for the origin. Each is met once for each of its attempts.

@@ -3,8 +3,13 @@ extension Scheduler {
   /// How many timers there are, those included that have lost their meaning.
   var timerCount: Int { timers.count }
 
-  /// When `expired` has something to do next.
-  var nextTimer: ContinuousClock.Instant? { timers.next?.instant }
+  /// When `expired` or `makeWay` has something to do next.
+  var nextTimer: ContinuousClock.Instant? {
+    // What is not after the latest look has been looked at.
+    let silence = isShortOfSlots && silenceDue > latest ? silenceDue : .never
+    let next = min(timers.next ?? .never, silence)
+    return next == .never ? nil : next.instant
+  }
 
   /// Lets due retries and held origins in again.
   ///

@@ -7,14 +7,15 @@ internal import HTTPTypes
 /// return values, and the `Loader` does it. A job's life:
 ///
 ///     preparing ─▶ waiting ─▶ active ─▶ finishing ─▶ (end)
-///                     ▲          │
+///                     ▲         │ │
+///                     ├─────────┘ │ gives way
 ///                     └─ backing off
 ///
 /// *Preparing* jobs look into the disk cache and need no transfer slot. *Finishing* jobs have their bytes and are being
 /// stored. Joining is possible in every phase, until `detach` or the end.
 ///
 /// When a transfer has ended, `note` says how that went with the origin (`OriginGate` tells what follows), then `finish`,
-/// `retry` or `end` what becomes of the job.
+/// `retry` or `end` what becomes of the job. After `takeStarts`, `makeWay` tells which transfers to abort for others.
 ///
 /// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a limit, an allowance or
 /// a hold forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets its turn,
@@ -36,8 +37,10 @@ struct Scheduler: ~Copyable {
     /// False once `detach` took it out of reach of later loads.
     var isJoinable = true
     private var storedAttempt: Int32 = 1
-    /// The origin's round in which the transfer started.
-    var round: UInt32 = 0
+    /// Whether a transfer of it has been aborted for others: that happens once.
+    var hasGivenWay = false
+    /// Where its transfer is among those that run.
+    var seat: Int32 = -1
     /// Its place among the waiting jobs of its origin and priority, from before it is one of them.
     var place: Int64
     /// The slots of the loads that wait for it.
@@ -64,6 +67,21 @@ struct Scheduler: ~Copyable {
     let job: Int32
     var priority: Priority
     let deadline: Moment
+  }
+
+  /// A transfer that has a slot.
+  struct Running {
+    /// The job's slot.
+    let job: Int32
+    /// Greater than those of the transfers that started before.
+    let number: UInt64
+    let since: Moment
+    /// The origin's round in which it started.
+    var round: UInt32
+    /// Whether it is known that it is being answered.
+    var isAnswered = false
+    /// Whether it is being aborted for others.
+    var isGivingWay = false
   }
 
   struct OriginRecord {
@@ -96,7 +114,15 @@ struct Scheduler: ~Copyable {
   // The rest is changed by the scheduler's own extensions only.
 
   var preparingCount = 0
-  var activeCount = 0
+  /// In no order; each job knows its transfer's seat.
+  var running: [Running] = []
+  /// How many transfers have started so far.
+  var startCount: UInt64 = 0
+  var givingWayCount = 0
+  /// Whether there were silent transfers that may give way when it was last looked, and when there may be more of them. See
+  /// Scheduler+GivingWay.
+  var mayGiveWay = false
+  var silenceDue = Moment.never
   var finishingCount = 0
   var backingOffCount = 0
 
@@ -236,6 +262,8 @@ struct Scheduler: ~Copyable {
   }
 
   // MARK: - Looking
+
+  var activeCount: Int { running.count }
 
   /// The waiting jobs of each priority.
   var waiting: PriorityCounts { backlog.counts }

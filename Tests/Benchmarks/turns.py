@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, Optional
 
 from measuring import Report, Round, Workspace, interleaved, median
 from slow import SilentOrigin, SlowServer, slow_url
@@ -17,6 +17,8 @@ URGENT_ANSWER = 50
 ORIGINS = 64
 LOADS_AN_ORIGIN = 40
 ANSWER = 40
+HEAD_START = 0.2
+FEW_SLOTS = 8
 
 
 def run(report: Report, workspace: Workspace, worker: Path, rounds: int) -> None:
@@ -69,21 +71,46 @@ def silent_origin(report: Report, workspace: Workspace, worker: Path, rounds: in
     with SlowServer(origins=ORIGINS - 1) as server, SilentOrigin() as silent:
         contestants: Dict[str, Round] = {
             "without": lambda directory: answered(worker, directory, server.ports),
-            "with": lambda directory: answered(worker, directory, server.ports, silent.port),
+            "with": lambda directory: answered(worker, directory, server.ports, silent),
+            "after": lambda directory: answered(worker, directory, server.ports, silent, HEAD_START),
+            "few": lambda directory: answered(worker, directory, server.ports, slots=FEW_SLOTS),
+            "few after": lambda directory: answered(worker, directory, server.ports, silent, HEAD_START, FEW_SLOTS),
         }
         interleaved(1, contestants, workspace)  # not counted: the server warms up
         samples = interleaved(rounds, contestants, workspace)
-    without, beside = samples["without"], samples["with"]
+    without, beside, after = samples["without"], samples["with"], samples["after"]
     report.add("queue: 63 origins", median(without), "s", samples=without)
     report.add("queue: 63 origins beside one that never answers", median(beside), "s", samples=beside)
     report.add("queue: that / without it", median(beside) / median(without), "x", at_most=1.1)
+    report.add("queue: 63 origins after one that never answers", median(after), "s", samples=after)
+    report.add("queue: that / without it", median(after) / median(without), "x", at_most=1.1)
+    few, few_after = samples["few"], samples["few after"]
+    report.add(f"queue: 63 origins, {FEW_SLOTS} slots", median(few), "s", samples=few)
+    report.add(f"queue: 63 origins after the other, {FEW_SLOTS} slots", median(few_after), "s", samples=few_after)
+    # One of the slots is the silent origin's all the time.
+    report.add("queue: that / without it", median(few_after) / median(few), "x", at_most=1.3)
 
 
-def answered(worker: Path, directory: Path, ports: List[int], *silent: int) -> float:
-    """Seconds until the last load is answered of those that will be. The origins take turns in what is sent."""
-    urls = [slow_url(port, ANSWER, number) for number in range(LOADS_AN_ORIGIN) for port in [*silent, *ports]]
-    running = Worker(worker, directory / "cache", "--eof", "cancel")
+def answered(
+    worker: Path,
+    directory: Path,
+    ports: List[int],
+    silent: Optional[SilentOrigin] = None,
+    head_start: float = 0,
+    slots: int = 32,
+) -> float:
+    """Seconds until the last load is answered of those that will be. The origins take turns in what is sent.
+
+    With a head start, the loads of the silent origin are sent so many seconds before the others, and the clock starts after it.
+    """
+    running = Worker(worker, directory / "cache", "--eof", "cancel", "--max-concurrent", str(slots))
     try:
+        together = [silent.port] if silent and not head_start else []
+        if silent and head_start:
+            early = [slow_url(silent.port, ANSWER, number) for number in range(LOADS_AN_ORIGIN)]
+            running.send(b"".join(request(-1 - number, "load", url=url) for number, url in enumerate(early)))
+            time.sleep(head_start)
+        urls = [slow_url(port, ANSWER, number) for number in range(LOADS_AN_ORIGIN) for port in [*together, *ports]]
         took, answers = running.converse(loads(urls), LOADS_AN_ORIGIN * len(ports))
     finally:
         running.end()

@@ -19,8 +19,14 @@ struct NaiveScheduler {
     var attempt = 1
     var priority = Priority.lowest
     var isJoinable = true
-    /// When its transfer started, by `steps`.
+    /// When its transfer started, by `steps`; a transfer in the place of another starts when that has ended.
     var startedAt = 0
+    /// The slot that it has: when it got it, and how many got one before.
+    var since = Instant.now
+    var number = 0
+    var isAnswered = false
+    var isGivingWay = false
+    var hasGivenWay = false
   }
 
   struct Subscriber {
@@ -46,6 +52,7 @@ struct NaiveScheduler {
   private var places = 0
   /// Counts starts and holds, to tell which came first.
   private var steps = 0
+  private var starts = 0
   private var latest = Instant.now
 
   /// What is known of an origin beside its jobs.
@@ -74,7 +81,7 @@ struct NaiveScheduler {
   func joinable(_ key: JobKey) -> JobID? { jobs.first { $0.key == key && $0.isJoinable }?.id }
   func count(_ phase: Scheduler.Phase) -> Int { jobs.count { $0.phase == phase } }
   var backingOff: Int { count(.backingOff) }
-  private func known(_ origin: Origin) -> Known { origins.first { $0.origin == origin }! }
+  func known(_ origin: Origin) -> Known { origins.first { $0.origin == origin }! }
   func active(at origin: Origin) -> Int { jobs.count { $0.origin == origin && $0.phase == .active } }
   func mostActive(at origin: Origin) -> Int { min(known(origin).allowance ?? limits.maxPerOrigin, limits.maxPerOrigin) }
 
@@ -177,7 +184,8 @@ struct NaiveScheduler {
     return true
   }
 
-  mutating func takeStarts() -> [JobID] {
+  mutating func takeStarts(at now: Instant) -> [JobID] {
+    latest = now
     var starts: [JobID] = []
     while !isPaused, count(.active) < limits.maxConcurrent, count(.finishing) < limits.maxFinishing,
       let row = turns.indices.last(where: { !turns[$0].isEmpty && ($0 % 2 == 1 || count(.preparing) == 0) })
@@ -188,15 +196,87 @@ struct NaiveScheduler {
       let id = limits.order == .fifo ? waiting.first! : waiting.last!
       queue.removeAll { $0 == id }
       steps += 1
-      let step = steps
+      self.starts += 1
+      let (step, number) = (steps, self.starts)
       change(id) {
         $0.phase = .active
         $0.startedAt = step
+        ($0.since, $0.number, $0.isAnswered, $0.isGivingWay) = (now, number, false, false)
       }
       refresh(origin)
       starts.append(id)
     }
     return starts
+  }
+
+  /// Whether a slot more would be used at once, by an origin that answers or has none.
+  var isShortOfSlots: Bool {
+    !isPaused && count(.active) >= limits.maxConcurrent && count(.finishing) < limits.maxFinishing
+      && !proven(at: .lowest).isEmpty
+  }
+
+  /// Of the origins that answer or have no transfer, and may start a job, those with one of the highest priority, if that is
+  /// `level` or above.
+  private func proven(at level: Priority, but own: Origin? = nil) -> [Origin] {
+    for priority in Priority.allCases.reversed() where priority >= level {
+      let found = origins.map(\.origin).filter { origin in
+        origin != own && !isShut(origin) && (active(at: origin) == 0 || known(origin).hasAnswered)
+          && jobs.contains { $0.origin == origin && $0.phase == .waiting && $0.priority == priority }
+      }
+      if !found.isEmpty { return found }
+    }
+    return []
+  }
+
+  private func silentFrom(_ job: Job) -> Instant {
+    job.since.advanced(by: known(job.origin).hasAnswered ? .seconds(5) : .seconds(1))
+  }
+
+  func isSilent(_ job: Job, at now: Instant) -> Bool {
+    job.phase == .active && !job.isAnswered && !job.isGivingWay && silentFrom(job) <= now
+  }
+
+  /// When the next transfer becomes silent.
+  var nextSilence: Instant? {
+    jobs.filter { $0.phase == .active && !$0.isAnswered && !$0.isGivingWay }.map(silentFrom).filter { $0 > latest }
+      .min()
+  }
+
+  mutating func makeWay(at now: Instant, answered: Set<JobID>) -> [JobID] {
+    latest = now
+    guard isShortOfSlots else { return [] }
+    for job in jobs where answered.contains(job.id) && isSilent(job, at: now) {
+      change(job.id) { $0.isAnswered = true }
+    }
+    let silent = jobs.filter { isSilent($0, at: now) }
+    var chosen: [JobID] = []
+    for level in Priority.allCases {
+      for job in silent.sorted(by: { $0.number > $1.number }) where job.priority == level && !job.hasGivenWay {
+        guard silent.contains(where: { $0.origin == job.origin && $0.number < job.number }) else { continue }
+        let free = limits.maxConcurrent - count(.active) + jobs.count { $0.phase == .active && $0.isGivingWay }
+        let wanted = proven(at: level, but: job.origin).count
+        guard wanted > 0, free < wanted else { continue }
+        change(job.id) { ($0.isGivingWay, $0.hasGivenWay) = (true, true) }
+        if job.startedAt > known(job.origin).heldSince {
+          change(job.origin) { ($0.allowance, $0.hasAnswered) = (1, false) }
+        }
+        refresh(job.origin)
+        chosen.append(job.id)
+      }
+    }
+    return chosen
+  }
+
+  mutating func giveWay(_ id: JobID) -> Bool {
+    guard let job = job(id), job.phase == .active, job.isGivingWay, !loads(of: id).isEmpty else { return false }
+    let place = nextPlace(atFront: true)
+    change(id) {
+      $0.phase = .waiting
+      $0.place = place
+    }
+    addToQueue(id)
+    refresh(job.origin)
+    return true
   }
 
   mutating func finish(_ id: JobID) {
@@ -251,6 +331,7 @@ struct NaiveScheduler {
     steps += 1
     let step = steps
     change(id) { $0.startedAt = step }
+    if contact == .answered { change(id) { $0.isAnswered = true } }
     refresh(job.origin)
     return probeFailed ? failWaiting(at: job.origin, now) : nil
   }

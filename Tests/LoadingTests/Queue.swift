@@ -69,7 +69,16 @@ struct Queue {
 
   /// The names of what starts now.
   mutating func starts() -> [String] {
-    scheduler.takeStarts().map { scheduler.job($0)!.key.key }
+    scheduler.takeStarts(at: now).map { scheduler.job($0)!.key.key }
+  }
+
+  /// The names of the transfers that are to be aborted now, for others. Those named are being answered.
+  mutating func makeWay(answered: Set<String> = []) -> [String] {
+    let box = box
+    // The key of a job does not change.
+    let keys = Dictionary(
+      uniqueKeysWithValues: box.scheduler.allJobs.map { ($0.serial, box.scheduler.job($0)!.key.key) })
+    return scheduler.makeWay(at: now) { answered.contains(keys[$0.serial]!) }.map { keys[$0.serial]! }
   }
 
   /// The transfer failed: with a `retryAfter` because the origin refused it.

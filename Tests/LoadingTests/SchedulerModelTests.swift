@@ -36,7 +36,7 @@ private struct ModelRun: ~Copyable {
   /// How often what has happened, to know that the events are worth the name.
   private(set) var tally: [String: Int] = [
     "starts": 0, "joins": 0, "retries": 0, "late": 0, "probes failed": 0, "attempts lost": 0, "exhausted": 0,
-    "remembered": 0,
+    "remembered": 0, "asked to give way": 0, "gave way": 0, "answered before": 0,
   ]
   /// How each origin is for the time being.
   private var moods = [Mood](repeating: .well, count: 7)
@@ -44,6 +44,10 @@ private struct ModelRun: ~Copyable {
   private(set) var difference: String?
   /// Loads that have left, and one that never was: their slots are used again.
   private var strangers = [LoadID(99)]
+  /// Those whose transfers are being answered, without the scheduler's having been told.
+  private var answered: Set<JobID> = []
+  /// Those that are to give way.
+  private var givingWay: [JobID] = []
   /// Jobs that have ended, for calls that come too late.
   private var stale: [JobID] = []
 
@@ -55,6 +59,9 @@ private struct ModelRun: ~Copyable {
     real = Scheduler(limits: limits)
     naive = NaiveScheduler(limits: limits)
   }
+
+  /// Half of the time few transfers end, so that slots are short.
+  private var isSluggish: Bool { (events / 500).isMultiple(of: 2) }
 
   private enum Mood { case well, busy, dead, silent }
   private mutating func mood() -> Mood { [.well, .well, .well, .busy, .dead, .silent][random(6)] }
@@ -98,8 +105,9 @@ private struct ModelRun: ~Copyable {
     case ..<42: leave(load())
     case ..<50: setPriority()
     case ..<65: takeStarts()
-    case ..<86: endTransfer()
-    case ..<92: end(in: .finishing)
+    case ..<86: isSluggish && random(5) > 0 ? giveWay() : endTransfer()
+    case ..<90: end(in: .finishing)
+    case ..<92: giveWay()
     case ..<94: end(in: [.active, .waiting, .preparing][random(3)])
     case ..<97: expire()
     case 97: random(3) == 0 ? empty() : detach()
@@ -150,15 +158,20 @@ private struct ModelRun: ~Copyable {
   }
 
   private mutating func takeStarts() {
-    let starts = real.takeStarts()
-    same("takeStarts", starts, naive.takeStarts())
+    for job in startTransfers() where random(3) == 0 { beginAnswer(of: job) }
+    makeWay()
+  }
+
+  private mutating func startTransfers() -> [JobID] {
+    let starts = real.takeStarts(at: now)
+    same("takeStarts", starts, naive.takeStarts(at: now))
     count("starts", starts.count)
     if !real.isPaused, real.activeCount < real.limits.maxConcurrent, real.finishingCount < real.limits.maxFinishing {
       for job in naive.jobs where job.phase == .waiting {
         same("a slot is idle though \(job.id) may start", naive.isShut(job.origin) || naive.isSpared(job.origin), true)
       }
     }
-    guard !starts.isEmpty else { return }
+    guard !starts.isEmpty else { return [] }
     let least = starts.compactMap { naive.job($0)?.priority }.min()!
     for job in naive.jobs where job.phase == .waiting && job.priority > least {
       same(
@@ -170,6 +183,55 @@ private struct ModelRun: ~Copyable {
     for state in real.originStates() where starts.contains(where: { naive.job($0)?.origin == state.origin }) {
       same("over the origin's limit", state.active <= naive.mostActive(at: state.origin), true)
       same("a start at a held origin", state.heldUntil, nil)
+    }
+    return starts
+  }
+
+  private mutating func beginAnswer(of job: JobID) {
+    answered.insert(job)
+    guard random(2) == 0 else { return }
+    var naiveJitter = jitter
+    let failed = real.note(.answered, by: job, now: now, random: &jitter)
+    same("early word", failed, naive.note(.answered, by: job, now: now, random: &naiveJitter))
+  }
+
+  private mutating func makeWay() {
+    let before = naive
+    let chosen = real.makeWay(at: now) { [answered] in answered.contains($0) }
+    same("makeWay", chosen, naive.makeWay(at: now, answered: answered))
+    count("asked to give way", chosen.count)
+    count("answered before", naive.jobs.count { $0.isAnswered } - before.jobs.count { $0.isAnswered })
+    givingWay += chosen
+    if naive.isShortOfSlots, let next = naive.nextSilence {
+      same("woken for the next silence", real.nextTimer.map { $0 <= next }, true)
+    }
+    guard !chosen.isEmpty else { return }
+    same("given way though nobody is short of slots", before.isShortOfSlots, true)
+    let most = before.jobs.filter { $0.phase == .waiting && !before.isShut($0.origin) }.map(\.priority).max()
+    for job in chosen.compactMap(before.job) {
+      same("for a less urgent one", most.map { $0 >= job.priority }, true)
+      same("of one that is answered", answered.contains(job.id), false)
+      same("twice", job.hasGivenWay, false)
+      let stays = naive.jobs.contains {
+        $0.origin == job.origin && naive.isSilent($0, at: now) && $0.number < job.number
+      }
+      same("of an origin's last", stays, true)
+    }
+  }
+
+  /// The transfers that were aborted for others end, or have been faster.
+  private mutating func giveWay() {
+    guard !givingWay.isEmpty else { return }
+    let job = givingWay.removeFirst()
+    let attempt = naive.job(job)?.attempt
+    let gaveWay = real.giveWay(job)
+    same("giveWay", gaveWay, naive.giveWay(job))
+    if gaveWay {
+      answered.remove(job)
+      count("gave way")
+      same("an attempt lost", real.job(job)?.attempt, attempt)
+    } else if naive.job(job)?.phase == .active {
+      end(job)
     }
   }
 
@@ -202,6 +264,7 @@ private struct ModelRun: ~Copyable {
     }
     // Now and then another transfer follows in the place of the first.
     if random(20) == 0 { return }
+    answered.remove(id)
     if contact == .answered {
       real.finish(id)
       naive.finish(id)
@@ -282,6 +345,8 @@ private struct ModelRun: ~Copyable {
     same("finishing", real.finishingCount, naive.count(.finishing))
     same("backing off", real.backingOffCount, naive.backingOff)
     same("waiting", real.waiting.total, naive.count(.waiting))
+    same("giving way", real.givingWayCount, naive.jobs.count { $0.phase == .active && $0.isGivingWay })
+    same("transfers and their jobs", real.running.allSatisfy { real.jobs[$0.job].phase == .active }, true)
     if events % 16 == 0 { compareEverything() }
   }
 
@@ -342,7 +407,8 @@ private struct ModelRun: ~Copyable {
     same("origins left", real.byOrigin.count, 0)
     same("origins remembered", real.rememberedCount, 0)
     same("waiting left", real.waiting, PriorityCounts())
-    same("slots leaked", [real.activeCount, real.finishingCount, real.backingOffCount], [0, 0, 0])
+    same(
+      "slots leaked", [real.activeCount, real.finishingCount, real.backingOffCount, real.givingWayCount], [0, 0, 0, 0])
     same("names leaked", [real.jobIDs.count, real.originIDs.count, names.count], [0, 0, 0])
     same("each load handed back once", handedBack, subscribed)
     same("timers left", real.nextTimer, nil)

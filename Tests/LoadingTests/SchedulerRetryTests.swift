@@ -8,7 +8,7 @@ struct SchedulerRetryTests {
   private func started(retries: Int = 2, deadline: Duration? = nil) -> (Queue, Queue.Place) {
     var queue = Queue()
     let place = queue.wait(for: "x", deadline: deadline, retries: retries)
-    _ = queue.scheduler.takeStarts()
+    _ = queue.scheduler.takeStarts(at: queue.now)
     return (queue, place)
   }
 

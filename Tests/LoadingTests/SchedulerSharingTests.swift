@@ -14,7 +14,7 @@ struct SchedulerSharingTests {
     if phase == .preparing { return (queue, place) }
     _ = queue.scheduler.enqueue(job)
     if phase == .waiting { return (queue, place) }
-    _ = queue.scheduler.takeStarts()
+    _ = queue.scheduler.takeStarts(at: queue.now)
     if phase == .finishing { queue.scheduler.finish(job) }
     if phase == .backingOff { _ = queue.retry(job) }
     return (queue, place)

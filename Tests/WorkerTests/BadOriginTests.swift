@@ -70,6 +70,35 @@ import Testing
     }
   }
 
+  @Test func `an origin that takes every slot and keeps silent gives way to others, and its loads come to no harm`()
+    async throws
+  {
+    try await withOrigin("--max-concurrent", "4", origin: ["--origins", "3"]) { worker, origin in
+      let silent = (1...8).map { number in
+        worker.request(
+          "load",
+          [
+            "url": .string("\(origin.bases[0])/image/\(number).png?hold=long"), "timeoutMs": 0,
+            "events": ["started", "retrying"],
+          ])
+      }
+      try await origin.held(4, at: "long")
+      let others = (11...30).map { number in
+        worker.request("load", ["url": .string("\(origin.bases[1 + number % 2])/image/\(number).png")])
+      }
+      // No time-out ends what is held: without giving way, nothing of this would ever come.
+      for id in others { #expect(try await worker.response(to: id)["result"]["format"] == "png") }
+      try await origin.reaches("left", 1)
+      #expect(try await state(of: origin.bases[0], worker)["waiting"].integer ?? 0 > 4)
+      try await origin.release("long")
+      for id in silent {
+        let result = try await worker.response(to: id)["result"]
+        #expect(result["format"] == "png" && result["attempts"] == .null)
+        #expect(worker.events(for: id).map { $0["method"] } == ["started"], "once, and it was not tried again")
+      }
+    }
+  }
+
   @Test func `loads for a dead port end soon, with the attempts that were promised, and by few connections`()
     async throws
   {
