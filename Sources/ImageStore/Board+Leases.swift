@@ -7,6 +7,8 @@ public struct Claim: Sendable {
   let hash: UInt64
   /// How many leases of the same bucket have ended.
   var endings = Endings(word: 0)
+  /// The row of the worker that had the lease when it was asked for.
+  var holder: UInt64?
 
   struct Endings: Equatable {
     let word: UInt64
@@ -74,10 +76,20 @@ extension Board {
   }
 
   /// Has the claim be as if it were made now.
-  public func refresh(_ claim: inout Claim) { claim.endings = endings(in: claim.bucket) }
+  public func refresh(_ claim: inout Claim) {
+    claim.endings = endings(in: claim.bucket)
+    claim.holder = nil
+  }
 
-  /// Takes the lease if nobody has it.
-  public func take(_ claim: Claim) -> Answer {
+  /// Takes the lease if nobody has it. Else the claim is refreshed, and knows who has.
+  public func take(_ claim: inout Claim) -> Answer {
+    let endings = endings(in: claim.bucket)
+    let answer = take(claim, &claim.holder)
+    if case .held = answer { claim.endings = endings }
+    return answer
+  }
+
+  private func take(_ claim: Claim, _ holder: inout UInt64?) -> Answer {
     guard let row else { return .none }
     let (bucket, word) = (claim.bucket, claim.tag | row)
     var taken: Int?
@@ -86,7 +98,9 @@ extension Board {
       for place in Self.slots(of: bucket) {
         let other = words[place].load(ordering: .sequentiallyConsistent)
         if other == 0 { free = free ?? place }
-        if other != 0, other & ~0xff == claim.tag { return other == word ? .none : .held }
+        guard other != 0, other & ~0xff == claim.tag else { continue }
+        holder = Self.row(ofHolder: other)
+        return other == word ? .none : .held
       }
       guard let free else { return .none }
       if words[free].compareExchange(expected: 0, desired: word, ordering: .sequentiallyConsistent).exchanged {
@@ -98,6 +112,7 @@ extension Board {
     for place in Self.slots(of: bucket) where place != taken {
       let other = words[place].load(ordering: .sequentiallyConsistent)
       guard other != 0, other & ~0xff == claim.tag else { continue }
+      holder = Self.row(ofHolder: other)
       giveBack(taken, word)
       return .held
     }
@@ -130,11 +145,11 @@ extension Board {
   }
 
   public func progress(of claim: Claim) -> Progress {
-    if let place = place(of: claim) {
-      let worker = Self.row(ofHolder: words[place].load(ordering: .relaxed))
-      if worker != 0, worker != row { return .running(worker: worker) }
-    }
-    return .over(failed: endings(in: claim.bucket).fruitless != claim.endings.fruitless)
+    let worker = worker(of: claim)
+    let endings = endings(in: claim.bucket)
+    // It may have ended, and another have begun anew; or another has taken over from a dead one.
+    if let worker, worker != row, worker == claim.holder || endings == claim.endings { return .running(worker: worker) }
+    return .over(failed: endings.fruitless != claim.endings.fruitless)
   }
 
   /// Takes the lease from a worker that has stopped. It may be the one that goes on with it, or any other.
@@ -144,8 +159,12 @@ extension Board {
   }
 
   /// The process that transfers it, this one included.
-  public func holder(of claim: Claim) -> Int32? {
-    place(of: claim).map { process(of: Self.row(ofHolder: words[$0].load(ordering: .relaxed))) }
+  public func holder(of claim: Claim) -> Int32? { worker(of: claim).map { process(of: $0) } }
+
+  private func worker(of claim: Claim) -> UInt64? {
+    guard let place = place(of: claim) else { return nil }
+    let worker = Self.row(ofHolder: words[place].load(ordering: .sequentiallyConsistent))
+    return worker == 0 ? nil : worker
   }
 
   static func row(ofHolder word: UInt64) -> UInt64 { word & 0xff }

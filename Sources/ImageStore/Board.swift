@@ -6,8 +6,8 @@ internal import Synchronization
   internal import Glibc
 #endif
 
-/// What the workers of one directory tell each other without a lock and without the disk: a file, `workers/board-1`, that
-/// each of them has in its memory.
+/// What the workers of one directory tell each other without a lock and without the disk: a file, `board-1`, that each of
+/// them has in its memory.
 ///
 /// On it stands who transfers what (`Lease`), how much each worker has on disk that the index does not know of yet, and how
 /// often the cache has been cleared. It is no part of what is stored: a worker that cannot have it goes without, and after
@@ -44,7 +44,7 @@ public final class Board: Sendable {
     static func bucket(_ number: UInt64) -> Int { firstBucket + Int(number) * wordsOfBucket }
   }
 
-  static let path = WorkerLock.directory + "/board-1"
+  static let path = "board-1"
 
   /// Puts up this worker's row, on a board that is made if there is none.
   init(in folder: CacheFolder, instance: Int32) throws(FileError) {

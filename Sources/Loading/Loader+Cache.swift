@@ -120,9 +120,10 @@ extension Loader {
         merged.append(candidate)
         continue
       }
-      guard known[place].response.responseTime < candidate.response.responseTime else { continue }
-      merged[place].response = candidate.response
-      memory.update(candidate.response)
+      let (own, stored) = (known[place].response, candidate.response)
+      guard (own.responseTime, own.expiresAt) < (stored.responseTime, stored.expiresAt) else { continue }
+      merged[place].response = stored
+      memory.update(stored)
     }
     return merged
   }

@@ -26,10 +26,9 @@ extension Loader {
 
   /// Whether the transfer is this worker's to make. If not, the job is put aside.
   func mayBegin(_ job: JobID, at now: ContinuousClock.Instant) -> Bool {
-    guard let record = jobs[job], record.lease == nil, let claim = record.claim, let board,
-      places(of: job).contains(.disk)
+    guard let record = jobs[job], record.lease == nil, record.claim != nil, let board, places(of: job).contains(.disk)
     else { return true }
-    switch board.take(claim) {
+    switch board.take(&record.claim!) {
     case .taken(let lease): record.lease = lease
     case .none: break
     case .news:
@@ -40,7 +39,6 @@ extension Loader {
       let since = record.elsewhereSince ?? now
       guard record.mayWaitElsewhere, now < since + Company.patience else { return true }
       record.elsewhereSince = since
-      board.refresh(&record.claim!)
       scheduler.putAside(job)
       company.add(job, at: now)
       return false
