@@ -6,14 +6,18 @@ extension DiskTier {
   ///
   /// - Returns: when it wants to be called again if nothing else happens; nil when nothing is put off.
   public func settle() -> ContinuousClock.Instant? {
-    guard session != nil, !isClosed else { return nil }
+    guard session != nil, !isClosed else {
+      leases = []
+      return nil
+    }
     let instant = ContinuousClock.now
     notePins()
     if let by = agenda.flushBy, by <= instant { flushUses() }
     if mode == .readOnly || othersLive || agenda.commitBy.map({ $0 <= instant }) ?? true { commit() }
     guard suspension == nil else { return nil }
     let now = now
-    let surveyIsDue = now - agenda.surveyAt >= Agenda.surveyInterval || now < agenda.surveyAt
+    let surveyIsDue =
+      now - agenda.surveyAt >= Agenda.surveyInterval || now < agenda.surveyAt || board?.isSurveyDue == true
     if mode == .readOnly {
       if surveyIsDue { refreshReading() }
       return nil
@@ -37,9 +41,12 @@ extension DiskTier {
   /// Writes the rows gathered, and ends the look-ups' view of the index.
   func commit() {
     agenda.commitBy = nil
+    // Those whose rows are not committed end as if nothing had come of them.
+    defer { leases.removeAll(keepingCapacity: true) }
     guard let index = session?.index else { return }
     do throws(SQLiteError) {
       try index.commit()
+      for lease in leases { lease.succeed() }
     } catch {
       leavesLeftovers = true
       _ = error.isOutOfSpace ? suspendWrites(StoreError(error)) : suspend(StoreError(error))
@@ -64,6 +71,7 @@ extension DiskTier {
     guard session.folder.isInPlace else {
       commit()
       self.session = nil
+      setBoard(nil)
       return
     }
     if let opened = session.indexIdentity, session.index != nil,
@@ -74,8 +82,7 @@ extension DiskTier {
       leavesLeftovers = true
       if FileIdentity(Self.indexName, in: session.folder) == nil { agenda.sweepWanted = true }
     }
-    guard let (dead, othersLive) = try? lock.survey(except: sweep?.instances ?? []) else { return }
-    self.othersLive = othersLive
+    guard let dead = try? surveyCompany(session.folder, lock) else { return }
     if sweep == nil && (!dead.isEmpty || agenda.sweepWanted || (agenda.sweepAt.map { $0 <= now } ?? false)) {
       agenda.sweepWanted = false
       agenda.sweepAt = nil

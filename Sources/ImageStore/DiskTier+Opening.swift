@@ -46,6 +46,7 @@ extension DiskTier {
     let folder = try CacheFolder(path: directory, writable: mode == .readWrite, files: environment.files)
     let lock = mode == .readWrite ? try WorkerLock(in: folder, random: environment.random) : nil
     session = Session(folder: folder, lock: lock, boot: environment.boot())
+    openBoard()
     hasAdopted = false
     agenda.surveyAt = .distantPast
     sweep = nil

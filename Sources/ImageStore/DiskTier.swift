@@ -76,7 +76,14 @@ public actor DiskTier {
   // Housekeeping.
   var agenda = Agenda()
   var sweep: Sweep?
-  var othersLive = false
+
+  // Company. See DiskTier+Company.
+  nonisolated let sharedBoard = Locked<Board?>(nil)
+  var board: Board?
+  /// Leases on what the index has and has not committed.
+  var leases: [Lease] = []
+  /// Where there is no board.
+  var othersLived = false
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -129,6 +136,7 @@ public actor DiskTier {
     if !leavesLeftovers && spooled.isEmpty && isSwept { session.lock?.remove() }
     sweep = nil
     self.session = nil
+    setBoard(nil)
   }
 
   /// What the tier holds. All 0 but the limit when it cannot be used.

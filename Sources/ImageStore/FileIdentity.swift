@@ -30,6 +30,24 @@ extension FileSystem {
   func openOrCreate(_ path: String, in directory: Int32) throws(FileError) -> Int32 {
     try perform(.create, path) { openat(directory, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
   }
+
+  func openForUpdating(_ path: String, in directory: Int32) throws(FileError) -> Int32 {
+    try perform(.open, path) { openat(directory, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW) }
+  }
+
+  /// Gives the file a second name. Throws EEXIST where something has that already.
+  func link(_ path: String, to new: String, in directory: Int32) throws(FileError) {
+    try perform(.create, new) { linkat(directory, path, directory, new, 0) }
+  }
+
+  /// The file's first bytes as memory that all who map it share. It has to be that long.
+  func map(_ file: Int32, _ path: String, byteCount: Int) throws(FileError) -> UnsafeMutableRawPointer {
+    if let code = fault?(.open) { throw FileError(operation: .open, path: path, code: code) }
+    guard let memory = mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), memory != MAP_FAILED else {
+      throw FileError(operation: .open, path: path, code: errno)
+    }
+    return memory
+  }
 }
 
 extension stat {

@@ -65,12 +65,12 @@ final class WorkerLock {
     func remove() { try? folder.files.remove(WorkerLock.path(of: instance), in: folder.descriptor) }
   }
 
-  /// The remains of dead workers, and whether another worker lives.
+  /// The remains of dead workers, and the numbers of the others that live.
   ///
   /// - Parameter known: dead workers whose remains are held already.
-  func survey(except known: [Int32]) throws(FileError) -> (dead: [Remains], othersLive: Bool) {
+  func survey(except known: [Int32]) throws(FileError) -> (dead: [Remains], living: Set<Int32>) {
     var dead: [Remains] = []
-    var othersLive = false
+    var living: Set<Int32> = []
     for name in try folder.files.list(Self.directory, in: folder.descriptor) {
       guard let number = Self.instance(of: name), number != instance, !known.contains(number) else { continue }
       let path = Self.path(of: number)
@@ -79,10 +79,10 @@ final class WorkerLock {
         dead.append(Remains(instance: number, descriptor: file, folder: folder))
       } else {
         close(file)
-        othersLive = true
+        living.insert(number)
       }
     }
-    return (dead, othersLive)
+    return (dead, living)
   }
 
   /// Whether a worker has, or had when it died, this number.

@@ -15,6 +15,8 @@ struct Arrival: Sendable {
   var largestInMemory: Int64
   /// Whether an image whose header does not tell its size is an error.
   var needsSize: Bool
+  /// What keeps other workers from transferring it, too, until it is in the index.
+  var lease: Lease?
   var deliveries: [(id: LoadID, digest: [UInt8]?, delivery: Delivery)]
 
   typealias Outcome = Result<Stored, LoadError>
@@ -112,8 +114,9 @@ struct Arrival: Sendable {
     case .spool(let body) where !body.isScratch: content = .spool(body.spool)
     default: return nil
     }
-    return tier.assumeIsolated { [partials] tier in
+    return tier.assumeIsolated { [partials, lease] tier in
       guard let stored = try? tier.store(content, as: draft, delivered: isDelivered) else { return nil }
+      if let lease { tier.keep(lease) }
       if let partials { tier.removePartials(of: partials) }
       return stored
     }

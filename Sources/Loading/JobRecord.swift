@@ -34,6 +34,12 @@ final class JobRecord {
   var startedAt: ContinuousClock.Instant?
   /// Whether the disk has what an earlier load has left, as far as is known.
   var mayTakeUp = false
+  /// How other workers know the transfer, and the right to it. See Loader+Company.
+  var claim: Claim?
+  var lease: Lease?
+  /// Since when it has waited for other workers, and whether it does so again if it has to.
+  var elsewhereSince: ContinuousClock.Instant?
+  var mayWaitElsewhere = true
   /// Whether the scheduler knows that the transfer is being answered.
   var isAnswerNoted = false
   /// Where those that have left wanted the result kept. See Loader+Leaving.

@@ -27,7 +27,13 @@ extension Loader {
       let updated = basis.response
       // A read-only directory keeps what it has.
       if updated.isOnDisk, basis.place == .memory || basis.place == .disk, let tier = storage.tier {
-        storage.executor.run { tier.assumeIsolated { $0.update(updated) } }
+        let lease = record.lease.take()
+        storage.executor.run {
+          tier.assumeIsolated { tier in
+            tier.update(updated)
+            if let lease { tier.keep(lease) }
+          }
+        }
       }
     }
     failures.forget(FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition))
@@ -104,7 +110,7 @@ extension Loader {
       body: body, format: format, draft: draft, places: places,
       partials: mayHavePartials ? record.first.request.partialIdentity(in: record.first.partition) : nil,
       largestInMemory: memory.largestEntry,
-      needsSize: record.first.request.validation == .header,
+      needsSize: record.first.request.validation == .header, lease: record.lease.take(),
       deliveries: waiting.map { ($0.id, $0.request.digest, Delivery($0.request)) })
     storage.perform({ [storage] in arrival.store(in: storage) }) { [weak self] outcome in
       self?.stored(job, outcome, keeping: places)

@@ -102,6 +102,7 @@ extension Loader {
 
   private func look(for job: JobID, bypassing: Bool) {
     guard let record = jobs[job] else { return }
+    if scheduler.job(job)?.key.revalidation == .whenStale { claim(job, record) }
     let known = bypassing ? [] : glimpsed(record.first.request.key, record.first.partition)
     guard hasDiskTiers else { return looked(for: job, found: known) }
     // What goes past the cache takes the same way, so that nothing gets ahead of what was sent before it.
@@ -110,10 +111,29 @@ extension Loader {
     storage.look(up: key, partition: partition) { [weak self] found in
       guard let self else { return }
       if found.hasPartial { record.mayTakeUp = true }
-      let inMemory = Set(known.map(\.response.id))
-      self.looked(for: job, found: known + found.candidates.filter { !inMemory.contains($0.response.id) })
+      self.looked(for: job, found: self.merge(known, found.candidates))
     }
   }
+
+  /// What both tiers have comes from memory, with what another worker has learnt of it since.
+  private func merge(_ known: [Candidate], _ found: [Candidate]) -> [Candidate] {
+    if known.isEmpty { return found }
+    var merged = known
+    for candidate in found {
+      guard let place = known.firstIndex(where: { $0.response.id == candidate.response.id }) else {
+        merged.append(candidate)
+        continue
+      }
+      let (own, stored) = (known[place].response, candidate.response)
+      guard (own.responseTime, own.expiresAt) < (stored.responseTime, stored.expiresAt) else { continue }
+      merged[place].response = stored
+      memory.update(stored)
+    }
+    return merged
+  }
+
+  /// Looks anew for what another worker may have brought.
+  func lookAgain(for job: JobID) { look(for: job, bypassing: false) }
 
   /// The cache has been looked into: whom it serves leaves the job, the others wait for the transfer.
   private func looked(for job: JobID, found: [Candidate]) {
@@ -123,12 +143,18 @@ extension Loader {
       guard let load = loads[id] else { continue }
       if settle(load, from: found) {
         // The delivery owns the load from here on.
-        if case .jobAbandoned = scheduler.leave(id) { jobs[job] = nil }
+        if case .jobAbandoned = scheduler.leave(id) { forget(job) }
       } else {
         _ = mayTransfer(load)
       }
     }
     guard let first = scheduler.subscribers(of: job).first, let load = loads[first] else { return }
+    // One that goes on with what an attempt has left asks about nothing else.
+    guard record.beginning == nil else {
+      _ = scheduler.enqueue(job)
+      return
+    }
+    (record.basisIndex, record.conditions) = (nil, HeaderFields())
     let accepted = load.accepted(of: found)
     switch decision(for: load, from: accepted) {
     case .revalidate(let index, let headers), .showThenRevalidate(let index, _, let headers),

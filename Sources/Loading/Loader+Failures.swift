@@ -6,6 +6,7 @@ internal import ImageStore
 extension Loader {
   /// One attempt failed: there is another, or it was the last.
   func failed(_ job: JobID, _ record: JobRecord, _ error: LoadError) {
+    record.lease = nil
     var error = error
     error.attempts = scheduler.job(job)?.attempt ?? 1
     if error.kind == .timeout { record.hasTimedOut = true }

@@ -24,7 +24,7 @@ extension Loader {
       guard let self else { return }
       completion(
         Statistics(
-          waiting: self.scheduler.waiting + self.scheduler.backingOff.byPriority + self.scheduler.reserved,
+          waiting: self.scheduler.waiting + self.scheduler.putOff.byPriority + self.scheduler.reserved,
           active: self.scheduler.activeCount,
           isPaused: self.isPaused,
           origins: self.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,

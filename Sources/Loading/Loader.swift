@@ -23,6 +23,7 @@ public final class Loader {
   var prefetches: [LoadID: Prefetch] = [:]
   var random = SystemRandomNumberGenerator()
   var pace = Pace()
+  var company = Company()
   /// The transfers that all have left and that go on for the cache, and until when. See Loader+Leaving.
   var alone: [JobID: ContinuousClock.Instant] = [:]
   var policy: CachePolicy
@@ -100,14 +101,19 @@ public final class Loader {
       error.attempts = scheduler.job(of: id).flatMap { scheduler.job($0)?.attempt } ?? 1
       finish(id, .failure(error))
     }
+    lookAfterOthers(at: now)
     startTransfers(at: now)
-    return [scheduler.nextTimer, abortOverdue(at: now)].compactMap(\.self).min()
+    return [scheduler.nextTimer, abortOverdue(at: now), keepCompany(at: now)].compactMap(\.self).min()
   }
 
   func startTransfers(at now: ContinuousClock.Instant, needsPlace: Bool = false) {
-    let starts = scheduler.takeStarts(at: now, needsPlace: needsPlace)
-    pace.note(starts.count, at: now)
-    for job in starts { start(job, at: now) }
+    // What another worker transfers leaves its slot to the next.
+    while case let starts = scheduler.takeStarts(at: now, needsPlace: needsPlace), !starts.isEmpty {
+      let own = starts.filter { mayBegin($0, at: now) }
+      pace.note(own.count, at: now)
+      for job in own { start(job, at: now) }
+      if own.count == starts.count { break }
+    }
     // What waits for the disk, not for an answer, is let be.
     let silent = scheduler.makeWay(at: now) { jobs[$0]?.download?.isAnswered ?? true }
     for job in silent { cancelTransfer(of: job) }

@@ -79,9 +79,7 @@ extension Scheduler {
       return false
     }
     releaseSlot(of: id)
-    jobs[id.slot].phase = .waiting
-    jobs[id.slot].place = nextPlace(atFront: true)
-    addToBacklog(id.slot)
+    requeue(id.slot)
     return true
   }
 }

@@ -1,7 +1,12 @@
 /// A job's way from its place in the queue to its end.
 extension Scheduler {
-  /// The cache could not answer: the job waits for its transfer. False, and nothing changes, when the queue is full.
+  /// The cache could not answer: the job waits for its transfer. False, and nothing changes, when the queue is full; what
+  /// was in it before is let in again.
   mutating func enqueue(_ id: JobID) -> Bool {
+    if jobs[id]?.phase == .elsewhere {
+      elsewhereCount -= 1
+      requeue(id.slot)
+    }
     guard jobs[id]?.phase == .preparing else { return true }
     guard freePlaces > 0 || startsAtOnce(id) else { return false }
     preparingCount -= 1
@@ -14,6 +19,13 @@ extension Scheduler {
   private func startsAtOnce(_ id: JobID) -> Bool {
     guard let origin = jobs[id]?.origin, waiting.total == 0, !isPaused, hasFreeSlot else { return false }
     return mayStart(at: origin)
+  }
+
+  /// Has a job wait again that has waited for longer than the others of its level.
+  mutating func requeue(_ slot: Int32) {
+    jobs[slot].phase = .waiting
+    jobs[slot].place = nextPlace(atFront: true)
+    addToBacklog(slot)
   }
 
   mutating func addToBacklog(_ slot: Int32) {
@@ -35,6 +47,14 @@ extension Scheduler {
       starts.append(jobs.id(at: slot))
     }
     return starts
+  }
+
+  /// Another worker transfers it, so the transfer does not start: the slot is free. `enqueue` or `end` comes next.
+  mutating func putAside(_ id: JobID) {
+    guard jobs[id]?.phase == .active else { return }
+    releaseSlot(of: id)
+    jobs[id.slot].phase = .elsewhere
+    elsewhereCount += 1
   }
 
   /// The transfer is over and its body is to be stored: the slot is free.
@@ -87,6 +107,7 @@ extension Scheduler {
     case .active: releaseSlot(of: id)
     case .finishing: finishingCount -= 1
     case .backingOff: backingOffCount -= 1
+    case .elsewhere: elsewhereCount -= 1
     }
     let waited = subscribers(of: id)
     for load in waited {

@@ -149,15 +149,15 @@ extension Scheduler {
   /// - Parameter heldBack: what waits outside, to be counted in.
   func originStates(atMost limit: Int = .max, heldBack: [Origin: Int] = [:]) -> [OriginState] {
     var busiest: [OriginState] = []
-    let retrying = backingOff.byOrigin
+    let putOff = putOff
     for id in origins.ids {
       let record = origins[id.slot]
       guard record.jobs > 0 || record.gate.hold != nil else { continue }
       let waiting =
-        backlog.count(of: id.slot) + retrying[id.slot, default: 0] + heldBack[record.origin, default: 0]
+        backlog.count(of: id.slot) + putOff.byOrigin[id.slot, default: 0] + heldBack[record.origin, default: 0]
       let state = OriginState(
         origin: record.origin, active: record.active, waiting: waiting, heldUntil: record.gate.hold?.until.instant,
-        reason: waiting > 0 ? reason(id.slot) : nil)
+        reason: waiting > 0 ? reason(id.slot, isElsewhere: putOff.elsewhere.contains(id.slot)) : nil)
       // Of ten thousand origins hardly one gets past the last of the hundred that are asked for.
       if busiest.count >= limit {
         guard let last = busiest.last, state.precedes(last) else { continue }
@@ -168,19 +168,28 @@ extension Scheduler {
     return busiest
   }
 
-  /// The jobs that wait for their next attempt. O(n) in all jobs.
-  var backingOff: (byPriority: PriorityCounts, byOrigin: [Int32: Int]) {
-    var counts = (byPriority: PriorityCounts(), byOrigin: [Int32: Int]())
-    guard backingOffCount > 0 else { return counts }
-    for id in jobs.ids where jobs[id.slot].phase == .backingOff {
+  /// The jobs that wait and are not in the backlog.
+  struct PutOff {
+    var byPriority = PriorityCounts()
+    var byOrigin: [Int32: Int] = [:]
+    /// The origins of those that another worker transfers.
+    var elsewhere: Set<Int32> = []
+  }
+
+  /// Those that wait for their next attempt or for another worker. O(n) in all jobs.
+  var putOff: PutOff {
+    var counts = PutOff()
+    guard backingOffCount + elsewhereCount > 0 else { return counts }
+    for id in jobs.ids where [.backingOff, .elsewhere].contains(jobs[id.slot].phase) {
       counts.byPriority[jobs[id.slot].priority] += 1
       counts.byOrigin[jobs[id.slot].origin, default: 0] += 1
+      if jobs[id.slot].phase == .elsewhere { counts.elsewhere.insert(jobs[id.slot].origin) }
     }
     return counts
   }
 
   /// Why jobs wait for the origin; nil when they start as soon as they are asked for.
-  private func reason(_ slot: Int32) -> WaitReason? {
+  private func reason(_ slot: Int32, isElsewhere: Bool) -> WaitReason? {
     let (gate, active) = (origins[slot].gate, origins[slot].active)
     switch gate.hold?.cause {
     case .retryAfter: return .retryAfter
@@ -189,7 +198,7 @@ extension Scheduler {
     case nil: break
     }
     if isPaused { return .paused }
-    if backlog.count(of: slot) == 0 { return .retry }
+    if backlog.count(of: slot) == 0 { return isElsewhere ? .otherWorker : .retry }
     let allowance = gate.allowance(limit: limits.maxPerOrigin)
     if active >= allowance {
       if gate.isCircuitOpen { return .unreachable }

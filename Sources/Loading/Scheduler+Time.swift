@@ -24,9 +24,7 @@ extension Scheduler {
       case .retry(let id):
         guard jobs[id]?.phase == .backingOff else { continue }
         backingOffCount -= 1
-        jobs[id.slot].phase = .waiting
-        jobs[id.slot].place = nextPlace(atFront: true)
-        addToBacklog(id.slot)
+        requeue(id.slot)
       case .release(let id): release(id, dueAt: due)
       case .forget(let id): forget(id, dueAt: due)
       }

@@ -9,10 +9,10 @@ internal import HTTPTypes
 ///     preparing ─▶ waiting ─▶ active ─▶ finishing ─▶ (end)
 ///                     ▲         │ │
 ///                     ├─────────┘ │ gives way
-///                     └─ backing off
+///                     └─ backing off, elsewhere
 ///
 /// *Preparing* jobs look into the disk cache and need no transfer slot. *Finishing* jobs have their bytes and are being
-/// stored. Joining is possible in every phase, until `detach` or the end.
+/// stored. What is *elsewhere* another worker transfers; it is waited for, then looked for in the cache. Joining is possible in every phase, until `detach` or the end.
 ///
 /// When a transfer has ended, `note` says how that went with the origin (`OriginGate` tells what follows), then `finish`,
 /// `retry` or `end` what becomes of the job. After `takeStarts`, `makeWay` tells which transfers to abort for others.
@@ -25,7 +25,7 @@ internal import HTTPTypes
 /// Not copyable: as a property of an object it would be copied, one reference after the other, for each call that looks.
 struct Scheduler: ~Copyable {
   enum Phase {
-    case preparing, waiting, active, finishing, backingOff
+    case preparing, waiting, active, finishing, backingOff, elsewhere
   }
 
   struct Job {
@@ -125,6 +125,7 @@ struct Scheduler: ~Copyable {
   var silenceDue = Moment.never
   var finishingCount = 0
   var backingOffCount = 0
+  var elsewhereCount = 0
 
   var jobIDs = SlotPool<JobID>()
   var jobs = SlotTable<JobID, Job>()
@@ -214,7 +215,7 @@ struct Scheduler: ~Copyable {
       return .jobStays
     case .active:
       return .transferAbandoned(job)
-    case .preparing, .waiting, .backingOff:
+    case .preparing, .waiting, .backingOff, .elsewhere:
       _ = end(job)
       return .jobAbandoned(job)
     }
@@ -269,7 +270,7 @@ struct Scheduler: ~Copyable {
   var waiting: PriorityCounts { backlog.counts }
 
   /// How many more may wait.
-  var freePlaces: Int { max(0, limits.maxQueued - waiting.total - backingOffCount - reserved.total) }
+  var freePlaces: Int { max(0, limits.maxQueued - waiting.total - backingOffCount - elsewhereCount - reserved.total) }
 
   func contains(_ id: JobID) -> Bool { jobs.contains(id) }
 

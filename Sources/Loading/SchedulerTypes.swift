@@ -71,6 +71,8 @@ public enum WaitReason: String, Sendable, CaseIterable {
   case readmission
   /// Attempts failed, and the next ones are not due yet.
   case retry
+  /// Another worker that shares the cache transfers it.
+  case otherWorker
   /// It has as many transfers as one origin may have.
   case perHostLimit
   /// All transfers are taken, or the disk is behind.

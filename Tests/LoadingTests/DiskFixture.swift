@@ -65,7 +65,8 @@ final class DiskFixture: Sendable {
     return paths.map { root + "/" + $0 }.filter { path in
       var isDirectory: ObjCBool = false
       return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) && !isDirectory.boolValue
-        && !path.contains("/workers/") && !path.contains("index.sqlite") && !path.hasSuffix("/lock")
+        && !path.contains("/workers/") && !path.contains("index.sqlite") && !path.hasSuffix("/board-1")
+        && !path.hasSuffix("/lock")
     }
   }
 

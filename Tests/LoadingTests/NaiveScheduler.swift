@@ -98,7 +98,7 @@ struct NaiveScheduler {
   func state(of origin: Origin) -> OriginState? {
     let (known, own) = (known(origin), jobs.filter { $0.origin == origin })
     guard !own.isEmpty || known.heldUntil != nil else { return nil }
-    let waiting = own.count { $0.phase == .waiting || $0.phase == .backingOff }
+    let waiting = own.count { [.waiting, .backingOff, .elsewhere].contains($0.phase) }
     return OriginState(
       origin: origin, active: active(at: origin), waiting: waiting, heldUntil: known.heldUntil,
       reason: waiting > 0 ? reason(known) : nil)
@@ -107,7 +107,10 @@ struct NaiveScheduler {
   private func reason(_ known: Known) -> WaitReason? {
     if known.heldUntil != nil { return known.cause }
     if isPaused { return .paused }
-    if !jobs.contains(where: { $0.origin == known.origin && $0.phase == .waiting }) { return .retry }
+    let own = jobs.filter { $0.origin == known.origin }
+    if !own.contains(where: { $0.phase == .waiting }) {
+      return own.contains { $0.phase == .elsewhere } ? .otherWorker : .retry
+    }
     if active(at: known.origin) >= mostActive(at: known.origin) {
       if known.failures >= 5 { return .unreachable }
       return mostActive(at: known.origin) < limits.maxPerOrigin ? .readmission : .perHostLimit
@@ -172,12 +175,18 @@ struct NaiveScheduler {
   // MARK: - A job's way
 
   mutating func enqueue(_ id: JobID) -> Bool {
-    guard let job = job(id), job.phase == .preparing else { return true }
+    guard let job = job(id), job.phase == .preparing || job.phase == .elsewhere else { return true }
+    if job.phase == .elsewhere {
+      putBack(id)
+      return true
+    }
     let startsAtOnce =
       count(.waiting) == 0 && !isPaused && count(.active) < limits.maxConcurrent
       && count(.finishing) < limits.maxFinishing && known(job.origin).heldUntil == nil
       && active(at: job.origin) < mostActive(at: job.origin)
-    guard count(.waiting) + backingOff + reserved < limits.maxQueued || startsAtOnce else { return false }
+    guard count(.waiting) + backingOff + count(.elsewhere) + reserved < limits.maxQueued || startsAtOnce else {
+      return false
+    }
     change(id) { $0.phase = .waiting }
     addToQueue(id)
     refresh(job.origin)
@@ -269,14 +278,21 @@ struct NaiveScheduler {
 
   mutating func giveWay(_ id: JobID) -> Bool {
     guard let job = job(id), job.phase == .active, job.isGivingWay, !loads(of: id).isEmpty else { return false }
-    let place = nextPlace(atFront: true)
-    change(id) {
-      $0.phase = .waiting
-      $0.place = place
-    }
-    addToQueue(id)
-    refresh(job.origin)
+    putBack(id)
     return true
+  }
+
+  mutating func putAside(_ id: JobID) {
+    guard let job = job(id), job.phase == .active else { return }
+    change(id) { $0.phase = .elsewhere }
+    refresh(job.origin)
+  }
+
+  private mutating func putBack(_ id: JobID) {
+    let place = nextPlace(atFront: true)
+    change(id) { ($0.phase, $0.due, $0.place) = (.waiting, nil, place) }
+    addToQueue(id)
+    refresh(job(id)!.origin)
   }
 
   mutating func finish(_ id: JobID) {
@@ -408,14 +424,7 @@ struct NaiveScheduler {
         subscribers[index].deadline = nil
         late.append(subscribers[index].id)
       } else if let job = jobs.first(where: { $0.due == due }) {
-        change(job.id) {
-          $0.phase = .waiting
-          $0.due = nil
-        }
-        let place = nextPlace(atFront: true)
-        change(job.id) { $0.place = place }
-        addToQueue(job.id)
-        refresh(job.origin)
+        putBack(job.id)
       } else if let origin = origins.first(where: { $0.heldUntil == due })?.origin {
         change(origin) { $0.heldUntil = nil }
         refresh(origin)

@@ -121,7 +121,8 @@ struct Queue {
   /// Whether nothing is left of anything: no job, no origin, no count.
   var isSpotless: Bool {
     scheduler.isEmpty && scheduler.originStates().isEmpty && scheduler.activeCount == 0
-      && scheduler.finishingCount == 0 && scheduler.backingOffCount == 0 && scheduler.waiting == PriorityCounts()
+      && scheduler.finishingCount == 0 && scheduler.backingOffCount == 0 && scheduler.elsewhereCount == 0
+      && scheduler.waiting == PriorityCounts()
   }
 }
 

@@ -36,7 +36,7 @@ private struct ModelRun: ~Copyable {
   /// How often what has happened, to know that the events are worth the name.
   private(set) var tally: [String: Int] = [
     "starts": 0, "joins": 0, "retries": 0, "late": 0, "probes failed": 0, "attempts lost": 0, "exhausted": 0,
-    "remembered": 0, "asked to give way": 0, "gave way": 0, "answered before": 0,
+    "remembered": 0, "asked to give way": 0, "gave way": 0, "answered before": 0, "put aside": 0,
   ]
   /// How each origin is for the time being.
   private var moods = [Mood](repeating: .well, count: 7)
@@ -101,14 +101,16 @@ private struct ModelRun: ~Copyable {
     now = now.advanced(by: .milliseconds(milliseconds) + .nanoseconds(1))
     switch random(100) {
     case ..<26: subscribe()
-    case ..<36: enqueue()
+    case ..<33: enqueue(in: .preparing)
+    case ..<36: enqueue(in: .elsewhere)
     case ..<42: leave(load())
     case ..<50: setPriority()
     case ..<65: takeStarts()
-    case ..<86: isSluggish && random(5) > 0 ? giveWay() : endTransfer()
-    case ..<90: end(in: .finishing)
-    case ..<92: giveWay()
-    case ..<94: end(in: [.active, .waiting, .preparing][random(3)])
+    case ..<85: isSluggish && random(5) > 0 ? giveWay() : endTransfer()
+    case ..<89: end(in: .finishing)
+    case ..<91: giveWay()
+    case 91: putAside()
+    case ..<94: end(in: [.active, .waiting, .preparing, .elsewhere][random(4)])
     case ..<97: expire()
     case 97: random(3) == 0 ? empty() : detach()
     case 98: random(2) == 0 ? pause() : changeMood()
@@ -135,9 +137,16 @@ private struct ModelRun: ~Copyable {
     subscribed.insert(id)
   }
 
-  private mutating func enqueue() {
-    guard let id = job(in: .preparing) else { return }
+  private mutating func enqueue(in phase: Scheduler.Phase) {
+    guard let id = job(in: phase) else { return }
     same("enqueue", real.enqueue(id), naive.enqueue(id))
+  }
+
+  private mutating func putAside() {
+    guard let id = job(in: .active) else { return }
+    real.putAside(id)
+    naive.putAside(id)
+    count("put aside")
   }
 
   private mutating func leave(_ id: LoadID) {
@@ -344,6 +353,7 @@ private struct ModelRun: ~Copyable {
     same("active", real.activeCount, naive.count(.active))
     same("finishing", real.finishingCount, naive.count(.finishing))
     same("backing off", real.backingOffCount, naive.backingOff)
+    same("elsewhere", real.elsewhereCount, naive.count(.elsewhere))
     same("waiting", real.waiting.total, naive.count(.waiting))
     same("giving way", real.givingWayCount, naive.jobs.count { $0.phase == .active && $0.isGivingWay })
     same("transfers and their jobs", real.running.allSatisfy { real.jobs[$0.job].phase == .active }, true)
@@ -391,7 +401,7 @@ private struct ModelRun: ~Copyable {
     while !naive.jobs.isEmpty, difference == nil {
       rounds += 1
       if rounds > most { return same("a job starves", naive.jobs.map(\.phase), []) }
-      for job in naive.jobs where job.phase == .preparing {
+      for job in naive.jobs where job.phase == .preparing || job.phase == .elsewhere {
         same("enqueue", real.enqueue(job.id), naive.enqueue(job.id))
       }
       now = now.advanced(by: .seconds(121) + .nanoseconds(1))
@@ -408,7 +418,9 @@ private struct ModelRun: ~Copyable {
     same("origins remembered", real.rememberedCount, 0)
     same("waiting left", real.waiting, PriorityCounts())
     same(
-      "slots leaked", [real.activeCount, real.finishingCount, real.backingOffCount, real.givingWayCount], [0, 0, 0, 0])
+      "slots leaked",
+      [real.activeCount, real.finishingCount, real.backingOffCount, real.elsewhereCount, real.givingWayCount],
+      [0, 0, 0, 0, 0])
     same("names leaked", [real.jobIDs.count, real.originIDs.count, names.count], [0, 0, 0])
     same("each load handed back once", handedBack, subscribed)
     same("timers left", real.nextTimer, nil)

@@ -405,7 +405,7 @@ struct SchedulerOriginTests {
     _ = queue.retry(place.job)
     #expect(queue.state()?.waiting == 1)
     #expect(queue.state()?.reason == .retry)
-    #expect(queue.scheduler.backingOff.byPriority[.normal] == 1)
+    #expect(queue.scheduler.putOff.byPriority[.normal] == 1)
   }
 
   @Test func `the busiest hundred of ten thousand origins are told of, in order`() {

@@ -17,11 +17,12 @@ struct SchedulerSharingTests {
     _ = queue.scheduler.takeStarts(at: queue.now)
     if phase == .finishing { queue.scheduler.finish(job) }
     if phase == .backingOff { _ = queue.retry(job) }
+    if phase == .elsewhere { queue.scheduler.putAside(job) }
     return (queue, place)
   }
 
   private static let phases: [Scheduler.Phase] = [
-    .preparing, .waiting, .active, .finishing, .backingOff,
+    .preparing, .waiting, .active, .finishing, .backingOff, .elsewhere,
   ]
 
   @Test(arguments: phases) func `a load joins a job in every phase`(phase: Scheduler.Phase) {
@@ -42,7 +43,7 @@ struct SchedulerSharingTests {
     #expect(queue.scheduler.subscribers(of: place.job) == [other.load])
   }
 
-  @Test(arguments: [Scheduler.Phase.preparing, .waiting, .backingOff])
+  @Test(arguments: [Scheduler.Phase.preparing, .waiting, .backingOff, .elsewhere])
   func `without a transfer the job goes with its last load`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
     let outcome2 = queue.scheduler.leave(place.load)

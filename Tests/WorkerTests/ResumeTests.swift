@@ -652,7 +652,8 @@ import Testing
       _ = try await first.child.ended()
       let workers = try (0..<2).map { _ in try WorkerProcess(["--retries", "0"], directory: directory) }
       defer { for worker in workers { worker.child.kill() } }
-      let ids = workers.map { $0.request("load", ["url": .string(url)]) }
+      // What has to come from the server is transferred by each.
+      let ids = workers.map { $0.request("load", ["url": .string(url), "cache": "no-cache"]) }
       try await origin.held(2, at: "later")
       try await origin.release("later")
       let original = try await original(workers[0], origin)

@@ -1,0 +1,184 @@
+internal import Synchronization
+
+/// What a transfer is for, as the workers of a directory tell it apart, and what stood on the board of such transfers when
+/// it was last looked.
+public struct Claim: Sendable {
+  /// Two that are equal here and mean different things wait for each other in vain, which costs time and nothing else.
+  let hash: UInt64
+  /// How many leases of the same bucket have ended.
+  var endings = Endings(word: 0)
+  /// The row of the worker that had the lease when it was asked for.
+  var holder: UInt64?
+
+  struct Endings: Equatable {
+    let word: UInt64
+
+    /// Of those that came to nothing.
+    var fruitless: UInt64 { word >> 32 }
+
+    static let fruitful: UInt64 = 1
+    static let fruitless: UInt64 = 1 << 32
+  }
+
+  var bucket: Int { Board.Layout.bucket(hash % UInt64(Board.Layout.buckets)) }
+  /// The slot's word, but for its lowest byte.
+  var tag: UInt64 { hash & ~0xff }
+}
+
+/// The right to transfer something for all workers of a directory, for as long as it is referred to.
+///
+/// The others wait for it, then look into the index. It has to outlive the commit of what it brings; where that is not to be,
+/// it ends with its last reference.
+public final class Lease: Sendable {
+  private let board: Board
+  private let place: Int
+  private let word: UInt64
+  private let isFruitful = Atomic<Bool>(false)
+
+  fileprivate init(board: Board, place: Int, word: UInt64) {
+    self.board = board
+    self.place = place
+    self.word = word
+    board.leaseCount.add(1, ordering: .relaxed)
+  }
+
+  deinit {
+    board.end(place, word, isFruitful.load(ordering: .relaxed))
+    board.leaseCount.subtract(1, ordering: .relaxed)
+  }
+
+  /// What it was for is in the index, committed: it ends well, with its last reference.
+  func succeed() { isFruitful.store(true, ordering: .relaxed) }
+}
+
+/// One transfer among all workers.
+///
+/// A bucket has a word that counts the leases that ended in it, and seven slots. A slot's word is 0 or names what is
+/// transferred and the worker that does. Where all slots are taken, it goes without a lease.
+extension Board {
+  public enum Answer: Sendable {
+    case taken(Lease)
+    /// Nobody has it, and the index may have what was not there when the claim was made.
+    case news
+    /// Another worker transfers it.
+    case held
+    /// There is no lease to be had: it is this worker's own, or there is no room.
+    case none
+  }
+
+  /// A claim to a transfer, to be made before the index is looked into.
+  ///
+  /// - Parameter hash: the same in all workers for the same answer.
+  public func claim(_ hash: UInt64) -> Claim {
+    var claim = Claim(hash: hash)
+    refresh(&claim)
+    return claim
+  }
+
+  /// Has the claim be as if it were made now.
+  public func refresh(_ claim: inout Claim) {
+    claim.endings = endings(in: claim.bucket)
+    claim.holder = nil
+  }
+
+  /// Takes the lease if nobody has it. Else the claim is refreshed, and knows who has.
+  public func take(_ claim: inout Claim) -> Answer {
+    let endings = endings(in: claim.bucket)
+    let answer = take(claim, &claim.holder)
+    if case .held = answer { claim.endings = endings }
+    return answer
+  }
+
+  private func take(_ claim: Claim, _ holder: inout UInt64?) -> Answer {
+    guard let row else { return .none }
+    let (bucket, word) = (claim.bucket, claim.tag | row)
+    var taken: Int?
+    while taken == nil {
+      var free: Int?
+      for place in Self.slots(of: bucket) {
+        let other = words[place].load(ordering: .sequentiallyConsistent)
+        if other == 0 { free = free ?? place }
+        guard other != 0, other & ~0xff == claim.tag else { continue }
+        holder = Self.row(ofHolder: other)
+        return other == word ? .none : .held
+      }
+      guard let free else { return .none }
+      if words[free].compareExchange(expected: 0, desired: word, ordering: .sequentiallyConsistent).exchanged {
+        taken = free
+      }
+    }
+    guard let taken else { return .none }
+    // Of two that took it in two slots at the same moment, one at least sees the other here.
+    for place in Self.slots(of: bucket) where place != taken {
+      let other = words[place].load(ordering: .sequentiallyConsistent)
+      guard other != 0, other & ~0xff == claim.tag else { continue }
+      holder = Self.row(ofHolder: other)
+      giveBack(taken, word)
+      return .held
+    }
+    // Who ended one says so before it is free.
+    if hasCompany, endings(in: bucket) != claim.endings {
+      giveBack(taken, word)
+      return .news
+    }
+    return .taken(Lease(board: self, place: taken, word: word))
+  }
+
+  private func giveBack(_ place: Int, _ word: UInt64) {
+    // Not if another worker has taken it for abandoned.
+    _ = words[place].compareExchange(expected: word, desired: 0, ordering: .sequentiallyConsistent)
+  }
+
+  fileprivate func end(_ place: Int, _ word: UInt64, _ isFruitful: Bool) {
+    // First, so that who finds the slot free finds this, too.
+    let bucket = place - place % Layout.wordsOfBucket
+    words[bucket].add(isFruitful ? Claim.Endings.fruitful : Claim.Endings.fruitless, ordering: .sequentiallyConsistent)
+    giveBack(place, word)
+  }
+
+  /// What has become of what another worker transfers.
+  public enum Progress: Sendable, Equatable {
+    /// - Parameter worker: the row of the one that does.
+    case running(worker: UInt64)
+    /// - Parameter failed: whether it came to nothing, rather than that its worker has died.
+    case over(failed: Bool)
+  }
+
+  public func progress(of claim: Claim) -> Progress {
+    let worker = worker(of: claim)
+    let endings = endings(in: claim.bucket)
+    // It may have ended, and another have begun anew; or another has taken over from a dead one.
+    if let worker, worker != row, worker == claim.holder || endings == claim.endings { return .running(worker: worker) }
+    return .over(failed: endings.fruitless != claim.endings.fruitless)
+  }
+
+  /// Takes the lease from a worker that has stopped. It may be the one that goes on with it, or any other.
+  public func revoke(_ claim: Claim, from worker: UInt64) {
+    guard let place = place(of: claim) else { return }
+    _ = words[place].compareExchange(expected: claim.tag | worker, desired: 0, ordering: .sequentiallyConsistent)
+  }
+
+  /// The process that transfers it, this one included.
+  public func holder(of claim: Claim) -> Int32? { worker(of: claim).map { process(of: $0) } }
+
+  private func worker(of claim: Claim) -> UInt64? {
+    guard let place = place(of: claim) else { return nil }
+    let worker = Self.row(ofHolder: words[place].load(ordering: .sequentiallyConsistent))
+    return worker == 0 ? nil : worker
+  }
+
+  static func row(ofHolder word: UInt64) -> UInt64 { word & 0xff }
+
+  private static func slots(of bucket: Int) -> Range<Int> { bucket + 1..<bucket + Layout.wordsOfBucket }
+
+  private func endings(in bucket: Int) -> Claim.Endings {
+    Claim.Endings(word: words[bucket].load(ordering: .sequentiallyConsistent))
+  }
+
+  private func place(of claim: Claim) -> Int? {
+    Self.slots(of: claim.bucket).first { place in
+      let word = words[place].load(ordering: .sequentiallyConsistent)
+      return word != 0 && word & ~0xff == claim.tag
+    }
+  }
+}

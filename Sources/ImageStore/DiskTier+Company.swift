@@ -1,0 +1,45 @@
+internal import Threads
+
+/// The other workers of the directory.
+extension DiskTier {
+  /// What all workers of the directory write on; nil where there is none, or the tier is not open. From any thread.
+  public nonisolated var companyBoard: Board? { sharedBoard.withLock { $0 } }
+
+  /// Whether another worker may be there: then what is written is committed soon, and what it may have delivered stays.
+  var othersLive: Bool { board?.hasCompany ?? othersLived }
+
+  /// Without one, images are transferred by each worker for itself; all else holds.
+  func openBoard() {
+    guard let session, let lock = session.lock else { return setBoard(nil) }
+    setBoard(try? Board(in: session.folder, instance: lock.instance))
+  }
+
+  func setBoard(_ board: Board?) {
+    self.board = board
+    sharedBoard.withLock { $0 = board }
+    board?.setUnlistedBytes(spooledBytes)
+  }
+
+  /// Looks who lives, and wipes off the board what the dead have left.
+  ///
+  /// - Returns: the remains of those that died since the last time.
+  func surveyCompany(_ folder: CacheFolder, _ lock: WorkerLock) throws(FileError) -> [WorkerLock.Remains] {
+    if let board, FileIdentity(Board.path, in: folder) != board.identity { openBoard() }
+    // First, as their lock files were there before their rows were.
+    let (joins, rows) = (board?.joins ?? 0, board?.others ?? [])
+    let swept = sweep?.instances ?? []
+    let (dead, living) = try lock.survey(except: swept)
+    for (row, instance) in rows where !living.contains(instance) { board?.wipe(row: row, of: instance) }
+    board?.noteCompany(!living.isEmpty, joins: joins)
+    othersLived = !living.isEmpty
+    return dead
+  }
+
+  /// Looks now whether other workers have died, for one that waits for them.
+  public func lookAfterOthers() {
+    if mode == .readWrite, !isClosed { survey() }
+  }
+
+  /// Takes over the lease on what was stored or updated just now. It ends with the commit.
+  public func keep(_ lease: Lease) { leases.append(lease) }
+}

@@ -1,0 +1,156 @@
+import Foundation
+import Testing
+import Threads
+
+@testable import ImageStore
+
+/// Leases and what else stands on the board, as two workers of a directory see it.
+@Suite struct BoardTests {
+  private func lease(_ answer: Board.Answer?) -> Lease? {
+    if case .taken(let lease)? = answer { return lease }
+    return nil
+  }
+
+  private func isHeld(_ answer: Board.Answer?) -> Bool {
+    if case .held? = answer { return true }
+    return false
+  }
+
+  private func take(_ hash: UInt64, on board: Board) -> Board.Answer {
+    var claim = board.claim(hash)
+    return board.take(&claim)
+  }
+
+  private func boards(_ fixture: Fixture) async throws -> (DiskTier, Board, DiskTier, Board) {
+    let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
+    return (a, try #require(a.companyBoard), b, try #require(b.companyBoard))
+  }
+
+  @Test func `a lease is one worker's until its last reference is gone`() async throws {
+    let (_, a, _, b) = try await boards(Fixture())
+    var claim = b.claim(7)
+    var held = lease(take(7, on: a))
+    #expect(held != nil && a.hasLeases)
+    #expect(isHeld(b.take(&claim)))
+    #expect(b.progress(of: claim) == .running(worker: try #require(a.row)))
+    #expect(b.holder(of: claim) == getpid())
+    held = nil
+    #expect(!a.hasLeases)
+    #expect(b.progress(of: claim) == .over(failed: true))
+    #expect(lease(take(7, on: b)) != nil)
+  }
+
+  @Test func `who has looked before a lease ended has to look again`() async throws {
+    let (_, a, _, b) = try await boards(Fixture())
+    var early = b.claim(7)
+    _ = lease(take(7, on: a))
+    guard case .news = b.take(&early) else { return #expect(Bool(false), "the index may have it") }
+    #expect(lease(take(7, on: b)) != nil)
+  }
+
+  @Test func `alone, nothing is looked up again`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let board = try #require(tier.companyBoard)
+    var early = board.claim(7)
+    _ = lease(board.take(&early))
+    #expect(lease(board.take(&early)) != nil)
+  }
+
+  @Test func `a lease on what is stored ends with the commit, and well`() async throws {
+    let fixture = Fixture()
+    let (tier, a, _, b) = try await boards(fixture)
+    var claim = b.claim(7)
+    do {
+      let lease = try #require(self.lease(take(7, on: a)))
+      _ = try await tier.store([1], as: fixture.draft("x"))
+      await tier.keep(lease)
+    }
+    #expect(isHeld(b.take(&claim)))
+    await tier.commitNow()
+    #expect(b.progress(of: claim) == .over(failed: false))
+  }
+
+  @Test func `a worker's own lease is no reason to wait`() async throws {
+    let (_, a, _, _) = try await boards(Fixture())
+    let held = lease(take(7, on: a))
+    guard case .none = take(7, on: a) else { return #expect(Bool(false), "it is its own") }
+    _ = held
+  }
+
+  @Test func `where a bucket is full there is no lease, and no wait`() async throws {
+    let (_, a, _, b) = try await boards(Fixture())
+    let buckets = UInt64(Board.Layout.buckets)
+    let held = (1...7).map { lease(take(5 + $0 * buckets, on: a)) }
+    #expect(held.allSatisfy { $0 != nil })
+    guard case .none = take(5 + 8 * buckets, on: b) else { return #expect(Bool(false), "there is no room") }
+  }
+
+  @Test func `what a dead worker held is free once it has been looked who lives`() async throws {
+    let fixture = Fixture()
+    let (living, b) = (try await fixture.openTier(), try await fixture.openTier())
+    let board = try #require(living.companyBoard)
+    let dead = try #require(b.companyBoard)
+    let held = lease(take(7, on: dead))
+    dead.setUnlistedBytes(4096)
+    // Its lock goes, its row and its lease stay, as by kill -9.
+    await b.die()
+    #expect(isHeld(take(7, on: board)))
+    #expect(board.unlistedBytesOfOthers == 4096)
+    await living.lookAfterOthers()
+    #expect(lease(take(7, on: board)) != nil)
+    #expect(board.others.isEmpty && board.unlistedBytesOfOthers == 0)
+    #expect(!board.hasCompany)
+    _ = held
+  }
+
+  @Test func `what has been revoked is not the old one's to end`() async throws {
+    let (_, a, _, b) = try await boards(Fixture())
+    var claim = b.claim(7)
+    var old = lease(take(7, on: a))
+    #expect(old != nil)
+    b.revoke(claim, from: try #require(a.row))
+    let new = lease(b.take(&claim))
+    #expect(new != nil)
+    old = nil
+    #expect(isHeld(take(7, on: a)))
+    _ = new
+  }
+
+  @Test func `of many that want the same at the same moment at most one has it`() async throws {
+    let fixture = Fixture()
+    var tiers: [DiskTier] = []
+    for _ in 0..<4 { tiers.append(try await fixture.openTier()) }
+    let boards = tiers.compactMap(\.companyBoard)
+    let holders = Locked(0)
+    let most = Locked(0)
+    await withTaskGroup(of: Void.self) { group in
+      for board in boards {
+        group.addTask {
+          for round in 0..<20_000 {
+            guard case .taken(let lease) = take(UInt64(round % 3) * UInt64(Board.Layout.buckets), on: board)
+            else { continue }
+            // One of each of the three.
+            let now = holders.withLock { count in
+              count += 1
+              return count
+            }
+            most.withLock { $0 = max($0, now) }
+            holders.withLock { $0 -= 1 }
+            withExtendedLifetime(lease) {}
+          }
+        }
+      }
+    }
+    #expect(most.withLock { $0 } <= 3)
+    #expect(boards.allSatisfy { !$0.hasLeases })
+  }
+
+  @Test func `on a full disk it goes without`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(files: FileSystem { $0 == .write ? ENOSPC : nil })
+    #expect(tier.companyBoard == nil)
+    #expect(await tier.look(up: "x").isEmpty)
+    #expect(fixture.warnings.withLock { $0.isEmpty })
+  }
+}

@@ -1,0 +1,42 @@
+import Testing
+
+@testable import Loading
+
+/// Jobs that another worker transfers.
+struct SchedulerElsewhereTests {
+  @Test func `what another worker transfers leaves its slot to the next`() {
+    var queue = Queue { $0.maxConcurrent = 1 }
+    let first = queue.wait(for: "first")
+    _ = queue.wait(for: "second")
+    #expect(queue.starts() == ["first"])
+    queue.scheduler.putAside(first.job)
+    #expect(queue.starts() == ["second"])
+  }
+
+  @Test func `it is let in again before those that wait, though the queue is full, and has lost no attempt`() {
+    var queue = Queue {
+      $0.maxConcurrent = 1
+      $0.maxQueued = 2
+    }
+    let first = queue.wait(for: "first")
+    #expect(queue.starts() == ["first"])
+    queue.scheduler.putAside(first.job)
+    _ = queue.wait(for: "second")
+    #expect(queue.scheduler.freePlaces == 0)
+    let isLetIn = queue.scheduler.enqueue(first.job)
+    #expect(isLetIn)
+    #expect(queue.scheduler.job(first.job)?.attempt == 1)
+    #expect(queue.starts() == ["first"])
+  }
+
+  @Test func `stats count it as waiting, and say for whom`() {
+    var queue = Queue()
+    let place = queue.wait(for: "x")
+    _ = queue.starts()
+    queue.scheduler.putAside(place.job)
+    #expect(queue.state()?.waiting == 1)
+    #expect(queue.state()?.active == 0)
+    #expect(queue.state()?.reason == .otherWorker)
+    #expect(queue.scheduler.putOff.byPriority[.normal] == 1)
+  }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import Testing
+
+/// Workers that share a cache directory.
+struct CompanyTests {
+  /// Workers with one cache, and an origin. Each has to end well that has not been killed.
+  private func withCompany(
+    of count: Int, _ options: String..., body: ([WorkerProcess], OriginProcess) async throws -> Void
+  ) async throws {
+    let directory = try TemporaryDirectory()
+    try await turns.taking {
+      let origin = try await OriginProcess()
+      let workers = try (0..<count).map { _ in
+        try WorkerProcess(["--retries", "0"] + options, directory: directory)
+      }
+      defer { for worker in workers { worker.child.kill() } }
+      // All of them are there.
+      for worker in workers { try await worker.call("initialize") }
+      try await body(workers, origin)
+      for worker in workers where worker.child.ending.value == nil { #expect(try await worker.end() == .exit(0)) }
+    }
+  }
+
+  /// Waits until the worker waits for what another one transfers.
+  private func waitsForOther(_ worker: WorkerProcess) async throws {
+    for _ in 0..<10_000 {
+      let origins = try await worker.call("stats")["result"]["origins"].array
+      if origins.contains(where: { $0["reason"] == "otherWorker" }) { return }
+    }
+    throw NeverHappened(what: "a wait for another worker", seen: "\(worker.lines.suffix(3))")
+  }
+
+  /// Has the first worker begin a transfer, and the others wait for it.
+  private func beginAndWait(
+    _ url: String, _ workers: [WorkerProcess], _ origin: OriginProcess, at gate: String
+  ) async throws -> [JSON] {
+    var ids = [workers[0].request("load", ["url": .string(url)])]
+    try await origin.held(1, at: gate)
+    for worker in workers.dropFirst() {
+      ids.append(worker.request("load", ["url": .string(url)]))
+      try await waitsForOther(worker)
+    }
+    return ids
+  }
+
+  private func places(_ workers: [WorkerProcess], _ ids: [JSON]) async throws -> [JSON] {
+    var places: [JSON] = []
+    for (worker, id) in zip(workers, ids) { places.append(try await worker.response(to: id)["result"]["cache"]) }
+    return places
+  }
+
+  @Test func `four workers that want the same 500 images make 500 transfers`() async throws {
+    try await withCompany(of: 4) { workers, origin in
+      let urls = (0..<500).map { origin.url("image/\($0).png?cache-control=max-age=600") }
+      let requests = urls.enumerated().map { number, url in
+        requestLine("load", ["url": .string(url), "deliver": "none"], id: .integer(number))
+      }
+      for worker in workers { worker.send(requests) }
+      var misses = 0
+      for worker in workers {
+        let responses = try await worker.lines(500, "responses") { $0["id"].integer != nil }
+        #expect(responses.allSatisfy { $0["error"] == .null })
+        misses += responses.count { $0["result"]["cache"] == "miss" }
+      }
+      #expect(misses == 500)
+      #expect(try await origin.counts()["requests"] == 500)
+    }
+  }
+
+  @Test func `those who wait get the image from disk as soon as it is there`() async throws {
+    try await withCompany(of: 3) { workers, origin in
+      let url = origin.url("image/1.png?hold=gate&cache-control=max-age=600")
+      let ids = try await beginAndWait(url, workers, origin, at: "gate")
+      try await origin.release("gate")
+      #expect(try await places(workers, ids) == ["miss", "disk", "disk"])
+      #expect(try await origin.counts()["requests"] == 1)
+    }
+  }
+
+  @Test func `what a killed worker was transferring one of the others takes over`() async throws {
+    try await withCompany(of: 3) { workers, origin in
+      let url = origin.url("image/1.png?hold=gate&cache-control=max-age=600")
+      let ids = try await beginAndWait(url, workers, origin, at: "gate")
+      workers[0].child.signal(SIGKILL)
+      try await origin.reaches("requests", 2)
+      try await origin.release("gate")
+      let places = try await places([WorkerProcess](workers[1...]), [JSON](ids[1...]))
+      #expect(Set(places) == ["miss", "disk"])
+      #expect(try await origin.counts()["requests"] == 2)
+    }
+  }
+
+  @Test func `a worker that has stopped holds nobody up, and may go on later`() async throws {
+    try await withCompany(of: 3) { workers, origin in
+      let url = origin.url("image/1.png?hold=gate&cache-control=max-age=600")
+      let ids = try await beginAndWait(url, workers, origin, at: "gate")
+      workers[0].child.signal(SIGSTOP)
+      try await origin.reaches("requests", 2)
+      try await origin.release("gate")
+      let others = try await places([WorkerProcess](workers[1...]), [JSON](ids[1...]))
+      #expect(Set(others) == ["miss", "disk"])
+      workers[0].child.signal(SIGCONT)
+      #expect(try await places(workers, ids)[0] == "miss")
+      #expect(try await origin.counts()["requests"] == 2)
+    }
+  }
+
+  @Test func `what may not be kept is waited for once, and then transferred by all at once`() async throws {
+    try await withCompany(of: 4) { workers, origin in
+      let url = origin.url("image/1.png?hold=gate&cache-control=no-store")
+      let ids = try await beginAndWait(url, workers, origin, at: "gate")
+      try await origin.release("gate", count: 1)
+      try await origin.held(3, at: "gate")
+      try await origin.release("gate")
+      #expect(try await places(workers, ids) == ["miss", "miss", "miss", "miss"])
+    }
+  }
+
+  @Test func `what is stale is asked about by one worker for all`() async throws {
+    try await withCompany(of: 3) { workers, origin in
+      let url = origin.url("s.png")
+      try await origin.script(
+        "s.png",
+        [
+          "image/1.png?etag=a&cache-control=max-age=0", "image/1.png?etag=a&cache-control=max-age=600&hold=gate",
+        ])
+      for worker in workers { _ = try await worker.load(url, ["cache": "force-cache"]) }
+      let ids = try await beginAndWait(url, workers, origin, at: "gate")
+      try await origin.release("gate")
+      #expect(try await places(workers, ids) == ["revalidated", "memory", "memory"])
+      #expect(try await origin.log("s.png").map { $0["status"] } == [200, 304])
+    }
+  }
+
+  @Test func `who waits for another worker can be cancelled, and misses its deadline`() async throws {
+    try await withCompany(of: 2) { workers, origin in
+      let url = origin.url("image/1.png?hold=gate")
+      let ids = try await beginAndWait(url, workers, origin, at: "gate")
+      let late = workers[1].request("load", ["url": .string(url), "deadlineMs": 50])
+      #expect(try await workers[1].response(to: late)["error"]["data"]["phase"] == "deadline")
+      try await workers[1].call("cancel", ["url": .string(url)])
+      #expect(try await workers[1].response(to: ids[1])["error"]["data"]["kind"] == "cancelled")
+      try await origin.release("gate")
+      #expect(try await places([workers[0]], [ids[0]]) == ["miss"])
+      #expect(try await origin.counts()["requests"] == 1)
+    }
+  }
+}
