@@ -125,6 +125,7 @@ extension Loader {
       }
     }
     guard let first = scheduler.subscribers(of: job).first, let load = loads[first] else { return }
+    if joinsEarlier(job, record) { return }
     let accepted = load.accepted(of: found)
     switch decision(for: load, from: accepted) {
     case .revalidate(let index, let headers), .showThenRevalidate(let index, _, let headers),
@@ -165,7 +166,7 @@ extension Loader {
       finish(load.id, .failure(LoadError(.notCached, "the cache has nothing that may be served")))
       return false
     }
-    guard !load.request.retriesFailed else { return true }
+    guard !load.request.retriesFailed, !load.ignoresFailures else { return true }
     let subject = FailureMemory.Subject(key: load.request.key, partition: load.partition)
     let failure = failures.failure(
       of: subject, acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: .now)

@@ -108,6 +108,7 @@ extension Scheduler {
     guard let job = jobs[id], job.isJoinable else { return }
     jobs[id.slot].isJoinable = false
     byKey[job.key] = nil
+    if let shared = job.sharedKey { byKey[shared] = nil }
   }
 
   private mutating func releaseSlot(of id: JobID) {
