@@ -16,7 +16,7 @@ public enum Variants {
   }
 
   /// Whether the stored response may answer a request with these headers.
-  static func matches(_ stored: CachedResponse, _ requestHeaders: HeaderFields) -> Bool {
+  public static func matches(_ stored: CachedResponse, _ requestHeaders: HeaderFields) -> Bool {
     guard stored.headers.lines.contains(where: { $0.name == "vary" }) else { return true }
     return names(in: stored.headers).allSatisfy { name in
       guard name != "*" else { return false }
@@ -37,7 +37,8 @@ public enum Variants {
     line.utf8.split(separator: UInt8(ascii: ",")).map { trimmed($0).lowercased() }.filter { !$0.isEmpty }
   }
 
-  private static func names(in headers: HeaderFields) -> [String] {
+  /// In lower case. `*` is one of them.
+  static func names(in headers: HeaderFields) -> [String] {
     headers.lines.filter { $0.name == "vary" }.flatMap { members($0.value) }
   }
 
@@ -48,7 +49,7 @@ public enum Variants {
   }
 
   /// White space around commas makes no difference, nor does how a list is spread over lines.
-  private static func normalized(_ value: String) -> [String] {
+  static func normalized(_ value: String) -> [String] {
     value.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).map { String(trimmed($0)) }
   }
 

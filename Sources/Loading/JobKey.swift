@@ -1,3 +1,4 @@
+internal import HTTPCaching
 internal import HTTPTypes
 
 /// What makes two loads one transfer: the image, who may see it, and everything that changes what is sent or accepted.
@@ -9,8 +10,7 @@ final class JobKey: Sendable {
   let key: String
   /// The credentials the load was given, as `Credentials.partition` tells them apart; empty for none.
   let partition: String
-  /// The request headers. Until a response tells by Vary which of them matter, all of them do.
-  let headers: HeaderFields
+  let headers: Headers
   /// How the cache is treated; loads that send different Cache-Control fields, or keep what others must not, do not share
   /// a transfer.
   let revalidation: Revalidation
@@ -24,6 +24,14 @@ final class JobKey: Sendable {
   let retries: Int
   private let ownHash: Int
 
+  /// The request headers that make a difference.
+  enum Headers: Sendable, Hashable {
+    /// Until a response tells by Vary which of them matter, all do that may.
+    case all(HeaderFields)
+    /// What is stored tells. See Loader+Narrowing.
+    case selecting(SelectingFields)
+  }
+
   enum Revalidation: UInt8, Sendable {
     case whenStale, always, bypassed
     /// Neither looked into nor written to: what joined it would not be kept either.
@@ -31,7 +39,7 @@ final class JobKey: Sendable {
   }
 
   init(
-    key: String, partition: String, headers: HeaderFields, revalidation: Revalidation, acceptsAnything: Bool,
+    key: String, partition: String, headers: Headers, revalidation: Revalidation, acceptsAnything: Bool,
     maxBytes: Int64, timeoutMs: Int64, retries: Int
   ) {
     self.key = key
@@ -47,6 +55,13 @@ final class JobKey: Sendable {
     hasher.combine(key)
     hasher.combine(partition)
     ownHash = hasher.finalize()
+  }
+
+  /// The same, of loads that differ at most in headers that do not count for what is stored.
+  func narrowed(to fields: SelectingFields) -> JobKey {
+    JobKey(
+      key: key, partition: partition, headers: .selecting(fields), revalidation: revalidation,
+      acceptsAnything: acceptsAnything, maxBytes: maxBytes, timeoutMs: timeoutMs, retries: retries)
   }
 }
 

@@ -38,6 +38,8 @@ final class Load {
   var place: Priority?
   /// Set once what was cached turned out to be damaged: the cache is not asked again.
   var ignoresCache = false
+  /// Set once the answer that it waited for was none for it: another load's failure is not its own either.
+  var ignoresFailures = false
   /// Set once the `cached` event of `refresh` has been taken care of.
   var hasShownCached = false
   /// The last attempt of its job that it was told of: what gave way is the same attempt when it starts again.
@@ -111,11 +113,28 @@ final class Load {
 extension LoadRequest {
   /// - Parameter bypassingCache: whether the cache is known to have nothing of use.
   func jobKey(in partition: String, bypassingCache: Bool) -> JobKey {
-    // Those of the options come in the same order each time.
-    let fields = ownHeaders.isEmpty ? headers : HeaderFields(headers.lines.sorted { $0.name < $1.name })
-    return JobKey(
-      key: key, partition: partition, headers: fields, revalidation: revalidation(bypassingCache),
+    JobKey(
+      key: key, partition: partition, headers: .all(tellingHeaders), revalidation: revalidation(bypassingCache),
       acceptsAnything: validation == .none, maxBytes: maxBytes, timeoutMs: timeout.milliseconds, retries: retries)
+  }
+
+  /// The headers by which a load is another transfer while no response is known, in an order of their own.
+  ///
+  /// Which representation a server chooses may depend on any field, `accept` and `user-agent` first of all. The only ones
+  /// left out are those that by their definition say nothing about it: the urgency of RFC 9218 and the marks of W3C Trace
+  /// Context, which are others in each request. A response whose Vary names them is nevertheless told apart by them.
+  var tellingHeaders: HeaderFields {
+    let telling = headers.lines.contains(where: Self.isTrivial) ? headers.lines.filter { !Self.isTrivial($0) } : nil
+    // Those of the options come in the same order each time.
+    if ownHeaders.lines.allSatisfy(Self.isTrivial) { return telling.map(HeaderFields.init) ?? headers }
+    return HeaderFields((telling ?? headers.lines).sorted { $0.name < $1.name })
+  }
+
+  private static func isTrivial(_ field: HeaderField) -> Bool {
+    switch field.name {
+    case "priority", "traceparent", "tracestate": true
+    default: false
+    }
   }
 
   private func revalidation(_ bypassingCache: Bool) -> JobKey.Revalidation {

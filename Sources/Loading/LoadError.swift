@@ -53,6 +53,14 @@ public struct LoadError: Error, Sendable {
     }
   }
 
+  /// Whether it is an answer to what was sent, so that other header fields might have brought another one.
+  var dependsOnHeaders: Bool {
+    switch kind {
+    case .http, .redirects, .tooLarge, .notAnImage: !isRetryable
+    default: false
+    }
+  }
+
   /// Whether it would fail again for as long as `--failed-ttl`, so that a transfer is not worth trying.
   var isPermanent: Bool {
     switch kind {

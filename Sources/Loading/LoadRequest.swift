@@ -79,3 +79,10 @@ public struct LoadRequest: Sendable {
     self.headers = headers
   }
 }
+
+extension LoadRequest {
+  /// Whether an answer to it may be kept.
+  func mayStore(status: Int, headers answered: HeaderFields) -> Bool {
+    Storing.mayStore(mode: cacheMode, requestHeaders: headers, status: status, headers: answered)
+  }
+}

@@ -37,10 +37,17 @@ extension Loader {
       }
     }
     failures.forget(FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition))
+    var confirmed = basis.response.cached
+    confirmed.selectingFields =
+      Variants.selectingFields(of: confirmed.headers, from: record.first.request.headers) ?? [:]
     let attempts = scheduler.job(job)?.attempt ?? 1
     jobs[job] = nil
     for id in scheduler.end(job) {
       guard let load = loads[id] else { continue }
+      guard record.isAnswered(load, by: confirmed) else {
+        startAnew(load)
+        continue
+      }
       load.note(record, summary, attempts: attempts)
       if load.accepts(basis) {
         deliver(basis, to: load, as: .revalidated)
@@ -77,9 +84,6 @@ extension Loader {
   func arrived(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Ending) {
     let head = summary.head
     let headers = Storing.fields(of: head.headers, receivedAt: summary.responseTime)
-    let mayStore = Storing.mayStore(
-      mode: record.first.request.cacheMode, requestHeaders: record.first.request.headers, status: head.status,
-      headers: head.headers)
     var draft = StoredResponse(
       key: record.first.request.key, partition: record.first.partition, url: record.first.request.url,
       finalURL: summary.redirects > 0 ? head.finalURL : nil, status: head.status, headers: headers,
@@ -89,13 +93,20 @@ extension Loader {
       mediaType: ending.format?.mediaType ?? head.headers["content-type"] ?? "application/octet-stream")
     draft.expiresAt = policy.freshUntil(draft.cached)
     let attempts = scheduler.job(job)?.attempt ?? 1
+    let places =
+      record.first.request.mayStore(status: head.status, headers: head.headers) ? places(of: job) : []
+    scheduler.finish(job)
     for id in scheduler.subscribers(of: job) {
       guard let load = loads[id] else { continue }
-      load.note(record, summary, attempts: attempts)
-      load.emit(.progress(received: ending.received, total: head.contentLength))
+      if record.isAnswered(load, by: draft.cached) {
+        load.note(record, summary, attempts: attempts)
+        load.emit(.progress(received: ending.received, total: head.contentLength))
+      } else {
+        _ = scheduler.leave(id)
+        startAnew(load)
+      }
     }
-    store(
-      job, record, body: ending.body, format: ending.format, as: draft, keeping: mayStore ? places(of: job) : [])
+    store(job, record, body: ending.body, format: ending.format, as: draft, keeping: places)
   }
 
   /// Hands a complete body to the disk's thread, which keeps it where it may be kept and serves all who wait.
@@ -103,7 +114,6 @@ extension Loader {
     _ job: JobID, _ record: JobRecord, body: Download.Body, format: ImageFormat?, as draft: StoredResponse,
     keeping places: LoadRequest.Places
   ) {
-    scheduler.finish(job)
     let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }
     let mayHavePartials = storage.tier?.mayHavePartials == true
     let arrival = Arrival(
@@ -137,9 +147,11 @@ extension Loader {
           finish(id, .success(image(for: load, candidate.response, delivered, as: .miss)))
         case .failure(let error):
           finish(id, .failure(error))
+        // The rest joined while the others were being served.
+        case nil where !record.isAnswered(load, by: candidate.response.cached):
+          startAnew(load)
         case nil
         where stored.isIntact && (stored.bytes != nil || candidate.response.isOnDisk) && load.accepts(candidate):
-          // It joined while the others were being served.
           deliver(candidate, to: load, as: .miss)
         case nil:
           load.ignoresCache = true

@@ -155,6 +155,7 @@ extension Loader {
       return
     }
     (record.basisIndex, record.conditions) = (nil, HeaderFields())
+    if joinsEarlier(job, record) { return }
     let accepted = load.accepted(of: found)
     switch decision(for: load, from: accepted) {
     case .revalidate(let index, let headers), .showThenRevalidate(let index, _, let headers),
@@ -195,7 +196,7 @@ extension Loader {
       finish(load.id, .failure(LoadError(.notCached, "the cache has nothing that may be served")))
       return false
     }
-    guard !load.request.retriesFailed else { return true }
+    guard !load.request.retriesFailed, !load.ignoresFailures else { return true }
     let subject = FailureMemory.Subject(key: load.request.key, partition: load.partition)
     let failure = failures.failure(
       of: subject, acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: .now)

@@ -45,7 +45,7 @@ extension Loader {
     }
   }
 
-  /// Ends the job with an error for all who wait for it.
+  /// Ends the job with an error for all who wait for it, those aside who might have got another answer.
   func fail(_ job: JobID, _ error: LoadError) {
     guard let record = jobs[job] else { return }
     forget(job, after: error)
@@ -56,6 +56,10 @@ extension Loader {
         now: .now)
     }
     for id in scheduler.end(job) {
+      if error.dependsOnHeaders, let load = loads[id], record.sentOthers(than: load) {
+        startAnew(load)
+        continue
+      }
       var own = error
       if loads[id]?.request.wantsResponse != true { own.response = nil }
       finish(id, .failure(own))

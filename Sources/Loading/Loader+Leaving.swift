@@ -1,4 +1,3 @@
-internal import HTTPCaching
 internal import HTTPTransport
 
 /// What becomes of a transfer when nobody waits for it any more.
@@ -40,9 +39,6 @@ extension Loader {
     guard scheduler.job(job)?.isJoinable == true, !places(of: job).isEmpty, let progress = record.download?.progress,
       progress.isNearlyComplete(at: .now), let head = progress.head
     else { return false }
-    return Storing.mayStore(
-      mode: record.first.request.cacheMode, requestHeaders: record.first.request.headers, status: head.status,
-      headers: head.headers
-    )
+    return record.first.request.mayStore(status: head.status, headers: head.headers)
   }
 }

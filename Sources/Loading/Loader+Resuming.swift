@@ -38,11 +38,7 @@ extension Loader {
 
   /// Leaves a beginning to a load to come. One that has come already has looked for it too early.
   func leave(_ beginning: Beginning, of record: JobRecord) {
-    let mayStay =
-      record.mayKeep
-      && Storing.mayStore(
-        mode: record.first.request.cacheMode, requestHeaders: record.first.request.headers, status: 200,
-        headers: beginning.response.headers)
+    let mayStay = record.mayKeep && record.first.request.mayStore(status: 200, headers: beginning.response.headers)
     guard mayStay else { return storage.discard(beginning.body) }
     storage.leave(beginning.body)
     if let job = scheduler.job(for: record.first.jobKey) { jobs[job]?.mayTakeUp = true }

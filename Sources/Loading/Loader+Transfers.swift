@@ -1,4 +1,3 @@
-internal import HTTPCaching
 internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
@@ -42,11 +41,7 @@ extension Loader {
     let download = Download(
       acceptsAnything: first.request.validation == .none, beginning: beginning, requestHeaders: first.request.headers,
       makeSink: { head, partial, spooled, onRoom in
-        let mayKeep =
-          places.contains(.disk)
-          && Storing.mayStore(
-            mode: first.request.cacheMode, requestHeaders: first.request.headers, status: head.status,
-            headers: head.headers)
+        let mayKeep = places.contains(.disk) && first.request.mayStore(status: head.status, headers: head.headers)
         let stored = partial.map {
           StoredPartial($0, identity: first.request.partialIdentity(in: first.partition), url: url.requestURL)
         }

@@ -126,6 +126,7 @@ extension Scheduler {
     guard let job = jobs[id], job.isJoinable else { return }
     jobs[id.slot].isJoinable = false
     byKey[job.key] = nil
+    if let shared = job.sharedKey { byKey[shared] = nil }
   }
 
   private mutating func takeSeat(_ slot: Int32) {

@@ -30,6 +30,8 @@ struct Scheduler: ~Copyable {
 
   struct Job {
     let key: JobKey
+    /// Under which it can be joined as well. See `share`.
+    var sharedKey: JobKey?
     /// The origin's slot.
     let origin: Int32
     var phase = Phase.preparing
@@ -64,7 +66,7 @@ struct Scheduler: ~Copyable {
 
   struct Subscriber {
     /// The job's slot.
-    let job: Int32
+    var job: Int32
     var priority: Priority
     let deadline: Moment
   }
@@ -237,7 +239,7 @@ struct Scheduler: ~Copyable {
     return true
   }
 
-  private mutating func updatePriority(of slot: Int32) {
+  mutating func updatePriority(of slot: Int32) {
     let old = jobs[slot].priority
     let new = jobs[slot].byPriority.highest ?? old
     guard new != old else { return }

@@ -10,6 +10,7 @@ struct NaiveScheduler {
   struct Job {
     let id: JobID
     let key: JobKey
+    var sharedKey: JobKey?
     let origin: Origin
     /// Smaller ones go first.
     var place: Int
@@ -31,7 +32,7 @@ struct NaiveScheduler {
 
   struct Subscriber {
     let id: LoadID
-    let job: JobID
+    var job: JobID
     var priority: Priority
     var deadline: Instant?
   }
@@ -78,7 +79,9 @@ struct NaiveScheduler {
 
   func job(_ id: JobID) -> Job? { jobs.first { $0.id == id } }
   func loads(of id: JobID) -> [LoadID] { subscribers.filter { $0.job == id }.map(\.id) }
-  func joinable(_ key: JobKey) -> JobID? { jobs.first { $0.key == key && $0.isJoinable }?.id }
+  func joinable(_ key: JobKey) -> JobID? {
+    jobs.first { ($0.key == key || $0.sharedKey == key) && $0.isJoinable }?.id
+  }
   func count(_ phase: Scheduler.Phase) -> Int { jobs.count { $0.phase == phase } }
   var backingOff: Int { count(.backingOff) }
   func known(_ origin: Origin) -> Known { origins.first { $0.origin == origin }! }
@@ -170,6 +173,24 @@ struct NaiveScheduler {
     subscribers[index].priority = priority
     updatePriority(of: subscribers[index].job)
     return true
+  }
+
+  mutating func share(_ id: JobID, under key: JobKey) -> JobID? {
+    guard let job = job(id), job.isJoinable else { return nil }
+    if let other = joinable(key) { return other == id ? nil : other }
+    if job.sharedKey == nil { change(id) { $0.sharedKey = key } }
+    return nil
+  }
+
+  mutating func merge(_ id: JobID, into other: JobID) -> [LoadID] {
+    guard id != other, job(id) != nil, job(other) != nil else { return [] }
+    var moved = subscribers.filter { $0.job == id }
+    subscribers.removeAll { $0.job == id }
+    for index in moved.indices { moved[index].job = other }
+    subscribers += moved
+    updatePriority(of: other)
+    _ = end(id)
+    return moved.map(\.id)
   }
 
   // MARK: - A job's way

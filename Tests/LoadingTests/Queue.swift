@@ -36,7 +36,8 @@ struct Queue {
     timeoutMs: Int64 = 15_000, retries: Int = 2
   ) -> JobKey {
     JobKey(
-      key: name, partition: partition, headers: headers, revalidation: revalidation, acceptsAnything: acceptsAnything,
+      key: name, partition: partition, headers: .all(headers), revalidation: revalidation,
+      acceptsAnything: acceptsAnything,
       maxBytes: maxBytes, timeoutMs: timeoutMs, retries: retries)
   }
 

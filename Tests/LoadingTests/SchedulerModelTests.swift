@@ -36,7 +36,8 @@ private struct ModelRun: ~Copyable {
   /// How often what has happened, to know that the events are worth the name.
   private(set) var tally: [String: Int] = [
     "starts": 0, "joins": 0, "retries": 0, "late": 0, "probes failed": 0, "attempts lost": 0, "exhausted": 0,
-    "remembered": 0, "asked to give way": 0, "gave way": 0, "answered before": 0, "put aside": 0,
+    "remembered": 0, "asked to give way": 0, "gave way": 0, "answered before": 0, "put aside": 0, "shared keys": 0,
+    "moved": 0,
   ]
   /// How each origin is for the time being.
   private var moods = [Mood](repeating: .well, count: 7)
@@ -101,8 +102,9 @@ private struct ModelRun: ~Copyable {
     now = now.advanced(by: .milliseconds(milliseconds) + .nanoseconds(1))
     switch random(100) {
     case ..<26: subscribe()
-    case ..<33: enqueue(in: .preparing)
-    case ..<36: enqueue(in: .elsewhere)
+    case ..<32: enqueue(in: .preparing)
+    case ..<34: enqueue(in: .elsewhere)
+    case ..<36: share()
     case ..<42: leave(load())
     case ..<50: setPriority()
     case ..<65: takeStarts()
@@ -147,6 +149,20 @@ private struct ModelRun: ~Copyable {
     real.putAside(id)
     naive.putAside(id)
     count("put aside")
+  }
+
+  /// A job turns out to want what another may want as well; those that turn out so together become one.
+  private mutating func share() {
+    guard let id = job(in: .preparing) else { return }
+    let key = Queue.key("any of \(random(8))")
+    let other = real.share(id, under: key)
+    same("share", other, naive.share(id, under: key))
+    count("shared keys", other == nil ? 1 : 0)
+    guard let other else { return }
+    let moved = real.merge(id, into: other)
+    same("merge", moved, naive.merge(id, into: other))
+    count("moved", moved.count)
+    stale.append(id)
   }
 
   private mutating func leave(_ id: LoadID) {
@@ -373,7 +389,9 @@ private struct ModelRun: ~Copyable {
       same("priority", own?.priority, job.priority)
       same("key", own?.key, job.key)
       same("subscribers", real.subscribers(of: job.id), naive.loads(of: job.id))
-      same("joinable", real.job(for: job.key), naive.joinable(job.key))
+      for key in [job.key, job.sharedKey].compactMap(\.self) {
+        same("joinable", real.job(for: key), naive.joinable(key))
+      }
     }
     let states = Dictionary(uniqueKeysWithValues: real.originStates().map { ($0.origin, $0) })
     same("origins", Set(real.byOrigin.keys), Set(naive.origins.map(\.origin)))

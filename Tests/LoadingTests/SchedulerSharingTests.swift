@@ -171,4 +171,63 @@ struct SchedulerSharingTests {
     #expect(outcome14 == [place2.load])
     #expect(queue.isSpotless)
   }
+
+  // MARK: - Jobs that turn out to be one
+
+  private static let shared = Queue.key("x, whatever the rest")
+
+  @Test func `what is shared is joined under both keys, until it is detached`() {
+    var (queue, place) = job(in: .preparing)
+    #expect(queue.scheduler.share(place.job, under: Self.shared) == nil)
+    #expect(queue.scheduler.job(for: Self.shared) == place.job)
+    #expect(queue.scheduler.job(for: Queue.key("x")) == place.job)
+    queue.scheduler.detach(place.job)
+    #expect(queue.scheduler.job(for: Self.shared) == nil)
+    let next = queue.wait(for: "x")
+    #expect(queue.scheduler.share(next.job, under: Self.shared) == nil)
+    // The end of the detached one leaves the other's keys alone.
+    _ = queue.scheduler.end(place.job)
+    #expect(queue.scheduler.job(for: Self.shared) == next.job)
+    _ = queue.scheduler.end(next.job)
+    #expect(queue.scheduler.job(for: Self.shared) == nil)
+    #expect(queue.isSpotless)
+  }
+
+  @Test(arguments: phases) func `the loads of a later job move behind those of the earlier`(phase: Scheduler.Phase) {
+    var (queue, place) = job(in: phase)
+    _ = queue.scheduler.share(place.job, under: Self.shared)
+    let (load, subscription) = queue.subscribe("y", at: "b", .highest)
+    let second = queue.subscribe("y", at: "b").load
+    guard case .created(let later) = subscription else { return #expect(Bool(false), "y was joined") }
+    #expect(queue.scheduler.share(later, under: Self.shared) == place.job)
+    #expect(queue.scheduler.merge(later, into: place.job) == [load, second])
+    #expect(queue.scheduler.job(later) == nil)
+    #expect(queue.scheduler.subscribers(of: place.job) == [place.load, load, second])
+    #expect(queue.scheduler.job(of: second) == place.job)
+    #expect(queue.scheduler.job(place.job)?.priority == .highest)
+    #expect(queue.scheduler.leave(load) == .jobStays)
+    #expect(queue.scheduler.job(place.job)?.priority == .normal)
+    #expect(queue.scheduler.end(place.job) == [place.load, second])
+    #expect(queue.isSpotless)
+  }
+
+  @Test func `a load that has moved keeps its deadline`() {
+    var (queue, place) = job(in: .waiting)
+    let (late, subscription) = queue.subscribe("y", deadline: .seconds(5))
+    guard case .created(let later) = subscription else { return #expect(Bool(false), "y was joined") }
+    _ = queue.scheduler.merge(later, into: place.job)
+    #expect(queue.pass(.seconds(4)) == [])
+    #expect(queue.pass(.seconds(1)) == [late])
+  }
+
+  @Test func `a job is not merged into itself, nor into one that is gone`() {
+    var (queue, place) = job(in: .waiting)
+    let gone = queue.wait(for: "y")
+    _ = queue.scheduler.end(gone.job)
+    #expect(queue.scheduler.merge(place.job, into: place.job) == [])
+    #expect(queue.scheduler.merge(place.job, into: gone.job) == [])
+    #expect(queue.scheduler.subscribers(of: place.job) == [place.load])
+    #expect(queue.scheduler.share(place.job, under: Self.shared) == nil)
+    #expect(queue.scheduler.share(place.job, under: Self.shared) == nil, "it is its own")
+  }
 }

@@ -1,0 +1,57 @@
+internal import HTTPCaching
+internal import HTTPTypes
+internal import ImageStore
+
+/// Loads that differ in headers which may make no difference.
+///
+/// While no response is known, each header may: such loads are jobs of their own. Once the cache has been looked into and
+/// has a response for the key, stale or not fitting, its Vary tells which headers count. A job is known by those from then
+/// on, and the loads of a later one that is known by the same wait for its transfer instead of causing another. What comes
+/// has a Vary of its own, by which each load that sent, or would have sent, something else is checked: if the answer is
+/// not for it, it starts anew by itself, and neither joins others again nor loops. Credentials are not headers here; they
+/// always keep loads apart.
+extension Loader {
+  /// Has the job's loads wait for an earlier job, if one is known by the same.
+  ///
+  /// - Returns: whether they do; the job has ended then.
+  func joinsEarlier(_ job: JobID, _ record: JobRecord) -> Bool {
+    guard let key = scheduler.job(job)?.key, let stored = record.candidates,
+      let fields = SelectingFields(of: record.first.request.headers, among: stored.map(\.response.cached)),
+      let earlier = scheduler.share(job, under: key.narrowed(to: fields))
+    else { return false }
+    let moved = scheduler.merge(job, into: earlier)
+    jobs[job] = nil
+    let running = scheduler.job(earlier).flatMap { $0.phase == .active ? $0.attempt : nil }
+    for id in moved {
+      guard let load = loads[id] else { continue }
+      releasePlace(of: load)
+      if let running { load.emit(.started(attempt: running)) }
+    }
+    return true
+  }
+
+  /// Loads a job's load by itself, past what is cached and what has failed: what came was the answer to another request.
+  func startAnew(_ load: Load) {
+    load.ignoresCache = true
+    load.ignoresFailures = true
+    join(load)
+  }
+}
+
+extension JobRecord {
+  /// Whether a load has headers that could have brought another answer than those that were sent.
+  func sentOthers(than load: Load) -> Bool {
+    load !== first && load.request.tellingHeaders != first.request.tellingHeaders
+  }
+
+  /// Whether the answer to what was sent may be that of a load, by its Vary. What may not be stored is used for nobody who
+  /// would have asked in other words (RFC 9111 section 4).
+  ///
+  /// - Parameter response: what came or was confirmed, with the headers that were sent as its selecting ones.
+  func isAnswered(_ load: Load, by response: CachedResponse) -> Bool {
+    if load === first || load.request.headers == first.request.headers { return true }
+    let isStorable = first.request.mayStore(status: response.status, headers: response.headers)
+    guard isStorable || !sentOthers(than: load) else { return false }
+    return Variants.matches(response, load.request.headers)
+  }
+}

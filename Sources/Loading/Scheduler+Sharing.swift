@@ -1,0 +1,34 @@
+/// Jobs that turn out to be one.
+extension Scheduler {
+  /// Makes the job known under a second key, beside the one that it was created with, for as long as it can be joined.
+  /// Where another job is known under that key, nothing changes.
+  ///
+  /// - Returns: the other job, which loads of this one can share.
+  mutating func share(_ id: JobID, under key: JobKey) -> JobID? {
+    guard let job = jobs[id], job.isJoinable else { return nil }
+    if let other = byKey[key] { return other == id.slot ? nil : jobs.id(at: other) }
+    guard job.sharedKey == nil else { return nil }
+    jobs[id.slot].sharedKey = key
+    byKey[key] = id.slot
+    return nil
+  }
+
+  /// Has all who wait for a job wait for another one, in the order of their coming, and ends the first.
+  ///
+  /// - Returns: who they are.
+  mutating func merge(_ id: JobID, into other: JobID) -> [LoadID] {
+    guard id != other, jobs.contains(id), jobs.contains(other) else { return [] }
+    let moved = subscribers(of: id)
+    for load in moved {
+      guard let subscriber = subscribers[load] else { continue }
+      jobs[id.slot].subscribers.remove(load.slot, in: &subscriberLinks)
+      jobs[id.slot].byPriority[subscriber.priority] -= 1
+      subscribers[load.slot].job = other.slot
+      jobs[other.slot].subscribers.append(load.slot, in: &subscriberLinks)
+      jobs[other.slot].byPriority[subscriber.priority] += 1
+    }
+    updatePriority(of: other.slot)
+    _ = end(id)
+    return moved
+  }
+}

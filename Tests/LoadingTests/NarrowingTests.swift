@@ -1,0 +1,257 @@
+import HTTPCaching
+import HTTPTransport
+import HTTPTypes
+import Testing
+import Threads
+
+@testable import ImageStore
+@testable import Loading
+
+/// Loads of a stale image that differ in their headers: which of them share a transfer, and what its answer is to each.
+/// No transfer starts here; the answers are handed in.
+struct NarrowingTests {
+  private final class Scene: Sendable {
+    let disk: DiskFixture
+    let loader: Loader
+    let witness = Witness()
+
+    /// - Parameter stored: the headers of what is stored, one response each, beside those that make it stale.
+    init(stored: HeaderFields..., partition: String = "") async throws {
+      let disk = try DiskFixture()
+      self.disk = disk
+      loader = await { @LoadingActor in
+        let transport = Transport(configuration: TransportConfiguration(userAgent: "test"))
+        let loader = Loader(transport: transport, storage: disk.storage, settings: LoaderSettings())
+        loader.isPaused = true
+        for (number, headers) in stored.enumerated() {
+          let own: HeaderFields = ["cache-control": "max-age=0", "etag": "\"\(number)\""]
+          let response = StoredResponse(
+            key: "k", partition: partition, url: "u", headers: HeaderFields(headers.lines + own.lines),
+            varyingHeaders: stored.count > 1 ? ["x-number": "\(number)"] : [:], requestTime: 1_699_999_000,
+            responseTime: 1_699_999_000, storedAt: 1_699_999_000, validatedAt: 1_699_999_000, expiresAt: 1_699_999_000,
+            mediaType: "image/gif", format: "gif", byteCount: 1, digest: [UInt8(number)])
+          loader.remember(response, [7])
+        }
+        return loader
+      }()
+    }
+
+    @LoadingActor
+    func submit(_ headers: HeaderFields = [:], _ priority: Priority = .normal, retriesFailed: Bool = false) throws
+      -> LoadID
+    {
+      var request = LoadRequest(
+        url: "u", source: .http(try ResourceURL("http://a/")), key: "k",
+        headers: HeaderFields([HeaderField("user-agent", "test")] + headers.lines))
+      request.ownHeaders = headers
+      request.priority = priority
+      request.delivery = .data
+      request.retriesFailed = retriesFailed
+      let id = loader.makeID()
+      loader.submit(request, as: id, for: witness)
+      return id
+    }
+
+    /// Waits until the loads so far have been looked for on disk.
+    func look() async {
+      let isLookedUp = Promise<Bool>()
+      disk.executor.run { isLookedUp.fulfil(true) }
+      _ = isLookedUp.value
+      await { @LoadingActor in }()
+    }
+
+    /// Who waits together, in the order of the first ones.
+    @LoadingActor var groups: [[LoadID]] {
+      loader.scheduler.allJobs.map { loader.scheduler.subscribers(of: $0) }.sorted { $0[0] < $1[0] }
+    }
+
+    /// A 304 has come for the job of a load.
+    @LoadingActor func confirm(_ id: LoadID, _ headers: HeaderFields = [:]) throws {
+      let (job, record) = try job(of: id)
+      let now = ContinuousClock.now
+      loader.notModified(
+        job, record,
+        TransferSummary(
+          head: ResponseHead(status: 304, headers: headers, finalURL: "http://a/"), bytesReceived: 0, wireBytes: 0,
+          redirects: 0, requestSentAt: now, firstByteAt: now, connectDuration: .zero, newConnection: true,
+          requestTime: 1_700_000_000, responseTime: 1_700_000_000))
+    }
+
+    @LoadingActor func fail(_ id: LoadID, _ error: LoadError) throws { loader.fail(try job(of: id).0, error) }
+
+    @LoadingActor private func job(of id: LoadID) throws -> (JobID, JobRecord) {
+      let job = loader.scheduler.job(of: id)
+      let record = job.flatMap { loader.jobs[$0] }
+      return (try #require(job), try #require(record))
+    }
+
+    /// Cancels the rest, and tells whether nothing is left.
+    @LoadingActor func isSpotlessAtTheEnd() -> Bool {
+      _ = loader.cancel(.all)
+      return loader.loads.isEmpty && loader.jobs.isEmpty && loader.scheduler.isEmpty && loader.scheduler.byKey.isEmpty
+    }
+  }
+
+  @LoadingActor private final class Witness: LoadObserver {
+    nonisolated let ends = Locked<[LoadID: [String]]>([:])
+    nonisolated init() {}
+    func load(_ id: LoadID, did event: LoadEvent) {}
+    func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {
+      let end =
+        switch result {
+        case .success(let image): image.cache.rawValue
+        case .failure(let error): error.kind.rawValue
+        }
+      ends.withLock { $0[id, default: []].append(end) }
+    }
+    nonisolated func ends(of ids: [LoadID]) -> [[String]] { ends.withLock { ends in ids.map { ends[$0] ?? [] } } }
+  }
+
+  @Test func `headers that no stored response varies by do not keep loads apart`() async throws {
+    let scene = try await Scene(stored: [:])
+    let ids = try await [scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"], .highest), scene.submit()]
+    await scene.look()
+    #expect(await scene.groups == [ids])
+    let waiting = await { @LoadingActor in scene.loader.scheduler.waiting }()
+    #expect(waiting[.highest] == 1)
+    #expect(waiting.total == 1)
+    #expect(await scene.isSpotlessAtTheEnd())
+    #expect(scene.witness.ends(of: ids) == [["cancelled"], ["cancelled"], ["cancelled"]])
+  }
+
+  @Test func `a load that comes later joins, too`() async throws {
+    let scene = try await Scene(stored: [:])
+    let first = try await scene.submit(["x-n": "1"])
+    await scene.look()
+    let second = try await scene.submit(["x-n": "2"])
+    await scene.look()
+    #expect(await scene.groups == [[first, second]])
+    // Without the first its request is still what is sent, or was.
+    _ = await scene.loader.cancel(first)
+    let third = try await scene.submit(["x-n": "1"])
+    await scene.look()
+    #expect(await scene.groups == [[second, third]])
+    #expect(await scene.isSpotlessAtTheEnd())
+  }
+
+  @Test func `headers that it varies by do`() async throws {
+    let scene = try await Scene(stored: ["vary": "x-number, accept"])
+    let ids = try await [
+      scene.submit(["accept": "a", "x-n": "1"]), scene.submit(["accept": "b"]), scene.submit(["accept": "a"]),
+      scene.submit(),
+    ]
+    await scene.look()
+    #expect(await scene.groups == [[ids[0], ids[2]], [ids[1]], [ids[3]]])
+  }
+
+  @Test func `so do those that only another stored response varies by`() async throws {
+    let scene = try await Scene(stored: ["vary": "x-number"], ["vary": "x-number, accept"])
+    let ids = try await [
+      scene.submit(["x-number": "0", "accept": "a"]), scene.submit(["x-number": "0", "accept": "b"]),
+      scene.submit(["x-number": "0", "accept": "a", "x-n": "1"]),
+    ]
+    await scene.look()
+    #expect(await scene.groups == [[ids[0], ids[2]], [ids[1]]])
+  }
+
+  @Test func `nothing is joined over a Vary that names everything`() async throws {
+    let scene = try await Scene(stored: ["vary": "*"])
+    let ids = try await [scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"]), scene.submit(["x-n": "1"])]
+    await scene.look()
+    #expect(await scene.groups == [[ids[0], ids[2]], [ids[1]]])
+  }
+
+  @Test func `without a stored response all headers count that may`() async throws {
+    let scene = try await Scene()
+    let ids = try await [
+      scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"]), scene.submit(["x-n": "1", "priority": "u=1"]),
+      scene.submit(["traceparent": "00-1", "tracestate": "a=b"]), scene.submit(["traceparent": "00-2"]), scene.submit(),
+    ]
+    await scene.look()
+    #expect(await scene.groups == [[ids[0], ids[2]], [ids[1]], [ids[3], ids[4], ids[5]]])
+  }
+
+  @Test(arguments: ["authorization", "cookie"])
+  func `credentials keep loads apart whatever the response varies by`(name: String) async throws {
+    var (alice, bob): (HeaderFields, HeaderFields) = ([:], [:])
+    alice.append(name, "alice")
+    bob.append(name, "bob")
+    let scene = try await Scene(stored: [:])
+    let ids = try await [scene.submit(alice), scene.submit(bob), scene.submit(), scene.submit(alice)]
+    await scene.look()
+    #expect(await scene.groups == [[ids[0], ids[3]], [ids[1]], [ids[2]]])
+  }
+
+  @Test func `what a clear has taken out of reach is joined by nobody`() async throws {
+    let scene = try await Scene(stored: [:])
+    let first = try await scene.submit(["x-n": "1"])
+    await scene.look()
+    let cleared = Promise<Int>()
+    await scene.loader.clear(.all, in: .disk) { removed, _ in cleared.fulfil(removed) }
+    let second = try await scene.submit(["x-n": "2"])
+    await scene.look()
+    #expect(await scene.groups == [[first], [second]])
+    #expect(cleared.value == 0)
+  }
+
+  @Test func `a confirmation is for all who joined`() async throws {
+    let scene = try await Scene(stored: [:])
+    let ids = try await [scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"])]
+    await scene.look()
+    try await scene.confirm(ids[0])
+    #expect(scene.witness.ends(of: ids) == [["revalidated"], ["revalidated"]])
+    #expect(await scene.isSpotlessAtTheEnd())
+  }
+
+  @Test(arguments: ["x-n", "*"])
+  func `if it comes with a new Vary, those start anew whom it tells apart, each by itself`(vary: String) async throws {
+    let scene = try await Scene(stored: [:])
+    let ids = try await [scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"]), scene.submit(["x-n": "3"])]
+    await scene.look()
+    try await scene.confirm(ids[0], ["vary": vary])
+    await scene.look()
+    #expect(scene.witness.ends(of: ids) == [["revalidated"], [], []])
+    #expect(await scene.groups == [[ids[1]], [ids[2]]])
+    #expect(await scene.isSpotlessAtTheEnd())
+    #expect(scene.witness.ends(of: ids) == [["revalidated"], ["cancelled"], ["cancelled"]])
+  }
+
+  @Test func `if it may not be stored any more, it is for nobody else`() async throws {
+    let scene = try await Scene(stored: [:])
+    let ids = try await [
+      scene.submit(["x-n": "1"]), scene.submit(["x-n": "1", "priority": "u=1"]), scene.submit(["x-n": "2"]),
+    ]
+    await scene.look()
+    try await scene.confirm(ids[0], ["cache-control": "no-store"])
+    #expect(scene.witness.ends(of: ids) == [["revalidated"], ["revalidated"], []])
+  }
+
+  @Test func `a failure that other headers might have spared is no one else's`() async throws {
+    let scene = try await Scene(stored: [:])
+    let ids = try await [
+      scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"]), scene.submit(["x-n": "1", "traceparent": "00-1"]),
+    ]
+    await scene.look()
+    #expect(await scene.groups == [[ids[0], ids[2], ids[1]]])
+    var error = LoadError(.http, "404")
+    error.status = 404
+    try await scene.fail(ids[0], error)
+    await scene.look()
+    // It was sent before the failure, which therefore does not end it.
+    #expect(scene.witness.ends(of: ids) == [["http"], [], ["http"]])
+    #expect(await scene.groups == [[ids[1]]])
+    let late = try await scene.submit(["x-n": "3"])
+    await scene.look()
+    #expect(scene.witness.ends(of: [late]) == [["recentlyFailed"]])
+    #expect(await scene.isSpotlessAtTheEnd())
+  }
+
+  @Test func `a failure of the origin is everybody's`() async throws {
+    let scene = try await Scene(stored: [:])
+    let ids = try await [scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"])]
+    await scene.look()
+    try await scene.fail(ids[0], LoadError(.connect, "refused"))
+    #expect(scene.witness.ends(of: ids) == [["connect"], ["connect"]])
+    #expect(await scene.isSpotlessAtTheEnd())
+  }
+}

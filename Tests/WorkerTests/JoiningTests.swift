@@ -1,0 +1,107 @@
+import Testing
+
+/// Loads of one URL that differ in their headers: as many transfers as the response's Vary asks for.
+@Suite struct JoiningTests {
+  /// Sends a load for each value of the header `x-n`, and one without it.
+  private func load(_ url: String, _ worker: WorkerProcess, _ count: Int = 2) -> [JSON] {
+    let params: [JSON] = [["url": .string(url)]]
+    let others = (1...count).map { JSON.object(["url": .string(url), "headers": ["x-n": "\($0)"]]) }
+    return (params + others).map { worker.request("load", $0) }
+  }
+
+  private func results(_ ids: [JSON], _ worker: WorkerProcess) async throws -> [JSON] {
+    var results: [JSON] = []
+    for id in ids { results.append(try await worker.response(to: id)) }
+    return results
+  }
+
+  /// Stores the first of the answers, has three loads share the request that brings the second, and gives the origin's log.
+  private func answers(
+    _ answers: String..., reads: ([JSON], [JSON]) throws -> Void
+  ) async throws {
+    try await withOrigin { worker, origin in
+      try await origin.script("s", answers)
+      let url = origin.url("s")
+      _ = try await worker.load(url)
+      let ids = load(url, worker)
+      try await origin.held(at: "gate")
+      // All have been looked for by then.
+      _ = try await worker.call("stats")
+      #expect(try await origin.counts()["requests"] == 2)
+      try await origin.release("gate")
+      try reads(try await results(ids, worker), try await origin.log("s"))
+    }
+  }
+
+  @Test func `one request asks about a stale image for all`() async throws {
+    try await answers(
+      "image/1.png?etag=a&cache-control=max-age%3D0", "image/1.png?etag=a&cache-control=max-age%3D0&hold=gate"
+    ) { responses, exchanges in
+      #expect(responses.map { $0["result"]["cache"] } == ["revalidated", "revalidated", "revalidated"])
+      #expect(exchanges.map { $0["status"] } == [200, 304])
+    }
+  }
+
+  @Test func `one answer that has changed is for all`() async throws {
+    try await answers(
+      "image/1.png?etag=a&cache-control=max-age%3D0", "image/2.png?etag=b&cache-control=max-age%3D0&hold=gate"
+    ) { responses, exchanges in
+      #expect(responses.map { $0["result"]["cache"] } == ["miss", "miss", "miss"])
+      #expect(Set(responses.map { $0["result"]["path"] }).count == 1)
+      #expect(exchanges.map { $0["status"] } == [200, 200])
+    }
+  }
+
+  @Test(arguments: [
+    "vary=x-n&cache-control=max-age%3D60", "vary=*&cache-control=max-age%3D60", "cache-control=no-store",
+  ])
+  func `each gets its own where the answer turns out to be for one only`(fields: String) async throws {
+    let changed = "image/1.png?by=x-n&etag=b&\(fields)&hold=gate"
+    try await answers("image/1.png?etag=a&cache-control=max-age%3D0", changed) { responses, exchanges in
+      #expect(responses.map { $0["error"] } == [.null, .null, .null])
+      let images = try responses.map { try contents(of: $0["result"]["path"].string) }
+      #expect(Set(images).count == 3)
+      #expect(exchanges.map { $0["status"] } == [200, 200, 200, 200])
+      #expect(exchanges[2...].map { OriginProcess.header("x-n", of: $0) }.sorted { $0[0] < $1[0] } == [["1"], ["2"]])
+    }
+  }
+
+  @Test func `an error is told to none who asked otherwise`() async throws {
+    try await answers(
+      "image/1.png?etag=a&cache-control=max-age%3D0", "image/1.png?status=404&hold=gate", "image/2.png"
+    ) { responses, exchanges in
+      #expect(responses[0]["error"]["data"]["status"] == 404)
+      #expect(responses[1...].map { $0["result"]["cache"] } == ["miss", "miss"])
+      #expect(exchanges.map { $0["status"] } == [200, 404, 200, 200])
+    }
+  }
+
+  @Test func `what all got is cached by the Vary that came with it`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?by=x-n&vary=x-n&etag=a&cache-control=max-age%3D60")
+      let first = try await results(load(url, worker), worker).map { $0["result"]["path"] }
+      #expect(Set(first).count == 3)
+      let second = try await results(load(url, worker), worker)
+      #expect(second.map { $0["result"]["path"] } == first)
+      #expect(second.map { $0["result"]["cache"] } == ["memory", "memory", "memory"])
+      #expect(try await origin.counts()["requests"] == 3)
+    }
+  }
+
+  @Test func `a load with other credentials is never among them`() async throws {
+    try await withOrigin { worker, origin in
+      try await origin.script(
+        "s", ["image/1.png?etag=a&cache-control=max-age%3D0", "image/1.png?by=authorization&hold=gate"])
+      _ = try await worker.load(origin.url("s"))
+      let ids = ["alice", "bob", "bob"].map { name in
+        worker.request("load", ["url": .string(origin.url("s")), "headers": ["authorization": .string(name)]])
+      }
+      try await origin.held(2, at: "gate")
+      try await origin.release("gate")
+      let paths = try await results(ids, worker).map { $0["result"]["path"] }
+      #expect(paths[0] != paths[1])
+      #expect(paths[1] == paths[2])
+      #expect(try await origin.counts()["requests"] == 3)
+    }
+  }
+}
