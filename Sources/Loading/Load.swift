@@ -40,6 +40,8 @@ final class Load {
   var ignoresCache = false
   /// Set once the `cached` event of `refresh` has been taken care of.
   var hasShownCached = false
+  /// Cleared once the disk tier did not take what was transferred for it.
+  var isKept = true
   /// How the transfer went that brought its image.
   private(set) var transfer: TransferNote?
   /// The last progress told, so that it only rises.
