@@ -2,7 +2,12 @@
 struct Deliveries {
   struct Use: Equatable {
     var at: Int
-    var times: Int
+    var times = 1
+
+    mutating func add(_ other: Use) {
+      at = max(at, other.at)
+      times += other.times
+    }
   }
 
   /// Uses since the last `takeUses`.
@@ -13,9 +18,9 @@ struct Deliveries {
   private var head = 0
 
   /// Notes that the file was given out. It is pinned from then on.
-  mutating func note(_ id: Int64, at time: Int) {
-    pin(id, at: time)
-    uses[id] = Use(at: max(time, uses[id]?.at ?? time), times: (uses[id]?.times ?? 0) + 1)
+  mutating func note(_ id: Int64, _ use: Use) {
+    pin(id, at: use.at)
+    uses[id, default: Use(at: use.at, times: 0)].add(use)
   }
 
   /// Pins without counting a use: for a new row, which is written with its first delivery.

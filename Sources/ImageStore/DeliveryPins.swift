@@ -5,10 +5,10 @@ internal import Threads
 /// The store removes a file with `unlessPinned`, the other thread pins before it looks whether the file is there.
 /// Whoever comes first, no path is handed out whose file goes right after.
 final class DeliveryPins: Sendable {
-  private let pins = Locked<[Int64: Int]>([:])
+  private let pins = Locked<[Int64: Deliveries.Use]>([:])
 
   func pin(_ id: Int64, at time: Int) {
-    pins.withLock { $0[id] = time }
+    pins.withLock { $0[id, default: Deliveries.Use(at: time, times: 0)].add(Deliveries.Use(at: time)) }
   }
 
   /// Runs `remove` unless the file is pinned; a pin set meanwhile waits for it.
@@ -21,7 +21,7 @@ final class DeliveryPins: Sendable {
   }
 
   /// Takes out what was pinned since the last call, for the store's own book.
-  func take() -> [Int64: Int] {
+  func take() -> [Int64: Deliveries.Use] {
     pins.withLock { pins in
       if pins.isEmpty { return [:] }
       defer { pins = [:] }

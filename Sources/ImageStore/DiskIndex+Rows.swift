@@ -154,17 +154,35 @@ extension DiskIndex {
     return try find.first { Holding($0) }
   }
 
-  /// The least recently used rows after a place in that order.
+  /// Some of the least recently used rows after a place in that order; none when there are none.
+  ///
+  /// Two statements, since SQLite would look through all rows of the place's second for `(used_at, id) > (?1, ?2)`.
   func leastRecentlyUsed(after place: (usedAt: Int, id: Int64), limit: Int) throws(SQLiteError) -> [Holding] {
-    let find = try writing(
+    let findInSecond = try writing(
       """
       SELECT id, digest, format, allocated, used_at, delivered_at FROM responses
-      WHERE (used_at, id) > (?1, ?2) ORDER BY used_at, id LIMIT ?3
+      WHERE used_at = ?1 AND id > ?2 ORDER BY id LIMIT ?3
       """)
-    find.bind(1, place.usedAt)
-    find.bind(2, place.id)
-    find.bind(3, limit)
-    return try find.rows { Holding($0) }
+    findInSecond.bind(1, place.usedAt)
+    findInSecond.bind(2, place.id)
+    findInSecond.bind(3, limit)
+    let found = try findInSecond.rows { Holding($0) }
+    if !found.isEmpty { return found }
+    let findLater = try writing(
+      """
+      SELECT id, digest, format, allocated, used_at, delivered_at FROM responses
+      WHERE used_at > ?1 ORDER BY used_at, id LIMIT ?2
+      """)
+    findLater.bind(1, place.usedAt)
+    findLater.bind(2, limit)
+    return try findLater.rows { Holding($0) }
+  }
+
+  /// When and how often it was delivered, as far as that is written.
+  func usage(of id: Int64) throws(SQLiteError) -> (deliveredAt: Int, uses: Int)? {
+    let find = try reading("SELECT delivered_at, uses FROM responses WHERE id = ?1")
+    find.bind(1, id)
+    return try find.first { ($0.int(0), $0.int(1)) }
   }
 
   /// Rows in `responses`, and allocated bytes of all files the index knows of.

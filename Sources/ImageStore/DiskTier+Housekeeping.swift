@@ -23,7 +23,10 @@ extension DiskTier {
       return nil
     }
     deliveries.forget(now: now)
-    if surveyIsDue { survey() }
+    if surveyIsDue {
+      watchFreeSpace()
+      survey()
+    }
     removeDueIfAny()
     if let at = agenda.trimAt, at <= now { trim() }
     if let due = agenda.partialsDue, due <= now { removeExpiredPartials() }
@@ -55,6 +58,7 @@ extension DiskTier {
 
   func flushUses() {
     agenda.flushBy = nil
+    notePins()
     guard !deliveries.uses.isEmpty else { return }
     try? withIndex { index throws(SQLiteError) in try flushUses(to: index) }
     agenda.noteWrite()
@@ -94,6 +98,14 @@ extension DiskTier {
       // Later look-ups are to see what others write from now on.
       commit()
     }
+  }
+
+  /// Shrinks the tier when others have taken the free space.
+  private func watchFreeSpace() {
+    guard session?.index != nil else { return }
+    try? makeRoom(for: 0, mayStandAbove: true)
+    // Looking has begun to read; an idle worker is not to keep a view of the index.
+    if agenda.commitBy == nil { commit() }
   }
 
   /// One shard, so that work that comes in meanwhile does not wait.

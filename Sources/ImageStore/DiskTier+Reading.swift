@@ -17,6 +17,25 @@ extension DiskTier {
     return found ?? []
   }
 
+  /// How a stored response has been used.
+  public struct Usage: Sendable, Equatable {
+    /// When it was last given to a host; nil for never. Unix seconds.
+    public var lastUse: Int?
+    /// How many times it was given to a host since it was stored.
+    public var count: Int
+  }
+
+  /// How often and when the response was used, by all workers; of what others did in the last seconds nothing is known. Nil
+  /// when it is gone.
+  public func usage(of response: StoredResponse) -> Usage? {
+    notePins()
+    let written = try? withIndex { index throws(SQLiteError) in try index.usage(of: response.id) }
+    guard let (deliveredAt, uses) = written ?? nil else { return nil }
+    let unwritten = deliveries.uses[response.id]
+    let lastUse = max(deliveredAt, unwritten?.at ?? 0)
+    return Usage(lastUse: lastUse > 0 ? lastUse : nil, count: uses + (unwritten?.times ?? 0))
+  }
+
   public nonisolated func absolutePath(of response: StoredResponse) -> String { directory + "/" + response.file }
 
   /// The bytes of a stored response.

@@ -25,7 +25,7 @@ extension DiskTier {
     let held = try withIndex { index throws(SQLiteError) in try index.totals().bytes } + spooledBytes
     let excess = held + bytes - min(limit, spaceLimit)
     if excess <= 0 { return }
-    if try evict(excess) >= excess { return }
+    if try evict(excess, for: spaceLimit < limit ? .freeSpace : .limit) >= excess { return }
     guard mayStandAbove else {
       throw StoreError(.noRoom, "all that fills the disk cache was delivered in the last \(deliveredFileLifetime) s")
     }
@@ -34,12 +34,16 @@ extension DiskTier {
   }
 
   /// Frees a little when the system says that the disk is full. False when there is nothing to free.
-  func makeSomeRoom() -> Bool { ((try? evict(1 << 22)) ?? 0) > 0 }
+  func makeSomeRoom() -> Bool { ((try? evict(1 << 22, for: .diskFull)) ?? 0) > 0 }
+
+  /// The most that a file may take to be kept: a tenth of the limit, lest one image drive out all others. One block may
+  /// always be.
+  func largestFile(in folder: CacheFolder) -> Int64 { max(limit / 10, min(folder.blockSize, limit)) }
 
   /// Evicts partial files, then the least recently used, until `bytes` are free.
   ///
   /// - Returns: the bytes freed; fewer when the rest was delivered lately.
-  private func evict(_ bytes: Int64) throws(StoreError) -> Int64 {
+  private func evict(_ bytes: Int64, for reason: Evictions.Reason) throws(StoreError) -> Int64 {
     notePins()
     let now = now
     if now >= skipped.until || now < skipped.lastLook { skipped = Skipped() }
@@ -65,7 +69,7 @@ extension DiskTier {
           } else {
             try retire(candidate, from: index, now: now)
             freed += candidate.allocated
-            evicted += 1
+            evicted.count(reason)
           }
         }
       }

@@ -34,10 +34,11 @@ extension DiskTier {
     // What arrives while the worker ends may be of use to the next one.
     if isClosed && listedSpools.contains(id) { return nil }
     do throws(StoreError) {
-      let wanted = try usableSession().folder.allocated(byteCount)
+      let folder = try usableSession().folder
+      let wanted = folder.allocated(byteCount)
       let held = spooled[id] ?? 0
       if wanted > held {
-        guard wanted <= limit else { throw tooLarge }
+        guard wanted <= largestFile(in: folder) else { throw tooLarge }
         try makeRoom(for: wanted - held, mayStandAbove: false)
         spooled[id] = wanted
       }
@@ -75,7 +76,7 @@ extension DiskTier {
   private func place(_ bytes: [UInt8], as response: inout StoredResponse, delivered: Bool) throws(StoreError) {
     let session = try writableSession()
     let allocated = session.folder.allocated(Int64(bytes.count))
-    guard allocated <= limit else { throw tooLarge }
+    guard allocated <= largestFile(in: session.folder) else { throw tooLarge }
     try makeRoom(for: allocated, mayStandAbove: delivered)
     response.byteCount = Int64(bytes.count)
     if response.digest.isEmpty { response.digest = SHA256.digest(of: bytes) }
@@ -141,7 +142,7 @@ extension DiskTier {
     }
   }
 
-  private var tooLarge: StoreError { StoreError(.noRoom, "the image is larger than the disk cache's limit") }
+  private var tooLarge: StoreError { StoreError(.noRoom, "the image takes over a tenth of the disk cache's limit") }
 
   /// Writes what a 304 changed: header fields, times, and what follows from them. Nothing happens when the response is gone.
   public func update(_ response: StoredResponse) {
@@ -155,21 +156,30 @@ extension DiskTier {
   /// Nothing is written at once; other workers see it when uses are flushed, seconds later.
   public func markDelivered(_ id: Int64, at time: Int) {
     guard mode == .readWrite else { return }
-    deliveries.note(id, at: time)
+    noteUse(of: id, Deliveries.Use(at: time))
+  }
+
+  func noteUse(of id: Int64, _ use: Deliveries.Use) {
+    deliveries.note(id, use)
     agenda.noteUse()
   }
 
   /// The path of a stored response for a host to have now, from any thread and without waiting for the store's. It stays for
   /// 60 s, and counts as used. Nil when the file is gone.
   public nonisolated func pin(_ response: StoredResponse) -> String? {
-    if mode == .readWrite { pins.pin(response.id, at: environment.now()) }
+    noteUse(of: response)
     let path = absolutePath(of: response)
     return environment.files.exists(path) ? path : nil
   }
 
+  /// Notes that the image was given to a host from elsewhere, from any thread: it counts as used.
+  public nonisolated func noteUse(of response: StoredResponse) {
+    if mode == .readWrite { pins.pin(response.id, at: environment.now()) }
+  }
+
   /// Enters in the book what other threads have pinned.
   func notePins() {
-    for (id, time) in pins.take() { markDelivered(id, at: time) }
+    for (id, use) in pins.take() { noteUse(of: id, use) }
   }
 
   /// Removes one response; its file once the 60 s after its last delivery are over.

@@ -25,10 +25,9 @@ public actor DiskTier {
     /// Allocated bytes of image and temporary files.
     public var bytes: Int64 = 0
     public var limit: Int64 = 0
-    /// Rows that this worker evicted.
-    public var evicted = 0
+    public var evicted = Evictions()
 
-    public init(entries: Int = 0, bytes: Int64 = 0, limit: Int64 = 0, evicted: Int = 0) {
+    public init(entries: Int = 0, bytes: Int64 = 0, limit: Int64 = 0, evicted: Evictions = Evictions()) {
       self.entries = entries
       self.bytes = bytes
       self.limit = limit
@@ -43,6 +42,8 @@ public actor DiskTier {
   }
 
   nonisolated let executor: ThreadExecutor
+  /// As it was given: the folder of the namespace lies in it.
+  public nonisolated let cacheDirectory: String
   nonisolated let directory: String
   nonisolated let mode: Mode
   nonisolated let environment: StoreEnvironment
@@ -68,7 +69,7 @@ public actor DiskTier {
   var listedSpools: Set<Int64> = []
   nonisolated let partialsExist = Locked(true)
   var hasAdopted = false
-  var evicted = 0
+  var evicted = Evictions()
   var skipped = Skipped()
   var spaceLimit = Int64.max
   var spaceCheck: (at: Int, writtenSince: Int64)?
@@ -97,6 +98,7 @@ public actor DiskTier {
     verify: Verification = .random, mode: Mode = .readWrite, executor: ThreadExecutor,
     environment: StoreEnvironment = .system, onWarning: @escaping @Sendable (String) -> Void
   ) {
+    cacheDirectory = directory
     self.directory = directory + "/" + namespace
     self.limit = limit
     self.minFreeFraction = minFreeFraction
@@ -146,7 +148,8 @@ public actor DiskTier {
       entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + spooledBytes, limit: limit, evicted: evicted)
   }
 
-  /// Sets the limit and brings the tier under it.
+  /// Sets the limit and brings the tier under it. What is over a tenth of the new one and was kept before, stays until its turn
+  /// comes.
   public func setLimit(_ limit: Int64) {
     self.limit = limit
     trim()

@@ -27,6 +27,8 @@ struct Arrival: Sendable {
     var bytes: [UInt8]?
     /// False when all asked for another digest: nothing was kept.
     var isIntact = true
+    /// False when the disk tier was to take it and did not.
+    var isKept = true
     var delivered: [LoadID: Result<Delivery.Delivered, LoadError>] = [:]
   }
 
@@ -86,23 +88,24 @@ struct Arrival: Sendable {
       storage.discardNow(body)
       return serve(Stored(response: draft, isIntact: false), from: .bytes([], format: nil), storage)
     }
-    if places.contains(.disk), let tier = storage.tier, let stored = keep(draft, in: tier) {
+    let tier = places.contains(.disk) ? storage.tier : nil
+    if let tier, let stored = keep(draft, in: tier) {
       return serve(Stored(response: stored, bytes: bytes), from: .stored(stored, in: tier), storage)
     }
+    var stored = Stored(response: draft, bytes: bytes, isKept: tier == nil)
     guard case .spool(let body) = body else {
-      return serve(Stored(response: draft, bytes: bytes), from: .bytes(bytes ?? [], format: draft.format), storage)
+      return serve(stored, from: .bytes(bytes ?? [], format: draft.format), storage)
     }
     let wanted =
       deliveries.contains { $0.delivery.wantsData }
       || places.contains(.memory) && draft.byteCount <= largestInMemory
-    let content = wanted ? try body.spool.bytes(from: 0, count: Int(draft.byteCount)) : nil
+    stored.bytes = wanted ? try body.spool.bytes(from: 0, count: Int(draft.byteCount)) : nil
     guard deliveries.contains(where: { $0.delivery.wantsFile }) else {
       body.spool.drop()
-      return serve(
-        Stored(response: draft, bytes: content), from: .bytes(content ?? [], format: draft.format), storage)
+      return serve(stored, from: .bytes(stored.bytes ?? [], format: draft.format), storage)
     }
     let path = try storage.keepScratch(body, format: draft.format)
-    return serve(Stored(response: draft, bytes: content), from: .scratch(path: path, bytes: content), storage)
+    return serve(stored, from: .scratch(path: path, bytes: stored.bytes), storage)
   }
 
   /// Nil when the disk tier cannot take it: the image is delivered without being kept.
@@ -157,14 +160,14 @@ struct Arrival: Sendable {
 extension Arrival {
   /// Keeps what a host brings.
   static func put(
-    _ content: Loader.Content, as draft: StoredResponse, delivery: Delivery, maxBytes: Int64, id: LoadID,
-    in storage: Storage
+    _ content: Loader.Content, as draft: StoredResponse, delivery: Delivery, maxBytes: Int64, largestInMemory: Int64,
+    id: LoadID, in storage: Storage
   ) -> Outcome {
     do throws(LoadError) {
       let body: Download.Body
       switch content {
       case .bytes(let bytes): body = .bytes(bytes)
-      case .file(let path): body = try storage.read(path, maxBytes: maxBytes)
+      case .file(let path): body = try storage.read(path, maxBytes: maxBytes, largestInMemory: largestInMemory)
       }
       let prefix: [UInt8]
       switch body {
@@ -181,7 +184,7 @@ extension Arrival {
         throw LoadError(.notAnImage, "the content is no image of a known format")
       }
       return Arrival(
-        body: body, format: format, draft: draft, places: .all, largestInMemory: 0, needsSize: true,
+        body: body, format: format, draft: draft, places: .all, largestInMemory: largestInMemory, needsSize: true,
         deliveries: [(id, nil, delivery)]
       ).store(in: storage)
     } catch {

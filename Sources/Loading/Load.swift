@@ -44,6 +44,8 @@ final class Load {
   var hasShownCached = false
   /// The last attempt of its job that it was told of: what gave way is the same attempt when it starts again.
   var startedAttempt: Int32 = 0
+  /// Cleared once the disk tier did not take what was transferred for it.
+  var isKept = true
   /// How the transfer went that brought its image.
   private(set) var transfer: TransferNote?
   /// The last progress told, so that it only rises.

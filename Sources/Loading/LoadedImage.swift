@@ -30,6 +30,8 @@ public struct LoadedImage: Sendable {
   /// Where redirects led, if anywhere.
   public var finalURL: String?
   public var response: Response?
+  /// False for what was to be kept on disk and could not be: it is too large, or there was no room.
+  public var isKept = true
   /// Transfers that it took.
   public var attempts = 1
   public var timing = Timing()

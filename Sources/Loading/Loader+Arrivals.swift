@@ -142,6 +142,7 @@ extension Loader {
       failures.forget(FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition))
       for id in scheduler.end(job) {
         guard let load = loads[id] else { continue }
+        load.isKept = stored.isKept || !load.request.store.contains(.disk)
         switch stored.delivered[id] {
         case .success(let delivered):
           finish(id, .success(image(for: load, candidate.response, delivered, as: .miss)))

@@ -57,9 +57,12 @@ extension Loader {
   private func deliverAtOnce(_ candidate: Candidate, _ delivery: Delivery) -> Delivery.Delivered? {
     if delivery.isNothing { return Delivery.Delivered() }
     guard candidate.place == .memory, delivery.saveTo == nil else { return nil }
-    if !delivery.wantsPath { return Delivery.Delivered(path: nil, bytes: candidate.bytes) }
-    guard let tier = storage.tier(of: candidate), let path = tier.pin(candidate.response) else { return nil }
-    return Delivery.Delivered(path: path, bytes: nil)
+    let tier = storage.tier(of: candidate)
+    if delivery.wantsPath {
+      return tier?.pin(candidate.response).map { Delivery.Delivered(path: $0, bytes: nil) }
+    }
+    tier?.noteUse(of: candidate.response)
+    return Delivery.Delivered(path: nil, bytes: candidate.bytes)
   }
 
   private func complete(
@@ -82,6 +85,7 @@ extension Loader {
       key: response.key, cache: status, byteCount: response.byteCount, mediaType: response.mediaType,
       format: response.format, width: response.width, height: response.height, frames: response.frames,
       orientation: response.orientation, finalURL: response.finalURL)
+    image.isKept = load.isKept
     if load.request.delivery == .path { image.path = delivered.path }
     if load.request.delivery == .data { image.data = delivered.bytes }
     if load.request.wantsResponse || load.request.validation == .none {

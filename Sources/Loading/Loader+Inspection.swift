@@ -49,8 +49,20 @@ extension Loader {
     public var storedAt: Int?
     public var expiresAt: Int?
     public var entityTag: String?
+    /// The cache directory that it lies in: a read-only one only where the other has nothing.
+    public var directory: String?
+    /// Of what lies on disk: when it was last given to a host, and how many times since it was stored.
+    public var usedAt: Int?
+    public var uses: Int?
     /// How many responses are stored that differ by what their Vary names; 0 for none.
     public var variants = 0
+    /// The request fields by which they differ, without their values, which may be secrets.
+    public var varyingFields: [String] = []
+    /// The canonical transforms of which results are stored.
+    public var transforms: [String] = []
+    /// Why it failed a short while ago, and until when it is answered `recentlyFailed`.
+    public var failure: LoadError.Kind?
+    public var failedUntil: ContinuousClock.Instant?
     /// Why it is fresh or stale, in words.
     public var reason = "not stored"
   }
@@ -63,26 +75,30 @@ extension Loader {
     let remembered = glimpsed(key, partition)
     let failure = failures.failure(
       of: FailureMemory.Subject(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
-    storage.look(up: key, partition: partition) { [weak self] found in
+    storage.perform({ [storage] in storage.inspect(key, partition) }) { [weak self] onDisk in
       guard let self else { return }
-      let found = found.candidates
       var report = CacheReport()
       report.isInMemory = !remembered.isEmpty
-      report.isOnDisk = !found.isEmpty
-      report.variants = max(found.count, remembered.count)
+      report.isOnDisk = !onDisk.candidates.isEmpty
+      report.variants = max(onDisk.candidates.count, remembered.count)
+      let all = (remembered + onDisk.candidates).map(\.response)
+      report.varyingFields = Set(all.flatMap { $0.varyingHeaders.lines.map(\.name) }).sorted()
+      report.transforms = onDisk.transforms
+      report.failure = failure?.error.kind
+      report.failedUntil = failure?.until
       if let failure { report.reason = "not stored; failed a short while ago: \(failure.error.message)" }
-      if let first = remembered.first ?? found.first {
-        self.describe(first, in: &report)
-      }
-      if let first = found.first, let tier = self.storage.tier(of: first) {
+      if let first = remembered.first ?? onDisk.candidates.first { self.describe(first.response, in: &report) }
+      if let first = onDisk.candidates.first, let tier = self.storage.tier(of: first) {
         report.path = tier.absolutePath(of: first.response)
+        report.directory = tier.cacheDirectory
+        report.usedAt = onDisk.usage?.lastUse
+        report.uses = onDisk.usage?.count
       }
       completion(report)
     }
   }
 
-  private func describe(_ candidate: Candidate, in report: inout CacheReport) {
-    let response = candidate.response
+  private func describe(_ response: StoredResponse, in report: inout CacheReport) {
     let now = storage.now()
     report.isFresh = policy.freshUntil(response.cached) > now
     report.byteCount = response.byteCount
@@ -115,9 +131,11 @@ extension Loader {
       mediaType: "application/octet-stream")
     let began = ContinuousClock.now
     let generation = generation
+    let largestInMemory = memory.largestEntry
     storage.perform({ [storage] in
       Arrival.put(
-        content, as: draft, delivery: Delivery(request), maxBytes: request.maxBytes, id: id, in: storage)
+        content, as: draft, delivery: Delivery(request), maxBytes: request.maxBytes, largestInMemory: largestInMemory,
+        id: id, in: storage)
     }) { [weak self] outcome in
       guard let self else { return }
       self.retire(id)
@@ -135,6 +153,7 @@ extension Loader {
           delivered.map { delivered in
             var image = LoadedImage(stored.response, as: stored.response.isOnDisk ? .disk : .memory)
             image.path = delivered.path
+            image.isKept = stored.isKept
             image.timing.total = began.duration(to: .now)
             image.timing.firstByte = image.timing.total
             return image

@@ -146,7 +146,7 @@ public final class Loader {
     switch result {
     case .success(var image):
       image.timing.total = load.acceptedAt.duration(to: .now)
-      if load.observer !== Unheard.shared { count(image.cache) }
+      if load.observer !== Unheard.shared { count(image) }
       result = .success(image)
     case .failure: break
     }
@@ -155,8 +155,9 @@ public final class Loader {
     return true
   }
 
-  private func count(_ status: CacheStatus) {
-    switch status {
+  private func count(_ image: LoadedImage) {
+    if image.cache != .miss { counts.bytesSaved += image.byteCount }
+    switch image.cache {
     case .miss: counts.misses += 1
     case .memory: counts.memoryHits += 1
     case .disk: counts.diskHits += 1

@@ -25,4 +25,6 @@ public struct LoaderCounts: Sendable {
   public var revalidated = 0
   public var stale = 0
   public var misses = 0
+  /// Bytes of images that came from the cache, confirmed by a 304 or not, and were not transferred.
+  public var bytesSaved: Int64 = 0
 }

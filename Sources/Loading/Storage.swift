@@ -109,6 +109,27 @@ public final class Storage: Sendable {
     return found
   }
 
+  /// What `query` tells of a key.
+  struct Inspection: Sendable {
+    var candidates: [Candidate]
+    /// Of the first one.
+    var usage: DiskTier.Usage?
+    /// The canonical transforms of which results lie where the candidates do.
+    var transforms: [String] = []
+  }
+
+  /// Looks what there is of a key, on the disk's thread.
+  func inspect(_ key: String, _ partition: String) -> Inspection {
+    var inspection = Inspection(candidates: candidates(for: key, partition))
+    let first = inspection.candidates.first
+    guard let tier = first.flatMap({ tier(of: $0) }) ?? tier else { return inspection }
+    return tier.assumeIsolated { tier in
+      if let first { inspection.usage = tier.usage(of: first.response) }
+      inspection.transforms = tier.variants(of: key, partition: partition)
+      return inspection
+    }
+  }
+
   /// The tier that holds a candidate's file; nil when it lies in memory only.
   func tier(of candidate: Candidate) -> DiskTier? {
     switch candidate.place {
@@ -199,8 +220,8 @@ extension Storage {
 }
 
 extension Storage {
-  /// Takes in a copy of a file of the host's, on the disk's thread.
-  func read(_ path: String, maxBytes: Int64) throws(LoadError) -> Download.Body {
+  /// Takes in a copy of a file of the host's, on the disk's thread. What the disk has no room for is read, if memory has.
+  func read(_ path: String, maxBytes: Int64, largestInMemory: Int64) throws(LoadError) -> Download.Body {
     let file: HostFile
     do throws(StoreError) {
       file = try HostFile(path)
@@ -209,10 +230,13 @@ extension Storage {
     }
     guard file.byteCount <= maxBytes else { throw LoadError(.tooLarge, "the file is over \(maxBytes) bytes") }
     do throws(StoreError) {
-      guard let tier, file.byteCount > Download.spoolThreshold else {
-        return .bytes(try file.read(at: 0, count: Int(file.byteCount)))
+      guard let tier, file.byteCount > Download.spoolThreshold else { return .bytes(try file.readAll()) }
+      do throws(StoreError) {
+        return .spool(SpooledBody(spool: try copy(file, into: tier), isScratch: false))
+      } catch {
+        guard file.byteCount <= largestInMemory else { throw error }
+        return .bytes(try file.readAll())
       }
-      return .spool(SpooledBody(spool: try copy(file, into: tier), isScratch: false))
     } catch {
       throw LoadError(error)
     }
@@ -231,4 +255,8 @@ extension Storage {
     }
     return spool
   }
+}
+
+extension HostFile {
+  fileprivate func readAll() throws(StoreError) -> [UInt8] { try read(at: 0, count: Int(byteCount)) }
 }

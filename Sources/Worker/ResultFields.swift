@@ -16,6 +16,7 @@ extension JSONWriter {
     if let path = image.path { member("path", path) }
     if let data = image.data { member("data", base64: data) }
     if let finalURL = image.finalURL { member("finalURL", finalURL) }
+    if !image.isKept { member("kept", false) }
     if image.frames > 1 { member("frames", image.frames) }
     if image.orientation != 1 { member("orientation", image.orientation) }
     if let response = image.response { member("response", ResponseFields.json(response)) }

@@ -6,6 +6,25 @@ import Threads
 @testable import ImageStore
 
 @Suite struct DiskTierTests {
+  @Test func `how often and when a response was used is known at once, and by others when it is written`() async throws
+  {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let stored = try await tier.store([1], as: fixture.draft("a"))
+    #expect(await tier.usage(of: stored) == DiskTier.Usage(lastUse: nil, count: 0))
+    fixture.advance(5)
+    await tier.markDelivered(stored.id, at: fixture.now)
+    for _ in 0..<3 { #expect(tier.pin(stored) != nil) }
+    tier.noteUse(of: stored)
+    let expected = DiskTier.Usage(lastUse: fixture.now, count: 5)
+    #expect(await tier.usage(of: stored) == expected)
+    await tier.close()
+    let other = try await fixture.openTier()
+    #expect(await other.usage(of: stored) == expected)
+    await other.remove(stored.id)
+    #expect(await other.usage(of: stored) == nil)
+  }
+
   @Test func `what is stored is found at once, with every field`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
@@ -111,7 +130,7 @@ import Threads
     await tier.remove(stored.id)
     #expect(await tier.look(up: "a").isEmpty)
     #expect(fixture.imageFiles.isEmpty)
-    #expect(await tier.counts == DiskTier.Counts(entries: 0, bytes: 0, limit: 1 << 30, evicted: 0))
+    #expect(await tier.counts == DiskTier.Counts(entries: 0, bytes: 0, limit: 1 << 30))
   }
 
   @Test(arguments: [nil, bytes(9), bytes(11), bytes(10, 8)])

@@ -18,7 +18,8 @@ import Threads
     _ = try await tier.store([1], as: fixture.draft("d"))
     #expect(await tier.look(up: "a").count == 1)
     #expect(await tier.look(up: "b").isEmpty)
-    #expect(await tier.counts == DiskTier.Counts(entries: 3, bytes: 3 * 4096, limit: 3 * 4096, evicted: 1))
+    #expect(
+      await tier.counts == DiskTier.Counts(entries: 3, bytes: 3 * 4096, limit: 3 * 4096, evicted: .init(limit: 1)))
     #expect(fixture.bytesOnDisk == 3 * 4096)
   }
 
@@ -50,7 +51,8 @@ import Threads
   }
 
   @Test(arguments: [8193, 1 << 61, .max - 4095, .max] as [Int64], [8192, 1 << 60] as [Int64])
-  func `room for a body larger than the limit is refused and evicts nothing`(expected: Int64, limit: Int64) async throws
+  func `room for a body larger than the limit is refused, and evicts nothing`(expected: Int64, limit: Int64)
+    async throws
   {
     if expected <= limit { return }
     let fixture = Fixture()
@@ -61,15 +63,25 @@ import Threads
     #expect(await tier.look(up: "a").count == 1)
   }
 
-  @Test func `a body larger than the limit is refused and evicts nothing`() async throws {
+  @Test(arguments: [(8192, 4096), (10 * 8192, 8192), (10 * 12_288 - 1, 8192)])
+  func `a body that takes over a tenth of the limit is refused and evicts nothing, but for one block`(
+    limit: Int64, most: Int
+  ) async throws {
     let fixture = Fixture()
-    let tier = try await fixture.openTier(limit: 8192)
-    _ = try await tier.store([1], as: fixture.draft("a"))
+    let tier = try await fixture.openTier(limit: limit)
+    for number in 0..<limit / 4096 - 2 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
+    let before = await tier.counts.entries
     let error = await #expect(throws: StoreError.self) {
-      try await tier.store(bytes(8193), as: fixture.draft("b"), delivered: true)
+      try await tier.store(bytes(most + 1), as: fixture.draft("large"), delivered: true)
     }
     #expect(error?.kind == .noRoom)
-    #expect(await tier.look(up: "a").count == 1)
+    let spool = try await tier.makeSpool()
+    try await spool.append(bytes(most))
+    await #expect(throws: StoreError.self) { try await spool.append([1]) }
+    await #expect(throws: StoreError.self) { try await tier.makeSpool(expected: Int64(most) + 1) }
+    #expect(await tier.counts.entries == before)
+    _ = try await tier.store(bytes(most), as: fixture.draft("large"))
+    #expect(await tier.look(up: "large").count == 1)
   }
 
   @Test func `a lower limit holds at once`() async throws {
@@ -78,7 +90,7 @@ import Threads
     for number in 0..<100 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
     await tier.setLimit(10 * 4096)
     #expect(fixture.bytesOnDisk == 10 * 4096)
-    #expect(await tier.counts.evicted == 90)
+    #expect(await tier.counts.evicted == Evictions(limit: 90))
   }
 
   @Test func `below the floor of free space the tier shrinks by what is missing`() async throws {
@@ -97,42 +109,87 @@ import Threads
     fixture.advance(10)
     _ = try await tier.store([1], as: fixture.draft("again"))
     #expect(await tier.counts.entries == 13)
+    #expect(await tier.counts.evicted == Evictions(freeSpace: 9))
+  }
+
+  @Test func `the tier shrinks without storing anything when others take the free space`() async throws {
+    let fixture = Fixture()
+    let room = Locked<Int64>(1000 * 4096)
+    var files = FileSystem()
+    files.pretendedSpace = { [unowned fixture] in (room.withLock { $0 } - fixture.bytesOnDisk, 10_000 * 4096) }
+    let tier = try await fixture.openTier(minFree: 0.05, files: files)
+    for number in 0..<20 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
+    room.withLock { $0 = 515 * 4096 }
+    fixture.advance(10)
+    _ = await tier.settle()
+    #expect(await tier.counts.entries == 15)
+    #expect(fixture.bytesOnDisk == 15 * 4096)
+  }
+
+  @Test func `what a full disk drives out is counted as such`() async throws {
+    let full = Locked(false)
+    let files = FileSystem { operation in
+      full.withLock { full in
+        defer { if operation == .write { full = false } }
+        return operation == .write && full ? ENOSPC : nil
+      }
+    }
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(files: files)
+    _ = try await tier.store([1], as: fixture.draft("a"))
+    full.withLock { $0 = true }
+    let stored = try await tier.store([2], as: fixture.draft("b"))
+    #expect(try await tier.read(stored) == [2])
+    #expect(await tier.counts.evicted == Evictions(diskFull: 1))
+  }
+
+  @Test func `of rows used in one second, those that may go are found behind those that may not`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(limit: 100 * 4096)
+    for number in 0..<50 { _ = try await tier.store([1], as: fixture.draft("a\(number)"), delivered: true) }
+    for number in 0..<50 { _ = try await tier.store([1], as: fixture.draft("b\(number)")) }
+    for number in 0..<50 { _ = try await tier.store([1], as: fixture.draft("c\(number)")) }
+    var left: [String: Int] = [:]
+    for prefix in ["a", "b", "c"] {
+      for number in 0..<50 { left[prefix, default: 0] += await tier.look(up: "\(prefix)\(number)").count }
+    }
+    #expect(left == ["a": 50, "b": 0, "c": 50])
   }
 
   @Test func `a spool counts as it grows and evicts as needed`() async throws {
     let fixture = Fixture()
-    let tier = try await fixture.openTier(limit: 4 * 4096)
-    for key in ["a", "b", "c", "d"] { _ = try await tier.store([1], as: fixture.draft(key)) }
+    let tier = try await fixture.openTier(limit: 20 * 4096)
+    for number in 0..<20 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
     let spool = try await tier.makeSpool()
     try await spool.append(bytes(4096))
-    #expect(await tier.counts.entries == 3)
+    #expect(await tier.counts.entries == 19)
     try await spool.append(bytes(1))
-    #expect(await tier.counts.entries == 2)
-    #expect(await tier.counts.bytes == 4 * 4096)
-    #expect(fixture.bytesOnDisk == 4 * 4096)
+    #expect(await tier.counts.entries == 18)
+    #expect(await tier.counts.bytes == 20 * 4096)
+    #expect(fixture.bytesOnDisk == 20 * 4096)
     let stored = try await tier.store(.spool(spool), as: fixture.draft("big"), delivered: false)
     #expect(stored.digest == SHA256.digest(of: bytes(4097)))
     #expect(try await tier.read(stored) == bytes(4097))
-    #expect(await tier.counts.bytes == 4 * 4096)
+    #expect(await tier.counts.bytes == 20 * 4096)
     #expect(fixture.imageFiles.allSatisfy { !$0.hasSuffix(".tmp") })
   }
 
   @Test func `room for an expected length is made at the start, and given back`() async throws {
     let fixture = Fixture()
-    let tier = try await fixture.openTier(limit: 4 * 4096)
-    for key in ["a", "b", "c", "d"] { _ = try await tier.store([1], as: fixture.draft(key)) }
+    let tier = try await fixture.openTier(limit: 30 * 4096)
+    for number in 0..<30 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
     let spool = try await tier.makeSpool(expected: 3 * 4096)
-    #expect(await tier.counts.entries == 1)
+    #expect(await tier.counts.entries == 27)
     await spool.discard()
-    #expect(await tier.counts.bytes == 4096)
+    #expect(await tier.counts.bytes == 27 * 4096)
     let error = await #expect(throws: StoreError.self) { try await tier.makeSpool(expected: 1 << 20) }
     #expect(error?.kind == .noRoom)
   }
 
   @Test func `a spool that finds no room leaves nothing behind`() async throws {
     let fixture = Fixture()
-    let tier = try await fixture.openTier(limit: 2 * 4096)
-    _ = try await tier.store([1], as: fixture.draft("a"), delivered: true)
+    let tier = try await fixture.openTier(limit: 20 * 4096)
+    for number in 0..<19 { _ = try await tier.store([1], as: fixture.draft("\(number)"), delivered: true) }
     let spool = try await tier.makeSpool()
     try await spool.append(bytes(4096))
     await #expect(throws: StoreError.self) { try await spool.append([1]) }
@@ -142,8 +199,8 @@ import Threads
     await #expect(throws: StoreError.self) {
       try await tier.store(.spool(spool), as: fixture.draft("b"), delivered: true)
     }
-    #expect(fixture.imageFiles.count == 1)
-    #expect(await tier.counts.bytes == 4096)
+    #expect(fixture.imageFiles.count == 19)
+    #expect(await tier.counts.bytes == 19 * 4096)
   }
 
   @Test func `a dropped spool is removed`() async throws {
@@ -244,6 +301,7 @@ private struct Model {
 
   mutating func store(_ key: String, _ content: [UInt8], delivered: Bool) -> Bool {
     let new = Entry(key: key, content: content, deliveredAt: delivered ? now : 0)
+    if new.size > limit / 10 { return false }
     let trimBefore = trimAt
     evict(for: new.size)
     if size + new.size > limit && !delivered {

@@ -59,11 +59,11 @@ import Testing
 
   @Test func `a delivery pins until the 60 s after the last one are over`() {
     var deliveries = Deliveries()
-    deliveries.note(1, at: 0)
-    deliveries.note(2, at: 10)
-    deliveries.note(1, at: 30)
+    deliveries.note(1, Deliveries.Use(at: 0))
+    deliveries.note(2, Deliveries.Use(at: 10, times: 7))
+    deliveries.note(1, Deliveries.Use(at: 30))
     let uses = deliveries.takeUses()
-    #expect(uses == [1: Deliveries.Use(at: 30, times: 2), 2: Deliveries.Use(at: 10, times: 1)])
+    #expect(uses == [1: Deliveries.Use(at: 30, times: 2), 2: Deliveries.Use(at: 10, times: 7)])
     #expect(deliveries.uses.isEmpty)
     deliveries.forget(now: 61)
     #expect(deliveries.lastDelivery(of: 1) == 30)

@@ -112,7 +112,7 @@ struct BodySinkTests {
   // MARK: - A cache without room
 
   @Test func `where the cache has no room from the start, the body goes to the scratch folder`() throws {
-    let disk = try DiskFixture(limit: 100_000)
+    let disk = try DiskFixture(limit: 1_000_000)
     let sink = disk.makeSink(expected: 400_000)
     let bytes = body(400_000)
     for piece in bytes.pieces() { _ = sink.append(piece) }
@@ -122,7 +122,7 @@ struct BodySinkTests {
     #expect(disk.files(under: "test").isEmpty)
   }
 
-  @Test(arguments: [200_000, 300_000, 700_000, 1_000_000])
+  @Test(arguments: [2_000_000, 3_000_000, 7_000_000, 10_000_000])
   func `where the cache's limit is reached within the body, it moves to the scratch folder`(limit: Int64) throws {
     let disk = try DiskFixture(limit: limit)
     let sink = disk.makeSink()
@@ -160,7 +160,7 @@ struct BodySinkTests {
     try expect(spooled, holds: bytes, in: disk)
   }
 
-  @Test(arguments: [0, 300_000]) func `where both fail, so does the body, and the sender is not held up`(limit: Int64)
+  @Test(arguments: [0, 3_000_000]) func `where both fail, so does the body, and the sender is not held up`(limit: Int64)
     throws
   {
     let disk = try DiskFixture(limit: max(limit, 1))

@@ -114,8 +114,29 @@ extension JSONWriter {
     if let bytes = report.byteCount { member("bytes", bytes) }
     if let storedAt = report.storedAt { member("storedAt", Timestamp.format(storedAt)) }
     if let expiresAt = report.expiresAt { member("expiresAt", Timestamp.format(expiresAt)) }
+    if let usedAt = report.usedAt { member("usedAt", Timestamp.format(usedAt)) }
+    if let uses = report.uses { member("uses", uses) }
     if let tag = report.entityTag { member("etag", tag) }
+    if let directory = report.directory { member("directory", directory) }
     if report.variants > 0 { member("variants", report.variants) }
+    list("varying", report.varyingFields)
+    list("transforms", report.transforms)
+    if let failure = report.failure { member("failure", failure.rawValue) }
+    if let until = report.failedUntil { member("failedUntil", Timestamp.format(WallClock.seconds(at: until))) }
     member("reason", report.reason)
+  }
+
+  /// Nothing for an empty list; of a long one as many as a line has room for.
+  private mutating func list(_ name: StaticString, _ values: [String]) {
+    if values.isEmpty { return }
+    var room = ResponseFields.lineBudget / 2
+    key(name)
+    beginArray()
+    for value in values {
+      room -= value.asciiJSONLength + 3
+      guard room >= 0 else { break }
+      self.value(value)
+    }
+    endArray()
   }
 }

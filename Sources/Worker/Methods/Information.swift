@@ -130,17 +130,24 @@ extension JSONWriter {
       writer.member("revalidated", statistics.counts.revalidated)
       writer.member("stale", statistics.counts.stale)
       writer.member("misses", statistics.counts.misses)
+      writer.member("bytesSaved", statistics.counts.bytesSaved)
     }
     object("memory") { writer in
       writer.member("entries", statistics.memory.entries)
       writer.member("bytes", statistics.memory.bytes)
       writer.member("limit", statistics.memory.limit)
+      writer.member("evicted", statistics.memory.evicted)
     }
     object("disk") { writer in
       writer.member("entries", statistics.disk.entries)
       writer.member("bytes", statistics.disk.bytes)
       writer.member("limit", statistics.disk.limit)
-      writer.member("evicted", statistics.disk.evicted)
+      writer.member("evicted", statistics.disk.evicted.total)
+      writer.object("evictedFor") { writer in
+        writer.member("limit", statistics.disk.evicted.limit)
+        writer.member("freeSpace", statistics.disk.evicted.freeSpace)
+        writer.member("diskFull", statistics.disk.evicted.diskFull)
+      }
     }
     object("decoders") { writer in
       for name in ["running", "decoded", "failed", "crashed", "timedOut"] {

@@ -1,0 +1,31 @@
+/// How many entries this worker has evicted from the disk tier, by what for.
+public struct Evictions: Sendable, Equatable {
+  public enum Reason: Sendable {
+    /// The tier's limit.
+    case limit
+    /// The file system had less free space than the floor.
+    case freeSpace
+    /// The file system had no space left for a write.
+    case diskFull
+  }
+
+  public var limit: Int
+  public var freeSpace: Int
+  public var diskFull: Int
+
+  public init(limit: Int = 0, freeSpace: Int = 0, diskFull: Int = 0) {
+    self.limit = limit
+    self.freeSpace = freeSpace
+    self.diskFull = diskFull
+  }
+
+  public var total: Int { limit + freeSpace + diskFull }
+
+  mutating func count(_ reason: Reason) {
+    switch reason {
+    case .limit: limit += 1
+    case .freeSpace: freeSpace += 1
+    case .diskFull: diskFull += 1
+    }
+  }
+}
