@@ -34,15 +34,17 @@ extension DiskTier {
     return [agenda.commitBy, agenda.flushBy, later].compactMap(\.self).min()
   }
 
-  /// Writes the rows gathered, and ends the look-ups' view of the index.
-  func commit() {
+  /// Writes the rows gathered, and ends the look-ups' view of the index. What could not be written is lost.
+  @discardableResult
+  func commit() -> StoreError? {
     agenda.commitBy = nil
-    guard let index = session?.index else { return }
+    guard let index = session?.index else { return nil }
     do throws(SQLiteError) {
       try index.commit()
+      return nil
     } catch {
       leavesLeftovers = true
-      _ = error.isOutOfSpace ? suspendWrites(StoreError(error)) : suspend(StoreError(error))
+      return error.isOutOfSpace ? suspendWrites(StoreError(error)) : suspend(StoreError(error))
     }
   }
 
