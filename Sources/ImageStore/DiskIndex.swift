@@ -67,6 +67,7 @@ final class DiskIndex {
 
   func beginReading() throws(SQLiteError) {
     guard transaction == .none else { return }
+    try endStrayTransaction()
     try database.execute("BEGIN")
     transaction = .reading
   }
@@ -76,8 +77,14 @@ final class DiskIndex {
     if transaction != .none && !database.isInTransaction { transaction = .none }
     if transaction == .writing { return }
     if transaction == .reading { try commit() }
+    try endStrayTransaction()
     try database.execute("BEGIN IMMEDIATE")
     transaction = .writing
+  }
+
+  /// Gives up what a commit that failed has left open, where that could not be done at once.
+  private func endStrayTransaction() throws(SQLiteError) {
+    if database.isInTransaction { try database.execute("ROLLBACK") }
   }
 
   func commit() throws(SQLiteError) {

@@ -3,6 +3,8 @@ extension DiskTier {
   public struct Cleared: Sendable, Equatable {
     public var removed = 0
     public var bytes: Int64 = 0
+    /// Why something may be left that falls under the filter.
+    public var failure: StoreError?
   }
 
   /// Clears what falls under the filter, for all workers. It is unlisted at once; files delivered in the last 60 s are removed
@@ -24,34 +26,44 @@ extension DiskTier {
     let now = now
     survey()
     let grace = othersLive ? Agenda.flushInterval + 1 : 0
-    // They are no entries yet, and count as none.
-    try? withIndex { index throws(SQLiteError) in
-      for id in try index.partials(matching: filter, now: now) { try remove(partial: id, from: index) }
-      try noteTotals(of: index)
-    }
-    var removed: [(id: Int64, bytes: Int64)] = []
-    repeat {
-      removed = []
-      try? withIndex { index throws(SQLiteError) in
-        removed = []
-        for match in try index.matches(filter, now: now, limit: 512) {
-          var holdings = [match.holding]
-          if filter.dependsOnTime && match.isOriginal {
-            holdings += try index.variants(key: match.key, partition: match.partition)
-          }
-          for holding in holdings where try index.holding(holding.id) != nil {
-            try retire(holding, from: index, now: now, grace: grace)
-            removed.append((holding.id, holding.allocated))
-          }
+    do throws(StoreError) {
+      // They are no entries yet, and count as none.
+      try withIndex { index throws(SQLiteError) in
+        for id in try index.partials(matching: filter, now: now) { try remove(partial: id, from: index) }
+        try noteTotals(of: index)
+      }
+      while case let removed = try removeSomeMatches(of: filter, now: now, grace: grace), !removed.isEmpty {
+        for (id, bytes) in removed {
+          uncounted[id] = nil
+          cleared.removed += 1
+          cleared.bytes += bytes
         }
       }
-      for (id, bytes) in removed {
-        uncounted[id] = nil
-        cleared.removed += 1
-        cleared.bytes += bytes
-      }
-    } while !removed.isEmpty
+    } catch {
+      cleared.failure = error
+    }
     agenda.noteWrite()
-    commit()
+    if let error = commit() { cleared.failure = error }
+    // Of an index that is another's nothing is ever served.
+    if case .unusable = cleared.failure?.kind { cleared.failure = nil }
+  }
+
+  private func removeSomeMatches(
+    of filter: ClearFilter, now: Int, grace: Int
+  ) throws(StoreError) -> [(id: Int64, bytes: Int64)] {
+    try withIndex { index throws(SQLiteError) in
+      var removed: [(id: Int64, bytes: Int64)] = []
+      for match in try index.matches(filter, now: now, limit: 512) {
+        var holdings = [match.holding]
+        if filter.dependsOnTime && match.isOriginal {
+          holdings += try index.variants(key: match.key, partition: match.partition)
+        }
+        for holding in holdings where try index.holding(holding.id) != nil {
+          try retire(holding, from: index, now: now, grace: grace)
+          removed.append((holding.id, holding.allocated))
+        }
+      }
+      return removed
+    }
   }
 }

@@ -41,18 +41,20 @@ extension DiskTier {
     return [agenda.commitBy, agenda.flushBy, later].compactMap(\.self).min()
   }
 
-  /// Writes the rows gathered, and ends the look-ups' view of the index.
-  func commit() {
+  /// Writes the rows gathered, and ends the look-ups' view of the index. What could not be written is lost.
+  @discardableResult
+  func commit() -> StoreError? {
     agenda.commitBy = nil
     // Those whose rows are not committed end as if nothing had come of them.
     defer { leases.removeAll(keepingCapacity: true) }
-    guard let index = session?.index else { return }
+    guard let index = session?.index else { return nil }
     do throws(SQLiteError) {
       try index.commit()
       for lease in leases { lease.succeed() }
+      return nil
     } catch {
       leavesLeftovers = true
-      _ = error.isOutOfSpace ? suspendWrites(StoreError(error)) : suspend(StoreError(error))
+      return error.isOutOfSpace ? suspendWrites(StoreError(error)) : suspend(StoreError(error))
     }
   }
 

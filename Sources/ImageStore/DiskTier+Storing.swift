@@ -182,13 +182,15 @@ extension DiskTier {
     for (id, use) in pins.take() { noteUse(of: id, use) }
   }
 
-  /// Removes one response; its file once the 60 s after its last delivery are over.
-  public func remove(_ id: Int64) {
+  /// Removes what `response` would have replaced, had it been stored; its file once the 60 s after its last delivery are
+  /// over.
+  public func remove(replacedBy response: StoredResponse) {
     guard mode == .readWrite else { return }
     let now = now
     try? withIndex { index throws(SQLiteError) in
-      if let holding = try index.holding(id) { try retire(holding, from: index, now: now) }
+      guard let rival = try index.rival(of: response), rival.id != response.id else { return }
+      try retire(rival, from: index, now: now)
+      agenda.noteWrite()
     }
-    agenda.noteWrite()
   }
 }

@@ -92,6 +92,10 @@ struct Arrival: Sendable {
     if let tier, let stored = keep(draft, in: tier) {
       return serve(Stored(response: stored, bytes: bytes), from: .stored(stored, in: tier), storage)
     }
+    if !places.isEmpty {
+      // What the disk has under the name is older than what was just loaded, and may not come back in its place.
+      storage.tier?.assumeIsolated { $0.remove(replacedBy: draft) }
+    }
     var stored = Stored(response: draft, bytes: bytes, isKept: tier == nil)
     guard case .spool(let body) = body else {
       return serve(stored, from: .bytes(bytes ?? [], format: draft.format), storage)

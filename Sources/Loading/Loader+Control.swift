@@ -101,10 +101,10 @@ extension Loader {
 
   /// Clears the cache. Loads submitted after this call see nothing of what it removed and join no transfer begun before.
   ///
-  /// - Parameter completion: gets how many entries there were, each counted once, and their bytes.
+  /// - Parameter completion: gets how many entries there were, each counted once, and their bytes; or why some may be left.
   public func clear(
     _ filter: ClearFilter, in tiers: Tiers,
-    then completion: @escaping @LoadingActor @Sendable (_ removed: Int, _ bytes: Int64) -> Void
+    then completion: @escaping @LoadingActor @Sendable (Result<(removed: Int, bytes: Int64), LoadError>) -> Void
   ) {
     generation += 1
     let now = storage.now()
@@ -125,10 +125,10 @@ extension Loader {
     }
     let cleared = tiers == .disk ? [] : memory.clear(filter, now: now)
     guard tiers != .memory, let tier = storage.tier else {
-      return completion(cleared.count, cleared.reduce(0) { $0 + $1.byteCount })
+      return completion(.success((cleared.count, cleared.reduce(0) { $0 + $1.byteCount })))
     }
-    storage.perform({ tier.assumeIsolated { $0.clear(filter, counting: cleared) } }) {
-      completion($0.removed, $0.bytes)
+    storage.perform({ tier.assumeIsolated { $0.clear(filter, counting: cleared) } }) { cleared in
+      completion(cleared.failure.map { .failure(LoadError($0)) } ?? .success((cleared.removed, cleared.bytes)))
     }
   }
 

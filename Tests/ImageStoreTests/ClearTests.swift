@@ -60,7 +60,7 @@ import Testing
     let tier = try await fixture.openTier()
     let both = try await tier.store(bytes(10), as: fixture.draft("a"))
     var gone = try await tier.store(bytes(10), as: fixture.draft("b"))
-    await tier.remove(gone.id)
+    await tier.remove(replacedBy: fixture.draft("b"))
     var never = fixture.draft("c")
     never.byteCount = 30
     gone.byteCount = 20

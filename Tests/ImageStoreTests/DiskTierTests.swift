@@ -122,12 +122,14 @@ import Threads
     #expect(await tier.look(up: "a") == [stored])
   }
 
-  @Test func `a removed response is gone, and removing it again does nothing`() async throws {
+  @Test func `what another would have replaced is gone, and removing it again does nothing`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let stored = try await tier.store([1], as: fixture.draft("a"))
-    await tier.remove(stored.id)
-    await tier.remove(stored.id)
+    await tier.remove(replacedBy: stored)
+    #expect(await tier.look(up: "a") == [stored])
+    await tier.remove(replacedBy: fixture.draft("a"))
+    await tier.remove(replacedBy: fixture.draft("a"))
     #expect(await tier.look(up: "a").isEmpty)
     #expect(fixture.imageFiles.isEmpty)
     #expect(await tier.counts == DiskTier.Counts(entries: 0, bytes: 0, limit: 1 << 30))
@@ -206,7 +208,7 @@ import Threads
     #expect(await reader.look(up: "a") == [stored])
     #expect(try await reader.read(stored) == bytes(10))
     await reader.markDelivered(stored.id, at: fixture.now)
-    await reader.remove(stored.id)
+    await reader.remove(replacedBy: fixture.draft("a"))
     #expect(await reader.clear(.all) == DiskTier.Cleared())
     await #expect(throws: StoreError.self) { try await reader.store([1], as: fixture.draft("b")) }
     #expect(await reader.look(up: "a") == [stored])

@@ -4,80 +4,29 @@ import Threads
 
 @testable import ImageStore
 
-/// Makes the n-th operation of a file system fail.
-private final class Faults: Sendable {
-  private let state = Locked((left: Int.max, code: Int32(0), kind: FileSystem.Operation?.none, seen: 0))
-
-  var fileSystem: FileSystem {
-    FileSystem { [state] operation in
-      state.withLock { state in
-        if let kind = state.kind, kind != operation { return nil }
-        state.seen += 1
-        state.left -= 1
-        return state.left == 0 ? state.code : nil
-      }
-    }
-  }
-
-  func fail(at place: Int, with code: Int32, only kind: FileSystem.Operation? = nil) {
-    state.withLock { $0 = (place, code, kind, 0) }
-  }
-
-  func stop() -> Int {
-    state.withLock { state in
-      defer { state = (.max, 0, nil, 0) }
-      return state.seen
-    }
-  }
-}
-
 @Suite struct FaultTests {
-  @Test(arguments: [ENOSPC, EIO, EROFS, EMFILE, EILSEQ])
-  func `whichever operation fails, nothing wrong is kept and the tier recovers`(code: Int32) async throws {
-    var place = 1
-    while true {
-      let fixture = Fixture()
-      let faults = Faults()
-      let tier = try await fixture.openTier(files: faults.fileSystem)
-      let kept = try await tier.store(bytes(10), as: fixture.draft("kept"))
-      await tier.commitNow()
-      faults.fail(at: place, with: code)
-      let content = bytes(5000, 3)
-      let stored = try? await tier.store(content, as: fixture.draft("a"))
-      if let spool = try? await tier.makeSpool() {
-        do {
-          try await spool.append(content)
-          _ = try await tier.store(.spool(spool), as: fixture.draft("b"), delivered: false)
-        } catch {
-          await spool.discard()
-        }
-      }
-      _ = try? await tier.read(kept)
-      _ = await tier.clear(.key("nothing"))
-      await tier.commitNow()
-      let seen = faults.stop()
+  private static let codes = [ENOSPC, EIO, EROFS, ENOENT, EACCES, EILSEQ]
 
-      fixture.advance(DiskTier.retryInterval + 1)
-      for key in ["a", "b", "kept"] {
-        for found in await tier.look(up: key) {
-          #expect(try await tier.read(found) == (key == "kept" ? bytes(10) : content), "operation \(place), \(key)")
-        }
-      }
-      let later = try await tier.store([9], as: fixture.draft("later"))
-      #expect(await tier.look(up: "later") == [later], "operation \(place)")
-      #expect(fixture.warnings.withLock { $0.count } <= 1, "operation \(place)")
-      if stored != nil, await tier.look(up: "a").isEmpty, await tier.counts.evicted == Evictions() {
-        #expect(await tier.leavesLeftovers, "operation \(place)")
-      }
-      await tier.close()
-      let swept = try await fixture.openTier()
-      _ = await swept.counts
-      await swept.sweepAll()
-      #expect(await swept.counts.bytes == fixture.bytesOnDisk, "operation \(place)")
-      if seen < place { break }
-      place += 1
+  /// Every third operation for each code, each operation for two codes; another third in another run.
+  private static let turn = Int.random(in: 0..<3)
+
+  @Test(arguments: codes.indices)
+  func `whichever operation fails, nothing wrong is kept and the tier recovers`(index: Int) async throws {
+    var (number, seen) = ((index + Self.turn) % 3 + 1, Int.max)
+    while number <= seen {
+      var life = EventfulLife()
+      seen = try await life.live(failingAt: number, with: Self.codes[index], .once)
+      number += 3
     }
-    #expect(place > 20)
+    #expect(number > 200)
+  }
+
+  @Test(arguments: codes)
+  func `from whichever operation on all fail, nothing wrong is kept and the tier recovers`(code: Int32) async throws {
+    for number in stride(from: Self.turn + 1, to: 300, by: 13) {
+      var life = EventfulLife()
+      _ = try await life.live(failingAt: number, with: code, .fromThenOn)
+    }
   }
 
   @Test func `a full disk is told as such, warned of once, and tried again later`() async throws {

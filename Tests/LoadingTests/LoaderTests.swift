@@ -131,7 +131,7 @@ struct LoaderTests {
     let (id, gate) = try await load(in: phase, of: scene)
     let cleared = Promise<Int>()
     let next = await { @LoadingActor in
-      scene.loader.clear(.all, in: .all) { removed, _ in cleared.fulfil(removed) }
+      scene.loader.clear(.all, in: .all) { result in cleared.fulfil((try? result.get().removed) ?? 0) }
       return scene.submit()
     }()
     gate.open()

@@ -20,8 +20,11 @@ extension Session {
       let count = loader.clearFailures()
       return answer(ticket) { $0.members(removed: count, bytes: 0) }
     }
-    loader.clear(try filter(params, present.first), in: tiers) { [weak self] removed, bytes in
-      self?.answer(ticket) { $0.members(removed: removed, bytes: bytes) }
+    loader.clear(try filter(params, present.first), in: tiers) { [weak self] result in
+      switch result {
+      case .success(let (removed, bytes)): self?.answer(ticket) { $0.members(removed: removed, bytes: bytes) }
+      case .failure(let error): self?.answer(ticket, WireErrors.wire(error, url: nil))
+      }
     }
   }
 
