@@ -21,7 +21,7 @@ import Threads
     await tier.close()
     let other = try await fixture.openTier()
     #expect(await other.usage(of: stored) == expected)
-    await other.remove(stored.id)
+    await other.remove(replacedBy: stored)
     #expect(await other.usage(of: stored) == nil)
   }
 
