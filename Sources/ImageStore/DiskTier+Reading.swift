@@ -17,7 +17,7 @@ extension DiskTier {
     return found ?? []
   }
 
-  public nonisolated func absolutePath(of response: StoredResponse) -> String { directory + "/" + response.file }
+  public nonisolated func absolutePath(of response: StoredResponse) -> String { response.path(below: directory) }
 
   /// The bytes of a stored response.
   ///

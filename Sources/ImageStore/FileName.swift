@@ -11,9 +11,14 @@ struct FileName: Equatable {
   var instance: Int32 { Int32(truncatingIfNeeded: id >> 32) }
 
   init(id: Int64, digest: [UInt8], format: String?) {
+    self.init(id: id, digest: digest, format: format, below: "")
+  }
+
+  /// - Parameter folder: what `path` begins with, less the slash after it.
+  init(id: Int64, digest: [UInt8], format: String?, below folder: String) {
     self.id = id
     let start = digest.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }
-    path = Self.path(of: id) { path in
+    path = Self.path(of: id, below: folder) { path in
       path.append(UInt8(ascii: "-"))
       path.append(hexadecimal: start, digits: 8)
       path.append(UInt8(ascii: "."))
@@ -23,12 +28,16 @@ struct FileName: Equatable {
 
   /// Where the bytes are gathered until they are complete.
   static func temporaryPath(id: Int64) -> String {
-    path(of: id) { $0.append(contentsOf: ".tmp".utf8) }
+    path(of: id, below: "") { $0.append(contentsOf: ".tmp".utf8) }
   }
 
-  private static func path(of id: Int64, _ addRest: (inout [UInt8]) -> Void) -> String {
+  private static func path(of id: Int64, below folder: String, _ addRest: (inout [UInt8]) -> Void) -> String {
     var path: [UInt8] = []
-    path.reserveCapacity(40)
+    path.reserveCapacity(folder.utf8.count + 40)
+    if !folder.isEmpty {
+      path.append(contentsOf: folder.utf8)
+      path.append(UInt8(ascii: "/"))
+    }
     path.append(hexadecimal: UInt64(id & 0xff), digits: 2)
     path.append(UInt8(ascii: "/"))
     path.append(hexadecimal: UInt64(bitPattern: id), digits: 16)
@@ -60,8 +69,9 @@ struct FileName: Equatable {
     }
   }
 
-  private static let knownExtensions: Set<String> = [
-    "jpg", "png", "gif", "webp", "avif", "heic", "jxl", "tiff", "bmp", "ico", "svg", "bin",
+  /// The usual ones first. To look through a few short names takes less than to hash one.
+  private static let knownExtensions = [
+    "jpg", "png", "webp", "gif", "avif", "svg", "heic", "jxl", "tiff", "bmp", "ico", "bin",
   ]
 
   private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
@@ -87,11 +97,10 @@ func hexadecimal(_ value: UInt64, digits: Int) -> String {
 extension [UInt8] {
   /// Adds `value` in lower-case hexadecimal digits, its upper ones cut off.
   fileprivate mutating func append(hexadecimal value: UInt64, digits: Int) {
-    var place = 4 * digits
-    while place > 0 {
-      place -= 4
-      let digit = UInt8(truncatingIfNeeded: value >> UInt64(place)) & 15
-      append(digit < 10 ? 48 + digit : 87 + digit)
-    }
+    append(
+      contentsOf: (1...digits).lazy.map { number in
+        let digit = UInt8(truncatingIfNeeded: value >> UInt64(4 * (digits - number))) & 15
+        return digit < 10 ? 48 + digit : 87 + digit
+      })
   }
 }

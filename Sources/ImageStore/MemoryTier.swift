@@ -1,9 +1,22 @@
 /// The memory tier: image bytes under a limit, the least recently used evicted first. A pure value; every step but `clear`
 /// is O(1).
 public struct MemoryTier: Sendable {
-  public struct Entry: Sendable, Equatable {
-    public var response: StoredResponse
-    public var bytes: [UInt8]
+  /// An object, so that a hit copies one reference instead of a response's many.
+  public final class Entry: Sendable {
+    public let response: StoredResponse
+    public let bytes: [UInt8]
+
+    init(response: StoredResponse, bytes: [UInt8]) {
+      self.response = response
+      self.bytes = bytes
+    }
+
+    /// The same bytes, of which something else is known.
+    func with(_ change: (inout StoredResponse) -> Void) -> Entry {
+      var response = response
+      change(&response)
+      return Entry(response: response, bytes: bytes)
+    }
   }
 
   public struct Counts: Sendable, Equatable {
@@ -97,12 +110,12 @@ public struct MemoryTier: Sendable {
 
   /// Replaces header fields and times after a 304. Nothing happens when the entry is gone or another has taken its place.
   public mutating func update(_ response: StoredResponse) {
-    if let place = place(of: response) { slots[place]!.entry.response = response }
+    if let place = place(of: response) { slots[place]!.entry = slots[place]!.entry.with { $0 = response } }
   }
 
   /// Notes that the disk tier has no file of the response any more.
   public mutating func forgetFile(of response: StoredResponse) {
-    if let place = place(of: response) { slots[place]!.entry.response.id = 0 }
+    if let place = place(of: response) { slots[place]!.entry = slots[place]!.entry.with { $0.id = 0 } }
   }
 
   private func place(of response: StoredResponse) -> Int? {

@@ -109,7 +109,7 @@ extension LoadRequest {
   /// - Parameter bypassingCache: whether the cache is known to have nothing of use.
   func jobKey(in partition: String, bypassingCache: Bool) -> JobKey {
     // Those of the options come in the same order each time.
-    let fields = ownHeaders.isEmpty ? headers : HeaderFields(headers.lines.sorted { $0.name < $1.name })
+    let fields = fields.own.isEmpty ? headers : HeaderFields(headers.lines.sorted { $0.name < $1.name })
     return JobKey(
       key: key, partition: partition, headers: fields, revalidation: revalidation(bypassingCache),
       acceptsAnything: validation == .none, maxBytes: maxBytes, timeoutMs: timeout.milliseconds, retries: retries)

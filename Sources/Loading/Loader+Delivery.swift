@@ -10,11 +10,11 @@ extension Loader {
   func deliver(_ candidate: Candidate, to load: Load, as status: CacheStatus, isFinal: Bool = true) {
     var delivery = Delivery(load.request)
     if !isFinal { delivery.saveTo = nil }
-    if let delivered = deliverAtOnce(candidate, delivery) {
+    if let delivered = deliverAtOnce(candidate.response, candidate.bytes, from: candidate.place, delivery) {
       return complete(load.id, candidate, delivered, as: status, isFinal: isFinal)
     }
     let source: Delivery.Source
-    if let tier = storage.tier(of: candidate) {
+    if let tier = storage.tier(of: candidate.response, in: candidate.place) {
       source = .stored(candidate.response, in: tier)
       delivery.wantsBytes =
         candidate.place == .disk && candidate.bytes == nil && load.request.store.contains(.memory)
@@ -54,11 +54,13 @@ extension Loader {
 
   /// What takes no hop to the disk's thread: nothing at all, and the memory tier's with one look whether the file is
   /// there.
-  private func deliverAtOnce(_ candidate: Candidate, _ delivery: Delivery) -> Delivery.Delivered? {
+  func deliverAtOnce(
+    _ response: StoredResponse, _ bytes: [UInt8]?, from place: Candidate.Place, _ delivery: Delivery
+  ) -> Delivery.Delivered? {
     if delivery.isNothing { return Delivery.Delivered() }
-    guard candidate.place == .memory, delivery.saveTo == nil else { return nil }
-    if !delivery.wantsPath { return Delivery.Delivered(path: nil, bytes: candidate.bytes) }
-    guard let tier = storage.tier(of: candidate), let path = tier.pin(candidate.response) else { return nil }
+    guard place == .memory, delivery.saveTo == nil else { return nil }
+    if !delivery.wantsPath { return Delivery.Delivered(path: nil, bytes: bytes) }
+    guard let tier = storage.tier(of: response, in: place), let path = tier.pin(response) else { return nil }
     return Delivery.Delivered(path: path, bytes: nil)
   }
 
@@ -78,23 +80,28 @@ extension Loader {
   func image(
     for load: Load, _ response: StoredResponse, _ delivered: Delivery.Delivered, as status: CacheStatus
   ) -> LoadedImage {
-    var image = LoadedImage(
-      key: response.key, cache: status, byteCount: response.byteCount, mediaType: response.mediaType,
-      format: response.format, width: response.width, height: response.height, frames: response.frames,
-      orientation: response.orientation, finalURL: response.finalURL)
-    if load.request.delivery == .path { image.path = delivered.path }
-    if load.request.delivery == .data { image.data = delivered.bytes }
-    if load.request.wantsResponse || load.request.validation == .none {
-      let headers =
-        status == .miss || status == .revalidated
-        ? response.headers : Storing.fieldsToServe(response.cached, now: storage.now())
-      image.response = LoadedImage.Response(status: response.status, headers: headers)
-    }
+    var image = image(for: load.request, response, delivered, as: status)
     image.timing.total = load.acceptedAt.duration(to: .now)
     image.timing.firstByte = load.transfer?.firstByte ?? image.timing.total
     if let transfer = load.transfer {
       image.attempts = transfer.attempts
       image.timing.queued = transfer.queued
+    }
+    return image
+  }
+
+  /// The same, but for how long it took.
+  func image(
+    for request: LoadRequest, _ response: StoredResponse, _ delivered: Delivery.Delivered, as status: CacheStatus
+  ) -> LoadedImage {
+    var image = LoadedImage(response, as: status)
+    if request.delivery == .path { image.path = delivered.path }
+    if request.delivery == .data { image.data = delivered.bytes }
+    if request.wantsResponse || request.validation == .none {
+      let headers =
+        status == .miss || status == .revalidated
+        ? response.headers : Storing.fieldsToServe(response.cached, now: storage.now())
+      image.response = LoadedImage.Response(status: response.status, headers: headers)
     }
     return image
   }

@@ -74,7 +74,7 @@ extension Loader {
       if let first = remembered.first ?? found.first {
         self.describe(first, in: &report)
       }
-      if let first = found.first, let tier = self.storage.tier(of: first) {
+      if let first = found.first, let tier = self.storage.tier(of: first.response, in: first.place) {
         report.path = tier.absolutePath(of: first.response)
       }
       completion(report)
