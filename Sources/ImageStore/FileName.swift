@@ -10,39 +10,35 @@ struct FileName: Equatable {
 
   var instance: Int32 { Int32(truncatingIfNeeded: id >> 32) }
 
-  init(id: Int64, digest: [UInt8], format: String?) {
-    self.init(id: id, digest: digest, format: format, below: "")
-  }
-
   /// - Parameter folder: what `path` begins with, less the slash after it.
-  init(id: Int64, digest: [UInt8], format: String?, below folder: String) {
+  init(id: Int64, digest: [UInt8], format: String?, below folder: String = "") {
     self.id = id
     let start = digest.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }
     path = Self.path(of: id, below: folder) { path in
-      path.append(UInt8(ascii: "-"))
+      path.append("-")
       path.append(hexadecimal: start, digits: 8)
-      path.append(UInt8(ascii: "."))
-      path.append(contentsOf: Self.fileExtension(of: format).utf8)
+      path.append(".")
+      path.append(Self.fileExtension(of: format))
     }
   }
 
   /// Where the bytes are gathered until they are complete.
   static func temporaryPath(id: Int64) -> String {
-    path(of: id, below: "") { $0.append(contentsOf: ".tmp".utf8) }
+    path(of: id, below: "") { $0.append(".tmp") }
   }
 
-  private static func path(of id: Int64, below folder: String, _ addRest: (inout [UInt8]) -> Void) -> String {
-    var path: [UInt8] = []
+  private static func path(of id: Int64, below folder: String, _ addRest: (inout String) -> Void) -> String {
+    var path = ""
     path.reserveCapacity(folder.utf8.count + 40)
     if !folder.isEmpty {
-      path.append(contentsOf: folder.utf8)
-      path.append(UInt8(ascii: "/"))
+      path.append(folder)
+      path.append("/")
     }
-    path.append(hexadecimal: UInt64(id & 0xff), digits: 2)
-    path.append(UInt8(ascii: "/"))
+    path.append(shard(of: id))
+    path.append("/")
     path.append(hexadecimal: UInt64(bitPattern: id), digits: 16)
     addRest(&path)
-    return String(decoding: path, as: UTF8.self)
+    return path
   }
 
   /// Two hexadecimal digits, of the counter: files spread evenly.
@@ -87,20 +83,22 @@ struct FileName: Equatable {
   }
 }
 
-/// `value` in lower-case hexadecimal digits, its upper ones cut off.
+/// `value` in lower-case hexadecimal digits, its upper ones cut off. At most 16 digits.
 func hexadecimal(_ value: UInt64, digits: Int) -> String {
-  var text: [UInt8] = []
-  text.append(hexadecimal: value, digits: digits)
-  return String(decoding: text, as: UTF8.self)
+  String(unsafeUninitializedCapacity: digits) { text in
+    for place in 0..<digits {
+      let digit = UInt8(truncatingIfNeeded: value >> UInt64(4 * (digits - 1 - place))) & 15
+      text[place] = digit < 10 ? 48 + digit : 87 + digit
+    }
+    return digits
+  }
 }
 
-extension [UInt8] {
+extension String {
   /// Adds `value` in lower-case hexadecimal digits, its upper ones cut off.
   fileprivate mutating func append(hexadecimal value: UInt64, digits: Int) {
-    append(
-      contentsOf: (1...digits).lazy.map { number in
-        let digit = UInt8(truncatingIfNeeded: value >> UInt64(4 * (digits - number))) & 15
-        return digit < 10 ? 48 + digit : 87 + digit
-      })
+    // Eight at a time: so short a string needs no memory of its own.
+    if digits > 8 { append(ImageStore.hexadecimal(value >> 32, digits: digits - 8)) }
+    append(ImageStore.hexadecimal(value, digits: min(digits, 8)))
   }
 }

@@ -24,16 +24,14 @@ public struct Conversation: Sendable {
     func isOpen(for ticket: Ticket) -> Bool { serial == ticket.serial && !isAnswered }
   }
 
-  /// The responses of a batch as far as they are there, as the beginning of an array.
+  /// The responses of a batch as far as they are there.
   private struct Batch {
-    var array = JSONWriter()
+    private var responses: [[UInt8]] = []
     var missing = 0
     /// What is in flight until the array is sent.
     private(set) var ids: [RequestID] = []
     /// Whether it holds nothing but notifications, and so gets no answer at all.
     private(set) var isSilent = true
-
-    init() { array.beginArray() }
 
     mutating func await(_ id: RequestID) {
       isSilent = false
@@ -44,7 +42,22 @@ public struct Conversation: Sendable {
     mutating func refuse(_ error: RPCError, id: RequestID?) {
       isSilent = false
       if let id { ids.append(id) }
-      array.response(error, id: id)
+      add { $0.response(error, id: id) }
+    }
+
+    mutating func add(_ write: (inout JSONWriter) -> Void) {
+      var writer = JSONWriter(capacity: 480)
+      write(&writer)
+      responses.append(writer.bytes)
+    }
+
+    /// All as one array.
+    var line: [UInt8] {
+      var array = JSONWriter(capacity: responses.reduce(3) { $0 + $1.count + 1 })
+      array.beginArray()
+      for response in responses { array.append(raw: response) }
+      array.endArray()
+      return array.line()
     }
   }
 
@@ -207,7 +220,7 @@ public struct Conversation: Sendable {
     }
     holders.values[index].isAnswered = true
     holders.values[index].work = nil
-    write(&batch.array, id)
+    batch.add { write(&$0, id) }
     batch.missing -= 1
     return finishing(batch, number)
   }
@@ -219,8 +232,7 @@ public struct Conversation: Sendable {
       return nil
     }
     for id in batch.ids { holders[id] = nil }
-    batch.array.endArray()
-    return batch.array.line()
+    return batch.line
   }
 
   private func line(_ error: RPCError, id: RequestID?) -> [UInt8] {

@@ -2,7 +2,7 @@
 ///
 /// It puts the commas and escapes strings; that begins and ends match, and that members stand in objects only, is the
 /// caller's part. A name given as a `StaticString` must need no escape.
-public struct JSONWriter: Sendable {
+public struct JSONWriter: ~Copyable {
   private var output: OutputText
   private var needsComma = false
 
@@ -15,7 +15,7 @@ public struct JSONWriter: Sendable {
   /// What was written, as a line.
   public consuming func line() -> [UInt8] {
     output.append(UInt8(ascii: "\n"))
-    return output.take()
+    return output.bytes
   }
 
   // MARK: Structure
@@ -27,7 +27,8 @@ public struct JSONWriter: Sendable {
 
   /// Writes a member's name; its value has to follow.
   public mutating func key(_ name: StaticString) {
-    let (length, needsComma) = (name.utf8CodeUnitCount, needsComma)
+    let length = name.utf8CodeUnitCount
+    let needsComma = needsComma
     output.append(atMost: length + 4) { start in
       var end = start
       if needsComma {

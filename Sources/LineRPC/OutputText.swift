@@ -1,37 +1,37 @@
-/// Text that grows at its end. There is one check for room for a whole piece, not one for each byte.
-struct OutputText: Sendable {
-  /// What lies beyond `count` is room.
-  private var storage: [UInt8]
+/// Text that grows at its end, in memory of its own. There is one check for room for a whole piece, not one for each
+/// byte.
+struct OutputText: ~Copyable {
+  // Unsafe: `capacity` bytes at `start` belong to it alone; the first `count` are written, and nobody reads the others.
+  private var start: UnsafeMutablePointer<UInt8>
+  private var capacity: Int
   private(set) var count = 0
 
-  /// - Parameter capacity: bytes that can be written before the buffer grows.
-  init(capacity: Int) { storage = [UInt8](repeating: 0, count: capacity) }
-
-  var bytes: [UInt8] { Array(storage[..<count]) }
-
-  /// What was written, without a copy.
-  consuming func take() -> [UInt8] {
-    storage.removeLast(storage.count - count)
-    return storage
+  /// - Parameter capacity: bytes that can be written before it moves.
+  init(capacity: Int) {
+    self.capacity = max(capacity, 64)
+    start = .allocate(capacity: self.capacity)
   }
+
+  deinit { start.deallocate() }
+
+  var bytes: [UInt8] { Array(UnsafeBufferPointer(start: start, count: count)) }
 
   /// Has `write` put at most `room` bytes at the end; it returns how many.
   @inline(__always)
   mutating func append(atMost room: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int) {
-    let start = count
-    if storage.count - start < room { grow(by: room) }
-    count = storage.withUnsafeMutableBufferPointer { storage in
-      guard let base = storage.baseAddress else { return start }
-      let written = write(base + start)
-      assert(written <= room)
-      return start + written
-    }
+    if capacity - count < room { grow(by: room) }
+    let written = write(start + count)
+    assert(written <= room)
+    count += written
   }
 
   @inline(never)
   private mutating func grow(by room: Int) {
-    let missing = max(storage.count, room, 64)
-    storage.append(contentsOf: repeatElement(0, count: missing))
+    capacity += max(capacity, room)
+    let larger = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
+    larger.update(from: start, count: count)
+    start.deallocate()
+    start = larger
   }
 
   @inline(__always)

@@ -10,11 +10,11 @@ extension Loader {
   func deliver(_ candidate: Candidate, to load: Load, as status: CacheStatus, isFinal: Bool = true) {
     var delivery = Delivery(load.request)
     if !isFinal { delivery.saveTo = nil }
-    if let delivered = deliverAtOnce(candidate.response, candidate.bytes, from: candidate.place, delivery) {
+    if let delivered = deliverAtOnce(candidate, delivery) {
       return complete(load.id, candidate, delivered, as: status, isFinal: isFinal)
     }
     let source: Delivery.Source
-    if let tier = storage.tier(of: candidate.response, in: candidate.place) {
+    if let tier = storage.tier(of: candidate) {
       source = .stored(candidate.response, in: tier)
       delivery.wantsBytes =
         candidate.place == .disk && candidate.bytes == nil && load.request.store.contains(.memory)
@@ -54,13 +54,11 @@ extension Loader {
 
   /// What takes no hop to the disk's thread: nothing at all, and the memory tier's with one look whether the file is
   /// there.
-  func deliverAtOnce(
-    _ response: StoredResponse, _ bytes: [UInt8]?, from place: Candidate.Place, _ delivery: Delivery
-  ) -> Delivery.Delivered? {
+  func deliverAtOnce(_ candidate: Candidate, _ delivery: Delivery) -> Delivery.Delivered? {
     if delivery.isNothing { return Delivery.Delivered() }
-    guard place == .memory, delivery.saveTo == nil else { return nil }
-    if !delivery.wantsPath { return Delivery.Delivered(path: nil, bytes: bytes) }
-    guard let tier = storage.tier(of: response, in: place), let path = tier.pin(response) else { return nil }
+    guard candidate.place == .memory, delivery.saveTo == nil else { return nil }
+    if !delivery.wantsPath { return Delivery.Delivered(path: nil, bytes: candidate.bytes) }
+    guard let tier = storage.tier(of: candidate), let path = tier.pin(candidate.response) else { return nil }
     return Delivery.Delivered(path: path, bytes: nil)
   }
 

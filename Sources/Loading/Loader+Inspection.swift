@@ -60,7 +60,7 @@ extension Loader {
     _ request: LoadRequest, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void
   ) {
     let (key, partition) = (request.key, Credentials.partition(of: request))
-    let remembered = remembered(key, partition)
+    let remembered = glimpsed(key, partition)
     let failure = failures.failure(
       of: FailureMemory.Subject(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
     storage.look(up: key, partition: partition) { [weak self] found in
@@ -74,7 +74,7 @@ extension Loader {
       if let first = remembered.first ?? found.first {
         self.describe(first, in: &report)
       }
-      if let first = found.first, let tier = self.storage.tier(of: first.response, in: first.place) {
+      if let first = found.first, let tier = self.storage.tier(of: first) {
         report.path = tier.absolutePath(of: first.response)
       }
       completion(report)

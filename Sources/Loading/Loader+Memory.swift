@@ -10,13 +10,13 @@ extension Loader {
   /// `submit`.
   public func recall(_ request: LoadRequest) -> LoadedImage? {
     guard request.fields.arePlain, request.cacheMode.servesFresh else { return nil }
-    let found = entries(for: request.key, Credentials.partition(of: request))
-    guard found.count == 1, let entry = found.first, request.accepts(entry.response), isPlainlyFresh(entry.response),
-      let delivered = deliverAtOnce(entry.response, entry.bytes, from: .memory, Delivery(request))
+    let found = remembered(request.key, Credentials.partition(of: request))
+    guard found.count == 1, let candidate = found.first, request.accepts(candidate.response),
+      isPlainlyFresh(candidate.response), let delivered = deliverAtOnce(candidate, Delivery(request))
     else { return nil }
     clearSlot(for: request)
     count(.memory)
-    return image(for: request, entry.response, delivered, as: .memory)
+    return image(for: request, candidate.response, delivered, as: .memory)
   }
 
   private func isPlainlyFresh(_ response: StoredResponse) -> Bool {

@@ -109,10 +109,10 @@ public final class Storage: Sendable {
     return found
   }
 
-  /// The tier that holds a response's file; nil when it lies in memory only.
-  func tier(of response: StoredResponse, in place: Candidate.Place) -> DiskTier? {
-    switch place {
-    case .memory: response.isOnDisk ? tier : nil
+  /// The tier that holds a candidate's file; nil when it lies in memory only.
+  func tier(of candidate: Candidate) -> DiskTier? {
+    switch candidate.place {
+    case .memory: candidate.response.isOnDisk ? tier : nil
     case .disk: tier
     case .readOnly(let number): readOnlyTiers[number]
     }

@@ -48,6 +48,7 @@ public struct Options: Sendable {
 
   // Worked out once, since every load needs them.
   private(set) var requestFields = RequestFields()
+  private(set) var loadEvents: LoadRequest.Events = []
   private(set) var ignoredQuery = QueryNameFilter.none
 
   public init() { settle() }
@@ -55,6 +56,7 @@ public struct Options: Sendable {
   /// To be called when options have changed.
   mutating func settle() {
     requestFields = RequestFields(makeRequestHeaders())
+    loadEvents = EventNames.events(events)
     ignoredQuery = QueryNameFilter(keyIgnoredQuery)
   }
 

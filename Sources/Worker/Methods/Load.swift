@@ -51,23 +51,25 @@ enum LoadParameters {
 
   /// A request for a URL with everything as the options say.
   static func request(for url: String, key: String?, _ options: Options) throws(RPCError) -> LoadRequest {
-    applying(options, to: try named(url, key: key, options))
+    var request = try named(url, key: key, options)
+    apply(options, to: &request)
+    return request
   }
 
   /// A request for what the cache has by a key, wherever it came from.
   static func request(forKey key: String, _ options: Options) -> LoadRequest {
-    applying(options, to: LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: key))
+    var request = LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: key)
+    apply(options, to: &request)
+    return request
   }
 
-  private static func applying(_ options: Options, to request: LoadRequest) -> LoadRequest {
-    var request = request
+  private static func apply(_ options: Options, to request: inout LoadRequest) {
     request.fields = options.requestFields
-    request.events = EventNames.events(options.events)
+    request.events = options.loadEvents
     request.timeout = options.timeout.limit
     request.deadline = options.deadline == .zero ? nil : options.deadline
     request.retries = options.retries
     request.maxBytes = options.maxBytes
-    return request
   }
 
   private static func named(_ url: String, key: String?, _ options: Options) throws(RPCError) -> LoadRequest {
