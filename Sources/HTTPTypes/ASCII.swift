@@ -29,10 +29,8 @@ extension UInt8 {
 enum PercentEncoding {
   private static let digits = Array("0123456789ABCDEF".utf8)
 
-  static func append(_ byte: UInt8, to output: inout [UInt8]) {
-    output.append(UInt8(ascii: "%"))
-    output.append(digits[Int(byte >> 4)])
-    output.append(digits[Int(byte & 15)])
+  static func encoded(_ byte: UInt8) -> [UInt8] {
+    [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
   }
 
   /// The byte that a `%` at `index` and the two digits after it stand for, or nil where they are no digits.

@@ -11,7 +11,7 @@ public struct DataURL: Sendable, Hashable {
 
   /// Whether `text` begins with `data:`, in either case.
   public static func isDataURL(_ text: String) -> Bool {
-    text.utf8.prefix(scheme.count).map(\.asciiLowercased) == scheme
+    text.utf8.prefix(scheme.count).elementsEqual(scheme) { $0.asciiLowercased == $1 }
   }
 
   /// What may be shown of a `data:` URL: all before its comma, at most 256 characters.

@@ -14,9 +14,16 @@ public struct ResourceURL: Sendable, Hashable {
   private let parts: URLParser.Parts
 
   public init(_ text: String) throws(ResourceURLError) {
-    var parser = try URLParser(text)
-    parts = try parser.parse()
-    requestURL = parser.isUnchanged ? text : String(decoding: parser.output, as: UTF8.self)
+    var text = text
+    let result = text.withUTF8 { utf8 in
+      Result { () throws(ResourceURLError) in
+        var parser = URLParser(utf8)
+        return (parts: try parser.parse(), changed: parser.text)
+      }
+    }
+    let (parts, changed) = try result.get()
+    self.parts = parts
+    requestURL = changed ?? text
   }
 
   public var origin: Origin { Origin(scheme: scheme, host: host, port: port) }

@@ -1,15 +1,28 @@
 /// The host of a URL: a name, an IPv4 address, or an IPv6 address in brackets (RFC 3986 section 3.2.2).
 enum URLHost {
-  /// `host` in lower case, names beyond ASCII in Punycode.
-  static func normalized(_ host: ArraySlice<UInt8>) throws(ResourceURLError) -> [UInt8] {
+  /// Writes `host` in lower case, names beyond ASCII in Punycode.
+  static func normalized(
+    _ host: Slice<UnsafeBufferPointer<UInt8>>, _ write: (UInt8) -> Void
+  ) throws(ResourceURLError) {
     guard let first = host.first else { throw ResourceURLError(.host, "the URL has no host") }
     if first == UInt8(ascii: "[") {
-      guard host.last == UInt8(ascii: "]"), IPv6Literal.isValid(host.dropFirst().dropLast()) else {
+      guard host.last == UInt8(ascii: "]"), IPv6Literal.isValid(Array(host)[1..<(host.count - 1)]) else {
         throw ResourceURLError(.host, "the host of the URL is not a valid IPv6 address in brackets")
       }
-      return host.map(\.asciiLowercased)
+      return host.forEach { write($0.asciiLowercased) }
     }
-    let name = host.allSatisfy { $0 < 0x80 } ? host.map(\.asciiLowercased) : try international(host)
+    guard host.allSatisfy({ $0 < 0x80 }) else {
+      let name = try international(Array(host)[...])
+      return try name.withUnsafeBufferPointer { name in
+        Result { () throws(ResourceURLError) in try check(name[...]) }
+      }.map { name.forEach(write) }.get()
+    }
+    try check(host)
+    for byte in host { write(byte.asciiLowercased) }
+  }
+
+  /// - Parameter name: in ASCII.
+  private static func check(_ name: Slice<UnsafeBufferPointer<UInt8>>) throws(ResourceURLError) {
     if let bad = name.first(where: { !mayStandInName($0) }) {
       let shown = String(UnicodeScalar(bad))
       let hint = shown == "%" ? "; a host cannot be percent-encoded" : ""
@@ -19,7 +32,6 @@ enum URLHost {
     guard name.contains(where: { $0 != UInt8(ascii: ".") }) else {
       throw ResourceURLError(.host, "the URL has no host")
     }
-    return name
   }
 
   private static func mayStandInName(_ byte: UInt8) -> Bool {

@@ -13,7 +13,7 @@ enum URLNormalization {
         if decoded.isUnreserved, !completesEscape {
           output.append(decoded)
         } else {
-          PercentEncoding.append(decoded, to: &output)
+          output += PercentEncoding.encoded(decoded)
         }
         index += 3
       } else {

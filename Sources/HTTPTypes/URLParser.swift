@@ -15,27 +15,31 @@ struct URLParser {
     let isNormalized: Bool
   }
 
-  private let input: [UInt8]
-  private(set) var output: [UInt8] = []
+  private let input: UnsafeBufferPointer<UInt8>
+  private var output: Rewriting
   private var position = 0
 
-  init(_ text: String) throws(ResourceURLError) {
-    guard !text.isEmpty else { throw ResourceURLError(.empty, "the URL is empty") }
-    guard text.utf8.count <= ResourceURL.maximumLength else {
-      throw ResourceURLError(.tooLong, "the URL is over \(ResourceURL.maximumLength) bytes long")
-    }
-    input = Array(text.utf8)
-    output.reserveCapacity(input.count)
+  /// - Parameter input: the URL's UTF-8, which has to stay where it is until `text` has been asked for.
+  init(_ input: UnsafeBufferPointer<UInt8>) {
+    self.input = input
+    output = Rewriting(of: input)
   }
 
-  var isUnchanged: Bool { output == input }
+  /// The URL as it will be sent; nil where that is what was given.
+  var text: String? {
+    output.isWhole ? nil : output.withBytes { String(decoding: $0, as: UTF8.self) }
+  }
 
   mutating func parse() throws(ResourceURLError) -> Parts {
+    guard !input.isEmpty else { throw ResourceURLError(.empty, "the URL is empty") }
+    guard input.count <= ResourceURL.maximumLength else {
+      throw ResourceURLError(.tooLong, "the URL is over \(ResourceURL.maximumLength) bytes long")
+    }
     if let index = input.firstIndex(where: { $0 < 0x20 || $0 == 0x7F }) {
       let code = String(input[index], radix: 16, uppercase: true)
       throw ResourceURLError(.controlCharacter, "the URL has a control character (0x\(code)) at byte \(index)")
     }
-    let scheme = try takeScheme()
+    let isSecure = try takeScheme()
     let authorityStart = output.count
     let authority = input[position..<(input[position...].firstIndex(where: Self.endsAuthority) ?? input.count)]
     position = authority.endIndex
@@ -47,13 +51,12 @@ struct URLParser {
     }
     let hostStart = output.count
     let portMark = Self.portMark(in: hostAndPort)
-    let host = try URLHost.normalized(hostAndPort[..<(portMark ?? hostAndPort.endIndex)])
-    output += host
+    try URLHost.normalized(hostAndPort[..<(portMark ?? hostAndPort.endIndex)]) { output.append($0) }
     let hostEnd = output.count
-    var port = Origin.defaultPort(of: scheme)
+    var port = isSecure ? 443 : 80
     if let portMark, portMark + 1 < hostAndPort.endIndex {
       port = try Self.port(hostAndPort[(portMark + 1)...])
-      output += hostAndPort[portMark...]
+      for byte in hostAndPort[portMark...] { output.append(byte) }
     }
 
     let pathStart = output.count
@@ -62,7 +65,7 @@ struct URLParser {
     while position < input.count, input[position] != UInt8(ascii: "#") {
       let byte = input[position]
       if byte == UInt8(ascii: "?"), queryMark == nil { queryMark = output.count }
-      if byte == UInt8(ascii: "."), output.last == UInt8(ascii: "/") { mayHaveDotSegment = true }
+      if byte == UInt8(ascii: "."), input[position - 1] == UInt8(ascii: "/") { mayHaveDotSegment = true }
       write(byte, ifNot: Self.mustBeEncoded)
       position += 1
     }
@@ -70,39 +73,38 @@ struct URLParser {
       throw ResourceURLError(.tooLong, "the URL is over \(ResourceURL.maximumLength) bytes long once it is encoded")
     }
     return Parts(
-      isSecure: scheme == "https", authorityStart: UInt16(authorityStart), hostStart: UInt16(hostStart),
+      isSecure: isSecure, authorityStart: UInt16(authorityStart), hostStart: UInt16(hostStart),
       hostEnd: UInt16(hostEnd), port: UInt16(port), pathStart: UInt16(pathStart),
       pathEnd: UInt16(queryMark ?? output.count), end: UInt16(output.count),
-      isNormalized: !mayHaveDotSegment && !output.contains(UInt8(ascii: "%")))
+      isNormalized: !mayHaveDotSegment && !output.hasPercentSign)
   }
 
-  private mutating func takeScheme() throws(ResourceURLError) -> String {
+  /// Whether the scheme is `https`.
+  private mutating func takeScheme() throws(ResourceURLError) -> Bool {
     guard let colon = input.firstIndex(of: UInt8(ascii: ":")), colon > 0, input[0].isASCIILetter,
       input[..<colon].allSatisfy(Self.isOfScheme)
     else { throw ResourceURLError(.noScheme, "the URL has no scheme; it must begin with http:// or https://") }
-    let scheme = input[..<colon].map(\.asciiLowercased)
-    let name: String
-    switch scheme {
-    case Self.http: name = "http"
-    case Self.https: name = "https"
-    default:
-      let shown = String(decoding: scheme.prefix(32), as: UTF8.self)
+    let isSecure = Self.isScheme(input[..<colon], "https")
+    guard isSecure || Self.isScheme(input[..<colon], "http") else {
+      let shown = String(decoding: input[..<colon].prefix(32).map(\.asciiLowercased), as: UTF8.self)
       throw ResourceURLError(.unsupportedScheme, "the scheme \(shown) is not supported; http, https and data are")
     }
-    guard input[colon...].starts(with: Self.authorityMark) else {
+    position = colon + 3
+    guard input.count >= position, input[colon + 1] == UInt8(ascii: "/"), input[colon + 2] == UInt8(ascii: "/") else {
       throw ResourceURLError(.noAuthority, "the URL has no // after its scheme")
     }
-    output += scheme
-    output += Self.authorityMark
-    position = colon + Self.authorityMark.count
-    return name
+    for byte in input[..<position] { output.append(byte.asciiLowercased) }
+    return isSecure
   }
 
-  private static let http = Array("http".utf8)
-  private static let https = Array("https".utf8)
-  private static let authorityMark = Array("://".utf8)
+  private static func isScheme(_ scheme: Slice<UnsafeBufferPointer<UInt8>>, _ name: StaticString) -> Bool {
+    scheme.count == name.utf8CodeUnitCount
+      && scheme.elementsEqual(UnsafeBufferPointer(start: name.utf8Start, count: scheme.count)) {
+        $0.asciiLowercased == $1
+      }
+  }
 
-  private mutating func writeUserInfo(_ userInfo: ArraySlice<UInt8>) throws(ResourceURLError) {
+  private mutating func writeUserInfo(_ userInfo: Slice<UnsafeBufferPointer<UInt8>>) throws(ResourceURLError) {
     // Programs disagree on whether a backslash ends the host, so that each would go to another one.
     guard !userInfo.contains(UInt8(ascii: "\\")) else {
       throw ResourceURLError(.userInfo, "the URL has a backslash in its user info")
@@ -117,7 +119,7 @@ struct URLParser {
   }
 
   private mutating func write(_ byte: UInt8, ifNot mustBeEncoded: (UInt8) -> Bool) {
-    if mustBeEncoded(byte) { PercentEncoding.append(byte, to: &output) } else { output.append(byte) }
+    if mustBeEncoded(byte) { output.append(percentEncoding: byte) } else { output.append(byte) }
   }
 
   private static func endsAuthority(_ byte: UInt8) -> Bool {
@@ -141,12 +143,12 @@ struct URLParser {
   }
 
   /// Where the colon before the port is; the colons of an IPv6 address stand before its bracket.
-  private static func portMark(in hostAndPort: ArraySlice<UInt8>) -> Int? {
+  private static func portMark(in hostAndPort: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
     let afterAddress = hostAndPort.lastIndex(of: UInt8(ascii: "]")) ?? hostAndPort.startIndex
     return hostAndPort[afterAddress...].firstIndex(of: UInt8(ascii: ":"))
   }
 
-  private static func port(_ digits: ArraySlice<UInt8>) throws(ResourceURLError) -> Int {
+  private static func port(_ digits: Slice<UnsafeBufferPointer<UInt8>>) throws(ResourceURLError) -> Int {
     var port = 0
     for digit in digits {
       guard digit.isASCIIDigit else { throw ResourceURLError(.port, "the port of the URL is not a number") }
@@ -156,5 +158,42 @@ struct URLParser {
       throw ResourceURLError(.port, "the port of the URL is not between 1 and 65535")
     }
     return port
+  }
+}
+
+/// A text written from its beginning. It needs no memory for as long as it is the beginning of another text, as it is
+/// for a URL that needs no change.
+private struct Rewriting {
+  private let original: UnsafeBufferPointer<UInt8>
+  /// Nil while it is the first `count` bytes of the original.
+  private var changed: [UInt8]?
+  private(set) var count = 0
+  private(set) var hasPercentSign = false
+
+  init(of original: UnsafeBufferPointer<UInt8>) { self.original = original }
+
+  /// Whether it is the original, to its end.
+  var isWhole: Bool { changed == nil && count == original.count }
+
+  @inline(__always)
+  mutating func append(_ byte: UInt8) {
+    if byte == UInt8(ascii: "%") { hasPercentSign = true }
+    if changed != nil || count == original.count || original[count] != byte { change(byte) }
+    count += 1
+  }
+
+  @inline(never)
+  private mutating func change(_ byte: UInt8) {
+    var bytes = changed.take() ?? Array(original[..<count])
+    bytes.append(byte)
+    changed = bytes
+  }
+
+  mutating func append(percentEncoding byte: UInt8) {
+    for byte in PercentEncoding.encoded(byte) { append(byte) }
+  }
+
+  func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+    changed?.withUnsafeBufferPointer(body) ?? body(UnsafeBufferPointer(rebasing: original[..<count]))
   }
 }

@@ -36,7 +36,7 @@ extension DiskTier {
     return Usage(lastUse: lastUse > 0 ? lastUse : nil, count: uses + (unwritten?.times ?? 0))
   }
 
-  public nonisolated func absolutePath(of response: StoredResponse) -> String { directory + "/" + response.file }
+  public nonisolated func absolutePath(of response: StoredResponse) -> String { response.path(below: directory) }
 
   /// The bytes of a stored response.
   ///

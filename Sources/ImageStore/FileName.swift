@@ -10,30 +10,35 @@ struct FileName: Equatable {
 
   var instance: Int32 { Int32(truncatingIfNeeded: id >> 32) }
 
-  init(id: Int64, digest: [UInt8], format: String?) {
+  /// - Parameter folder: what `path` begins with, less the slash after it.
+  init(id: Int64, digest: [UInt8], format: String?, below folder: String = "") {
     self.id = id
     let start = digest.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }
-    path = Self.path(of: id) { path in
-      path.append(UInt8(ascii: "-"))
+    path = Self.path(of: id, below: folder) { path in
+      path.append("-")
       path.append(hexadecimal: start, digits: 8)
-      path.append(UInt8(ascii: "."))
-      path.append(contentsOf: Self.fileExtension(of: format).utf8)
+      path.append(".")
+      path.append(Self.fileExtension(of: format))
     }
   }
 
   /// Where the bytes are gathered until they are complete.
   static func temporaryPath(id: Int64) -> String {
-    path(of: id) { $0.append(contentsOf: ".tmp".utf8) }
+    path(of: id, below: "") { $0.append(".tmp") }
   }
 
-  private static func path(of id: Int64, _ addRest: (inout [UInt8]) -> Void) -> String {
-    var path: [UInt8] = []
-    path.reserveCapacity(40)
-    path.append(hexadecimal: UInt64(id & 0xff), digits: 2)
-    path.append(UInt8(ascii: "/"))
+  private static func path(of id: Int64, below folder: String, _ addRest: (inout String) -> Void) -> String {
+    var path = ""
+    path.reserveCapacity(folder.utf8.count + 40)
+    if !folder.isEmpty {
+      path.append(folder)
+      path.append("/")
+    }
+    path.append(shard(of: id))
+    path.append("/")
     path.append(hexadecimal: UInt64(bitPattern: id), digits: 16)
     addRest(&path)
-    return String(decoding: path, as: UTF8.self)
+    return path
   }
 
   /// Two hexadecimal digits, of the counter: files spread evenly.
@@ -60,8 +65,9 @@ struct FileName: Equatable {
     }
   }
 
-  private static let knownExtensions: Set<String> = [
-    "jpg", "png", "gif", "webp", "avif", "heic", "jxl", "tiff", "bmp", "ico", "svg", "bin",
+  /// The usual ones first. To look through a few short names takes less than to hash one.
+  private static let knownExtensions = [
+    "jpg", "png", "webp", "gif", "avif", "svg", "heic", "jxl", "tiff", "bmp", "ico", "bin",
   ]
 
   private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
@@ -77,21 +83,22 @@ struct FileName: Equatable {
   }
 }
 
-/// `value` in lower-case hexadecimal digits, its upper ones cut off.
+/// `value` in lower-case hexadecimal digits, its upper ones cut off. At most 16 digits.
 func hexadecimal(_ value: UInt64, digits: Int) -> String {
-  var text: [UInt8] = []
-  text.append(hexadecimal: value, digits: digits)
-  return String(decoding: text, as: UTF8.self)
+  String(unsafeUninitializedCapacity: digits) { text in
+    for place in 0..<digits {
+      let digit = UInt8(truncatingIfNeeded: value >> UInt64(4 * (digits - 1 - place))) & 15
+      text[place] = digit < 10 ? 48 + digit : 87 + digit
+    }
+    return digits
+  }
 }
 
-extension [UInt8] {
+extension String {
   /// Adds `value` in lower-case hexadecimal digits, its upper ones cut off.
   fileprivate mutating func append(hexadecimal value: UInt64, digits: Int) {
-    var place = 4 * digits
-    while place > 0 {
-      place -= 4
-      let digit = UInt8(truncatingIfNeeded: value >> UInt64(place)) & 15
-      append(digit < 10 ? 48 + digit : 87 + digit)
-    }
+    // Eight at a time: so short a string needs no memory of its own.
+    if digits > 8 { append(ImageStore.hexadecimal(value >> 32, digits: digits - 8)) }
+    append(ImageStore.hexadecimal(value, digits: min(digits, 8)))
   }
 }

@@ -64,7 +64,9 @@ public struct StoredResponse: Sendable, Equatable {
   }
 
   /// The file, relative to the namespace's folder: `7f/0123456789abcd7f-89abcdef.jpg`.
-  public var file: String { FileName(id: id, digest: digest, format: format).path }
+  public var file: String { path(below: "") }
+
+  func path(below folder: String) -> String { FileName(id: id, digest: digest, format: format, below: folder).path }
 
   /// What tells the stored responses of one key, partition and variant apart: the varying fields, in the order of their names.
   var selection: String {

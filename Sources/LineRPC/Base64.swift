@@ -1,9 +1,37 @@
 /// Base64 with the standard alphabet (RFC 4648 section 4).
 public enum Base64 {
   public static func encode(_ data: [UInt8]) -> [UInt8] {
-    var text: [UInt8] = []
-    data.withUnsafeBytes { text.append(base64: $0) }
-    return text
+    [UInt8](unsafeUninitializedCapacity: length(of: data.count)) { text, count in
+      guard let start = text.baseAddress else { return }
+      count = data.withUnsafeBytes { encode($0, to: start) }
+    }
+  }
+
+  /// How long the text of so many bytes is.
+  static func length(of count: Int) -> Int { (count + 2) / 3 * 4 }
+
+  /// Writes the text of `data` and returns its length.
+  static func encode(_ data: UnsafeRawBufferPointer, to text: UnsafeMutablePointer<UInt8>) -> Int {
+    letters.withUnsafeBufferPointer { letters in
+      var (read, write) = (0, 0)
+      while data.count - read >= 3 {
+        let bits = UInt32(data[read]) << 16 | UInt32(data[read + 1]) << 8 | UInt32(data[read + 2])
+        text[write] = letters[Int(bits >> 18)]
+        text[write + 1] = letters[Int(bits >> 12 & 63)]
+        text[write + 2] = letters[Int(bits >> 6 & 63)]
+        text[write + 3] = letters[Int(bits & 63)]
+        read += 3
+        write += 4
+      }
+      guard read < data.count else { return write }
+      let hasTwo = data.count - read == 2
+      let bits = UInt32(data[read]) << 16 | (hasTwo ? UInt32(data[read + 1]) << 8 : 0)
+      text[write] = letters[Int(bits >> 18)]
+      text[write + 1] = letters[Int(bits >> 12 & 63)]
+      text[write + 2] = hasTwo ? letters[Int(bits >> 6 & 63)] : padding
+      text[write + 3] = padding
+      return write + 4
+    }
   }
 
   /// The bytes that `text` stands for, or nil when it is no base64.
@@ -57,38 +85,11 @@ public enum Base64 {
   /// The bit that no value of a letter has.
   private static let invalid: UInt8 = 0x80
 
-  fileprivate static let letters = [UInt8]("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+  private static let letters = [UInt8]("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
   private static let values: [UInt8] = {
     var values = [UInt8](repeating: invalid, count: 256)
     for (value, letter) in letters.enumerated() { values[Int(letter)] = UInt8(value) }
     return values
   }()
-}
-
-extension [UInt8] {
-  mutating func append(base64 data: UnsafeRawBufferPointer) {
-    var write = count
-    append(contentsOf: repeatElement(UInt8(ascii: "="), count: (data.count + 2) / 3 * 4))
-    withUnsafeMutableBufferPointer { text in
-      Base64.letters.withUnsafeBufferPointer { letters in
-        var read = 0
-        while data.count - read >= 3 {
-          let bits = UInt32(data[read]) << 16 | UInt32(data[read + 1]) << 8 | UInt32(data[read + 2])
-          text[write] = letters[Int(bits >> 18)]
-          text[write + 1] = letters[Int(bits >> 12 & 63)]
-          text[write + 2] = letters[Int(bits >> 6 & 63)]
-          text[write + 3] = letters[Int(bits & 63)]
-          read += 3
-          write += 4
-        }
-        guard read < data.count else { return }
-        let hasTwo = data.count - read == 2
-        let bits = UInt32(data[read]) << 16 | (hasTwo ? UInt32(data[read + 1]) << 8 : 0)
-        text[write] = letters[Int(bits >> 18)]
-        text[write + 1] = letters[Int(bits >> 12 & 63)]
-        if hasTwo { text[write + 2] = letters[Int(bits >> 6 & 63)] }
-      }
-    }
-  }
 }

@@ -20,18 +20,18 @@ public struct Conversation: Sendable {
     let serial: UInt64
     var isAnswered: Bool
     var work: (any Work)?
+
+    func isOpen(for ticket: Ticket) -> Bool { serial == ticket.serial && !isAnswered }
   }
 
-  /// The responses of a batch as far as they are there, as the beginning of an array.
+  /// The responses of a batch as far as they are there.
   private struct Batch {
-    var array = JSONWriter()
+    private var responses: [[UInt8]] = []
     var missing = 0
     /// What is in flight until the array is sent.
     private(set) var ids: [RequestID] = []
     /// Whether it holds nothing but notifications, and so gets no answer at all.
     private(set) var isSilent = true
-
-    init() { array.beginArray() }
 
     mutating func await(_ id: RequestID) {
       isSilent = false
@@ -42,7 +42,22 @@ public struct Conversation: Sendable {
     mutating func refuse(_ error: RPCError, id: RequestID?) {
       isSilent = false
       if let id { ids.append(id) }
-      array.response(error, id: id)
+      add { $0.response(error, id: id) }
+    }
+
+    mutating func add(_ write: (inout JSONWriter) -> Void) {
+      var writer = JSONWriter(capacity: 480)
+      write(&writer)
+      responses.append(writer.bytes)
+    }
+
+    /// All as one array.
+    var line: [UInt8] {
+      var array = JSONWriter(capacity: responses.reduce(3) { $0 + $1.count + 1 })
+      array.beginArray()
+      for response in responses { array.append(raw: response) }
+      array.endArray()
+      return array.line()
     }
   }
 
@@ -110,8 +125,10 @@ public struct Conversation: Sendable {
   private mutating func open(_ request: Request, in batch: UInt64?) -> Ticket? {
     let ticket = Ticket(id: request.id, serial: nextSerial(), batch: batch)
     if let id = request.id {
-      guard holders[id] == nil else { return nil }
-      holders[id] = Holder(serial: ticket.serial, isAnswered: false)
+      if let first = holders.updateValue(Holder(serial: ticket.serial, isAnswered: false), forKey: id) {
+        holders[id] = first
+        return nil
+      }
     } else {
       notifications.insert(ticket.serial)
     }
@@ -130,8 +147,10 @@ public struct Conversation: Sendable {
 
   /// Notes what is being done for a request. Nothing happens for a notification, or when it has been answered.
   public mutating func assign(_ work: any Work, to ticket: Ticket) {
-    guard let id = ticket.id, isOpen(ticket) else { return }
-    holders[id]?.work = work
+    guard let id = ticket.id, let index = holders.index(forKey: id), holders.values[index].isOpen(for: ticket) else {
+      return
+    }
+    holders.values[index].work = work
   }
 
   /// What is being done for the request with that id; nil when there is none, or it has been answered.
@@ -183,26 +202,25 @@ public struct Conversation: Sendable {
   /// Whether the ticket has not been answered.
   public func isOpen(_ ticket: Ticket) -> Bool {
     guard let id = ticket.id else { return notifications.contains(ticket.serial) }
-    guard let holder = holders[id] else { return false }
-    return holder.serial == ticket.serial && !holder.isAnswered
+    return holders[id]?.isOpen(for: ticket) ?? false
   }
 
   private mutating func close(_ ticket: Ticket, _ write: (inout JSONWriter, RequestID) -> Void) -> [UInt8]? {
-    guard isOpen(ticket) else { return nil }
-    unanswered -= 1
     guard let id = ticket.id else {
-      notifications.remove(ticket.serial)
+      if notifications.remove(ticket.serial) != nil { unanswered -= 1 }
       return nil
     }
+    guard let index = holders.index(forKey: id), holders.values[index].isOpen(for: ticket) else { return nil }
+    unanswered -= 1
     guard let number = ticket.batch, var batch = batches.removeValue(forKey: number) else {
-      holders[id] = nil
+      holders.remove(at: index)
       var writer = JSONWriter(capacity: 480)
       write(&writer, id)
       return writer.line()
     }
-    holders[id]?.isAnswered = true
-    holders[id]?.work = nil
-    write(&batch.array, id)
+    holders.values[index].isAnswered = true
+    holders.values[index].work = nil
+    batch.add { write(&$0, id) }
     batch.missing -= 1
     return finishing(batch, number)
   }
@@ -214,8 +232,7 @@ public struct Conversation: Sendable {
       return nil
     }
     for id in batch.ids { holders[id] = nil }
-    batch.array.endArray()
-    return batch.array.line()
+    return batch.line
   }
 
   private func line(_ error: RPCError, id: RequestID?) -> [UInt8] {
@@ -239,7 +256,7 @@ public struct Ticket: Hashable, Sendable {
 extension JSONWriter {
   fileprivate mutating func beginResponse(id: RequestID?) {
     beginObject()
-    member("jsonrpc", "2.0")
+    member("jsonrpc", constant: "2.0")
     if let id {
       member("id", id)
     } else {

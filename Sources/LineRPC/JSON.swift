@@ -67,9 +67,12 @@ public struct JSONError: Error, Sendable, Equatable {
 
 extension String {
   /// Whether two strings are the same in JSON, where `é` in one code point differs from `e` with an accent after it.
-  ///
-  /// Swift's `==` takes those for equal, but it is fast at telling most strings apart.
   func hasSameBytes(as other: String) -> Bool {
-    self == other && utf8.elementsEqual(other.utf8)
+    let (one, other) = (utf8, other.utf8)
+    guard one.count == other.count else { return false }
+    let isSame = one.withContiguousStorageIfAvailable { one in
+      other.withContiguousStorageIfAvailable { one.elementsEqual($0) }
+    }
+    return (isSame ?? nil) ?? one.elementsEqual(other)
   }
 }

@@ -1,36 +1,52 @@
 /// How scalars look in JSON.
-extension [UInt8] {
+extension OutputText {
   mutating func append(decimal value: Int64) {
-    var magnitude = value.magnitude
-    if value < 0 { append(UInt8(ascii: "-")) }
-    // 2^64 has twenty digits.
-    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
-      var first = 20
-      repeat {
-        let (rest, digit) = magnitude.quotientAndRemainder(dividingBy: 10)
-        first -= 1
-        digits[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: digit)
-        magnitude = rest
-      } while magnitude > 0
-      append(contentsOf: UnsafeBufferPointer(rebasing: digits[first...]))
+    // A sign and the 19 digits of 2^63.
+    append(atMost: 20) { start in
+      var end = start
+      if value < 0 {
+        end.pointee = UInt8(ascii: "-")
+        end += 1
+      }
+      var magnitude = value.magnitude
+      var length = 1
+      var rest = magnitude / 10
+      while rest > 0 {
+        length += 1
+        rest /= 10
+      }
+      for place in stride(from: length - 1, through: 0, by: -1) {
+        end[place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude % 10)
+        magnitude /= 10
+      }
+      return end + length - start
     }
   }
 
   /// Appends `string` in quotes. All but printable ASCII is escaped, beyond U+FFFF as a surrogate pair.
   mutating func append(quoting string: String) {
-    append(UInt8(ascii: "\""))
     var string = string
     string.withUTF8 { utf8 in
       let text = UnsafeRawBufferPointer(utf8)
-      var index = 0
-      while true {
-        let stop = text.endOfPrintableString(from: index)
-        append(contentsOf: UnsafeBufferPointer(rebasing: utf8[index..<stop]))
-        guard stop < text.count else { break }
-        index = appendEscape(of: utf8, at: stop)
+      var index = text.endOfPrintableString(from: 0)
+      // Mostly that is all there is.
+      append(atMost: index + 2) { end in
+        end[0] = UInt8(ascii: "\"")
+        if let source = text.baseAddress {
+          UnsafeMutableRawPointer(end + 1).copyMemory(from: source, byteCount: index)
+        }
+        end[index + 1] = UInt8(ascii: "\"")
+        return index + (index == text.count ? 2 : 1)
       }
+      if index == text.count { return }
+      while index < text.count {
+        index = appendEscape(of: utf8, at: index)
+        let stop = text.endOfPrintableString(from: index)
+        append(UnsafeRawBufferPointer(rebasing: text[index..<stop]))
+        index = stop
+      }
+      append(UInt8(ascii: "\""))
     }
-    append(UInt8(ascii: "\""))
   }
 
   /// Appends the escape of the character at `index` and returns the index of the next.

@@ -2,21 +2,20 @@
 ///
 /// It puts the commas and escapes strings; that begins and ends match, and that members stand in objects only, is the
 /// caller's part. A name given as a `StaticString` must need no escape.
-public struct JSONWriter: Sendable {
-  /// What was written so far.
-  public private(set) var bytes: [UInt8]
+public struct JSONWriter: ~Copyable {
+  private var output: OutputText
   private var needsComma = false
 
   /// - Parameter capacity: bytes that can be written before the buffer grows.
-  public init(capacity: Int = 0) {
-    bytes = []
-    bytes.reserveCapacity(capacity)
-  }
+  public init(capacity: Int = 0) { output = OutputText(capacity: capacity) }
+
+  /// What was written so far.
+  public var bytes: [UInt8] { output.bytes }
 
   /// What was written, as a line.
   public consuming func line() -> [UInt8] {
-    bytes.append(UInt8(ascii: "\n"))
-    return bytes
+    output.append(UInt8(ascii: "\n"))
+    return output.bytes
   }
 
   // MARK: Structure
@@ -28,71 +27,77 @@ public struct JSONWriter: Sendable {
 
   /// Writes a member's name; its value has to follow.
   public mutating func key(_ name: StaticString) {
-    separate()
-    bytes.append(UInt8(ascii: "\""))
-    append(name)
-    bytes.append(UInt8(ascii: "\""))
-    bytes.append(UInt8(ascii: ":"))
-    needsComma = false
+    let length = name.utf8CodeUnitCount
+    let needsComma = needsComma
+    output.append(atMost: length + 4) { start in
+      var end = start
+      if needsComma {
+        end.pointee = UInt8(ascii: ",")
+        end += 1
+      }
+      end[0] = UInt8(ascii: "\"")
+      UnsafeMutableRawPointer(end + 1).copyMemory(from: name.utf8Start, byteCount: length)
+      end[length + 1] = UInt8(ascii: "\"")
+      end[length + 2] = UInt8(ascii: ":")
+      return end + length + 3 - start
+    }
+    self.needsComma = false
   }
 
   /// Writes a member's name that is only known at run time; its value has to follow.
   public mutating func key(escaping name: String) {
     value(name)
-    bytes.append(UInt8(ascii: ":"))
+    output.append(UInt8(ascii: ":"))
     needsComma = false
   }
 
   private mutating func open(_ bracket: UInt8) {
-    if needsComma { bytes.append(UInt8(ascii: ",")) }
-    bytes.append(bracket)
+    if needsComma { output.append(UInt8(ascii: ",")) }
+    output.append(bracket)
     needsComma = false
   }
 
   private mutating func close(_ bracket: UInt8) {
-    bytes.append(bracket)
+    output.append(bracket)
     needsComma = true
   }
 
   @inline(__always)
   private mutating func separate() {
-    if needsComma { bytes.append(UInt8(ascii: ",")) }
+    if needsComma { output.append(UInt8(ascii: ",")) }
     needsComma = true
-  }
-
-  private mutating func append(_ text: StaticString) {
-    bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
   // MARK: Values
 
   public mutating func null() {
     separate()
-    append("null")
+    output.append("null")
   }
 
   public mutating func value(_ value: Bool) {
     separate()
-    append(value ? "true" : "false")
+    output.append(value ? "true" : "false")
   }
 
   public mutating func value(_ value: Int) { self.value(Int64(value)) }
 
   public mutating func value(_ value: Int64) {
     separate()
-    bytes.append(decimal: value)
+    output.append(decimal: value)
   }
 
   /// Writes the shortest decimal that reads back as the same number; what is not finite becomes `null`.
   public mutating func value(_ value: Double) {
     guard value.isFinite else { return null() }
     separate()
-    bytes.append(contentsOf: value.description.utf8)
+    var text = value.description
+    text.withUTF8 { output.append(UnsafeRawBufferPointer($0)) }
   }
 
   public mutating func value(_ value: String) {
     separate()
-    bytes.append(quoting: value)
+    output.append(quoting: value)
   }
 
   public mutating func value(_ value: JSON) {
@@ -116,15 +121,15 @@ public struct JSONWriter: Sendable {
   /// Writes `data` as a string in base64 (RFC 4648 section 4).
   public mutating func value(base64 data: UnsafeRawBufferPointer) {
     separate()
-    bytes.append(UInt8(ascii: "\""))
-    bytes.append(base64: data)
-    bytes.append(UInt8(ascii: "\""))
+    output.append(UInt8(ascii: "\""))
+    output.append(atMost: Base64.length(of: data.count)) { Base64.encode(data, to: $0) }
+    output.append(UInt8(ascii: "\""))
   }
 
   /// Writes a value that is JSON text already.
   public mutating func append(raw json: [UInt8]) {
     separate()
-    bytes.append(contentsOf: json)
+    json.withUnsafeBytes { output.append($0) }
   }
 
   // MARK: Members
@@ -166,9 +171,9 @@ public struct JSONWriter: Sendable {
   public mutating func member(_ name: StaticString, constant text: StaticString) {
     key(name)
     separate()
-    bytes.append(UInt8(ascii: "\""))
-    append(text)
-    bytes.append(UInt8(ascii: "\""))
+    output.append(UInt8(ascii: "\""))
+    output.append(text)
+    output.append(UInt8(ascii: "\""))
   }
 
   public mutating func member(_ name: StaticString, _ value: JSON) {

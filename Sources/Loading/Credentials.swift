@@ -7,10 +7,16 @@ enum Credentials {
 
   /// A digest of the credentials in the request's headers and URL; empty when there are none.
   static func partition(of request: LoadRequest) -> String {
-    var text = ""
-    for line in request.headers.lines where fields.contains(line.name) { text += "\(line.name):\(line.value)\n" }
+    var text = request.fields.credentials
     if case .http(let url) = request.source, let userInfo = url.userInfo { text += "@\(userInfo)\n" }
     return text.isEmpty ? "" : SHA256.digest(of: Array(text.utf8)).hexadecimal
+  }
+
+  /// Those header fields that are credentials, a line each.
+  static func lines(in headers: HeaderFields) -> String {
+    headers.lines.reduce(into: "") { text, line in
+      if fields.contains(line.name) { text += "\(line.name):\(line.value)\n" }
+    }
   }
 }
 

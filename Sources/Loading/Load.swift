@@ -128,7 +128,7 @@ extension LoadRequest {
   var tellingHeaders: HeaderFields {
     let telling = headers.lines.contains(where: Self.isTrivial) ? headers.lines.filter { !Self.isTrivial($0) } : nil
     // Those of the options come in the same order each time.
-    if ownHeaders.lines.allSatisfy(Self.isTrivial) { return telling.map(HeaderFields.init) ?? headers }
+    if fields.own.lines.allSatisfy(Self.isTrivial) { return telling.map(HeaderFields.init) ?? headers }
     return HeaderFields((telling ?? headers.lines).sorted { $0.name < $1.name })
   }
 
@@ -153,6 +153,8 @@ extension LoadRequest {
 extension Duration {
   /// Whole milliseconds, rounded down.
   public var milliseconds: Int64 {
+    // It is in every answer from memory, and the division takes time.
+    if self == .zero { return 0 }
     let (seconds, attoseconds) = components
     return seconds * 1000 + attoseconds / 1_000_000_000_000_000
   }

@@ -46,10 +46,7 @@ public struct LoadRequest: Sendable {
   public var url: String
   public var source: Source
   public var key: String
-  /// The headers to send, the worker's own included.
-  public var headers: HeaderFields
-  /// Those of `headers` that this load has for itself, by which it is another transfer than a load without them.
-  public var ownHeaders = HeaderFields()
+  public var fields: RequestFields
   public var group: String?
   public var slot: String?
   /// An absolute path that also gets the image.
@@ -72,12 +69,15 @@ public struct LoadRequest: Sendable {
   public var retriesFailed = false
   public var wantsResponse = false
 
-  public init(url: String, source: Source, key: String, headers: HeaderFields = HeaderFields()) {
+  public init(url: String, source: Source, key: String, fields: RequestFields = RequestFields()) {
     self.url = url
     self.source = source
     self.key = key
-    self.headers = headers
+    self.fields = fields
   }
+
+  /// The headers to send, the worker's own included.
+  public var headers: HeaderFields { fields.all }
 }
 
 extension LoadRequest {

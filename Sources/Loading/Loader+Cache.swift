@@ -216,14 +216,16 @@ extension Load {
     return candidates.allSatisfy(accepts) ? candidates : candidates.filter(accepts)
   }
 
-  /// Whether what is stored is what the load asks for: it has the digest, and it is an image if it has to be one.
-  func accepts(_ candidate: Candidate) -> Bool {
-    if request.validation == .header, candidate.response.format == nil { return false }
-    return request.digest == nil || request.digest == candidate.response.digest
-  }
+  func accepts(_ candidate: Candidate) -> Bool { request.accepts(candidate.response) }
 }
 
 extension LoadRequest {
+  /// Whether what is stored is what is asked for: it has the digest, and it is an image if it has to be one.
+  func accepts(_ response: StoredResponse) -> Bool {
+    if validation == .header, response.format == nil { return false }
+    return digest == nil || digest == response.digest
+  }
+
   /// Whether the URLs are the same. Of a `data:` URL not all is there; then the key, which is its digest, tells.
   func namesImage(of other: LoadRequest) -> Bool {
     guard url == other.url else { return false }

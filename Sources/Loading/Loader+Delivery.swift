@@ -54,7 +54,7 @@ extension Loader {
 
   /// What takes no hop to the disk's thread: nothing at all, and the memory tier's with one look whether the file is
   /// there.
-  private func deliverAtOnce(_ candidate: Candidate, _ delivery: Delivery) -> Delivery.Delivered? {
+  func deliverAtOnce(_ candidate: Candidate, _ delivery: Delivery) -> Delivery.Delivered? {
     if delivery.isNothing { return Delivery.Delivered() }
     guard candidate.place == .memory, delivery.saveTo == nil else { return nil }
     let tier = storage.tier(of: candidate)
@@ -81,24 +81,29 @@ extension Loader {
   func image(
     for load: Load, _ response: StoredResponse, _ delivered: Delivery.Delivered, as status: CacheStatus
   ) -> LoadedImage {
-    var image = LoadedImage(
-      key: response.key, cache: status, byteCount: response.byteCount, mediaType: response.mediaType,
-      format: response.format, width: response.width, height: response.height, frames: response.frames,
-      orientation: response.orientation, finalURL: response.finalURL)
+    var image = image(for: load.request, response, delivered, as: status)
     image.isKept = load.isKept
-    if load.request.delivery == .path { image.path = delivered.path }
-    if load.request.delivery == .data { image.data = delivered.bytes }
-    if load.request.wantsResponse || load.request.validation == .none {
-      let headers =
-        status == .miss || status == .revalidated
-        ? response.headers : Storing.fieldsToServe(response.cached, now: storage.now())
-      image.response = LoadedImage.Response(status: response.status, headers: headers)
-    }
     image.timing.total = load.acceptedAt.duration(to: .now)
     image.timing.firstByte = load.transfer?.firstByte ?? image.timing.total
     if let transfer = load.transfer {
       image.attempts = transfer.attempts
       image.timing.queued = transfer.queued
+    }
+    return image
+  }
+
+  /// The same, but for how long it took.
+  func image(
+    for request: LoadRequest, _ response: StoredResponse, _ delivered: Delivery.Delivered, as status: CacheStatus
+  ) -> LoadedImage {
+    var image = LoadedImage(response, as: status)
+    if request.delivery == .path { image.path = delivered.path }
+    if request.delivery == .data { image.data = delivered.bytes }
+    if request.wantsResponse || request.validation == .none {
+      let headers =
+        status == .miss || status == .revalidated
+        ? response.headers : Storing.fieldsToServe(response.cached, now: storage.now())
+      image.response = LoadedImage.Response(status: response.status, headers: headers)
     }
     return image
   }

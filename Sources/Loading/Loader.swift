@@ -83,9 +83,7 @@ public final class Loader {
       id: id, request: request, partition: Credentials.partition(of: request), acceptedAt: .now,
       generation: generation, observer: observer, isOwn: isOwn)
     load.place = place
-    if let slot = request.slot {
-      for other in index.loads(slot: slot) where loads[other]?.request.namesImage(of: request) != true { cancel(other) }
-    }
+    clearSlot(for: request)
     loads[id] = load
     index.insert(id, load.labels)
     if !settle(load, from: remembered(request.key, load.partition)) { join(load) }
@@ -155,7 +153,7 @@ public final class Loader {
     return true
   }
 
-  private func count(_ image: LoadedImage) {
+  func count(_ image: LoadedImage) {
     if image.cache != .miss { counts.bytesSaved += image.byteCount }
     switch image.cache {
     case .miss: counts.misses += 1

@@ -46,15 +46,7 @@ final class LoadAnswer: LoadObserver {
   }
 
   func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {
-    session.logEnd(of: url, result)
-    switch result {
-    case .success(let image):
-      session.counts.succeeded += 1
-      session.answer(ticket) { $0.members(of: image, url: url) }
-    case .failure(let error):
-      session.count(error)
-      session.answer(ticket, WireErrors.wire(error, url: url), url: url)
-    }
+    session.answer(ticket, with: result, of: url)
   }
 }
 
@@ -136,7 +128,20 @@ extension Session {
     }
   }
 
-  fileprivate func logEnd(of url: String, _ result: Result<LoadedImage, LoadError>) {
+  /// Answers with what a load came to.
+  func answer(_ ticket: Ticket, with result: Result<LoadedImage, LoadError>, of url: String) {
+    logEnd(of: url, result)
+    switch result {
+    case .success(let image):
+      counts.succeeded += 1
+      answer(ticket) { $0.members(of: image, url: url) }
+    case .failure(let error):
+      count(error)
+      answer(ticket, WireErrors.wire(error, url: url), url: url)
+    }
+  }
+
+  private func logEnd(of url: String, _ result: Result<LoadedImage, LoadError>) {
     log.debug {
       let name = (try? ResourceURL(url))?.redacted ?? url
       switch result {

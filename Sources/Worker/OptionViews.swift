@@ -36,6 +36,11 @@ extension Options {
     return usual.replacing(HeaderFields(headers.compactMap(HeaderField.init(line:))))
   }
 
+  /// What a request sends that has these header fields for itself, in the place of the usual ones of those names.
+  func requestFields(with own: HeaderFields) -> RequestFields {
+    own.isEmpty ? requestFields : RequestFields(requestFields.all.replacing(own), own: own)
+  }
+
   var verification: DiskTier.Verification {
     switch verify {
     case .random: .random

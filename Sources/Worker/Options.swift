@@ -47,14 +47,16 @@ public struct Options: Sendable {
   var logLevel = LogLevel.warning
 
   // Worked out once, since every load needs them.
-  private(set) var requestHeaders = HeaderFields()
+  private(set) var requestFields = RequestFields()
+  private(set) var loadEvents: LoadRequest.Events = []
   private(set) var ignoredQuery = QueryNameFilter.none
 
   public init() { settle() }
 
   /// To be called when options have changed.
   mutating func settle() {
-    requestHeaders = makeRequestHeaders()
+    requestFields = RequestFields(makeRequestHeaders())
+    loadEvents = EventNames.events(events)
     ignoredQuery = QueryNameFilter(keyIgnoredQuery)
   }
 

@@ -3,14 +3,23 @@ internal import LineRPC
 /// The members of a request's `params`, read by name. Every wrong one is an error that names it.
 struct Parameters {
   private let object: JSONObject
+  /// A bit for the length of each name: most of what is asked for is not there, and need not be looked for.
+  private let lengths: UInt64
 
   /// - Throws: for a member that is none of `known`.
   init(_ object: JSONObject, known: [String]) throws(RPCError) {
-    for member in object.members where !known.contains(member.name) {
-      throw .invalidParams(member: member.name, Self.refusal(of: member.name))
+    var lengths: UInt64 = 0
+    for member in object.members {
+      guard known.contains(member.name) else {
+        throw .invalidParams(member: member.name, Self.refusal(of: member.name))
+      }
+      lengths |= Self.bit(forLengthOf: member.name)
     }
     self.object = object
+    self.lengths = lengths
   }
+
+  private static func bit(forLengthOf name: String) -> UInt64 { 1 << UInt64(min(name.utf8.count, 63)) }
 
   /// Members that the contract has and this version does not.
   private static func refusal(of name: String) -> String {
@@ -18,12 +27,12 @@ struct Parameters {
       ? "\(name) comes with the decoder, which this version does not have" : "there is no parameter \(name.quotable)"
   }
 
-  func has(_ name: String) -> Bool { object[name] != nil }
+  func has(_ name: String) -> Bool { value(name) != nil }
 
-  func value(_ name: String) -> JSON? { object[name] }
+  func value(_ name: String) -> JSON? { lengths & Self.bit(forLengthOf: name) == 0 ? nil : object[name] }
 
   func string(_ name: String) throws(RPCError) -> String? {
-    switch object[name] {
+    switch value(name) {
     case nil: return nil
     case .string(let text): return text
     default: throw .invalidParams(member: name, "\(name) is no string")
@@ -39,7 +48,7 @@ struct Parameters {
   }
 
   func flag(_ name: String) throws(RPCError) -> Bool? {
-    switch object[name] {
+    switch value(name) {
     case nil: return nil
     case .bool(let flag): return flag
     default: throw .invalidParams(member: name, "\(name) is neither true nor false")
@@ -47,7 +56,7 @@ struct Parameters {
   }
 
   func integer(_ name: String, in range: ClosedRange<Int64>) throws(RPCError) -> Int64? {
-    switch object[name] {
+    switch value(name) {
     case nil: return nil
     case .integer(let number) where range.contains(number): return number
     default:

@@ -141,7 +141,7 @@ final class Session {
 
   func apply(_ new: Options) {
     let changesRequests =
-      new.transportConfiguration != options.transportConfiguration || new.requestHeaders != options.requestHeaders
+      new.transportConfiguration != options.transportConfiguration || new.requestFields.all != options.requestFields.all
       || new.maxBytes != options.maxBytes || new.maxRedirects != options.maxRedirects
     options = new
     loader.apply(new.loaderSettings)

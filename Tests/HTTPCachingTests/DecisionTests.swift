@@ -216,21 +216,30 @@ private let plainTag: HeaderFields = ["if-none-match": "\"a\""]
   }
 
   @Test(arguments: modes + lifetimes + staleWhileRevalidate + clocks)
-  func `the reuse rule says what the decision says`(_ expected: Case) {
-    guard expected.mode == .default, expected.asked.isEmpty else { return }
-    let rule = ReuseRule(response(expected.said), policy: policy)
-    #expect(rule.answers(requestHeaders: ["accept": "image/*"]))
-    #expect(rule.isFresh(at: stored + expected.after) == (expected.decision == Self.fresh))
-    #expect(rule.freshUntil == policy.freshUntil(response(expected.said)))
+  func `what is plainly fresh is what the decision serves as fresh`(_ expected: Case) {
+    guard [.default, .forceCache, .onlyIfCached].contains(expected.mode), expected.asked.isEmpty else { return }
+    let isFresh = isPlainlyFresh(response(expected.said), now: stored + expected.after)
+    #expect(isFresh == (expected.decision == Self.fresh))
   }
 
-  @Test func `the reuse rule leaves Vary and the host's cache headers to the decision`() {
-    let varying = ReuseRule(response(["cache-control": "max-age=60", "vary": "accept"]), policy: policy)
-    #expect(!varying.answers(requestHeaders: [:]))
-    let plain = ReuseRule(response(Self.maxAge), policy: policy)
+  @Test func `a lower max-age than the one by which a response was fresh is heeded at once`() {
+    let lower = CachePolicy(maxAge: 30)
+    #expect(isPlainlyFresh(response(Self.maxAge), now: stored + 29, by: lower))
+    #expect(!isPlainlyFresh(response(Self.maxAge), now: stored + 30, by: lower))
+  }
+
+  @Test func `what varies, and what the host's cache headers ask for, is left to the decision`() {
+    #expect(!isPlainlyFresh(response(["cache-control": "max-age=60", "vary": "accept"]), now: stored))
+    #expect(CachePolicy.isPlain(["accept": "image/*", "user-agent": "x"]))
     for name in ["cache-control", "pragma", "range", "if-none-match", "if-range", "if-match"] {
-      #expect(!plain.answers(requestHeaders: HeaderFields([HeaderField(name, "x")])))
+      #expect(!CachePolicy.isPlain(HeaderFields([HeaderField(name, "x")])))
     }
+  }
+
+  /// - Parameter policy: the one in force now; `freshUntil` was worked out by the usual one.
+  private func isPlainlyFresh(_ response: CachedResponse, now: Int, by current: CachePolicy? = nil) -> Bool {
+    (current ?? policy).isPlainlyFresh(
+      freshUntil: policy.freshUntil(response), headers: response.headers, responseTime: response.responseTime, now: now)
   }
 
   @Test func `hostile times and limits never trap`() {

@@ -11,7 +11,7 @@ import Threads
 /// What becomes of loads whatever happens while they are on the disk's thread, which is held up where it matters.
 struct LoaderTests {
   /// A loader of its own, and all that its loads are told.
-  private final class Scene: Sendable {
+  final class Scene: Sendable {
     let disk: DiskFixture
     let loader: Loader
     let witness: Witness
@@ -28,12 +28,16 @@ struct LoaderTests {
     }
 
     @LoadingActor func submit(_ change: (inout LoadRequest) -> Void = { _ in }) -> LoadID {
+      let id = loader.makeID()
+      loader.submit(request(change), as: id, for: witness)
+      return id
+    }
+
+    func request(_ change: (inout LoadRequest) -> Void) -> LoadRequest {
       var request = LoadRequest(
         url: "data:image/gif;base64,", source: .inline(bytes: Scene.image, mediaType: "image/gif"), key: "a")
       change(&request)
-      let id = loader.makeID()
-      loader.submit(request, as: id, for: witness)
-      return id
+      return request
     }
 
     @LoadingActor var isIdle: Bool {
@@ -46,7 +50,7 @@ struct LoaderTests {
       Array("GIF89a".utf8) + [1, 0, 1, 0, 0, 0, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0, 0x3B]
   }
 
-  @LoadingActor private final class Witness: LoadObserver {
+  @LoadingActor final class Witness: LoadObserver {
     nonisolated let ends = Locked<[LoadID: [String]]>([:])
     nonisolated init() {}
 

@@ -42,8 +42,7 @@ struct NarrowingTests {
     {
       var request = LoadRequest(
         url: "u", source: .http(try ResourceURL("http://a/")), key: "k",
-        headers: HeaderFields([HeaderField("user-agent", "test")] + headers.lines))
-      request.ownHeaders = headers
+        fields: RequestFields(HeaderFields([HeaderField("user-agent", "test")] + headers.lines), own: headers))
       request.priority = priority
       request.delivery = .data
       request.retriesFailed = retriesFailed

@@ -9,6 +9,10 @@ extension Session {
   /// Brings one image.
   func load(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
     let request = try LoadParameters.read(params, options)
+    if let image = loader.recall(request) {
+      counts.received += 1
+      return answer(ticket, with: .success(image), of: request.url)
+    }
     let id = loader.makeID()
     loader.submit(request, as: id, for: LoadAnswer(to: ticket, by: id, of: request.url, in: self))
   }
@@ -25,7 +29,7 @@ enum LoadParameters {
     let params = try Parameters(object, known: known)
     guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url is missing") }
     var request = try request(for: url, key: params.label("key"), options)
-    (request.headers, request.ownHeaders) = try headers(params, options)
+    request.fields = try fields(params, options)
     request.priority = try priority(params) ?? .normal
     request.group = try params.label("group")
     request.slot = try params.label("slot")
@@ -47,23 +51,25 @@ enum LoadParameters {
 
   /// A request for a URL with everything as the options say.
   static func request(for url: String, key: String?, _ options: Options) throws(RPCError) -> LoadRequest {
-    applying(options, to: try named(url, key: key, options))
+    var request = try named(url, key: key, options)
+    apply(options, to: &request)
+    return request
   }
 
   /// A request for what the cache has by a key, wherever it came from.
   static func request(forKey key: String, _ options: Options) -> LoadRequest {
-    applying(options, to: LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: key))
+    var request = LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: key)
+    apply(options, to: &request)
+    return request
   }
 
-  private static func applying(_ options: Options, to request: LoadRequest) -> LoadRequest {
-    var request = request
-    request.headers = options.requestHeaders
-    request.events = EventNames.events(options.events)
+  private static func apply(_ options: Options, to request: inout LoadRequest) {
+    request.fields = options.requestFields
+    request.events = options.loadEvents
     request.timeout = options.timeout.limit
     request.deadline = options.deadline == .zero ? nil : options.deadline
     request.retries = options.retries
     request.maxBytes = options.maxBytes
-    return request
   }
 
   private static func named(_ url: String, key: String?, _ options: Options) throws(RPCError) -> LoadRequest {
@@ -96,10 +102,8 @@ enum LoadParameters {
   }
 
   /// The request's own headers, and these in the place of the options'.
-  static func headers(
-    _ params: Parameters, _ options: Options
-  ) throws(RPCError) -> (all: HeaderFields, own: HeaderFields) {
-    guard let value = params.value("headers") else { return (options.requestHeaders, HeaderFields()) }
+  static func fields(_ params: Parameters, _ options: Options) throws(RPCError) -> RequestFields {
+    guard let value = params.value("headers") else { return options.requestFields }
     guard case .object(let object) = value else { throw .invalidParams(member: "headers", "headers is no object") }
     guard object.members.count <= mostHeaders else {
       throw .invalidParams(member: "headers", "headers has over \(mostHeaders) fields")
@@ -112,7 +116,7 @@ enum LoadParameters {
       own[member.name.lowercased()] = text
     }
     if let problem = RequestHeaders.problem(in: own) { throw .invalidParams(member: "headers", problem) }
-    return (options.requestHeaders.replacing(own), own)
+    return options.requestFields(with: own)
   }
 
   /// More than any server takes, and few enough that looking through them for each takes no time.

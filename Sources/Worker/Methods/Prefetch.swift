@@ -10,7 +10,7 @@ extension Session {
     }
     let priority = try LoadParameters.priority(params) ?? .lowest
     let group = try params.label("group")
-    let headers = try LoadParameters.headers(params, options)
+    let fields = try LoadParameters.fields(params, options)
     let events =
       params.has("events")
       ? try LoadParameters.eventNames(params) { name in
@@ -22,8 +22,7 @@ extension Session {
     for (index, element) in elements.enumerated() {
       do throws(RPCError) {
         var request = try item(element)
-        request.ownHeaders = headers.own.replacing(request.ownHeaders)
-        request.headers = options.requestHeaders.replacing(request.ownHeaders)
+        request.fields = options.requestFields(with: fields.own.replacing(request.fields.own))
         request.delivery = .none
         request.events = []
         requests.append(request)
@@ -44,7 +43,7 @@ extension Session {
       let params = try Parameters(object, known: ["url", "key", "headers"])
       guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url is missing") }
       var request = try LoadParameters.request(for: url, key: params.label("key"), options)
-      request.ownHeaders = try LoadParameters.headers(params, options).own
+      request.fields = try LoadParameters.fields(params, options)
       return request
     default:
       throw .invalidParams(member: "urls", "neither a string nor an object")

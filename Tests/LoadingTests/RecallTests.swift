@@ -1,0 +1,99 @@
+import Foundation
+import HTTPCaching
+import HTTPTypes
+import Testing
+import Threads
+
+@testable import ImageStore
+@testable import Loading
+
+/// What memory answers at once, before a load is begun, and what it leaves to the loads.
+struct RecallTests {
+  private typealias Scene = LoaderTests.Scene
+
+  /// A scene whose image has been loaded.
+  private func warmScene() async throws -> Scene {
+    let scene = try await Scene()
+    let first = await scene.submit()
+    #expect(scene.witness.end(of: first) == "miss")
+    return scene
+  }
+
+  @Test func `a hit in memory waits for no disk and leaves nothing behind`() async throws {
+    let scene = try await warmScene()
+    let gate = scene.disk.closeGate()
+    let image = try #require(await scene.recall())
+    #expect(image.cache == .memory)
+    #expect(image.byteCount == Int64(Scene.image.count))
+    #expect(try Data(contentsOf: URL(filePath: #require(image.path))) == Data(Scene.image))
+    #expect(await scene.isIdle)
+    #expect(await scene.loader.counts.memoryHits == 1)
+    gate.open()
+  }
+
+  @Test func `data comes from memory too, and a load that wants neither gets its result`() async throws {
+    let scene = try await warmScene()
+    #expect(await scene.recall { $0.delivery = .data }?.data == Scene.image)
+    let nothing = try #require(await scene.recall { $0.delivery = .none })
+    #expect(nothing.path == nil)
+    #expect(nothing.data == nil)
+  }
+
+  @Test func `the response's head comes with it where it is wanted`() async throws {
+    let scene = try await warmScene()
+    #expect(await scene.recall { $0.wantsResponse = true }?.response?.status == 200)
+  }
+
+  /// What takes more than a look into memory.
+  private static let changes: [(String, @Sendable (inout LoadRequest) -> Void)] = [
+    ("a key that is not there", { $0.key = "b" }),
+    ("no-cache", { $0.cacheMode = .noCache }), ("no-store", { $0.cacheMode = .noStore }),
+    ("reload", { $0.cacheMode = .reload }), ("refresh", { $0.cacheMode = .refresh }),
+    ("another digest", { $0.digest = [UInt8](repeating: 0, count: 32) }),
+    ("a copy", { $0.saveTo = "/dev/null" }),
+    ("a range", { $0.fields = RequestFields(["range": "bytes=0-1"]) }),
+    ("another user", { $0.fields = RequestFields(["authorization": "x"]) }),
+  ]
+
+  @Test(arguments: changes.indices) func `everything else is left to a load`(number: Int) async throws {
+    let scene = try await warmScene()
+    let (name, change) = Self.changes[number]
+    #expect(await scene.recall(change) == nil, "\(name)")
+    #expect(await scene.loader.counts.memoryHits == 0, "\(name)")
+  }
+
+  @Test func `what became stale by a lower max-age is left to a load`() async throws {
+    let scene = try await warmScene()
+    await { @LoadingActor in
+      var settings = LoaderSettings()
+      settings.maxAge = 0
+      scene.loader.apply(settings)
+    }()
+    #expect(await scene.recall() == nil)
+  }
+
+  @Test func `a path is only given while its file is there`() async throws {
+    let scene = try await warmScene()
+    let path = try #require(await scene.recall()?.path)
+    try FileManager.default.removeItem(atPath: path)
+    #expect(await scene.recall() == nil)
+  }
+
+  @Test func `a hit takes its slot from the load before`() async throws {
+    let scene = try await warmScene()
+    let gate = scene.disk.closeGate()
+    let other = await scene.submit {
+      $0.key = "b"
+      $0.slot = "s"
+    }
+    #expect(await scene.recall { $0.slot = "s" } != nil)
+    #expect(scene.witness.end(of: other) == "cancelled")
+    gate.open()
+  }
+}
+
+extension LoaderTests.Scene {
+  @LoadingActor fileprivate func recall(_ change: (inout LoadRequest) -> Void = { _ in }) -> LoadedImage? {
+    loader.recall(request(change))
+  }
+}
