@@ -30,8 +30,10 @@ public struct CachePolicy: Sendable, Hashable {
     -> CacheDecision
   {
     let request = RequestDirectives(requestHeaders)
-    let mode = request.effectiveMode(mode)
-    let added = mode.requestFields(besides: requestHeaders)
+    let asked = mode
+    let mode = request.effectiveMode(asked)
+    // Of the modes only the default one is another for the server, too, where the host validates on its own.
+    let added = (asked == .default ? mode : asked).requestFields(besides: requestHeaders)
     if request.hasRange { return mode == .onlyIfCached ? .notCached : .fetch(headers: added) }
     let mayNotSend = mode == .onlyIfCached || (mode == .default && request.control.onlyIfCached)
     guard mode != .noStore, mode != .reload, let index = Variants.newest(of: stored, for: requestHeaders) else {

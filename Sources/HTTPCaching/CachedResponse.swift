@@ -11,18 +11,14 @@ public struct CachedResponse: Sendable, Hashable {
   public var requestTime: Int
   /// When its answer came: the moment since which `CachePolicy.maxAge` counts.
   public var responseTime: Int
-  /// Whether the host put it in itself, with the `store` method: it is fresh for all of `CachePolicy.maxAge`.
-  public var isPutInByHost: Bool
 
   public init(
-    status: Int = 200, headers: HeaderFields, selectingFields: HeaderFields = [:], requestTime: Int, responseTime: Int,
-    isPutInByHost: Bool = false
+    status: Int = 200, headers: HeaderFields, selectingFields: HeaderFields = [:], requestTime: Int, responseTime: Int
   ) {
     self.status = status
     self.headers = headers
     self.selectingFields = selectingFields
     self.requestTime = requestTime
     self.responseTime = responseTime
-    self.isPutInByHost = isPutInByHost
   }
 }

@@ -17,7 +17,6 @@ extension CachePolicy {
       case .expires: "Expires, \(lifetime) s after Date"
       case .invalidExpires: "Expires is no date, which counts as past"
       case .heuristic: "a tenth of the time between Last-Modified and Date, \(lifetime) s"
-      case .host: "put in by the host, for max-age (\(lifetime) s)"
       case .none: "no Cache-Control: max-age, Expires or Last-Modified"
       }
     let state = freshness.isFresh(at: now) ? "fresh" : "stale"

@@ -4,7 +4,7 @@ internal import HTTPTypes
 struct Freshness {
   /// Where the lifetime comes from.
   enum Basis: Equatable {
-    case maxAge, expires, invalidExpires, heuristic, host, none
+    case maxAge, expires, invalidExpires, heuristic, none
   }
 
   let control: CacheControl
@@ -29,9 +29,7 @@ struct Freshness {
     let delay = max(0, responseTime - Self.bounded(response.requestTime))
     initialAge = max(apparentAge, Self.age(of: headers) + min(delay, CacheControl.longest))
 
-    if response.isPutInByHost {
-      (basis, lifetime) = (.host, self.maxAge)
-    } else if let seconds = control.maxAge {
+    if let seconds = control.maxAge {
       (basis, lifetime) = (.maxAge, seconds)
     } else if let expires = headers.lines.first(where: { $0.name == "expires" })?.value {
       let moment = HTTPDate.parse(expires, now: responseTime)

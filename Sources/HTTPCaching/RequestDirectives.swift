@@ -2,6 +2,9 @@ internal import HTTPTypes
 
 /// What the host's own request headers ask of the cache.
 struct RequestDirectives {
+  /// Whether all of what is there is asked for: no part, and on no condition.
+  var areForWhole: Bool { !isConditional && !hasRange }
+
   /// With `Pragma: no-cache` taken for `no-cache` where there is no Cache-Control (RFC 9111 section 5.4).
   private(set) var control = CacheControl()
   /// The host validates on its own.
@@ -38,12 +41,13 @@ struct RequestDirectives {
     }
   }
 
-  /// A host that validates on its own goes past the cache (Fetch standard, HTTP-network-or-cache fetch), unless it asks
-  /// for what is cached in so many words.
+  /// A host that validates on its own goes past the cache, and in the default mode leaves nothing there (Fetch standard,
+  /// HTTP-network-or-cache fetch), unless it asks for what is cached in so many words.
   func effectiveMode(_ mode: CacheMode) -> CacheMode {
     guard isConditional else { return mode }
     return switch mode {
-    case .default, .noCache, .refresh: .noStore
+    case .default: .noStore
+    case .noCache, .refresh: .reload
     case .noStore, .reload, .forceCache, .onlyIfCached: mode
     }
   }

@@ -22,6 +22,8 @@ public struct SelectingFields: Sendable, Hashable {
     for response in stored { names.formUnion(Variants.names(in: response.headers)) }
     guard !names.contains("*") else { return nil }
     for line in requestHeaders.lines where RequestDirectives.isRelevant(line.name) { names.insert(line.name) }
-    fields = names.sorted().map { Field(name: $0, value: requestHeaders[$0].map(Variants.normalized)) }
+    fields = names.sorted().map { name in
+      Field(name: name, value: requestHeaders[name].map { Variants.normalized($0, of: name) })
+    }
   }
 }

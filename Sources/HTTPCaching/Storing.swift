@@ -23,6 +23,10 @@ public enum Storing {
       || headers["expires"] != nil
   }
 
+  /// Whether a request with these headers is for all of what is there. An error in answer to one for a part, or on a
+  /// condition of the host's own, says nothing of the resource.
+  public static func isForWhole(requestHeaders: HeaderFields) -> Bool { RequestDirectives(requestHeaders).areForWhole }
+
   /// The fields to keep: without those that speak of the connection (section 3.1), and with a Date, which is the time
   /// at which the answer came where the server sent none (RFC 9110 section 6.6.1).
   public static func fields(of headers: HeaderFields, receivedAt: Int) -> HeaderFields {

@@ -21,7 +21,7 @@ public enum Variants {
     return names(in: stored.headers).allSatisfy { name in
       guard name != "*" else { return false }
       let (then, now) = (stored.selectingFields[name], requestHeaders[name])
-      return then == now || then.map(normalized) == now.map(normalized)
+      return then == now || then.map { normalized($0, of: name) } == now.map { normalized($0, of: name) }
     }
   }
 
@@ -48,9 +48,14 @@ public enum Variants {
     return (date ?? response.responseTime, response.responseTime)
   }
 
-  /// White space around commas makes no difference, nor does how a list is spread over lines.
-  static func normalized(_ value: String) -> [String] {
-    value.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).map { String(trimmed($0)) }
+  /// White space around commas makes no difference, nor does how a list is spread over lines, nor case where the field's
+  /// definition says so (RFC 9110 sections 8.3.2, 8.4.1 and 8.5.1). The order does: servers take it for a preference.
+  static func normalized(_ value: String, of name: String) -> [String] {
+    let members = value.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+    return switch name {
+    case "accept-charset", "accept-encoding", "accept-language": members.map { trimmed($0).lowercased() }
+    default: members.map { String(trimmed($0)) }
+    }
   }
 
   private static func trimmed(_ text: Substring.UTF8View) -> Substring {

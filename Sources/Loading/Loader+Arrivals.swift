@@ -9,32 +9,13 @@ internal import Threads
 extension Loader {
   /// What was stored still holds (RFC 9111 section 4.3.4).
   func notModified(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary) {
-    guard var basis = record.basis else { return }
-    let asked = [basis.response.cached]
-    guard !Validation.responsesUpdated(by: summary.head.headers, in: asked, asked: 0).isEmpty else {
+    guard let updated = updated(by: summary, record), let basis = updated.first else {
       // It speaks of a response that is not the one asked about: ask again, for the whole.
       record.forgetBasis()
       return sendAnew(job, record)
     }
-    basis.response.headers = Storing.fields(
-      basis.response.headers, updatedBy: summary.head.headers, receivedAt: summary.responseTime)
-    basis.response.requestTime = summary.requestTime
-    basis.response.responseTime = summary.responseTime
-    basis.response.validatedAt = summary.responseTime
-    basis.response.expiresAt = policy.freshUntil(basis.response.cached)
     if record.mayKeep {
-      memory.update(basis.response)
-      let updated = basis.response
-      // A read-only directory keeps what it has.
-      if updated.isOnDisk, basis.place == .memory || basis.place == .disk, let tier = storage.tier {
-        let lease = record.lease.take()
-        storage.executor.run {
-          tier.assumeIsolated { tier in
-            tier.update(updated)
-            if let lease { tier.keep(lease) }
-          }
-        }
-      }
+      for candidate in updated { keepUpdate(of: candidate, under: record.lease.take()) }
     }
     failures.forget(FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition))
     var confirmed = basis.response.cached
@@ -55,6 +36,45 @@ extension Loader {
         // Another load asked about it; what this one wants has to be transferred.
         load.ignoresCache = true
         join(load)
+      }
+    }
+  }
+
+  /// What a 304 confirms, with the fields that it brought: the response asked about first, then others that the request
+  /// might have selected. Nil where it does not speak of the first.
+  private func updated(by summary: TransferSummary, _ record: JobRecord) -> [Candidate]? {
+    guard let stored = record.candidates, let basis = record.basisIndex else { return nil }
+    let others = stored.indices.filter {
+      $0 != basis && Variants.matches(stored[$0].response.cached, record.first.request.headers)
+    }
+    let asked = [stored[basis]] + others.map { stored[$0] }
+    let confirmed = Validation.responsesUpdated(
+      by: summary.head.headers, in: asked.map(\.response.cached), asked: 0)
+    guard confirmed.first == 0 else { return nil }
+    return confirmed.map { index in
+      var candidate = asked[index]
+      candidate.response.headers = Storing.fields(
+        candidate.response.headers, updatedBy: summary.head.headers, receivedAt: summary.responseTime)
+      candidate.response.requestTime = summary.requestTime
+      candidate.response.responseTime = summary.responseTime
+      candidate.response.validatedAt = summary.responseTime
+      candidate.response.expiresAt = policy.freshUntil(candidate.response.cached)
+      return candidate
+    }
+  }
+
+  /// - Parameter lease: ends when the index has the update.
+  private func keepUpdate(of candidate: Candidate, under lease: Lease?) {
+    let response = candidate.response
+    memory.update(response)
+    // A read-only directory keeps what it has.
+    guard response.isOnDisk, candidate.place == .memory || candidate.place == .disk, let tier = storage.tier else {
+      return
+    }
+    storage.executor.run {
+      tier.assumeIsolated { tier in
+        tier.update(response)
+        if let lease { tier.keep(lease) }
       }
     }
   }

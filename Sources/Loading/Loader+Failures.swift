@@ -49,7 +49,7 @@ extension Loader {
   func fail(_ job: JobID, _ error: LoadError) {
     guard let record = jobs[job] else { return }
     forget(job, after: error)
-    if error.isPermanent, record.mayKeep {
+    if error.isPermanent, record.mayKeep, Storing.isForWhole(requestHeaders: record.first.request.headers) {
       failures.remember(
         error, of: FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition),
         url: record.first.request.url, host: record.first.request.origin.host, maxBytes: record.first.request.maxBytes,

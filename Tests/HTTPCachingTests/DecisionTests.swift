@@ -109,7 +109,10 @@ private let plainTag: HeaderFields = ["if-none-match": "\"a\""]
     Case(said: maxAge, asked: ["cache-control": "only-if-cached"], after: 60, decision: .notCached),
     Case(said: maxAge, asked: ["cache-control": "only-if-cached, max-stale"], after: 60, decision: stale),
     Case(said: maxAge, asked: ["if-none-match": "\"x\""], after: 0, decision: .fetch(headers: reload)),
-    Case(said: maxAge, mode: .noCache, asked: ["if-modified-since": "x"], after: 0, decision: .fetch(headers: reload)),
+    Case(said: maxAge, mode: .noCache, asked: ["if-modified-since": "x"], after: 0, decision: .fetch(headers: zero)),
+    Case(said: maxAge, mode: .reload, asked: ["if-none-match": "x"], after: 0, decision: .fetch(headers: reload)),
+    Case(said: maxAge, mode: .refresh, asked: ["if-none-match": "x"], after: 0, decision: .fetch(headers: zero)),
+    Case(said: maxAge, mode: .onlyIfCached, asked: ["if-none-match": "x"], after: 99, decision: stale),
     Case(said: maxAge, mode: .forceCache, asked: ["if-none-match": "\"x\""], after: 99, decision: stale),
     Case(said: maxAge, mode: .forceCache, asked: ["if-none-match": "\"x\""], after: 604_800, decision: fetch),
     Case(said: maxAge, asked: ["range": "bytes=0-1"], after: 0, decision: fetch),
@@ -200,13 +203,6 @@ private let plainTag: HeaderFields = ["if-none-match": "\"a\""]
       case .onlyIfCached: .notCached
       }
     #expect(decision == expected)
-  }
-
-  @Test func `what the host put in is fresh until max-age`() {
-    var put = response([:])
-    put.isPutInByHost = true
-    #expect(policy.decide(mode: .default, requestHeaders: [:], stored: [put], now: stored + 604_799) == Self.fresh)
-    #expect(policy.decide(mode: .default, requestHeaders: [:], stored: [put], now: stored + 604_800) == Self.fetch)
   }
 
   @Test func `the time that the request took counts as age`() {

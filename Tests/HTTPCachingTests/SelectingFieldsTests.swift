@@ -35,6 +35,15 @@ struct SelectingFieldsTests {
         == SelectingFields(of: HeaderFields([HeaderField("accept", "a"), HeaderField("accept", "b")]), among: varying))
   }
 
+  @Test func `case makes no difference where the field's definition says so`() {
+    let varying = [stored(vary: "accept-language, accept")]
+    #expect(
+      SelectingFields(of: ["accept-language": "de-CH"], among: varying)
+        == SelectingFields(of: ["accept-language": "de-ch"], among: varying))
+    #expect(
+      SelectingFields(of: ["accept": "A"], among: varying) != SelectingFields(of: ["accept": "a"], among: varying))
+  }
+
   @Test func `the names of all stored responses count`() {
     let both = [stored(vary: "accept"), stored(vary: "x-screen", "accept")]
     #expect(SelectingFields(of: ["x-screen": "1"], among: both) != SelectingFields(of: ["x-screen": "2"], among: both))

@@ -28,11 +28,23 @@ private let now = 1_795_260_409
     (.default, [:], true), (.reload, [:], true), (.noCache, [:], true), (.refresh, [:], true), (.forceCache, [:], true),
     (.noStore, [:], false), (.default, ["cache-control": "no-store"], false), (.default, ["range": "bytes=0-"], false),
     (.reload, ["range": "bytes=0-"], false), (.default, ["if-none-match": "x"], false),
+    (.noCache, ["if-none-match": "x"], true), (.noStore, ["if-none-match": "x"], false),
     (.reload, ["if-none-match": "x"], true), (.default, ["authorization": "x"], true),
   ]
 
   @Test(arguments: requests) func `the request has a say`(mode: CacheMode, headers: HeaderFields, stored: Bool) {
     #expect(Storing.mayStore(mode: mode, requestHeaders: headers, status: 200, headers: [:]) == stored)
+  }
+
+  static let asking: [(headers: HeaderFields, isForWhole: Bool)] = [
+    ([:], true), (["cache-control": "no-cache", "accept": "image/png"], true), (["range": "bytes=0-1"], false),
+    (["if-match": "x"], false), (["if-range": "x"], false),
+  ]
+
+  @Test(arguments: asking) func `a request is for the whole unless it says otherwise`(
+    headers: HeaderFields, isForWhole: Bool
+  ) {
+    #expect(Storing.isForWhole(requestHeaders: headers) == isForWhole)
   }
 
   @Test func `fields of the connection are not kept, and a missing Date is added`() {
@@ -134,6 +146,10 @@ private let now = 1_795_260_409
     ([variant("", [:])], ["accept": "a"], 0),
     ([variant("accept", ["accept": "a, b"])], ["accept": "a,  b"], 0),
     ([variant("accept", ["accept": "a, b"])], ["accept": "b, a"], nil),
+    ([variant("accept", ["accept": "image/PNG"])], ["accept": "image/png"], nil),
+    ([variant("accept-language", ["accept-language": "de-CH, en"])], ["accept-language": "de-ch,EN"], 0),
+    ([variant("accept-language", ["accept-language": "de, en"])], ["accept-language": "en, de"], nil),
+    ([variant("accept-encoding", ["accept-encoding": "gzip"])], ["accept-encoding": "GZip"], 0),
     ([variant("accept, x", ["accept": "a", "x": "1"])], ["accept": "a"], nil),
     ([variant("accept, ,X", ["accept": "a", "x": "1"])], ["x": "1", "accept": "a"], 0),
     ([variant("accept", ["accept": "a"]), variant("accept", ["accept": "b"])], ["accept": "b"], 1),

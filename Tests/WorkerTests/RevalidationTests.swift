@@ -1,0 +1,141 @@
+import Testing
+
+/// `refresh`, what stands in for an answer that does not come, and loads that are for a part only.
+@Suite struct RevalidationTests {
+  private static let image = "image/1.png?bytes=10000&etag=v1&cache-control=max-age%3D3600"
+  private static let changed = "image/2.png?bytes=20000&etag=v2"
+
+  private func refresh(_ worker: WorkerProcess, _ url: String) -> JSON {
+    worker.request("load", ["url": .string(url), "cache": "refresh"])
+  }
+
+  private func cachedEvents(_ worker: WorkerProcess, _ id: JSON) -> [JSON] {
+    worker.events(for: id).filter { $0["method"] == "cached" }
+  }
+
+  // MARK: - refresh
+
+  @Test func `refresh with the server down has shown what is cached, once, and then the error`() async throws {
+    try await withOrigin { worker, origin in
+      let lenient = "image/1.png?etag=v1&cache-control=max-age%3D3600,stale-if-error%3D3600"
+      try await origin.script("s", [lenient, "image/1.png?status=503", "image/1.png?close=start"])
+      let first = try await worker.load(origin.url("s"))
+      for kind in ["http", "network"] as [JSON] {
+        let id = refresh(worker, origin.url("s"))
+        #expect(try await worker.response(to: id)["error"]["data"]["kind"] == kind)
+        #expect(cachedEvents(worker, id).map { $0["params"]["path"] } == [first["path"]])
+      }
+      #expect(try await worker.load(origin.url("s"))["cache"] == "memory", "it is there as before")
+    }
+  }
+
+  @Test func `each of several who refresh sees what is cached, and one request asks for all`() async throws {
+    try await withOrigin { worker, origin in
+      try await origin.script("s", [Self.image, Self.image + "&hold=gate"])
+      _ = try await worker.load(origin.url("s"))
+      let ids = [refresh(worker, origin.url("s")), refresh(worker, origin.url("s"))]
+      try await origin.held(at: "gate")
+      for id in ids { _ = try await worker.event("cached", for: id) }
+      try await origin.release("gate")
+      for id in ids {
+        #expect(try await worker.response(to: id)["result"]["cache"] == "revalidated")
+        #expect(cachedEvents(worker, id).count == 1)
+      }
+      #expect(try await origin.counts()["requests"] == 2)
+    }
+  }
+
+  @Test func `refresh from another worker's disk shows it once, too`() async throws {
+    try await withOrigin { worker, origin in
+      try await origin.script("s", [Self.image, Self.changed])
+      let first = try await worker.load(origin.url("s"))
+      #expect(try await worker.end() == .exit(0))
+      let next = try WorkerProcess(directory: worker.directory)
+      let id = refresh(next, origin.url("s"))
+      #expect(try await next.response(to: id)["result"]["bytes"] == 20_000)
+      #expect(cachedEvents(next, id).map { $0["params"]["path"] } == [first["path"]])
+      #expect(try await next.end() == .exit(0))
+    }
+  }
+
+  @Test func `refresh of what is fresh and immutable is the answer at once`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?etag=v1&cache-control=max-age%3D3600,immutable")
+      _ = try await worker.load(url)
+      let id = refresh(worker, url)
+      #expect(try await worker.response(to: id)["result"]["cache"] == "memory")
+      #expect(cachedEvents(worker, id).isEmpty)
+      #expect(try await origin.counts()["requests"] == 1)
+    }
+  }
+
+  @Test func `refresh of what is not cached is a plain load`() async throws {
+    try await withOrigin { worker, origin in
+      let id = refresh(worker, origin.url(Self.image))
+      let response = try await worker.response(to: id)
+      #expect(response["result"]["cache"] == "miss")
+      #expect(worker.events(for: id).isEmpty)
+    }
+  }
+
+  // MARK: - stale-if-error
+
+  static let failures = ["status=503", "status=500", "close=start", "reset=start", "truncate=100", "hold=never"]
+
+  @Test(arguments: failures)
+  func `stale-if-error stands in for errors of the server and for no answer at all`(failure: String) async throws {
+    try await withOrigin { worker, origin in
+      let lenient = "image/1.png?etag=v1&cache-control=max-age%3D0,stale-if-error%3D3600"
+      try await origin.script("s", [lenient, "image/1.png?bytes=10000&\(failure)"])
+      let first = try await worker.load(origin.url("s"))
+      let second = try await worker.load(origin.url("s"), ["timeoutMs": 500])
+      #expect(second["cache"] == "stale")
+      #expect(second["path"] == first["path"])
+      let exchanges = try await origin.log("s")
+      #expect(exchanges.count > 1 && exchanges[1...].allSatisfy { $0["status"] != 304 })
+    }
+  }
+
+  @Test func `it does not stand in for another answer, nor where the server wants to be asked`() async throws {
+    try await withOrigin { worker, origin in
+      let strict = "image/1.png?etag=v1&cache-control=max-age%3D0,must-revalidate,stale-if-error%3D3600"
+      try await origin.script("strict", [strict, "image/1.png?status=503"])
+      let lenient = "image/1.png?etag=v1&cache-control=max-age%3D0,stale-if-error%3D3600"
+      try await origin.script("gone", [lenient, "image/1.png?status=410"])
+      for (target, status) in [("strict", 503), ("gone", 410)] as [(String, JSON)] {
+        _ = try await worker.load(origin.url(target))
+        #expect(try await worker.failure(origin.url(target))["data"]["status"] == status)
+      }
+    }
+  }
+
+  // MARK: - Parts
+
+  @Test func `a part is neither served from the cache nor kept there`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url(Self.image)
+      let part: JSON = ["headers": ["Range": "bytes=0-99"], "validate": "none", "response": true]
+      for cached in ["miss", "memory"] as [JSON] {
+        let result = try await worker.load(url, part)
+        #expect(result["response"]["status"] == 206)
+        #expect(result["bytes"] == 100)
+        #expect(result["cache"] == "miss")
+        let whole = try await worker.load(url)
+        #expect(whole["bytes"] == 10_000)
+        #expect(whole["cache"] == cached)
+      }
+    }
+  }
+
+  @Test func `what fails for a part or a condition is no failure of the image`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url(Self.image)
+      let beyond: JSON = ["headers": ["Range": "bytes=20000-"], "validate": "none"]
+      let unsatisfiable = try await worker.failure(url, beyond)
+      #expect(unsatisfiable["data"]["status"] == 416)
+      let noImage: JSON = ["headers": ["Range": "bytes=5000-"]]
+      #expect(try await worker.failure(url, noImage)["data"]["kind"] == "notAnImage")
+      #expect(try await worker.load(url)["cache"] == "miss")
+    }
+  }
+}
