@@ -50,13 +50,15 @@ extension DiskTier {
 
   func flushUses() {
     agenda.flushBy = nil
-    guard !deliveries.uses.isEmpty else { return }
+    guard mode == .readWrite, !(deliveries.uses.isEmpty && proven.isEmpty) else { return }
     try? withIndex { index throws(SQLiteError) in try flushUses(to: index) }
     agenda.noteWrite()
   }
 
   func flushUses(to index: DiskIndex) throws(SQLiteError) {
     for (id, use) in deliveries.takeUses() { try index.touch(id, at: use.at, times: use.times) }
+    for id in proven { try index.prove(id) }
+    proven = []
   }
 
   /// Looks whether other workers live, whether any died, and whether the index is still the one that was opened.
@@ -100,12 +102,12 @@ extension DiskTier {
       commit()
       try? withIndex { index throws(SQLiteError) in
         try sweep.remove(suspects, from: session.folder, index: index, now: now)
+        agenda.nextDue = try index.nextDue()
       }
       commit()
     }
     if suspension != nil || sweep.isOver {
-      if sweep.isOver && !sweep.leftYoungOnes { sweep.finish() }
-      if sweep.leftYoungOnes || !sweep.isOver { agenda.sweepAt = endOfLife(deliveredAt: now) }
+      if suspension == nil { sweep.finish() } else { agenda.sweepAt = endOfLife(deliveredAt: now) }
       self.sweep = nil
     } else {
       self.sweep = sweep

@@ -165,7 +165,8 @@ struct EventfulLife {
   }
 
   private mutating func goOnWithPartial(in tier: DiskTier) async {
-    guard await tier.hasPartial(key: "partial", partition: ""), let (partial, spool) = await tier.takeUp(identity) else {
+    guard await tier.hasPartial(key: "partial", partition: ""), let (partial, spool) = await tier.takeUp(identity)
+    else {
       return
     }
     #expect(partial.completeLength == 12_000, place)
@@ -205,7 +206,9 @@ struct EventfulLife {
     await next.sweepAll()
     for key in contents.keys {
       for found in await next.look(up: key) {
-        #expect(throws: Never.self, place) { try FileManager.default.attributesOfItem(atPath: next.absolutePath(of: found)) }
+        #expect(throws: Never.self, place) {
+          try FileManager.default.attributesOfItem(atPath: next.absolutePath(of: found))
+        }
       }
     }
     #expect(await next.counts.bytes == fixture.bytesOnDisk, place)
