@@ -64,6 +64,41 @@ extension DiskIndex {
     try reading("SELECT due FROM doomed ORDER BY due LIMIT 1").first { $0.int(0) }
   }
 
+  // MARK: A clock that was ahead
+
+  /// How far ahead a time may lie, in seconds.
+  private static let tolerance = 60
+
+  /// Whether there are times that a clock gave which was ahead.
+  func isAhead(of now: Int) throws(SQLiteError) -> Bool {
+    let find = try reading(
+      """
+      SELECT EXISTS (SELECT 1 FROM responses WHERE used_at > ?1) OR EXISTS (SELECT 1 FROM doomed WHERE due > ?2)
+        OR EXISTS (SELECT 1 FROM partials WHERE stored_at > ?1)
+      """)
+    find.bind(1, now + Self.tolerance)
+    find.bind(2, endOfLife(deliveredAt: now) + Self.tolerance)
+    return try find.first { $0.int(0) == 1 } ?? false
+  }
+
+  /// Has all that lies ahead be now.
+  func bringBack(to now: Int) throws(SQLiteError) {
+    let use = try writing(
+      "UPDATE responses SET used_at = ?2, delivered_at = min(delivered_at, ?2) WHERE used_at > ?1")
+    use.bind(1, now + Self.tolerance)
+    use.bind(2, now)
+    try use.run()
+    let end = try writing("UPDATE doomed SET due = ?2 WHERE due > ?1")
+    end.bind(1, endOfLife(deliveredAt: now) + Self.tolerance)
+    end.bind(2, endOfLife(deliveredAt: now))
+    try end.run()
+    let partial = try writing(
+      "UPDATE partials SET expires_at = expires_at - stored_at + ?2, stored_at = ?2 WHERE stored_at > ?1")
+    partial.bind(1, now + Self.tolerance)
+    partial.bind(2, now)
+    try partial.run()
+  }
+
   func forget(doomed id: Int64) throws(SQLiteError) {
     let forget = try writing("DELETE FROM doomed WHERE id = ?1")
     forget.bind(1, id)

@@ -62,7 +62,10 @@ extension DiskIndex {
   ) throws(SQLiteError) -> Bool {
     let insert = try writing(
       """
-      INSERT OR FAIL INTO responses VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+      INSERT OR FAIL INTO responses(id, key, partition, variant, selection, url, url_hash, host, port, final_url, status,
+        headers, request_time, response_time, stored_at, validated_at, expires_at, media_type, format, width, height,
+        frames, orientation, bytes, digest, allocated, used_at, delivered_at, uses, boot)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
         ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, 0, ?29)
       ON CONFLICT(key, partition, variant, selection) DO NOTHING
       """)

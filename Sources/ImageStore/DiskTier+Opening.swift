@@ -113,7 +113,10 @@ extension DiskTier {
         session.index = index
         if created { session.indexIdentity = FileIdentity(Self.indexName, in: session.folder) }
         agenda.nextDue = try? index.nextDue()
-        if mode == .readWrite { agenda.trimAt = now }
+        if mode == .readWrite {
+          agenda.trimAt = now
+          agenda.clockCheckWanted = true
+        }
         skipped = Skipped()
         if created { agenda.sweepWanted = true }
         return index

@@ -88,6 +88,36 @@ import Threads
     #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/test/workers").isEmpty)
   }
 
+  @Test(arguments: ["DROP TABLE responses", "DROP TABLE totals", "ALTER TABLE responses DROP COLUMN uses"])
+  func `an index that lacks something is replaced, with one warning`(change: String) async throws {
+    let fixture = Fixture()
+    let first = try await fixture.openTier()
+    _ = try await first.store([1], as: fixture.draft("a"))
+    await first.close()
+    try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite).execute(change)
+    let tier = try await fixture.openTier()
+    _ = try? await tier.store([2], as: fixture.draft("b"))
+    let stored = try await tier.store([3], as: fixture.draft("c"))
+    #expect(await tier.look(up: "c") == [stored])
+    #expect(fixture.warnings.withLock { $0.count } == 1)
+  }
+
+  @Test func `with a folder in place of the index loads go on without the cache, with one warning`() async throws {
+    let fixture = Fixture()
+    try FileManager.default.createDirectory(
+      atPath: fixture.directory + "/test/index.sqlite", withIntermediateDirectories: true)
+    let tier = try await fixture.openTier()
+    for _ in 0..<3 {
+      #expect(await tier.look(up: "a").isEmpty)
+      await #expect(throws: StoreError.self) { try await tier.store([1], as: fixture.draft("a")) }
+      fixture.advance(DiskTier.retryInterval + 1)
+    }
+    #expect(fixture.imageFiles.isEmpty)
+    #expect(fixture.warnings.withLock { $0.count } == 1)
+    try FileManager.default.removeItem(atPath: fixture.directory + "/test/index.sqlite")
+    #expect(try await tier.read(tier.store([1], as: fixture.draft("a"))) == [1])
+  }
+
   @Test(arguments: ["garbage", "cut", "empty", "garbled pages"])
   func `a damaged index is replaced, with one warning and no wrong byte`(kind: String) async throws {
     let fixture = Fixture(seed: 5)
@@ -269,5 +299,44 @@ import Threads
     _ = try await tier.store([1], as: fixture.draft("b"))
     #expect(await tier.look(up: "a").isEmpty)
     #expect(await tier.counts.entries == 1)
+  }
+
+  @Test(arguments: [false, true])
+  func `what a clock that was ahead has stored is neither kept nor doomed for ever`(isOpenMeanwhile: Bool) async throws
+  {
+    let fixture = Fixture()
+    let year = 365 * 86_400
+    var tier = try await fixture.openTier(limit: 2 * 4096)
+    _ = await tier.settle()
+    fixture.advance(year)
+    _ = try await tier.store([1], as: fixture.draft("ahead"))
+    let cleared = try await tier.store([2], as: fixture.draft("cleared"), delivered: true)
+    _ = await tier.clear(.key("cleared"))
+    _ = await tier.settle()
+    if !isOpenMeanwhile { await tier.close() }
+    fixture.advance(-year)
+    if !isOpenMeanwhile { tier = try await fixture.openTier(limit: 2 * 4096) }
+    _ = await tier.counts
+    _ = await tier.settle()
+    fixture.advance(70)
+    _ = await tier.settle()
+    #expect(!fixture.imageFiles.contains(cleared.file))
+    for key in ["b", "c"] {
+      fixture.advance(1)
+      _ = try await tier.store([3], as: fixture.draft(key))
+    }
+    #expect(await tier.look(up: "ahead").isEmpty)
+    #expect(await tier.look(up: "b").count == 1)
+  }
+
+  @Test func `a clock that jumps ahead evicts nothing`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let stored = try await tier.store([1], as: fixture.draft("a"))
+    _ = await tier.settle()
+    fixture.advance(365 * 86_400)
+    _ = await tier.settle()
+    #expect(await tier.look(up: "a") == [stored])
+    #expect(try await tier.read(stored) == [1])
   }
 }
