@@ -11,6 +11,8 @@ struct Agenda {
   var flushBy: ContinuousClock.Instant?
   var surveyAt = Int.distantPast
   var sweepWanted = false
+  /// Whether to look for times that lie ahead.
+  var clockCheckWanted = false
   /// Unix seconds, as are the following.
   var sweepAt: Int?
   /// When the first doomed file is due.

@@ -22,8 +22,14 @@ struct SQLiteError: Error {
   }
 
   private var primary: Int32 { code & 0xff }
-  /// The file is no database, or a broken one.
-  var isDamage: Bool { primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB }
+  /// The file is no database, or a broken one, or lacks what its version has.
+  var isDamage: Bool {
+    switch primary {
+    case SQLITE_CORRUPT, SQLITE_NOTADB: true
+    case SQLITE_ERROR: message.hasPrefix("no such ") || message.contains(" has no column ")
+    default: false
+    }
+  }
   var isOutOfSpace: Bool { primary == SQLITE_FULL }
 }
 

@@ -39,10 +39,15 @@ extension DiskIndex {
 
   /// Keeps the file of a deleted row in the books until `due`.
   func doom(_ holding: Holding, due: Int) throws(SQLiteError) {
+    try doom(holding.id, file: holding.file, allocated: holding.allocated, due: due)
+  }
+
+  /// Enters a file that has no row in the books until `due`.
+  func doom(_ id: Int64, file: String, allocated: Int64, due: Int) throws(SQLiteError) {
     let doom = try writing("INSERT OR REPLACE INTO doomed VALUES (?1, ?2, ?3, ?4)")
-    doom.bind(1, holding.id)
-    doom.bind(2, holding.file)
-    doom.bind(3, holding.allocated)
+    doom.bind(1, id)
+    doom.bind(2, file)
+    doom.bind(3, allocated)
     doom.bind(4, due)
     try doom.run()
   }
@@ -57,6 +62,41 @@ extension DiskIndex {
 
   func nextDue() throws(SQLiteError) -> Int? {
     try reading("SELECT due FROM doomed ORDER BY due LIMIT 1").first { $0.int(0) }
+  }
+
+  // MARK: A clock that was ahead
+
+  /// How far ahead a time may lie, in seconds.
+  private static let tolerance = 60
+
+  /// Whether there are times that a clock gave which was ahead.
+  func isAhead(of now: Int) throws(SQLiteError) -> Bool {
+    let find = try reading(
+      """
+      SELECT EXISTS (SELECT 1 FROM responses WHERE used_at > ?1) OR EXISTS (SELECT 1 FROM doomed WHERE due > ?2)
+        OR EXISTS (SELECT 1 FROM partials WHERE stored_at > ?1)
+      """)
+    find.bind(1, now + Self.tolerance)
+    find.bind(2, endOfLife(deliveredAt: now) + Self.tolerance)
+    return try find.first { $0.int(0) == 1 } ?? false
+  }
+
+  /// Has all that lies ahead be now.
+  func bringBack(to now: Int) throws(SQLiteError) {
+    let use = try writing(
+      "UPDATE responses SET used_at = ?2, delivered_at = min(delivered_at, ?2) WHERE used_at > ?1")
+    use.bind(1, now + Self.tolerance)
+    use.bind(2, now)
+    try use.run()
+    let end = try writing("UPDATE doomed SET due = ?2 WHERE due > ?1")
+    end.bind(1, endOfLife(deliveredAt: now) + Self.tolerance)
+    end.bind(2, endOfLife(deliveredAt: now))
+    try end.run()
+    let partial = try writing(
+      "UPDATE partials SET expires_at = expires_at - stored_at + ?2, stored_at = ?2 WHERE stored_at > ?1")
+    partial.bind(1, now + Self.tolerance)
+    partial.bind(2, now)
+    try partial.run()
   }
 
   func forget(doomed id: Int64) throws(SQLiteError) {

@@ -2,17 +2,28 @@ internal import HTTPTypes
 
 /// The rows of `responses`.
 extension DiskIndex {
-  func find(key: String, partition: String, variant: String) throws(SQLiteError) -> [StoredResponse] {
-    let find = try reading(
-      """
-      SELECT id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time,
-        stored_at, validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest
-      FROM responses WHERE key = ?1 AND partition = ?2 AND variant = ?3
-      """)
+  /// - Parameter boot: this run of the system.
+  func find(key: String, partition: String, variant: String, boot: Int64) throws(SQLiteError) -> [StoredResponse] {
+    let find =
+      knowsBoots
+      ? try reading(
+        """
+        SELECT id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time,
+          stored_at, validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest,
+          boot IS NULL OR boot = ?4
+        FROM responses WHERE key = ?1 AND partition = ?2 AND variant = ?3
+        """)
+      : try reading(
+        """
+        SELECT id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time,
+          stored_at, validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest, ?4 = 0
+        FROM responses WHERE key = ?1 AND partition = ?2 AND variant = ?3
+        """)
     find.bind(1, key)
     find.bind(2, partition)
     find.bind(3, variant)
-    return try find.rows { StoredResponse($0) }
+    find.bind(4, boot)
+    return try find.rows { StoredResponse($0, isProven: $0.int(22) == 1) }
   }
 
   func variantNames(key: String, partition: String) throws(SQLiteError) -> [String] {
@@ -46,11 +57,16 @@ extension DiskIndex {
   ///
   /// FAIL where the default is ABORT, here and in the triggers: nothing can be left half done that ABORT would undo, and
   /// SQLite need not copy each page it changes in case it has to.
-  func insert(_ response: StoredResponse, allocated: Int64, usedAt: Int, deliveredAt: Int) throws(SQLiteError) -> Bool {
+  func insert(
+    _ response: StoredResponse, allocated: Int64, usedAt: Int, deliveredAt: Int, boot: Int64
+  ) throws(SQLiteError) -> Bool {
     let insert = try writing(
       """
-      INSERT OR FAIL INTO responses VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-        ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, 0)
+      INSERT OR FAIL INTO responses(id, key, partition, variant, selection, url, url_hash, host, port, final_url, status,
+        headers, request_time, response_time, stored_at, validated_at, expires_at, media_type, format, width, height,
+        frames, orientation, bytes, digest, allocated, used_at, delivered_at, uses, boot)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+        ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, 0, ?29)
       ON CONFLICT(key, partition, variant, selection) DO NOTHING
       """)
     let authority = Authority(of: response.url)
@@ -82,6 +98,7 @@ extension DiskIndex {
     insert.bind(26, allocated)
     insert.bind(27, usedAt)
     insert.bind(28, deliveredAt)
+    insert.bind(29, boot)
     try insert.run()
     return database.changes == 1
   }
@@ -123,6 +140,13 @@ extension DiskIndex {
       prolong.bind(2, endOfLife(deliveredAt: time))
       try prolong.run()
     }
+  }
+
+  /// Notes that the file was found whole, in a later run of the system than wrote it.
+  func prove(_ id: Int64) throws(SQLiteError) {
+    let prove = try writing("UPDATE responses SET boot = NULL WHERE id = ?1")
+    prove.bind(1, id)
+    try prove.run()
   }
 
   /// False when the row was gone already.

@@ -23,6 +23,7 @@ extension DiskTier {
       return nil
     }
     deliveries.forget(now: now)
+    if now < agenda.surveyAt || agenda.clockCheckWanted { bringBack() }
     if surveyIsDue {
       watchFreeSpace()
       survey()
@@ -61,13 +62,15 @@ extension DiskTier {
   func flushUses() {
     agenda.flushBy = nil
     notePins()
-    guard !deliveries.uses.isEmpty else { return }
+    guard mode == .readWrite, !(deliveries.uses.isEmpty && proven.isEmpty) else { return }
     try? withIndex { index throws(SQLiteError) in try flushUses(to: index) }
     agenda.noteWrite()
   }
 
   func flushUses(to index: DiskIndex) throws(SQLiteError) {
     for (id, use) in deliveries.takeUses() { try index.touch(id, at: use.at, times: use.times) }
+    for id in proven { try index.prove(id) }
+    proven = []
   }
 
   /// Looks whether other workers live, whether any died, and whether the index is still the one that was opened.
@@ -110,24 +113,39 @@ extension DiskTier {
     if agenda.commitBy == nil { commit() }
   }
 
+  /// Nothing of a clock that was ahead is used last or removed last for ever.
+  func bringBack() {
+    agenda.clockCheckWanted = false
+    let now = now
+    try? withIndex { index throws(SQLiteError) in
+      guard try index.isAhead(of: now) else { return }
+      try index.bringBack(to: now)
+      agenda.nextDue = try index.nextDue()
+      agenda.noteWrite()
+    }
+    // Looking has begun to read; an idle worker is not to keep a view of the index.
+    if agenda.commitBy == nil { commit() }
+  }
+
   /// One shard, so that work that comes in meanwhile does not wait.
   private func takeStepOfSweep(now: Int) {
     guard var sweep, let session, let lock = session.lock else { return }
     let suspects = sweep.step(in: session.folder, lock: lock)
-    if !suspects.isEmpty {
-      // Rows of other workers are seen, and theirs not held up, by a transaction of its own.
-      commit()
-      try? withIndex { index throws(SQLiteError) in
-        try sweep.remove(suspects, from: session.folder, index: index, now: now)
+    do throws(StoreError) {
+      if !suspects.isEmpty {
+        // Rows of other workers are seen, and theirs not held up, by a transaction of its own.
+        commit()
+        try withIndex { index throws(SQLiteError) in
+          try sweep.remove(suspects, from: session.folder, index: index, now: now)
+          agenda.nextDue = try index.nextDue()
+        }
+        if let error = commit() { throw error }
       }
-      commit()
-    }
-    if suspension != nil || sweep.isOver {
-      if sweep.isOver && !sweep.leftYoungOnes { sweep.finish() }
-      if sweep.leftYoungOnes || !sweep.isOver { agenda.sweepAt = endOfLife(deliveredAt: now) }
+      self.sweep = sweep.isOver ? nil : sweep
+      if sweep.isOver { sweep.finish() }
+    } catch {
       self.sweep = nil
-    } else {
-      self.sweep = sweep
+      agenda.sweepAt = now + Self.retryInterval
     }
   }
 }

@@ -10,8 +10,9 @@ extension DiskTier {
   final class Session {
     let folder: CacheFolder
     let lock: WorkerLock?
-    /// Whose temporary files can be trusted: those of this run of the system, or where that has no name of this worker.
+    /// Whose files can be trusted: those of this run of the system, or where that has no name of this worker.
     let boot: String
+    let bootNumber: Int64
     var index: DiskIndex?
     /// The file that `index` was opened from: another one in its place was made by another worker.
     var indexIdentity: FileIdentity?
@@ -22,6 +23,7 @@ extension DiskTier {
       self.folder = folder
       self.lock = lock
       self.boot = boot ?? "worker \(lock?.instance ?? 0)"
+      bootNumber = stableHash(self.boot)
       // The counter starts anywhere in the shards, lest the first ones fill up.
       let instance = Int64(lock?.instance ?? 0)
       lastID = instance << 32 | instance & 0xff
@@ -112,7 +114,10 @@ extension DiskTier {
         session.index = index
         if created { session.indexIdentity = FileIdentity(Self.indexName, in: session.folder) }
         agenda.nextDue = try? index.nextDue()
-        if mode == .readWrite { agenda.trimAt = now }
+        if mode == .readWrite {
+          agenda.trimAt = now
+          agenda.clockCheckWanted = true
+        }
         skipped = Skipped()
         if created { agenda.sweepWanted = true }
         return index

@@ -4,8 +4,9 @@ extension DiskTier {
   ///
   /// A response found here may be gone when it is read: `read` and `check` tell.
   public func look(up key: String, partition: String = "", variant: String = "") -> [StoredResponse] {
+    guard let boot = try? usableSession().bootNumber else { return [] }
     let found = try? withIndex { index throws(SQLiteError) in
-      try index.find(key: key, partition: partition, variant: variant)
+      try index.find(key: key, partition: partition, variant: variant, boot: boot)
     }
     guard let found, found.count > 1 else { return found ?? [] }
     return found.sorted { ($0.responseTime, $0.id) > ($1.responseTime, $1.id) }
@@ -48,7 +49,10 @@ extension DiskTier {
     defer { closeFile(file) }
     let bytes = try readBytes(Int(response.byteCount), at: 0, from: file, response.file, environment.files)
     guard bytes.count == response.byteCount else { throw drop(response, "is cut short") }
-    if verifiesNow && SHA256.digest(of: bytes) != response.digest { throw drop(response, "has another digest") }
+    if mustVerify(response) {
+      guard SHA256.digest(of: bytes) == response.digest else { throw drop(response, "has another digest") }
+      notePassed(response)
+    }
     return bytes
   }
 
@@ -56,16 +60,19 @@ extension DiskTier {
   public func check(_ response: StoredResponse) -> Bool {
     guard let session = try? usableSession(), let file = try? open(response, in: session) else { return false }
     defer { closeFile(file) }
-    guard verifiesNow else { return true }
+    guard mustVerify(response) else { return true }
     var hash = SHA256()
     do throws(FileError) {
       try environment.files.forEachPiece(of: file, response.file) { piece throws(FileError) in hash.update(piece) }
     } catch {
       return false
     }
-    if hash.finish() == response.digest { return true }
-    _ = drop(response, "has another digest")
-    return false
+    guard hash.finish() == response.digest else {
+      _ = drop(response, "has another digest")
+      return false
+    }
+    notePassed(response)
+    return true
   }
 
   private func open(_ response: StoredResponse, in session: Session) throws(StoreError) -> Int32 {
@@ -91,11 +98,17 @@ extension DiskTier {
     return StoreError(.damaged, "\(absolutePath(of: response)) \(reason)")
   }
 
-  private var verifiesNow: Bool {
+  private func mustVerify(_ response: StoredResponse) -> Bool {
     switch verification {
     case .always: true
     case .never: false
-    case .random: environment.random() % 100 == 0
+    case .random: !response.isProven && !proven.contains(response.id) || environment.random() % 100 == 0
     }
+  }
+
+  /// The digest was right. If that was not known before, it is written with the next uses.
+  private func notePassed(_ response: StoredResponse) {
+    guard !response.isProven, proven.insert(response.id).inserted, mode == .readWrite else { return }
+    agenda.noteUse()
   }
 }

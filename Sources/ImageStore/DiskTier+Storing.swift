@@ -111,10 +111,13 @@ extension DiskTier {
 
   private func list(_ response: StoredResponse, delivered: Bool) throws(StoreError) {
     let now = now
-    let allocated = try usableSession().folder.allocated(response.byteCount)
+    let session = try usableSession()
+    let allocated = session.folder.allocated(response.byteCount)
     let deliveredAt = delivered ? now : 0
     try withIndex { index throws(SQLiteError) in
-      while try !index.insert(response, allocated: allocated, usedAt: now, deliveredAt: deliveredAt) {
+      while try !index.insert(
+        response, allocated: allocated, usedAt: now, deliveredAt: deliveredAt, boot: session.bootNumber)
+      {
         if let rival = try index.rival(of: response) { try retire(rival, from: index, now: now) }
       }
     }

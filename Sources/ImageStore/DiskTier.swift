@@ -64,6 +64,8 @@ public actor DiskTier {
   // Room. See DiskTier+Room.
   nonisolated let pins = DeliveryPins()
   var deliveries = Deliveries()
+  /// Responses that were found whole, which the index does not know yet or is not told.
+  var proven: Set<Int64> = []
   var spooled: [Int64: Int64] = [:]
   /// The spools whose files are listed as partial ones. See DiskTier+Partials.
   var listedSpools: Set<Int64> = []

@@ -27,6 +27,24 @@ extension FileSystem {
     utimensat(directory, path, [time, time], 0)
   }
 
+  /// A file that has no name and goes with its descriptor, unless it is given one. Nil where that cannot be had.
+  func createUnnamed(in folder: String, mode: mode_t) -> Int32? {
+    #if os(Linux)
+      // O_TMPFILE, a macro that is not imported. It is named by way of /proc.
+      let flags = O_RDWR | O_CLOEXEC | O_DIRECTORY | 0o20_000_000
+      return exists("/proc/self/fd") ? try? perform(.create, folder) { open(folder, flags, mode) } : nil
+    #else
+      return nil
+    #endif
+  }
+
+  /// Gives an unnamed file a name.
+  func name(_ file: Int32, _ path: String) throws(FileError) {
+    try perform(.create, path) {
+      linkat(AT_FDCWD, "/proc/self/fd/\(file)", AT_FDCWD, path, AT_SYMLINK_FOLLOW)
+    }
+  }
+
   func openOrCreate(_ path: String, in directory: Int32) throws(FileError) -> Int32 {
     try perform(.create, path) { openat(directory, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
   }

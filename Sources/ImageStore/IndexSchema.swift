@@ -1,10 +1,12 @@
 internal import HTTPTypes
 
-/// The index of the disk tier, `index.sqlite`, version 2.
+/// The index of the disk tier, `index.sqlite`, version 3.
 ///
 /// - `responses`: a row for each stored response; its file's name follows from `id`, `digest` and `format`. `selection` is
 ///   the varying request fields as text. `url` is NULL where it equals `key`. `used_at` orders eviction, `delivered_at` is when
-///   its path was last given to a host (both lag by the flush interval), `allocated` what the file takes on disk.
+///   its path was last given to a host (both lag by the flush interval), `allocated` what the file takes on disk. `boot`
+///   names the run of the system that wrote the file (since version 3), and is NULL once the file was found whole in a
+///   later one.
 /// - `doomed`: files that have no row any more and may not be removed before `due`.
 /// - `partials`: temporary files that are the beginning of a response (since version 2). `request` is a digest of what makes
 ///   the answer differ, `boot` names the run of the system that wrote the file, `allocated` is 0 while somebody writes it.
@@ -13,12 +15,25 @@ internal import HTTPTypes
 /// Every look-up, every filter of `clear` and the choice of what to evict has an index of its own. Text compares by its
 /// UTF-8 bytes. Times are Unix seconds.
 enum IndexSchema {
-  static let version = 2
+  static let version = 3
 
-  static let creation = responses + partials
+  static let creation = responses + partials + boots
 
   /// What makes an older version this one; nil for what is none.
-  static func migration(from version: Int) -> String? { version == 1 ? partials : nil }
+  static func migration(from version: Int) -> String? {
+    switch version {
+    case 1: partials + boots
+    case 2: boots
+    default: nil
+    }
+  }
+
+  /// Rows of before are of no run that is known.
+  private static let boots = """
+    ALTER TABLE responses ADD COLUMN boot INTEGER DEFAULT 0;
+    PRAGMA user_version = 3;
+
+    """
 
   private static let partials = """
     CREATE TABLE partials(
@@ -34,6 +49,7 @@ enum IndexSchema {
     CREATE TRIGGER partial_removed AFTER DELETE ON partials BEGIN
       UPDATE OR FAIL totals SET bytes = bytes - old.allocated; END;
     PRAGMA user_version = 2;
+
     """
 
   private static let responses = """
@@ -88,7 +104,7 @@ struct Holding: Equatable {
 }
 
 extension StoredResponse {
-  init(_ row: borrowing Row) {
+  init(_ row: borrowing Row, isProven: Bool) {
     let key = row.text(1)
     let selection = row.text(4)
     self.init(
@@ -98,5 +114,6 @@ extension StoredResponse {
       responseTime: row.int(10), storedAt: row.int(11), validatedAt: row.int(12), expiresAt: row.int(13),
       mediaType: row.text(14), format: row.optionalText(15), width: row.optionalInt(16), height: row.optionalInt(17),
       frames: row.int(18), orientation: row.int(19), byteCount: row.integer(20), digest: row.bytes(21))
+    self.isProven = isProven
   }
 }

@@ -95,9 +95,12 @@ public struct MemoryTier: Sendable {
     return true
   }
 
-  /// Keeps what was found elsewhere, unless there is an entry that it would replace: that one may be newer.
+  /// Keeps what was read elsewhere, unless there is an entry that it would replace: that one may be newer.
   public mutating func promote(_ response: StoredResponse, bytes: [UInt8]) {
-    if rival(of: response) == nil { store(response, bytes: bytes) }
+    guard rival(of: response) == nil else { return }
+    var response = response
+    response.isProven = true
+    store(response, bytes: bytes)
   }
 
   /// Removes what has the same key, partition, variant and varying fields.

@@ -13,7 +13,8 @@ public enum CopySource: Sendable {
 
 /// Writes a copy of an image to a place that the host chose: complete or not at all.
 ///
-/// The bytes go to a temporary file in the same folder, which is then renamed over the target. The mode follows the umask.
+/// The bytes go to a temporary file in the same folder, which is then renamed over the target. Where the system can do
+/// that, the file has no name until it is complete, so that a killed process leaves nothing. The mode follows the umask.
 /// A target that is there and no regular file (a device, a pipe, a link to one) is refused: it would be replaced, not
 /// written to.
 /// Blocks; call it on a thread that may. Throws `diskFull` or `io`, with what was wrong in the message.
@@ -29,15 +30,17 @@ public func save(
   let folder = target[...slash]
   let temporary = folder + ".imageworker-" + hexadecimal(environment.random(), digits: 16) + ".tmp"
   do throws(FileError) {
+    let unnamed = files.createUnnamed(in: String(folder), mode: 0o666)
     let file: Int32
     do throws(FileError) {
-      file = try files.createFile(temporary, mode: 0o666)
+      if let unnamed { file = unnamed } else { file = try files.createFile(temporary, mode: 0o666) }
     } catch {
       throw FileError(operation: .create, path: target, code: error.code)
     }
     defer { close(file) }
     do throws(FileError) {
       try fill(file, target, from: source, files)
+      if unnamed != nil { try files.name(file, temporary) }
       try files.rename(temporary, to: target)
     } catch {
       try? files.remove(temporary)

@@ -31,6 +31,9 @@ public struct StoredResponse: Sendable, Equatable {
   public var byteCount: Int64
   /// SHA-256 of the file, 32 bytes. Empty in a draft: `store` fills it in.
   public var digest: [UInt8]
+  /// Whether the file is known to have reached the disk. One that an earlier run of the system wrote may have its size
+  /// and not its bytes, after a power loss: it is proven when it is first found whole.
+  var isProven = true
 
   public init(
     id: Int64 = 0, key: String, partition: String = "", variant: String = "", url: String, finalURL: String? = nil,

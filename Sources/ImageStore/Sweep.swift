@@ -1,12 +1,11 @@
 /// Removes what dead workers left: temporary files, and image files without a row. One shard a step.
 ///
-/// It touches only files whose names the store makes, whose worker is dead, and which no host can still count on.
+/// It touches only files whose names the store makes and whose worker is dead. Those that a host may still count on are
+/// entered as doomed: they count against the limit, and go when their time is over.
 struct Sweep {
   /// Lock files of the dead, held so that nobody else sweeps after them.
   private let remains: [WorkerLock.Remains]
   private var nextShard = 0
-  /// Whether orphans stayed that may have been delivered less than 60 s ago.
-  private(set) var leftYoungOnes = false
 
   init(remains: [WorkerLock.Remains]) { self.remains = remains }
 
@@ -38,17 +37,15 @@ struct Sweep {
     return suspects
   }
 
-  /// Removes those suspects that have no row.
-  mutating func remove(
-    _ suspects: [Suspect], from folder: CacheFolder, index: DiskIndex, now: Int
-  ) throws(SQLiteError) {
+  /// Removes those suspects that have no row, or dooms them.
+  func remove(_ suspects: [Suspect], from folder: CacheFolder, index: DiskIndex, now: Int) throws(SQLiteError) {
     for suspect in suspects {
       let isListed = suspect.isTemporary ? try index.contains(partial: suspect.id) : try index.contains(id: suspect.id)
       if isListed { continue }
       if !suspect.isTemporary, let status = try? folder.files.status(suspect.path, in: folder.descriptor),
-        endOfLife(deliveredAt: Int(status.modificationSecond)) > now, status.modificationSecond <= now
+        case let due = endOfLife(deliveredAt: status.modificationSecond), due > now, status.modificationSecond <= now
       {
-        leftYoungOnes = true
+        try index.doom(suspect.id, file: suspect.path, allocated: folder.allocated(status.byteCount), due: due)
       } else {
         folder.remove(suspect.path)
       }

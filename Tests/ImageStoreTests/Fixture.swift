@@ -128,8 +128,6 @@ extension DiskTier {
   }
 
   func commitNow() { commit() }
-
-  var needsSweep: Bool { agenda.sweepAt != nil }
 }
 
 func bytes(_ count: Int, _ fill: UInt8 = 7) -> [UInt8] { [UInt8](repeating: fill, count: count) }

@@ -28,7 +28,7 @@ import Threads
     _ = spool
   }
 
-  @Test func `an orphan that may have been delivered in the last 60 s outlives the sweep, once`() async throws {
+  @Test func `an orphan that may have been delivered in the last 60 s outlives the sweep, and counts`() async throws {
     let fixture = Fixture()
     fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) }
     let dying = try await fixture.openTier()
@@ -40,10 +40,11 @@ import Threads
     let tier = try await fixture.openTier()
     await tier.sweepAll()
     #expect(fixture.imageFiles == [orphan.file])
-    #expect(await tier.needsSweep)
+    #expect(await tier.counts.bytes == 4096)
     fixture.advance(62)
-    await tier.sweepAll()
+    _ = await tier.settle()
     #expect(fixture.imageFiles.isEmpty)
+    #expect(await tier.counts.bytes == 0)
   }
 
   @Test func `a missing index is made anew, and the images that it listed are swept`() async throws {
@@ -62,7 +63,7 @@ import Threads
     #expect(fixture.warnings.withLock { $0 }.isEmpty)
   }
 
-  @Test func `images without rows that were too young to sweep are swept by a later worker`() async throws {
+  @Test func `images without rows that were too young to sweep are removed by a later worker`() async throws {
     let fixture = Fixture()
     let first = try await fixture.openTier()
     let orphan = try await first.store([1], as: fixture.draft("a"))
@@ -80,10 +81,41 @@ import Threads
     await second.close()
     fixture.advance(62)
     let third = try await fixture.openTier()
-    await third.sweepAll()
+    #expect(await third.counts.bytes == 4096)
+    _ = await third.settle()
     #expect(fixture.imageFiles.isEmpty)
     await third.close()
     #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/test/workers").isEmpty)
+  }
+
+  @Test(arguments: ["DROP TABLE responses", "DROP TABLE totals", "ALTER TABLE responses DROP COLUMN uses"])
+  func `an index that lacks something is replaced, with one warning`(change: String) async throws {
+    let fixture = Fixture()
+    let first = try await fixture.openTier()
+    _ = try await first.store([1], as: fixture.draft("a"))
+    await first.close()
+    try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite).execute(change)
+    let tier = try await fixture.openTier()
+    _ = try? await tier.store([2], as: fixture.draft("b"))
+    let stored = try await tier.store([3], as: fixture.draft("c"))
+    #expect(await tier.look(up: "c") == [stored])
+    #expect(fixture.warnings.withLock { $0.count } == 1)
+  }
+
+  @Test func `with a folder in place of the index loads go on without the cache, with one warning`() async throws {
+    let fixture = Fixture()
+    try FileManager.default.createDirectory(
+      atPath: fixture.directory + "/test/index.sqlite", withIntermediateDirectories: true)
+    let tier = try await fixture.openTier()
+    for _ in 0..<3 {
+      #expect(await tier.look(up: "a").isEmpty)
+      await #expect(throws: StoreError.self) { try await tier.store([1], as: fixture.draft("a")) }
+      fixture.advance(DiskTier.retryInterval + 1)
+    }
+    #expect(fixture.imageFiles.isEmpty)
+    #expect(fixture.warnings.withLock { $0.count } == 1)
+    try FileManager.default.removeItem(atPath: fixture.directory + "/test/index.sqlite")
+    #expect(try await tier.read(tier.store([1], as: fixture.draft("a"))) == [1])
   }
 
   @Test(arguments: ["garbage", "cut", "empty", "garbled pages"])
@@ -124,7 +156,7 @@ import Threads
     let stored = try await first.store([1], as: fixture.draft("a"))
     await first.close()
     let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
-    try index.execute("PRAGMA user_version = 3")
+    try index.execute("PRAGMA user_version = \(IndexSchema.version + 1)")
     let tier = try await fixture.openTier()
     for _ in 0..<3 {
       #expect(await tier.look(up: "a").isEmpty)
@@ -136,6 +168,44 @@ import Threads
     #expect(fixture.imageFiles == [stored.file])
     #expect(fixture.warnings.withLock { $0.count } == 1)
     #expect(try index.prepare("SELECT count(*) FROM responses").first { $0.int(0) } == 1)
+  }
+
+  @Test func `after a start of the machine a file is read through once, and then believed`() async throws {
+    let fixture = Fixture()
+    fixture.boot.withLock { $0 = "one" }
+    let reads = Locked(0)
+    let counting = FileSystem { operation in
+      if operation == .read { reads.withLock { $0 += 1 } }
+      return nil
+    }
+    let first = try await fixture.openTier()
+    for key in ["whole", "lost", "checked"] { _ = try await first.store(bytes(5000, 3), as: fixture.draft(key)) }
+    await first.commitNow()
+    await first.die()
+    fixture.boot.withLock { $0 = "two" }
+    let tier = try await fixture.openTier(verify: .random, files: counting)
+    let lost = try #require(await tier.look(up: "lost").first)
+    // It has its size, and zeros for what never reached the disk.
+    try Data(bytes(5000, 0)).write(to: URL(filePath: tier.absolutePath(of: lost)))
+    await #expect(throws: StoreError.self) { try await tier.read(lost) }
+    #expect(await tier.look(up: "lost").isEmpty)
+    for _ in 0..<2 {
+      let whole = try #require(await tier.look(up: "whole").first)
+      #expect(await tier.check(whole))
+      let checked = try #require(await tier.look(up: "checked").first)
+      #expect(try await tier.read(checked) == bytes(5000, 3))
+      await tier.flushUses()
+      await tier.commitNow()
+    }
+    await tier.close()
+
+    fixture.boot.withLock { $0 = "three" }
+    let later = try await fixture.openTier(verify: .random, files: counting)
+    let believed = try #require(await later.look(up: "whole").first)
+    let before = reads.withLock { $0 }
+    var isRead = 0
+    for _ in 0..<20 where await later.check(believed) { isRead = reads.withLock { $0 } - before }
+    #expect(isRead < 40, "but for one in a hundred")
   }
 
   @Test func `foreign files are left alone`() async throws {
@@ -229,5 +299,44 @@ import Threads
     _ = try await tier.store([1], as: fixture.draft("b"))
     #expect(await tier.look(up: "a").isEmpty)
     #expect(await tier.counts.entries == 1)
+  }
+
+  @Test(arguments: [false, true])
+  func `what a clock that was ahead has stored is neither kept nor doomed for ever`(isOpenMeanwhile: Bool) async throws
+  {
+    let fixture = Fixture()
+    let year = 365 * 86_400
+    var tier = try await fixture.openTier(limit: 2 * 4096)
+    _ = await tier.settle()
+    fixture.advance(year)
+    _ = try await tier.store([1], as: fixture.draft("ahead"))
+    let cleared = try await tier.store([2], as: fixture.draft("cleared"), delivered: true)
+    _ = await tier.clear(.key("cleared"))
+    _ = await tier.settle()
+    if !isOpenMeanwhile { await tier.close() }
+    fixture.advance(-year)
+    if !isOpenMeanwhile { tier = try await fixture.openTier(limit: 2 * 4096) }
+    _ = await tier.counts
+    _ = await tier.settle()
+    fixture.advance(70)
+    _ = await tier.settle()
+    #expect(!fixture.imageFiles.contains(cleared.file))
+    for key in ["b", "c"] {
+      fixture.advance(1)
+      _ = try await tier.store([3], as: fixture.draft(key))
+    }
+    #expect(await tier.look(up: "ahead").isEmpty)
+    #expect(await tier.look(up: "b").count == 1)
+  }
+
+  @Test func `a clock that jumps ahead evicts nothing`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let stored = try await tier.store([1], as: fixture.draft("a"))
+    _ = await tier.settle()
+    fixture.advance(365 * 86_400)
+    _ = await tier.settle()
+    #expect(await tier.look(up: "a") == [stored])
+    #expect(try await tier.read(stored) == [1])
   }
 }

@@ -156,6 +156,28 @@ import Threads
     }
   }
 
+  #if os(Linux)
+    @Test func `a copy has no name before it is complete, and none when it cannot be given one`() throws {
+      let fixture = Fixture()
+      try FileManager.default.createDirectory(atPath: fixture.directory, withIntermediateDirectories: true)
+      let names = Locked<[[String]]>([])
+      let creations = Locked(0)
+      let environment = fixture.environment(
+        FileSystem { [directory = fixture.directory] operation in
+          if operation == .write {
+            names.withLock { $0.append((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []) }
+          }
+          if operation == .create { creations.withLock { $0 += 1 } }
+          return operation == .create && creations.withLock { $0 } == 2 ? EIO : nil
+        })
+      #expect(throws: StoreError.self) {
+        try save(copyOf: .bytes([2]), to: fixture.directory + "/out.jpg", environment: environment)
+      }
+      #expect(names.withLock { $0 } == [[]])
+      #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory).isEmpty)
+    }
+  #endif
+
   @Test(arguments: ["pipe", "link"])
   func `what is there and no regular file stays`(name: String) throws {
     let fixture = Fixture()

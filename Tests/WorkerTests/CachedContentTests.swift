@@ -51,6 +51,21 @@ import Testing
     }
   }
 
+  @Test func `what a newer image would have replaced on disk does not come back when that goes from memory`()
+    async throws
+  {
+    try await withOrigin { worker, origin in
+      let (old, new) = ("image/1.png?cache-control=max-age%3D60", "image/2.png?cache-control=max-age%3D60")
+      try await origin.script("s", [old, new])
+      _ = try await worker.load(origin.url("s"))
+      _ = try await worker.load(origin.url("s"), ["cache": "reload", "store": "memory"])
+      #expect(try await worker.load(origin.url("s"))["cache"] == "memory")
+      try await worker.call("clear", ["tier": "memory"])
+      let error = try await worker.failure(origin.url("s"), ["cache": "only-if-cached"])
+      #expect(error["data"]["kind"] == "notCached")
+    }
+  }
+
   @Test func `stale-if-error needs no validator`() async throws {
     try await withOrigin { worker, origin in
       let good = "image/1.png?cache-control=max-age%3D0,stale-if-error%3D600"

@@ -5,47 +5,6 @@ import Threads
 
 @testable import ImageStore
 
-/// Makes the n-th operation of a file system fail, or all from the n-th on.
-final class Faults: Sendable {
-  enum Extent: CaseIterable {
-    case once
-    case fromThenOn
-  }
-
-  private struct State {
-    var place = Int.max
-    var code: Int32 = 0
-    var extent = Extent.once
-    var kind: FileSystem.Operation?
-    var seen = 0
-  }
-
-  private let state = Locked(State())
-
-  var fileSystem: FileSystem {
-    FileSystem { [state] operation in
-      state.withLock { state in
-        if let kind = state.kind, kind != operation { return nil }
-        state.seen += 1
-        let isChosen = state.extent == .once ? state.seen == state.place : state.seen >= state.place
-        return isChosen ? state.code : nil
-      }
-    }
-  }
-
-  func fail(at place: Int, with code: Int32, _ extent: Extent = .once, only kind: FileSystem.Operation? = nil) {
-    state.withLock { $0 = State(place: place, code: code, extent: extent, kind: kind) }
-  }
-
-  /// From now on nothing fails any more. Returns how many operations there were since `fail`.
-  func stop() -> Int {
-    state.withLock { state in
-      defer { state = State() }
-      return state.seen
-    }
-  }
-}
-
 /// A life of a disk tier in which everything happens that can: stored, replaced, read, evicted, cleared, spooled, left,
 /// gone on with, closed and opened. Each step may fail; what it says then has to be true.
 struct EventfulLife {
@@ -165,7 +124,8 @@ struct EventfulLife {
   }
 
   private mutating func goOnWithPartial(in tier: DiskTier) async {
-    guard await tier.hasPartial(key: "partial", partition: ""), let (partial, spool) = await tier.takeUp(identity) else {
+    guard await tier.hasPartial(key: "partial", partition: ""), let (partial, spool) = await tier.takeUp(identity)
+    else {
       return
     }
     #expect(partial.completeLength == 12_000, place)
@@ -205,7 +165,9 @@ struct EventfulLife {
     await next.sweepAll()
     for key in contents.keys {
       for found in await next.look(up: key) {
-        #expect(throws: Never.self, place) { try FileManager.default.attributesOfItem(atPath: next.absolutePath(of: found)) }
+        #expect(throws: Never.self, place) {
+          try FileManager.default.attributesOfItem(atPath: next.absolutePath(of: found))
+        }
       }
     }
     #expect(await next.counts.bytes == fixture.bytesOnDisk, place)
