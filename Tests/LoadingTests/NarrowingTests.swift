@@ -186,7 +186,7 @@ struct NarrowingTests {
     let first = try await scene.submit(["x-n": "1"])
     await scene.look()
     let cleared = Promise<Int>()
-    await scene.loader.clear(.all, in: .disk) { removed, _ in cleared.fulfil(removed) }
+    await scene.loader.clear(.all, in: .disk) { cleared.fulfil((try? $0.get().removed) ?? -1) }
     let second = try await scene.submit(["x-n": "2"])
     await scene.look()
     #expect(await scene.groups == [[first], [second]])
