@@ -82,8 +82,6 @@ class Oracle:
         self.waiting: dict[int, Asked] = {}
         self._floors = dict(book.floors)
         self._touched: dict[str, list[Asked]] = {}
-        self.limits: list[int] = []
-        """The disk limits that may be in force."""
 
     # What is sent.
 
@@ -176,8 +174,6 @@ class Oracle:
             self._note_content(asked.names[0], asked.version, asked)
         elif asked.method == "clear":
             self._settle(asked)
-        elif asked.method == "configure":
-            self.limits = [result["diskLimit"]]
         elif asked.method == "prefetch":
             ends = sum(result[name] for name in ("downloaded", "cached", "failed", "cancelled"))
             if ends != result["total"]:

@@ -1,4 +1,4 @@
-"""An origin whose pictures change: each is its name's, its version's and its language's, and says so in its first bytes."""
+"""An origin whose pictures change: each tells in its first bytes whose it is, by name, version and language."""
 
 from __future__ import annotations
 

@@ -116,7 +116,8 @@ class CacheDisk(unittest.TestCase):
         self.assertEqual((refused.returncode, refused.stdout, refused.stderr.count(b"\n")), (73, b"", 1))
         self.assertIn(str(disk.path).encode(), refused.stderr)
         later = self.worker(self.folder / "cache", "--read-only-cache", str(disk.path))
-        self.assertEqual([self.load(later, name) for name in ("kept-0S", "kept-1L", "kept-2S")], ["disk", "disk", "miss"])
+        found = [self.load(later, name) for name in ("kept-0S", "kept-1L", "kept-2S")]
+        self.assertEqual(found, ["disk", "disk", "miss"])
         self.assertEqual(later.log(), [])
 
     def test_a_directory_deleted_under_a_worker_is_made_again(self) -> None:
@@ -160,15 +161,16 @@ class CacheDisk(unittest.TestCase):
         """As if the machine had been started anew, and had written the index but not all of the images."""
         cache = self.folder / "cache"
         with self.worker(cache, "--verify", "random") as worker:
-            paths = {f"kept-{number}S": worker.call("load", url=self.origin.url(f"kept-{number}S")) for number in range(8)}
+            names = [f"kept-{number}S" for number in range(8)]
+            answers = [worker.call("load", url=self.origin.url(name)) for name in names]
         with contextlib.closing(sqlite3.connect(cache / "default" / "index.sqlite")) as index:
             index.execute("UPDATE responses SET boot = 12345")
             index.commit()
-        for name in list(paths)[::2]:
-            path = Path(paths[name]["result"]["path"])
+        for answer in answers[::2]:
+            path = Path(answer["result"]["path"])
             path.write_bytes(bytes(path.stat().st_size))
         later = self.worker(cache, "--verify", "random")
-        self.assertEqual([self.load(later, name) for name in paths], ["miss", "disk"] * 4)
+        self.assertEqual([self.load(later, name) for name in names], ["miss", "disk"] * 4)
         self.assertEqual(later.log(), [])
 
     def test_an_index_of_a_newer_version_is_left_alone(self) -> None:
