@@ -21,7 +21,7 @@ STAYS = 50.0
 PINNED = 65.0
 """Seconds after which a delivery is no excuse any more."""
 UNNOTED = 4.0
-"""Seconds after which the index surely knows that what it has was delivered. A worker that dies before takes that along."""
+"""Seconds after which the index surely knows of a delivery. A worker that dies before takes that along."""
 
 
 def allocated(size: int) -> int:

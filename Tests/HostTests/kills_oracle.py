@@ -42,6 +42,8 @@ class Asked:
     is_cut_off: bool = False
     """No later load joins it: a `clear` stands between them."""
     may_be_cancelled: bool = False
+    may_share: bool = False
+    """Another request for the same picture was under way at the same time."""
 
 
 @dataclass
@@ -82,8 +84,6 @@ class Oracle:
         self.waiting: dict[int, Asked] = {}
         self._floors = dict(book.floors)
         self._touched: dict[str, list[Asked]] = {}
-        self.limits: list[int] = []
-        """The disk limits that may be in force."""
 
     # What is sent.
 
@@ -98,8 +98,10 @@ class Oracle:
                 each.may_be_cancelled = each.method in ("load", "prefetch")
         elif asked.method in ("load", "prefetch", "store"):
             for name in asked.names:
-                earlier = [each.oldest_transfer[name] for each in self._under_way(name)]
-                asked.oldest_transfer[name] = min([version(name), *earlier])
+                under_way = self._under_way(name)
+                asked.oldest_transfer[name] = min([version(name), *(each.oldest_transfer[name] for each in under_way)])
+                for each in under_way:
+                    asked.may_share = each.may_share = True
                 self._touched.setdefault(name, []).append(asked)
             if asked.method == "load":
                 asked.oldest_hit = self._floors.get(asked.names[0], 0)
@@ -176,8 +178,6 @@ class Oracle:
             self._note_content(asked.names[0], asked.version, asked)
         elif asked.method == "clear":
             self._settle(asked)
-        elif asked.method == "configure":
-            self.limits = [result["diskLimit"]]
         elif asked.method == "prefetch":
             ends = sum(result[name] for name in ("downloaded", "cached", "failed", "cancelled"))
             if ends != result["total"]:
@@ -249,7 +249,8 @@ class Oracle:
             content = Path(path).read_bytes()
         except FileNotFoundError:
             raise Violation(f"{asked}: there is no such path: {result}") from None
-        is_new = result["cache"] == "miss"
+        # Who comes to a transfer when it is being stored gets what is there by then.
+        is_new = result["cache"] == "miss" and not asked.may_share
         before = self.book.delivered.get(path)
         if before is not None and before.content != content:
             raise Violation(f"{asked}: the path had another content before: {result}")

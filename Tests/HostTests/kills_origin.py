@@ -1,4 +1,4 @@
-"""An origin whose pictures change: each is its name's, its version's and its language's, and says so in its first bytes."""
+"""An origin whose pictures change: each tells in its first bytes whose it is, by name, version and language."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
-from typing import Optional
+from typing import Mapping, Optional
 
 LABEL = b"iWkl"
 POLICIES = {
@@ -21,6 +21,8 @@ POLICIES = {
     "varied": "max-age=600",
 }
 LANGUAGES = ("de", "en")
+MANNERS = {"good": 80, "slow": 10, "cut": 6, "failing": 4}
+"""How often each is had. `cut` bodies end in the middle."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,9 @@ def picture_of(body: bytes) -> Optional[Picture]:
 class ChangingOrigin:
     """Serves `/i/NAME`. Every version is one more than the one before, and is never served again after the next."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, manners: Mapping[str, int] = MANNERS) -> None:
         self._random = Random(seed)
+        self._manners = manners
         self._lock = threading.Lock()
         self._versions: dict[str, int] = {}
         self.served: dict[str, int] = {}
@@ -101,7 +104,7 @@ class ChangingOrigin:
 
     def _manner(self) -> str:
         with self._lock:
-            manner = self._random.choices(["good", "slow", "cut", "failing"], [80, 10, 6, 4])[0]
+            [manner] = self._random.choices(list(self._manners), list(self._manners.values()))
             self.served[manner] = self.served.get(manner, 0) + 1
             return manner
 

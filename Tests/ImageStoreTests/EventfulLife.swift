@@ -36,6 +36,7 @@ struct EventfulLife {
     faults.fail(at: number, with: code, extent)
     await firstHalf(of: tier)
     await tier.close()
+    fixture.advance(DiskTier.retryInterval + 1)
     await secondHalf(of: tier)
     let seen = faults.stop()
 

@@ -1,0 +1,191 @@
+"""What the disk may do to the cache, done to the built worker: it is full, read-only, gone, or holds something else."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+from chaos_session import default_worker
+from kills_origin import ChangingOrigin, Picture, body_of
+
+
+class Disk(contextlib.AbstractContextManager["Disk"]):
+    """A small file system of its own, which can be made read-only."""
+
+    def __init__(self, path: Path, size: str) -> None:
+        self.path = path
+        path.mkdir()
+        self._run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path))
+
+    def __exit__(self, *_: object) -> None:
+        self._run("umount", "-l", str(self.path))
+
+    def make_read_only(self) -> None:
+        """Nobody may have a file open there for writing."""
+        self._run("mount", "-o", "remount,ro", str(self.path))
+
+    def _run(self, *command: str) -> None:
+        try:
+            subprocess.run(command, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise unittest.SkipTest(f"a file system can be mounted by root only, and not everywhere: {error}") from None
+
+
+class Worker(contextlib.AbstractContextManager["Worker"]):
+    """Asked one thing after the other."""
+
+    def __init__(self, cache: Path, *options: str) -> None:
+        command = [default_worker(), "--cache-dir", str(cache), "--min-free", "0%", *options]
+        pipe = subprocess.PIPE
+        self._log = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log)
+        self._numbers = itertools.count()
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+        self._log.close()
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """The response."""
+        assert self._process.stdin and self._process.stdout
+        line = json.dumps({"id": next(self._numbers), "method": method, "params": params})
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, f"the worker has ended: {self.log()}"
+        response: dict[str, Any] = json.loads(answer)
+        return response
+
+    def log(self) -> list[str]:
+        self._log.seek(0)
+        return self._log.read().decode().splitlines()
+
+
+class CacheDisk(unittest.TestCase):
+    def setUp(self) -> None:
+        exits = contextlib.ExitStack()
+        self.addCleanup(exits.close)
+        self.folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
+        self.origin = ChangingOrigin(seed=1, manners={"good": 1})
+        exits.callback(self.origin.close)
+        self.exits = exits
+
+    def worker(self, cache: Path, *options: str) -> Worker:
+        return self.exits.enter_context(Worker(cache, "--memory-limit", "0", *options))
+
+    def load(self, worker: Worker, name: str, **params: Any) -> str:
+        """Where the image came from; it has to be whole."""
+        response = worker.call("load", url=self.origin.url(name), **params)
+        self.assertIn("result", response)
+        content = Path(response["result"]["path"]).read_bytes()
+        self.assertEqual(content, body_of(Picture(name, self.origin.version(name), "-")))
+        where: str = response["result"]["cache"]
+        return where
+
+    def test_a_full_disk_costs_no_load_and_one_warning(self) -> None:
+        disk = self.exits.enter_context(Disk(self.folder / "disk", "3m"))
+        worker = self.worker(disk.path)
+        for number in range(40):
+            self.assertEqual(self.load(worker, f"kept-{number}{'L' if number % 2 else 'S'}"), "miss")
+        self.assertEqual(self.load(worker, "kept-0S"), "disk")
+        self.assertLessEqual(len(worker.log()), 1, worker.log())
+        cleared = worker.call("clear")
+        self.assertTrue("result" in cleared or cleared["error"]["data"]["kind"] == "diskFull", cleared)
+
+    def test_a_read_only_disk_is_refused_as_the_cache_and_read_as_a_further_one(self) -> None:
+        disk = self.exits.enter_context(Disk(self.folder / "disk", "9m"))
+        with self.worker(disk.path) as worker:
+            self.load(worker, "kept-0S")
+            self.load(worker, "kept-1L")
+        disk.make_read_only()
+        refused = subprocess.run(
+            [default_worker(), "--cache-dir", str(disk.path)], stdin=subprocess.DEVNULL, capture_output=True
+        )
+        self.assertEqual((refused.returncode, refused.stdout, refused.stderr.count(b"\n")), (73, b"", 1))
+        self.assertIn(str(disk.path).encode(), refused.stderr)
+        later = self.worker(self.folder / "cache", "--read-only-cache", str(disk.path))
+        found = [self.load(later, name) for name in ("kept-0S", "kept-1L", "kept-2S")]
+        self.assertEqual(found, ["disk", "disk", "miss"])
+        self.assertEqual(later.log(), [])
+
+    def test_a_directory_deleted_under_a_worker_is_made_again(self) -> None:
+        cache = self.folder / "cache"
+        worker = self.worker(cache)
+        self.assertEqual(self.load(worker, "kept-0S"), "miss")
+        shutil.rmtree(cache)
+        for name in ("kept-0S", "kept-1L", "kept-2S"):
+            self.assertEqual(self.load(worker, name), "miss")
+            self.assertEqual(self.load(worker, name), "disk")
+        self.assertEqual(worker.log(), [])
+        worker.__exit__()
+        self.assertEqual(self.load(self.worker(cache), "kept-1L"), "disk")
+
+    def test_files_that_are_missing_or_not_what_they_were_are_loaded_again(self) -> None:
+        cache = self.folder / "cache"
+        worker = self.worker(cache, "--verify", "always")
+        damages = ["missing", "short", "long", "altered", "empty", "a folder"]
+        for number, damage in enumerate(damages * 2):
+            name = f"kept-{number}{'S' if number < len(damages) else 'L'}"
+            first = Path(worker.call("load", url=self.origin.url(name))["result"]["path"])
+            content = first.read_bytes()
+            if damage == "short":
+                os.truncate(first, len(content) - 1)
+            elif damage == "long":
+                first.write_bytes(content + b"x")
+            elif damage == "altered":
+                first.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+            elif damage == "empty":
+                os.truncate(first, 0)
+            else:
+                first.unlink()
+            if damage == "a folder":
+                first.mkdir()
+            with self.subTest(damage):
+                self.assertEqual(self.load(worker, name), "miss")
+                self.assertEqual(self.load(worker, name), "disk")
+        self.assertEqual(worker.log(), [])
+
+    def test_after_a_power_loss_zeros_are_not_served(self) -> None:
+        """As if the machine had been started anew, and had written the index but not all of the images."""
+        cache = self.folder / "cache"
+        with self.worker(cache, "--verify", "random") as worker:
+            names = [f"kept-{number}S" for number in range(8)]
+            answers = [worker.call("load", url=self.origin.url(name)) for name in names]
+        with contextlib.closing(sqlite3.connect(cache / "default" / "index.sqlite")) as index:
+            index.execute("UPDATE responses SET boot = 12345")
+            index.commit()
+        for answer in answers[::2]:
+            path = Path(answer["result"]["path"])
+            path.write_bytes(bytes(path.stat().st_size))
+        later = self.worker(cache, "--verify", "random")
+        self.assertEqual([self.load(later, name) for name in names], ["miss", "disk"] * 4)
+        self.assertEqual(later.log(), [])
+
+    def test_an_index_of_a_newer_version_is_left_alone(self) -> None:
+        cache = self.folder / "cache"
+        with self.worker(cache) as worker:
+            self.load(worker, "kept-0S")
+        with contextlib.closing(sqlite3.connect(cache / "default" / "index.sqlite")) as index:
+            index.execute("PRAGMA user_version = 1000")
+        before = sorted(path for path in cache.rglob("*.png"))
+        worker = self.worker(cache)
+        self.assertEqual([self.load(worker, "kept-0S") for _ in range(3)], ["miss"] * 3)
+        self.assertEqual(len(worker.log()), 1, worker.log())
+        self.assertEqual(worker.call("clear")["result"], {"removed": 0, "bytes": 0})
+        self.assertEqual(sorted(path for path in cache.rglob("*.png")), before)
+
+
+if __name__ == "__main__":
+    unittest.main()
