@@ -63,7 +63,9 @@ public actor DiskTier {
   // Room. See DiskTier+Room.
   nonisolated let pins = DeliveryPins()
   var deliveries = Deliveries()
-  var spooled: [Int64: Int64] = [:]
+  var spooled: [Int64: Int64] = [:] {
+    didSet { board?.setUnlistedBytes(spooledBytes) }
+  }
   /// The spools whose files are listed as partial ones. See DiskTier+Partials.
   var listedSpools: Set<Int64> = []
   nonisolated let partialsExist = Locked(true)
@@ -142,8 +144,9 @@ public actor DiskTier {
   /// What the tier holds. All 0 but the limit when it cannot be used.
   public var counts: Counts {
     let totals = try? withIndex { index throws(SQLiteError) in try index.totals() }
+    let unlisted = spooledBytes + (board?.unlistedBytesOfOthers ?? 0)
     return Counts(
-      entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + spooledBytes, limit: limit, evicted: evicted)
+      entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + unlisted, limit: limit, evicted: evicted)
   }
 
   /// Sets the limit and brings the tier under it.
