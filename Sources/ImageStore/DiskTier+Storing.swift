@@ -40,6 +40,8 @@ extension DiskTier {
         guard wanted <= limit else { throw tooLarge }
         try makeRoom(for: wanted - held, mayStandAbove: false)
         spooled[id] = wanted
+        // The others see it; there may be a long way to the end of the batch.
+        if othersLive { commit() }
       }
       return nil
     } catch {
