@@ -9,8 +9,8 @@ internal import Synchronization
 /// What the workers of one directory tell each other without a lock and without the disk: a file, `board-1`, that each of
 /// them has in its memory.
 ///
-/// On it stands who transfers what (`Lease`), how much each worker has on disk that the index does not know of yet, and how
-/// often the cache has been cleared. It is no part of what is stored: a worker that cannot have it goes without, and after
+/// On it stands who transfers what (`Lease`), how much each worker has on disk that the index does not know of yet, and what
+/// has been cleared lately. It is no part of what is stored: a worker that cannot have it goes without, and after
 /// a crash of the machine anything may stand on it.
 ///
 /// All of it are words that are read and written atomically, so it can be used from any thread. What a worker leaves on it
@@ -36,12 +36,19 @@ public final class Board: Sendable {
     static let wordsOfBucket = 8
     static let buckets = 4096
     static let firstBucket = 2048
-    static let words = firstBucket + buckets * wordsOfBucket
+    static let clearings = 16
+    static let wordsOfClearing = 128
+    static let longestClearing = (wordsOfClearing - 3) * 8
+    static let firstClearing = firstBucket + buckets * wordsOfBucket
+    static let words = firstClearing + clearings * wordsOfClearing
     static let byteCount = words * 8
 
     /// The words of a worker: its instance number and process, its beats, its bytes.
     static func row(_ row: UInt64) -> Int { Int(row) * wordsOfRow }
     static func bucket(_ number: UInt64) -> Int { firstBucket + Int(number) * wordsOfBucket }
+    static func clearing(_ number: UInt64) -> Int {
+      firstClearing + Int(number % UInt64(clearings)) * wordsOfClearing
+    }
   }
 
   static let path = "board-1"
@@ -141,7 +148,7 @@ public final class Board: Sendable {
   func wipe(row: UInt64, of instance: Int32) {
     let owner = words[Layout.row(row)].load(ordering: .sequentiallyConsistent)
     guard Self.instance(of: owner) == instance else { return }
-    for place in Layout.firstBucket..<Layout.words where !place.isMultiple(of: Layout.wordsOfBucket) {
+    for place in Layout.firstBucket..<Layout.firstClearing where !place.isMultiple(of: Layout.wordsOfBucket) {
       let word = words[place].load(ordering: .relaxed)
       guard word != 0, Self.row(ofHolder: word) == row else { continue }
       _ = words[place].compareExchange(expected: word, desired: 0, ordering: .sequentiallyConsistent)
@@ -189,11 +196,4 @@ public final class Board: Sendable {
       return sum + Int64(bitPattern: bytes)
     }
   }
-
-  // MARK: - Clearing
-
-  /// How often the cache has been cleared, by whomever.
-  public var clears: UInt64 { words[Layout.clears].load(ordering: .sequentiallyConsistent) }
-
-  func noteClear() { words[Layout.clears].add(1, ordering: .sequentiallyConsistent) }
 }

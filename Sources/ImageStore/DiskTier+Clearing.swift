@@ -10,13 +10,24 @@ extension DiskTier {
   /// Clears what falls under the filter, for all workers. It is unlisted at once; files delivered in the last 60 s are removed
   /// when those are over.
   ///
-  /// - Parameter elsewhere: what another tier has just cleared by the same filter. It is counted too, each response once.
-  public func clear(_ filter: ClearFilter, counting elsewhere: [StoredResponse] = []) -> Cleared {
+  /// - Parameters:
+  ///   - reachesMemory: whether the other workers are to clear their memory tiers, too.
+  ///   - elsewhere: what another tier has just cleared by the same filter. It is counted too, each response once.
+  public func clear(
+    _ filter: ClearFilter, reachesMemory: Bool = true, counting elsewhere: [StoredResponse] = []
+  ) -> Cleared {
     var uncounted = Dictionary(elsewhere.map { ($0.id, $0.byteCount) }, uniquingKeysWith: { first, _ in first })
     let unstored = elsewhere.filter { $0.id == 0 }
     uncounted[0] = nil
     var cleared = Cleared(removed: unstored.count, bytes: unstored.reduce(0) { $0 + $1.byteCount })
-    if mode == .readWrite && !isClosed { removeMatches(of: filter, &cleared, &uncounted) }
+    if mode == .readWrite && !isClosed {
+      let clearing = Board.Clearing(filter, reachesMemory: reachesMemory)
+      // Before the commit, so that who stores after it knows; and once more for who has read what was there until then.
+      _ = try? withIndex { index throws(SQLiteError) in try index.beginWriting() }
+      board?.note(clearing)
+      removeMatches(of: filter, &cleared, &uncounted)
+      board?.note(clearing)
+    }
     cleared.removed += uncounted.count
     cleared.bytes += uncounted.values.reduce(0, +)
     return cleared

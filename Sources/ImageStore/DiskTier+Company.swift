@@ -40,6 +40,15 @@ extension DiskTier {
     if mode == .readWrite, !isClosed { survey() }
   }
 
+  /// Whether another worker has cleared what falls under the same filter as the response, since the count was `number`.
+  func isCleared(_ response: StoredResponse, since number: UInt64) -> Bool {
+    guard let board, board.clearCount != number else { return false }
+    let now = now
+    return board.clearings(since: number).contains {
+      !$0.filter.dependsOnTime && $0.filter.matches(response, now: now)
+    }
+  }
+
   /// Takes over the lease on what was stored or updated just now. It ends with the commit.
   public func keep(_ lease: Lease) { leases.append(lease) }
 }

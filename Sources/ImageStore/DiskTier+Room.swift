@@ -22,7 +22,7 @@ extension DiskTier {
   /// Evicts until `bytes` more fit.
   func makeRoom(for bytes: Int64, mayStandAbove: Bool) throws(StoreError) {
     try checkFreeSpace(adding: bytes)
-    let held = try withIndex { index throws(SQLiteError) in try index.totals().bytes } + spooledBytes
+    let held = try heldBytes()
     let excess = held + bytes - min(limit, spaceLimit)
     if excess <= 0 { return }
     if try evict(excess, for: spaceLimit < limit ? .freeSpace : .limit) >= excess { return }
@@ -116,8 +116,17 @@ extension DiskTier {
     else { return }
     let missing = Int64(minFreeFraction * Double(space.total)) - space.free
     guard missing > 0 else { return }
-    let held = try withIndex { index throws(SQLiteError) in try index.totals().bytes } + spooledBytes
-    spaceLimit = max(0, held - missing)
+    spaceLimit = max(0, try heldBytes() - missing)
+  }
+
+  /// Allocated bytes of all workers' files. Where others live, none of them adds any until the next commit.
+  private func heldBytes() throws(StoreError) -> Int64 {
+    let isShared = othersLive
+    let listed = try withIndex { index throws(SQLiteError) in
+      if isShared { try index.beginWriting() }
+      return try index.totals().bytes
+    }
+    return listed + spooledBytes + (isShared ? board?.unlistedBytesOfOthers ?? 0 : 0)
   }
 
   private func removeDue() {

@@ -41,6 +41,8 @@ extension DiskTier {
         guard wanted <= largestFile(in: folder) else { throw tooLarge }
         try makeRoom(for: wanted - held, mayStandAbove: false)
         spooled[id] = wanted
+        // The others see it; there may be a long way to the end of the batch.
+        if othersLive { commit() }
       }
       return nil
     } catch {
@@ -53,12 +55,22 @@ extension DiskTier {
   /// - Parameters:
   ///   - draft: `byteCount` is filled in, and so is `digest` unless it is there.
   ///   - delivered: whether its path is given to a host now. Then it may stand above the limit for a while.
+  ///   - clearCount: what the board said when its transfer began.
   /// - Returns: the draft with its id, size and digest.
   ///
-  /// Throws `noRoom`, `diskFull` or `io`; nothing is in the cache then, and a spool can be read on: `discard` is the
-  /// caller's.
-  public func store(_ body: Body, as draft: StoredResponse, delivered: Bool) throws(StoreError) -> StoredResponse {
+  /// Throws `noRoom`, `diskFull`, `cleared` or `io`; nothing is in the cache then, and a spool can be read on: `discard`
+  /// is the caller's.
+  public func store(
+    _ body: Body, as draft: StoredResponse, delivered: Bool, clearCount: UInt64? = nil
+  ) throws(StoreError) -> StoredResponse {
     var response = draft
+    if othersLive {
+      // From here on nobody else can clear or store anything until the commit.
+      try withIndex { index throws(SQLiteError) in try index.beginWriting() }
+      if let clearCount, isCleared(draft, since: clearCount) {
+        throw StoreError(.cleared, "the cache has been cleared of it meanwhile")
+      }
+    }
     switch body {
     case .bytes(let bytes): try place(bytes, as: &response, delivered: delivered)
     case .spool(let spool): try place(spool, as: &response)

@@ -66,7 +66,9 @@ public actor DiskTier {
   var deliveries = Deliveries()
   /// Responses that were found whole, which the index does not know yet or is not told.
   var proven: Set<Int64> = []
-  var spooled: [Int64: Int64] = [:]
+  var spooled: [Int64: Int64] = [:] {
+    didSet { board?.setUnlistedBytes(spooledBytes) }
+  }
   /// The spools whose files are listed as partial ones. See DiskTier+Partials.
   var listedSpools: Set<Int64> = []
   nonisolated let partialsExist = Locked(true)
@@ -146,8 +148,9 @@ public actor DiskTier {
   /// What the tier holds. All 0 but the limit when it cannot be used.
   public var counts: Counts {
     let totals = try? withIndex { index throws(SQLiteError) in try index.totals() }
+    let unlisted = spooledBytes + (board?.unlistedBytesOfOthers ?? 0)
     return Counts(
-      entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + spooledBytes, limit: limit, evicted: evicted)
+      entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + unlisted, limit: limit, evicted: evicted)
   }
 
   /// Sets the limit and brings the tier under it. What is over a tenth of the new one and was kept before, stays until its turn

@@ -17,6 +17,8 @@ struct Arrival: Sendable {
   var needsSize: Bool
   /// What keeps other workers from transferring it, too, until it is in the index.
   var lease: Lease?
+  /// How often the cache had been cleared when the transfer began, by all workers.
+  var clearCount: UInt64?
   var deliveries: [(id: LoadID, digest: [UInt8]?, delivery: Delivery)]
 
   typealias Outcome = Result<Stored, LoadError>
@@ -121,8 +123,9 @@ struct Arrival: Sendable {
     case .spool(let body) where !body.isScratch: content = .spool(body.spool)
     default: return nil
     }
-    return tier.assumeIsolated { [partials, lease] tier in
-      guard let stored = try? tier.store(content, as: draft, delivered: isDelivered) else { return nil }
+    return tier.assumeIsolated { [partials, lease, clearCount] tier in
+      let stored = try? tier.store(content, as: draft, delivered: isDelivered, clearCount: clearCount)
+      guard let stored else { return nil }
       if let lease { tier.keep(lease) }
       if let partials { tier.removePartials(of: partials) }
       return stored

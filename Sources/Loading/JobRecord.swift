@@ -37,6 +37,8 @@ final class JobRecord {
   /// How other workers know the transfer, and the right to it. See Loader+Company.
   var claim: Claim?
   var lease: Lease?
+  /// How often the cache had been cleared when the transfer began, by all workers.
+  var clearCount: UInt64?
   /// Since when it has waited for other workers, and whether it does so again if it has to.
   var elsewhereSince: ContinuousClock.Instant?
   var mayWaitElsewhere = true

@@ -140,7 +140,7 @@ extension Loader {
       body: body, format: format, draft: draft, places: places,
       partials: mayHavePartials ? record.first.request.partialIdentity(in: record.first.partition) : nil,
       largestInMemory: memory.largestEntry,
-      needsSize: record.first.request.validation == .header, lease: record.lease.take(),
+      needsSize: record.first.request.validation == .header, lease: record.lease.take(), clearCount: record.clearCount,
       deliveries: waiting.map { ($0.id, $0.request.digest, Delivery($0.request)) })
     storage.perform({ [storage] in arrival.store(in: storage) }) { [weak self] outcome in
       self?.stored(job, outcome, keeping: places)
@@ -148,6 +148,7 @@ extension Loader {
   }
 
   private func stored(_ job: JobID, _ outcome: Arrival.Outcome, keeping places: LoadRequest.Places) {
+    heedOthers()
     guard let record = jobs[job] else { return }
     switch outcome {
     case .failure(let error):

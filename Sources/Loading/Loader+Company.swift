@@ -12,8 +12,6 @@ internal import Threads
 /// Nobody waits for ever: not for a worker that has died or stopped, not again once a transfer came to nothing (the answer
 /// could not be kept, or was none), and in all not longer than `Company.patience`.
 extension Loader {
-  private var board: Board? { storage.tier?.companyBoard }
-
   /// Notes how far others are, before the cache is looked into.
   func claim(_ job: JobID, _ record: JobRecord) {
     guard let board, case .http = record.first.request.source else { return }

@@ -106,46 +106,18 @@ extension Loader {
     _ filter: ClearFilter, in tiers: Tiers,
     then completion: @escaping @LoadingActor @Sendable (Result<(removed: Int, bytes: Int64), LoadError>) -> Void
   ) {
-    generation += 1
-    let now = storage.now()
-    for job in scheduler.allJobs {
-      guard let record = jobs[job] else { continue }
-      let matches = filter.matches(record.first.request)
-      if matches, scheduler.job(job)?.phase != .waiting {
-        record.mayKeep = false
-        scheduler.detach(job)
-        continue
-      }
-      // What has not begun, or begins anew, may be kept.
-      if matches, let beginning = takeBeginning(of: record) { storage.discard(beginning.body) }
-      if record.candidates?.contains(where: { filter.matches($0.response, now: now) }) == true {
-        // What it brings may be kept, but what it knows is not for loads to come.
-        scheduler.detach(job)
-      }
-    }
-    let cleared = tiers == .disk ? [] : memory.clear(filter, now: now)
+    let cleared = forget(filter, inMemory: tiers != .disk)
     guard tiers != .memory, let tier = storage.tier else {
       return completion(.success((cleared.count, cleared.reduce(0) { $0 + $1.byteCount })))
     }
-    storage.perform({ tier.assumeIsolated { $0.clear(filter, counting: cleared) } }) { cleared in
+    let reachesMemory = tiers == .all
+    storage.perform({
+      tier.assumeIsolated { $0.clear(filter, reachesMemory: reachesMemory, counting: cleared) }
+    }) { cleared in
       completion(cleared.failure.map { .failure(LoadError($0)) } ?? .success((cleared.removed, cleared.bytes)))
     }
   }
 
   /// Forgets remembered failures. Returns how many there were.
   public func clearFailures() -> Int { failures.forget { _, _ in true } }
-}
-
-extension ClearFilter {
-  /// Whether what a running job will bring falls under the filter.
-  fileprivate func matches(_ request: LoadRequest) -> Bool {
-    switch self {
-    case .all: true
-    case .url(let url, let key): request.url == url || request.key == key
-    case .key(let key): request.key == key
-    case .prefix(let prefix): request.key.utf8.starts(with: prefix.utf8)
-    case .host(let host, let port): request.origin.host == host && (port == nil || request.origin.port == port)
-    case .olderThan, .expired: false
-    }
-  }
 }

@@ -27,6 +27,7 @@ extension Loader {
       guard let self, let load = self.loads[id] else { return }
       switch result {
       case .success(let delivered):
+        self.heedOthers()
         if order.wantsBytes, let bytes = delivered.bytes, load.generation == self.generation {
           self.memory.promote(candidate.response, bytes: bytes)
         }

@@ -10,6 +10,7 @@ extension Loader {
   /// `submit`.
   public func recall(_ request: LoadRequest) -> LoadedImage? {
     guard request.fields.arePlain, request.cacheMode.servesFresh else { return nil }
+    heedOthers()
     let found = remembered(request.key, Credentials.partition(of: request))
     guard found.count == 1, let candidate = found.first, request.accepts(candidate.response),
       isPlainlyFresh(candidate.response), let delivered = deliverAtOnce(candidate, Delivery(request))

@@ -8,6 +8,7 @@ extension Loader {
   func start(_ job: JobID, at now: ContinuousClock.Instant) {
     guard let record = jobs[job] else { return }
     record.startedAt = record.startedAt ?? now
+    record.clearCount = record.clearCount ?? clearCount
     let attempt = scheduler.job(job)?.attempt ?? 1
     for id in scheduler.subscribers(of: job) { loads[id]?.emit(.started(attempt: attempt)) }
     if shouldTakeUp(job, record) {

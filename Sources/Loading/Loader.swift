@@ -24,6 +24,9 @@ public final class Loader {
   var random = SystemRandomNumberGenerator()
   var pace = Pace()
   var company = Company()
+  /// What the workers of the directory write on, and how often the cache had been cleared when this one last did so, too.
+  var board: Board?
+  var clearCount: UInt64 = 0
   /// The transfers that all have left and that go on for the cache, and until when. See Loader+Leaving.
   var alone: [JobID: ContinuousClock.Instant] = [:]
   var policy: CachePolicy
@@ -52,6 +55,7 @@ public final class Loader {
     policy = CachePolicy(maxAge: settings.maxAge)
     maxRedirects = settings.maxRedirects
     failures.timeToLive = settings.failedTimeToLive
+    findBoard()
   }
 
   /// Puts settings in force for all that starts from now on.
@@ -79,6 +83,7 @@ public final class Loader {
   ///   - isOwn: whether the host knows nothing of the load, so that it cannot name it.
   ///   - place: the priority at which a place in the queue is reserved for it.
   func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver, isOwn: Bool, place: Priority?) {
+    heedOthers()
     let load = Load(
       id: id, request: request, partition: Credentials.partition(of: request), acceptedAt: .now,
       generation: generation, observer: observer, isOwn: isOwn)
@@ -99,6 +104,7 @@ public final class Loader {
       error.attempts = scheduler.job(of: id).flatMap { scheduler.job($0)?.attempt } ?? 1
       finish(id, .failure(error))
     }
+    findBoard()
     lookAfterOthers(at: now)
     startTransfers(at: now)
     return [scheduler.nextTimer, abortOverdue(at: now), keepCompany(at: now)].compactMap(\.self).min()

@@ -6,6 +6,8 @@ import Threads
 
 /// Leases and what else stands on the board, as two workers of a directory see it.
 @Suite struct BoardTests {
+  private let fixture = Fixture()
+
   private func lease(_ answer: Board.Answer?) -> Lease? {
     if case .taken(let lease)? = answer { return lease }
     return nil
@@ -21,13 +23,13 @@ import Threads
     return board.take(&claim)
   }
 
-  private func boards(_ fixture: Fixture) async throws -> (DiskTier, Board, DiskTier, Board) {
+  private func boards() async throws -> (DiskTier, Board, DiskTier, Board) {
     let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
     return (a, try #require(a.companyBoard), b, try #require(b.companyBoard))
   }
 
   @Test func `a lease is one worker's until its last reference is gone`() async throws {
-    let (_, a, _, b) = try await boards(Fixture())
+    let (_, a, _, b) = try await boards()
     var claim = b.claim(7)
     var held = lease(take(7, on: a))
     #expect(held != nil && a.hasLeases)
@@ -41,7 +43,7 @@ import Threads
   }
 
   @Test func `who has looked before a lease ended has to look again`() async throws {
-    let (_, a, _, b) = try await boards(Fixture())
+    let (_, a, _, b) = try await boards()
     var early = b.claim(7)
     _ = lease(take(7, on: a))
     guard case .news = b.take(&early) else { return #expect(Bool(false), "the index may have it") }
@@ -49,7 +51,6 @@ import Threads
   }
 
   @Test func `alone, nothing is looked up again`() async throws {
-    let fixture = Fixture()
     let tier = try await fixture.openTier()
     let board = try #require(tier.companyBoard)
     var early = board.claim(7)
@@ -58,8 +59,7 @@ import Threads
   }
 
   @Test func `a lease on what is stored ends with the commit, and well`() async throws {
-    let fixture = Fixture()
-    let (tier, a, _, b) = try await boards(fixture)
+    let (tier, a, _, b) = try await boards()
     var claim = b.claim(7)
     do {
       let lease = try #require(self.lease(take(7, on: a)))
@@ -72,14 +72,14 @@ import Threads
   }
 
   @Test func `a worker's own lease is no reason to wait`() async throws {
-    let (_, a, _, _) = try await boards(Fixture())
+    let (_, a, _, _) = try await boards()
     let held = lease(take(7, on: a))
     guard case .none = take(7, on: a) else { return #expect(Bool(false), "it is its own") }
     _ = held
   }
 
   @Test func `where a bucket is full there is no lease, and no wait`() async throws {
-    let (_, a, _, b) = try await boards(Fixture())
+    let (_, a, _, b) = try await boards()
     let buckets = UInt64(Board.Layout.buckets)
     let held = (1...7).map { lease(take(5 + $0 * buckets, on: a)) }
     #expect(held.allSatisfy { $0 != nil })
@@ -87,7 +87,6 @@ import Threads
   }
 
   @Test func `what a dead worker held is free once it has been looked who lives`() async throws {
-    let fixture = Fixture()
     let (living, b) = (try await fixture.openTier(), try await fixture.openTier())
     let board = try #require(living.companyBoard)
     let dead = try #require(b.companyBoard)
@@ -105,7 +104,7 @@ import Threads
   }
 
   @Test func `what has been revoked is not the old one's to end`() async throws {
-    let (_, a, _, b) = try await boards(Fixture())
+    let (_, a, _, b) = try await boards()
     var claim = b.claim(7)
     var old = lease(take(7, on: a))
     #expect(old != nil)
@@ -118,7 +117,6 @@ import Threads
   }
 
   @Test func `of many that want the same at the same moment at most one has it`() async throws {
-    let fixture = Fixture()
     var tiers: [DiskTier] = []
     for _ in 0..<4 { tiers.append(try await fixture.openTier()) }
     let boards = tiers.compactMap(\.companyBoard)
@@ -146,8 +144,65 @@ import Threads
     #expect(boards.allSatisfy { !$0.hasLeases })
   }
 
+  private static let filters: [ClearFilter] = [
+    .all, .url("http://a/b", key: "k"), .key(""), .prefix("http://a/\u{0}ü"), .host("a", port: 80),
+    .host("a", port: nil),
+    .olderThan(seconds: 7), .expired,
+  ]
+
+  @Test(arguments: filters) func `what one worker clears the others are told, and not itself`(filter: ClearFilter)
+    async throws
+  {
+    let (tier, a, _, b) = try await boards()
+    let (before, own) = (b.clearCount, a.clearCount)
+    _ = await tier.clear(filter, reachesMemory: filter == .expired)
+    let clearing = Board.Clearing(filter, reachesMemory: filter == .expired)
+    #expect(b.clearings(since: before) == [clearing, clearing])
+    #expect(b.clearings(since: b.clearCount).isEmpty)
+    #expect(a.clearings(since: own).isEmpty)
+  }
+
+  @Test func `what is too long to tell, or too long ago, was everything`() async throws {
+    let (tier, _, _, b) = try await boards()
+    let everything = Board.Clearing(.all, reachesMemory: true)
+    var before = b.clearCount
+    _ = await tier.clear(.prefix(String(repeating: "x", count: 2000)), reachesMemory: false)
+    #expect(b.clearings(since: before) == [everything, everything])
+    before = b.clearCount
+    for _ in 0..<Board.Layout.clearings { _ = await tier.clear(.key("x")) }
+    #expect(b.clearings(since: before) == [everything])
+  }
+
+  @Test func `what was cleared since its transfer began is not stored`() async throws {
+    let (tier, a, other, _) = try await boards()
+    let begun = a.clearCount
+    _ = await other.clear(.key("x"))
+    await #expect(throws: StoreError.self) {
+      try await tier.store(.bytes([1]), as: fixture.draft("x"), delivered: false, clearCount: begun)
+    }
+    #expect(await tier.look(up: "x").isEmpty && fixture.imageFiles.isEmpty)
+    _ = try await tier.store(.bytes([1]), as: fixture.draft("y"), delivered: false, clearCount: begun)
+    _ = try await tier.store(.bytes([1]), as: fixture.draft("x"), delivered: false, clearCount: a.clearCount)
+    #expect(await tier.counts.entries == 2)
+  }
+
+  @Test func `bodies on their way to another worker's disk count for the limit`() async throws {
+    let (a, b) = (try await fixture.openTier(limit: 8 * 4096), try await fixture.openTier(limit: 8 * 4096))
+    let spool = try await a.makeSpool(expected: 6 * 4096)
+    #expect(await b.counts.bytes == 6 * 4096)
+    for key in ["x", "y"] {
+      _ = try await b.store([1], as: fixture.draft(key))
+      await b.commitNow()
+    }
+    _ = try await b.store([1], as: fixture.draft("z"))
+    await b.commitNow()
+    #expect(await b.counts.entries == 2)
+    await #expect(throws: StoreError.self) { _ = try await b.makeSpool(expected: 3 * 4096) }
+    await spool.discard()
+    #expect(await b.counts.bytes == 0)
+  }
+
   @Test func `on a full disk it goes without`() async throws {
-    let fixture = Fixture()
     let tier = try await fixture.openTier(files: FileSystem { $0 == .write ? ENOSPC : nil })
     #expect(tier.companyBoard == nil)
     #expect(await tier.look(up: "x").isEmpty)

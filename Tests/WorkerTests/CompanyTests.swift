@@ -145,4 +145,73 @@ struct CompanyTests {
       #expect(try await origin.counts()["requests"] == 1)
     }
   }
+
+  @Test func `what one worker clears no other serves, from whatever tier`() async throws {
+    try await withCompany(of: 2) { workers, origin in
+      let urls = (1...2).map { origin.url("image/\($0).png?cache-control=max-age=600") }
+      for worker in workers {
+        for url in urls { _ = try await worker.load(url) }
+      }
+      #expect(try await workers[1].load(urls[0])["cache"] == "memory")
+      #expect(try await workers[0].call("clear", ["url": .string(urls[0])])["result"]["removed"] == 1)
+      #expect(try await workers[1].load(urls[0])["cache"] == "miss")
+      #expect(try await workers[1].load(urls[1])["cache"] == "memory")
+      #expect(try await workers[0].call("clear")["result"]["removed"] == 2)
+      #expect(try await workers[1].load(urls[1], ["store": "memory"])["cache"] == "miss")
+      // What only the other's memory has goes, too.
+      #expect(try await workers[1].load(urls[1])["cache"] == "memory")
+      try await workers[0].call("clear", ["prefix": .string(origin.base)])
+      #expect(try await workers[1].load(urls[1])["cache"] == "miss")
+    }
+  }
+
+  @Test func `what was under way in another worker when the cache was cleared is not kept`() async throws {
+    try await withCompany(of: 2) { workers, origin in
+      let url = origin.url("image/1.png?hold=gate&cache-control=max-age=600")
+      let early = workers[1].request("load", ["url": .string(url), "deliver": "none"])
+      try await origin.held(1, at: "gate")
+      try await workers[0].call("clear")
+      // It joins nothing that was begun before.
+      let late = workers[1].request("load", ["url": .string(url), "deliver": "none"])
+      try await origin.held(2, at: "gate")
+      try await origin.release("gate", count: 1)
+      #expect(try await workers[1].response(to: early)["result"]["cache"] == "miss")
+      #expect(try await workers[0].call("query", ["url": .string(url)])["result"]["disk"] == false)
+      try await origin.release("gate")
+      #expect(try await workers[1].response(to: late)["result"]["cache"] == "miss")
+    }
+  }
+
+  @Test func `the limit holds for four that fill the cache together`() async throws {
+    try await withCompany(of: 4, "--disk-limit", "400K") { workers, origin in
+      let folder = workers[0].directory.appending("cache/default")
+      for (number, worker) in workers.enumerated() {
+        let requests = (0..<100).map { image -> JSON in
+          let bytes = image % 10 == 0 ? 300_000 : 5000
+          let url = origin.url("image/\(number * 1000 + image).png?cache-control=max-age=600&bytes=\(bytes)&chunked")
+          return requestLine("load", ["url": .string(url), "deliver": "none"], id: .integer(image))
+        }
+        worker.send(requests)
+      }
+      for worker in workers {
+        var answered = 0
+        while answered < 100 {
+          answered += 1
+          let responses = try await worker.lines(answered, "responses") { $0["id"].integer != nil }
+          #expect(responses.allSatisfy { $0["error"] == .null })
+          #expect(try allocatedBytes(under: folder) <= 400 << 10)
+        }
+      }
+    }
+  }
+
+  /// What image and temporary files take on disk.
+  private func allocatedBytes(under folder: String) throws -> Int {
+    let paths = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
+    return paths.filter { $0.contains("/") && !$0.hasPrefix("workers/") }.reduce(0) { sum, path in
+      var status = stat()
+      return lstat(folder + "/" + path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        ? sum + Int(status.st_blocks) * 512 : sum
+    }
+  }
 }

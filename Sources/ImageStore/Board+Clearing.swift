@@ -1,0 +1,112 @@
+internal import Synchronization
+
+/// What the workers have cleared lately: a ring of entries, each with the clear's number, who cleared, and the filter.
+extension Board {
+  public struct Clearing: Sendable, Equatable {
+    public var filter: ClearFilter
+    /// Whether the memory tiers are meant, too.
+    public var reachesMemory: Bool
+
+    public init(_ filter: ClearFilter, reachesMemory: Bool) {
+      self.filter = filter
+      self.reachesMemory = reachesMemory
+    }
+  }
+
+  /// How often the cache has been cleared, by whomever.
+  public var clearCount: UInt64 { words[Layout.clears].load(ordering: .sequentiallyConsistent) }
+
+  /// Tells the others what has been cleared.
+  func note(_ clearing: Clearing) {
+    let number = words[Layout.clears].add(1, ordering: .sequentiallyConsistent).newValue
+    // Who reads it before it is written takes it for a clear of all.
+    var bytes = ClearingText(clearing).bytes
+    if bytes.count > Layout.longestClearing { bytes = ClearingText(Clearing(.all, reachesMemory: true)).bytes }
+    let first = Layout.clearing(number)
+    words[first].store(0, ordering: .sequentiallyConsistent)
+    words[first + 1].store((row ?? 0) << 32 | UInt64(bytes.count), ordering: .sequentiallyConsistent)
+    words[first + 2].store(UInt64(bitPattern: stableHash(bytes)), ordering: .sequentiallyConsistent)
+    for (place, start) in zip((first + 3)..., stride(from: 0, to: bytes.count, by: 8)) {
+      let word = bytes[start..<min(start + 8, bytes.count)].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+      words[place].store(word, ordering: .sequentiallyConsistent)
+    }
+    words[first].store(number, ordering: .sequentiallyConsistent)
+  }
+
+  /// What other workers have cleared since the count was `number`: all, where that is not known any more.
+  public func clearings(since number: UInt64) -> [Clearing] {
+    let last = clearCount
+    guard last != number else { return [] }
+    guard last > number, last - number <= UInt64(Layout.clearings) else { return [Clearing(.all, reachesMemory: true)] }
+    return (number + 1...last).compactMap { clearing($0) }
+  }
+
+  /// Nil for this worker's own.
+  private func clearing(_ number: UInt64) -> Clearing? {
+    let unknown = Clearing(.all, reachesMemory: true)
+    let first = Layout.clearing(number)
+    let isWhole = words[first].load(ordering: .sequentiallyConsistent) == number
+    let head = words[first + 1].load(ordering: .sequentiallyConsistent)
+    let hash = words[first + 2].load(ordering: .sequentiallyConsistent)
+    let count = Int(head & 0xffff_ffff)
+    guard isWhole, count <= Layout.longestClearing else { return unknown }
+    var bytes: [UInt8] = []
+    for place in (first + 3)..<(first + 3 + (count + 7) / 8) {
+      let word = words[place].load(ordering: .sequentiallyConsistent)
+      for byte in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: word >> (8 * UInt64(byte)))) }
+    }
+    bytes.removeLast(bytes.count - count)
+    let isStill = words[first].load(ordering: .sequentiallyConsistent) == number
+    guard isStill, UInt64(bitPattern: stableHash(bytes)) == hash else { return unknown }
+    if let row, head >> 32 == row { return nil }
+    return ClearingText(bytes: bytes).clearing ?? unknown
+  }
+}
+
+/// A clearing as bytes: what kind, whether memory is meant, and the filter's texts, each after its length.
+private struct ClearingText {
+  var bytes: [UInt8]
+
+  init(bytes: [UInt8]) { self.bytes = bytes }
+
+  init(_ clearing: Board.Clearing) {
+    let (kind, texts): (Character, [String]) =
+      switch clearing.filter {
+      case .all: ("a", [])
+      case .url(let url, let key): ("u", [url, key])
+      case .key(let key): ("k", [key])
+      case .prefix(let prefix): ("p", [prefix])
+      case .host(let name, let port): ("h", [name, port.map(String.init) ?? ""])
+      case .olderThan(let seconds): ("o", [String(seconds)])
+      case .expired: ("e", [])
+      }
+    bytes = [kind.asciiValue ?? 0, clearing.reachesMemory ? 1 : 0]
+    for text in texts { bytes += [UInt8(text.utf8.count >> 8 & 0xff), UInt8(text.utf8.count & 0xff)] + text.utf8 }
+  }
+
+  var clearing: Board.Clearing? {
+    guard bytes.count >= 2 else { return nil }
+    var texts: [String] = []
+    var rest = bytes[2...]
+    while rest.count >= 2 {
+      let count = Int(rest.removeFirst()) << 8 | Int(rest.removeFirst())
+      guard rest.count >= count else { return nil }
+      texts.append(String(decoding: rest.prefix(count), as: UTF8.self))
+      rest = rest.dropFirst(count)
+    }
+    return filter(texts).map { Board.Clearing($0, reachesMemory: bytes[1] == 1) }
+  }
+
+  private func filter(_ texts: [String]) -> ClearFilter? {
+    switch (Character(Unicode.Scalar(bytes[0])), texts.count) {
+    case ("a", 0): .all
+    case ("u", 2): .url(texts[0], key: texts[1])
+    case ("k", 1): .key(texts[0])
+    case ("p", 1): .prefix(texts[0])
+    case ("h", 2): .host(texts[0], port: Int(texts[1]))
+    case ("o", 1): Int(texts[0]).map { .olderThan(seconds: $0) }
+    case ("e", 0): .expired
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,62 @@
+internal import HTTPTypes
+internal import ImageStore
+
+/// What a clear means for what is in memory and under way, whichever worker it came from.
+extension Loader {
+  /// Forgets what falls under the filter. What is under way for it is not kept, and no load to come joins it.
+  ///
+  /// - Returns: what was in memory.
+  func forget(_ filter: ClearFilter, inMemory: Bool) -> [StoredResponse] {
+    generation += 1
+    let now = storage.now()
+    for job in scheduler.allJobs {
+      guard let record = jobs[job] else { continue }
+      let matches = filter.matches(record.first.request)
+      if matches, scheduler.job(job)?.phase != .waiting {
+        record.mayKeep = false
+        scheduler.detach(job)
+        continue
+      }
+      // What has not begun, or begins anew, may be kept.
+      if matches, let beginning = takeBeginning(of: record) { storage.discard(beginning.body) }
+      if record.candidates?.contains(where: { filter.matches($0.response, now: now) }) == true {
+        // What it brings may be kept, but what it knows is not for loads to come.
+        scheduler.detach(job)
+      }
+    }
+    return inMemory ? memory.clear(filter, now: now) : []
+  }
+
+  /// Does as other workers have cleared. Costs a look at a word of memory: to be called before each load is looked for in the
+  /// memory tier, and before something that was read is put there.
+  func heedOthers() {
+    guard let board, board.clearCount != clearCount else { return }
+    let count = board.clearCount
+    for clearing in board.clearings(since: clearCount) {
+      _ = forget(clearing.filter, inMemory: clearing.reachesMemory)
+    }
+    clearCount = count
+  }
+
+  /// Finds the board where the cache directory has been made anew. What was cleared meanwhile nobody knows.
+  func findBoard() {
+    guard let current = storage.tier?.companyBoard, current !== board else { return }
+    if board != nil { _ = forget(.all, inMemory: true) }
+    board = current
+    clearCount = current.clearCount
+  }
+}
+
+extension ClearFilter {
+  /// Whether what a running job will bring falls under the filter.
+  fileprivate func matches(_ request: LoadRequest) -> Bool {
+    switch self {
+    case .all: true
+    case .url(let url, let key): request.url == url || request.key == key
+    case .key(let key): request.key == key
+    case .prefix(let prefix): request.key.utf8.starts(with: prefix.utf8)
+    case .host(let host, let port): request.origin.host == host && (port == nil || request.origin.port == port)
+    case .olderThan, .expired: false
+    }
+  }
+}
