@@ -40,7 +40,8 @@ extension DiskTier {
   /// always be.
   func largestFile(in folder: CacheFolder) -> Int64 { max(limit / 10, min(folder.blockSize, limit)) }
 
-  /// Evicts partial files, then the least recently used, until `bytes` are free.
+  /// Evicts partial files, then the least recently used, until `bytes` are free. At the limit a little more goes, a hundredth
+  /// at most, so that the next stores need not look again.
   ///
   /// - Returns: the bytes freed; fewer when the rest was delivered lately.
   private func evict(_ bytes: Int64, for reason: Evictions.Reason) throws(StoreError) -> Int64 {
@@ -48,6 +49,7 @@ extension DiskTier {
     let now = now
     if now >= skipped.until || now < skipped.lastLook { skipped = Skipped() }
     skipped.lastLook = now
+    let spare = reason == .limit ? limit / 100 : 0
     return try withIndex { index throws(SQLiteError) in
       var freed: Int64 = 0
       while freed < bytes, let partial = try index.oldestPartial() {
@@ -57,7 +59,9 @@ extension DiskTier {
       search: while freed < bytes {
         let candidates = try index.leastRecentlyUsed(after: skipped.upTo, limit: 16)
         if candidates.isEmpty { break }
-        for candidate in candidates where freed < bytes {
+        for candidate in candidates {
+          let isSpare = candidate.allocated > 0 && freed + candidate.allocated <= bytes + spare
+          guard freed < bytes || isSpare else { break search }
           if deliveries.uses[candidate.id] != nil {
             // It was used since; the index does not know yet.
             try flushUses(to: index)

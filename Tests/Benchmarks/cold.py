@@ -38,13 +38,13 @@ def run(report: Report, workspace: Workspace, worker: Path, python: str, images:
             report.add(f"cold: worker / {peer}", median(rates["worker"]) / median(rates[peer]), "x", at_least=factor)
 
 
-def the_worker(worker: Path, python: str, inputs: Path, urls: List[str]) -> Round:
+def the_worker(worker: Path, python: str, inputs: Path, urls: List[str], *options: str) -> Round:
     """From spawn to exit: lines from a file, answers into one."""
     existing(worker)
 
     def one(directory: Path) -> float:
         command = [str(worker), "--cache-dir", str(directory / "cache")]
-        command += ["--max-concurrent", AT_ONCE, "--max-per-host", AT_ONCE]
+        command += ["--max-concurrent", AT_ONCE, "--max-per-host", AT_ONCE, *options]
         with open(inputs / "lines", "rb") as lines, open(directory / "answers", "wb") as answers:
             took = timed(command, stdin=lines, stdout=answers)
         check((directory / "answers").read_bytes(), len(urls), cache="miss", bytes=SIZE, format="png")

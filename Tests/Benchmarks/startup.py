@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Tuple
 
 from measuring import Report, Skipped, Workspace, median, plain_environment, program
 from worker import existing, request
@@ -17,16 +17,16 @@ def run(report: Report, workspace: Workspace, worker: Path, rounds: int) -> None
     contestants: Dict[str, Callable[[], float]] = {}
     try:
         curl = [program("curl"), "--version"]
-        contestants["curl --version"] = lambda: first_line(curl)
+        contestants["curl --version"] = lambda: first_line(curl, REQUEST)[0]
     except Skipped as reason:
         report.skip("startup, curl", reason)
     try:
         used = [str(existing(worker)), "--cache-dir", str(workspace.fresh("startup") / "cache")]
         fresh = workspace.fresh("startup-fresh")
-        contestants["worker"] = lambda: first_line(used)
+        contestants["worker"] = lambda: first_line(used, REQUEST)[0]
         contestants["worker, new cache directory"] = lambda: first_line(
-            [str(worker), "--cache-dir", str(fresh / f"{time.monotonic_ns()}")]
-        )
+            [str(worker), "--cache-dir", str(fresh / f"{time.monotonic_ns()}")], REQUEST
+        )[0]
     except Skipped as reason:
         report.skip("startup, worker", reason)
     samples: Dict[str, List[float]] = {name: [] for name in contestants}
@@ -44,8 +44,8 @@ def run(report: Report, workspace: Workspace, worker: Path, rounds: int) -> None
         report.add("startup: worker / curl --version", ratio, "x", at_most=1.3)
 
 
-def first_line(command: List[str]) -> float:
-    """Seconds from spawn to the first output. Both get the same input, written at once; one of them reads it."""
+def first_line(command: List[str], lines: bytes) -> Tuple[float, bytes]:
+    """Seconds from spawn to the first output, and all the output. The input is written at once; not all read it."""
     input_read, input_write = os.pipe()
     output_read, output_write = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, input_read, 0), (os.POSIX_SPAWN_DUP2, output_write, 1)]
@@ -54,7 +54,7 @@ def first_line(command: List[str]) -> float:
     os.close(input_read)
     os.close(output_write)
     try:
-        os.write(input_write, REQUEST)
+        os.write(input_write, lines)
     except BrokenPipeError:
         pass  # curl was so quick that it is gone already
     received = os.read(output_read, 65536)
@@ -66,4 +66,4 @@ def first_line(command: List[str]) -> float:
     _, status = os.waitpid(process, 0)
     if os.waitstatus_to_exitcode(status) != 0 or b"\n" not in received:
         raise RuntimeError(f"{command[0]} ended with {status} after {received[:200]!r}")
-    return took
+    return took, received

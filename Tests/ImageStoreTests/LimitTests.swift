@@ -143,6 +143,19 @@ import Threads
     #expect(await tier.counts.evicted == Evictions(diskFull: 1))
   }
 
+  @Test func `a large tier evicts a little more than it needs, a hundredth at most, and a low limit holds exactly`()
+    async throws
+  {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(limit: 400 * 4096)
+    for number in 0..<400 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
+    #expect(await tier.counts.entries == 400)
+    _ = try await tier.store([1], as: fixture.draft("more"))
+    #expect(await tier.counts.entries == 396)
+    for number in 0..<4 { _ = try await tier.store([1], as: fixture.draft("more \(number)")) }
+    #expect(await tier.counts.evicted == Evictions(limit: 5))
+  }
+
   @Test func `of rows used in one second, those that may go are found behind those that may not`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 100 * 4096)
