@@ -54,6 +54,7 @@ final class JobKey: Sendable {
     var hasher = Hasher()
     hasher.combine(key)
     hasher.combine(partition)
+    hasher.combine(headers)
     ownHash = hasher.finalize()
   }
 
