@@ -25,6 +25,8 @@ public final class Loader {
   var pace = Pace()
   /// The transfers that go on for nobody, and until when. See Loader+Leaving.
   var alone: [JobID: ContinuousClock.Instant] = [:]
+  /// The job of each key and partition whose answer is being stored. See Loader+LookingAgain.
+  var arriving: [FailureMemory.Subject: JobID] = [:]
   var policy: CachePolicy
   private(set) var maxRedirects: Int
   /// How many times the cache has been cleared.
@@ -105,9 +107,13 @@ public final class Loader {
   }
 
   func startTransfers(at now: ContinuousClock.Instant, needsPlace: Bool = false) {
-    let starts = scheduler.takeStarts(needsPlace: needsPlace)
-    pace.note(starts.count, at: now)
-    for job in starts { start(job, at: now) }
+    var starts: [JobID]
+    repeat {
+      starts = scheduler.takeStarts(needsPlace: needsPlace)
+      pace.note(starts.count, at: now)
+      for job in starts { start(job, at: now) }
+      // What turned out to need no transfer has left its slot to the next.
+    } while starts.contains { !scheduler.contains($0) }
   }
 
   // MARK: - The end of a load
