@@ -54,6 +54,7 @@ final class JobKey: Sendable {
     var hasher = Hasher()
     hasher.combine(key)
     hasher.combine(partition)
+    hasher.combine(headers)
     ownHash = hasher.finalize()
   }
 
@@ -68,10 +69,14 @@ final class JobKey: Sendable {
 extension JobKey: Hashable {
   static func == (left: JobKey, right: JobKey) -> Bool {
     left === right
-      || left.ownHash == right.ownHash && left.key == right.key && left.partition == right.partition
-        && left.headers == right.headers && left.revalidation == right.revalidation
-        && left.acceptsAnything == right.acceptsAnything && left.maxBytes == right.maxBytes
-        && left.timeoutMs == right.timeoutMs && left.retries == right.retries
+      || left.ownHash == right.ownHash && left.equalsButForHeaders(right) && left.headers == right.headers
+  }
+
+  /// Whether both are equal but for their headers.
+  func equalsButForHeaders(_ other: JobKey) -> Bool {
+    key == other.key && partition == other.partition && revalidation == other.revalidation
+      && acceptsAnything == other.acceptsAnything && maxBytes == other.maxBytes && timeoutMs == other.timeoutMs
+      && retries == other.retries
   }
 
   func hash(into hasher: inout Hasher) { hasher.combine(ownHash) }

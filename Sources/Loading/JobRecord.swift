@@ -1,3 +1,4 @@
+internal import HTTPCaching
 internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
@@ -48,10 +49,14 @@ final class JobRecord {
   var placesOfLeavers: LoadRequest.Places = []
   /// Whether an attempt ended by a time-out: the connections that are open may be dead.
   var hasTimedOut = false
+  /// What has come, while it is being stored.
+  var arrived: CachedResponse?
   /// False once the cache was cleared: the result is delivered, but not kept.
   var mayKeep = true
 
   init(first: Load) { self.first = first }
+
+  var subject: FailureMemory.Subject { FailureMemory.Subject(key: first.request.key, partition: first.partition) }
 
   /// The stored response that the transfer asks about.
   var basis: Candidate? { basisIndex.flatMap { candidates?[$0] } }

@@ -17,7 +17,7 @@ extension Loader {
     if record.mayKeep {
       for candidate in updated { keepUpdate(of: candidate, under: record.lease.take()) }
     }
-    failures.forget(FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition))
+    failures.forget(record.subject)
     var confirmed = basis.response.cached
     confirmed.selectingFields =
       Variants.selectingFields(of: confirmed.headers, from: record.first.request.headers) ?? [:]
@@ -116,6 +116,8 @@ extension Loader {
     let places =
       record.first.request.mayStore(status: head.status, headers: head.headers) ? places(of: job) : []
     scheduler.finish(job)
+    record.arrived = draft.cached
+    arriving[record.subject] = job
     for id in scheduler.subscribers(of: job) {
       guard let load = loads[id] else { continue }
       if record.isAnswered(load, by: draft.cached) {
@@ -150,6 +152,7 @@ extension Loader {
   private func stored(_ job: JobID, _ outcome: Arrival.Outcome, keeping places: LoadRequest.Places) {
     heedOthers()
     guard let record = jobs[job] else { return }
+    if arriving[record.subject] == job { arriving[record.subject] = nil }
     switch outcome {
     case .failure(let error):
       fail(job, error)
@@ -160,7 +163,7 @@ extension Loader {
       if !places.isEmpty, record.mayKeep, stored.isIntact {
         remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
       }
-      failures.forget(FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition))
+      failures.forget(record.subject)
       for id in scheduler.end(job) {
         guard let load = loads[id] else { continue }
         load.isKept = stored.isKept || !load.request.store.contains(.disk)

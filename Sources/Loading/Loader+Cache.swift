@@ -139,14 +139,9 @@ extension Loader {
   private func looked(for job: JobID, found: [Candidate]) {
     guard scheduler.contains(job), let record = jobs[job] else { return }
     record.candidates = found
+    serve(job, record)
     for id in scheduler.subscribers(of: job) {
-      guard let load = loads[id] else { continue }
-      if settle(load, from: found) {
-        // The delivery owns the load from here on.
-        if case .jobAbandoned = scheduler.leave(id) { forget(job) }
-      } else {
-        _ = mayTransfer(load)
-      }
+      if let load = loads[id] { _ = mayTransfer(load) }
     }
     guard let first = scheduler.subscribers(of: job).first, let load = loads[first] else { return }
     // One that goes on with what an attempt has left asks about nothing else.
@@ -156,22 +151,38 @@ extension Loader {
     }
     (record.basisIndex, record.conditions) = (nil, HeaderFields())
     if joinsEarlier(job, record) { return }
-    let accepted = load.accepted(of: found)
-    switch decision(for: load, from: accepted) {
-    case .revalidate(let index, let headers), .showThenRevalidate(let index, _, let headers),
-      .serveThenRevalidate(let index, let headers):
-      record.basisIndex = found.indices.filter { load.accepts(found[$0]) }[index]
-      record.conditions = headers
-    case .fetch(let headers):
-      record.conditions = headers
-    case .serve, .notCached:
-      break
-    }
+    setConditions(of: record, for: load)
     if case .inline(let bytes, let mediaType) = record.first.request.source {
       arrived(inline: bytes, mediaType: mediaType, for: job)
     } else {
       releasePlace(of: load)
       if !enqueue(job) { fail(job, overloaded) }
+    }
+  }
+
+  /// Takes out of a job whom the cache serves.
+  func serve(_ job: JobID, _ record: JobRecord) {
+    for id in scheduler.subscribers(of: job) {
+      guard let load = loads[id], settle(load, from: record.candidates ?? []) else { continue }
+      // The delivery owns the load from here on.
+      if case .jobAbandoned = scheduler.leave(id) { forget(job) }
+    }
+  }
+
+  /// Works out what the job's transfer asks about.
+  ///
+  /// - Parameter load: one of the loads that wait for it.
+  func setConditions(of record: JobRecord, for load: Load) {
+    let found = record.candidates ?? []
+    switch decision(for: load, from: load.accepted(of: found)) {
+    case .revalidate(let index, let headers), .showThenRevalidate(let index, _, let headers),
+      .serveThenRevalidate(let index, let headers):
+      record.basisIndex = found.indices.filter { load.accepts(found[$0]) }[index]
+      record.conditions = headers
+    case .fetch(let headers):
+      (record.basisIndex, record.conditions) = (nil, headers)
+    case .serve, .notCached:
+      break
     }
   }
 

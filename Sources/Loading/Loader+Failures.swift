@@ -51,8 +51,8 @@ extension Loader {
     forget(job, after: error)
     if error.isPermanent, record.mayKeep, Storing.isForWhole(requestHeaders: record.first.request.headers) {
       failures.remember(
-        error, of: FailureMemory.Subject(key: record.first.request.key, partition: record.first.partition),
-        url: record.first.request.url, host: record.first.request.origin.host, maxBytes: record.first.request.maxBytes,
+        error, of: record.subject, url: record.first.request.url, host: record.first.request.origin.host,
+        maxBytes: record.first.request.maxBytes,
         now: .now)
     }
     for id in scheduler.end(job) {

@@ -6,7 +6,7 @@ internal import ImageStore
 extension Loader {
   /// Begins a job's next attempt.
   func start(_ job: JobID, at now: ContinuousClock.Instant) {
-    guard let record = jobs[job] else { return }
+    guard let record = jobs[job], stillNeedsTransfer(job, record) else { return }
     record.startedAt = record.startedAt ?? now
     record.clearCount = record.clearCount ?? clearCount
     let attempt = scheduler.job(job)?.attempt ?? 1

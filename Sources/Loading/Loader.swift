@@ -29,6 +29,8 @@ public final class Loader {
   var clearCount: UInt64 = 0
   /// The transfers that all have left and that go on for the cache, and until when. See Loader+Leaving.
   var alone: [JobID: ContinuousClock.Instant] = [:]
+  /// The job of each key and partition whose answer is being stored. See Loader+LookingAgain.
+  var arriving: [FailureMemory.Subject: JobID] = [:]
   var policy: CachePolicy
   private(set) var maxRedirects: Int
   /// How many times the cache has been cleared.
@@ -111,13 +113,14 @@ public final class Loader {
   }
 
   func startTransfers(at now: ContinuousClock.Instant, needsPlace: Bool = false) {
-    // What another worker transfers leaves its slot to the next.
-    while case let starts = scheduler.takeStarts(at: now, needsPlace: needsPlace), !starts.isEmpty {
+    var starts: [JobID]
+    repeat {
+      starts = scheduler.takeStarts(at: now, needsPlace: needsPlace)
       let own = starts.filter { mayBegin($0, at: now) }
       pace.note(own.count, at: now)
       for job in own { start(job, at: now) }
-      if own.count == starts.count { break }
-    }
+      // What another worker transfers, or what turned out to need no transfer, leaves its slot to the next.
+    } while starts.contains { scheduler.job($0)?.phase != .active }
     // What waits for the disk, not for an answer, is let be.
     let silent = scheduler.makeWay(at: now) { jobs[$0]?.download?.isAnswered ?? true }
     for job in silent { cancelTransfer(of: job) }

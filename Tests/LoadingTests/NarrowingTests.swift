@@ -133,6 +133,25 @@ struct NarrowingTests {
     #expect(await scene.isSpotlessAtTheEnd())
   }
 
+  @Test func `what is stored while loads wait serves them when their turn comes`() async throws {
+    let scene = try await Scene()
+    let ids = try await [scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"]), scene.submit(["x-n": "3"])]
+    await scene.look()
+    #expect(await scene.groups == [[ids[0]], [ids[1]], [ids[2]]])
+    await { @LoadingActor in
+      scene.loader.scheduler.limits.maxPerOrigin = 1
+      let response = StoredResponse(
+        key: "k", url: "u", headers: ["cache-control": "max-age=60"], requestTime: 1_700_000_000,
+        responseTime: 1_700_000_000, storedAt: 1_700_000_000, validatedAt: 1_700_000_000, expiresAt: 1_700_000_060,
+        mediaType: "image/gif", format: "gif", byteCount: 1, digest: [1])
+      scene.loader.remember(response, [7])
+      scene.loader.isPaused = false
+      _ = scene.loader.advance()
+    }()
+    #expect(scene.witness.ends(of: ids) == [["memory"], ["memory"], ["memory"]])
+    #expect(await scene.isSpotlessAtTheEnd())
+  }
+
   @Test func `headers that it varies by do`() async throws {
     let scene = try await Scene(stored: ["vary": "x-number, accept"])
     let ids = try await [

@@ -143,6 +143,11 @@ struct SchedulerSharingTests {
     #expect(Set(queue.scheduler.allJobs) == jobs)
   }
 
+  @Test func `keys that differ in their headers only do not get in each other's way`() {
+    let hashes = (0..<100).map { Queue.key("x", headers: ["x-n": "\($0)"]).hashValue }
+    #expect(Set(hashes).count > 90)
+  }
+
   @Test(arguments: phases) func `a call that comes too late, or out of turn, changes nothing`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
     let stale = place.job

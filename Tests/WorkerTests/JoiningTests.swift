@@ -76,6 +76,41 @@ import Testing
     }
   }
 
+  /// Sends three loads of which one has its turn, lets it be answered, and gives the caches of the results.
+  private func waiting(
+    _ target: String, reads: ([JSON], [JSON]) throws -> Void
+  ) async throws {
+    try await withOrigin("--max-per-host", "1") { worker, origin in
+      let ids = load(origin.url(target), worker)
+      try await origin.held(at: "gate")
+      _ = try await worker.call("stats")
+      try await origin.release("gate")
+      try reads(try await results(ids, worker).map { $0["result"]["cache"] }, try await origin.log("image"))
+    }
+  }
+
+  @Test func `what waits for its turn takes what has come meanwhile`() async throws {
+    try await waiting("image/1.png?etag=a&cache-control=max-age%3D60&hold=gate") { caches, exchanges in
+      #expect(caches[0] == "miss" && caches[1...].allSatisfy { ["miss", "memory"].contains($0) })
+      #expect(exchanges.map { $0["status"] } == [200])
+    }
+  }
+
+  @Test func `what has come meanwhile and is stale is asked about once at most`() async throws {
+    try await waiting("image/1.png?etag=a&cache-control=max-age%3D0&hold=gate") { caches, exchanges in
+      #expect(caches[0] == "miss" && caches[1...].allSatisfy { ["miss", "revalidated"].contains($0) })
+      #expect([[200], [200, 304]].contains(exchanges.map { $0["status"] }))
+    }
+  }
+
+  @Test func `what has come meanwhile for others is left to them`() async throws {
+    let target = "image/1.png?by=x-n&vary=x-n&etag=a&cache-control=max-age%3D60&conditional=off&hold=gate"
+    try await waiting(target) { caches, exchanges in
+      #expect(caches == ["miss", "miss", "miss"])
+      #expect(exchanges.map { $0["status"] } == [200, 200, 200])
+    }
+  }
+
   @Test func `what all got is cached by the Vary that came with it`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?by=x-n&vary=x-n&etag=a&cache-control=max-age%3D60")
