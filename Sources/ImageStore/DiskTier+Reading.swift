@@ -58,9 +58,10 @@ extension DiskTier {
 
   /// Whether the file can be delivered by its path: the checks of `read`, without keeping the bytes.
   public func check(_ response: StoredResponse) -> Bool {
-    guard let session = try? usableSession(), let file = try? open(response, in: session) else { return false }
+    guard let session = try? usableSession() else { return false }
+    guard mustVerify(response) else { return hasFile(of: response, in: session) }
+    guard let file = try? open(response, in: session) else { return false }
     defer { closeFile(file) }
-    guard mustVerify(response) else { return true }
     var hash = SHA256()
     do throws(FileError) {
       try environment.files.forEachPiece(of: file, response.file) { piece throws(FileError) in hash.update(piece) }
@@ -73,6 +74,18 @@ extension DiskTier {
     }
     notePassed(response)
     return true
+  }
+
+  private func hasFile(of response: StoredResponse, in session: Session) -> Bool {
+    let path = response.file
+    do throws(FileError) {
+      let status = try environment.files.status(path, in: session.folder.descriptor)
+      if status.byteCount == response.byteCount { return true }
+      _ = drop(response, "has another size")
+    } catch {
+      if error.isMissing { _ = drop(response, "is missing") }
+    }
+    return false
   }
 
   private func open(_ response: StoredResponse, in session: Session) throws(StoreError) -> Int32 {

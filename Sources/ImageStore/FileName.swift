@@ -14,31 +14,33 @@ struct FileName: Equatable {
   init(id: Int64, digest: [UInt8], format: String?, below folder: String = "") {
     self.id = id
     let start = digest.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }
-    path = Self.path(of: id, below: folder) { path in
-      path.append("-")
-      path.append(hexadecimal: start, digits: 8)
-      path.append(".")
-      path.append(Self.fileExtension(of: format))
-    }
+    path = Self.path(of: id, below: folder, start: start, ending: Self.fileExtension(of: format))
   }
 
   /// Where the bytes are gathered until they are complete.
-  static func temporaryPath(id: Int64) -> String {
-    path(of: id, below: "") { $0.append(".tmp") }
-  }
+  static func temporaryPath(id: Int64) -> String { path(of: id, below: "", start: nil, ending: "tmp") }
 
-  private static func path(of id: Int64, below folder: String, _ addRest: (inout String) -> Void) -> String {
-    var path = ""
-    path.reserveCapacity(folder.utf8.count + 40)
-    if !folder.isEmpty {
-      path.append(folder)
-      path.append("/")
+  /// - Parameter start: of the digest.
+  private static func path(of id: Int64, below folder: String, start: UInt64?, ending: String) -> String {
+    var (folder, ending) = (folder, ending)
+    // Written in one go: each hit has a path, and appending to a string takes longer than what is appended here.
+    return String(unsafeUninitializedCapacity: folder.utf8.count + ending.utf8.count + 30) { text in
+      var rest = text[...]
+      if !folder.isEmpty {
+        folder.withUTF8 { rest.write($0) }
+        rest.write(UInt8(ascii: "/"))
+      }
+      rest.write(hexadecimal: UInt64(id & 0xff), digits: 2)
+      rest.write(UInt8(ascii: "/"))
+      rest.write(hexadecimal: UInt64(bitPattern: id), digits: 16)
+      if let start {
+        rest.write(UInt8(ascii: "-"))
+        rest.write(hexadecimal: start, digits: 8)
+      }
+      rest.write(UInt8(ascii: "."))
+      ending.withUTF8 { rest.write($0) }
+      return rest.startIndex
     }
-    path.append(shard(of: id))
-    path.append("/")
-    path.append(hexadecimal: UInt64(bitPattern: id), digits: 16)
-    addRest(&path)
-    return path
   }
 
   /// Two hexadecimal digits, of the counter: files spread evenly.
@@ -83,22 +85,32 @@ struct FileName: Equatable {
   }
 }
 
-/// `value` in lower-case hexadecimal digits, its upper ones cut off. At most 16 digits.
+/// `value` in lower-case hexadecimal digits, its upper ones cut off.
 func hexadecimal(_ value: UInt64, digits: Int) -> String {
   String(unsafeUninitializedCapacity: digits) { text in
-    for place in 0..<digits {
-      let digit = UInt8(truncatingIfNeeded: value >> UInt64(4 * (digits - 1 - place))) & 15
-      text[place] = digit < 10 ? 48 + digit : 87 + digit
-    }
+    var rest = text[...]
+    rest.write(hexadecimal: value, digits: digits)
     return digits
   }
 }
 
-extension String {
-  /// Adds `value` in lower-case hexadecimal digits, its upper ones cut off.
-  fileprivate mutating func append(hexadecimal value: UInt64, digits: Int) {
-    // Eight at a time: so short a string needs no memory of its own.
-    if digits > 8 { append(ImageStore.hexadecimal(value >> 32, digits: digits - 8)) }
-    append(ImageStore.hexadecimal(value, digits: min(digits, 8)))
+/// What is left of a buffer that is written from its beginning.
+extension Slice where Base == UnsafeMutableBufferPointer<UInt8> {
+  fileprivate mutating func write(_ byte: UInt8) {
+    self[startIndex] = byte
+    self = dropFirst()
+  }
+
+  fileprivate mutating func write(_ text: UnsafeBufferPointer<UInt8>) {
+    self = self[initialize(fromContentsOf: text)...]
+  }
+
+  /// In lower case; the upper digits are cut off.
+  fileprivate mutating func write(hexadecimal value: UInt64, digits: Int) {
+    for place in 0..<digits {
+      let digit = UInt8(truncatingIfNeeded: value >> UInt64(4 * (digits - 1 - place))) & 15
+      self[startIndex + place] = digit < 10 ? 48 + digit : 87 + digit
+    }
+    self = dropFirst(digits)
   }
 }

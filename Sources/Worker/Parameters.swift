@@ -19,7 +19,7 @@ struct Parameters {
     self.lengths = lengths
   }
 
-  private static func bit(forLengthOf name: String) -> UInt64 { 1 << UInt64(min(name.utf8.count, 63)) }
+  private static func bit(forLengthOf name: String) -> UInt64 { 1 &<< UInt64(min(name.utf8.count, 63)) }
 
   /// Members that the contract has and this version does not.
   private static func refusal(of name: String) -> String {
