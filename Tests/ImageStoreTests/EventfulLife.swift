@@ -32,7 +32,7 @@ struct EventfulLife {
     await dead.die()
     tornByDeath = torn
 
-    let tier = fixture.makeTier(limit: 20 * 4096, files: faults.fileSystem)
+    let tier = fixture.makeTier(limit: 60 * 4096, files: faults.fileSystem)
     faults.fail(at: number, with: code, extent)
     await firstHalf(of: tier)
     await tier.close()
@@ -69,11 +69,11 @@ struct EventfulLife {
       updated.headers["etag"] = "\"new\""
       await tier.update(updated)
     }
-    await tier.setLimit(8 * 4096)
+    await tier.setLimit(10 * 4096)
     await clear(.prefix("small 3"), "small 3", in: tier)
     _ = await tier.settle()
     await clear(.all, nil, in: tier)
-    try? await put("last", bytes(7000, 77), into: tier)
+    try? await put("last", bytes(4000, 77), into: tier)
     await read("last", from: tier)
     _ = await tier.settle()
   }
@@ -172,7 +172,7 @@ struct EventfulLife {
       }
     }
     #expect(await next.counts.bytes == fixture.bytesOnDisk, place)
-    #expect(fixture.bytesOnDisk <= 20 * 4096, place)
+    #expect(fixture.bytesOnDisk <= 60 * 4096, place)
     await next.close()
   }
 }
