@@ -1,8 +1,27 @@
-/// What is to be done with an image before it is delivered.
+/// What is made of an image on its way to the host: how it is laid, cut, sized and written.
+///
+/// Carried out in this order: orientation, crop, size, the rest. Two transforms that ask for the same thing have the
+/// same `canonical` form, by which their result is known in the cache.
 public struct Transform: Sendable, Hashable {
-  public enum Fit: String, Sendable { case inside, contain, cover, fill }
-  public enum Frames: String, Sendable { case first, all }
+  /// How the image goes into the box of `width` and `height`. With one of them only, the other follows from the image.
+  public enum Fit: String, Sendable, CaseIterable {
+    /// Within the box, in the image's proportions.
+    case inside
+    /// As `inside`; the rest of the box is filled with the background.
+    case contain
+    /// Over the whole box, in the image's proportions; what stands out is cut away on both sides alike.
+    case cover
+    /// Stretched to the box.
+    case fill
+  }
 
+  public enum Frames: String, Sendable, CaseIterable {
+    case first
+    /// Of an animation, which is written as WebP.
+    case all
+  }
+
+  /// A part of the oriented source, in its pixels. It may stand out of the image: what is outside is left away.
   public struct Crop: Sendable, Hashable {
     public var x: Int
     public var y: Int
@@ -10,83 +29,58 @@ public struct Transform: Sendable, Hashable {
     public var height: Int
 
     public init(x: Int, y: Int, width: Int, height: Int) {
-      (self.x, self.y, self.width, self.height) = (x, y, width, height)
+      self.x = x
+      self.y = y
+      self.width = width
+      self.height = height
     }
   }
 
+  /// The box of the result, in pixels.
   public var width: Int?
   public var height: Int?
   public var fit = Fit.inside
+  /// Whether a side may be scaled up.
   public var enlarge = false
+  /// Whether the image is laid as its EXIF orientation says.
   public var isOriented = true
   public var crop: Crop?
+  /// One of `writableFormats`; nil for the source's where it can be written.
   public var format: ImageFormat?
-  public var quality = 80
+  /// 1 to 100, for formats that have one.
+  public var quality = Self.usualQuality
   public var frames = Frames.first
-  public var background: UInt32 = 0xFFFFFF
+  /// What lies under transparent pixels where the format has none, and around the image with `contain`; 0xRRGGBB.
+  public var background = Self.usualBackground
+  /// Sigma of a Gaussian, in pixels of the result; 0 is none.
   public var blur = 0.0
   public var isGrayscale = false
+  /// In pixels of the result; 0 is none. At most half of the shorter side counts.
   public var cornerRadius = 0
 
+  /// Nothing but what every transform does: the image is laid upright and written anew.
   public init() {}
 
-  /// Equal transforms have equal texts, other transforms have others.
-  public var canonical: String {
-    var parts: [String] = []
-    if let width { parts.append("width=\(width)") }
-    if let height { parts.append("height=\(height)") }
-    if fit != .inside { parts.append("fit=\(fit.rawValue)") }
-    if enlarge { parts.append("enlarge") }
-    if !isOriented { parts.append("unoriented") }
-    if let crop { parts.append("crop=\(crop.x),\(crop.y),\(crop.width),\(crop.height)") }
-    if let format { parts.append("format=\(format.rawValue)") }
-    if quality != 80 { parts.append("quality=\(quality)") }
-    if frames != .first { parts.append("frames=\(frames.rawValue)") }
-    if background != 0xFFFFFF { parts.append("background=\(background)") }
-    if blur > 0 { parts.append("blur=\(blur)") }
-    if isGrayscale { parts.append("grayscale") }
-    if cornerRadius > 0 { parts.append("cornerRadius=\(cornerRadius)") }
-    return parts.isEmpty ? "identity" : parts.joined(separator: "&")
-  }
+  public static let sides = 1...65_535
+  public static let qualities = 1...100
+  public static let blurs = 0.0...250.0
+  /// Where a crop may begin, and how large it may be.
+  public static let cropOffsets = -1_000_000_000...1_000_000_000
+  public static let cropSides = 1...1_000_000_000
+  public static let writableFormats: [ImageFormat] = [.jpeg, .png, .webp, .avif]
 
-  public init?(canonical: String) {
-    if canonical == "identity" { return }
-    for part in canonical.split(separator: "&") {
-      let pair = part.split(separator: "=", maxSplits: 1)
-      let value = pair.count == 2 ? String(pair[1]) : ""
-      switch pair[0] {
-      case "width": width = Int(value)
-      case "height": height = Int(value)
-      case "fit":
-        guard let named = Fit(rawValue: value) else { return nil }
-        fit = named
-      case "enlarge": enlarge = true
-      case "unoriented": isOriented = false
-      case "crop":
-        let numbers = value.split(separator: ",").compactMap { Int($0) }
-        guard numbers.count == 4 else { return nil }
-        crop = Crop(x: numbers[0], y: numbers[1], width: numbers[2], height: numbers[3])
-      case "format":
-        guard let named = ImageFormat(rawValue: value) else { return nil }
-        format = named
-      case "quality":
-        guard let number = Int(value) else { return nil }
-        quality = number
-      case "frames":
-        guard let named = Frames(rawValue: value) else { return nil }
-        frames = named
-      case "background":
-        guard let number = UInt32(value) else { return nil }
-        background = number
-      case "blur":
-        guard let number = Double(value) else { return nil }
-        blur = number
-      case "grayscale": isGrayscale = true
-      case "cornerRadius":
-        guard let number = Int(value) else { return nil }
-        cornerRadius = number
-      default: return nil
-      }
-    }
+  static let usualQuality = 80
+  static let usualBackground: UInt32 = 0xFFFFFF
+}
+
+extension Transform {
+  /// The format of the result.
+  ///
+  /// - Parameter frames: how many the result has.
+  public func outputFormat(of source: ImageFormat, hasAlpha: Bool, frames: Int) -> ImageFormat {
+    if let format { return format }
+    if frames > 1 { return .webp }
+    if Self.writableFormats.contains(source) { return source }
+    return hasAlpha || cornerRadius > 0 ? .png : .jpeg
   }
 }
