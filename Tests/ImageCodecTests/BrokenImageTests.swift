@@ -98,7 +98,7 @@ struct BrokenImageTests {
 
   /// Thousands of files, each broken somewhere: exactly one answer each (a second would trap), no hang, nothing left behind.
   @Test func `a thousand broken images of each kind hurt nobody`() async throws {
-    let decoding = try Decoding(count: 2, timeout: .seconds(20), decodesPerProcess: 500)
+    let decoding = try Decoding(count: 2, decodesPerProcess: 500)
     let picture = Pictures.waves(48, 40).png()
     var seeds = [picture, Pictures.waves(40, 30).tiff(), Pictures.gif(20, 20, colors: [(255, 0, 0), (0, 99, 0)])]
     for format in [ImageFormat.jpeg, .webp, .avif] {

@@ -12,7 +12,7 @@ struct DecoderPoolTests {
   /// A decoder that says it is ready and then does `body` for each request. `$HERE` is a directory of the test's own, in which
   /// `pids` has a line for each process.
   private func decoding(
-    _ body: String, count: Int = 1, timeout: Duration = .seconds(60), ready: Bool = true
+    _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), ready: Bool = true
   ) throws -> (Decoding, String) {
     let here = FileManager.default.temporaryDirectory.appending(path: "pool-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: here, withIntermediateDirectories: true)

@@ -9,12 +9,16 @@ private let vips = ["/usr/bin/vips", "/usr/local/bin/vips", "/opt/homebrew/bin/v
 /// Thumbnails beside those of libvips' own tool: skipped where that is not installed.
 @Suite(.enabled(if: vips != nil, "there is no vips command"))
 struct ReferenceTests {
-  @Test(arguments: [ImageFormat.jpeg, .png, .webp], [64, 160, 256, 700])
+  private static let picture = Pictures.hills(500, 375).png()
+
+  @Test(arguments: [ImageFormat.jpeg, .png, .webp], [32, 80, 128, 350])
   func `a thumbnail is close to that of libvips`(format: ImageFormat, size: Int) async throws {
     let decoding = try Decoding()
-    let file = try await decoding.encoded(Pictures.hills(1000, 750).png(), as: format, quality: 90)
+    let file = try await decoding.encoded(Self.picture, as: format, quality: 90)
     let input = decoding.newPath()
-    try Data(file).write(to: URL(filePath: input))
+    // The tool has libwebp's plainer filter do all that it can; its own is the reference.
+    let original = format == .webp ? try await decoding.encoded(file, as: .png) : file
+    try Data(original).write(to: URL(filePath: input))
     let output = decoding.newPath() + ".png"
     let process = Process()
     process.executableURL = URL(filePath: try #require(vips))
@@ -25,7 +29,6 @@ struct ReferenceTests {
     let pixels = try await decoding.pixels(file, .with { $0.width = size })
     #expect((pixels.width, pixels.height) == (expected.width, expected.height))
     let difference = pixels.meanDifference(from: expected)
-    print("\(format) \(size): \(difference)")
     #expect(difference < 1)
   }
 }
