@@ -12,7 +12,8 @@ struct DecoderPoolTests {
   /// A decoder that says it is ready and then does `body` for each request. `$HERE` is a directory of the test's own, in which
   /// `pids` has a line for each process.
   private func decoding(
-    _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), ready: Bool = true
+    _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), ready: Bool = true, perProcess: Int = 1000,
+    idleTime: Duration = .seconds(3600)
   ) throws -> (Decoding, String) {
     let here = FileManager.default.temporaryDirectory.appending(path: "pool-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: here, withIntermediateDirectories: true)
@@ -34,7 +35,9 @@ struct DecoderPoolTests {
     let copy = try Process.run(URL(filePath: "/bin/cp"), arguments: [path + ".sh", path])
     copy.waitUntilExit()
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
-    return (try Decoding(count: count, timeout: timeout, executable: path), here)
+    let decoding = try Decoding(
+      count: count, timeout: timeout, executable: path, decodesPerProcess: perProcess, idleTime: idleTime)
+    return (decoding, here)
   }
 
   private func pids(_ here: String) throws -> [Int32] {
@@ -159,6 +162,34 @@ struct DecoderPoolTests {
     let outcomes = try await [first, second]
     for outcome in outcomes { #expect(throws: Never.self) { try outcome.get() } }
     #expect(decoding.pool.statistics.crashed == 1)
+  }
+
+  @Test func `a process is replaced after so many decodes, and goes when it has nothing to do`() async throws {
+    let (decoding, here) = try decoding(Self.answer, perProcess: 2, idleTime: .milliseconds(1))
+    for _ in 0..<4 { _ = try await decoding.run(try decoding.task(Self.image, .check)).get() }
+    #expect(try pids(here).count >= 2)
+    while decoding.pool.statistics.running > 0 { await Task.yield() }
+    for pid in try pids(here) { while !isGone(pid) { await Task.yield() } }
+    // And another one comes.
+    #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4)
+  }
+
+  @Test func `as many processes work as are allowed, and no more`() async throws {
+    let (decoding, here) = try decoding(
+      "touch \"$HERE/busy-$$\"; while [ ! -e \"$HERE/go\" ]; do sleep 0.01; done; \(Self.answer)", count: 3)
+    let image = Self.image
+    async let outcomes = withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<9 { group.addTask { (try? await decoding.run(try decoding.task(image, .check)).get()) != nil } }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    func busy() -> Int {
+      ((try? FileManager.default.contentsOfDirectory(atPath: here)) ?? []).count { $0.hasPrefix("busy") }
+    }
+    while busy() < 3 { await Task.yield() }
+    #expect(decoding.pool.statistics.running == 3)
+    _ = FileManager.default.createFile(atPath: "\(here)/go", contents: nil)
+    #expect(await outcomes == Array(repeating: true, count: 9))
+    #expect(try pids(here).count == 3)
   }
 
   @Test func `a pool that nobody asks anything is nothing but a value`() throws {

@@ -7,7 +7,8 @@
   /// The decoder itself tries to get out and says how that went.
   struct SandboxTests {
     private static let ways = [
-      "open a file", "list a directory", "create a file", "open a socket", "connect", "run a program", "make a process",
+      "open a file", "list a directory", "create a file", "open a socket", "connect", "run a program",
+      "become a program", "make a process",
       "trace the parent", "signal the parent", "reopen itself", "set a limit",
     ]
 
