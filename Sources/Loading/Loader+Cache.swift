@@ -4,11 +4,14 @@ internal import ImageStore
 
 /// What the cache can do for a load.
 extension Loader {
-  /// What the memory tier has for a key.
+  /// What the memory tier has for a key. It counts as used.
   func remembered(_ key: String, _ partition: String) -> [Candidate] {
-    memory.look(up: key, partition: partition, variant: "").map {
-      Candidate(response: $0.response, bytes: $0.bytes, place: .memory)
-    }
+    memory.look(up: key, partition: partition).map(Candidate.init(inMemory:))
+  }
+
+  /// The same, without being a use.
+  func glimpsed(_ key: String, _ partition: String) -> [Candidate] {
+    memory.peek(at: key, partition: partition).map(Candidate.init(inMemory:))
   }
 
   /// Puts what was just stored into the memory tier. Without its bytes, what it replaces is forgotten there.
@@ -98,7 +101,7 @@ extension Loader {
 
   private func look(for job: JobID, bypassing: Bool) {
     guard let record = jobs[job] else { return }
-    let known = bypassing ? [] : remembered(record.first.request.key, record.first.partition)
+    let known = bypassing ? [] : glimpsed(record.first.request.key, record.first.partition)
     guard hasDiskTiers else { return looked(for: job, found: known) }
     // What goes past the cache takes the same way, so that nothing gets ahead of what was sent before it.
     if bypassing { return storage.perform({}) { [weak self] in self?.looked(for: job, found: []) } }
@@ -210,6 +213,10 @@ extension LoadRequest {
 }
 
 extension Candidate {
+  fileprivate init(inMemory entry: MemoryTier.Entry) {
+    self.init(response: entry.response, bytes: entry.bytes, place: .memory)
+  }
+
   var status: CacheStatus { place == .memory ? .memory : .disk }
 }
 

@@ -60,7 +60,7 @@ extension Loader {
     _ request: LoadRequest, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void
   ) {
     let (key, partition) = (request.key, Credentials.partition(of: request))
-    let remembered = remembered(key, partition)
+    let remembered = glimpsed(key, partition)
     let failure = failures.failure(
       of: FailureMemory.Subject(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
     storage.look(up: key, partition: partition) { [weak self] found in
