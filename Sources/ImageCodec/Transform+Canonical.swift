@@ -1,0 +1,105 @@
+/// A transform as a name: in the cache, and on the way to a decoder.
+extension Transform {
+  /// Changes when the same transform gives other pixels than before, so that what older versions made is not served.
+  private static let version = "v1"
+
+  /// The transform as text: what differs from the defaults and has an effect, in a fixed order. ASCII without spaces;
+  /// never empty, for that names the original.
+  public var canonical: String {
+    let hasBox = width != nil && height != nil
+    let fit = hasBox ? fit : .inside
+    var text = Self.version
+    func add(_ name: String, _ value: String) { text += ",\(name)=\(value)" }
+    if !isOriented { add("rotate", "none") }
+    if let crop { add("crop", "\(crop.x):\(crop.y):\(crop.width):\(crop.height)") }
+    if let width { add("w", "\(width)") }
+    if let height { add("h", "\(height)") }
+    if fit != .inside { add("fit", fit.rawValue) }
+    if enlarge, width != nil || height != nil { add("enlarge", "1") }
+    if blur != 0 { add("blur", "\(blur)") }
+    if isGrayscale { add("gray", "1") }
+    if cornerRadius != 0 { add("radius", "\(cornerRadius)") }
+    if background != Self.usualBackground, fit == .contain || format == nil || format == .jpeg {
+      add("background", Self.hexadecimal(background))
+    }
+    if let format { add("format", format.rawValue) }
+    if quality != Self.usualQuality, format != .png { add("quality", "\(quality)") }
+    if frames != .first { add("frames", frames.rawValue) }
+    return text
+  }
+
+  /// Reads what `canonical` wrote. Nil for anything else.
+  public init?(canonical text: String) {
+    self.init()
+    var fields = text.split(separator: ",", omittingEmptySubsequences: false)[...]
+    guard fields.popFirst() ?? "" == Self.version else { return nil }
+    for field in fields {
+      let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard parts.count == 2, set(parts[0], to: parts[1]) else { return nil }
+    }
+    // One text for one transform: order, defaults and numbers are as they are written.
+    guard canonical == text else { return nil }
+  }
+
+  private mutating func set(_ name: Substring, to value: Substring) -> Bool {
+    func number(in range: ClosedRange<Int>) -> Int? { Int(value).flatMap { range.contains($0) ? $0 : nil } }
+    switch name {
+    case "rotate":
+      isOriented = false
+      return value == "none"
+    case "crop":
+      let numbers = value.split(separator: ":", omittingEmptySubsequences: false).compactMap { Int($0) }
+      guard numbers.count == 4, numbers[..<2].allSatisfy(Self.cropOffsets.contains),
+        numbers[2...].allSatisfy(Self.cropSides.contains)
+      else { return false }
+      crop = Crop(x: numbers[0], y: numbers[1], width: numbers[2], height: numbers[3])
+      return true
+    case "w":
+      width = number(in: Self.sides)
+      return width != nil
+    case "h":
+      height = number(in: Self.sides)
+      return height != nil
+    case "fit":
+      guard let fit = Fit(rawValue: String(value)) else { return false }
+      self.fit = fit
+      return true
+    case "enlarge":
+      enlarge = value == "1"
+      return enlarge
+    case "blur":
+      guard let sigma = Double(value), Self.blurs.contains(sigma) else { return false }
+      blur = sigma
+      return true
+    case "gray":
+      isGrayscale = value == "1"
+      return isGrayscale
+    case "radius":
+      guard let radius = number(in: Self.sides) else { return false }
+      cornerRadius = radius
+      return true
+    case "background":
+      guard value.utf8.count == 6, let color = UInt32(value, radix: 16) else { return false }
+      background = color
+      return true
+    case "format":
+      format = ImageFormat(rawValue: String(value)).flatMap { Self.writableFormats.contains($0) ? $0 : nil }
+      return format != nil
+    case "quality":
+      guard let quality = number(in: Self.qualities) else { return false }
+      self.quality = quality
+      return true
+    case "frames":
+      guard let frames = Frames(rawValue: String(value)) else { return false }
+      self.frames = frames
+      return true
+    default: return false
+    }
+  }
+
+  /// Six digits.
+  private static func hexadecimal(_ color: UInt32) -> String {
+    let digits = String(color & 0xFFFFFF, radix: 16)
+    return String(repeating: "0", count: 6 - digits.count) + digits
+  }
+}

@@ -1,0 +1,121 @@
+import Testing
+
+@testable import ImageCodec
+
+struct GeometryTests {
+  struct Sizing: Sendable, CustomTestStringConvertible {
+    var source: (Int, Int)
+    var box: (Int?, Int?)
+    var fit = Transform.Fit.inside
+    var enlarge = false
+    /// What the source is resized to, the result, and where one lies in the other.
+    var scaled: (Int, Int)
+    var result: (Int, Int)
+    var at = (0, 0)
+
+    var testDescription: String { "\(source) in \(box), \(fit)\(enlarge ? ", enlarged" : "")" }
+  }
+
+  static let sizings: [Sizing] = [
+    Sizing(source: (400, 300), box: (nil, nil), scaled: (400, 300), result: (400, 300)),
+    // One side: the other follows, whatever the fit.
+    Sizing(source: (400, 300), box: (100, nil), scaled: (100, 75), result: (100, 75)),
+    Sizing(source: (400, 300), box: (nil, 100), fit: .fill, scaled: (133, 100), result: (133, 100)),
+    Sizing(source: (400, 300), box: (nil, 600), scaled: (400, 300), result: (400, 300)),
+    Sizing(source: (400, 300), box: (nil, 600), enlarge: true, scaled: (800, 600), result: (800, 600)),
+    // Inside.
+    Sizing(source: (400, 300), box: (100, 100), scaled: (100, 75), result: (100, 75)),
+    Sizing(source: (300, 400), box: (100, 100), scaled: (75, 100), result: (75, 100)),
+    Sizing(source: (40, 30), box: (100, 100), scaled: (40, 30), result: (40, 30)),
+    Sizing(source: (40, 30), box: (100, 100), enlarge: true, scaled: (100, 75), result: (100, 75)),
+    Sizing(source: (3, 2), box: (1, 1), scaled: (1, 1), result: (1, 1)),
+    Sizing(source: (10_000, 1), box: (100, 100), scaled: (100, 1), result: (100, 1)),
+    Sizing(source: (1600, 1200), box: (256, 256), scaled: (256, 192), result: (256, 192)),
+    // Contain: the box is filled in any case.
+    Sizing(source: (400, 300), box: (100, 100), fit: .contain, scaled: (100, 75), result: (100, 100), at: (0, 12)),
+    Sizing(source: (40, 30), box: (100, 101), fit: .contain, scaled: (40, 30), result: (100, 101), at: (30, 35)),
+    // Cover: what stands out is cut on both sides.
+    Sizing(source: (400, 300), box: (100, 100), fit: .cover, scaled: (133, 100), result: (100, 100), at: (-16, 0)),
+    Sizing(source: (300, 400), box: (100, 100), fit: .cover, scaled: (100, 133), result: (100, 100), at: (0, -16)),
+    Sizing(source: (100, 50), box: (80, 200), fit: .cover, scaled: (100, 50), result: (80, 50), at: (-10, 0)),
+    Sizing(
+      source: (100, 50), box: (80, 200), fit: .cover, enlarge: true, scaled: (400, 200), result: (80, 200),
+      at: (-160, 0)
+    ),
+    // Fill.
+    Sizing(source: (400, 300), box: (100, 200), fit: .fill, scaled: (100, 200), result: (100, 200)),
+    Sizing(source: (50, 300), box: (100, 200), fit: .fill, scaled: (50, 200), result: (50, 200)),
+    Sizing(source: (50, 30), box: (100, 200), fit: .fill, enlarge: true, scaled: (100, 200), result: (100, 200)),
+  ]
+
+  @Test(arguments: sizings) func `an image goes into its box`(sizing: Sizing) throws {
+    var transform = Transform()
+    (transform.width, transform.height) = sizing.box
+    transform.fit = sizing.fit
+    transform.enlarge = sizing.enlarge
+    let geometry = try transform.geometry(width: sizing.source.0, height: sizing.source.1)
+    #expect((geometry.scaledWidth, geometry.scaledHeight) == sizing.scaled)
+    #expect((geometry.width, geometry.height) == sizing.result)
+    #expect((geometry.x, geometry.y) == sizing.at)
+    #expect(geometry.crop == .init(x: 0, y: 0, width: sizing.source.0, height: sizing.source.1))
+  }
+
+  @Test func `a crop comes before the size`() throws {
+    var transform = Transform()
+    transform.crop = .init(x: 10, y: 20, width: 50, height: 100)
+    transform.width = 25
+    let geometry = try transform.geometry(width: 400, height: 300)
+    #expect(geometry.crop == transform.crop)
+    #expect((geometry.width, geometry.height) == (25, 50))
+  }
+
+  @Test func `a crop is clipped to the image`() throws {
+    var transform = Transform()
+    transform.crop = .init(x: -10, y: 290, width: 30, height: 100)
+    let geometry = try transform.geometry(width: 400, height: 300)
+    #expect(geometry.crop == .init(x: 0, y: 290, width: 20, height: 10))
+  }
+
+  @Test(arguments: [(400, 0), (0, 300), (-10, 0), (0, -10)]) func `a crop wholly outside is refused`(at: (Int, Int)) {
+    var transform = Transform()
+    transform.crop = .init(x: at.0, y: at.1, width: 10, height: 10)
+    #expect(throws: GeometryError(width: 400, height: 300)) { try transform.geometry(width: 400, height: 300) }
+  }
+
+  @Test(arguments: 1...8) func `orientation comes before all else`(orientation: Int) throws {
+    let header = ImageHeader(.jpeg, width: 400, height: 300, orientation: orientation)
+    var transform = Transform()
+    transform.width = 100
+    let upright = try #require(try transform.geometry(of: header))
+    #expect((upright.width, upright.height) == (orientation < 5 ? (100, 75) : (100, 133)))
+    transform.isOriented = false
+    let stored = try #require(try transform.geometry(of: header))
+    #expect((stored.width, stored.height) == (100, 75))
+  }
+
+  /// The rules of each fit, for many sizes.
+  @Test func `whatever the sizes, the result is in its box and the parts fit together`() throws {
+    var chance = SystemRandomNumberGenerator()
+    for _ in 0..<20_000 {
+      let (width, height) = (Int.random(in: 1...3000, using: &chance), Int.random(in: 1...3000, using: &chance))
+      var transform = Transform()
+      let box = (Int.random(in: 1...3000, using: &chance), Int.random(in: 1...3000, using: &chance))
+      (transform.width, transform.height) = box
+      transform.fit = Transform.Fit.allCases.randomElement(using: &chance)!
+      transform.enlarge = .random(using: &chance)
+      let geometry = try transform.geometry(width: width, height: height)
+      let scaled = (geometry.scaledWidth, geometry.scaledHeight)
+      let result = (geometry.width, geometry.height)
+      try #require(result.0 >= 1 && result.1 >= 1 && result.0 <= box.0 && result.1 <= box.1)
+      if !transform.enlarge { try #require(scaled.0 <= width && scaled.1 <= height) }
+      switch transform.fit {
+      case .inside: try #require(result == scaled)
+      case .contain: try #require(result == box && scaled.0 <= box.0 && scaled.1 <= box.1)
+      case .cover:
+        try #require(result.0 <= scaled.0 && result.1 <= scaled.1)
+        if transform.enlarge { try #require(result == box) }
+      case .fill: if transform.enlarge { try #require(result == box) }
+      }
+    }
+  }
+}

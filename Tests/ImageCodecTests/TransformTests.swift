@@ -1,0 +1,120 @@
+import Testing
+
+@testable import ImageCodec
+
+struct TransformTests {
+  private func transform(_ change: (inout Transform) -> Void) -> Transform {
+    var transform = Transform()
+    change(&transform)
+    return transform
+  }
+
+  // MARK: - The canonical form
+
+  @Test func `a transform that changes nothing has a name that is not the original's`() {
+    #expect(Transform().canonical == "v1")
+  }
+
+  @Test func `defaults are left out and the order is fixed`() {
+    let all = transform {
+      $0.width = 640
+      $0.height = 480
+      $0.fit = .cover
+      $0.enlarge = true
+      $0.isOriented = false
+      $0.crop = .init(x: -1, y: 2, width: 3, height: 4)
+      $0.format = .jpeg
+      $0.quality = 60
+      $0.background = 0x00FF0A
+      $0.blur = 1.5
+      $0.isGrayscale = true
+      $0.cornerRadius = 12
+    }
+    #expect(
+      all.canonical
+        == "v1,rotate=none,crop=-1:2:3:4,w=640,h=480,fit=cover,enlarge=1,blur=1.5,gray=1,radius=12,background=00ff0a"
+        + ",format=jpeg,quality=60")
+  }
+
+  @Test func `what has no effect makes no other variant`() {
+    let plain = transform { $0.width = 100 }
+    #expect(
+      transform {
+        $0.width = 100
+        $0.fit = .cover
+      }.canonical == plain.canonical)
+    #expect(transform { $0.enlarge = true }.canonical == Transform().canonical)
+    let png = transform { $0.format = .png }
+    #expect(
+      transform {
+        $0.format = .png
+        $0.quality = 10
+        $0.background = 0
+      }.canonical == png.canonical)
+  }
+
+  @Test func `what has an effect makes another variant`() {
+    let box = transform {
+      $0.width = 9
+      $0.height = 9
+    }
+    var different = [box]
+    for fit in Transform.Fit.allCases.dropFirst() {
+      different.append(box)
+      different[different.endIndex - 1].fit = fit
+    }
+    different += [
+      transform { $0.width = 9 }, transform { $0.height = 9 }, transform { $0.isOriented = false },
+      transform { $0.frames = .all }, transform { $0.background = 0 }, transform { $0.quality = 81 },
+      transform { $0.format = .avif }, transform { $0.blur = 0.1 }, transform { $0.isGrayscale = true },
+      transform { $0.cornerRadius = 1 }, transform { $0.crop = .init(x: 0, y: 0, width: 1, height: 1) },
+    ]
+    #expect(Set(different.map(\.canonical)).count == different.count)
+  }
+
+  @Test(arguments: [
+    "v1", "v1,w=1", "v1,crop=0:0:1:1,h=65535", "v1,w=5,h=6,fit=contain,background=000001", "v1,blur=250.0,frames=all",
+    "v1,format=webp,quality=1", "v1,rotate=none,gray=1,radius=3",
+  ])
+  func `the canonical form is read back`(text: String) throws {
+    #expect(try #require(Transform(canonical: text)).canonical == text)
+  }
+
+  @Test(arguments: [
+    "", "v2", "v1,", "v1,w", "v1,w=0", "v1,w=65536", "v1,w=01", "v1,w=1,w=2", "v1,h=1,w=1", "v1,fit=inside",
+    "v1,fit=cover",
+    "v1,crop=1:2:3", "v1,crop=0:0:0:1", "v1,crop=9999999999:0:1:1", "v1,blur=nan", "v1,blur=-1", "v1,blur=0.0",
+    "v1,blur=1", "v1,format=gif", "v1,quality=0", "v1,quality=80", "v1,background=FFFFFF", "v1,background=+00001",
+    "v1,gray=0", "v1,radius=-1", "v1,frames=some", "v1,w=1 ", "w=1", "v1,x=1",
+  ])
+  func `what is no canonical form is refused`(text: String) {
+    #expect(Transform(canonical: text) == nil)
+  }
+
+  // MARK: - The format
+
+  @Test func `the source's format is kept where it can be written`() {
+    let keep = Transform()
+    for format in Transform.writableFormats {
+      #expect(keep.outputFormat(of: format, hasAlpha: true, frames: 1) == format)
+    }
+    for format in [ImageFormat.gif, .heic, .tiff] {
+      #expect(keep.outputFormat(of: format, hasAlpha: true, frames: 1) == .png)
+      #expect(keep.outputFormat(of: format, hasAlpha: false, frames: 1) == .jpeg)
+    }
+  }
+
+  @Test func `an animation is kept as WebP`() {
+    #expect(Transform().outputFormat(of: .gif, hasAlpha: true, frames: 3) == .webp)
+  }
+
+  @Test func `rounded corners stay transparent where the format is free`() {
+    let round = transform { $0.cornerRadius = 4 }
+    #expect(round.outputFormat(of: .gif, hasAlpha: false, frames: 1) == .png)
+    #expect(round.outputFormat(of: .jpeg, hasAlpha: false, frames: 1) == .jpeg)
+  }
+
+  @Test func `the format that is asked for is the format`() {
+    #expect(transform { $0.format = .jpeg }.outputFormat(of: .png, hasAlpha: true, frames: 1) == .jpeg)
+  }
+}
