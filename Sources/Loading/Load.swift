@@ -38,8 +38,9 @@ final class Load {
   var place: Priority?
   /// Set once what was cached turned out to be damaged: the cache is not asked again.
   var ignoresCache = false
-  /// Set once the answer that it waited for was none for it: another load's failure is not its own either.
-  var ignoresFailures = false
+  /// Set once the answer that it waited for was none for it: it waits for no other load's again, unless that has come and
+  /// fits, and another's failure is not its own.
+  var goesByItself = false
   /// Set once the `cached` event of `refresh` has been taken care of.
   var hasShownCached = false
   /// The last attempt of its job that it was told of: what gave way is the same attempt when it starts again.

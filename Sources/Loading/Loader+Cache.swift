@@ -207,7 +207,7 @@ extension Loader {
       finish(load.id, .failure(LoadError(.notCached, "the cache has nothing that may be served")))
       return false
     }
-    guard !load.request.retriesFailed, !load.ignoresFailures else { return true }
+    guard !load.request.retriesFailed, !load.goesByItself else { return true }
     let subject = FailureMemory.Subject(key: load.request.key, partition: load.partition)
     let failure = failures.failure(
       of: subject, acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: .now)

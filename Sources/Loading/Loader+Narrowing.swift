@@ -8,16 +8,18 @@ internal import ImageStore
 /// has a response for the key, stale or not fitting, its Vary tells which headers count. A job is known by those from then
 /// on, and the loads of a later one that is known by the same wait for its transfer instead of causing another. What comes
 /// has a Vary of its own, by which each load that sent, or would have sent, something else is checked: if the answer is
-/// not for it, it starts anew by itself, and neither joins others again nor loops. Credentials are not headers here; they
-/// always keep loads apart.
+/// not for it, it starts anew by itself and waits for no answer again of which nobody knows yet whom it is for. So each
+/// request that is sent answers at least the load that it was made for. Credentials are not headers here; they always keep
+/// loads apart.
 extension Loader {
   /// Has the job's loads wait for an earlier job, if one is known by the same.
   ///
   /// - Returns: whether they do; the job has ended then.
   func joinsEarlier(_ job: JobID, _ record: JobRecord) -> Bool {
-    guard let key = scheduler.job(job)?.key, let stored = record.candidates,
-      let fields = SelectingFields(of: record.first.request.headers, among: stored.map(\.response.cached)),
-      let earlier = scheduler.share(job, under: key.narrowed(to: fields))
+    guard let key = scheduler.job(job)?.key,
+      let fields = SelectingFields(of: record.first.request.headers, among: known(to: record, key).map(\.cached)),
+      let earlier = scheduler.share(job, under: key.narrowed(to: fields)),
+      !scheduler.subscribers(of: job).contains(where: { loads[$0]?.goesByItself == true })
     else { return false }
     let moved = scheduler.merge(job, into: earlier)
     jobs[job] = nil
@@ -30,10 +32,15 @@ extension Loader {
     return true
   }
 
-  /// Loads a job's load by itself, past what is cached and what has failed: what came was the answer to another request.
+  /// What tells which headers count. A job that goes past the cache has not looked there, and need not for that.
+  private func known(to record: JobRecord, _ key: JobKey) -> [StoredResponse] {
+    guard key.revalidation == .bypassed else { return record.candidates?.map(\.response) ?? [] }
+    return memory.peek(at: key.key, partition: key.partition).map(\.response)
+  }
+
+  /// Loads a job's load by itself: what came was the answer to another request.
   func startAnew(_ load: Load) {
-    load.ignoresCache = true
-    load.ignoresFailures = true
+    load.goesByItself = true
     join(load)
   }
 }
@@ -50,8 +57,11 @@ extension JobRecord {
   /// - Parameter response: what came or was confirmed, with the headers that were sent as its selecting ones.
   func isAnswered(_ load: Load, by response: CachedResponse) -> Bool {
     if load === first || load.request.headers == first.request.headers { return true }
-    let isStorable = first.request.mayStore(status: response.status, headers: response.headers)
-    guard isStorable || !sentOthers(than: load) else { return false }
-    return Variants.matches(response, load.request.headers)
+    let matches = Variants.matches(response, load.request.headers)
+    guard sentOthers(than: load) else {
+      // They differ in what says nothing of the image. A Vary may name that, but `*` does not mean it.
+      return matches || Variants.selectingFields(of: response.headers, from: [:]) == nil
+    }
+    return matches && first.request.mayStore(status: response.status, headers: response.headers)
   }
 }

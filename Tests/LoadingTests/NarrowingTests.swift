@@ -37,7 +37,7 @@ struct NarrowingTests {
     }
 
     @LoadingActor
-    func submit(_ headers: HeaderFields = [:], _ priority: Priority = .normal, retriesFailed: Bool = false) throws
+    func submit(_ headers: HeaderFields = [:], _ priority: Priority = .normal, mode: CacheMode = .default) throws
       -> LoadID
     {
       var request = LoadRequest(
@@ -45,7 +45,7 @@ struct NarrowingTests {
         fields: RequestFields(HeaderFields([HeaderField("user-agent", "test")] + headers.lines), own: headers))
       request.priority = priority
       request.delivery = .data
-      request.retriesFailed = retriesFailed
+      request.cacheMode = mode
       let id = loader.makeID()
       loader.submit(request, as: id, for: witness)
       return id
@@ -116,6 +116,19 @@ struct NarrowingTests {
     #expect(waiting.total == 1)
     #expect(await scene.isSpotlessAtTheEnd())
     #expect(scene.witness.ends(of: ids) == [["cancelled"], ["cancelled"], ["cancelled"]])
+  }
+
+  @Test func `what goes past the cache is joined by the same, and what is not to be kept by nobody`() async throws {
+    let scene = try await Scene(stored: ["vary": "accept"])
+    let ids = try await [
+      scene.submit(["x-n": "1"], mode: .reload), scene.submit(["x-n": "2"], mode: .reload),
+      scene.submit(["accept": "a"], mode: .reload), scene.submit(["x-n": "1"], mode: .noCache),
+      scene.submit(["x-n": "2"], mode: .noCache), scene.submit(["x-n": "1"], mode: .noStore),
+      scene.submit(["x-n": "2"], mode: .noStore),
+    ]
+    await scene.look()
+    #expect(await scene.groups == [[ids[0], ids[1]], [ids[2]], [ids[3], ids[4]], [ids[5]], [ids[6]]])
+    #expect(await scene.isSpotlessAtTheEnd())
   }
 
   @Test func `a load that comes later joins, too`() async throws {
@@ -232,6 +245,31 @@ struct NarrowingTests {
     #expect(await scene.groups == [[ids[1]], [ids[2]]])
     #expect(await scene.isSpotlessAtTheEnd())
     #expect(scene.witness.ends(of: ids) == [["revalidated"], ["cancelled"], ["cancelled"]])
+  }
+
+  @Test(arguments: [("traceparent", [["revalidated"], []]), ("*", [["revalidated"], ["revalidated"]])])
+  func `the marks of a trace tell loads apart only by name`(vary: String, ends: [[String]]) async throws {
+    let scene = try await Scene(stored: [:])
+    let ids = try await [scene.submit(["traceparent": "00-1"]), scene.submit(["traceparent": "00-2"])]
+    await scene.look()
+    #expect(await scene.groups == [ids])
+    try await scene.confirm(ids[0], ["vary": vary])
+    #expect(scene.witness.ends(of: ids) == ends)
+    #expect(await scene.isSpotlessAtTheEnd())
+  }
+
+  @Test func `those who start anew do not wait for each other`() async throws {
+    let scene = try await Scene(stored: [:])
+    var ids: [LoadID] = []
+    for number in 0..<4 { ids.append(try await scene.submit(["x-own": "\(number)"])) }
+    await scene.look()
+    #expect(await scene.groups == [ids])
+    var error = LoadError(.http, "403")
+    error.status = 403
+    try await scene.fail(ids[0], error)
+    await scene.look()
+    #expect(await scene.groups == ids.dropFirst().map { [$0] })
+    #expect(await scene.isSpotlessAtTheEnd())
   }
 
   @Test func `if it may not be stored any more, it is for nobody else`() async throws {
