@@ -37,7 +37,7 @@ def run(
         report.add(f"warm: {name}", median(values), "requests/s", at_least=target, samples=values)
     if "worker, memory" in rates and "diskcache get" in rates:
         ratio = median(rates["worker, memory"]) / median(rates["diskcache get"])
-        report.add("warm: worker, memory / diskcache get", ratio, "x")
+        report.add("warm: worker, memory / diskcache get", ratio, "x", at_least=1.5)
 
 
 def from_memory(worker: Path, directory: Path, urls: List[str], requests: int) -> float:
