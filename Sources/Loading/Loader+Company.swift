@@ -82,7 +82,7 @@ extension Loader {
 extension LoadRequest {
   /// The same in every worker for what may be one answer: the image, who may see it, and the request headers, as long as
   /// nobody knows which of them matter.
-  fileprivate func sharedHash(in partition: String) -> UInt64 {
+  func sharedHash(in partition: String) -> UInt64 {
     var hash = StableHash()
     hash.combine(key)
     hash.combine(partition)

@@ -51,6 +51,8 @@ extension Loader {
     public var entityTag: String?
     /// How many responses are stored that differ by what their Vary names; 0 for none.
     public var variants = 0
+    /// The process that transfers it now, for all workers of the directory: this one, or another.
+    public var leaseHolder: Int?
     /// Why it is fresh or stale, in words.
     public var reason = "not stored"
   }
@@ -68,6 +70,7 @@ extension Loader {
       let found = found.candidates
       var report = CacheReport()
       report.isInMemory = !remembered.isEmpty
+      report.leaseHolder = self.board.flatMap { $0.holder(of: $0.claim(request.sharedHash(in: partition))) }
       report.isOnDisk = !found.isEmpty
       report.variants = max(found.count, remembered.count)
       if let failure { report.reason = "not stored; failed a short while ago: \(failure.error.message)" }

@@ -116,6 +116,12 @@ extension JSONWriter {
     if let expiresAt = report.expiresAt { member("expiresAt", Timestamp.format(expiresAt)) }
     if let tag = report.entityTag { member("etag", tag) }
     if report.variants > 0 { member("variants", report.variants) }
+    if let process = report.leaseHolder {
+      key("lease")
+      beginObject()
+      member("pid", process)
+      endObject()
+    }
     member("reason", report.reason)
   }
 }
