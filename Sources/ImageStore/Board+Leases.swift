@@ -159,7 +159,7 @@ extension Board {
   }
 
   /// The process that transfers it, this one included.
-  public func holder(of claim: Claim) -> Int32? { worker(of: claim).map { process(of: $0) } }
+  public func holder(of claim: Claim) -> Int? { worker(of: claim).map { Int(process(of: $0)) } }
 
   private func worker(of claim: Claim) -> UInt64? {
     guard let place = place(of: claim) else { return nil }

@@ -102,7 +102,7 @@ extension Loader {
 
   private func look(for job: JobID, bypassing: Bool) {
     guard let record = jobs[job] else { return }
-    if scheduler.job(job)?.key.revalidation == .whenStale { claim(job, record) }
+    if scheduler.job(job)?.key.revalidation == .whenStale { claim(record) }
     let known = bypassing ? [] : glimpsed(record.first.request.key, record.first.partition)
     guard hasDiskTiers else { return looked(for: job, found: known) }
     // What goes past the cache takes the same way, so that nothing gets ahead of what was sent before it.

@@ -12,9 +12,11 @@ internal import Threads
 /// Nobody waits for ever: not for a worker that has died or stopped, not again once a transfer came to nothing (the answer
 /// could not be kept, or was none), and in all not longer than `Company.patience`.
 extension Loader {
-  /// Notes how far others are, before the cache is looked into.
-  func claim(_ job: JobID, _ record: JobRecord) {
-    guard let board, case .http = record.first.request.source else { return }
+  /// Notes how far others are, before the cache is looked into. The load that began the job decides whether it concerns them.
+  func claim(_ record: JobRecord) {
+    guard let board, record.first.request.store.contains(.disk), case .http = record.first.request.source else {
+      return
+    }
     if record.claim == nil {
       record.claim = board.claim(record.first.request.sharedHash(in: record.first.partition))
     } else {
@@ -24,8 +26,9 @@ extension Loader {
 
   /// Whether the transfer is this worker's to make. If not, the job is put aside.
   func mayBegin(_ job: JobID, at now: ContinuousClock.Instant) -> Bool {
-    guard let record = jobs[job], record.lease == nil, record.claim != nil, let board, places(of: job).contains(.disk)
-    else { return true }
+    guard let record = jobs[job], record.lease == nil, record.claim != nil, record.mayKeep, let board else {
+      return true
+    }
     switch board.take(&record.claim!) {
     case .taken(let lease): record.lease = lease
     case .none: break
@@ -82,7 +85,7 @@ extension Loader {
 extension LoadRequest {
   /// The same in every worker for what may be one answer: the image, who may see it, and the request headers, as long as
   /// nobody knows which of them matter.
-  fileprivate func sharedHash(in partition: String) -> UInt64 {
+  func sharedHash(in partition: String) -> UInt64 {
     var hash = StableHash()
     hash.combine(key)
     hash.combine(partition)

@@ -63,6 +63,8 @@ extension Loader {
     /// Why it failed a short while ago, and until when it is answered `recentlyFailed`.
     public var failure: LoadError.Kind?
     public var failedUntil: ContinuousClock.Instant?
+    /// The process that transfers it now, for all workers of the directory: this one, or another.
+    public var leaseHolder: Int?
     /// Why it is fresh or stale, in words.
     public var reason = "not stored"
   }
@@ -79,6 +81,7 @@ extension Loader {
       guard let self else { return }
       var report = CacheReport()
       report.isInMemory = !remembered.isEmpty
+      report.leaseHolder = self.board.flatMap { $0.holder(of: $0.claim(request.sharedHash(in: partition))) }
       report.isOnDisk = !onDisk.candidates.isEmpty
       report.variants = max(onDisk.candidates.count, remembered.count)
       let all = (remembered + onDisk.candidates).map(\.response)

@@ -35,7 +35,7 @@ import Threads
     #expect(held != nil && a.hasLeases)
     #expect(isHeld(b.take(&claim)))
     #expect(b.progress(of: claim) == .running(worker: try #require(a.row)))
-    #expect(b.holder(of: claim) == getpid())
+    #expect(b.holder(of: claim) == Int(getpid()))
     held = nil
     #expect(!a.hasLeases)
     #expect(b.progress(of: claim) == .over(failed: true))

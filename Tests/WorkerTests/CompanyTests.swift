@@ -71,8 +71,13 @@ struct CompanyTests {
     try await withCompany(of: 3) { workers, origin in
       let url = origin.url("image/1.png?hold=gate&cache-control=max-age=600")
       let ids = try await beginAndWait(url, workers, origin, at: "gate")
+      for worker in workers {
+        let report = try await worker.call("query", ["url": .string(url)])["result"]
+        #expect(report["lease"] == ["pid": .integer(Int(workers[0].child.identifier))])
+      }
       try await origin.release("gate")
       #expect(try await places(workers, ids) == ["miss", "disk", "disk"])
+      #expect(try await workers[0].call("query", ["url": .string(url)])["result"]["lease"] == .null)
       #expect(try await origin.counts()["requests"] == 1)
     }
   }

@@ -126,6 +126,12 @@ extension JSONWriter {
     list("transforms", report.transforms)
     if let failure = report.failure { member("failure", failure.rawValue) }
     if let until = report.failedUntil { member("failedUntil", Timestamp.format(WallClock.seconds(at: until))) }
+    if let process = report.leaseHolder {
+      key("lease")
+      beginObject()
+      member("pid", process)
+      endObject()
+    }
     member("reason", report.reason)
   }
 
