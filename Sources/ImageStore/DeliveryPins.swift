@@ -5,16 +5,27 @@ internal import Threads
 /// The store removes a file with `unlessPinned`, the other thread pins before it looks whether the file is there.
 /// Whoever comes first, no path is handed out whose file goes right after.
 final class DeliveryPins: Sendable {
-  private let pins = Locked<[Int64: Deliveries.Use]>([:])
+  private struct Pins {
+    var uses: [Int64: Deliveries.Use] = [:]
+    var lastTime = Int.min
+  }
 
-  func pin(_ id: Int64, at time: Int) {
-    pins.withLock { $0[id, default: Deliveries.Use(at: time, times: 0)].add(Deliveries.Use(at: time)) }
+  private let pins = Locked(Pins())
+
+  /// Returns whether it is time that the store entered in its book what stands here, for other workers to see: true once
+  /// a second.
+  func pin(_ id: Int64, at time: Int) -> Bool {
+    pins.withLock { pins in
+      pins.uses[id, default: Deliveries.Use(at: time, times: 0)].add(Deliveries.Use(at: time))
+      defer { pins.lastTime = time }
+      return pins.lastTime != time
+    }
   }
 
   /// Runs `remove` unless the file is pinned; a pin set meanwhile waits for it.
   func unlessPinned(_ id: Int64, _ remove: () -> Void) -> Bool {
     pins.withLock { pins in
-      if pins[id] != nil { return false }
+      if pins.uses[id] != nil { return false }
       remove()
       return true
     }
@@ -23,9 +34,9 @@ final class DeliveryPins: Sendable {
   /// Takes out what was pinned since the last call, for the store's own book.
   func take() -> [Int64: Deliveries.Use] {
     pins.withLock { pins in
-      if pins.isEmpty { return [:] }
-      defer { pins = [:] }
-      return pins
+      if pins.uses.isEmpty { return [:] }
+      defer { pins.uses = [:] }
+      return pins.uses
     }
   }
 }

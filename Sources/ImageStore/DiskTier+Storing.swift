@@ -1,3 +1,5 @@
+internal import Threads
+
 /// Storing, and noting what was delivered.
 extension DiskTier {
   /// A temporary file for a large body, counted against the limit as it grows.
@@ -189,7 +191,9 @@ extension DiskTier {
 
   /// Notes that the image was given to a host from elsewhere, from any thread: it counts as used.
   public nonisolated func noteUse(of response: StoredResponse) {
-    if mode == .readWrite { pins.pin(response.id, at: environment.now()) }
+    guard mode == .readWrite, pins.pin(response.id, at: environment.now()) else { return }
+    // Its thread may have nothing else to do for long; housekeeping follows whatever it does.
+    executor.run {}
   }
 
   /// Enters in the book what other threads have pinned.

@@ -6,6 +6,25 @@ import Threads
 @testable import ImageStore
 
 @Suite struct DiskTierTests {
+  @Test func `what memory hands out is entered in the book of an idle store, which others read`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let stored = try await tier.store([1], as: fixture.draft("a"))
+    _ = await tier.settle()  // what is due after opening
+    let entered = Locked<Deliveries.Use?>(nil)
+    fixture.executor.setAfterBatch {
+      let (wake, use) = tier.assumeIsolated { ($0.settle(), $0.deliveries.uses[stored.id]) }
+      entered.withLock { $0 = use }
+      entered.notify()
+      return wake
+    }
+    fixture.advance(1)
+    #expect(tier.pin(stored) != nil)
+    let use = entered.wait(timeout: .seconds(60)) { $0 }
+    #expect(use == Deliveries.Use(at: fixture.now))
+    fixture.executor.setAfterBatch(nil)
+  }
+
   @Test func `how often and when a response was used is known at once, and by others when it is written`() async throws
   {
     let fixture = Fixture()
