@@ -123,6 +123,13 @@ struct DecodeTests {
     #expect((asStored.width, asStored.height) == (width, height))
   }
 
+  @Test func `a PNG is turned as its eXIf chunk says`() async throws {
+    let file = Pictures.quarters(20, 10).png(extraChunks: Pictures.chunk("eXIf", Build.exif(6)))
+    let pixels = try await decoding.pixels(file)
+    #expect((pixels.width, pixels.height) == (10, 20))
+    #expect(pixels[9, 0] == [255, 0, 0] && pixels[0, 0] == [0, 0, 255])
+  }
+
   @Test func `a crop lets nothing of what is beside it in, whatever the size`() async throws {
     let file = try await decoding.encoded(Pictures.quarters(400, 304).png(), as: .jpeg)
     for size in [6, 12, 33, 100] {

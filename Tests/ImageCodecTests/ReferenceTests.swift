@@ -20,15 +20,33 @@ struct ReferenceTests {
     let original = format == .webp ? try await decoding.encoded(file, as: .png) : file
     try Data(original).write(to: URL(filePath: input))
     let output = decoding.newPath() + ".png"
-    let process = Process()
-    process.executableURL = URL(filePath: try #require(vips))
-    process.arguments = ["thumbnail", input, output, "\(size)"]
-    try process.run()
-    process.waitUntilExit()
+    try run(["thumbnail", input, output, "\(size)"])
     let expected = try await decoding.pixels([UInt8](try Data(contentsOf: URL(filePath: output))))
     let pixels = try await decoding.pixels(file, .with { $0.width = size })
     #expect((pixels.width, pixels.height) == (expected.width, expected.height))
     let difference = pixels.meanDifference(from: expected)
     #expect(difference < 1)
+  }
+
+  @Test(arguments: [3, 4], [nil, 40]) func `a colour profile is applied`(samples: Int, size: Int?) async throws {
+    let decoding = try Decoding()
+    let picture = Pictures(width: 80, height: 60, samples: samples) { x, y in
+      Array([x * 3, y * 4, 255 - x * 3, 255].prefix(samples))
+    }
+    let (plain, wide) = (decoding.newPath() + ".png", decoding.newPath() + ".png")
+    try Data(picture.png()).write(to: URL(filePath: plain))
+    try run(["icc_transform", plain, wide, "p3", "--input-profile", "srgb"])
+    let file = [UInt8](try Data(contentsOf: URL(filePath: wide)))
+    let transform = Transform.with { $0.width = size }
+    let expected = try await decoding.pixels(picture.png(), transform)
+    let pixels = try await decoding.pixels(file, transform)
+    #expect(pixels.channels == samples)
+    #expect(pixels.meanDifference(from: expected) < 1.5)
+  }
+
+  private func run(_ arguments: [String]) throws {
+    let process = try Process.run(URL(filePath: try #require(vips)), arguments: arguments)
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0)
   }
 }

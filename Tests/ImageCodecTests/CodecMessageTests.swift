@@ -1,0 +1,72 @@
+import Testing
+
+@testable import ImageCodec
+
+struct CodecMessageTests {
+  @Test func `a request comes out as it went in`() throws {
+    let header = ImageHeader(.webp, width: 5, height: 6)
+    let transform = Transform.with { ($0.width, $0.height, $0.fit, $0.quality) = (100, 50, .cover, 33) }
+    for output in [
+      DecodeTask.Output.check, .placeholder, .encoded("/tmp/a b"), .pixels("x"), .preview("y", maxSide: 77),
+    ] {
+      let task = DecodeTask(
+        source: .bytes([]), header: header, transform: transform, output: output, wantsPlaceholder: true, maxPixels: 99)
+      var bytes = CodecRequest(task).message.bytes
+      let message = try #require(CodecMessage(takenFrom: &bytes))
+      #expect(bytes.isEmpty)
+      #expect(CodecRequest(message) == CodecRequest(task))
+    }
+  }
+
+  @Test func `a reply comes out as it went in`() throws {
+    var decoded = Decoded()
+    (decoded.bytes, decoded.format, decoded.width, decoded.height) = (1234, .avif, 7, 8)
+    decoded.placeholder = Placeholder(thumbHash: [0, 255, 7], color: 0x010203)
+    for reply in [
+      CodecReply.ready(CodecFormats(decode: [.png, .gif], encode: [.jpeg]), sandbox: ["seccomp", "rlimits"]),
+      .done(decoded), .failed(.corrupt("it ends too early")), .failed(.tooManyPixels("")),
+    ] {
+      var bytes = reply.message.bytes
+      let message = try #require(CodecMessage(takenFrom: &bytes))
+      #expect(CodecReply(message) == reply)
+    }
+  }
+
+  @Test func `a message that is not complete stays, and what follows one stays too`() {
+    var bytes = Array("says=rea".utf8)
+    #expect(CodecMessage(takenFrom: &bytes) == nil)
+    bytes += Array("dy\nx=1=2\n".utf8)
+    #expect(CodecMessage(takenFrom: &bytes) == nil)
+    bytes += Array("\nrest".utf8)
+    let message = CodecMessage(takenFrom: &bytes)
+    #expect(message?["says"] == "ready")
+    #expect(message?["x"] == "1=2")
+    #expect(bytes == Array("rest".utf8))
+  }
+
+  @Test func `a value cannot become another field`() throws {
+    var message = CodecMessage()
+    message["text"] = "a\nsays=done\r\nb"
+    var bytes = message.bytes
+    let read = try #require(CodecMessage(takenFrom: &bytes))
+    #expect(read["says"] == nil)
+    #expect(read["text"] == "a says=done b")
+  }
+
+  @Test(arguments: [
+    "", "says=done", "says=done\nbytes=-1\nwidth=1\nheight=1\nframes=1\nchannels=1\nsourceWidth=1\nsourceHeight=1",
+    "says=done\nbytes=99999999999999999999\nwidth=1\nheight=1\nframes=1\nchannels=1\nsourceWidth=1\nsourceHeight=1",
+    "says=failed\nkind=crashed", "says=failed", "says=hello",
+  ]) func `what a decoder may not say is no reply`(text: String) {
+    var bytes = Array((text + "\n\n").utf8)
+    #expect(CodecMessage(takenFrom: &bytes).flatMap(CodecReply.init) == nil)
+  }
+
+  @Test func `a text from a decoder is short and plain`() {
+    let hostile = "\u{1B}[2J\u{202E}" + String(repeating: "x", count: 5000)
+    var message = CodecMessage()
+    (message["says"], message["kind"], message["text"]) = ("failed", "corrupt", hostile)
+    guard case .failed(.corrupt(let text)) = CodecReply(message) else { return #expect(Bool(false)) }
+    #expect(text.count == 200 && text.unicodeScalars.allSatisfy { (32...126).contains($0.value) })
+  }
+}
