@@ -41,7 +41,7 @@ let package = Package(
     module("HTTPCaching", uses: ["HTTPTypes"]),
     module("HTTPTypes"),
     module("ImageStore", uses: ["HTTPTypes", "Threads", "CSQLite", "CCrypto"]),
-    module("ImageCodec"),
+    module("ImageCodec", uses: ["Threads"]),
     module("Threads"),
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]),

@@ -9,7 +9,7 @@ public struct ImageHeader: Sendable, Hashable {
   /// As in EXIF, 1 to 8; 1 is upright. For AVIF and HEIC it stands for their own rotation and mirroring.
   public let orientation: Int
 
-  init(_ format: ImageFormat, width: Int?, height: Int?, frames: Int = 1, orientation: Int = 1) {
+  public init(_ format: ImageFormat, width: Int?, height: Int?, frames: Int = 1, orientation: Int = 1) {
     self.format = format
     (self.width, self.height) = (width, height)
     (self.frames, self.orientation) = (frames, orientation)

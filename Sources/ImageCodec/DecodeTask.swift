@@ -1,0 +1,55 @@
+/// One image to decode, and what to make of it.
+public struct DecodeTask: Sendable {
+  public enum Source: Sendable {
+    /// Opened when its turn comes. It must not change meanwhile.
+    case file(String)
+    case bytes([UInt8])
+  }
+
+  /// Paths are of new files: mode 0600, and there only if the decode succeeded.
+  public enum Output: Sendable, Hashable {
+    case encoded(String)
+    /// Rows of 8-bit sRGB without padding: grey, R G B or R G B A with straight alpha.
+    case pixels(String)
+    /// Every pixel of every frame decodes; nothing is written.
+    case check
+    /// Only the placeholder.
+    case placeholder
+    /// What is there of an image that is still arriving, in JPEG, or PNG with alpha. `maxSide` limits its longer side.
+    case preview(String, maxSide: Int)
+  }
+
+  public var source: Source
+  /// What `ImageHeader.read` told: limits are checked with it before a decoder is asked.
+  public var header: ImageHeader
+  public var transform: Transform
+  public var output: Output
+  public var wantsPlaceholder: Bool
+  /// Largest width x height x frames that is decoded or written.
+  public var maxPixels: Int
+
+  public init(
+    source: Source, header: ImageHeader, transform: Transform = Transform(), output: Output,
+    wantsPlaceholder: Bool = false, maxPixels: Int
+  ) {
+    (self.source, self.header, self.transform, self.output) = (source, header, transform, output)
+    (self.wantsPlaceholder, self.maxPixels) = (wantsPlaceholder, maxPixels)
+  }
+
+  /// As many pixels as are decoded, as far as the header tells. Never overflows.
+  var pixels: Int {
+    guard let width = header.width, let height = header.height else { return 0 }
+    let frames = output == .check || transform.frames == .all ? header.frames : 1
+    let area = width.multipliedReportingOverflow(by: height)
+    let all = area.partialValue.multipliedReportingOverflow(by: frames)
+    return area.overflow || all.overflow ? .max : all.partialValue
+  }
+
+  /// Where the result goes, if it is a file.
+  var outputPath: String? {
+    switch output {
+    case .encoded(let path), .pixels(let path), .preview(let path, _): path
+    case .check, .placeholder: nil
+    }
+  }
+}
