@@ -3,16 +3,25 @@ internal import HTTPTypes
 /// The rows of `responses`.
 extension DiskIndex {
   func find(key: String, partition: String, variant: String) throws(SQLiteError) -> [StoredResponse] {
-    let find = try reading(
-      """
-      SELECT id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time,
-        stored_at, validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest
-      FROM responses WHERE key = ?1 AND partition = ?2 AND variant = ?3
-      """)
+    let find =
+      hasFindings
+      ? try reading(
+        """
+        SELECT id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time,
+          stored_at, validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest,
+          checked, thumbhash, color, source_digest, source_bytes, source_format, source_width, source_height
+        FROM responses WHERE key = ?1 AND partition = ?2 AND variant = ?3
+        """)
+      : try reading(
+        """
+        SELECT id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time,
+          stored_at, validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest
+        FROM responses WHERE key = ?1 AND partition = ?2 AND variant = ?3
+        """)
     find.bind(1, key)
     find.bind(2, partition)
     find.bind(3, variant)
-    return try find.rows { StoredResponse($0) }
+    return try find.rows { StoredResponse($0, hasFindings: hasFindings) }
   }
 
   func variantNames(key: String, partition: String) throws(SQLiteError) -> [String] {
@@ -49,7 +58,10 @@ extension DiskIndex {
   func insert(_ response: StoredResponse, allocated: Int64, usedAt: Int, deliveredAt: Int) throws(SQLiteError) -> Bool {
     let insert = try writing(
       """
-      INSERT OR FAIL INTO responses VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+      INSERT OR FAIL INTO responses(id, key, partition, variant, selection, url, url_hash, host, port, final_url, status,
+        headers, request_time, response_time, stored_at, validated_at, expires_at, media_type, format, width, height,
+        frames, orientation, bytes, digest, allocated, used_at, delivered_at, uses)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
         ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, 0)
       ON CONFLICT(key, partition, variant, selection) DO NOTHING
       """)
@@ -83,26 +95,29 @@ extension DiskIndex {
     insert.bind(27, usedAt)
     insert.bind(28, deliveredAt)
     try insert.run()
-    return database.changes == 1
+    guard database.changes == 1 else { return false }
+    if response.findings != nil { try setFindings(of: response) }
+    return true
   }
 
   /// What a 304 changed.
-  func update(_ response: StoredResponse) throws(SQLiteError) {
+  ///
+  /// - Parameter id: the row, which may be another of the same original.
+  func update(_ response: StoredResponse, id: Int64) throws(SQLiteError) {
     let update = try writing(
       """
       UPDATE responses SET headers = ?2, request_time = ?3, response_time = ?4, stored_at = ?5, validated_at = ?6,
-        expires_at = ?7, media_type = ?8, final_url = ?9, status = ?10 WHERE id = ?1
+        expires_at = ?7, final_url = ?8, status = ?9 WHERE id = ?1
       """)
-    update.bind(1, response.id)
+    update.bind(1, id)
     update.bind(2, response.headers.storedText)
     update.bind(3, response.requestTime)
     update.bind(4, response.responseTime)
     update.bind(5, response.storedAt)
     update.bind(6, response.validatedAt)
     update.bind(7, response.expiresAt)
-    update.bind(8, response.mediaType)
-    update.bind(9, response.finalURL)
-    update.bind(10, response.status)
+    update.bind(8, response.finalURL)
+    update.bind(9, response.status)
     try update.run()
   }
 

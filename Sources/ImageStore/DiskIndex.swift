@@ -5,6 +5,8 @@
 final class DiskIndex {
   let database: Database
   let mode: Database.Mode
+  /// Whether `responses` has the columns of `Findings`; older versions are read, too.
+  let hasFindings: Bool
   private(set) var transaction = Transaction.none
   private var statements: [StaticString.Identity: Statement] = [:]
 
@@ -44,8 +46,9 @@ final class DiskIndex {
         throw .failed(error)
       }
     }
+    hasFindings = version >= IndexSchema.version
     // What version 1 has is all that reading needs.
-    if version == 1 && mode != .readWrite { return }
+    if 1...2 ~= version && mode != .readWrite { return }
     guard version == IndexSchema.version else { throw .foreignVersion(version) }
   }
 

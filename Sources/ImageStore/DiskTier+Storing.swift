@@ -54,10 +54,13 @@ extension DiskTier {
   ///   - delivered: whether its path is given to a host now. Then it may stand above the limit for a while.
   /// - Returns: the draft with its id, size and digest.
   ///
-  /// Throws `noRoom`, `diskFull` or `io`; nothing is in the cache then, and a spool can be read on: `discard` is the
+  /// Throws `outdated`, `noRoom`, `diskFull` or `io`; nothing is in the cache then, and a spool can be read on: `discard` is the
   /// caller's.
   public func store(_ body: Body, as draft: StoredResponse, delivered: Bool) throws(StoreError) -> StoredResponse {
     var response = draft
+    if !response.variant.isEmpty, try withIndex({ index throws(SQLiteError) in try isOutdated(draft, in: index) }) {
+      throw StoreError(.outdated, "the original has been replaced")
+    }
     switch body {
     case .bytes(let bytes): try place(bytes, as: &response, delivered: delivered)
     case .spool(let spool): try place(spool, as: &response)
@@ -116,6 +119,7 @@ extension DiskTier {
       while try !index.insert(response, allocated: allocated, usedAt: now, deliveredAt: deliveredAt) {
         if let rival = try index.rival(of: response) { try retire(rival, from: index, now: now) }
       }
+      if response.variant.isEmpty { try settleVariants(of: response, in: index, now: now) }
     }
     if delivered { deliveries.pin(response.id, at: now) }
     agenda.noteWrite()
@@ -146,7 +150,10 @@ extension DiskTier {
   /// Writes what a 304 changed: header fields, times, and what follows from them. Nothing happens when the response is gone.
   public func update(_ response: StoredResponse) {
     guard mode == .readWrite else { return }
-    try? withIndex { index throws(SQLiteError) in try index.update(response) }
+    try? withIndex { index throws(SQLiteError) in
+      try index.update(response, id: response.id)
+      try updateRelatives(of: response, in: index)
+    }
     agenda.noteWrite()
   }
 

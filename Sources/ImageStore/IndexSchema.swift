@@ -1,10 +1,12 @@
 internal import HTTPTypes
 
-/// The index of the disk tier, `index.sqlite`, version 2.
+/// The index of the disk tier, `index.sqlite`, version 3.
 ///
 /// - `responses`: a row for each stored response; its file's name follows from `id`, `digest` and `format`. `selection` is
 ///   the varying request fields as text. `url` is NULL where it equals `key`. `used_at` orders eviction, `delivered_at` is when
-///   its path was last given to a host (both lag by the flush interval), `allocated` what the file takes on disk.
+///   its path was last given to a host (both lag by the flush interval), `allocated` what the file takes on disk. Since
+///   version 3: `checked` (1 when every pixel is known to decode), `thumbhash` and `color`, and of a variant what it was made
+///   of (`source_…`).
 /// - `doomed`: files that have no row any more and may not be removed before `due`.
 /// - `partials`: temporary files that are the beginning of a response (since version 2). `request` is a digest of what makes
 ///   the answer differ, `boot` names the run of the system that wrote the file, `allocated` is 0 while somebody writes it.
@@ -13,12 +15,32 @@ internal import HTTPTypes
 /// Every look-up, every filter of `clear` and the choice of what to evict has an index of its own. Text compares by its
 /// UTF-8 bytes. Times are Unix seconds.
 enum IndexSchema {
-  static let version = 2
+  static let version = 3
 
-  static let creation = responses + partials
+  static let creation = responses + partials + findings
 
   /// What makes an older version this one; nil for what is none.
-  static func migration(from version: Int) -> String? { version == 1 ? partials : nil }
+  static func migration(from version: Int) -> String? {
+    switch version {
+    case 1: partials + findings
+    case 2: findings
+    default: nil
+    }
+  }
+
+  /// What decoding fills; NULL until it does.
+  private static let findings = """
+    ALTER TABLE responses ADD COLUMN checked INTEGER;
+    ALTER TABLE responses ADD COLUMN thumbhash BLOB;
+    ALTER TABLE responses ADD COLUMN color INTEGER;
+    ALTER TABLE responses ADD COLUMN source_digest BLOB;
+    ALTER TABLE responses ADD COLUMN source_bytes INTEGER;
+    ALTER TABLE responses ADD COLUMN source_format TEXT;
+    ALTER TABLE responses ADD COLUMN source_width INTEGER;
+    ALTER TABLE responses ADD COLUMN source_height INTEGER;
+    PRAGMA user_version = 3;
+
+    """
 
   private static let partials = """
     CREATE TABLE partials(
@@ -34,6 +56,7 @@ enum IndexSchema {
     CREATE TRIGGER partial_removed AFTER DELETE ON partials BEGIN
       UPDATE OR FAIL totals SET bytes = bytes - old.allocated; END;
     PRAGMA user_version = 2;
+
     """
 
   private static let responses = """
@@ -88,7 +111,8 @@ struct Holding: Equatable {
 }
 
 extension StoredResponse {
-  init(_ row: borrowing Row) {
+  /// - Parameter hasFindings: whether the row goes on with the columns of `Findings`.
+  init(_ row: borrowing Row, hasFindings: Bool) {
     let key = row.text(1)
     let selection = row.text(4)
     self.init(
@@ -97,6 +121,7 @@ extension StoredResponse {
       varyingHeaders: selection.isEmpty ? [:] : .init(storedText: selection), requestTime: row.int(9),
       responseTime: row.int(10), storedAt: row.int(11), validatedAt: row.int(12), expiresAt: row.int(13),
       mediaType: row.text(14), format: row.optionalText(15), width: row.optionalInt(16), height: row.optionalInt(17),
-      frames: row.int(18), orientation: row.int(19), byteCount: row.integer(20), digest: row.bytes(21))
+      frames: row.int(18), orientation: row.int(19), byteCount: row.integer(20), digest: row.bytes(21),
+      findings: hasFindings ? Findings.read(row, from: 22) : nil)
   }
 }

@@ -20,6 +20,8 @@ public struct MemoryTier: Sendable {
     var key: String
     var partition: String
     var variant: String
+
+    var original: Identity { Identity(key: key, partition: partition, variant: "") }
   }
 
   private struct Slot {
@@ -31,6 +33,8 @@ public struct MemoryTier: Sendable {
   private var slots: [Slot?] = []
   private var free: [Int] = []
   private var places: [Identity: [Int]] = [:]
+  /// The names of the variants that there are of an original, whether that is there or not.
+  private var variants: [Identity: Set<String>] = [:]
   private var mostRecent = -1
   private var leastRecent = -1
   private var cost: Int64 = 0
@@ -72,6 +76,7 @@ public struct MemoryTier: Sendable {
       slots.append(slot)
     }
     places[identity, default: []].append(place)
+    if !identity.variant.isEmpty { variants[identity.original, default: []].insert(identity.variant) }
     linkToFront(place)
     counts.entries += 1
     counts.bytes += Int64(bytes.count)
@@ -85,9 +90,23 @@ public struct MemoryTier: Sendable {
     if rival(of: response) == nil { store(response, bytes: bytes) }
   }
 
-  /// Removes what has the same key, partition, variant and varying fields.
+  /// Removes what has the same key, partition, variant and varying fields, and the variants that an original of another
+  /// content had.
   public mutating func remove(replacedBy response: StoredResponse) {
     if let rival = rival(of: response) { remove(rival) }
+    guard response.variant.isEmpty else { return }
+    for place in variants(of: response) where slots[place]!.entry.response.originalDigest != response.digest {
+      remove(place)
+    }
+  }
+
+  /// Where the variants lie that are, or were, of the original that the response is or was made of.
+  private func variants(of response: StoredResponse) -> [Int] {
+    let original = Identity(key: response.key, partition: response.partition, variant: "")
+    guard let names = variants[original] else { return [] }
+    return names.flatMap { name in
+      places[Identity(key: response.key, partition: response.partition, variant: name)] ?? []
+    }.filter { slots[$0]!.entry.response.selection == response.selection }
   }
 
   private func rival(of response: StoredResponse) -> Int? {
@@ -95,9 +114,19 @@ public struct MemoryTier: Sendable {
     return places[identity]?.first { slots[$0]!.entry.response.selection == response.selection }
   }
 
-  /// Replaces header fields and times after a 304. Nothing happens when the entry is gone or another has taken its place.
+  /// Replaces header fields and times after a 304, those of the variants as well. Nothing happens to an entry that is gone
+  /// or that another has taken the place of.
   public mutating func update(_ response: StoredResponse) {
     if let place = place(of: response) { slots[place]!.entry.response = response }
+    for place in variants(of: response)
+    where slots[place]!.entry.response.originalDigest == response.originalDigest {
+      slots[place]!.entry.response.adopt(responseOf: response)
+    }
+  }
+
+  /// Notes what decoding has told. Nothing happens when the entry is gone or another has taken its place.
+  public mutating func note(findingsOf response: StoredResponse) {
+    if let place = place(of: response) { slots[place]!.entry.response.findings = response.findings }
   }
 
   /// Notes that the disk tier has no file of the response any more.
@@ -161,7 +190,13 @@ public struct MemoryTier: Sendable {
     let response = slot.entry.response
     let identity = Identity(key: response.key, partition: response.partition, variant: response.variant)
     places[identity]?.removeAll { $0 == place }
-    if places[identity]?.isEmpty ?? false { places[identity] = nil }
+    if places[identity]?.isEmpty ?? false {
+      places[identity] = nil
+      if !identity.variant.isEmpty {
+        variants[identity.original]?.remove(identity.variant)
+        if variants[identity.original]?.isEmpty ?? false { variants[identity.original] = nil }
+      }
+    }
     counts.entries -= 1
     counts.bytes -= Int64(slot.entry.bytes.count)
     cost -= Self.cost(of: slot.entry.bytes)

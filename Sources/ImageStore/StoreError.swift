@@ -9,6 +9,8 @@ public struct StoreError: Error, Sendable, Equatable {
     case damaged
     /// The limit leaves no room, because what fills it was delivered in the last 60 s or the body is larger than the limit.
     case noRoom
+    /// A variant of an original that has been replaced meanwhile.
+    case outdated
     /// The directory cannot be used at all.
     case unusable(path: String)
   }

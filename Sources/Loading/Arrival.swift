@@ -25,6 +25,8 @@ struct Arrival: Sendable {
     var bytes: [UInt8]?
     /// False when all asked for another digest: nothing was kept.
     var isIntact = true
+    /// Whether it is a variant of an original that has been replaced meanwhile: it was not kept.
+    var isOutdated = false
     var delivered: [LoadID: Result<Delivery.Delivered, LoadError>] = [:]
   }
 
@@ -84,11 +86,20 @@ struct Arrival: Sendable {
       storage.discardNow(body)
       return serve(Stored(response: draft, isIntact: false), from: .bytes([], format: nil), storage)
     }
-    if places.contains(.disk), let tier = storage.tier, let stored = keep(draft, in: tier) {
-      return serve(Stored(response: stored, bytes: bytes), from: .stored(stored, in: tier), storage)
+    var isOutdated = false
+    if places.contains(.disk), let tier = storage.tier {
+      switch keep(draft, in: tier) {
+      case .success(let stored):
+        return serve(Stored(response: stored, bytes: bytes), from: .stored(stored, in: tier), storage)
+      case .failure(let error):
+        // The disk tier cannot take it: the image is delivered without being kept.
+        isOutdated = error.kind == .outdated
+      }
     }
     guard case .spool(let body) = body else {
-      return serve(Stored(response: draft, bytes: bytes), from: .bytes(bytes ?? [], format: draft.format), storage)
+      return serve(
+        Stored(response: draft, bytes: bytes, isOutdated: isOutdated),
+        from: .bytes(bytes ?? [], format: draft.format), storage)
     }
     let wanted =
       deliveries.contains { $0.delivery.wantsData }
@@ -97,25 +108,29 @@ struct Arrival: Sendable {
     guard deliveries.contains(where: { $0.delivery.wantsFile }) else {
       body.spool.drop()
       return serve(
-        Stored(response: draft, bytes: content), from: .bytes(content ?? [], format: draft.format), storage)
+        Stored(response: draft, bytes: content, isOutdated: isOutdated),
+        from: .bytes(content ?? [], format: draft.format), storage)
     }
     let path = try storage.keepScratch(body, format: draft.format)
-    return serve(Stored(response: draft, bytes: content), from: .scratch(path: path, bytes: content), storage)
+    return serve(
+      Stored(response: draft, bytes: content, isOutdated: isOutdated), from: .scratch(path: path, bytes: content),
+      storage)
   }
 
-  /// Nil when the disk tier cannot take it: the image is delivered without being kept.
-  private func keep(_ draft: StoredResponse, in tier: DiskTier) -> StoredResponse? {
-    let isDelivered = deliveries.contains { $0.delivery.wantsPath }
+  private func keep(_ draft: StoredResponse, in tier: DiskTier) -> Result<StoredResponse, StoreError> {
+    let isDelivered = deliveries.contains { $0.delivery.wantsPath || $0.delivery.isForDecoder }
     let content: DiskTier.Body
     switch body {
     case .bytes(let bytes): content = .bytes(bytes)
     case .spool(let body) where !body.isScratch: content = .spool(body.spool)
-    default: return nil
+    default: return .failure(StoreError(.noRoom, "the body lies in a scratch file"))
     }
     return tier.assumeIsolated { [partials] tier in
-      guard let stored = try? tier.store(content, as: draft, delivered: isDelivered) else { return nil }
-      if let partials { tier.removePartials(of: partials) }
-      return stored
+      Result { () throws(StoreError) in
+        let stored = try tier.store(content, as: draft, delivered: isDelivered)
+        if let partials { tier.removePartials(of: partials) }
+        return stored
+      }
     }
   }
 
@@ -152,6 +167,18 @@ struct Arrival: Sendable {
 }
 
 extension Arrival {
+  /// As `store`, with the body from a file of the worker's own, which is removed.
+  func storing(fileAt path: String, in storage: Storage) -> Outcome {
+    defer { remove(fileAt: path) }
+    do throws(LoadError) {
+      var own = self
+      own.body = try storage.read(path, maxBytes: .max)
+      return own.store(in: storage)
+    } catch {
+      return .failure(error)
+    }
+  }
+
   /// Keeps what a host brings.
   static func put(
     _ content: Loader.Content, as draft: StoredResponse, delivery: Delivery, maxBytes: Int64, id: LoadID,

@@ -7,12 +7,30 @@ struct Candidate: Sendable {
   var response: StoredResponse
   var bytes: [UInt8]?
   var place: Place
+  /// Whether neither it nor what is made of it may be kept.
+  var isTransient = false
 
   enum Place: Sendable, Equatable {
     case memory
     case disk
     /// A read-only directory, by its number.
     case readOnly(Int)
+    /// A scratch file, by its path.
+    case scratch(String)
+  }
+
+  /// What two look-ups found together, each once, less the variants of originals that have been replaced since.
+  static func together(_ known: [Candidate], _ found: [Candidate]) -> [Candidate] {
+    let ids = Set(known.map(\.response.id))
+    let all = known + found.filter { !ids.contains($0.response.id) }
+    guard all.contains(where: { !$0.response.variant.isEmpty }) else { return all }
+    return all.filter { candidate in
+      candidate.response.variant.isEmpty
+        || all.allSatisfy { other in
+          !other.response.variant.isEmpty || other.response.selection != candidate.response.selection
+            || other.response.digest == candidate.response.originalDigest
+        }
+    }
   }
 }
 

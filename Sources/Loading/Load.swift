@@ -36,6 +36,10 @@ final class Load {
   let isOwn: Bool
   /// The priority at which a place in the queue is reserved for it, until it takes one or needs none.
   var place: Priority?
+  /// How urgent it is now; the queue and the decodes go by it.
+  var priority: Priority
+  /// Set once what it waited for was gone before it could be decoded.
+  var hasStartedOver = false
   /// Set once what was cached turned out to be damaged: the cache is not asked again.
   var ignoresCache = false
   /// Set once the `cached` event of `refresh` has been taken care of.
@@ -56,6 +60,7 @@ final class Load {
     self.generation = generation
     self.observer = observer
     self.isOwn = isOwn
+    priority = request.priority
   }
 
   var labels: LoadIndex.Labels {

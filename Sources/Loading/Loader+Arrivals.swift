@@ -104,8 +104,10 @@ extension Loader {
       body: body, format: format, draft: draft, places: places,
       partials: mayHavePartials ? record.first.request.partialIdentity(in: record.first.partition) : nil,
       largestInMemory: memory.largestEntry,
-      needsSize: record.first.request.validation == .header,
-      deliveries: waiting.map { ($0.id, $0.request.digest, Delivery($0.request)) })
+      needsSize: record.first.request.validation != .none,
+      deliveries: waiting.map { load in
+        (load.id, load.request.digest, load.request.processing == nil ? Delivery(load.request) : .forDecoder)
+      })
     storage.perform({ [storage] in arrival.store(in: storage) }) { [weak self] outcome in
       self?.stored(job, outcome, keeping: places)
     }
@@ -118,8 +120,9 @@ extension Loader {
       fail(job, error)
     case .success(let stored):
       jobs[job] = nil
-      let candidate = Candidate(
+      var candidate = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
+      candidate.isTransient = places.isEmpty || !record.mayKeep
       if !places.isEmpty, record.mayKeep, stored.isIntact {
         remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
       }
@@ -127,6 +130,10 @@ extension Loader {
       for id in scheduler.end(job) {
         guard let load = loads[id] else { continue }
         switch stored.delivered[id] {
+        case .success(let delivered) where load.request.processing != nil:
+          var own = candidate
+          if !own.response.isOnDisk, own.bytes == nil, let path = delivered.path { own.place = .scratch(path) }
+          deliver(own, to: load, as: .miss)
         case .success(let delivered):
           finish(id, .success(image(for: load, candidate.response, delivered, as: .miss)))
         case .failure(let error):

@@ -4,11 +4,15 @@ internal import ImageStore
 
 /// What the cache can do for a load.
 extension Loader {
-  /// What the memory tier has for a key.
-  func remembered(_ key: String, _ partition: String) -> [Candidate] {
-    memory.look(up: key, partition: partition, variant: "").map {
+  /// What the memory tier has for a key: the variant of that name, and the original.
+  func remembered(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
+    let originals = memory.look(up: key, partition: partition, variant: "").map {
       Candidate(response: $0.response, bytes: $0.bytes, place: .memory)
     }
+    if variant.isEmpty { return originals }
+    let variants = memory.look(up: key, partition: partition, variant: variant)
+    return Candidate.together(
+      variants.map { Candidate(response: $0.response, bytes: $0.bytes, place: .memory) }, originals)
   }
 
   /// Puts what was just stored into the memory tier. Without its bytes, what it replaces is forgotten there.
@@ -61,6 +65,7 @@ extension Loader {
     var request = load.request
     request.cacheMode = .noCache
     request.delivery = .none
+    request.processing = nil
     request.saveTo = nil
     request.digest = nil
     request.slot = nil
@@ -98,16 +103,16 @@ extension Loader {
 
   private func look(for job: JobID, bypassing: Bool) {
     guard let record = jobs[job] else { return }
-    let known = bypassing ? [] : remembered(record.first.request.key, record.first.partition)
+    let (key, partition) = (record.first.request.key, record.first.partition)
+    let variant = record.first.request.variant
+    let known = bypassing ? [] : remembered(key, partition, variant)
     guard hasDiskTiers else { return looked(for: job, found: known) }
     // What goes past the cache takes the same way, so that nothing gets ahead of what was sent before it.
     if bypassing { return storage.perform({}) { [weak self] in self?.looked(for: job, found: []) } }
-    let (key, partition) = (record.first.request.key, record.first.partition)
-    storage.look(up: key, partition: partition) { [weak self] found in
+    storage.look(up: key, partition: partition, variant: variant) { [weak self] found in
       guard let self else { return }
       if found.hasPartial { record.mayTakeUp = true }
-      let inMemory = Set(known.map(\.response.id))
-      self.looked(for: job, found: known + found.candidates.filter { !inMemory.contains($0.response.id) })
+      self.looked(for: job, found: Candidate.together(known, found.candidates))
     }
   }
 
@@ -129,7 +134,12 @@ extension Loader {
     switch decision(for: load, from: accepted) {
     case .revalidate(let index, let headers), .showThenRevalidate(let index, _, let headers),
       .serveThenRevalidate(let index, let headers):
-      record.basisIndex = found.indices.filter { load.accepts(found[$0]) }[index]
+      // What all who wait can have is better asked about than what only this one can.
+      let chosen = found.indices.filter { load.accepts(found[$0]) }[index]
+      let original = found.firstIndex {
+        $0.response.variant.isEmpty && $0.response.sharesOriginal(with: found[chosen].response)
+      }
+      record.basisIndex = original ?? chosen
       record.conditions = headers
     case .fetch(let headers):
       record.conditions = headers
@@ -185,10 +195,14 @@ extension Load {
     return candidates.allSatisfy(accepts) ? candidates : candidates.filter(accepts)
   }
 
-  /// Whether what is stored is what the load asks for: it has the digest, and it is an image if it has to be one.
+  /// Whether what is stored is what the load asks for, or can be made into it: it has the digest, and it is an image if it
+  /// has to be one.
   func accepts(_ candidate: Candidate) -> Bool {
-    if request.validation == .header, candidate.response.format == nil { return false }
-    return request.digest == nil || request.digest == candidate.response.digest
+    if request.validation != .none, candidate.response.format == nil { return false }
+    if !candidate.response.variant.isEmpty, request.processing?.accepts(variant: candidate.response) != true {
+      return false
+    }
+    return request.digest == nil || request.digest == candidate.response.originalDigest
   }
 }
 

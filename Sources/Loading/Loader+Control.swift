@@ -68,7 +68,7 @@ extension Loader {
   }
 
   /// Whether nothing is under way: no transfer, no image on its way to disk.
-  public var isAtRest: Bool { scheduler.isEmpty }
+  public var isAtRest: Bool { scheduler.isEmpty && decodes.isEmpty }
 
   /// Gives up what goes on for nobody. It takes a moment until all is at rest.
   public func abandonRest() {
@@ -89,7 +89,11 @@ extension Loader {
     let (lowered, others) = ids.reduce(into: ([LoadID](), [LoadID]())) { parts, id in
       if scheduler.priority(of: id).map({ $0 > priority }) ?? false { parts.0.append(id) } else { parts.1.append(id) }
     }
-    return (others + lowered.reversed()).count { scheduler.setPriority(priority, of: $0) }
+    return (others + lowered.reversed()).count { id in
+      loads[id]?.priority = priority
+      let isQueued = scheduler.setPriority(priority, of: id)
+      return setDecodePriority(priority, of: id) || isQueued
+    }
   }
 
   // MARK: - The cache
@@ -123,6 +127,7 @@ extension Loader {
         scheduler.detach(job)
       }
     }
+    detachDecodes { filter.matches($0, now: now) }
     let cleared = tiers == .disk ? [] : memory.clear(filter, now: now)
     guard tiers != .memory, let tier = storage.tier else {
       return completion(cleared.count, cleared.reduce(0) { $0 + $1.byteCount })
@@ -130,6 +135,16 @@ extension Loader {
     storage.perform({ tier.assumeIsolated { $0.clear(filter, counting: cleared) } }) {
       completion($0.removed, $0.bytes)
     }
+  }
+
+  /// Takes back pixels that a host is done with: those at a path, or all.
+  ///
+  /// - Parameter completion: gets how many regions there were.
+  public func release(_ path: String?, then completion: @escaping @LoadingActor @Sendable (Int) -> Void) {
+    storage.perform(
+      { [storage] in
+        storage.pixels.assumeIsolated { pixels in path.map { pixels.release($0) ? 1 : 0 } ?? pixels.releaseAll() }
+      }, then: completion)
   }
 
   /// Forgets remembered failures. Returns how many there were.

@@ -71,7 +71,7 @@ extension Loader {
   func places(of job: JobID) -> LoadRequest.Places {
     guard let record = jobs[job], record.mayKeep else { return [] }
     return scheduler.subscribers(of: job).reduce(into: record.placesOfLeavers) { places, id in
-      if let load = loads[id] { places.formUnion(load.request.store) }
+      if let load = loads[id] { places.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil)) }
     }
   }
 

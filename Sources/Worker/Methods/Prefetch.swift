@@ -4,13 +4,15 @@ internal import Loading
 extension Session {
   /// Brings many images into the cache, with one answer for all.
   func prefetch(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
-    let params = try Parameters(params, known: ["urls", "priority", "group", "headers", "events"])
+    let params = try Parameters(params, known: ["urls", "priority", "group", "headers", "transform", "events"])
     guard case .array(let elements)? = params.value("urls") else {
       throw .invalidParams(member: "urls", "urls is no list")
     }
     let priority = try LoadParameters.priority(params) ?? .lowest
     let group = try params.label("group")
     let headers = try LoadParameters.headers(params, options)
+    let processing = Processing(
+      transform: try TransformParameters.read(params), deliversPixels: false, wantsPlaceholder: false, checks: false)
     let events =
       params.has("events")
       ? try LoadParameters.eventNames(params) { name in
@@ -25,6 +27,7 @@ extension Session {
         request.ownHeaders = headers.own.replacing(request.ownHeaders)
         request.headers = options.requestHeaders.replacing(request.ownHeaders)
         request.delivery = .none
+        request.processing = processing
         request.events = []
         requests.append(request)
       } catch {
