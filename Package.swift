@@ -18,7 +18,10 @@ func tests(of name: String, uses dependencies: [Target.Dependency] = []) -> Targ
 let package = Package(
   name: "ImageWorker",
   platforms: [.macOS(.v15)],
-  products: [.executable(name: "imageworker", targets: ["imageworker"])],
+  products: [
+    .executable(name: "imageworker", targets: ["imageworker"]),
+    .executable(name: "imageworker-codec", targets: ["imageworker-codec"]),
+  ],
   dependencies: [],
   targets: [
     .executableTarget(
@@ -43,8 +46,16 @@ let package = Package(
     module("HTTPCaching", uses: ["HTTPTypes"]),
     module("HTTPTypes"),
     module("ImageStore", uses: ["HTTPTypes", "Threads", "CSQLite", "CCrypto"]),
-    module("ImageCodec", uses: ["Threads"]),
+    module("ImageCodec", uses: ["Threads", "CSystem"]),
+    .executableTarget(
+      name: "imageworker-codec",
+      dependencies: ["ImageCodec", "CSystem", "CVips"],
+      swiftSettings: strict,
+      linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(platforms: [.linux], configuration: .release))]
+    ),
     module("Threads"),
+    .systemLibrary(name: "CSystem"),
+    .systemLibrary(name: "CVips", pkgConfig: "vips", providers: [.apt(["libvips-dev"]), .brew(["vips"])]),
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]),
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),

@@ -1,0 +1,232 @@
+#pragma once
+
+// The locks that a process can put on itself. Each takes effect for good. Returns 0, or -1 with errno.
+
+#include <stdint.h>
+#include <sys/resource.h>
+
+/// Never above what is there already.
+static inline int csystem_limit(int resource, uint64_t value) {
+  struct rlimit limit;
+  if (getrlimit(resource, &limit)) return -1;
+  if (limit.rlim_max == RLIM_INFINITY || value < limit.rlim_max) limit.rlim_max = value;
+  limit.rlim_cur = limit.rlim_max;
+  return setrlimit(resource, &limit);
+}
+
+/// Bytes of memory (0 for as many as there are), and few descriptors, no core file, and files of at most 4 GB.
+static inline int csystem_limit_resources(uint64_t memory) {
+  if (csystem_limit(RLIMIT_CORE, 0) || csystem_limit(RLIMIT_NOFILE, 64)) return -1;
+  if (csystem_limit(RLIMIT_FSIZE, (uint64_t)4 << 30)) return -1;
+  return memory ? csystem_limit(RLIMIT_DATA, memory) : 0;
+}
+
+#ifdef __linux__
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/// Programs that it starts gain nothing by set-user-ID bits; asked for by the two below.
+static inline int csystem_no_new_privileges(void) { return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); }
+
+/// Killed when the thread that started this process ends.
+static inline int csystem_die_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
+
+/// No core file, and no other process of the same user looks into its memory.
+static inline int csystem_not_dumpable(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
+// MARK: Landlock, https://docs.kernel.org/userspace-api/landlock.html
+
+// Spelled out here: the headers of many systems are older than their kernels.
+struct csystem_landlock_rules {
+  uint64_t files, network, scopes;
+};
+
+#ifndef __NR_landlock_create_ruleset
+#define __NR_landlock_create_ruleset 444
+#define __NR_landlock_restrict_self 446
+#endif
+
+/// Forbids whatever this kernel's Landlock knows, without exception: opening, making and removing files, programs,
+/// TCP, signals to other processes and abstract sockets. With `allows_reading`, files can be read and programs started.
+///
+/// It holds for the calling thread and those that it starts later.
+static inline int csystem_landlock(int allows_reading) {
+  long version = syscall(__NR_landlock_create_ruleset, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */);
+  if (version < 1) return -1;
+  const uint64_t execute_and_read = 1 | 1 << 2 | 1 << 3;
+  struct csystem_landlock_rules rules = {.files = (1 << 13) - 1};
+  size_t size = sizeof rules.files;
+  if (version >= 2) rules.files |= 1 << 13;  // linking and renaming to other directories
+  if (version >= 3) rules.files |= 1 << 14;  // truncating
+  if (version >= 4) rules.network = 3, size = offsetof(struct csystem_landlock_rules, scopes);
+  if (version >= 5) rules.files |= 1 << 15;  // ioctl on devices
+  if (version >= 6) rules.scopes = 3, size = sizeof rules;
+  if (allows_reading) rules.files &= ~execute_and_read;
+  int set = (int)syscall(__NR_landlock_create_ruleset, &rules, size, 0);
+  if (set < 0) return -1;
+  long result = syscall(__NR_landlock_restrict_self, set, 0);
+  int error = errno;
+  close(set);
+  errno = error;
+  return (int)result;
+}
+
+// MARK: seccomp, https://docs.kernel.org/userspace-api/seccomp_filter.html
+
+#if defined(__x86_64__)
+#define CSYSTEM_ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define CSYSTEM_ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
+#ifdef CSYSTEM_ARCHITECTURE
+
+// Little endian: the lower half of an argument comes first.
+#define CSYSTEM_LOAD(FIELD) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, FIELD))
+#define CSYSTEM_LOAD_ARGUMENT(INDEX) CSYSTEM_LOAD(args[INDEX])
+#define CSYSTEM_LOAD_UPPER_ARGUMENT(INDEX) \
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[INDEX]) + 4)
+#define CSYSTEM_SKIP_UNLESS(VALUE, COUNT) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (VALUE), 0, (COUNT))
+#define CSYSTEM_ANSWER(ACTION) BPF_STMT(BPF_RET | BPF_K, (ACTION))
+#define CSYSTEM_REFUSE CSYSTEM_ANSWER(SECCOMP_RET_ERRNO | EPERM)
+#define CSYSTEM_PASS(CALL) CSYSTEM_SKIP_UNLESS(__NR_##CALL, 1), CSYSTEM_ANSWER(SECCOMP_RET_ALLOW)
+
+/// From now on, in all threads, only what decoding needs: memory, time, threads of its own, and reading and writing what is
+/// open already. Everything else fails with EPERM: opening a file, sockets, programs, signals to others.
+static inline int csystem_seccomp(void) {
+  struct sock_filter program[] = {
+      CSYSTEM_LOAD(arch),
+      CSYSTEM_SKIP_UNLESS(CSYSTEM_ARCHITECTURE, 1),
+      BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0),
+      CSYSTEM_ANSWER(SECCOMP_RET_KILL_PROCESS),
+      CSYSTEM_LOAD(nr),
+
+      CSYSTEM_PASS(read),
+      CSYSTEM_PASS(write),
+      CSYSTEM_PASS(readv),
+      CSYSTEM_PASS(writev),
+      CSYSTEM_PASS(pread64),
+      CSYSTEM_PASS(pwrite64),
+      CSYSTEM_PASS(lseek),
+      CSYSTEM_PASS(fstat),
+      CSYSTEM_PASS(ftruncate),
+      CSYSTEM_PASS(fallocate),
+      CSYSTEM_PASS(close),
+      CSYSTEM_PASS(recvmsg),
+      CSYSTEM_PASS(sendmsg),
+      CSYSTEM_PASS(ppoll),
+#ifdef __NR_poll
+      CSYSTEM_PASS(poll),
+#endif
+
+      CSYSTEM_PASS(mmap),
+      CSYSTEM_PASS(munmap),
+      CSYSTEM_PASS(mremap),
+      CSYSTEM_PASS(mprotect),
+      CSYSTEM_PASS(madvise),
+      CSYSTEM_PASS(brk),
+
+      CSYSTEM_PASS(futex),
+      CSYSTEM_PASS(set_robust_list),
+#ifdef __NR_rseq
+      CSYSTEM_PASS(rseq),
+#endif
+      CSYSTEM_PASS(membarrier),
+      CSYSTEM_PASS(sched_yield),
+      CSYSTEM_PASS(sched_getaffinity),
+      CSYSTEM_PASS(gettid),
+      CSYSTEM_PASS(getpid),
+      CSYSTEM_PASS(exit),
+      CSYSTEM_PASS(exit_group),
+
+      CSYSTEM_PASS(rt_sigaction),
+      CSYSTEM_PASS(rt_sigprocmask),
+      CSYSTEM_PASS(rt_sigreturn),
+      CSYSTEM_PASS(sigaltstack),
+      CSYSTEM_PASS(restart_syscall),
+
+      CSYSTEM_PASS(clock_gettime),
+      CSYSTEM_PASS(clock_getres),
+      CSYSTEM_PASS(clock_nanosleep),
+      CSYSTEM_PASS(nanosleep),
+      CSYSTEM_PASS(gettimeofday),
+      CSYSTEM_PASS(getrandom),
+      CSYSTEM_PASS(getrusage),
+      CSYSTEM_PASS(sysinfo),
+      CSYSTEM_PASS(uname),
+
+      // A thread, not a process. clone3 hides its flags in memory: libc falls back where it is said not to exist.
+      CSYSTEM_SKIP_UNLESS(__NR_clone3, 1),
+      CSYSTEM_ANSWER(SECCOMP_RET_ERRNO | ENOSYS),
+      CSYSTEM_SKIP_UNLESS(__NR_clone, 4),
+      CSYSTEM_LOAD_ARGUMENT(0),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x10000 /* CLONE_THREAD */, 0, 1),
+      CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
+      CSYSTEM_REFUSE,
+
+      // Signals to itself only (abort).
+      CSYSTEM_SKIP_UNLESS(__NR_tgkill, 4),
+      CSYSTEM_LOAD_ARGUMENT(0),
+      CSYSTEM_SKIP_UNLESS((uint32_t)getpid(), 1),
+      CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
+      CSYSTEM_REFUSE,
+
+      // The names of threads and of memory.
+      CSYSTEM_SKIP_UNLESS(__NR_prctl, 5),
+      CSYSTEM_LOAD_ARGUMENT(0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_NAME, 1, 0),
+      CSYSTEM_SKIP_UNLESS(0x53564d41 /* PR_SET_VMA */, 1),
+      CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
+      CSYSTEM_REFUSE,
+
+      // Limits are read, never set: the new ones are a null pointer.
+      CSYSTEM_SKIP_UNLESS(__NR_prlimit64, 6),
+      CSYSTEM_LOAD_ARGUMENT(2),
+      CSYSTEM_SKIP_UNLESS(0, 3),
+      CSYSTEM_LOAD_UPPER_ARGUMENT(2),
+      CSYSTEM_SKIP_UNLESS(0, 1),
+      CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
+      CSYSTEM_REFUSE,
+
+      // The flags of descriptors are read, not set.
+      CSYSTEM_SKIP_UNLESS(__NR_fcntl, 5),
+      CSYSTEM_LOAD_ARGUMENT(1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1 /* F_GETFD */, 1, 0),
+      CSYSTEM_SKIP_UNLESS(3 /* F_GETFL */, 1),
+      CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
+      CSYSTEM_REFUSE,
+
+      // fstat of newer libraries is fstatat with AT_EMPTY_PATH. At worst it tells the size of a file by its path.
+      CSYSTEM_SKIP_UNLESS(__NR_newfstatat, 4),
+      CSYSTEM_LOAD_ARGUMENT(3),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x1000 /* AT_EMPTY_PATH */, 0, 1),
+      CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
+      CSYSTEM_REFUSE,
+
+      CSYSTEM_REFUSE,
+  };
+  struct sock_fprog filter = {.len = sizeof program / sizeof *program, .filter = program};
+  long result = syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter);
+  if (result > 0) errno = ESRCH;  // a thread that does not take the filter
+  return result == 0 ? 0 : -1;
+}
+
+#else
+
+static inline int csystem_seccomp(void) {
+  errno = ENOSYS;
+  return -1;
+}
+
+#endif
+
+#endif

@@ -1,0 +1,171 @@
+#pragma once
+
+#include <gmodule.h>
+#include <vips/vips.h>
+
+#if VIPS_MAJOR_VERSION < 8 || (VIPS_MAJOR_VERSION == 8 && VIPS_MINOR_VERSION < 13)
+#error "libvips 8.13 or later is needed (vips_block_untrusted_set)"
+#endif
+
+// Swift cannot call variadic functions, and most of libvips is: one wrapper for each use.
+
+// MARK: Reading. All through one function, because the loaders take the same options.
+
+static inline int cvips_load(const char *loader, VipsSource *source, VipsImage **out, VipsFailOn fail_on) {
+  return vips_call(loader, source, out, "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", fail_on, NULL);
+}
+
+/// For loaders of several pages.
+static inline int cvips_load_pages(const char *loader, VipsSource *source, VipsImage **out, VipsFailOn fail_on,
+                                   int count) {
+  return vips_call(loader, source, out, "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", fail_on, "n", count, NULL);
+}
+
+static inline int cvips_load_jpeg(VipsSource *source, VipsImage **out, VipsFailOn fail_on, int shrink) {
+  return vips_jpegload_source(source, out, "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", fail_on, "shrink", shrink,
+                              NULL);
+}
+
+static inline int cvips_load_webp(VipsSource *source, VipsImage **out, VipsFailOn fail_on, int count, double scale) {
+  return vips_webpload_source(source, out, "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", fail_on, "n", count, "scale",
+                              scale, NULL);
+}
+
+// MARK: Changing
+
+static inline int cvips_extract_area(VipsImage *in, VipsImage **out, int x, int y, int width, int height) {
+  return vips_extract_area(in, out, x, y, width, height, NULL);
+}
+
+static inline int cvips_extract_bands(VipsImage *in, VipsImage **out, int first, int count) {
+  return vips_extract_band(in, out, first, "n", count, NULL);
+}
+
+static inline int cvips_join_bands(VipsImage *first, VipsImage *second, VipsImage **out) {
+  return vips_bandjoin2(first, second, out, NULL);
+}
+
+static inline int cvips_resize(VipsImage *in, VipsImage **out, double horizontal, double vertical) {
+  return vips_resize(in, out, horizontal, "vscale", vertical, "kernel", VIPS_KERNEL_LANCZOS3, NULL);
+}
+
+static inline int cvips_colourspace(VipsImage *in, VipsImage **out, VipsInterpretation space) {
+  return vips_colourspace(in, out, space, NULL);
+}
+
+static inline int cvips_to_srgb_by_profile(VipsImage *in, VipsImage **out) {
+  return vips_icc_transform(in, out, "srgb", "embedded", TRUE, "intent", VIPS_INTENT_RELATIVE, "depth", 8, NULL);
+}
+
+static inline int cvips_premultiply(VipsImage *in, VipsImage **out) { return vips_premultiply(in, out, NULL); }
+
+static inline int cvips_unpremultiply(VipsImage *in, VipsImage **out) { return vips_unpremultiply(in, out, NULL); }
+
+static inline int cvips_cast(VipsImage *in, VipsImage **out, VipsBandFormat format) {
+  return vips_cast(in, out, format, NULL);
+}
+
+static inline int cvips_copy_as(VipsImage *in, VipsImage **out, VipsInterpretation interpretation) {
+  return vips_copy(in, out, "interpretation", interpretation, NULL);
+}
+
+static inline int cvips_copy(VipsImage *in, VipsImage **out) { return vips_copy(in, out, NULL); }
+
+static inline int cvips_multiply(VipsImage *left, VipsImage *right, VipsImage **out) {
+  return vips_multiply(left, right, out, NULL);
+}
+
+static inline int cvips_linear(VipsImage *in, VipsImage **out, double factor, double offset) {
+  return vips_linear1(in, out, factor, offset, NULL);
+}
+
+static inline int cvips_rotate(VipsImage *in, VipsImage **out, VipsAngle angle) {
+  return vips_rot(in, out, angle, NULL);
+}
+
+static inline int cvips_flip(VipsImage *in, VipsImage **out, VipsDirection direction) {
+  return vips_flip(in, out, direction, NULL);
+}
+
+static inline int cvips_blur(VipsImage *in, VipsImage **out, double sigma) {
+  return vips_gaussblur(in, out, sigma, NULL);
+}
+
+/// `background` has a value for each of the `count` bands.
+static inline int cvips_embed(VipsImage *in, VipsImage **out, int x, int y, int width, int height,
+                              const double *background, int count) {
+  VipsArrayDouble *values = vips_array_double_new(background, count);
+  int result = vips_embed(in, out, x, y, width, height, "extend", VIPS_EXTEND_BACKGROUND, "background", values, NULL);
+  vips_area_unref(VIPS_AREA(values));
+  return result;
+}
+
+static inline int cvips_flatten(VipsImage *in, VipsImage **out, const double *background, int count) {
+  VipsArrayDouble *values = vips_array_double_new(background, count);
+  int result = vips_flatten(in, out, "background", values, NULL);
+  vips_area_unref(VIPS_AREA(values));
+  return result;
+}
+
+/// One below the other.
+static inline int cvips_stack(VipsImage **in, VipsImage **out, int count) {
+  return vips_arrayjoin(in, out, count, "across", 1, NULL);
+}
+
+// MARK: Writing. No metadata; pixels are sRGB by then and need no profile.
+
+static inline int cvips_save_jpeg(VipsImage *in, void **bytes, size_t *length, int quality) {
+  return vips_jpegsave_buffer(in, bytes, length, "Q", quality, "strip", TRUE, "optimize_coding", TRUE, "subsample_mode",
+                              VIPS_FOREIGN_SUBSAMPLE_AUTO, NULL);
+}
+
+static inline int cvips_save_png(VipsImage *in, void **bytes, size_t *length) {
+  return vips_pngsave_buffer(in, bytes, length, "strip", TRUE, "compression", 6, "filter",
+                             VIPS_FOREIGN_PNG_FILTER_ALL, NULL);
+}
+
+static inline int cvips_save_webp(VipsImage *in, void **bytes, size_t *length, int quality) {
+  return vips_webpsave_buffer(in, bytes, length, "Q", quality, "strip", TRUE, "effort", 4, NULL);
+}
+
+static inline int cvips_save_avif(VipsImage *in, void **bytes, size_t *length, int quality, int effort) {
+  return vips_heifsave_buffer(in, bytes, length, "Q", quality, "strip", TRUE, "compression",
+                              VIPS_FOREIGN_HEIF_COMPRESSION_AV1, "effort", effort, "bitdepth", 8, NULL);
+}
+
+static inline int cvips_save_tiff(VipsImage *in, void **bytes, size_t *length) {
+  return vips_tiffsave_buffer(in, bytes, length, "compression", VIPS_FOREIGN_TIFF_COMPRESSION_LZW, NULL);
+}
+
+static inline int cvips_save_gif(VipsImage *in, void **bytes, size_t *length) {
+  return vips_gifsave_buffer(in, bytes, length, NULL);
+}
+
+// MARK: Macros
+
+static inline void *cvips_region_row(VipsRegion *region, int y) { return VIPS_REGION_ADDR(region, 0, y); }
+
+static inline void cvips_unref(void *object) { g_object_unref(object); }
+
+static inline void cvips_ref(void *object) { g_object_ref(object); }
+
+static inline gboolean cvips_has_operation(const char *name) { return vips_type_find("VipsOperation", name) != 0; }
+
+/// Where the dynamic linker found libvips; NULL when it cannot tell.
+static inline const char *cvips_library_path(void) {
+  struct {
+    const char *file;
+    void *base;
+    const char *symbol;
+    void *address;
+  } found;
+  // dladdr is hidden without _GNU_SOURCE.
+  extern int cvips_dladdr(const void *address, void *result) __asm__(
+#ifdef __APPLE__
+      "_dladdr"
+#else
+      "dladdr"
+#endif
+  );
+  return cvips_dladdr((const void *)vips_init, &found) ? found.file : NULL;
+}

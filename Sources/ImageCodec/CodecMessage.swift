@@ -1,0 +1,51 @@
+/// What the worker and a decoder process say to each other: lines `name=value`, and an empty one at the end.
+///
+/// The worker asks for one decode at a time, with the descriptors of the input and of the output, if there is one, on the
+/// first byte. The decoder says once what it can, then answers each request with one message. Neither believes the other
+/// more than it must: what cannot be read as agreed is nil.
+package struct CodecMessage: Sendable, Hashable {
+  /// No message is longer.
+  package static let longest = 4096
+
+  private var fields: [String: String] = [:]
+
+  package init() {}
+
+  package subscript(name: String) -> String? {
+    get { fields[name] }
+    // A line break in a value would begin another field.
+    set { fields[name] = newValue.map { String($0.map { $0.isNewline ? " " : $0 }) } }
+  }
+
+  /// A number that is not negative, with at most 18 digits.
+  package subscript(number name: String) -> Int? {
+    get { fields[name].flatMap { $0.utf8.count <= 18 ? Int($0) : nil }.flatMap { $0 < 0 ? nil : $0 } }
+    set { fields[name] = newValue.map { String($0) } }
+  }
+
+  package var bytes: [UInt8] {
+    let lines = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)\n" }
+    return Array((lines.joined() + "\n").utf8)
+  }
+
+  /// Takes the first message from the front of what was received. nil where it is not complete yet.
+  package init?(takenFrom received: inout [UInt8]) {
+    let newline = UInt8(ascii: "\n")
+    guard
+      let end = received.indices.dropFirst().first(where: { received[$0] == newline && received[$0 - 1] == newline })
+    else { return nil }
+    for line in received[..<end].split(separator: newline) {
+      let pair = line.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+      guard pair.count == 2 else { continue }
+      fields[String(decoding: pair[0], as: UTF8.self)] = String(decoding: pair[1], as: UTF8.self)
+    }
+    received.removeSubrange(...end)
+  }
+}
+
+/// A list of formats as one value.
+extension [ImageFormat] {
+  package init(names: String) { self = names.split(separator: ",").compactMap { ImageFormat(rawValue: String($0)) } }
+
+  package var names: String { map(\.rawValue).joined(separator: ",") }
+}

@@ -1,0 +1,95 @@
+/// What a decoder process says: what it can, or how a decode ended.
+package enum CodecReply: Sendable, Hashable {
+  case ready(CodecFormats, sandbox: [String])
+  case done(Decoded)
+  case failed(DecodeError)
+
+  package var message: CodecMessage {
+    var message = CodecMessage()
+    switch self {
+    case .ready(let formats, let sandbox):
+      message["says"] = "ready"
+      message["decode"] = formats.decode.names
+      message["encode"] = formats.encode.names
+      message["sandbox"] = sandbox.joined(separator: ",")
+    case .done(let decoded):
+      message["says"] = "done"
+      message["format"] = decoded.format?.rawValue
+      for (name, path) in Self.numbers { message[number: name] = decoded[keyPath: path] }
+      if let placeholder = decoded.placeholder {
+        message[number: "color"] = Int(placeholder.color)
+        message["thumbHash"] = placeholder.thumbHash.map { String($0) }.joined(separator: ",")
+      }
+    case .failed(let error):
+      message["says"] = "failed"
+      (message["kind"], message["text"]) = error.named
+    }
+    return message
+  }
+
+  /// nil when it is none, or says what cannot be.
+  package init?(_ message: CodecMessage) {
+    switch message["says"] {
+    case "ready":
+      let formats = CodecFormats(
+        decode: [ImageFormat](names: message["decode"] ?? ""), encode: [ImageFormat](names: message["encode"] ?? ""))
+      let sandbox = (message["sandbox"] ?? "").split(separator: ",").map { Self.readable($0) }
+      self = .ready(formats, sandbox: sandbox)
+    case "done":
+      var decoded = Decoded()
+      for (name, path) in Self.numbers {
+        guard let number = message[number: name] else { return nil }
+        decoded[keyPath: path] = number
+      }
+      decoded.format = message["format"].flatMap(ImageFormat.init(rawValue:))
+      if let color = message[number: "color"].flatMap({ UInt32(exactly: $0) }), let hash = message["thumbHash"] {
+        let bytes = hash.split(separator: ",").compactMap { UInt8($0) }
+        guard bytes.count <= 64, color <= 0xFFFFFF else { return nil }
+        decoded.placeholder = Placeholder(thumbHash: bytes, color: color)
+      }
+      self = .done(decoded)
+    case "failed":
+      guard let kind = message["kind"], let error = DecodeError(kind: kind, text: Self.readable(message["text"] ?? ""))
+      else { return nil }
+      self = .failed(error)
+    default: return nil
+    }
+  }
+
+  private static var numbers: [(String, WritableKeyPath<Decoded, Int>)] {
+    [
+      ("bytes", \.bytes), ("width", \.width), ("height", \.height), ("frames", \.frames), ("channels", \.channels),
+      ("sourceWidth", \.sourceWidth), ("sourceHeight", \.sourceHeight),
+    ]
+  }
+
+  /// One short line of plain ASCII, whatever a library made of a hostile file.
+  package static func readable(_ text: some StringProtocol) -> String {
+    String(String.UnicodeScalarView(text.unicodeScalars.prefix(200).map { (32...126).contains($0.value) ? $0 : "?" }))
+  }
+}
+
+extension DecodeError {
+  /// What goes over the wire: those that a decoder itself can tell.
+  fileprivate var named: (kind: String, text: String) {
+    switch self {
+    case .corrupt(let text): ("corrupt", text)
+    case .unsupportedFormat(let text): ("unsupportedFormat", text)
+    case .tooManyPixels(let text): ("tooManyPixels", text)
+    case .cropOutside(let text): ("cropOutside", text)
+    case .io(let text): ("io", text)
+    case .crashed, .timedOut, .cancelled, .unavailable: ("io", "\(self)")
+    }
+  }
+
+  fileprivate init?(kind: String, text: String) {
+    switch kind {
+    case "corrupt": self = .corrupt(text)
+    case "unsupportedFormat": self = .unsupportedFormat(text)
+    case "tooManyPixels": self = .tooManyPixels(text)
+    case "cropOutside": self = .cropOutside(text)
+    case "io": self = .io(text)
+    default: return nil
+    }
+  }
+}

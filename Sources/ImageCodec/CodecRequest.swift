@@ -1,0 +1,62 @@
+/// What a decoder process is asked for.
+package struct CodecRequest: Sendable, Hashable {
+  package enum Output: Sendable, Hashable {
+    case encoded, pixels, check, placeholder
+    case preview(maxSide: Int)
+  }
+
+  package var format: ImageFormat
+  package var transform: Transform
+  package var output: Output
+  package var wantsPlaceholder: Bool
+  package var maxPixels: Int
+
+  init(_ task: DecodeTask) {
+    (format, transform, maxPixels) = (task.header.format, task.transform, task.maxPixels)
+    wantsPlaceholder = task.wantsPlaceholder
+    switch task.output {
+    case .encoded: output = .encoded
+    case .pixels: output = .pixels
+    case .check: output = .check
+    case .placeholder: output = .placeholder
+    case .preview(_, let maxSide): output = .preview(maxSide: maxSide)
+    }
+  }
+
+  package var message: CodecMessage {
+    var message = CodecMessage()
+    message["format"] = format.rawValue
+    message["transform"] = transform.canonical
+    message[number: "maxPixels"] = maxPixels
+    message[number: "placeholder"] = wantsPlaceholder ? 1 : 0
+    switch output {
+    case .encoded: message["output"] = "encoded"
+    case .pixels: message["output"] = "pixels"
+    case .check: message["output"] = "check"
+    case .placeholder: message["output"] = "placeholder"
+    case .preview(let maxSide):
+      message["output"] = "preview"
+      message[number: "maxSide"] = maxSide
+    }
+    return message
+  }
+
+  package init?(_ message: CodecMessage) {
+    guard let format = message["format"].flatMap(ImageFormat.init(rawValue:)),
+      let transform = message["transform"].flatMap(Transform.init(canonical:)),
+      let maxPixels = message[number: "maxPixels"], let wantsPlaceholder = message[number: "placeholder"]
+    else { return nil }
+    (self.format, self.transform, self.maxPixels) = (format, transform, maxPixels)
+    self.wantsPlaceholder = wantsPlaceholder == 1
+    switch message["output"] {
+    case "encoded": output = .encoded
+    case "pixels": output = .pixels
+    case "check": output = .check
+    case "placeholder": output = .placeholder
+    case "preview":
+      guard let maxSide = message[number: "maxSide"], maxSide > 0 else { return nil }
+      output = .preview(maxSide: maxSide)
+    default: return nil
+    }
+  }
+}

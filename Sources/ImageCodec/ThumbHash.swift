@@ -1,0 +1,120 @@
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// A very small picture of an image in about 25 bytes: the lowest frequencies of its lightness, colours and alpha.
+///
+/// The format of https://github.com/evanw/thumbhash, byte for byte.
+package struct ThumbHash {
+  private let width: Int
+  private let height: Int
+  private var lightness: [Double] = []
+  private var yellowToBlue: [Double] = []
+  private var redToGreen: [Double] = []
+  private var alpha: [Double] = []
+  private var mean: (red: Double, green: Double, blue: Double) = (0, 0, 0)
+  private var hasAlpha = false
+
+  /// No larger image is encoded: it would not change the hash.
+  package static let longestSide = 100
+
+  /// - Parameter pixels: R G B A with straight alpha, 8 bits each; `width * height` of them.
+  package init(pixels: [UInt8], width: Int, height: Int) {
+    (self.width, self.height) = (width, height)
+    let count = width * height
+    var weight = 0.0
+    for index in 0..<count {
+      let alpha = Double(pixels[4 * index + 3]) / 255
+      mean.red += alpha / 255 * Double(pixels[4 * index])
+      mean.green += alpha / 255 * Double(pixels[4 * index + 1])
+      mean.blue += alpha / 255 * Double(pixels[4 * index + 2])
+      weight += alpha
+    }
+    if weight > 0 { mean = (mean.red / weight, mean.green / weight, mean.blue / weight) }
+    hasAlpha = weight < Double(count)
+    for index in 0..<count {
+      // Laid on the mean, so that what is transparent changes nothing.
+      let alpha = Double(pixels[4 * index + 3]) / 255
+      let red = mean.red * (1 - alpha) + alpha / 255 * Double(pixels[4 * index])
+      let green = mean.green * (1 - alpha) + alpha / 255 * Double(pixels[4 * index + 1])
+      let blue = mean.blue * (1 - alpha) + alpha / 255 * Double(pixels[4 * index + 2])
+      lightness.append((red + green + blue) / 3)
+      yellowToBlue.append((red + green) / 2 - blue)
+      redToGreen.append(red - green)
+      self.alpha.append(alpha)
+    }
+  }
+
+  /// The mean of what is opaque, as 0xRRGGBB.
+  package var color: UInt32 {
+    [mean.red, mean.green, mean.blue].reduce(0) { $0 << 8 | UInt32(rounded($1 * 255)) }
+  }
+
+  package var bytes: [UInt8] {
+    let limit = hasAlpha ? 5 : 7
+    let longer = Double(max(width, height))
+    let across = max(1, rounded(Double(limit * width) / longer))
+    let down = max(1, rounded(Double(limit * height) / longer))
+    let isLandscape = width > height
+    let l = frequencies(of: lightness, across: max(3, across), down: max(3, down))
+    let p = frequencies(of: yellowToBlue, across: 3, down: 3)
+    let q = frequencies(of: redToGreen, across: 3, down: 3)
+
+    let constants =
+      rounded(63 * l.constant) | rounded(31.5 + 31.5 * p.constant) << 6 | rounded(31.5 + 31.5 * q.constant) << 12
+      | rounded(31 * l.scale) << 18 | (hasAlpha ? 1 : 0) << 23
+    let scales =
+      (isLandscape ? down : across) | rounded(63 * p.scale) << 3 | rounded(63 * q.scale) << 9
+      | (isLandscape ? 1 : 0) << 15
+    var nibbles = [0, 4, 8, 12, 16, 20].map { constants >> $0 & 15 } + [0, 4, 8, 12].map { scales >> $0 & 15 }
+    var varying = l.varying + p.varying + q.varying
+    if hasAlpha {
+      let a = frequencies(of: alpha, across: 5, down: 5)
+      nibbles += [rounded(15 * a.constant), rounded(15 * a.scale)]
+      varying += a.varying
+    }
+    nibbles += varying.map { rounded(15 * $0) }
+    if !nibbles.count.isMultiple(of: 2) { nibbles.append(0) }
+    return stride(from: 0, to: nibbles.count, by: 2).map { UInt8(nibbles[$0] & 15 | (nibbles[$0 + 1] & 15) << 4) }
+  }
+
+  private struct Frequencies {
+    var constant = 0.0
+    /// In 0...1 once divided by `scale`, which is that of the strongest.
+    var varying: [Double] = []
+    var scale = 0.0
+  }
+
+  /// The discrete cosine transform, of the upper left triangle of frequencies only.
+  private func frequencies(of channel: [Double], across: Int, down: Int) -> Frequencies {
+    let waves = (0..<across).map { wave in
+      (0..<width).map { cos(.pi / Double(width) * Double(wave) * (Double($0) + 0.5)) }
+    }
+    var result = Frequencies()
+    for y in 0..<down {
+      var x = 0
+      while x * down < across * (down - y) {
+        var sum = 0.0
+        for row in 0..<height {
+          var rowSum = 0.0
+          for column in 0..<width { rowSum += channel[row * width + column] * waves[x][column] }
+          sum += rowSum * cos(.pi / Double(height) * Double(y) * (Double(row) + 0.5))
+        }
+        sum /= Double(width * height)
+        if x == 0, y == 0 {
+          result.constant = sum
+        } else {
+          result.varying.append(sum)
+          result.scale = max(result.scale, abs(sum))
+        }
+        x += 1
+      }
+    }
+    if result.scale > 0 { result.varying = result.varying.map { 0.5 + 0.5 / result.scale * $0 } }
+    return result
+  }
+
+  private func rounded(_ number: Double) -> Int { Int((number + 0.5).rounded(.down)) }
+}

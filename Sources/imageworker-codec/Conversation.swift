@@ -1,0 +1,63 @@
+internal import CSystem
+internal import ImageCodec
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// The decoder's side of the socket: says what it can, then answers requests until the worker is gone.
+struct Conversation {
+  let socket: Int32
+
+  func run(formats: CodecFormats, sandbox: [String]) {
+    guard send(.ready(formats, sandbox: sandbox)) else { return }
+    while let (request, descriptors) = receive() {
+      guard send(answer(request, descriptors)) else { return }
+    }
+  }
+
+  private func answer(_ request: CodecRequest?, _ descriptors: [Int32]) -> CodecReply {
+    var descriptors = descriptors[...]
+    let source = descriptors.popFirst()
+    let output = descriptors.popFirst().map { OutputFile(descriptor: $0) }
+    let input = source.flatMap { Input(mapping: $0) }
+    if let source { close(source) }
+    guard let request, let input else { return .failed(.io("the image cannot be read")) }
+    do throws(DecodeError) {
+      return .done(try Decode(request: request, input: input, output: output).run())
+    } catch {
+      return .failed(error)
+    }
+  }
+
+  private func send(_ reply: CodecReply) -> Bool {
+    var rest = reply.message.bytes[...]
+    while !rest.isEmpty {
+      let sent = rest.withUnsafeBytes { csystem_send(socket, $0.baseAddress, $0.count, nil, 0) }
+      if sent < 0 && errno == EINTR { continue }
+      guard sent > 0 else { return false }
+      rest = rest.dropFirst(sent)
+    }
+    return true
+  }
+
+  /// nil when the worker has gone. The request is nil when it cannot be understood.
+  private func receive() -> (CodecRequest?, [Int32])? {
+    var received: [UInt8] = []
+    var descriptors: [Int32] = []
+    while received.count <= CodecMessage.longest {
+      var piece = [UInt8](repeating: 0, count: CodecMessage.longest)
+      var came = [Int32](repeating: -1, count: Int(CSYSTEM_MOST_DESCRIPTORS))
+      var count: Int32 = 0
+      let length = csystem_receive(socket, &piece, piece.count, &came, &count)
+      if length < 0 && errno == EINTR { continue }
+      guard length > 0 else { return nil }
+      received += piece.prefix(length)
+      descriptors += came.prefix(Int(count))
+      if let message = CodecMessage(takenFrom: &received) { return (CodecRequest(message), descriptors) }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,54 @@
+internal import CVips
+internal import ImageCodec
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// The bytes of an image file, mapped. Must outlive the pictures that are opened from it.
+final class Input {
+  private let bytes: UnsafeRawBufferPointer
+  private let file: EncodedFile?
+
+  /// nil when the file cannot be mapped. The descriptor is not needed afterwards.
+  init?(mapping descriptor: Int32) {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_size > 0,
+      let address = mmap(nil, Int(status.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0), address != MAP_FAILED
+    else { return nil }
+    bytes = UnsafeRawBufferPointer(start: address, count: Int(status.st_size))
+    file = nil
+  }
+
+  init(copying file: EncodedFile) {
+    bytes = file.bytes
+    self.file = file
+  }
+
+  deinit {
+    if file == nil { munmap(UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count) }
+  }
+
+  /// The pixels are decoded from the top when they are read.
+  ///
+  /// - Parameter shrink: at least so much smaller would do; what comes is between that and the full size.
+  func open(
+    _ format: ImageFormat, strictness: VipsFailOn, allFrames: Bool = false, shrink: Int = 1
+  ) throws(LibraryError) -> Picture {
+    guard let loader = format.loader, let source = vips_source_new_from_memory(bytes.baseAddress, bytes.count) else {
+      throw LibraryError()
+    }
+    defer { cvips_unref(source) }
+    let count: Int32 = allFrames ? -1 : 1
+    return try Picture.make { result in
+      switch format {
+      case .jpeg: cvips_load_jpeg(source, result, strictness, Int32(shrink))
+      case .webp: cvips_load_webp(source, result, strictness, count, 1 / Double(shrink))
+      case .gif: cvips_load_pages(loader, source, result, strictness, count)
+      default: cvips_load(loader, source, result, strictness)
+      }
+    }
+  }
+}

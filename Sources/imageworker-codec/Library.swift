@@ -1,0 +1,107 @@
+internal import CVips
+internal import ImageCodec
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// libvips as a whole: how it is started, and what it can.
+enum Library {
+  private(set) nonisolated(unsafe) static var formats = CodecFormats()  // set once, before there is a second thread
+
+  /// Starts libvips with nothing that decoding needs not: no cache, no threads to share an image, no module but that of
+  /// HEIF, no loader but those named here.
+  static func start() {
+    // Its modules (Magick, Poppler, OpenSlide ...) would be loaded from here. They take 90 ms, and none is wanted.
+    let library = cvips_library_path().map { String(cString: $0) }
+    setenv("VIPSHOME", "/nonexistent", 1)
+    guard vips_init("imageworker-codec") == 0 else {
+      exit(EX_UNAVAILABLE)
+    }
+    vips_concurrency_set(1)
+    vips_cache_set_max(0)
+    if !has("heifload_source"), let library { openHEIF(beside: library) }
+    vips_operation_block_set("VipsForeignLoad", 1)
+    for name in ["Jpeg", "Png", "Webp", "Nsgif", "Tiff", "Heif"] {
+      vips_operation_block_set("VipsForeignLoad\(name)", 0)
+    }
+    vips_block_untrusted_set(1)
+    formats = CodecFormats(
+      decode: ImageFormat.allCases.filter { canDecode($0) }, encode: ImageFormat.allCases.filter { canEncode($0) })
+    warmUp()
+  }
+
+  private static func openHEIF(beside library: String) {
+    guard let slash = library.lastIndex(of: "/") else { return }
+    let directory = "\(library[..<slash])/vips-modules-\(VIPS_MAJOR_VERSION).\(VIPS_MINOR_VERSION)"
+    _ = g_module_open("\(directory)/vips-heif.so", G_MODULE_BIND_LAZY)
+  }
+
+  private static func has(_ operation: String) -> Bool { cvips_has_operation(operation) != 0 }
+
+  private static func canDecode(_ format: ImageFormat) -> Bool {
+    guard let loader = format.loader, has(loader) else { return false }
+    switch format {
+    case .heic: return HEIFCodecs.have("decoder", .hevc)
+    case .avif: return HEIFCodecs.have("decoder", .av1)
+    default: return true
+    }
+  }
+
+  private static func canEncode(_ format: ImageFormat) -> Bool {
+    switch format {
+    case .jpeg: has("jpegsave_buffer")
+    case .png: has("pngsave_buffer")
+    case .webp: has("webpsave_buffer")
+    case .avif: has("heifsave_buffer") && HEIFCodecs.have("encoder", .av1)
+    default: false
+    }
+  }
+
+  /// Has each library do once what it does only at first use, as long as it still can.
+  private static func warmUp() {
+    guard let picture = try? Picture.grey(width: 64, height: 64) else { return }
+    for format in [ImageFormat.jpeg, .png, .webp] where formats.encode.contains(format) {
+      guard let encoded = try? picture.encoded(format, quality: 80) else { continue }
+      let input = Input(copying: encoded)
+      _ = try? input.open(format, strictness: VIPS_FAIL_ON_ERROR).resized(toWidth: 16, height: 16).inMemory()
+    }
+    vips_error_clear()
+  }
+}
+
+/// What libheif was built with. It is asked directly: libvips knows only that there is a libheif.
+private enum HEIFCodecs: UInt32 {
+  case hevc = 1
+  case av1 = 4
+
+  static func have(_ side: String, _ codec: HEIFCodecs) -> Bool {
+    #if canImport(Darwin)
+      let name = "libheif.1.dylib"
+    #else
+      let name = "libheif.so.1"
+    #endif
+    guard let library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD) else { return false }
+    defer { dlclose(library) }
+    guard let symbol = dlsym(library, "heif_have_\(side)_for_format") else { return false }
+    typealias Question = @convention(c) (UInt32) -> Int32
+    return unsafeBitCast(symbol, to: Question.self)(codec.rawValue) != 0
+  }
+}
+
+extension ImageFormat {
+  /// The operation of libvips that reads this format and no other; nil for formats that are not read.
+  var loader: String? {
+    switch self {
+    case .jpeg: "jpegload_source"
+    case .png: "pngload_source"
+    case .gif: "gifload_source"
+    case .webp: "webpload_source"
+    case .avif, .heic: "heifload_source"
+    case .tiff: "tiffload_source"
+    case .jxl, .bmp, .ico, .svg: nil
+    }
+  }
+}

@@ -1,0 +1,14 @@
+internal import CVips
+internal import ImageCodec
+
+/// What libvips said when it failed.
+struct LibraryError: Error {
+  let message: String
+
+  /// Takes what the library has to say about its last failures.
+  init() {
+    let lines = String(cString: vips_error_buffer()).split(separator: "\n")
+    vips_error_clear()
+    message = CodecReply.readable(lines.first ?? "the image cannot be decoded")
+  }
+}

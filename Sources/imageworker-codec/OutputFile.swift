@@ -1,0 +1,31 @@
+internal import ImageCodec
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// The file that the result goes to: a descriptor of the worker's, closed with this.
+final class OutputFile {
+  private let descriptor: Int32
+
+  init(descriptor: Int32) { self.descriptor = descriptor }
+
+  deinit { close(descriptor) }
+
+  func write(_ bytes: UnsafeRawBufferPointer) throws(DecodeError) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let piece = UnsafeRawBufferPointer(rebasing: rest)
+      #if canImport(Darwin)
+        let written = Darwin.write(descriptor, piece.baseAddress, piece.count)
+      #else
+        let written = Glibc.write(descriptor, piece.baseAddress, piece.count)
+      #endif
+      if written < 0 && errno == EINTR { continue }
+      guard written > 0 else { throw .io("the decoded image cannot be written: \(String(cString: strerror(errno)))") }
+      rest = rest.dropFirst(written)
+    }
+  }
+}

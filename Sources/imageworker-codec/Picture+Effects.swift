@@ -1,0 +1,75 @@
+internal import CVips
+
+extension Picture {
+  /// Laid into a larger area, the rest of which is of one colour (0xRRGGBB).
+  func placed(x: Int, y: Int, width: Int, height: Int, background: UInt32) throws(LibraryError) -> Picture {
+    let picture = try fit(for: background)
+    let values = picture.values(of: background)
+    return try picture.map {
+      cvips_embed($0, $1, Int32(x), Int32(y), Int32(width), Int32(height), values, Int32(values.count))
+    }
+  }
+
+  /// Without alpha: laid on one colour.
+  func flattened(on background: UInt32) throws(LibraryError) -> Picture {
+    guard hasAlpha else { return self }
+    let picture = try fit(for: background)
+    let values = Array(picture.values(of: background).dropLast())
+    return try picture.map { cvips_flatten($0, $1, values, Int32(values.count)) }
+  }
+
+  /// In colour, if the colour to be added asks for it.
+  private func fit(for color: UInt32) throws(LibraryError) -> Picture {
+    let (red, green, blue) = (color >> 16 & 255, color >> 8 & 255, color & 255)
+    if bands >= 3 || (red == green && green == blue) { return self }
+    return try inColorSpace(VIPS_INTERPRETATION_sRGB)
+  }
+
+  /// Opaque, for each band.
+  private func values(of color: UInt32) -> [Double] {
+    let parts = bands >= 3 ? [color >> 16 & 255, color >> 8 & 255, color & 255] : [color & 255]
+    return parts.map { Double($0) } + (hasAlpha ? [255] : [])
+  }
+
+  /// With transparent corners, smooth at their edges. The radius is at most half of the shorter side.
+  func withRoundCorners(radius: Int) throws(LibraryError) -> Picture {
+    let mask = try Picture.from(
+      Self.roundCorners(width: width, height: height, radius: Double(min(radius, min(width, height) / 2))),
+      width: width, height: height)
+    guard hasAlpha else { return try Picture.make { cvips_join_bands(pointer, mask.pointer, $0) } }
+    let color = try map { cvips_extract_bands($0, $1, 0, Int32(bands - 1)) }
+    let alpha = try map { cvips_extract_bands($0, $1, Int32(bands - 1), 1) }
+    let product = try Picture.make { cvips_multiply(alpha.pointer, mask.pointer, $0) }
+    let scaled = try product.map { cvips_linear($0, $1, 1.0 / 255, 0.5) }
+    let masked = try scaled.map { cvips_cast($0, $1, VIPS_FORMAT_UCHAR) }
+    return try Picture.make { cvips_join_bands(color.pointer, masked.pointer, $0) }
+  }
+
+  /// How opaque each pixel is: by how far its middle is inside of the nearest corner's circle.
+  private static func roundCorners(width: Int, height: Int, radius: Double) -> [UInt8] {
+    var mask = [UInt8](repeating: 255, count: width * height)
+    let corner = Int(radius.rounded(.up))
+    for y in 0..<corner {
+      for x in 0..<corner {
+        let (horizontal, vertical) = (radius - Double(x) - 0.5, radius - Double(y) - 0.5)
+        let inside = radius - (horizontal * horizontal + vertical * vertical).squareRoot() + 0.5
+        let opacity = UInt8(max(0, min(1, inside)) * 255)
+        for row in [y, height - 1 - y] {
+          mask[row * width + x] = opacity
+          mask[row * width + width - 1 - x] = opacity
+        }
+      }
+    }
+    return mask
+  }
+
+  /// Frames of one size as an animation, as fast and as often as `original`.
+  static func stacked(_ frames: [Picture], from original: Picture) throws(LibraryError) -> Picture {
+    var pointers: [Pointer?] = frames.map(\.pointer)
+    let stack = try Picture.make { cvips_stack(&pointers, $0, Int32(frames.count)) }
+    // Metadata can be set only on an image that nobody else has.
+    let animation = try stack.map { cvips_copy($0, $1) }
+    vips_image_set_int(animation.pointer, "page-height", Int32(frames.first?.height ?? 0))
+    return animation
+  }
+}

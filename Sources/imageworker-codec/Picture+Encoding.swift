@@ -1,0 +1,44 @@
+internal import CVips
+internal import ImageCodec
+
+extension Picture {
+  /// As a file: no metadata, JPEG not progressive and with full colour resolution only from quality 90 on.
+  func encoded(_ format: ImageFormat, quality: Int) throws(LibraryError) -> EncodedFile {
+    var bytes: UnsafeMutableRawPointer?
+    var count = 0
+    let quality = Int32(quality)
+    let status =
+      switch format {
+      case .jpeg: cvips_save_jpeg(pointer, &bytes, &count, quality)
+      case .png: cvips_save_png(pointer, &bytes, &count)
+      case .webp: cvips_save_webp(pointer, &bytes, &count, quality)
+      case .avif: cvips_save_avif(pointer, &bytes, &count, quality, 3)
+      default: Int32(-1)
+      }
+    guard status == 0, let bytes else { throw LibraryError() }
+    return EncodedFile(bytes: bytes, count: count)
+  }
+}
+
+/// Memory that libvips wrote a file into.
+final class EncodedFile {
+  let bytes: UnsafeRawBufferPointer
+
+  init(bytes: UnsafeMutableRawPointer, count: Int) { self.bytes = UnsafeRawBufferPointer(start: bytes, count: count) }
+
+  deinit { g_free(UnsafeMutableRawPointer(mutating: bytes.baseAddress)) }
+}
+
+extension ImageFormat {
+  /// The longest side that a file of this format can have.
+  var longestSide: Int {
+    switch self {
+    case .webp: 16383
+    case .avif: 16384
+    case .jpeg: 65500
+    default: Int(Int32.max)
+    }
+  }
+
+  var holdsAlpha: Bool { self != .jpeg }
+}

@@ -1,0 +1,90 @@
+internal import CVips
+
+extension Picture {
+  func extracted(x: Int, y: Int, width: Int, height: Int) throws(LibraryError) -> Picture {
+    if x == 0, y == 0, width == self.width, height == self.height { return self }
+    return try map { cvips_extract_area($0, $1, Int32(x), Int32(y), Int32(width), Int32(height)) }
+  }
+
+  /// With Lanczos3, by the stored values: linear light would rule out shrinking while loading, and neither browsers nor
+  /// libvips' own thumbnailer do it. Colours are weighted by their alpha.
+  func resized(toWidth width: Int, height: Int) throws(LibraryError) -> Picture {
+    if width == self.width, height == self.height { return self }
+    let horizontal = Double(width) / Double(self.width)
+    let vertical = Double(height) / Double(self.height)
+    return try premultiplied { picture throws(LibraryError) in
+      try picture.map { cvips_resize($0, $1, horizontal, vertical) }
+    }
+  }
+
+  func blurred(sigma: Double) throws(LibraryError) -> Picture {
+    try premultiplied { picture throws(LibraryError) in try picture.map { cvips_blur($0, $1, sigma) } }
+  }
+
+  /// Does what mixes neighbours, without the colours of transparent pixels bleeding into others.
+  private func premultiplied(_ change: (Picture) throws(LibraryError) -> Picture) throws(LibraryError) -> Picture {
+    guard hasAlpha else { return try change(self) }
+    let format = bandFormat
+    let premultiplied = try map { cvips_premultiply($0, $1) }
+    let changed = try change(premultiplied)
+    let straight = try changed.map { cvips_unpremultiply($0, $1) }
+    return try straight.map { cvips_cast($0, $1, format) }
+  }
+
+  /// Upright, where `orientation` is as in EXIF.
+  func oriented(_ orientation: Int) throws(LibraryError) -> Picture {
+    guard (2...8).contains(orientation) else { return self }
+    // Rows are read in another order than they come.
+    let picture = try inMemory()
+    let angle: VipsAngle? =
+      switch orientation {
+      case 3: VIPS_ANGLE_D180
+      case 5, 6: VIPS_ANGLE_D90
+      case 7, 8: VIPS_ANGLE_D270
+      default: nil
+      }
+    let turned = if let angle { try picture.map { cvips_rotate($0, $1, angle) } } else { picture }
+    switch orientation {
+    case 2, 5, 7: return try turned.map { cvips_flip($0, $1, VIPS_DIRECTION_HORIZONTAL) }
+    case 4: return try turned.map { cvips_flip($0, $1, VIPS_DIRECTION_VERTICAL) }
+    default: return turned
+    }
+  }
+
+  /// 8-bit grey or sRGB, with alpha if there is one.
+  func standardized() throws(LibraryError) -> Picture {
+    let isGrey = bands - (hasAlpha ? 1 : 0) == 1
+    if bandFormat == VIPS_FORMAT_UCHAR, !hasProfile {
+      let space = interpretation
+      if space == VIPS_INTERPRETATION_sRGB || space == VIPS_INTERPRETATION_B_W { return self }
+    }
+    guard hasAlpha else { return try colorStandardized(isGrey: isGrey) }
+    let color = try map { cvips_extract_bands($0, $1, 0, Int32(bands - 1)) }
+    let alpha = try map { cvips_extract_bands($0, $1, Int32(bands - 1), 1) }
+    let standardized = try color.colorStandardized(isGrey: isGrey)
+    let alphaInBytes = try alpha.inBytes(isDeep: bandFormat == VIPS_FORMAT_USHORT)
+    return try Picture.make { cvips_join_bands(standardized.pointer, alphaInBytes.pointer, $0) }
+  }
+
+  private func colorStandardized(isGrey: Bool) throws(LibraryError) -> Picture {
+    let space = isGrey ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB
+    // A profile that cannot be used is as good as none.
+    if hasProfile, let converted = try? map({ cvips_to_srgb_by_profile($0, $1) }) {
+      return isGrey ? try converted.inColorSpace(VIPS_INTERPRETATION_B_W) : converted
+    }
+    vips_error_clear()
+    return try inColorSpace(space)
+  }
+
+  func inColorSpace(_ space: VipsInterpretation) throws(LibraryError) -> Picture {
+    let converted = try map { cvips_colourspace($0, $1, space) }
+    if converted.bandFormat == VIPS_FORMAT_UCHAR { return converted }
+    return try converted.map { cvips_cast($0, $1, VIPS_FORMAT_UCHAR) }
+  }
+
+  private func inBytes(isDeep: Bool) throws(LibraryError) -> Picture {
+    if bandFormat == VIPS_FORMAT_UCHAR { return self }
+    let scaled = isDeep ? try map { cvips_linear($0, $1, 255.0 / 65535, 0.5) } : self
+    return try scaled.map { cvips_cast($0, $1, VIPS_FORMAT_UCHAR) }
+  }
+}

@@ -1,0 +1,72 @@
+internal import CVips
+
+/// An image of libvips. Most are pipelines whose pixels are computed when they are read.
+final class Picture {
+  typealias Pointer = UnsafeMutablePointer<VipsImage>
+  typealias Result = UnsafeMutablePointer<Pointer?>
+
+  let pointer: Pointer
+
+  private init(owning pointer: Pointer) { self.pointer = pointer }
+
+  deinit { cvips_unref(pointer) }
+
+  /// What an operation makes, which returns 0 and puts a new image into its parameter.
+  static func make(_ operation: (Result) -> Int32) throws(LibraryError) -> Picture {
+    var result: Pointer?
+    guard operation(&result) == 0, let result else { throw LibraryError() }
+    return Picture(owning: result)
+  }
+
+  func map(_ operation: (Pointer, Result) -> Int32) throws(LibraryError) -> Picture {
+    try Picture.make { operation(pointer, $0) }
+  }
+
+  var width: Int { Int(vips_image_get_width(pointer)) }
+  var height: Int { Int(vips_image_get_height(pointer)) }
+  var bands: Int { Int(vips_image_get_bands(pointer)) }
+  var bandFormat: VipsBandFormat { vips_image_get_format(pointer) }
+  /// What the bands mean; guessed where the file says nothing that can be.
+  var interpretation: VipsInterpretation { vips_image_guess_interpretation(pointer) }
+  var hasAlpha: Bool { vips_image_hasalpha(pointer) != 0 }
+  var hasProfile: Bool { vips_image_get_typeof(pointer, "icc-profile-data") != 0 }
+  /// As in EXIF.
+  var orientation: Int { Int(vips_image_get_orientation(pointer)) }
+  /// Of an animation, whose frames lie one below the other.
+  var pageHeight: Int { Int(vips_image_get_page_height(pointer)) }
+
+  /// The same with its pixels computed, so that they can be read in any order and more than once.
+  func inMemory() throws(LibraryError) -> Picture {
+    guard let copy = vips_image_copy_memory(pointer) else { throw LibraryError() }
+    return Picture(owning: copy)
+  }
+
+  static func grey(width: Int, height: Int) throws(LibraryError) -> Picture {
+    try from([UInt8](repeating: 128, count: width * height), width: width, height: height)
+  }
+
+  /// One band of bytes, which are copied.
+  static func from(_ bytes: [UInt8], width: Int, height: Int) throws(LibraryError) -> Picture {
+    let image = bytes.withUnsafeBytes {
+      vips_image_new_from_memory_copy($0.baseAddress, $0.count, Int32(width), Int32(height), 1, VIPS_FORMAT_UCHAR)
+    }
+    guard let image else { throw LibraryError() }
+    return Picture(owning: image)
+  }
+
+  /// Reads all rows from the top, some at a time.
+  func forEachRows(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    guard let region = vips_region_new(pointer) else { throw LibraryError() }
+    defer { cvips_unref(region) }
+    let rowLength = width * bands * Int(vips_format_sizeof(bandFormat))
+    var y = 0
+    while y < height {
+      var area = VipsRect(left: 0, top: Int32(y), width: Int32(width), height: Int32(min(16, height - y)))
+      guard vips_region_prepare(region, &area) == 0 else { throw LibraryError() }
+      for row in y..<(y + Int(area.height)) {
+        try body(UnsafeRawBufferPointer(start: cvips_region_row(region, Int32(row)), count: rowLength))
+      }
+      y += Int(area.height)
+    }
+  }
+}

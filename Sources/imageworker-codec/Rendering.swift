@@ -1,0 +1,62 @@
+internal import CVips
+internal import ImageCodec
+
+/// How the pixels of the result come from those of the source.
+///
+/// What makes it small is done first and in the source's own layout; turning it upright then moves few pixels.
+struct Rendering {
+  let source: Source
+  let transform: Transform
+  let geometry: Geometry
+  /// Otherwise what is transparent is laid on the background.
+  let keepsAlpha: Bool
+
+  func still() throws -> Picture {
+    let stored = StoredLayout(source: source, geometry: geometry)
+    let picture = try source.reopened(shrink: stored.shrink)
+    return try finished(try taken(from: picture, stored, loadedHeight: picture.height))
+  }
+
+  /// All frames, one below the other.
+  func animation() throws -> Picture {
+    let stored = StoredLayout(source: source, geometry: geometry)
+    let roll = try source.reopened(shrink: stored.shrink).inMemory()
+    let height = roll.height / source.frames
+    var frames: [Picture] = []
+    for index in 0..<source.frames {
+      let frame = try roll.extracted(x: 0, y: index * height, width: roll.width, height: height)
+      frames.append(try finished(try taken(from: frame, stored, loadedHeight: height)))
+    }
+    return try Picture.stacked(frames, from: roll)
+  }
+
+  /// The part that is wanted, in its final size and upright.
+  private func taken(from picture: Picture, _ stored: StoredLayout, loadedHeight: Int) throws(LibraryError) -> Picture {
+    let area = stored.area(loadedWidth: picture.width, loadedHeight: loadedHeight)
+    var result = try picture.extracted(x: area.x, y: area.y, width: area.width, height: area.height)
+    // Deep and rare kinds of pixels become common ones first; the profile of common ones is applied to fewer pixels.
+    if result.bandFormat != VIPS_FORMAT_UCHAR || (result.hasAlpha && result.hasProfile) {
+      result = try result.standardized()
+    }
+    result = try result.resized(toWidth: stored.scaledWidth, height: stored.scaledHeight)
+    return try result.standardized().oriented(source.orientation)
+  }
+
+  private func finished(_ picture: Picture) throws(LibraryError) -> Picture {
+    var result = picture
+    if transform.isGrayscale { result = try result.inColorSpace(VIPS_INTERPRETATION_B_W) }
+    if geometry.x < 0 || geometry.y < 0 {
+      result = try result.inMemory().extracted(
+        x: max(0, -geometry.x), y: max(0, -geometry.y), width: min(geometry.width, result.width),
+        height: min(geometry.height, result.height))
+    }
+    if geometry.width > result.width || geometry.height > result.height {
+      result = try result.placed(
+        x: max(0, geometry.x), y: max(0, geometry.y), width: geometry.width, height: geometry.height,
+        background: transform.background)
+    }
+    if transform.blur > 0 { result = try result.blurred(sigma: transform.blur) }
+    if transform.cornerRadius > 0 { result = try result.withRoundCorners(radius: transform.cornerRadius) }
+    return keepsAlpha ? result : try result.flattened(on: transform.background)
+  }
+}

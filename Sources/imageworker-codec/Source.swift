@@ -1,0 +1,59 @@
+internal import CVips
+internal import ImageCodec
+
+/// The image to decode: what its header tells, checked against the limits before a pixel is.
+struct Source {
+  let input: Input
+  let format: ImageFormat
+  /// All frames one below the other, where all are wanted.
+  let picture: Picture
+  let frames: Int
+  let isOriented: Bool
+  private let strictness: VipsFailOn
+  private let allFrames: Bool
+  private let maxPixels: Int
+
+  init(request: CodecRequest, input: Input) throws {
+    (self.input, format, maxPixels) = (input, request.format, request.maxPixels)
+    allFrames = request.output == .check || request.transform.frames == .all
+    isOriented = request.transform.isOriented
+    strictness = if case .preview = request.output { VIPS_FAIL_ON_NONE } else { VIPS_FAIL_ON_ERROR }
+    picture = try input.open(format, strictness: strictness, allFrames: allFrames)
+    frames = allFrames ? max(1, picture.height / max(1, picture.pageHeight)) : 1
+    try check(width: picture.width, height: picture.height)
+    guard picture.bands <= 5 else { throw DecodeError.unsupportedFormat("the image has \(picture.bands) channels") }
+  }
+
+  /// As stored, of one frame.
+  var width: Int { picture.width }
+  var height: Int { frames > 1 ? picture.pageHeight : picture.height }
+
+  /// How it must be laid, as in EXIF.
+  var orientation: Int { isOriented ? picture.orientation : 1 }
+
+  private var isTurned: Bool { orientation >= 5 }
+  var orientedWidth: Int { isTurned ? height : width }
+  var orientedHeight: Int { isTurned ? width : height }
+
+  func geometry(_ transform: Transform) throws(DecodeError) -> Geometry {
+    guard let geometry = try? transform.geometry(width: orientedWidth, height: orientedHeight) else {
+      throw .cropOutside("the crop lies outside of the image, which is \(orientedWidth) x \(orientedHeight)")
+    }
+    try check(width: geometry.width, height: geometry.height * frames)
+    try check(width: geometry.scaledWidth, height: geometry.scaledHeight * frames)
+    return geometry
+  }
+
+  func hasAlpha(after transform: Transform) -> Bool { picture.hasAlpha || transform.cornerRadius > 0 }
+
+  /// The image again, to be read from its top; at least `shrink` times smaller would do, and what comes may be.
+  func reopened(shrink: Int) throws(LibraryError) -> Picture {
+    try input.open(format, strictness: strictness, allFrames: allFrames, shrink: shrink)
+  }
+
+  private func check(width: Int, height: Int) throws(DecodeError) {
+    guard height <= maxPixels / max(1, width) else {
+      throw .tooManyPixels("\(width) x \(height) is more than \(maxPixels) pixels")
+    }
+  }
+}

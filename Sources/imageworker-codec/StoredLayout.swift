@@ -1,0 +1,56 @@
+internal import ImageCodec
+
+/// A geometry in the source's own layout, before it is turned upright; and how much smaller it can be loaded.
+struct StoredLayout {
+  private let crop: Transform.Crop
+  private let width: Int
+  private let height: Int
+  let scaledWidth: Int
+  let scaledHeight: Int
+  let shrink: Int
+
+  init(source: Source, geometry: Geometry) {
+    (width, height) = (source.width, source.height)
+    let orientation = source.orientation
+    crop = geometry.crop.stored(orientation: orientation, width: width, height: height)
+    let isTurned = orientation >= 5
+    scaledWidth = isTurned ? geometry.scaledHeight : geometry.scaledWidth
+    scaledHeight = isTurned ? geometry.scaledWidth : geometry.scaledHeight
+    // A step of two is left to the better filter.
+    let reduction = min(crop.width / scaledWidth, crop.height / scaledHeight) / 2
+    let canShrink = source.format == .jpeg || source.format == .webp
+    let (crop, width, height) = (crop, width, height)
+    shrink =
+      !canShrink
+      ? 1 : [8, 4, 2].first { $0 <= reduction && crop.isAligned(to: $0, width: width, height: height) } ?? 1
+  }
+
+  /// What to take of an image that was loaded so much smaller.
+  func area(loadedWidth: Int, loadedHeight: Int) -> Transform.Crop {
+    if shrink == 1 { return crop }
+    let right = crop.x + crop.width == width ? loadedWidth : (crop.x + crop.width) / shrink
+    let bottom = crop.y + crop.height == height ? loadedHeight : (crop.y + crop.height) / shrink
+    let (left, top) = (crop.x / shrink, crop.y / shrink)
+    return Transform.Crop(x: left, y: top, width: right - left, height: bottom - top)
+  }
+}
+
+extension Transform.Crop {
+  /// Where a part of the upright image stands in the file, which has `width` x `height` pixels.
+  func stored(orientation: Int, width storedWidth: Int, height storedHeight: Int) -> Transform.Crop {
+    let isTurned = orientation >= 5
+    var stored = isTurned ? Transform.Crop(x: y, y: x, width: height, height: width) : self
+    // Which of its own axes the file holds reversed.
+    if [2, 3, 7, 8].contains(orientation) { stored.x = storedWidth - stored.x - stored.width }
+    if [3, 4, 6, 7].contains(orientation) { stored.y = storedHeight - stored.y - stored.height }
+    return stored
+  }
+
+  /// Whether its edges are such that none of the blocks of `step` pixels is cut, but by the image's own edges.
+  fileprivate func isAligned(to step: Int, width imageWidth: Int, height imageHeight: Int) -> Bool {
+    let right = x + width
+    let bottom = y + height
+    return x.isMultiple(of: step) && y.isMultiple(of: step)
+      && (right == imageWidth || right.isMultiple(of: step)) && (bottom == imageHeight || bottom.isMultiple(of: step))
+  }
+}

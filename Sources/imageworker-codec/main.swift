@@ -1,0 +1,20 @@
+internal import ImageCodec
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+// The worker starts this with a socket as standard input, see CodecMessage. By hand there are only the tests of the sandbox.
+switch CommandLine.arguments.dropFirst().first {
+case "--serve":
+  let sandbox = Sandbox.close(memoryLimit: CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) })
+  Conversation(socket: 0).run(formats: Library.formats, sandbox: sandbox)
+case "--try-escape":
+  Escape.tryAll(behind: CommandLine.arguments.dropFirst(2).first)
+default:
+  let text = "imageworker-codec decodes images for imageworker, which starts it itself.\n"
+  _ = write(2, text, text.utf8.count)
+  exit(EX_USAGE)
+}
