@@ -143,7 +143,7 @@ struct DecodeSharing {
   func guests(of id: ID) -> [(seat: Seat, guest: Guest)] { decodes[id].map(guests) ?? [] }
 
   private func guests(of decode: Decode) -> [(seat: Seat, guest: Guest)] {
-    decode.guests.sorted { ($0.key.load, $0.key.isFinal ? 0 : 1) < ($1.key.load, $1.key.isFinal ? 0 : 1) }
+    decode.guests.sorted { ($0.key.load, $0.key.isFinal ? 1 : 0) < ($1.key.load, $1.key.isFinal ? 1 : 0) }
       .map { ($0.key, $0.value) }
   }
 

@@ -66,19 +66,19 @@ extension Loader {
     case .ready(let task):
       let priority = decodes.priority(of: id)?.rawValue ?? Priority.lowest.rawValue
       let ticket = decoder.submit(task, priority: priority) { result in
-        LoadingActor.run { [weak self] in self?.decoded(id, task.output, result) }
+        LoadingActor.run { [weak self] in self?.decoded(id, task, result) }
       }
       record.ticket = ticket
     }
   }
 
-  private func decoded(_ id: DecodeSharing.ID, _ output: DecodeTask.Output, _ result: Result<Decoded, DecodeError>) {
-    guard let record = decodeRecords[id] else { return storage.discard(output) }
+  private func decoded(_ id: DecodeSharing.ID, _ task: DecodeTask, _ result: Result<Decoded, DecodeError>) {
+    guard let record = decodeRecords[id] else { return storage.discard(task.output) }
     record.ticket = nil
-    switch (result, output) {
+    switch (result, task.output) {
     case (.failure(let error), _):
-      storage.discard(output)
-      if case .io = error, record.candidate.bytes == nil { return startOver(id) }
+      storage.discard(task.output)
+      if case .io = error, case .file = task.source { return startOver(id) }
       failDecode(id, LoadError(error))
     case (.success(let decoded), .encoded(let path)): keep(decoded, at: path, of: id, record)
     case (.success(let decoded), .pixels(let path)): handOver(decoded, at: path, of: id, record)

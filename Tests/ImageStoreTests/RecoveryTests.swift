@@ -124,7 +124,7 @@ import Threads
     let stored = try await first.store([1], as: fixture.draft("a"))
     await first.close()
     let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
-    try index.execute("PRAGMA user_version = 3")
+    try index.execute("PRAGMA user_version = \(IndexSchema.version + 1)")
     let tier = try await fixture.openTier()
     for _ in 0..<3 {
       #expect(await tier.look(up: "a").isEmpty)
