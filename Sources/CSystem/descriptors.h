@@ -106,3 +106,5 @@ static inline int csystem_pipe(int *ends) {
   }
   return 0;
 }
+
+static inline int csystem_set_nonblocking(int file) { return fcntl(file, F_SETFL, O_NONBLOCK); }

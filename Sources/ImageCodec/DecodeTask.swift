@@ -39,11 +39,13 @@ public struct DecodeTask: Sendable {
   /// As many pixels as are decoded, as far as the header tells. Never overflows.
   var pixels: Int {
     guard let width = header.width, let height = header.height else { return 0 }
-    let frames = output == .check || transform.frames == .all ? header.frames : 1
     let area = width.multipliedReportingOverflow(by: height)
-    let all = area.partialValue.multipliedReportingOverflow(by: frames)
+    let all = area.partialValue.multipliedReportingOverflow(by: countedFrames)
     return area.overflow || all.overflow ? .max : all.partialValue
   }
+
+  /// As many frames as are decoded.
+  var countedFrames: Int { output == .check || transform.frames == .all ? max(1, header.frames) : 1 }
 
   /// Where the result goes, if it is a file.
   var outputPath: String? {

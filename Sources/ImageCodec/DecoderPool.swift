@@ -1,25 +1,160 @@
-/// The decoder processes. Costs nothing before the first task.
+internal import CSystem
+internal import Threads
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// The decoder processes and what waits for them.
+///
+/// Nothing is there before the first task: then a thread, and up to `DecoderSettings.count` processes, each with one image at a time.
+/// A process that crashes, takes too long or is cancelled late is killed and replaced, and only its own task knows; one crash
+/// is tried again in a fresh process first. Each task is answered exactly once, on the pool's thread, which must not be blocked.
 public final class DecoderPool: Sendable {
-  public init(_ settings: DecoderSettings) {}
+  private let mailbox: PoolMailbox
 
-  public func configure(_ settings: DecoderSettings) {}
+  public init(_ settings: DecoderSettings) { mailbox = PoolMailbox(settings) }
 
+  deinit { mailbox.post(.shutDown) }
+
+  /// Puts other limits in force, for processes that start and decodes that begin from now on.
+  public func configure(_ settings: DecoderSettings) { mailbox.post(.configure(settings)) }
+
+  /// Has a task done, after those with a higher `priority` and those that came before with the same.
   @discardableResult
   public func submit(
     _ task: DecodeTask, priority: Int, then: @escaping @Sendable (Result<Decoded, DecodeError>) -> Void
   ) -> DecodeTicket {
-    then(.failure(.unavailable("not there yet")))
-    return DecodeTicket(number: 0)
+    let ticket = mailbox.newTicket()
+    if !mailbox.post(.submit(ticket, task, priority: priority, then)) { then(.failure(.cancelled)) }
+    return ticket
   }
 
-  public func reprioritize(_ ticket: DecodeTicket, to priority: Int) {}
-  public func cancel(_ ticket: DecodeTicket) {}
-  public func formats(then: @escaping @Sendable (CodecFormats) -> Void) { then(CodecFormats()) }
-  public var statistics: DecoderStatistics { DecoderStatistics() }
-  public func shutDown() {}
+  /// Has no effect on what runs already.
+  public func reprioritize(_ ticket: DecodeTicket, to priority: Int) { mailbox.post(.reprioritize(ticket, priority)) }
+
+  /// Has the task answered with `cancelled`, unless it is answered already. A decode that has been running for a while is
+  /// killed; a young one is let end, because starting a process costs more.
+  public func cancel(_ ticket: DecodeTicket) { mailbox.post(.cancel(ticket)) }
+
+  /// Tells what the decoders can do, for which one is started if there is none. Empty when none can be.
+  public func formats(then: @escaping @Sendable (CodecFormats) -> Void) {
+    if !mailbox.post(.formats(then)) { then(CodecFormats()) }
+  }
+
+  public var statistics: DecoderStatistics { mailbox.statistics }
+
+  /// Answers what is left with `cancelled`, and returns when no process is left. Not for the pool's own thread.
+  public func shutDown() {
+    mailbox.post(.shutDown)
+    mailbox.waitForEnd()
+  }
 }
 
 /// Names a task that was given to the pool.
 public struct DecodeTicket: Sendable, Hashable {
   let number: UInt64
+}
+
+/// What other threads put down for the pool's thread, and what it lets them see.
+final class PoolMailbox: Sendable {
+  enum Command: Sendable {
+    case submit(DecodeTicket, DecodeTask, priority: Int, @Sendable (Result<Decoded, DecodeError>) -> Void)
+    case reprioritize(DecodeTicket, Int)
+    case cancel(DecodeTicket)
+    case formats(@Sendable (CodecFormats) -> Void)
+    case configure(DecoderSettings)
+    case shutDown
+  }
+
+  private enum Thread {
+    case notStarted
+    /// With the end of the pipe that wakes it.
+    case running(wake: Int32)
+    case ended
+  }
+
+  private struct State {
+    var settings: DecoderSettings
+    var commands: [Command] = []
+    var lastTicket: UInt64 = 0
+    var thread = Thread.notStarted
+    var isClosed = false
+    var statistics = DecoderStatistics()
+  }
+
+  private let state: Locked<State>
+
+  init(_ settings: DecoderSettings) { state = Locked(State(settings: settings)) }
+
+  var statistics: DecoderStatistics { state.withLock { $0.statistics } }
+
+  func publish(_ statistics: DecoderStatistics) { state.withLock { $0.statistics = statistics } }
+
+  func newTicket() -> DecodeTicket {
+    state.withLock {
+      $0.lastTicket += 1
+      return DecodeTicket(number: $0.lastTicket)
+    }
+  }
+
+  /// Starts the thread if there is something for it to do. False when the pool is closed and nobody will see the command.
+  @discardableResult
+  func post(_ command: Command) -> Bool {
+    state.withLock { state in
+      if state.isClosed { return false }
+      switch (command, state.thread) {
+      case (.shutDown, .notStarted):
+        (state.isClosed, state.thread) = (true, .ended)
+        return true
+      case (.configure(let settings), .notStarted):
+        state.settings = settings
+        return true
+      case (.reprioritize, .notStarted), (.cancel, .notStarted): return true
+      case (_, .notStarted): start(&state)
+      default: break
+      }
+      if case .shutDown = command { state.isClosed = true }
+      state.commands.append(command)
+      if case .running(let wake) = state.thread, state.commands.count == 1 { _ = write(wake, [1], 1) }
+      return true
+    }
+  }
+
+  private func start(_ state: inout State) {
+    var ends: [Int32] = [-1, -1]
+    precondition(csystem_pipe(&ends) == 0, "the system gives no more descriptors")
+    state.thread = .running(wake: ends[1])
+    let (settings, bell) = (state.settings, ends[0])
+    startThread(name: "decoders") { [self] in
+      let loop = PoolLoop(mailbox: self, settings: settings, bell: bell)
+      while loop.turn() {}
+      close(bell)
+      end()
+    }
+  }
+
+  func takeCommands() -> [Command] {
+    state.withLock { state in
+      defer { state.commands = [] }
+      return state.commands
+    }
+  }
+
+  private func end() {
+    state.withLock {
+      if case .running(let wake) = $0.thread { close(wake) }
+      $0.thread = .ended
+    }
+    state.notify()
+  }
+
+  func waitForEnd() {
+    _ = state.wait { state -> Void? in
+      if case .ended = state.thread { return () }
+      return nil
+    }
+  }
 }

@@ -1,0 +1,105 @@
+/// Which decode is next: of those that wait the most urgent, of equally urgent ones the first that came.
+///
+/// It also keeps to the budget: the pixels of all that run are at most so many, except that what is larger runs alone. The
+/// next one waits until it fits and nothing overtakes it, so that small ones do not starve a large one.
+struct DecodeQueue {
+  private struct Waiting {
+    var priority: Int
+    var pixels: Int
+  }
+
+  /// An entry of the heap, out of date when the ticket waits no more or with another priority.
+  private struct Place: Comparable {
+    let priority: Int
+    let ticket: DecodeTicket
+
+    static func < (left: Place, right: Place) -> Bool {
+      (left.priority, right.ticket.number) > (right.priority, left.ticket.number)
+    }
+  }
+
+  var budget: Int
+  private var waiting: [DecodeTicket: Waiting] = [:]
+  private var running: [DecodeTicket: Int] = [:]
+  private var heap: [Place] = []
+  private(set) var runningPixels = 0
+
+  init(budget: Int) { self.budget = budget }
+
+  var waitingCount: Int { waiting.count }
+  var waitingTickets: [DecodeTicket] { Array(waiting.keys) }
+
+  mutating func add(_ ticket: DecodeTicket, priority: Int, pixels: Int) {
+    // So that no sum overflows.
+    waiting[ticket] = Waiting(priority: priority, pixels: min(pixels, 1 << 48))
+    push(Place(priority: priority, ticket: ticket))
+  }
+
+  /// Nothing happens to one that does not wait.
+  mutating func reprioritize(_ ticket: DecodeTicket, to priority: Int) {
+    guard let entry = waiting[ticket], entry.priority != priority else { return }
+    waiting[ticket]?.priority = priority
+    push(Place(priority: priority, ticket: ticket))
+  }
+
+  /// False when it does not wait (any more).
+  mutating func remove(_ ticket: DecodeTicket) -> Bool {
+    guard waiting.removeValue(forKey: ticket) != nil else { return false }
+    // Places out of date go when they come up; should most be, all go now.
+    if heap.count > 64, heap.count > 4 * waiting.count {
+      heap = waiting.map { Place(priority: $0.value.priority, ticket: $0.key) }.sorted()
+    }
+    return true
+  }
+
+  /// The next one, if it fits. It counts as running from here until `finish`.
+  mutating func takeNext() -> DecodeTicket? {
+    guard let ticket = nextThatFits() else { return nil }
+    let pixels = waiting.removeValue(forKey: ticket)?.pixels ?? 0
+    pop()
+    running[ticket] = pixels
+    runningPixels += pixels
+    return ticket
+  }
+
+  /// Whether `takeNext` would return one.
+  mutating func nextThatFits() -> DecodeTicket? {
+    while let first = heap.first {
+      guard let entry = waiting[first.ticket], entry.priority == first.priority else {
+        pop()
+        continue
+      }
+      let fits = running.isEmpty || entry.pixels <= budget - runningPixels
+      return fits ? first.ticket : nil
+    }
+    return nil
+  }
+
+  mutating func finish(_ ticket: DecodeTicket) {
+    guard let pixels = running.removeValue(forKey: ticket) else { return }
+    runningPixels -= pixels
+  }
+
+  // MARK: A binary heap, the least place first
+
+  private mutating func push(_ place: Place) {
+    heap.append(place)
+    var index = heap.count - 1
+    while index > 0, heap[index] < heap[(index - 1) / 2] {
+      heap.swapAt(index, (index - 1) / 2)
+      index = (index - 1) / 2
+    }
+  }
+
+  private mutating func pop() {
+    heap.swapAt(0, heap.count - 1)
+    heap.removeLast()
+    var index = 0
+    while true {
+      let children = [2 * index + 1, 2 * index + 2].filter { $0 < heap.count }
+      guard let least = children.min(by: { heap[$0] < heap[$1] }), heap[least] < heap[index] else { return }
+      heap.swapAt(index, least)
+      index = least
+    }
+  }
+}

@@ -1,0 +1,149 @@
+/// Starting processes, giving them tasks, and what becomes of both.
+extension PoolLoop {
+  func dispatch() {
+    while let ticket = queue.nextThatFits() {
+      guard let process = processes.first(where: { $0.isIdle }) else { break }
+      _ = queue.takeNext()
+      assign(ticket, to: process)
+    }
+    let starting = processes.count { $0.isStarting && $0.reserved == nil }
+    var wanted = queue.nextThatFits() == nil ? 0 : queue.waitingCount - starting
+    if !formatWaiters.isEmpty, processes.isEmpty { wanted = max(wanted, 1) }
+    while wanted > 0, processes.count < max(1, settings.count), launch() != nil { wanted -= 1 }
+  }
+
+  /// A new process; nil when there can be none. Then nobody waits in vain, unless there are others.
+  func launch() -> DecoderProcess? {
+    if let nextLaunch, now < nextLaunch { return nil }
+    nextLaunch = nil
+    do throws(DecodeError) {
+      guard let executable = settings.executable ?? DecoderExecutable.find() else {
+        throw .unavailable("there is no \(DecoderExecutable.name) beside the worker")
+      }
+      let process = try DecoderProcess(executable: executable, settings: settings, now: now)
+      processes.append(process)
+      return process
+    } catch {
+      if processes.isEmpty { giveUp(error) }
+      return nil
+    }
+  }
+
+  func giveUp(_ error: DecodeError) {
+    for ticket in queue.waitingTickets where queue.remove(ticket) { answer(ticket, .failure(error)) }
+    let waiters = formatWaiters
+    formatWaiters = []
+    for then in waiters { then(CodecFormats()) }
+  }
+
+  func assign(_ ticket: DecodeTicket, to process: DecoderProcess) {
+    guard let task = pending[ticket]?.task else { return queue.finish(ticket) }
+    do throws(DecodeError) {
+      // What was read of the file may be older than what the decoders turned out to be able to.
+      if let error = task.refusal(formats: formats) { throw error }
+      let assignment = DecoderProcess.Assignment(
+        ticket: ticket, files: try TaskFiles(task), started: now, deadline: now.advanced(by: settings.timeout))
+      if !process.start(CodecRequest(task), assignment) {
+        process.activity = .busy(assignment)
+        lose(process)
+      }
+    } catch {
+      finish(ticket, .failure(error))
+    }
+  }
+
+  func listen(to process: DecoderProcess) {
+    switch process.receive() {
+    case .nothing: break
+    case .lost: lose(process)
+    case .reply(let reply):
+      switch (process.activity, reply) {
+      case (.starting, .ready(let formats, let sandbox)): welcome(process, formats, sandbox)
+      case (.busy(let assignment), .done(let decoded)): complete(assignment, of: process, decoded)
+      case (.busy(let assignment), .failed(let error)):
+        release(process)
+        assignment.files.discardOutput()
+        finish(assignment.ticket, .failure(error))
+      default: lose(process)
+      }
+    }
+  }
+
+  func welcome(_ process: DecoderProcess, _ formats: CodecFormats, _ sandbox: [String]) {
+    process.activity = .idle(since: now)
+    self.formats = formats
+    statistics.sandbox = sandbox
+    let waiters = formatWaiters
+    formatWaiters = []
+    for then in waiters { then(formats) }
+    if let ticket = process.reserved {
+      process.reserved = nil
+      assign(ticket, to: process)
+    }
+  }
+
+  func complete(_ assignment: DecoderProcess.Assignment, of process: DecoderProcess, _ decoded: Decoded) {
+    guard let task = pending[assignment.ticket]?.task else {
+      release(process)
+      return queue.finish(assignment.ticket)
+    }
+    // A decoder whose word does not hold is no better than one that crashed.
+    guard assignment.files.keep(decoded, for: task.output) else { return lose(process) }
+    release(process)
+    finish(assignment.ticket, .success(decoded))
+  }
+
+  /// It has done its task; it stays, unless it has had enough.
+  func release(_ process: DecoderProcess) {
+    process.activity = .idle(since: now)
+    let isDue = process.decodes.isMultiple(of: 16) && process.residentBytes > Self.largestIdleProcess
+    if process.decodes >= settings.decodesPerProcess || isDue { dismiss(process) }
+  }
+
+  func dismiss(_ process: DecoderProcess) {
+    process.kill()
+    dying.append(process.id)
+    processes.removeAll { $0 === process }
+  }
+
+  /// It has crashed, or is to be treated as if.
+  func lose(_ process: DecoderProcess) {
+    dismiss(process)
+    switch process.activity {
+    case .idle: break
+    case .starting:
+      let error = DecodeError.unavailable("the decoder ends before it is ready")
+      // Others go on; what would be gained by trying all the time?
+      if !processes.isEmpty { nextLaunch = now.advanced(by: Self.launchPause) }
+      if let ticket = process.reserved { finish(ticket, .failure(.crashed)) }
+      if processes.isEmpty { giveUp(error) }
+    case .busy(let assignment):
+      assignment.files.discardOutput()
+      guard let task = pending[assignment.ticket], !assignment.isCancelled else {
+        return queue.finish(assignment.ticket)
+      }
+      statistics.crashed += 1
+      if !task.hasCrashedOnce, let fresh = launch() {
+        pending[assignment.ticket]?.hasCrashedOnce = true
+        fresh.reserved = assignment.ticket
+      } else {
+        finish(assignment.ticket, .failure(.crashed))
+      }
+    }
+  }
+}
+
+extension DecodeTask {
+  /// Why no decoder need be asked.
+  func refusal(formats: CodecFormats?) -> DecodeError? {
+    let isNeverRead = header.width == nil || [.jxl, .bmp, .ico, .svg].contains(header.format)
+    if isNeverRead || formats.map({ !$0.decode.contains(header.format) }) ?? false {
+      return .unsupportedFormat("the decoder does not read \(header.format.rawValue)")
+    }
+    if pixels > maxPixels {
+      let frames = countedFrames > 1 ? " x \(countedFrames)" : ""
+      return .tooManyPixels("\(header.width ?? 0) x \(header.height ?? 0)\(frames) is more than \(maxPixels) pixels")
+    }
+    return nil
+  }
+}

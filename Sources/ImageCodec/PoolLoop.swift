@@ -1,0 +1,180 @@
+internal import Threads
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// The pool's thread: takes up what others put into the mailbox, starts and watches processes, and hands out tasks.
+///
+/// It sleeps in poll(2) until somebody rings, a decoder says something or ends, or a time is up.
+final class PoolLoop {
+  struct Pending {
+    let task: DecodeTask
+    let then: @Sendable (Result<Decoded, DecodeError>) -> Void
+    var hasCrashedOnce = false
+  }
+
+  let mailbox: PoolMailbox
+  var settings: DecoderSettings
+  /// Readable when there are commands.
+  private let bell: Int32
+  var queue: DecodeQueue
+  var pending: [DecodeTicket: Pending] = [:]
+  var processes: [DecoderProcess] = []
+  /// Killed, but not taken off the system's list yet.
+  var dying: [pid_t] = []
+  var formats: CodecFormats?
+  var formatWaiters: [@Sendable (CodecFormats) -> Void] = []
+  var statistics = DecoderStatistics()
+  /// After a start that failed: no other one before.
+  var nextLaunch: ContinuousClock.Instant?
+  private var isShuttingDown = false
+  var now = ContinuousClock.now
+
+  /// A cancelled decode that has run so long is killed.
+  private static let youth = Duration.milliseconds(100)
+  static let largestIdleProcess = 256 << 20
+  private static let reapingPause = Duration.milliseconds(5)
+  static let launchPause = Duration.seconds(1)
+
+  init(mailbox: PoolMailbox, settings: DecoderSettings, bell: Int32) {
+    (self.mailbox, self.settings, self.bell) = (mailbox, settings, bell)
+    queue = DecodeQueue(budget: settings.pixelBudget)
+  }
+
+  /// One round. False after `shutDown`, when nothing is left.
+  func turn() -> Bool {
+    now = .now
+    for command in mailbox.takeCommands() { carryOut(command) }
+    if isShuttingDown {
+      end()
+      return false
+    }
+    dispatch()
+    dismissLate()
+    // What was too late has left room.
+    dispatch()
+    dying.removeAll { DecoderProcess.isReaped($0) }
+    publish()
+    sleep()
+    return true
+  }
+
+  // MARK: Commands
+
+  private func carryOut(_ command: PoolMailbox.Command) {
+    switch command {
+    case .submit(let ticket, let task, let priority, let then): submit(ticket, task, priority, then)
+    case .reprioritize(let ticket, let priority): queue.reprioritize(ticket, to: priority)
+    case .cancel(let ticket): cancel(ticket)
+    case .formats(let then):
+      if let formats { then(formats) } else { formatWaiters.append(then) }
+    case .configure(let new):
+      settings = new
+      queue.budget = new.pixelBudget
+    case .shutDown: isShuttingDown = true
+    }
+  }
+
+  private func submit(
+    _ ticket: DecodeTicket, _ task: DecodeTask, _ priority: Int,
+    _ then: @escaping @Sendable (Result<Decoded, DecodeError>) -> Void
+  ) {
+    pending[ticket] = Pending(task: task, then: then)
+    if let error = task.refusal(formats: formats) {
+      finish(ticket, .failure(error))
+    } else {
+      queue.add(ticket, priority: priority, pixels: task.pixels)
+    }
+  }
+
+  private func cancel(_ ticket: DecodeTicket) {
+    guard pending[ticket] != nil else { return }
+    if !queue.remove(ticket) {
+      for process in processes {
+        if process.reserved == ticket {
+          process.reserved = nil
+          queue.finish(ticket)
+        }
+        guard case .busy(var assignment) = process.activity, assignment.ticket == ticket else { continue }
+        assignment.files.discardOutput()
+        assignment.isCancelled = true
+        assignment.deadline = min(assignment.deadline, assignment.started.advanced(by: Self.youth))
+        process.activity = .busy(assignment)
+      }
+    }
+    answer(ticket, .failure(.cancelled))
+  }
+
+  /// Answers a task that runs no more, and makes room for others.
+  func finish(_ ticket: DecodeTicket, _ result: Result<Decoded, DecodeError>) {
+    queue.finish(ticket)
+    answer(ticket, result)
+  }
+
+  func answer(_ ticket: DecodeTicket, _ result: Result<Decoded, DecodeError>) {
+    guard let then = pending.removeValue(forKey: ticket)?.then else { return }
+    switch result {
+    case .success: statistics.decoded += 1
+    case .failure(.cancelled): break
+    case .failure: statistics.failed += 1
+    }
+    publish()
+    then(result)
+  }
+
+  // MARK: Time
+
+  private func dismissLate() {
+    for process in processes {
+      guard let due = process.due(settings), due <= now else { continue }
+      switch process.activity {
+      case .idle: dismiss(process)
+      case .starting: lose(process)
+      case .busy(let assignment):
+        dismiss(process)
+        assignment.files.discardOutput()
+        if !assignment.isCancelled { statistics.timedOut += 1 }
+        finish(assignment.ticket, .failure(.timedOut))
+      }
+    }
+  }
+
+  private func sleep() {
+    var next = processes.compactMap { $0.due(settings) }.min()
+    if let nextLaunch, queue.waitingCount > 0 { next = min(next ?? nextLaunch, nextLaunch) }
+    if !dying.isEmpty { next = min(next ?? .now + .seconds(1), .now + Self.reapingPause) }
+    let left = next.map { min(max(.zero, ContinuousClock.now.duration(to: $0)), .seconds(3600)) }
+    // Rounded up, or the last millisecond would be spent turning.
+    let milliseconds = left.map {
+      Int32($0.components.seconds * 1000 + $0.components.attoseconds / 1_000_000_000_000_000) + 1
+    }
+    var descriptors = [pollfd(fd: bell, events: Int16(POLLIN), revents: 0)]
+    descriptors += processes.map { pollfd(fd: $0.socket, events: Int16(POLLIN), revents: 0) }
+    let ready = poll(&descriptors, nfds_t(descriptors.count), milliseconds ?? -1)
+    guard ready > 0 else { return }
+    now = .now
+    if descriptors[0].revents != 0 {
+      var rings = [UInt8](repeating: 0, count: 64)
+      _ = read(bell, &rings, rings.count)
+    }
+    for (process, descriptor) in zip(processes, descriptors.dropFirst()) where descriptor.revents != 0 {
+      listen(to: process)
+    }
+  }
+
+  func publish() {
+    statistics.running = processes.count
+    mailbox.publish(statistics)
+  }
+
+  private func end() {
+    for process in processes { dismiss(process) }
+    for ticket in pending.keys.sorted(by: { $0.number < $1.number }) { answer(ticket, .failure(.cancelled)) }
+    giveUp(.cancelled)
+    for id in dying { _ = DecoderProcess.isReaped(id, waits: true) }
+    publish()
+  }
+}

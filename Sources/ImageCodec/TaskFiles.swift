@@ -1,0 +1,94 @@
+internal import CSystem
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// The descriptors of a decode while it runs. The output's file goes again unless it is kept.
+final class TaskFiles {
+  let input: Int32
+  let output: Int32?
+  /// While the file is there and not kept.
+  private var outputPath: String?
+
+  init(_ task: DecodeTask) throws(DecodeError) {
+    input = try Self.open(task.source)
+    outputPath = task.outputPath
+    guard let outputPath = task.outputPath else {
+      output = nil
+      return
+    }
+    let file = openFile(outputPath, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    output = file
+    if file < 0 {
+      let reason = errno
+      self.outputPath = nil
+      throw .io("the decoded image cannot be written: \(String(cString: strerror(reason)))")
+    }
+  }
+
+  deinit {
+    close(input)
+    if let output, output >= 0 { close(output) }
+    discardOutput()
+  }
+
+  /// Removes the output's file, which the decoder may still write to.
+  func discardOutput() {
+    if let outputPath { unlink(outputPath) }
+    outputPath = nil
+  }
+
+  var descriptors: [Int32] { [input] + (output.map { [$0] } ?? []) }
+
+  /// What the decoder wrote stays, if it is what the decoder says it is.
+  func keep(_ decoded: Decoded, for output: DecodeTask.Output) -> Bool {
+    guard let file = self.output else { return decoded.bytes == 0 }
+    var status = stat()
+    guard fstat(file, &status) == 0, status.st_size == decoded.bytes, decoded.bytes > 0 else { return false }
+    if case .pixels = output {
+      let area = decoded.width.multipliedReportingOverflow(by: decoded.height)
+      let bytes = area.partialValue.multipliedReportingOverflow(by: decoded.channels)
+      guard !area.overflow, !bytes.overflow, bytes.partialValue == decoded.bytes else { return false }
+    } else {
+      guard decoded.format != nil, decoded.width > 0, decoded.height > 0, decoded.frames > 0 else { return false }
+    }
+    outputPath = nil
+    return true
+  }
+
+  private static func open(_ source: DecodeTask.Source) throws(DecodeError) -> Int32 {
+    let file: Int32
+    switch source {
+    case .file(let path): file = openFile(path, O_RDONLY | O_CLOEXEC)
+    case .bytes(let bytes): file = memoryFile(bytes)
+    }
+    if file < 0 { throw .io("the image cannot be read: \(String(cString: strerror(errno)))") }
+    return file
+  }
+
+  /// Negative, with `errno`, when there is no memory for it.
+  private static func memoryFile(_ bytes: [UInt8]) -> Int32 {
+    let file = csystem_memory_file()
+    guard file >= 0 else { return file }
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let written = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+      if written < 0 && errno == EINTR { continue }
+      guard written > 0 else {
+        let reason = errno
+        close(file)
+        errno = reason
+        return -1
+      }
+      rest = rest.dropFirst(written)
+    }
+    csystem_seal(file)
+    return file
+  }
+}
+
+/// Within a type that has an `open` of its own.
+private func openFile(_ path: String, _ flags: Int32, _ mode: mode_t = 0) -> Int32 { open(path, flags, mode) }

@@ -1,0 +1,213 @@
+import Foundation
+import ImageCodec
+import Testing
+
+/// Pictures whose pixels are known, through the real decoder.
+struct DecodeTests {
+  let decoding: Decoding
+
+  init() throws { decoding = try Decoding() }
+
+  @Test func `the decoder tells its formats and that its sandbox is closed`() async {
+    let formats = await withCheckedContinuation { continuation in
+      decoding.pool.formats { continuation.resume(returning: $0) }
+    }
+    #expect(Set(formats.decode).isSuperset(of: [.jpeg, .png, .gif, .webp, .tiff]))
+    #expect(Set(formats.encode).isSuperset(of: [.jpeg, .png, .webp]))
+    #if os(Linux)
+      #expect(Set(decoding.pool.statistics.sandbox).isSuperset(of: ["noNewPrivileges", "rlimits", "seccomp"]))
+    #endif
+  }
+
+  @Test func `pixels of a PNG are those that it was made of`() async throws {
+    let picture = Pictures.waves(37, 23)
+    let pixels = try await decoding.pixels(picture.png())
+    #expect((pixels.width, pixels.height, pixels.channels) == (37, 23, 3))
+    for y in 0..<23 { for x in 0..<37 { #expect(pixels[x, y] == picture.pixel(x, y)) } }
+  }
+
+  @Test func `alpha stays straight`() async throws {
+    let picture = Pictures(width: 8, height: 8, samples: 4) { x, y in [x * 30, y * 30, 200, x * 32] }
+    let pixels = try await decoding.pixels(picture.png())
+    #expect(pixels.channels == 4)
+    for y in 0..<8 { for x in 0..<8 { #expect(pixels[x, y] == picture.pixel(x, y)) } }
+  }
+
+  @Test func `grey stays grey, and grey with alpha becomes colour with alpha`() async throws {
+    let grey = Pictures(width: 5, height: 4, samples: 1) { x, y in [x * 50 + y] }
+    let pixels = try await decoding.pixels(grey.png())
+    #expect(pixels.channels == 1)
+    #expect(pixels[4, 3] == [203])
+    let veiled = Pictures(width: 5, height: 4, samples: 2) { x, _ in [100, x * 50] }
+    let colored = try await decoding.pixels(veiled.png())
+    #expect(colored[3, 0] == [100, 100, 100, 150])
+  }
+
+  @Test(arguments: [1, 2, 4]) func `a palette of few bits gives its colours`(depth: Int) async throws {
+    let picture = Pictures(width: 9, height: 3, samples: 1, depth: depth) { x, y in [(x + y) % (1 << depth)] }
+    var palette: [UInt8] = []
+    for index in 0..<(1 << depth) { palette += [UInt8(index * 10), UInt8(255 - index * 10), 7] }
+    let pixels = try await decoding.pixels(picture.png(palette: palette))
+    let index = (8 + 2) % (1 << depth)
+    #expect(pixels[8, 2] == [index * 10, 255 - index * 10, 7])
+  }
+
+  @Test func `sixteen bits become eight, of colours and of alpha`() async throws {
+    let picture = Pictures(width: 6, height: 2, samples: 4, depth: 16) { x, _ in [x * 13107, 65535, 0, x * 13107] }
+    let pixels = try await decoding.pixels(picture.png())
+    #expect(isNear(pixels[3, 1], [153, 255, 0, 153], within: 1))
+    #expect(isNear(pixels[5, 1], [255, 255, 0, 255], within: 1))
+    let grey = Pictures(width: 6, height: 2, samples: 1, depth: 16) { x, _ in [x * 13107] }
+    let greyPixels = try await decoding.pixels(grey.png())
+    #expect(isNear(greyPixels[2, 0], [102], within: 1))
+    let smaller = try await decoding.pixels(picture.png(), .with { $0.width = 3 })
+    #expect(isNear(smaller[2, 0], [243, 255, 0, 230], within: 14))
+  }
+
+  @Test func `CMYK becomes sRGB`() async throws {
+    let picture = Pictures(width: 16, height: 16, samples: 4) { x, _ in x < 8 ? [0, 0, 0, 0] : [0, 255, 255, 0] }
+    let pixels = try await decoding.pixels(picture.tiff())
+    #expect(pixels.channels == 3)
+    #expect(isNear(pixels[2, 2], [255, 255, 255], within: 8))
+    let red = pixels[12, 12]
+    #expect(red[0] > 180 && red[1] < 90 && red[2] < 90)
+  }
+
+  @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif])
+  func `what is written in a format can be read again`(format: ImageFormat) async throws {
+    let picture = Pictures.quarters(64, 48)
+    let (decoded, file) = try await decoding.encoded(
+      picture.png(), .with { ($0.format, $0.quality) = (format, 95) })
+    #expect(decoded.format == format)
+    #expect(decoded.bytes == file.count)
+    #expect((decoded.width, decoded.height, decoded.frames) == (64, 48, 1))
+    let header = try Decoding.header(file)
+    #expect((header.format, header.width, header.height) == (format, 64, 48))
+    let pixels = try await decoding.pixels(file)
+    for (x, y) in [(10, 10), (50, 10), (10, 40), (50, 40)] {
+      #expect(isNear(pixels[x, y], picture.pixel(x, y), within: 8), "\(format) at \(x), \(y)")
+    }
+  }
+
+  @Test(arguments: 1...8) func `all orientations come out alike`(orientation: Int) async throws {
+    // The file holds the picture as a camera in that position would.
+    let upright = Pictures.quarters(96, 64)
+    let isTurned = orientation >= 5
+    let (width, height) = isTurned ? (64, 96) : (96, 64)
+    let stored = Pictures(width: width, height: height, samples: 3) { x, y in
+      switch orientation {
+      case 2: upright.pixel(95 - x, y)
+      case 3: upright.pixel(95 - x, 63 - y)
+      case 4: upright.pixel(x, 63 - y)
+      case 5: upright.pixel(y, x)
+      case 6: upright.pixel(95 - y, x)
+      case 7: upright.pixel(95 - y, 63 - x)
+      case 8: upright.pixel(y, 63 - x)
+      default: upright.pixel(x, y)
+      }
+    }
+    var file = try await decoding.encoded(stored.png(), as: .jpeg)
+    file.insert(contentsOf: Build.jpegEXIF(orientation), at: 2)
+    let expected = try await decoding.pixels(try await decoding.encoded(upright.png(), as: .jpeg))
+
+    let pixels = try await decoding.pixels(file)
+    #expect((pixels.width, pixels.height) == (96, 64))
+    #expect(pixels.meanDifference(from: expected) < 1.5)
+
+    let crop = Transform.Crop(x: 48, y: 0, width: 48, height: 32)
+    let green = try await decoding.pixels(file, .with { ($0.crop, $0.width) = (crop, 12) })
+    #expect((green.width, green.height) == (12, 8))
+    #expect(isNear(green[0, 7], [0, 255, 0], within: 12) && isNear(green[11, 0], [0, 255, 0], within: 12))
+
+    let asStored = try await decoding.pixels(file, .with { $0.isOriented = false })
+    #expect((asStored.width, asStored.height) == (width, height))
+  }
+
+  @Test func `a crop lets nothing of what is beside it in, whatever the size`() async throws {
+    let file = try await decoding.encoded(Pictures.quarters(1600, 1200).png(), as: .jpeg)
+    for size in [25, 50, 133, 400] {
+      let crop = Transform.Crop(x: 800, y: 600, width: 800, height: 600)
+      let white = try await decoding.pixels(file, .with { ($0.crop, $0.width) = (crop, size) })
+      #expect(
+        isNear(white[0, 0], [255, 255, 255], within: 3) && isNear(white[size / 2, 0], [255, 255, 255], within: 3))
+    }
+    for x in [801, 803, 807] {
+      let crop = Transform.Crop(x: x, y: 13, width: 391, height: 299)
+      let green = try await decoding.pixels(file, .with { ($0.crop, $0.width) = (crop, 20) })
+      #expect(isNear(green[0, 0], [0, 255, 0], within: 3))
+    }
+  }
+
+  @Test func `what is transparent does not colour what is beside it`() async throws {
+    let picture = Pictures(width: 64, height: 64, samples: 4) { x, _ in x % 2 == 0 ? [255, 0, 0, 255] : [0, 255, 0, 0] }
+    let pixels = try await decoding.pixels(picture.png(), .with { $0.width = 16 })
+    #expect(isNear(pixels[8, 8], [255, 0, 0, 128], within: 4))
+  }
+
+  @Test func `alpha is laid on the background for JPEG only`() async throws {
+    let picture = Pictures(width: 32, height: 32, samples: 4) { _, _ in [0, 0, 0, 0] }
+    let jpeg = try await decoding.encoded(picture.png(), .with { ($0.format, $0.background) = (.jpeg, 0x3366CC) }).1
+    #expect(isNear(try await decoding.pixels(jpeg)[5, 5], [0x33, 0x66, 0xCC], within: 3))
+    let webp = try await decoding.encoded(picture.png(), .with { $0.format = .webp }).1
+    #expect(try await decoding.pixels(webp).channels == 4)
+  }
+
+  @Test func `grey on a coloured background becomes coloured`() async throws {
+    let picture = Pictures(width: 40, height: 20, samples: 1) { _, _ in [128] }
+    let pixels = try await decoding.pixels(
+      picture.png(), .with { ($0.width, $0.height, $0.fit, $0.background) = (40, 40, .contain, 0xFF0000) })
+    #expect((pixels.width, pixels.height) == (40, 40))
+    #expect(pixels[0, 0] == [255, 0, 0] && pixels[20, 20] == [128, 128, 128])
+  }
+
+  @Test func `cover fills the box with the middle`() async throws {
+    let picture = Pictures(width: 90, height: 30, samples: 3) { x, _ in
+      x < 30 ? [255, 0, 0] : x < 60 ? [0, 255, 0] : [0, 0, 255]
+    }
+    let pixels = try await decoding.pixels(
+      picture.png(), .with { ($0.width, $0.height, $0.fit) = (20, 20, .cover) })
+    #expect((pixels.width, pixels.height) == (20, 20))
+    #expect(isNear(pixels[10, 10], [0, 255, 0]) && isNear(pixels[1, 10], [0, 255, 0], within: 40))
+  }
+
+  @Test func `effects do what they are called`() async throws {
+    let file = Pictures.quarters(64, 64).png()
+    let grey = try await decoding.pixels(file, .with { $0.isGrayscale = true })
+    #expect(grey.channels == 1)
+    let round = try await decoding.pixels(file, .with { $0.cornerRadius = 16 })
+    #expect(round.channels == 4)
+    #expect(round[0, 0][3] == 0 && round[63, 63][3] == 0 && round[32, 32][3] == 255 && round[0, 32][3] == 255)
+    let blurred = try await decoding.pixels(file, .with { $0.blur = 8 })
+    let middle = blurred[32, 32]
+    #expect(middle.allSatisfy { (90...190).contains($0) })
+    #expect(isNear(blurred[2, 2], [255, 0, 0], within: 20))
+  }
+
+  @Test func `an animation keeps its frames as WebP, or only the first`() async throws {
+    let gif = Pictures.gif(20, 10, colors: [(255, 0, 0), (0, 255, 0), (0, 0, 255)])
+    let (all, webp) = try await decoding.encoded(gif, .with { ($0.frames, $0.width) = (.all, 10) })
+    #expect((all.format, all.frames, all.width, all.height) == (.webp, 3, 10, 5))
+    let header = try Decoding.header(webp)
+    #expect((header.frames, header.width, header.height) == (3, 10, 5))
+    let first = try await decoding.pixels(webp)
+    #expect((first.width, first.height) == (10, 5))
+    #expect(isNear(Array(first[5, 2].prefix(3)), [255, 0, 0], within: 12))
+    let (one, _) = try await decoding.encoded(gif)
+    #expect((one.frames, one.width, one.height) == (1, 20, 10))
+  }
+
+  @Test func `a placeholder has the mean colour and comes with a variant`() async throws {
+    let (red, blue) = ([255, 0, 0], [0, 0, 255])
+    let picture = Pictures(width: 200, height: 100, samples: 3) { x, _ in x < 100 ? red : blue }
+    let alone = try await decoding.run(try decoding.task(picture.png(), .placeholder)).get()
+    let placeholder = try #require(alone.placeholder)
+    #expect(isNear([24, 16, 8].map { Int(placeholder.color >> ($0 - 8) & 255) }, [127, 0, 127], within: 2))
+    #expect((10...30).contains(placeholder.thumbHash.count))
+    let path = decoding.newPath()
+    let both = try await decoding.run(
+      try decoding.task(picture.png(), .encoded(path), .with { $0.width = 10 }, placeholder: true)
+    ).get()
+    #expect(both.placeholder == placeholder)
+    #expect((both.sourceWidth, both.sourceHeight, both.width) == (200, 100, 10))
+  }
+}
