@@ -1,5 +1,7 @@
-/// The memory tier: image bytes under a limit, the least recently used evicted first. A pure value; every step but `clear`
-/// is O(1).
+/// The memory tier: image bytes under a limit. Who goes first is decided by use (`EvictionOrder`): one scan of many images does
+/// not displace those that are asked for again.
+///
+/// A pure value; every step is O(1) but `clear`, which see.
 public struct MemoryTier: Sendable {
   public struct Entry: Sendable, Equatable {
     public var response: StoredResponse
@@ -11,46 +13,60 @@ public struct MemoryTier: Sendable {
     /// Bytes of image data.
     public var bytes: Int64 = 0
     public var limit: Int64 = 0
+    /// Entries that went to make room.
+    public var evicted = 0
   }
 
   public private(set) var counts = Counts()
 
   /// What tells entries apart, but for Vary.
-  private struct Identity: Hashable {
+  private struct Identity: Hashable, Sendable {
     var key: String
     var partition: String
     var variant: String
 
-    var original: Identity { Identity(key: key, partition: partition, variant: "") }
+    init(key: String, partition: String, variant: String) {
+      self.key = key
+      self.partition = partition
+      self.variant = variant
+    }
+
+    init(_ response: StoredResponse) {
+      self.init(key: response.key, partition: response.partition, variant: response.variant)
+    }
   }
 
-  private struct Slot {
-    var entry: Entry
-    var previous: Int
-    var next: Int
-  }
-
-  private var slots: [Slot?] = []
+  private var slots: [Entry?] = []
   private var free: [Int] = []
-  private var places: [Identity: [Int]] = [:]
-  /// The names of the variants that there are of an original, whether that is there or not.
-  private var variants: [Identity: Set<String>] = [:]
-  private var mostRecent = -1
-  private var leastRecent = -1
-  private var cost: Int64 = 0
+  private var order: EvictionOrder
+  private var byIdentity = PlaceGroups<Identity>()
+  private var byKey = PlaceGroups<String>()
+  private var byURL = PlaceGroups<String>()
 
   /// Small entries count as this much, so that their number is bounded too.
   static let leastCost: Int64 = 512
 
   /// - Parameter limit: bytes of image data; 0 turns the tier off.
-  public init(limit: Int64) { counts.limit = limit }
+  public init(limit: Int64) {
+    counts.limit = limit
+    order = EvictionOrder(limit: limit)
+  }
 
   /// All entries of the key, which differ by what their Vary names, newest response first. They count as used.
   public mutating func look(up key: String, partition: String = "", variant: String = "") -> [Entry] {
-    guard let found = places[Identity(key: key, partition: partition, variant: variant)] else { return [] }
-    for place in found { moveToFront(place) }
-    if found.count == 1 { return [slots[found[0]]!.entry] }
-    return found.map { slots[$0]!.entry }.sorted {
+    let identity = Identity(key: key, partition: partition, variant: variant)
+    guard let found = byIdentity.list(of: identity) else { return [] }
+    if let only = found.only {
+      order.use(only)
+      return [slots[only]!]
+    }
+    for place in byIdentity.places(of: identity) { order.use(place) }
+    return peek(at: key, partition: partition, variant: variant)
+  }
+
+  /// The same entries, without counting as a use.
+  public func peek(at key: String, partition: String = "", variant: String = "") -> [Entry] {
+    byIdentity.places(of: Identity(key: key, partition: partition, variant: variant)).map { slots[$0]! }.sorted {
       ($0.response.responseTime, $0.response.id) > ($1.response.responseTime, $1.response.id)
     }
   }
@@ -63,25 +79,19 @@ public struct MemoryTier: Sendable {
   /// - Returns: false when it is larger than a tenth of the limit; then what it would have replaced is gone all the same.
   @discardableResult
   public mutating func store(_ response: StoredResponse, bytes: [UInt8]) -> Bool {
+    let rival = rival(of: response)
     remove(replacedBy: response)
-    let identity = Identity(key: response.key, partition: response.partition, variant: response.variant)
-    guard Int64(bytes.count) <= largestEntry else { return false }
-    let place: Int
-    let slot = Slot(entry: Entry(response: response, bytes: bytes), previous: -1, next: -1)
-    if let unused = free.popLast() {
-      place = unused
-      slots[place] = slot
-    } else {
-      place = slots.count
-      slots.append(slot)
-    }
-    places[identity, default: []].append(place)
-    if !identity.variant.isEmpty { variants[identity.original, default: []].insert(identity.variant) }
-    linkToFront(place)
+    let cost = Self.cost(of: bytes)
+    guard Int64(bytes.count) <= largestEntry, cost <= counts.limit else { return false }
+    let place = free.popLast() ?? slots.count
+    let evicted = order.insert(
+      place, cost: cost, fingerprint: Identity(response).hashValue, isKnown: rival != nil)
+    for place in evicted { evict(place) }
+    let entry = Entry(response: response, bytes: bytes)
+    if place == slots.count { slots.append(entry) } else { slots[place] = entry }
+    label(place, response)
     counts.entries += 1
     counts.bytes += Int64(bytes.count)
-    cost += Self.cost(of: bytes)
-    shrink(sparing: place)
     return true
   }
 
@@ -95,129 +105,127 @@ public struct MemoryTier: Sendable {
   public mutating func remove(replacedBy response: StoredResponse) {
     if let rival = rival(of: response) { remove(rival) }
     guard response.variant.isEmpty else { return }
-    for place in variants(of: response) where slots[place]!.entry.response.originalDigest != response.digest {
-      remove(place)
-    }
+    for place in variants(of: response) where slots[place]!.response.originalDigest != response.digest { remove(place) }
   }
 
   /// Where the variants lie that are, or were, of the original that the response is or was made of.
   private func variants(of response: StoredResponse) -> [Int] {
-    let original = Identity(key: response.key, partition: response.partition, variant: "")
-    guard let names = variants[original] else { return [] }
-    return names.flatMap { name in
-      places[Identity(key: response.key, partition: response.partition, variant: name)] ?? []
-    }.filter { slots[$0]!.entry.response.selection == response.selection }
+    byKey.places(of: response.key).filter { place in
+      let other = slots[place]!.response
+      return !other.variant.isEmpty && other.partition == response.partition && other.selection == response.selection
+    }
   }
 
   private func rival(of response: StoredResponse) -> Int? {
-    let identity = Identity(key: response.key, partition: response.partition, variant: response.variant)
-    return places[identity]?.first { slots[$0]!.entry.response.selection == response.selection }
+    byIdentity.places(of: Identity(response)).first { slots[$0]!.response.selection == response.selection }
   }
 
   /// Replaces header fields and times after a 304, those of the variants as well. Nothing happens to an entry that is gone
   /// or that another has taken the place of.
   public mutating func update(_ response: StoredResponse) {
-    if let place = place(of: response) { slots[place]!.entry.response = response }
-    for place in variants(of: response)
-    where slots[place]!.entry.response.originalDigest == response.originalDigest {
-      slots[place]!.entry.response.adopt(responseOf: response)
+    if let place = place(of: response), let old = slots[place]?.response {
+      unlabel(place, old)
+      slots[place]!.response = response
+      label(place, response)
+    }
+    for place in variants(of: response) where slots[place]!.response.originalDigest == response.originalDigest {
+      slots[place]!.response.adopt(responseOf: response)
     }
   }
 
   /// Notes what decoding has told. Nothing happens when the entry is gone or another has taken its place.
   public mutating func note(findingsOf response: StoredResponse) {
-    if let place = place(of: response) { slots[place]!.entry.response.findings = response.findings }
+    if let place = place(of: response) { slots[place]!.response.findings = response.findings }
   }
 
   /// Notes that the disk tier has no file of the response any more.
   public mutating func forgetFile(of response: StoredResponse) {
-    if let place = place(of: response) { slots[place]!.entry.response.id = 0 }
+    if let place = place(of: response) { slots[place]!.response.id = 0 }
   }
 
   private func place(of response: StoredResponse) -> Int? {
-    guard let place = rival(of: response), let known = slots[place]?.entry.response else { return nil }
+    guard let place = rival(of: response), let known = slots[place]?.response else { return nil }
     return known.id == response.id && known.digest == response.digest ? place : nil
   }
 
   /// Clears what falls under the filter, variants with their originals.
   ///
+  /// By key and by URL it takes as long as there are matches. The other filters look at every entry, of which there are at most
+  /// one for each 512 bytes of the limit: an order of all keys would cost each entry more than those rare calls do.
+  ///
   /// - Returns: what was cleared, for `DiskTier.clear` to count once.
   public mutating func clear(_ filter: ClearFilter, now: Int) -> [StoredResponse] {
-    var matching: [Int] = []
-    var originals: Set<Identity> = []
-    for place in slots.indices {
-      guard let response = slots[place]?.entry.response, filter.matches(response, now: now) else { continue }
-      matching.append(place)
-      if response.variant.isEmpty {
-        originals.insert(Identity(key: response.key, partition: response.partition, variant: ""))
-      }
-    }
-    if filter.dependsOnTime && !originals.isEmpty {
-      let chosen = Set(matching)
-      for place in slots.indices where !chosen.contains(place) {
-        guard let response = slots[place]?.entry.response else { continue }
-        let original = Identity(key: response.key, partition: response.partition, variant: "")
-        if !response.variant.isEmpty && originals.contains(original) { matching.append(place) }
-      }
-    }
+    var matching = places(matching: filter, now: now)
+    if filter.dependsOnTime { matching += variants(ofOriginalsIn: matching) }
     return matching.map { place in
       defer { remove(place) }
-      return slots[place]!.entry.response
+      return slots[place]!.response
+    }
+  }
+
+  private func places(matching filter: ClearFilter, now: Int) -> [Int] {
+    switch filter {
+    case .key(let key): byKey.places(of: key)
+    case .url(let url, let key): Array(Set(byKey.places(of: key) + byURL.places(of: url)))
+    case .all, .prefix, .host, .olderThan, .expired:
+      slots.indices.filter { slots[$0].map { filter.matches($0.response, now: now) } ?? false }
+    }
+  }
+
+  /// Those that are not among the places themselves.
+  private func variants(ofOriginalsIn places: [Int]) -> [Int] {
+    let chosen = Set(places)
+    let originals = Set(places.map { Identity(slots[$0]!.response) }.filter(\.variant.isEmpty))
+    return originals.flatMap { original in
+      byKey.places(of: original.key).filter { place in
+        let response = slots[place]!.response
+        return !response.variant.isEmpty && response.partition == original.partition && !chosen.contains(place)
+      }
     }
   }
 
   public mutating func setLimit(_ limit: Int64) {
     counts.limit = limit
     for place in slots.indices {
-      if let slot = slots[place], Int64(slot.entry.bytes.count) > limit / 10 { remove(place) }
+      if let entry = slots[place], Int64(entry.bytes.count) > limit / 10 {
+        remove(place)
+        counts.evicted += 1
+      }
     }
-    shrink(sparing: -1)
+    for place in order.setLimit(limit) { evict(place) }
   }
-
-  // MARK: Order
 
   private static func cost(of bytes: [UInt8]) -> Int64 { max(Int64(bytes.count), leastCost) }
 
-  private mutating func shrink(sparing newest: Int) {
-    while cost > counts.limit, leastRecent >= 0, leastRecent != newest || counts.limit == 0 { remove(leastRecent) }
+  private mutating func remove(_ place: Int) {
+    order.remove(place)
+    vacate(place)
   }
 
-  private mutating func remove(_ place: Int) {
-    guard let slot = slots[place] else { return }
-    unlink(place)
+  /// Lets go of what the order gave up.
+  private mutating func evict(_ place: Int) {
+    vacate(place)
+    counts.evicted += 1
+  }
+
+  private mutating func vacate(_ place: Int) {
+    guard let entry = slots[place] else { return }
     slots[place] = nil
     free.append(place)
-    let response = slot.entry.response
-    let identity = Identity(key: response.key, partition: response.partition, variant: response.variant)
-    places[identity]?.removeAll { $0 == place }
-    if places[identity]?.isEmpty ?? false {
-      places[identity] = nil
-      if !identity.variant.isEmpty {
-        variants[identity.original]?.remove(identity.variant)
-        if variants[identity.original]?.isEmpty ?? false { variants[identity.original] = nil }
-      }
-    }
+    unlabel(place, entry.response)
     counts.entries -= 1
-    counts.bytes -= Int64(slot.entry.bytes.count)
-    cost -= Self.cost(of: slot.entry.bytes)
+    counts.bytes -= Int64(entry.bytes.count)
   }
 
-  private mutating func moveToFront(_ place: Int) {
-    if place == mostRecent { return }
-    unlink(place)
-    linkToFront(place)
+  private mutating func label(_ place: Int, _ response: StoredResponse) {
+    byIdentity.insert(place, Identity(response))
+    byKey.insert(place, response.key)
+    byURL.insert(place, response.url)
   }
 
-  private mutating func linkToFront(_ place: Int) {
-    slots[place]!.previous = -1
-    slots[place]!.next = mostRecent
-    if mostRecent >= 0 { slots[mostRecent]!.previous = place } else { leastRecent = place }
-    mostRecent = place
-  }
-
-  private mutating func unlink(_ place: Int) {
-    let (previous, next) = (slots[place]!.previous, slots[place]!.next)
-    if previous >= 0 { slots[previous]!.next = next } else { mostRecent = next }
-    if next >= 0 { slots[next]!.previous = previous } else { leastRecent = previous }
+  private mutating func unlabel(_ place: Int, _ response: StoredResponse) {
+    byIdentity.remove(place, Identity(response))
+    byKey.remove(place, response.key)
+    byURL.remove(place, response.url)
   }
 }

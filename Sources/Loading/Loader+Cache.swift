@@ -4,15 +4,23 @@ internal import ImageStore
 
 /// What the cache can do for a load.
 extension Loader {
-  /// What the memory tier has for a key: the variant of that name, and the original.
+  /// What the memory tier has for a key: the variant of that name, and the original. What is likely to be served counts as
+  /// used.
   func remembered(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
-    let originals = memory.look(up: key, partition: partition, variant: "").map {
-      Candidate(response: $0.response, bytes: $0.bytes, place: .memory)
-    }
-    if variant.isEmpty { return originals }
+    if variant.isEmpty { return memory.look(up: key, partition: partition).map(Candidate.init(inMemory:)) }
     let variants = memory.look(up: key, partition: partition, variant: variant)
+    if variants.isEmpty { return memory.look(up: key, partition: partition).map(Candidate.init(inMemory:)) }
     return Candidate.together(
-      variants.map { Candidate(response: $0.response, bytes: $0.bytes, place: .memory) }, originals)
+      variants.map(Candidate.init(inMemory:)),
+      memory.peek(at: key, partition: partition).map(Candidate.init(inMemory:)))
+  }
+
+  /// The same, without being a use.
+  func glimpsed(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
+    let originals = memory.peek(at: key, partition: partition).map(Candidate.init(inMemory:))
+    if variant.isEmpty { return originals }
+    let variants = memory.peek(at: key, partition: partition, variant: variant)
+    return Candidate.together(variants.map(Candidate.init(inMemory:)), originals)
   }
 
   /// Puts what was just stored into the memory tier. Without its bytes, what it replaces is forgotten there.
@@ -105,7 +113,7 @@ extension Loader {
     guard let record = jobs[job] else { return }
     let (key, partition) = (record.first.request.key, record.first.partition)
     let variant = record.first.request.variant
-    let known = bypassing ? [] : remembered(key, partition, variant)
+    let known = bypassing ? [] : glimpsed(key, partition, variant)
     guard hasDiskTiers else { return looked(for: job, found: known) }
     // What goes past the cache takes the same way, so that nothing gets ahead of what was sent before it.
     if bypassing { return storage.perform({}) { [weak self] in self?.looked(for: job, found: []) } }
@@ -224,6 +232,10 @@ extension LoadRequest {
 }
 
 extension Candidate {
+  fileprivate init(inMemory entry: MemoryTier.Entry) {
+    self.init(response: entry.response, bytes: entry.bytes, place: .memory)
+  }
+
   var status: CacheStatus { place == .memory ? .memory : .disk }
 }
 

@@ -64,7 +64,7 @@ extension Loader {
   ) {
     let (key, partition) = (request.key, Credentials.partition(of: request))
     let variant = request.variant
-    let remembered = remembered(key, partition, variant).filter { $0.response.variant == variant }
+    let remembered = glimpsed(key, partition, variant).filter { $0.response.variant == variant }
     let failure = failures.failure(
       of: FailureMemory.Subject(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
     storage.look(up: key, partition: partition, variant: variant) { [weak self] found in

@@ -16,7 +16,7 @@ import Testing
     #expect(kept == [true, false])
     let left = tier.look(up: "a")
     #expect(left.isEmpty)
-    #expect(tier.counts == MemoryTier.Counts(entries: 0, bytes: 0, limit: 100_000))
+    #expect(tier.counts == MemoryTier.Counts(entries: 0, bytes: 0, limit: 100_000, evicted: 0))
   }
 
   @Test func `a limit of 0 turns the tier off`() {
@@ -79,38 +79,95 @@ import Testing
     #expect(tier.counts.entries == 10)
   }
 
-  @Test(arguments: 0..<4) func `the tier behaves like a naive model`(_: Int) {
+  @Test func `a scan of images that nobody asks for again leaves those that are used`() {
+    var tier = MemoryTier(limit: 100_000)
+    let used = (0..<80).map { "used \($0)" }
+    for key in used { tier.store(response(key), bytes: bytes(1000)) }
+    for key in used { _ = tier.look(up: key) }
+    for number in 0..<10_000 { tier.store(response("\(number)"), bytes: bytes(1000)) }
+    let left = used.filter { !tier.peek(at: $0).isEmpty }
+    #expect(left == used)
+    #expect(tier.counts.evicted == 10_080 - tier.counts.entries)
+  }
+
+  @Test func `looking without using keeps nothing from being evicted`() {
+    var tier = MemoryTier(limit: 100_000)
+    tier.store(response("a"), bytes: bytes(1000))
+    let seen = tier.peek(at: "a")
+    #expect(seen.map(\.bytes) == [bytes(1000)])
+    for number in 0..<200 { tier.store(response("\(number)"), bytes: bytes(1000)) }
+    let left = tier.peek(at: "a")
+    #expect(left.isEmpty)
+  }
+
+  @Test func `clear finds by key what differs in partition, variant and Vary, and by URL what has another key`() {
+    var tier = MemoryTier(limit: 1 << 20)
+    func store(_ key: String, url: String, partition: String = "", variant: String = "", varying: HeaderFields = [:]) {
+      var response = response(key, varying: varying)
+      (response.url, response.partition, response.variant) = (url, partition, variant)
+      tier.store(response, bytes: [1])
+    }
+    func fill() {
+      store("a", url: "a")
+      store("a", url: "a", partition: "p")
+      store("a", url: "a", variant: "w")
+      store("a", url: "a", varying: ["accept": "x"])
+      store("b", url: "a")
+      store("c", url: "c")
+    }
+    for (filter, count) in [(.key("a"), 4), (.url("a", key: "c"), 6), (.url("a", key: "a"), 5), (.key("x"), 0)]
+      as [(ClearFilter, Int)]
+    {
+      _ = tier.clear(.all, now: 0)
+      fill()
+      #expect(tier.clear(filter, now: 0).count == count)
+      #expect(tier.counts.entries == 6 - count)
+    }
+  }
+
+  @Test func `an update that names another URL is found by it`() {
+    var tier = MemoryTier(limit: 1 << 20)
+    tier.store(response("a"), bytes: [1])
+    var moved = response("a")
+    moved.url = "b"
+    tier.update(moved)
+    #expect(tier.clear(.url("b", key: "b"), now: 0) == [moved])
+    #expect(tier.counts.entries == 0)
+  }
+
+  @Test(arguments: 0..<4) func `the tier holds what was stored last, and never more than its limit`(_: Int) {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededChance(state: seed)
     var tier = MemoryTier(limit: 40_000)
-    var model: [(key: String, size: Int)] = []  // least recently used first
+    var newest: [String: Int] = [:]
     var limit = 40_000
     for step in 0..<3000 {
       let place: Comment = "seed \(seed), step \(step)"
       let key = "k\(random.next() % 30)"
-      let cost = { (size: Int) in max(size, 512) }
       switch random.next() % 10 {
       case 0..<5:
         let size = Int(random.next() % 4500)
-        tier.store(response(key), bytes: bytes(size))
-        model.removeAll { $0.key == key }
-        if size <= limit / 10 { model.append((key, size)) }
+        let isKept = tier.store(response(key), bytes: bytes(size))
+        #expect(isKept == (size <= limit / 10), place)
+        newest[key] = isKept ? size : nil
       case 5..<8:
         let found = tier.look(up: key)
-        #expect(found.map(\.bytes.count) == model.filter { $0.key == key }.map(\.size), place)
-        if let index = model.firstIndex(where: { $0.key == key }) { model.append(model.remove(at: index)) }
+        #expect(found.isEmpty || found.map(\.bytes.count) == [newest[key]], place)
       case 8:
+        let held = tier.counts.entries
         let cleared = tier.clear(.prefix("k2"), now: 0)
-        #expect(Set(cleared.map(\.key)) == Set(model.map(\.key).filter { $0.hasPrefix("k2") }), place)
-        model.removeAll { $0.key.hasPrefix("k2") }
+        #expect(cleared.allSatisfy { $0.key.hasPrefix("k2") && newest[$0.key] != nil }, place)
+        #expect(tier.counts.entries == held - cleared.count, place)
+        newest = newest.filter { !$0.key.hasPrefix("k2") }
       default:
         limit = 20_000 + Int(random.next() % 3) * 10_000
         tier.setLimit(Int64(limit))
-        model.removeAll { $0.size > limit / 10 }
+        newest = newest.filter { $0.value <= limit / 10 }
       }
-      while model.reduce(0, { $0 + cost($1.size) }) > limit { model.removeFirst() }
-      #expect(tier.counts.entries == model.count, place)
-      #expect(tier.counts.bytes == Int64(model.reduce(0) { $0 + $1.size }), place)
+      let held = (0..<30).flatMap { tier.peek(at: "k\($0)") }
+      #expect(held.count == tier.counts.entries, place)
+      #expect(held.reduce(0) { $0 + $1.bytes.count } == Int(tier.counts.bytes), place)
+      #expect(held.reduce(0) { $0 + max($1.bytes.count, 512) } <= limit, place)
     }
   }
 }
