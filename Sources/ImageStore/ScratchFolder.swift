@@ -87,6 +87,24 @@ public actor ScratchFolder {
     folder.files.setModificationTime(of: relative, in: folder.descriptor, to: time)
   }
 
+  /// Makes a file at a `newPath` one that is delivered now: it lives for 60 s.
+  ///
+  /// - Returns: its absolute path, which is another one.
+  public func adopt(fileAt path: String, format: String?) throws(StoreError) -> String {
+    let folder = try openFolder()
+    let id = nextID()
+    let new = FileName(id: id, digest: [], format: format).path
+    do throws(FileError) {
+      try folder.makeShard(of: id)
+      try folder.files.rename(path, to: folder.path + "/" + new)
+    } catch {
+      try? folder.files.remove(path)
+      throw StoreError(error)
+    }
+    note(new, at: environment.now())
+    return folder.path + "/" + new
+  }
+
   /// Removes the files whose time is over, and what dead processes left. Call it after each batch of work.
   ///
   /// - Returns: when it wants to be called again; nil when nothing is left to remove.

@@ -215,7 +215,7 @@ extension Arrival {
 }
 
 /// A spooled body as the image codec reads it, on the disk's thread.
-private struct SpoolSource: ByteSource {
+struct SpoolSource: ByteSource {
   let spool: Spool
 
   var count: Int { Int(spool.length) }

@@ -54,6 +54,8 @@ final class JobRecord {
   var mayTakeUp = false
   /// Whether the scheduler knows that the transfer is being answered.
   var isAnswerNoted = false
+  /// Whether a preview of what is there is being made. See Loader+Previews.
+  var isPreviewing = false
   /// Whether the transfer goes on though all have left, and where they wanted the result kept. See Loader+Leaving.
   var goesOnAlone = false
   var placesOfLeavers: LoadRequest.Places = []

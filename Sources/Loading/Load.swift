@@ -19,6 +19,8 @@ public enum LoadEvent: Sendable {
   case retrying(attempt: Int, delay: Duration, kind: LoadError.Kind)
   /// What the cache has, while it is being revalidated.
   case cached(LoadedImage)
+  /// What is there of a progressive image: a scratch file, as `LoadedImage.path`, of so many complete scans.
+  case preview(path: String, width: Int, height: Int, scan: Int)
 }
 
 /// A load that is not answered yet.
@@ -105,6 +107,8 @@ final class Load {
       received = -1
     case .cached:
       isWanted = true
+    case .preview:
+      isWanted = request.events.contains(.preview)
     }
     if isWanted { observer.load(id, did: event) }
   }

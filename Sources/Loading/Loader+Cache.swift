@@ -97,7 +97,7 @@ extension Loader {
     }
     let deadline = load.request.deadline.map { load.acceptedAt.advanced(by: $0) }
     let subscription = scheduler.subscribe(
-      load.id, to: key, of: load.request.origin, priority: load.request.priority, deadline: deadline)
+      load.id, to: key, of: load.request.origin, priority: load.priority, deadline: deadline)
     switch subscription {
     case .created(let job):
       jobs[job] = JobRecord(first: load)
@@ -106,6 +106,7 @@ extension Loader {
       releasePlace(of: load)
       if jobs[job]?.candidates != nil, !mayTransfer(load) { return }
       if let attempt { load.emit(.started(attempt: attempt)) }
+      if load.request.events.contains(.preview) { jobs[job]?.download?.wantPreviews() }
     }
   }
 

@@ -57,6 +57,9 @@ extension Loader {
       onProgress: { received, total in
         LoadingActor.run { [weak self] in self?.progressed(job, received: received, total: total) }
       },
+      onScan: { arriving in
+        LoadingActor.run { [weak self] in self?.preview(arriving, of: job) }
+      },
       onEnd: { ending in
         LoadingActor.run { [weak self] in self?.ended(job, ending) }
       },
@@ -64,6 +67,9 @@ extension Loader {
     let transfer = transport.start(request, consumer: download)
     record.transfer = transfer
     record.download = download
+    if scheduler.subscribers(of: job).contains(where: { loads[$0]?.request.events.contains(.preview) == true }) {
+      download.wantPreviews()
+    }
     download.began { [transport] in transport.resume(transfer) }
   }
 

@@ -37,6 +37,14 @@ test("a loaded image is a file with its size", () =>
     assert.equal(readFileSync(image.path).length, 4000);
   }));
 
+test("pixels are a buffer, and released", () =>
+  withWorker([], async (worker) => {
+    const { pixels } = await worker.load(`${origin}/image/1.png?width=30&height=20`, { deliver: "pixels" });
+    const rows = await worker.takePixels(pixels);
+    assert.equal(rows.length, 20 * pixels.stride);
+    assert.equal((await worker.call("stats")).pixels.regions, 0);
+  }));
+
 test("events come to the callback before the result", () =>
   withWorker([], async (worker) => {
     const names = [];

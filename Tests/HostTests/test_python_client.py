@@ -50,6 +50,18 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
     async def command(self, **command: Any) -> dict[str, Any]:
         return await asyncio.get_running_loop().run_in_executor(None, self.origin.command, command)
 
+    async def test_pixels_are_mapped_and_released(self) -> None:
+        async with self.worker() as worker:
+            url = f"{self.origin.url}/image/1.png?width=30&height=20"
+            pixels = (await worker.load(url, deliver="pixels", transform={"width": 15})).pixels
+            assert pixels is not None
+            self.assertEqual((pixels.width, pixels.height, pixels.stride), (15, 10, 15 * pixels.channels))
+            rows = pixels.map()
+            before = bytes(rows)
+            await worker.release(pixels)
+            self.assertFalse(pixels.path.exists())
+            self.assertEqual((len(rows), bytes(rows)), (pixels.size, before))
+
     async def test_a_loaded_image_is_a_file_with_its_size(self) -> None:
         async with self.worker() as worker:
             image = await worker.load(f"{self.origin.url}/image/1.png?bytes=4000")

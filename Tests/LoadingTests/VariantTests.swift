@@ -69,7 +69,7 @@ struct VariantTests {
 
   @Test func `all that ask for the same share one decode, others have their own`() async throws {
     let scene = try await Scene()
-    let ids = await [8, 8, 9, 8].asyncMap { width in await scene.submit(Self.ask(Self.small(width))) }
+    let ids = await { @LoadingActor in [8, 8, 9, 8].map { scene.submit(Self.ask(Self.small($0))) } }()
     scene.decoder.answer()
     scene.decoder.answer()
     for id in ids { #expect(scene.witness.end(of: id) == "miss") }
@@ -216,7 +216,7 @@ struct VariantTests {
   ])
   func `what a decoder cannot do is told to all that wait`(error: DecodeError, kind: String) async throws {
     let scene = try await Scene()
-    let ids = await (scene.submit(Self.ask(Self.small())), scene.submit(Self.ask(Self.small())))
+    let ids = await { @LoadingActor in (scene.submit(Self.ask(Self.small())), scene.submit(Self.ask(Self.small()))) }()
     scene.decoder.answer { _ in .failure(error) }
     #expect(scene.witness.end(of: ids.0) == kind && scene.witness.end(of: ids.1) == kind)
     #expect(scene.witness.end(of: await scene.submit()) == "disk")

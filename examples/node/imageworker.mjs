@@ -19,6 +19,7 @@
 
 import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -37,6 +38,9 @@ import { fileURLToPath } from "node:url";
  * @property {number} [height]
  * @property {string} [path]  A file whose bytes never change and that stays for at least 60 seconds.
  * @property {string} [data]  Base64.
+ * @property {Pixels} [pixels]
+ * @property {{bytes: number, format: string, width?: number, height?: number}} [source]  What a transform was made of.
+ * @property {{thumbhash: string, color: string}} [placeholder]
  * @property {string} [finalURL]
  * @property {number} [frames]
  * @property {number} [orientation]
@@ -44,8 +48,32 @@ import { fileURLToPath } from "node:url";
  * @property {number} [attempts]
  * @property {{queuedMs?: number, firstByteMs?: number, totalMs: number}} [timing]
  *
+ * @typedef {object} Pixels  A decoded image in shared memory: rows of 8-bit sRGB, grey, R G B or R G B A.
+ * @property {string} path
+ * @property {number} offset
+ * @property {number} width
+ * @property {number} height
+ * @property {number} stride
+ * @property {1 | 3 | 4} channels
+ * @property {number} bytes
+ *
+ * @typedef {object} Transform  protocol/README.md says what each does.
+ * @property {number} [width]
+ * @property {number} [height]
+ * @property {"inside" | "contain" | "cover" | "fill"} [fit]
+ * @property {boolean} [enlarge]
+ * @property {"auto" | "none"} [rotate]
+ * @property {{x: number, y: number, width: number, height: number}} [crop]
+ * @property {"keep" | "jpeg" | "png" | "webp" | "avif"} [format]
+ * @property {number} [quality]
+ * @property {"first" | "all"} [frames]
+ * @property {string} [background]
+ * @property {number} [blur]
+ * @property {boolean} [grayscale]
+ * @property {number} [cornerRadius]
+ *
  * @typedef {object} WorkerEvent
- * @property {string} name  `started`, `progress`, `retrying`, `cached`, `completed`, `failed`
+ * @property {string} name  `started`, `progress`, `retrying`, `cached`, `preview`, `completed`, `failed`
  * @property {Record<string, any>} params
  *
  * @typedef {object} CallOptions
@@ -60,10 +88,10 @@ import { fileURLToPath } from "node:url";
  * @property {Record<string, string>} [headers]
  * @property {CacheMode} [cache]
  * @property {"all" | "memory" | "disk" | "none"} [store]
- * @property {"path" | "data" | "none"} [deliver]
+ * @property {"path" | "data" | "none" | "pixels"} [deliver]
  * @property {string} [saveTo]
- * @property {"none" | "header"} [validate]
- * @property {("started" | "progress" | "retrying" | "cached")[]} [events]
+ * @property {"none" | "header" | "decode"} [validate]
+ * @property {("started" | "progress" | "retrying" | "cached" | "preview")[]} [events]
  * @property {number} [timeoutMs]
  * @property {number} [deadlineMs]
  * @property {number} [retries]
@@ -71,6 +99,8 @@ import { fileURLToPath } from "node:url";
  * @property {boolean} [retryFailed]
  * @property {boolean} [response]
  * @property {string} [digest]
+ * @property {Transform} [transform]
+ * @property {boolean} [placeholder]
  */
 
 /** An error that the worker answered. Switch on `kind`; protocol/README.md lists them. */
@@ -180,7 +210,7 @@ export class ImageWorker {
   }
 
   /**
-   * Loads one image. With `onEvent`, `events` defaults to all there are.
+   * Loads one image. With `onEvent`, `events` defaults to all but `preview`.
    * @param {string} url
    * @param {LoadParams & CallOptions} options
    * @returns {Promise<Image>}
@@ -189,6 +219,19 @@ export class ImageWorker {
     if (onEvent && !params.events) params.events = ["started", "progress", "retrying", "cached"];
     const request = { url, ...params, ...(saveTo === undefined ? {} : { saveTo: resolve(saveTo) }) };
     return this.call("load", request, { signal, onEvent });
+  }
+
+  /**
+   * The pixels of a load with `deliver: "pixels"`, as a Buffer; then the worker has its memory back.
+   * @param {Pixels} pixels
+   * @returns {Promise<Buffer>}
+   */
+  async takePixels(pixels) {
+    try {
+      return (await readFile(pixels.path)).subarray(pixels.offset, pixels.offset + pixels.bytes);
+    } finally {
+      await this.call("release", { path: pixels.path });
+    }
   }
 
   /**

@@ -22,6 +22,7 @@ import base64
 import contextlib
 import json
 import logging
+import mmap
 import os
 import shutil
 from collections import deque
@@ -30,7 +31,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, AsyncGenerator, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
-__all__ = ["Event", "Image", "ImageWorker", "ImageWorkerError", "WorkerExited", "find_worker"]
+__all__ = ["Event", "Image", "ImageWorker", "ImageWorkerError", "Pixels", "WorkerExited", "find_worker"]
 
 logger = logging.getLogger("imageworker")
 
@@ -65,6 +66,40 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Pixels:
+    """A decoded image in shared memory: rows of 8-bit sRGB, `channels` bytes a pixel (grey, R G B or R G B A).
+
+    It takes memory until the worker is told to `release` it; what is mapped before that stays mapped.
+    """
+
+    path: Path
+    offset: int
+    width: int
+    height: int
+    stride: int
+    channels: int
+    size: int
+
+    @classmethod
+    def of(cls, wire: Mapping[str, Any]) -> Pixels:
+        return cls(
+            path=Path(wire["path"]),
+            offset=wire["offset"],
+            width=wire["width"],
+            height=wire["height"],
+            stride=wire["stride"],
+            channels=wire["channels"],
+            size=wire["bytes"],
+        )
+
+    def map(self) -> memoryview:
+        """The rows, without a copy: for `numpy.frombuffer`, or `PIL.Image.frombuffer`."""
+        with open(self.path, "rb") as file:
+            mapped = mmap.mmap(file.fileno(), self.offset + self.size, access=mmap.ACCESS_READ)
+        return memoryview(mapped)[self.offset :]
+
+
+@dataclass(frozen=True)
 class Image:
     """A loaded image. `path` is a file whose bytes never change and that stays for at least 60 seconds."""
 
@@ -78,6 +113,7 @@ class Image:
     height: Optional[int] = None
     path: Optional[Path] = None
     data: Optional[bytes] = field(default=None, repr=False)
+    pixels: Optional[Pixels] = None
     wire: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The whole result as the worker sent it."""
 
@@ -94,6 +130,7 @@ class Image:
             height=wire.get("height"),
             path=Path(wire["path"]) if "path" in wire else None,
             data=base64.b64decode(wire["data"]) if "data" in wire else None,
+            pixels=Pixels.of(wire["pixels"]) if "pixels" in wire else None,
             wire=wire,
         )
 
@@ -206,9 +243,11 @@ class ImageWorker:
         retry_failed: Optional[bool] = None,
         response: Optional[bool] = None,
         digest: Optional[str] = None,
+        transform: Optional[Mapping[str, Any]] = None,
+        placeholder: Optional[bool] = None,
         on_event: Optional[EventHandler] = None,
     ) -> Image:
-        """Loads one image. Cancelling the task cancels the load. With `on_event`, `events` defaults to all there are."""
+        """Loads one image. Cancelling the task cancels the load. With `on_event`, `events` defaults to all but `preview`."""
         if events is None and on_event is not None:
             events = ("started", "progress", "retrying", "cached")
         params = {
@@ -231,6 +270,8 @@ class ImageWorker:
             "retryFailed": retry_failed,
             "response": response,
             "digest": digest,
+            "transform": transform,
+            "placeholder": placeholder,
         }
         given = {name: value for name, value in params.items() if value is not None}
         return Image.of(await self.call("load", given, on_event=on_event))
@@ -250,6 +291,10 @@ class ImageWorker:
         finally:
             loading.cancel()
             await asyncio.gather(loading, return_exceptions=True)
+
+    async def release(self, pixels: Pixels) -> None:
+        """Gives pixels back to the worker."""
+        await self.call("release", {"path": str(pixels.path)})
 
     async def prefetch(
         self,
