@@ -119,8 +119,9 @@ static inline int cvips_save_jpeg(VipsImage *in, void **bytes, size_t *length, i
                               VIPS_FOREIGN_SUBSAMPLE_AUTO, NULL);
 }
 
+// Filtered rows are less than half as large; more than level 4 takes three times as long for nothing.
 static inline int cvips_save_png(VipsImage *in, void **bytes, size_t *length) {
-  return vips_pngsave_buffer(in, bytes, length, "strip", TRUE, "compression", 6, "filter",
+  return vips_pngsave_buffer(in, bytes, length, "strip", TRUE, "compression", 4, "filter",
                              VIPS_FOREIGN_PNG_FILTER_ALL, NULL);
 }
 

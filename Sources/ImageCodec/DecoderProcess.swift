@@ -75,6 +75,7 @@ final class DecoderProcess {
     let message = request.message.bytes
     let descriptors = assignment.files.descriptors
     let sent = csystem_send(socket, message, message.count, descriptors, Int32(descriptors.count))
+    assignment.files.closeInput()
     guard sent == message.count else { return false }
     activity = .busy(assignment)
     decodes += 1

@@ -6,42 +6,46 @@ internal import CSystem
   internal import Glibc
 #endif
 
-/// The descriptors of a decode while it runs. The output's file goes again unless it is kept.
+/// The files of a decode while it runs. The output's goes again unless it is kept.
 final class TaskFiles {
-  let input: Int32
-  let output: Int32?
+  /// Until the decoder has a descriptor of its own.
+  private var input: Int32?
+  private var output: Int32?
   /// While the file is there and not kept.
   private var outputPath: String?
 
   init(_ task: DecodeTask) throws(DecodeError) {
     input = try Self.open(task.source)
-    outputPath = task.outputPath
-    guard let outputPath = task.outputPath else {
-      output = nil
-      return
-    }
-    let file = openFile(outputPath, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    output = file
-    if file < 0 {
-      let reason = errno
-      self.outputPath = nil
-      throw .io("the decoded image cannot be written: \(String(cString: strerror(reason)))")
-    }
+    guard let path = task.outputPath else { return }
+    let file = openFile(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else { throw .io("the decoded image cannot be written: \(String(cString: strerror(errno)))") }
+    (output, outputPath) = (file, path)
   }
 
   deinit {
-    close(input)
-    if let output, output >= 0 { close(output) }
+    closeInput()
     discardOutput()
+  }
+
+  /// What goes to the decoder.
+  var descriptors: [Int32] { [input, output].compactMap { $0 } }
+
+  func closeInput() {
+    if let input { close(input) }
+    input = nil
+  }
+
+  private func closeOutput() {
+    if let output { close(output) }
+    output = nil
   }
 
   /// Removes the output's file, which the decoder may still write to.
   func discardOutput() {
     if let outputPath { unlink(outputPath) }
     outputPath = nil
+    closeOutput()
   }
-
-  var descriptors: [Int32] { [input] + (output.map { [$0] } ?? []) }
 
   /// What the decoder wrote stays, if it is what the decoder says it is.
   func keep(_ decoded: Decoded, for output: DecodeTask.Output) -> Bool {
@@ -56,6 +60,7 @@ final class TaskFiles {
       guard decoded.format != nil, decoded.width > 0, decoded.height > 0, decoded.frames > 0 else { return false }
     }
     outputPath = nil
+    closeOutput()
     return true
   }
 

@@ -14,7 +14,7 @@ struct Decode {
     } catch let error as DecodeError {
       throw error
     } catch let error as LibraryError {
-      throw error.message.contains("nsupported") ? .unsupportedFormat(error.message) : .corrupt(error.message)
+      throw error.asDecodeError
     } catch {
       throw .io("\(error)")
     }
@@ -28,30 +28,35 @@ struct Decode {
     var decoded = Decoded()
     (decoded.sourceWidth, decoded.sourceHeight) = (source.orientedWidth, source.orientedHeight)
     switch request.output {
-    case .placeholder: break
-    case .check: try source.picture.forEachRows { _ in }
+    case .placeholder: decoded.placeholder = try Placeholder(of: try small(source))
+    case .check:
+      try source.picture.forEachRows { _ in }
+      if request.wantsPlaceholder { decoded.placeholder = try Placeholder(of: try small(source)) }
     case .pixels: try writePixels(of: source, into: &decoded)
     case .encoded: try writeFile(of: source, transform: request.transform, into: &decoded)
     case .preview(let maxSide): try writeFile(of: source, transform: .preview(maxSide), into: &decoded)
-    }
-    if request.wantsPlaceholder || request.output == .placeholder {
-      decoded.placeholder = try Placeholder(of: source)
     }
     return decoded
   }
 
   private func writeFile(of source: Source, transform: Transform, into decoded: inout Decoded) throws {
     let frames = transform.frames == .all ? source.frames : 1
-    let geometry = try source.geometry(transform)
-    let format = transform.outputFormat(of: request.format, hasAlpha: source.hasAlpha(after: transform), frames: frames)
+    let format = outputFormat(of: source, transform, frames: frames)
     guard Library.formats.encode.contains(format) else {
       throw DecodeError.unsupportedFormat("the decoder does not write \(format.rawValue)")
     }
+    let rendering = try Rendering(source: source, transform: transform, keepsAlpha: format.holdsAlpha)
+    let geometry = rendering.geometry
     guard max(geometry.width, geometry.height) <= format.longestSide else {
       throw DecodeError.tooManyPixels("a side of the result is longer than \(format.longestSide) pixels")
     }
-    let rendering = Rendering(source: source, transform: transform, geometry: geometry, keepsAlpha: format.holdsAlpha)
-    let picture = frames > 1 ? try rendering.animation() : try rendering.still()
+    var picture = try frames > 1 ? rendering.animation() : rendering.still()
+    if request.wantsPlaceholder {
+      // Read twice: once for each.
+      picture = try picture.inMemory()
+      let first = try picture.extracted(x: 0, y: 0, width: geometry.width, height: geometry.height)
+      decoded.placeholder = try Placeholder(of: first)
+    }
     let file = try picture.encoded(format, quality: transform.quality)
     try output?.write(file.bytes)
     decoded.bytes = file.bytes.count
@@ -60,14 +65,30 @@ struct Decode {
   }
 
   private func writePixels(of source: Source, into decoded: inout Decoded) throws {
-    let geometry = try source.geometry(request.transform)
-    let rendering = Rendering(source: source, transform: request.transform, geometry: geometry, keepsAlpha: true)
-    var picture = try rendering.still()
+    var picture = try Rendering(source: source, transform: request.transform, keepsAlpha: true).still()
     // Grey with alpha is the one kind of pixels that hosts would have to know besides.
     if picture.bands == 2 { picture = try picture.inColorSpace(VIPS_INTERPRETATION_sRGB) }
+    if request.wantsPlaceholder {
+      picture = try picture.inMemory()
+      decoded.placeholder = try Placeholder(of: picture)
+    }
     try picture.forEachRows { try output?.write($0) }
     (decoded.width, decoded.height, decoded.channels) = (picture.width, picture.height, picture.bands)
     decoded.bytes = picture.width * picture.height * picture.bands
+  }
+
+  private func outputFormat(of source: Source, _ transform: Transform, frames: Int) -> ImageFormat {
+    transform.outputFormat(of: request.format, hasAlpha: source.hasAlpha(after: transform), frames: frames)
+  }
+
+  /// What the transform makes, or at once a small one of it where that is the same.
+  private func small(_ source: Source) throws -> Picture {
+    var transform = request.transform
+    if transform.width == nil, transform.height == nil, transform.blur == 0, transform.cornerRadius == 0 {
+      (transform.width, transform.height) = (ThumbHash.longestSide, ThumbHash.longestSide)
+    }
+    let format = outputFormat(of: source, request.transform, frames: 1)
+    return try Rendering(source: source, transform: transform, keepsAlpha: format.holdsAlpha).still()
   }
 }
 
@@ -80,22 +101,22 @@ extension Transform {
 }
 
 extension Placeholder {
-  fileprivate init(of source: Source) throws {
-    var transform = Transform()
-    (transform.width, transform.height) = (ThumbHash.longestSide, ThumbHash.longestSide)
-    transform.isOriented = source.isOriented
-    let geometry = try source.geometry(transform)
+  /// - Parameter picture: of any size, in standard pixels.
+  fileprivate init(of picture: Picture) throws {
+    var box = Transform()
+    (box.width, box.height) = (ThumbHash.longestSide, ThumbHash.longestSide)
+    let geometry = try box.geometry(width: picture.width, height: picture.height)
+    let small = try picture.resized(toWidth: geometry.scaledWidth, height: geometry.scaledHeight)
+    let bands = small.bands
     var pixels: [UInt8] = []
-    let picture = try Rendering(source: source, transform: transform, geometry: geometry, keepsAlpha: true).still()
-    let bands = picture.bands
-    try picture.forEachRows { row in
+    try small.forEachRows { row in
       for start in stride(from: 0, to: row.count, by: bands) {
-        let isColor = bands >= 3
-        pixels += [row[start], row[start + (isColor ? 1 : 0)], row[start + (isColor ? 2 : 0)]]
+        let (green, blue) = bands >= 3 ? (start + 1, start + 2) : (start, start)
+        pixels += [row[start], row[green], row[blue]]
         pixels.append(bands.isMultiple(of: 2) ? row[start + bands - 1] : 255)
       }
     }
-    let hash = ThumbHash(pixels: pixels, width: picture.width, height: picture.height)
+    let hash = ThumbHash(pixels: pixels, width: small.width, height: small.height)
     self.init(thumbHash: hash.bytes, color: hash.color)
   }
 }

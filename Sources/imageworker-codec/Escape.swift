@@ -25,10 +25,11 @@ enum Escape {
       report("in force", inForce.joined(separator: ","))
       attempt("open a file") { open("/etc/passwd", O_RDONLY | O_CLOEXEC) }
       attempt("list a directory") { open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-      attempt("create a file") { open("/tmp/imageworker-escape-\(getpid())", O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
+      attempt("create a file") { open("/tmp/imageworker-escape", O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
       attempt("open a socket") { socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) }
       attempt("connect") { connectSomewhere() }
       attempt("run a program") { run("/bin/true") }
+      attempt("become a program") { becomeNothing() }
       attempt("make a process") { makeProcess() }
       attempt("trace the parent") { csystem_attach(parent) }
       attempt("signal the parent") { kill(parent, SIGWINCH) }
@@ -83,6 +84,13 @@ enum Escape {
         return -1
       }
       return waitpid(process, nil, 0)
+    }
+
+    /// A program that is not there: that it is looked for is enough.
+    private static func becomeNothing() -> Int32 {
+      var nothing: [UnsafeMutablePointer<CChar>?] = [nil]
+      execve("/nonexistent/program", &nothing, &nothing)
+      return errno == ENOENT ? 0 : -1
     }
 
     private static func makeProcess() -> Int32 {

@@ -11,4 +11,13 @@ struct LibraryError: Error {
     vips_error_clear()
     message = CodecReply.readable(lines.first ?? "the image cannot be decoded")
   }
+
+  /// The library tells kinds of failures by their texts only.
+  var asDecodeError: DecodeError {
+    if message.contains("nsupported") { return .unsupportedFormat(message) }
+    if message.contains("out of memory") {
+      return .tooManyPixels("a decoder may not have as much memory as this takes")
+    }
+    return .corrupt(message)
+  }
 }

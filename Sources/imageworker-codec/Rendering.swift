@@ -11,10 +11,15 @@ struct Rendering {
   /// Otherwise what is transparent is laid on the background.
   let keepsAlpha: Bool
 
+  init(source: Source, transform: Transform, keepsAlpha: Bool) throws(DecodeError) {
+    (self.source, self.transform, self.keepsAlpha) = (source, transform, keepsAlpha)
+    geometry = try source.geometry(transform)
+  }
+
   func still() throws -> Picture {
     let stored = StoredLayout(source: source, geometry: geometry)
     let picture = try source.reopened(shrink: stored.shrink)
-    return try finished(try taken(from: picture, stored, loadedHeight: picture.height))
+    return try finished(try taken(from: picture, stored, loadedHeight: picture.height / source.frames))
   }
 
   /// All frames, one below the other.

@@ -8,15 +8,15 @@ final class Decoding: Sendable {
   let directory: String
 
   init(
-    count: Int = 1, timeout: Duration = .seconds(60), budget: Int = 100_000_000, memory: Int = 2 << 30,
-    executable: String? = nil, decodesPerProcess: Int = 1000
+    count: Int = 1, timeout: Duration = .seconds(3600), budget: Int = 100_000_000, memory: Int = 2 << 30,
+    executable: String? = nil, decodesPerProcess: Int = 1000, idleTime: Duration = .seconds(3600)
   ) throws {
     directory = FileManager.default.temporaryDirectory.appending(path: "codec-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     pool = DecoderPool(
       DecoderSettings(
         count: count, timeout: timeout, executable: executable, pixelBudget: budget, memoryLimit: memory,
-        idleTime: .seconds(60), decodesPerProcess: decodesPerProcess))
+        idleTime: idleTime, decodesPerProcess: decodesPerProcess))
   }
 
   deinit {

@@ -1,3 +1,4 @@
+import Foundation
 import ImageCodec
 
 /// Real image files, pixel for pixel, without any image library: PNG, TIFF and GIF. The others are made of these by the
@@ -27,6 +28,15 @@ struct Pictures {
   static func waves(_ width: Int, _ height: Int) -> Pictures {
     Pictures(width: width, height: height, samples: 3) { x, y in
       [(x * x / 7 + y) & 255, (x * 3 + y * y / 11) & 255, (x + y * 2) & 255]
+    }
+  }
+
+  /// Smooth, as most of a photograph is.
+  static func hills(_ width: Int, _ height: Int) -> Pictures {
+    Pictures(width: width, height: height, samples: 3) { x, y in
+      let (x, y) = (Double(x), Double(y))
+      let fine = 25 * sin((x + 2 * y) / 7) + 15 * sin(x * y / 20_000)
+      return [128 + 60 * sin(x / 37), 120 + 70 * cos(y / 23), 100 + 50 * sin((x - y) / 61)].map { Int($0 + fine) & 255 }
     }
   }
 

@@ -1,0 +1,170 @@
+import Foundation
+import ImageCodec
+import Testing
+
+/// What hostile and broken files come to.
+struct BrokenImageTests {
+  @Test func `a header with too many pixels is refused without a decoder`() async throws {
+    let decoding = try Decoding()
+    let bomb = Build.jpeg(65_500, 65_500)
+    let outcome = await decoding.run(try decoding.task(bomb, .check))
+    guard case .failure(.tooManyPixels) = outcome else { return #expect(Bool(false), "\(outcome)") }
+    #expect(decoding.pool.statistics.running == 0)
+  }
+
+  @Test func `the decoder looks at the size itself before it decodes`() async throws {
+    let decoding = try Decoding()
+    let bomb = Pictures(width: 4000, height: 1, samples: 1) { _, _ in [0] }.png()
+    var task = try decoding.task(bomb, .pixels(decoding.newPath()), maxPixels: 3999)
+    task.header = ImageHeader(.png, width: 10, height: 10)
+    let outcome = await decoding.run(task)
+    guard case .failure(.tooManyPixels) = outcome else { return #expect(Bool(false), "\(outcome)") }
+    // What would be written counts as well.
+    let large = try decoding.task(
+      bomb, .pixels(decoding.newPath()),
+      .with { ($0.width, $0.height, $0.fit, $0.enlarge) = (5000, 5000, .fill, true) }, maxPixels: 1_000_000)
+    let second = await decoding.run(large)
+    guard case .failure(.tooManyPixels) = second else { return #expect(Bool(false), "\(second)") }
+  }
+
+  @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif])
+  func `a file that was cut is corrupt, but good for a preview`(format: ImageFormat) async throws {
+    let decoding = try Decoding()
+    let whole = try await decoding.encoded(Pictures.waves(300, 200).png(), as: format)
+    let cut = Array(whole.prefix(whole.count * 2 / 3))
+    for output in [DecodeTask.Output.check, .pixels(decoding.newPath()), .encoded(decoding.newPath())] {
+      let outcome = await decoding.run(try decoding.task(cut, output))
+      guard case .failure(.corrupt) = outcome else { return #expect(Bool(false), "\(output): \(outcome)") }
+    }
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: decoding.directory).filter { !$0.hasSuffix("keep") }.count
+        == 1)
+    guard format == .jpeg || format == .png else { return }
+    let preview = try await decoding.run(try decoding.task(cut, .preview(decoding.newPath(), maxSide: 100))).get()
+    #expect((preview.width, preview.height) == (100, 67))
+  }
+
+  @Test func `another format under the name of one is not looked at`() async throws {
+    let decoding = try Decoding()
+    var task = try decoding.task(Pictures.quarters(8, 8).png(), .check)
+    for format in [ImageFormat.jpeg, .gif, .webp, .tiff, .avif] {
+      task.header = ImageHeader(format, width: 8, height: 8)
+      let outcome = await decoding.run(task)
+      guard case .failure(let error) = outcome else { return #expect(Bool(false), "\(format)") }
+      #expect(error != .crashed && error != .timedOut)
+    }
+  }
+
+  @Test(arguments: [ImageFormat.svg, .bmp, .ico, .jxl])
+  func `formats that are not read need no decoder to say so`(format: ImageFormat) async throws {
+    let decoding = try Decoding()
+    var task = try decoding.task(Pictures.quarters(8, 8).png(), .check)
+    task.header = ImageHeader(format, width: 8, height: 8)
+    let outcome = await decoding.run(task)
+    guard case .failure(.unsupportedFormat) = outcome else { return #expect(Bool(false), "\(outcome)") }
+    #expect(decoding.pool.statistics.running == 0)
+  }
+
+  @Test func `a decoder has only so much memory, and outlives that it is not enough`() async throws {
+    let decoding = try Decoding(memory: 150 << 20)
+    // Turned, it needs all its pixels at once.
+    var file = try await Decoding().encoded(
+      Pictures.quarters(32, 32).png(),
+      .with {
+        ($0.format, $0.width, $0.height, $0.fit, $0.enlarge) = (.jpeg, 8000, 8000, .fill, true)
+      }
+    ).1
+    file.insert(contentsOf: Build.jpegEXIF(6), at: 2)
+    let outcome = await decoding.run(try decoding.task(file, .pixels(decoding.newPath())))
+    #expect(throws: DecodeError.self) { try outcome.get() }
+    #expect(outcome != .failure(.timedOut))
+    let after = try await decoding.run(try decoding.task(Pictures.quarters(32, 32).png(), .check)).get()
+    #expect(after.sourceWidth == 32)
+  }
+
+  @Test func `a file that cannot be written or read is an error of its own`() async throws {
+    let decoding = try Decoding()
+    let image = Pictures.quarters(8, 8).png()
+    let existing = decoding.newPath()
+    try Data("mine".utf8).write(to: URL(filePath: existing))
+    let outcome = await decoding.run(try decoding.task(image, .encoded(existing)))
+    guard case .failure(.io) = outcome else { return #expect(Bool(false), "\(outcome)") }
+    #expect(try Data(contentsOf: URL(filePath: existing)) == Data("mine".utf8))
+    var task = try decoding.task(image, .check)
+    task.source = .file("/nonexistent/image.png")
+    let second = await decoding.run(task)
+    guard case .failure(.io) = second else { return #expect(Bool(false), "\(second)") }
+  }
+
+  /// Thousands of files, each broken somewhere: exactly one answer each (a second would trap), no hang, nothing left behind.
+  @Test func `a thousand broken images of each kind hurt nobody`() async throws {
+    let decoding = try Decoding(count: 2, decodesPerProcess: 500)
+    let picture = Pictures.waves(48, 40).png()
+    var seeds = [picture, Pictures.waves(40, 30).tiff(), Pictures.gif(20, 20, colors: [(255, 0, 0), (0, 99, 0)])]
+    for format in [ImageFormat.jpeg, .webp, .avif] {
+      seeds.append(try await decoding.encoded(picture, as: format, quality: 60))
+    }
+    var answers = 0
+    var generator = SeededGenerator(state: 20_261_121)
+    for seed in seeds {
+      let header = try Decoding.header(seed)
+      var tasks: [DecodeTask] = []
+      for index in 0..<1000 {
+        let output: DecodeTask.Output =
+          [.check, .placeholder, .pixels(decoding.newPath()), .encoded(decoding.newPath())][index % 4]
+        var task = try decoding.task(seed, output, .with { $0.width = 16 }, maxPixels: 4_000_000)
+        task.source = .bytes(generator.broken(seed))
+        // As the worker would have it after the header was read; where it cannot be read, the task would never be.
+        task.header = header
+        tasks.append(task)
+      }
+      answers += await withTaskGroup(of: Int.self) { group in
+        for task in tasks {
+          group.addTask {
+            if case .failure(.unavailable) = await decoding.run(task) { return 0 }
+            return 1
+          }
+        }
+        return await group.reduce(0, +)
+      }
+    }
+    #expect(answers == seeds.count * 1000)
+    let statistics = decoding.pool.statistics
+    #expect(statistics.decoded + statistics.failed == seeds.count * 1000 + 3)
+    let left = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter {
+      let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+      return target?.contains(decoding.directory) == true
+    }
+    #expect(left.isEmpty)
+    decoding.pool.shutDown()
+    #expect(decoding.pool.statistics.running == 0)
+  }
+}
+
+private struct SeededGenerator: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
+    return z ^ z >> 31
+  }
+
+  mutating func broken(_ bytes: [UInt8]) -> [UInt8] {
+    var result = bytes
+    for _ in 0..<Int.random(in: 1...8, using: &self) {
+      let place = Int.random(in: 8..<result.count, using: &self)
+      switch Int.random(in: 0..<5, using: &self) {
+      case 0: result[place] ^= 1 << UInt8.random(in: 0..<8, using: &self)
+      case 1: result[place] = [0, 255, 127, 128].randomElement(using: &self) ?? 0
+      case 2: result[place] = .random(in: 0...255, using: &self)
+      case 3: result.insert(.random(in: 0...255, using: &self), at: place)
+      default: if result.count > 64 { result.removeSubrange(place..<min(place + 16, result.count)) }
+      }
+      if result.count < 16 { break }
+    }
+    return result
+  }
+}

@@ -1,0 +1,200 @@
+import Foundation
+import ImageCodec
+import Testing
+
+/// The pool with decoders that misbehave: shell scripts that speak the decoder's side of the socket.
+struct DecoderPoolTests {
+  private static let image = Pictures.quarters(4, 4).png()
+  private static let answer = """
+    printf 'says=done\\nbytes=0\\nwidth=0\\nheight=0\\nframes=1\\nchannels=0\\nsourceWidth=4\\nsourceHeight=4\\n\\n' >&0
+    """
+
+  /// A decoder that says it is ready and then does `body` for each request. `$HERE` is a directory of the test's own, in which
+  /// `pids` has a line for each process.
+  private func decoding(
+    _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), ready: Bool = true, perProcess: Int = 1000,
+    idleTime: Duration = .seconds(3600)
+  ) throws -> (Decoding, String) {
+    let here = FileManager.default.temporaryDirectory.appending(path: "pool-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: here, withIntermediateDirectories: true)
+    let hello = "printf 'says=ready\\ndecode=png\\nencode=png\\nsandbox=none\\n\\n' >&0"
+    let script = """
+      #!/bin/sh
+      HERE='\(here)'
+      echo $$ >> "$HERE/pids"
+      \(ready ? hello : body)
+      while true; do
+        while read -r line; do [ -n "$line" ] || break; done
+        [ -z "$line" ] || exit
+        \(body)
+      done
+      """
+    let path = "\(here)/decoder"
+    try script.write(toFile: path + ".sh", atomically: true, encoding: .utf8)
+    // Copied by another process: a file that this one has open for writing, or a child of another test for a moment, does not run.
+    let copy = try Process.run(URL(filePath: "/bin/cp"), arguments: [path + ".sh", path])
+    copy.waitUntilExit()
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
+    let decoding = try Decoding(
+      count: count, timeout: timeout, executable: path, decodesPerProcess: perProcess, idleTime: idleTime)
+    return (decoding, here)
+  }
+
+  private func pids(_ here: String) throws -> [Int32] {
+    try String(contentsOfFile: "\(here)/pids", encoding: .utf8).split(separator: "\n").compactMap { Int32($0) }
+  }
+
+  private func isGone(_ pid: Int32) -> Bool { kill(pid, 0) != 0 && errno == ESRCH }
+
+  @Test func `a task is answered`() async throws {
+    let (decoding, here) = try decoding(Self.answer)
+    for _ in 0..<3 { #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4) }
+    #expect(try pids(here).count == 1)
+    #expect((decoding.pool.statistics.decoded, decoding.pool.statistics.running) == (3, 1))
+  }
+
+  @Test func `a crash is tried again once, in a fresh process`() async throws {
+    let (decoding, here) = try decoding("kill -9 $$")
+    #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.crashed))
+    #expect(try pids(here).count == 2)
+    #expect(decoding.pool.statistics.crashed == 2)
+  }
+
+  @Test func `one crash costs the task nothing, and other tasks never anything`() async throws {
+    let (decoding, here) = try decoding(
+      "if [ ! -e \"$HERE/crashed\" ]; then touch \"$HERE/crashed\"; kill -9 $$; fi; \(Self.answer)")
+    let image = Self.image
+    let outcomes = await withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<5 { group.addTask { (try? await decoding.run(try decoding.task(image, .check)).get()) != nil } }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(outcomes == [true, true, true, true, true])
+    #expect(try pids(here).count == 2)
+  }
+
+  @Test func `a decoder that takes too long is killed, and the next task gets another one`() async throws {
+    let (decoding, here) = try decoding(
+      "if [ ! -e \"$HERE/late\" ]; then touch \"$HERE/late\"; sleep 1000; fi; \(Self.answer)",
+      timeout: .milliseconds(300))
+    #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.timedOut))
+    #expect(decoding.pool.statistics.timedOut == 1)
+    #expect(try pids(here).count == 1)
+  }
+
+  @Test func `what is cancelled is answered at once, whether it waits or runs`() async throws {
+    let (decoding, here) = try decoding("sleep 1000")
+    let image = Self.image
+    let answers = AsyncStream<Result<Decoded, DecodeError>>.makeStream()
+    let tickets = try (0..<3).map { _ in
+      decoding.pool.submit(try decoding.task(image, .check), priority: 0) { answers.continuation.yield($0) }
+    }
+    decoding.pool.cancel(tickets[1])
+    var iterator = answers.stream.makeAsyncIterator()
+    #expect(await iterator.next() == .failure(.cancelled))
+    decoding.pool.cancel(tickets[0])
+    #expect(await iterator.next() == .failure(.cancelled))
+    // The third runs in another process, for the first is killed.
+    decoding.pool.cancel(tickets[0])
+    decoding.pool.cancel(tickets[2])
+    #expect(await iterator.next() == .failure(.cancelled))
+    decoding.pool.shutDown()
+    #expect(try pids(here).allSatisfy { isGone($0) })
+  }
+
+  @Test(arguments: [
+    "printf 'says=done\\nbytes=7\\nwidth=0\\nheight=0\\nframes=1\\nchannels=0\\nsourceWidth=1\\nsourceHeight=1\\n\\n' >&0",
+    "printf 'says=done\\n\\n' >&0", "printf 'says=ready\\ndecode=png\\nencode=\\nsandbox=\\n\\n' >&0",
+    "printf 'x\\n\\n' >&0",
+    "head -c 100000 /dev/zero >&0",
+  ]) func `a decoder that says what cannot be is no better than one that crashes`(lie: String) async throws {
+    let (decoding, _) = try decoding(lie)
+    let outcome = await decoding.run(try decoding.task(Self.image, .check))
+    #expect(outcome == .failure(.crashed))
+  }
+
+  @Test func `without a decoder all tasks are told so`() async throws {
+    let decoding = try Decoding(executable: "/nonexistent/decoder")
+    let outcome = await decoding.run(try decoding.task(Self.image, .check))
+    guard case .failure(.unavailable(let text)) = outcome else { return #expect(Bool(false), "\(outcome)") }
+    #expect(text.contains("/nonexistent/decoder"))
+    let formats = await withCheckedContinuation { continuation in
+      decoding.pool.formats { continuation.resume(returning: $0) }
+    }
+    #expect(formats == CodecFormats())
+  }
+
+  @Test func `a decoder that ends before it is ready is none`() async throws {
+    let (decoding, _) = try decoding("exit 127", ready: false)
+    let outcome = await decoding.run(try decoding.task(Self.image, .check))
+    guard case .failure(.unavailable) = outcome else { return #expect(Bool(false), "\(outcome)") }
+  }
+
+  @Test func `shutting down answers what is left, and leaves no process`() async throws {
+    let (decoding, here) = try decoding("sleep 1000", count: 2)
+    let answers = AsyncStream<Result<Decoded, DecodeError>>.makeStream()
+    for _ in 0..<5 {
+      decoding.pool.submit(try decoding.task(Self.image, .check), priority: 0) { answers.continuation.yield($0) }
+    }
+    while ((try? pids(here)) ?? []).count < 2 { await Task.yield() }
+    decoding.pool.shutDown()
+    answers.continuation.finish()
+    var outcomes: [Result<Decoded, DecodeError>] = []
+    for await outcome in answers.stream { outcomes.append(outcome) }
+    #expect(outcomes == Array(repeating: .failure(.cancelled), count: 5))
+    #expect(try pids(here).allSatisfy { isGone($0) })
+    #expect(decoding.pool.statistics.running == 0)
+    #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.cancelled))
+  }
+
+  @Test func `a decoder killed from outside in the middle of a decode costs only that decode`() async throws {
+    let (decoding, here) = try decoding(
+      "touch \"$HERE/busy-$$\"; while [ ! -e \"$HERE/go\" ]; do sleep 0.01; done; \(Self.answer)", count: 2)
+    let image = Self.image
+    async let first = decoding.run(try decoding.task(image, .check))
+    async let second = decoding.run(try decoding.task(image, .check))
+    func busy() -> Int {
+      ((try? FileManager.default.contentsOfDirectory(atPath: here)) ?? []).count { $0.hasPrefix("busy") }
+    }
+    while busy() < 2 { await Task.yield() }
+    kill(try pids(here)[0], SIGKILL)
+    while busy() < 3 { await Task.yield() }
+    _ = FileManager.default.createFile(atPath: "\(here)/go", contents: nil)
+    let outcomes = try await [first, second]
+    for outcome in outcomes { #expect(throws: Never.self) { try outcome.get() } }
+    #expect(decoding.pool.statistics.crashed == 1)
+  }
+
+  @Test func `a process is replaced after so many decodes, and goes when it has nothing to do`() async throws {
+    let (decoding, here) = try decoding(Self.answer, perProcess: 2, idleTime: .milliseconds(1))
+    for _ in 0..<4 { _ = try await decoding.run(try decoding.task(Self.image, .check)).get() }
+    #expect(try pids(here).count >= 2)
+    while decoding.pool.statistics.running > 0 { await Task.yield() }
+    for pid in try pids(here) { while !isGone(pid) { await Task.yield() } }
+    // And another one comes.
+    #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4)
+  }
+
+  @Test func `as many processes work as are allowed, and no more`() async throws {
+    let (decoding, here) = try decoding(
+      "touch \"$HERE/busy-$$\"; while [ ! -e \"$HERE/go\" ]; do sleep 0.01; done; \(Self.answer)", count: 3)
+    let image = Self.image
+    async let outcomes = withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<9 { group.addTask { (try? await decoding.run(try decoding.task(image, .check)).get()) != nil } }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    func busy() -> Int {
+      ((try? FileManager.default.contentsOfDirectory(atPath: here)) ?? []).count { $0.hasPrefix("busy") }
+    }
+    while busy() < 3 { await Task.yield() }
+    #expect(decoding.pool.statistics.running == 3)
+    _ = FileManager.default.createFile(atPath: "\(here)/go", contents: nil)
+    #expect(await outcomes == Array(repeating: true, count: 9))
+    #expect(try pids(here).count == 3)
+  }
+
+  @Test func `a pool that nobody asks anything is nothing but a value`() throws {
+    let decoding = try Decoding()
+    #expect(decoding.pool.statistics == DecoderStatistics())
+    decoding.pool.shutDown()
+  }
+}
