@@ -33,7 +33,9 @@ let package = Package(
     ),
     .target(
       name: "Worker",
-      dependencies: ["LineRPC", "Loading", "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "Threads"],
+      dependencies: [
+        "LineRPC", "Loading", "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Threads",
+      ],
       // A link to protocol/openrpc.json, which --describe prints.
       resources: [.embedInCode("openrpc.json")],
       swiftSettings: strict

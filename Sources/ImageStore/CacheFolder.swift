@@ -80,12 +80,16 @@ final class CacheFolder: Sendable {
       return try work()
     } catch {
       guard error.isMissing else { throw error }
-      do throws(FileError) {
-        try files.makeDirectory(FileName.shard(of: id), in: descriptor)
-      } catch {
-        if error.code != EEXIST { throw error }
-      }
+      try makeShard(of: id)
       return try work()
+    }
+  }
+
+  func makeShard(of id: Int64) throws(FileError) {
+    do throws(FileError) {
+      try files.makeDirectory(FileName.shard(of: id), in: descriptor)
+    } catch {
+      if error.code != EEXIST { throw error }
     }
   }
 

@@ -5,12 +5,13 @@ extension DiskIndex {
   /// - Parameter boot: this run of the system.
   func find(key: String, partition: String, variant: String, boot: Int64) throws(SQLiteError) -> [StoredResponse] {
     let find =
-      knowsBoots
+      hasAllColumns
       ? try reading(
         """
         SELECT id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time,
           stored_at, validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest,
-          boot IS NULL OR boot = ?4
+          boot IS NULL OR boot = ?4, checked, thumbhash, color, source_digest, source_bytes, source_format, source_width,
+          source_height
         FROM responses WHERE key = ?1 AND partition = ?2 AND variant = ?3
         """)
       : try reading(
@@ -23,7 +24,7 @@ extension DiskIndex {
     find.bind(2, partition)
     find.bind(3, variant)
     find.bind(4, boot)
-    return try find.rows { StoredResponse($0, isProven: $0.int(22) == 1) }
+    return try find.rows { StoredResponse($0, hasFindings: hasAllColumns) }
   }
 
   func variantNames(key: String, partition: String) throws(SQLiteError) -> [String] {
@@ -100,26 +101,29 @@ extension DiskIndex {
     insert.bind(28, deliveredAt)
     insert.bind(29, boot)
     try insert.run()
-    return database.changes == 1
+    guard database.changes == 1 else { return false }
+    if response.findings != nil { try setFindings(of: response) }
+    return true
   }
 
   /// What a 304 changed.
-  func update(_ response: StoredResponse) throws(SQLiteError) {
+  ///
+  /// - Parameter id: the row, which may be another of the same original.
+  func update(_ response: StoredResponse, id: Int64) throws(SQLiteError) {
     let update = try writing(
       """
       UPDATE responses SET headers = ?2, request_time = ?3, response_time = ?4, stored_at = ?5, validated_at = ?6,
-        expires_at = ?7, media_type = ?8, final_url = ?9, status = ?10 WHERE id = ?1
+        expires_at = ?7, final_url = ?8, status = ?9 WHERE id = ?1
       """)
-    update.bind(1, response.id)
+    update.bind(1, id)
     update.bind(2, response.headers.storedText)
     update.bind(3, response.requestTime)
     update.bind(4, response.responseTime)
     update.bind(5, response.storedAt)
     update.bind(6, response.validatedAt)
     update.bind(7, response.expiresAt)
-    update.bind(8, response.mediaType)
-    update.bind(9, response.finalURL)
-    update.bind(10, response.status)
+    update.bind(8, response.finalURL)
+    update.bind(9, response.status)
     try update.run()
   }
 

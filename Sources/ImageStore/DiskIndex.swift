@@ -5,8 +5,8 @@
 final class DiskIndex {
   let database: Database
   let mode: Database.Mode
-  /// Whether `responses` tells which run of the system wrote a file; older versions are read, too.
-  let knowsBoots: Bool
+  /// Whether `responses` has the columns of version 3; older versions are read, too.
+  let hasAllColumns: Bool
   private(set) var transaction = Transaction.none
   private var statements: [StaticString.Identity: Statement] = [:]
 
@@ -47,7 +47,7 @@ final class DiskIndex {
         throw .failed(error)
       }
     }
-    knowsBoots = version >= 3
+    hasAllColumns = version >= 3
     // What version 1 has is all that reading needs.
     if 1...2 ~= version && mode != .readWrite { return }
     guard version == IndexSchema.version else { throw .foreignVersion(version) }

@@ -60,8 +60,8 @@ extension DiskTier {
   ///   - clearCount: what the board said when its transfer began.
   /// - Returns: the draft with its id, size and digest.
   ///
-  /// Throws `noRoom`, `diskFull`, `cleared` or `io`; nothing is in the cache then, and a spool can be read on: `discard`
-  /// is the caller's.
+  /// Throws `outdated`, `cleared`, `noRoom`, `diskFull` or `io`; nothing is in the cache then, and a spool can be read on:
+  /// `discard` is the caller's.
   public func store(
     _ body: Body, as draft: StoredResponse, delivered: Bool, clearCount: UInt64? = nil
   ) throws(StoreError) -> StoredResponse {
@@ -72,6 +72,9 @@ extension DiskTier {
       if let clearCount, isCleared(draft, since: clearCount) {
         throw StoreError(.cleared, "the cache has been cleared of it meanwhile")
       }
+    }
+    if !response.variant.isEmpty, try withIndex({ index throws(SQLiteError) in try isOutdated(draft, in: index) }) {
+      throw StoreError(.outdated, "the original has been replaced")
     }
     switch body {
     case .bytes(let bytes): try place(bytes, as: &response, delivered: delivered)
@@ -134,6 +137,7 @@ extension DiskTier {
       {
         if let rival = try index.rival(of: response) { try retire(rival, from: index, now: now) }
       }
+      if response.variant.isEmpty { try settleVariants(of: response, in: index, now: now) }
     }
     if delivered { deliveries.pin(response.id, at: now) }
     agenda.noteWrite()
@@ -164,7 +168,10 @@ extension DiskTier {
   /// Writes what a 304 changed: header fields, times, and what follows from them. Nothing happens when the response is gone.
   public func update(_ response: StoredResponse) {
     guard mode == .readWrite else { return }
-    try? withIndex { index throws(SQLiteError) in try index.update(response) }
+    try? withIndex { index throws(SQLiteError) in
+      try index.update(response, id: response.id)
+      try updateRelatives(of: response, in: index)
+    }
     agenda.noteWrite()
   }
 

@@ -37,3 +37,8 @@ public final class HostFile {
     try readBytes(count, at: offset, from: descriptor, path, files)
   }
 }
+
+/// Removes a file that the worker itself has made, if it is there.
+public func remove(fileAt path: String, environment: StoreEnvironment = .system) {
+  try? environment.files.remove(path)
+}

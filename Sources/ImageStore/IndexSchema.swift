@@ -4,9 +4,10 @@ internal import HTTPTypes
 ///
 /// - `responses`: a row for each stored response; its file's name follows from `id`, `digest` and `format`. `selection` is
 ///   the varying request fields as text. `url` is NULL where it equals `key`. `used_at` orders eviction, `delivered_at` is when
-///   its path was last given to a host (both lag by the flush interval), `allocated` what the file takes on disk. `boot`
-///   names the run of the system that wrote the file (since version 3), and is NULL once the file was found whole in a
-///   later one.
+///   its path was last given to a host (both lag by the flush interval), `allocated` what the file takes on disk. Since
+///   version 3: `boot` names the run of the system that wrote the file, and is NULL once the file was found whole in a later
+///   one; `checked` (1 when every pixel is known to decode), `thumbhash` and `color`; and of a variant what it was made of
+///   (`source_…`).
 /// - `doomed`: files that have no row any more and may not be removed before `due`.
 /// - `partials`: temporary files that are the beginning of a response (since version 2). `request` is a digest of what makes
 ///   the answer differ, `boot` names the run of the system that wrote the file, `allocated` is 0 while somebody writes it.
@@ -17,20 +18,28 @@ internal import HTTPTypes
 enum IndexSchema {
   static let version = 3
 
-  static let creation = responses + partials + boots
+  static let creation = responses + partials + version3
 
   /// What makes an older version this one; nil for what is none.
   static func migration(from version: Int) -> String? {
     switch version {
-    case 1: partials + boots
-    case 2: boots
+    case 1: partials + version3
+    case 2: version3
     default: nil
     }
   }
 
-  /// Rows of before are of no run that is known.
-  private static let boots = """
+  /// Rows of before are of no run that is known. What decoding fills is NULL until it does.
+  private static let version3 = """
     ALTER TABLE responses ADD COLUMN boot INTEGER DEFAULT 0;
+    ALTER TABLE responses ADD COLUMN checked INTEGER;
+    ALTER TABLE responses ADD COLUMN thumbhash BLOB;
+    ALTER TABLE responses ADD COLUMN color INTEGER;
+    ALTER TABLE responses ADD COLUMN source_digest BLOB;
+    ALTER TABLE responses ADD COLUMN source_bytes INTEGER;
+    ALTER TABLE responses ADD COLUMN source_format TEXT;
+    ALTER TABLE responses ADD COLUMN source_width INTEGER;
+    ALTER TABLE responses ADD COLUMN source_height INTEGER;
     PRAGMA user_version = 3;
 
     """
@@ -104,7 +113,8 @@ struct Holding: Equatable {
 }
 
 extension StoredResponse {
-  init(_ row: borrowing Row, isProven: Bool) {
+  /// - Parameter hasFindings: whether the row goes on with the columns of `Findings`.
+  init(_ row: borrowing Row, hasFindings: Bool) {
     let key = row.text(1)
     let selection = row.text(4)
     self.init(
@@ -113,7 +123,8 @@ extension StoredResponse {
       varyingHeaders: selection.isEmpty ? [:] : .init(storedText: selection), requestTime: row.int(9),
       responseTime: row.int(10), storedAt: row.int(11), validatedAt: row.int(12), expiresAt: row.int(13),
       mediaType: row.text(14), format: row.optionalText(15), width: row.optionalInt(16), height: row.optionalInt(17),
-      frames: row.int(18), orientation: row.int(19), byteCount: row.integer(20), digest: row.bytes(21))
-    self.isProven = isProven
+      frames: row.int(18), orientation: row.int(19), byteCount: row.integer(20), digest: row.bytes(21),
+      findings: hasFindings ? Findings.read(row, from: 23) : nil)
+    isProven = row.int(22) == 1
   }
 }

@@ -80,7 +80,7 @@ public struct MemoryTier: Sendable {
   @discardableResult
   public mutating func store(_ response: StoredResponse, bytes: [UInt8]) -> Bool {
     let rival = rival(of: response)
-    if let rival { remove(rival) }
+    remove(replacedBy: response)
     let cost = Self.cost(of: bytes)
     guard Int64(bytes.count) <= largestEntry, cost <= counts.limit else { return false }
     let place = free.popLast() ?? slots.count
@@ -103,21 +103,42 @@ public struct MemoryTier: Sendable {
     store(response, bytes: bytes)
   }
 
-  /// Removes what has the same key, partition, variant and varying fields.
+  /// Removes what has the same key, partition, variant and varying fields, and the variants that an original of another
+  /// content had.
   public mutating func remove(replacedBy response: StoredResponse) {
     if let rival = rival(of: response) { remove(rival) }
+    guard response.variant.isEmpty else { return }
+    for place in variants(of: response) where slots[place]!.response.originalDigest != response.digest { remove(place) }
+  }
+
+  /// Where the variants lie that are, or were, of the original that the response is or was made of.
+  private func variants(of response: StoredResponse) -> [Int] {
+    byKey.places(of: response.key).filter { place in
+      let other = slots[place]!.response
+      return !other.variant.isEmpty && other.partition == response.partition && other.selection == response.selection
+    }
   }
 
   private func rival(of response: StoredResponse) -> Int? {
     byIdentity.places(of: Identity(response)).first { slots[$0]!.response.selection == response.selection }
   }
 
-  /// Replaces header fields and times after a 304. Nothing happens when the entry is gone or another has taken its place.
+  /// Replaces header fields and times after a 304, those of the variants as well. Nothing happens to an entry that is gone
+  /// or that another has taken the place of.
   public mutating func update(_ response: StoredResponse) {
-    guard let place = place(of: response), let old = slots[place]?.response else { return }
-    unlabel(place, old)
-    slots[place]!.response = response
-    label(place, response)
+    if let place = place(of: response), let old = slots[place]?.response {
+      unlabel(place, old)
+      slots[place]!.response = response
+      label(place, response)
+    }
+    for place in variants(of: response) where slots[place]!.response.originalDigest == response.originalDigest {
+      slots[place]!.response.adopt(responseOf: response)
+    }
+  }
+
+  /// Notes what decoding has told. Nothing happens when the entry is gone or another has taken its place.
+  public mutating func note(findingsOf response: StoredResponse) {
+    if let place = place(of: response) { slots[place]!.response.findings = response.findings }
   }
 
   /// Notes that the disk tier has no file of the response any more.

@@ -12,30 +12,36 @@ public import Threads
 /// ends is removed by a later one, once it is over 60 s old; a lock in the folder tells who is alive.
 public actor ScratchFolder {
   private nonisolated let executor: ThreadExecutor
-  private let parent: String
   private let environment: StoreEnvironment
-  private var folder: CacheFolder?
-  private var lock: Int32 = -1
+  private let home: ProcessFolder
   private var counter: Int64 = 0
   private var files: [String: Int] = [:]  // relative path: last delivery
   private var order: [(path: String, at: Int)] = []
   private var head = 0
   private var sweepAt: Int? = .min
 
-  private static let lockName = "lock"
-
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// - Parameter parent: the folder of all scratch folders of this user; nil for the usual one.
   public init(parent: String? = nil, executor: ThreadExecutor, environment: StoreEnvironment = .system) {
-    self.parent = parent ?? Self.usualParent
     self.executor = executor
     self.environment = environment
+    home = ProcessFolder(in: parent ?? ProcessFolder.usualParent, environment: environment)
   }
 
-  private static var usualParent: String {
-    let directory = getenv("TMPDIR").map { String(cString: $0) } ?? ""
-    return (directory.hasPrefix("/") ? directory : "/tmp") + "/imageworker-\(geteuid())"
+  private var folder: CacheFolder? { home.folder }
+
+  private func openFolder() throws(StoreError) -> CacheFolder {
+    do throws(FileError) {
+      return try home.open()
+    } catch {
+      throw StoreError(error)
+    }
+  }
+
+  /// The path of a new file for somebody else to make and to remove. It is not delivered to anyone.
+  public func newPath() throws(StoreError) -> String {
+    try openFolder().path + "/\(nextID()).part"
   }
 
   /// A temporary file for a large body that is not kept.
@@ -81,12 +87,32 @@ public actor ScratchFolder {
     folder.files.setModificationTime(of: relative, in: folder.descriptor, to: time)
   }
 
+  /// Makes a file at a `newPath` one that is delivered now: it lives for 60 s.
+  ///
+  /// - Returns: its absolute path, which is another one.
+  public func adopt(fileAt path: String, format: String?) throws(StoreError) -> String {
+    let folder = try openFolder()
+    let id = nextID()
+    let new = FileName(id: id, digest: [], format: format).path
+    do throws(FileError) {
+      try folder.makeShard(of: id)
+      try folder.files.rename(path, to: folder.path + "/" + new)
+    } catch {
+      try? folder.files.remove(path)
+      throw StoreError(error)
+    }
+    note(new, at: environment.now())
+    return folder.path + "/" + new
+  }
+
   /// Removes the files whose time is over, and what dead processes left. Call it after each batch of work.
   ///
   /// - Returns: when it wants to be called again; nil when nothing is left to remove.
   public func settle() -> ContinuousClock.Instant? {
     let now = environment.now()
-    if let at = sweepAt, at <= now { sweepAt = sweep(now: now) ? endOfLife(deliveredAt: now) : nil }
+    if let at = sweepAt, at <= now {
+      sweepAt = home.removeDead(sparing: { hasYoungFiles($0, now: now) }) ? endOfLife(deliveredAt: now) : nil
+    }
     removeExpired(now: now)
     let next = [sweepAt, head < order.count ? endOfLife(deliveredAt: order[head].at) : nil].compactMap(\.self).min()
     return next.map { .now + .seconds(max($0 - now, 1)) }
@@ -95,10 +121,7 @@ public actor ScratchFolder {
   /// Lets go of the folder. Files whose time is not over stay, for a later process to remove.
   public func close() {
     removeExpired(now: environment.now())
-    if let folder, files.isEmpty { removeWhole(folder.path) }
-    if lock >= 0 { closeFile(lock) }
-    lock = -1
-    folder = nil
+    home.close(removing: files.isEmpty)
     files = [:]
     order = []
     head = 0
@@ -158,60 +181,6 @@ public actor ScratchFolder {
     }
   }
 
-  // MARK: The folder
-
-  private func openFolder() throws(StoreError) -> CacheFolder {
-    if let folder { return folder }
-    let system = environment.files
-    do throws(FileError) {
-      try system.makeDirectories(parent)
-      // In a directory that all may write, someone else could have made it first.
-      let status = try system.status(parent, follow: false)
-      guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(), status.st_mode & 0o022 == 0 else {
-        throw FileError(operation: .open, path: parent, code: EPERM)
-      }
-      while true {
-        let path = parent + "/\(getpid())-" + hexadecimal(environment.random(), digits: 8)
-        let opened = try CacheFolder(scratch: path, files: system)
-        do throws(FileError) {
-          lock = try system.createFile(Self.lockName, in: opened.descriptor)
-        } catch {
-          try? system.removeDirectory(path)
-          throw error
-        }
-        // Between the two calls a starting process may have taken the folder for a dead one's.
-        if try system.lock(lock, path), try system.status(of: lock, path).st_nlink > 0 {
-          folder = opened
-          return opened
-        }
-        closeFile(lock)
-        lock = -1
-      }
-    } catch {
-      throw StoreError(error)
-    }
-  }
-
-  /// True when young files were left.
-  private func sweep(now: Int) -> Bool {
-    let system = environment.files
-    var leftYoungOnes = false
-    for name in (try? system.list(parent)) ?? [] {
-      let path = parent + "/" + name
-      if path == folder?.path { continue }
-      guard let status = try? system.status(path, follow: false), status.st_mode & S_IFMT == S_IFDIR else { continue }
-      guard let lock = try? system.openFile(path + "/" + Self.lockName) else {
-        // Empty, and of somebody who died before the lock was there or after it was gone, unless it has just been made.
-        if endOfLife(deliveredAt: status.modificationSecond) <= now { try? system.removeDirectory(path) }
-        continue
-      }
-      defer { closeFile(lock) }
-      guard (try? system.lock(lock, path)) ?? false else { continue }
-      if hasYoungFiles(path, now: now) { leftYoungOnes = true } else { removeWhole(path) }
-    }
-    return leftYoungOnes
-  }
-
   private func hasYoungFiles(_ path: String, now: Int) -> Bool {
     let system = environment.files
     return ((try? system.list(path)) ?? []).contains { shard in
@@ -221,17 +190,5 @@ public actor ScratchFolder {
         return time <= now && endOfLife(deliveredAt: time) > now
       }
     }
-  }
-
-  /// Removes a scratch folder, its lock last but for the folder itself.
-  private func removeWhole(_ path: String) {
-    let system = environment.files
-    for shard in (try? system.list(path)) ?? [] where shard != Self.lockName {
-      let shard = path + "/" + shard
-      for name in (try? system.list(shard)) ?? [] { try? system.remove(shard + "/" + name) }
-      try? system.removeDirectory(shard)
-    }
-    try? system.remove(path + "/" + Self.lockName)
-    try? system.removeDirectory(path)
   }
 }

@@ -55,6 +55,10 @@ final class Statement {
     if let value { bind(place, value) } else { sqlite3_bind_null(handle, place) }
   }
 
+  func bind(_ place: Int32, _ value: [UInt8]?) {
+    if let value { bind(place, value) } else { sqlite3_bind_null(handle, place) }
+  }
+
   func bind(_ place: Int32, _ value: [UInt8]) {
     value.withUnsafeBytes { bytes in
       _ = sqlite3_bind_blob(handle, place, bytes.baseAddress, Int32(clamping: bytes.count), Self.copied)
@@ -97,5 +101,5 @@ struct Row: ~Copyable {
     return [UInt8](UnsafeRawBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(handle, column))))
   }
 
-  private func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+  func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 }

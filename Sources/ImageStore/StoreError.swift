@@ -11,6 +11,8 @@ public struct StoreError: Error, Sendable, Equatable {
     case noRoom
     /// The cache has been cleared of it since its transfer began.
     case cleared
+    /// A variant of an original that has been replaced meanwhile.
+    case outdated
     /// The directory cannot be used at all.
     case unusable(path: String)
   }

@@ -34,13 +34,15 @@ public struct StoredResponse: Sendable, Equatable {
   /// Whether the file is known to have reached the disk. One that an earlier run of the system wrote may have its size
   /// and not its bytes, after a power loss: it is proven when it is first found whole.
   var isProven = true
+  /// What decoding has told, if anything.
+  public var findings: Findings?
 
   public init(
     id: Int64 = 0, key: String, partition: String = "", variant: String = "", url: String, finalURL: String? = nil,
     status: Int = 200, headers: HeaderFields = [:], varyingHeaders: HeaderFields = [:], requestTime: Int,
     responseTime: Int, storedAt: Int, validatedAt: Int, expiresAt: Int, mediaType: String, format: String? = nil,
     width: Int? = nil, height: Int? = nil, frames: Int = 1, orientation: Int = 1, byteCount: Int64 = 0,
-    digest: [UInt8] = []
+    digest: [UInt8] = [], findings: Findings? = nil
   ) {
     self.id = id
     self.key = key
@@ -64,6 +66,7 @@ public struct StoredResponse: Sendable, Equatable {
     self.orientation = orientation
     self.byteCount = byteCount
     self.digest = digest
+    self.findings = findings
   }
 
   /// The file, relative to the namespace's folder: `7f/0123456789abcd7f-89abcdef.jpg`.
@@ -72,7 +75,7 @@ public struct StoredResponse: Sendable, Equatable {
   func path(below folder: String) -> String { FileName(id: id, digest: digest, format: format, below: folder).path }
 
   /// What tells the stored responses of one key, partition and variant apart: the varying fields, in the order of their names.
-  var selection: String {
+  public var selection: String {
     if varyingHeaders.isEmpty { return "" }
     return HeaderFields(varyingHeaders.lines.sorted { $0.name < $1.name }).storedText
   }

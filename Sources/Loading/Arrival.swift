@@ -31,6 +31,8 @@ struct Arrival: Sendable {
     var isIntact = true
     /// False when the disk tier was to take it and did not.
     var isKept = true
+    /// Whether it is a variant of an original that has been replaced meanwhile: it was not kept.
+    var isOutdated = false
     var delivered: [LoadID: Result<Delivery.Delivered, LoadError>] = [:]
   }
 
@@ -90,15 +92,21 @@ struct Arrival: Sendable {
       storage.discardNow(body)
       return serve(Stored(response: draft, isIntact: false), from: .bytes([], format: nil), storage)
     }
-    let tier = places.contains(.disk) ? storage.tier : nil
-    if let tier, let stored = keep(draft, in: tier) {
-      return serve(Stored(response: stored, bytes: bytes), from: .stored(stored, in: tier), storage)
+    var stored = Stored(response: draft, bytes: bytes)
+    if places.contains(.disk), let tier = storage.tier {
+      switch keep(draft, in: tier) {
+      case .success(let kept):
+        return serve(Stored(response: kept, bytes: bytes), from: .stored(kept, in: tier), storage)
+      case .failure(let error):
+        // The disk tier cannot take it: the image is delivered without being kept.
+        stored.isKept = false
+        stored.isOutdated = error.kind == .outdated
+      }
     }
-    if !places.isEmpty {
+    if !places.isEmpty, !stored.isOutdated {
       // What the disk has under the name is older than what was just loaded, and may not come back in its place.
       storage.tier?.assumeIsolated { $0.remove(replacedBy: draft) }
     }
-    var stored = Stored(response: draft, bytes: bytes, isKept: tier == nil)
     guard case .spool(let body) = body else {
       return serve(stored, from: .bytes(bytes ?? [], format: draft.format), storage)
     }
@@ -114,21 +122,21 @@ struct Arrival: Sendable {
     return serve(stored, from: .scratch(path: path, bytes: stored.bytes), storage)
   }
 
-  /// Nil when the disk tier cannot take it: the image is delivered without being kept.
-  private func keep(_ draft: StoredResponse, in tier: DiskTier) -> StoredResponse? {
-    let isDelivered = deliveries.contains { $0.delivery.wantsPath }
+  private func keep(_ draft: StoredResponse, in tier: DiskTier) -> Result<StoredResponse, StoreError> {
+    let isDelivered = deliveries.contains { $0.delivery.wantsPath || $0.delivery.isForDecoder }
     let content: DiskTier.Body
     switch body {
     case .bytes(let bytes): content = .bytes(bytes)
     case .spool(let body) where !body.isScratch: content = .spool(body.spool)
-    default: return nil
+    default: return .failure(StoreError(.noRoom, "the body lies in a scratch file"))
     }
     return tier.assumeIsolated { [partials, lease, clearCount] tier in
-      let stored = try? tier.store(content, as: draft, delivered: isDelivered, clearCount: clearCount)
-      guard let stored else { return nil }
-      if let lease { tier.keep(lease) }
-      if let partials { tier.removePartials(of: partials) }
-      return stored
+      Result { () throws(StoreError) in
+        let stored = try tier.store(content, as: draft, delivered: isDelivered, clearCount: clearCount)
+        if let lease { tier.keep(lease) }
+        if let partials { tier.removePartials(of: partials) }
+        return stored
+      }
     }
   }
 
@@ -165,6 +173,18 @@ struct Arrival: Sendable {
 }
 
 extension Arrival {
+  /// As `store`, with the body from a file of the worker's own, which is removed.
+  func storing(fileAt path: String, in storage: Storage) -> Outcome {
+    defer { remove(fileAt: path) }
+    do throws(LoadError) {
+      var own = self
+      own.body = try storage.read(path, maxBytes: .max)
+      return own.store(in: storage)
+    } catch {
+      return .failure(error)
+    }
+  }
+
   /// Keeps what a host brings.
   static func put(
     _ content: Loader.Content, as draft: StoredResponse, delivery: Delivery, maxBytes: Int64, largestInMemory: Int64,
@@ -201,7 +221,7 @@ extension Arrival {
 }
 
 /// A spooled body as the image codec reads it, on the disk's thread.
-private struct SpoolSource: ByteSource {
+struct SpoolSource: ByteSource {
   let spool: Spool
 
   var count: Int { Int(spool.length) }

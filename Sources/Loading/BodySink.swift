@@ -65,6 +65,19 @@ final class BodySink: Sendable {
     return goOn
   }
 
+  /// Hands over what has gathered, so that work given to the executor from here on finds it written.
+  func flush() {
+    let piece = state.withLock { state in
+      defer { state.piece = [] }
+      state.waiting += state.piece.count
+      return state.piece
+    }
+    if !piece.isEmpty { hand(over: piece) }
+  }
+
+  /// Where the body is being written, on the disk's thread.
+  var spool: Spool? { body.withLock { $0 }.flatMap { try? $0.get().spool } }
+
   /// The body is complete or broken off: `completion` gets it, on the disk's thread.
   func finish(_ completion: @escaping @Sendable (Result<SpooledBody, StoreError>) -> Void) {
     let rest = state.withLock { state in

@@ -7,12 +7,22 @@ struct Delivery: Sendable {
   var saveTo: String?
   /// Whether the bytes are to come back for the memory tier.
   var wantsBytes = false
+  /// Whether a decoder needs it: as a file, unless its bytes are there.
+  var isForDecoder = false
 
   init(_ request: LoadRequest) {
     wantsPath = request.delivery == .path
     wantsData = request.delivery == .data
     saveTo = request.saveTo
   }
+
+  private init() {
+    wantsPath = false
+    wantsData = false
+    isForDecoder = true
+  }
+
+  static let forDecoder = Delivery()
 
   /// Where an image is.
   enum Source: Sendable {
@@ -34,10 +44,10 @@ struct Delivery: Sendable {
   }
 
   /// Whether nothing has to be written or read.
-  var isNothing: Bool { !wantsPath && !wantsData && saveTo == nil && !wantsBytes }
+  var isNothing: Bool { !wantsPath && !wantsData && saveTo == nil && !wantsBytes && !isForDecoder }
 
   /// Whether there has to be a file for it.
-  var wantsFile: Bool { wantsPath || saveTo != nil }
+  var wantsFile: Bool { wantsPath || saveTo != nil || isForDecoder }
 
   func perform(on source: Source, scratch: ScratchFolder, now: Int) -> Result<Delivered, Failure> {
     do {
@@ -55,6 +65,11 @@ struct Delivery: Sendable {
         }
       case .scratch(let path, let bytes):
         delivered = Delivered(path: path, bytes: bytes)
+        if wantsPath { scratch.assumeIsolated { $0.markDelivered(path, at: now) } }
+        if wantsData, bytes == nil {
+          let file = try HostFile(path)
+          delivered.bytes = try file.read(at: 0, count: Int(file.byteCount))
+        }
         if let saveTo { try ImageStore.save(copyOf: .file(path), to: saveTo) }
       }
       return .success(delivered)

@@ -38,6 +38,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private let discard: @Sendable (Body) -> Void
   private let onAnswer: (@Sendable (ResponseHead) -> Void)?
   private let onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
+  private let onScan: (@Sendable (ArrivingImage) -> Void)?
   private let onEnd: @Sendable (Ending) -> Void
   private let shared: Locked<Shared>
 
@@ -47,6 +48,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     var resume: (@Sendable () -> Void)?
     /// Resumes that came before the transfer had a name.
     var owedResumes = 0
+    var wantsPreviews = false
   }
 
   /// What the attempt before left, until the answer tells what to do with it.
@@ -63,6 +65,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private var isRefused = false
   private var received: Int64 = 0
   private var nextProgress: ContinuousClock.Instant
+  /// Nil once there is nothing to be counted.
+  private var scans: ScanCounter? = ScanCounter()
+  private var previewPace = PreviewPace()
   private let now: @Sendable () -> ContinuousClock.Instant
   private let unixTime: @Sendable () -> Int
 
@@ -74,7 +79,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   init(
     acceptsAnything: Bool, beginning: Beginning? = nil, requestHeaders: HeaderFields, makeSink: @escaping MakeSink,
     discard: @escaping @Sendable (Body) -> Void, onAnswer: (@Sendable (ResponseHead) -> Void)? = nil,
-    onProgress: @escaping @Sendable (Int64, Int64?) -> Void,
+    onProgress: @escaping @Sendable (Int64, Int64?) -> Void, onScan: (@Sendable (ArrivingImage) -> Void)? = nil,
     onEnd: @escaping @Sendable (Ending) -> Void, unixTime: @escaping @Sendable () -> Int,
     now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
   ) {
@@ -90,6 +95,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     self.discard = discard
     self.onAnswer = onAnswer
     self.onProgress = onProgress
+    self.onScan = onScan
     self.onEnd = onEnd
   }
 
@@ -115,6 +121,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
 
   /// Whether the head of an answer has come, from any thread.
   var isAnswered: Bool { shared.withLock { $0.isAnswered } }
+
+  /// Has `onScan` called from here on, when a preview may be worth while.
+  func wantPreviews() { shared.withLock { $0.wantsPreviews = true } }
 
   // MARK: - TransferConsumer
 
@@ -146,6 +155,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private func goOn(from beginning: Beginning, as whole: PartialResponse, _ head: ResponseHead) -> Verdict {
     self.beginning = nil
     self.whole = whole
+    // What is there has not been counted.
+    scans = nil
     received = beginning.byteCount
     format = beginning.format
     var head = head
@@ -183,8 +194,10 @@ final class Download: TransferConsumer, @unchecked Sendable {
     shared.withLock { [received] in $0.progress.received = received }
     // More than the range that it was said to be: none of it can be trusted.
     if whole != nil, let length = head?.contentLength, received > length { return .abort }
+    countScans(in: chunk)
     if let sink {
       tellProgress()
+      tellScan()
       return sink.append(chunk) ? .proceed : .pause
     }
     bytes.append(contentsOf: chunk)
@@ -193,6 +206,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
       return .abort
     }
     tellProgress()
+    tellScan()
     guard bytes.count > Self.spoolThreshold, let head else { return .proceed }
     let sink = makeSink(head, partial, nil) { [weak self] in self?.resume() }
     self.sink = sink
@@ -259,6 +273,21 @@ final class Download: TransferConsumer, @unchecked Sendable {
     case .needMore: return true
     case .notAnImage: return acceptsAnything
     }
+  }
+
+  private func countScans(in chunk: UnsafeRawBufferPointer) {
+    scans?.take(chunk)
+    if scans?.isOver == true { scans = nil }
+  }
+
+  private func tellScan() {
+    guard let scans, scans.completeScans > 0, format == .jpeg, let onScan, shared.withLock({ $0.wantsPreviews }),
+      previewPace.isDue(scans: scans.completeScans, received: received, total: head?.contentLength, at: now())
+    else { return }
+    sink?.flush()
+    onScan(
+      ArrivingImage(
+        content: sink.map { .sink($0) } ?? .bytes(bytes), scans: scans.completeScans, end: scans.endOfScans))
   }
 
   /// All but the last: that goes with the end.

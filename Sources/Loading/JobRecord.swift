@@ -8,12 +8,34 @@ struct Candidate: Sendable {
   var response: StoredResponse
   var bytes: [UInt8]?
   var place: Place
+  /// Whether neither it nor what is made of it may be kept.
+  var isTransient = false
 
   enum Place: Sendable, Equatable {
     case memory
     case disk
     /// A read-only directory, by its number.
     case readOnly(Int)
+    /// A scratch file, by its path.
+    case scratch(String)
+  }
+
+  /// What two look-ups found together, each once, less the variants of originals that have been replaced since.
+  static func together(_ known: [Candidate], _ found: [Candidate]) -> [Candidate] {
+    let ids = Set(known.map(\.response.id))
+    return current(known + found.filter { !ids.contains($0.response.id) })
+  }
+
+  /// All but the variants of originals that have been replaced since.
+  static func current(_ all: [Candidate]) -> [Candidate] {
+    guard all.contains(where: { !$0.response.variant.isEmpty }) else { return all }
+    return all.filter { candidate in
+      candidate.response.variant.isEmpty
+        || all.allSatisfy { other in
+          !other.response.variant.isEmpty || other.response.selection != candidate.response.selection
+            || other.response.digest == candidate.response.originalDigest
+        }
+    }
   }
 }
 
@@ -45,6 +67,8 @@ final class JobRecord {
   var mayWaitElsewhere = true
   /// Whether the scheduler knows that the transfer is being answered.
   var isAnswerNoted = false
+  /// Whether a preview of what is there is being made. See Loader+Previews.
+  var isPreviewing = false
   /// Where those that have left wanted the result kept. See Loader+Leaving.
   var placesOfLeavers: LoadRequest.Places = []
   /// Whether an attempt ended by a time-out: the connections that are open may be dead.

@@ -19,6 +19,8 @@ public enum LoadEvent: Sendable {
   case retrying(attempt: Int, delay: Duration, kind: LoadError.Kind)
   /// What the cache has, while it is being revalidated.
   case cached(LoadedImage)
+  /// What is there of a progressive image: a scratch file, as `LoadedImage.path`, of so many complete scans.
+  case preview(path: String, width: Int, height: Int, scan: Int)
 }
 
 /// A load that is not answered yet.
@@ -36,6 +38,10 @@ final class Load {
   let isOwn: Bool
   /// The priority at which a place in the queue is reserved for it, until it takes one or needs none.
   var place: Priority?
+  /// How urgent it is now; the queue and the decodes go by it.
+  var priority: Priority
+  /// Set once what it waited for was gone before it could be decoded.
+  var hasStartedOver = false
   /// Set once what was cached turned out to be damaged: the cache is not asked again.
   var ignoresCache = false
   /// Set once the answer that it waited for was none for it: it waits for no other load's again, unless that has come and
@@ -63,6 +69,7 @@ final class Load {
     self.generation = generation
     self.observer = observer
     self.isOwn = isOwn
+    priority = request.priority
   }
 
   var labels: LoadIndex.Labels {
@@ -108,6 +115,8 @@ final class Load {
       received = -1
     case .cached:
       isWanted = true
+    case .preview:
+      isWanted = request.events.contains(.preview)
     }
     if isWanted { observer.load(id, did: event) }
   }

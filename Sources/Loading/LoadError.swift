@@ -7,6 +7,8 @@ public struct LoadError: Error, Sendable {
     case notAnImage, unsupportedFormat, corrupt, tooManyPixels, decoderCrashed, decodeTimeout, digestMismatch
     case shuttingDown, overloaded
     case cancelled, `internal`
+    /// What only the image itself could tell to be wrong with the request.
+    case invalidParams
   }
 
   /// Where a time-out struck.
@@ -23,6 +25,8 @@ public struct LoadError: Error, Sendable {
   public var retryAfter: Duration?
   public var attempts = 1
   public var response: LoadedImage.Response?
+  /// Of `invalidParams`: which parameter.
+  public var member: String?
 
   public init(_ kind: Kind, _ message: String) {
     self.kind = kind

@@ -21,6 +21,8 @@ public struct LoadRequest: Sendable {
   /// How the image reaches the host.
   public enum Delivery: String, Sendable, CaseIterable {
     case path, data, none
+    /// Decoded, in shared memory.
+    case pixels
   }
 
   public enum Validation: String, Sendable, CaseIterable {
@@ -28,6 +30,8 @@ public struct LoadRequest: Sendable {
     case none
     /// An image by its first bytes, with its size.
     case header
+    /// An image all of whose pixels decode.
+    case decode
   }
 
   /// Events that the host asked for.
@@ -38,6 +42,7 @@ public struct LoadRequest: Sendable {
     public static let progress = Events(rawValue: 2)
     public static let retrying = Events(rawValue: 4)
     public static let cached = Events(rawValue: 8)
+    public static let preview = Events(rawValue: 16)
   }
 
   // The order keeps it small: very many may be waiting.
@@ -49,6 +54,8 @@ public struct LoadRequest: Sendable {
   public var fields: RequestFields
   public var group: String?
   public var slot: String?
+  /// What a decoder has to do for it, if anything.
+  public var processing: Processing?
   /// An absolute path that also gets the image.
   public var saveTo: String?
   /// The SHA-256 that the content must have.

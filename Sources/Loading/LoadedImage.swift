@@ -1,4 +1,5 @@
 public import HTTPTypes
+public import ImageStore
 
 /// Where an answer came from.
 public enum CacheStatus: String, Sendable {
@@ -27,6 +28,10 @@ public struct LoadedImage: Sendable {
   /// Absolute; complete, never changed, and there for at least 60 s.
   public var path: String?
   public var data: [UInt8]?
+  public var pixels: Pixels?
+  /// What a transform's result was made of.
+  public var source: Source?
+  public var placeholder: Placeholder?
   /// Where redirects led, if anywhere.
   public var finalURL: String?
   public var response: Response?
@@ -35,6 +40,30 @@ public struct LoadedImage: Sendable {
   /// Transfers that it took.
   public var attempts = 1
   public var timing = Timing()
+
+  public typealias Placeholder = Findings.Placeholder
+
+  /// Decoded, in shared memory: rows of 8-bit sRGB, upright, with straight alpha. The host's until it releases them.
+  public struct Pixels: Sendable {
+    /// Absolute.
+    public var path: String
+    public var width: Int
+    public var height: Int
+    /// 1 grey, 3 R G B, 4 R G B A.
+    public var channels: Int
+    public var byteCount: Int64
+    /// Bytes from one row to the next.
+    public var stride: Int { width * channels }
+  }
+
+  /// An original as it was transferred.
+  public struct Source: Sendable {
+    public var byteCount: Int64
+    public var format: String
+    /// As stored, before orientation.
+    public var width: Int?
+    public var height: Int?
+  }
 
   /// A response's head, as it was received or stored.
   public struct Response: Sendable {
@@ -48,5 +77,17 @@ public struct LoadedImage: Sendable {
     public var firstByte = Duration.zero
     public var total = Duration.zero
     public init() {}
+  }
+}
+
+extension LoadedImage.Source {
+  /// Of an original.
+  init(_ response: StoredResponse) {
+    self.init(
+      byteCount: response.byteCount, format: response.format ?? "", width: response.width, height: response.height)
+  }
+
+  init(_ source: Findings.Source) {
+    self.init(byteCount: source.byteCount, format: source.format, width: source.width, height: source.height)
   }
 }

@@ -142,8 +142,10 @@ extension Loader {
       body: body, format: format, draft: draft, places: places,
       partials: mayHavePartials ? record.first.request.partialIdentity(in: record.first.partition) : nil,
       largestInMemory: memory.largestEntry,
-      needsSize: record.first.request.validation == .header, lease: record.lease.take(), clearCount: record.clearCount,
-      deliveries: waiting.map { ($0.id, $0.request.digest, Delivery($0.request)) })
+      needsSize: record.first.request.validation != .none, lease: record.lease.take(), clearCount: record.clearCount,
+      deliveries: waiting.map { load in
+        (load.id, load.request.digest, load.request.processing == nil ? Delivery(load.request) : .forDecoder)
+      })
     storage.perform({ [storage] in arrival.store(in: storage) }) { [weak self] outcome in
       self?.stored(job, outcome, keeping: places)
     }
@@ -158,8 +160,9 @@ extension Loader {
       fail(job, error)
     case .success(let stored):
       jobs[job] = nil
-      let candidate = Candidate(
+      var candidate = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
+      candidate.isTransient = places.isEmpty || !record.mayKeep
       if !places.isEmpty, record.mayKeep, stored.isIntact {
         remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
       }
@@ -168,6 +171,10 @@ extension Loader {
         guard let load = loads[id] else { continue }
         load.isKept = stored.isKept || !load.request.store.contains(.disk)
         switch stored.delivered[id] {
+        case .success(let delivered) where load.request.processing != nil:
+          var own = candidate
+          if !own.response.isOnDisk, own.bytes == nil, let path = delivered.path { own.place = .scratch(path) }
+          deliver(own, to: load, as: .miss)
         case .success(let delivered):
           finish(id, .success(image(for: load, candidate.response, delivered, as: .miss)))
         case .failure(let error):

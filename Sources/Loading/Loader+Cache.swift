@@ -4,14 +4,23 @@ internal import ImageStore
 
 /// What the cache can do for a load.
 extension Loader {
-  /// What the memory tier has for a key. It counts as used.
-  func remembered(_ key: String, _ partition: String) -> [Candidate] {
-    memory.look(up: key, partition: partition).map(Candidate.init(inMemory:))
+  /// What the memory tier has for a key: the variant of that name, and the original. What is likely to be served counts as
+  /// used.
+  func remembered(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
+    if variant.isEmpty { return memory.look(up: key, partition: partition).map(Candidate.init(inMemory:)) }
+    let variants = memory.look(up: key, partition: partition, variant: variant)
+    if variants.isEmpty { return memory.look(up: key, partition: partition).map(Candidate.init(inMemory:)) }
+    return Candidate.together(
+      variants.map(Candidate.init(inMemory:)),
+      memory.peek(at: key, partition: partition).map(Candidate.init(inMemory:)))
   }
 
   /// The same, without being a use.
-  func glimpsed(_ key: String, _ partition: String) -> [Candidate] {
-    memory.peek(at: key, partition: partition).map(Candidate.init(inMemory:))
+  func glimpsed(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
+    let originals = memory.peek(at: key, partition: partition).map(Candidate.init(inMemory:))
+    if variant.isEmpty { return originals }
+    let variants = memory.peek(at: key, partition: partition, variant: variant)
+    return Candidate.together(variants.map(Candidate.init(inMemory:)), originals)
   }
 
   /// Puts what was just stored into the memory tier. Without its bytes, what it replaces is forgotten there.
@@ -64,6 +73,7 @@ extension Loader {
     var request = load.request
     request.cacheMode = .noCache
     request.delivery = .none
+    request.processing = nil
     request.saveTo = nil
     request.digest = nil
     request.slot = nil
@@ -87,7 +97,7 @@ extension Loader {
     }
     let deadline = load.request.deadline.map { load.acceptedAt.advanced(by: $0) }
     let subscription = scheduler.subscribe(
-      load.id, to: key, of: load.request.origin, priority: load.request.priority, deadline: deadline)
+      load.id, to: key, of: load.request.origin, priority: load.priority, deadline: deadline)
     load.startedAttempt = 0
     switch subscription {
     case .created(let job):
@@ -97,21 +107,23 @@ extension Loader {
       releasePlace(of: load)
       if jobs[job]?.candidates != nil, !mayTransfer(load) { return }
       if let attempt { load.emit(.started(attempt: attempt)) }
+      if load.request.events.contains(.preview) { jobs[job]?.download?.wantPreviews() }
     }
   }
 
   private func look(for job: JobID, bypassing: Bool) {
     guard let record = jobs[job] else { return }
     if scheduler.job(job)?.key.revalidation == .whenStale { claim(record) }
-    let known = bypassing ? [] : glimpsed(record.first.request.key, record.first.partition)
+    let (key, partition) = (record.first.request.key, record.first.partition)
+    let variant = record.first.request.variant
+    let known = bypassing ? [] : glimpsed(key, partition, variant)
     guard hasDiskTiers else { return looked(for: job, found: known) }
     // What goes past the cache takes the same way, so that nothing gets ahead of what was sent before it.
     if bypassing { return storage.perform({}) { [weak self] in self?.looked(for: job, found: []) } }
-    let (key, partition) = (record.first.request.key, record.first.partition)
-    storage.look(up: key, partition: partition) { [weak self] found in
+    storage.look(up: key, partition: partition, variant: variant) { [weak self] found in
       guard let self else { return }
       if found.hasPartial { record.mayTakeUp = true }
-      self.looked(for: job, found: self.merge(known, found.candidates))
+      self.looked(for: job, found: Candidate.current(self.merge(known, found.candidates)))
     }
   }
 
@@ -177,7 +189,12 @@ extension Loader {
     switch decision(for: load, from: load.accepted(of: found)) {
     case .revalidate(let index, let headers), .showThenRevalidate(let index, _, let headers),
       .serveThenRevalidate(let index, let headers):
-      record.basisIndex = found.indices.filter { load.accepts(found[$0]) }[index]
+      // What all who wait can have is better asked about than what only this one can.
+      let chosen = found.indices.filter { load.accepts(found[$0]) }[index]
+      let original = found.firstIndex {
+        $0.response.variant.isEmpty && $0.response.sharesOriginal(with: found[chosen].response)
+      }
+      record.basisIndex = original ?? chosen
       record.conditions = headers
     case .fetch(let headers):
       (record.basisIndex, record.conditions) = (nil, headers)
@@ -231,10 +248,12 @@ extension Load {
 }
 
 extension LoadRequest {
-  /// Whether what is stored is what is asked for: it has the digest, and it is an image if it has to be one.
+  /// Whether what is stored is what is asked for, or can be made into it: it has the digest, and it is an image if it has to
+  /// be one.
   func accepts(_ response: StoredResponse) -> Bool {
-    if validation == .header, response.format == nil { return false }
-    return digest == nil || digest == response.digest
+    if validation != .none, response.format == nil { return false }
+    if !response.variant.isEmpty, processing?.accepts(variant: response) != true { return false }
+    return digest == nil || digest == response.originalDigest
   }
 
   /// Whether the URLs are the same. Of a `data:` URL not all is there; then the key, which is its digest, tells.

@@ -24,6 +24,7 @@ extension Loader {
         scheduler.detach(job)
       }
     }
+    detachDecodes { filter.matches($0, now: now) }
     return inMemory ? memory.clear(filter, now: now) : []
   }
 

@@ -68,7 +68,7 @@ extension Loader {
   }
 
   /// Whether nothing is under way: no transfer, no image on its way to disk.
-  public var isAtRest: Bool { scheduler.isEmpty }
+  public var isAtRest: Bool { scheduler.isEmpty && decodes.isEmpty }
 
   /// Gives up what goes on for nobody. It takes a moment until all is at rest.
   public func abandonRest() {
@@ -89,7 +89,11 @@ extension Loader {
     let (lowered, others) = ids.reduce(into: ([LoadID](), [LoadID]())) { parts, id in
       if scheduler.priority(of: id).map({ $0 > priority }) ?? false { parts.0.append(id) } else { parts.1.append(id) }
     }
-    return (others + lowered.reversed()).count { scheduler.setPriority(priority, of: $0) }
+    return (others + lowered.reversed()).count { id in
+      loads[id]?.priority = priority
+      let isQueued = scheduler.setPriority(priority, of: id)
+      return setDecodePriority(priority, of: id) || isQueued
+    }
   }
 
   // MARK: - The cache
@@ -116,6 +120,16 @@ extension Loader {
     }) { cleared in
       completion(cleared.failure.map { .failure(LoadError($0)) } ?? .success((cleared.removed, cleared.bytes)))
     }
+  }
+
+  /// Takes back pixels that a host is done with: those at a path, or all.
+  ///
+  /// - Parameter completion: gets how many regions there were.
+  public func release(_ path: String?, then completion: @escaping @LoadingActor @Sendable (Int) -> Void) {
+    storage.perform(
+      { [storage] in
+        storage.pixels.assumeIsolated { pixels in path.map { pixels.release($0) ? 1 : 0 } ?? pixels.releaseAll() }
+      }, then: completion)
   }
 
   /// Forgets remembered failures. Returns how many there were.

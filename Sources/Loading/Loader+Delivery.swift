@@ -8,13 +8,18 @@ extension Loader {
   ///
   /// - Parameter isFinal: false for the `cached` event of `refresh`.
   func deliver(_ candidate: Candidate, to load: Load, as status: CacheStatus, isFinal: Bool = true) {
+    if let step = load.request.processing?.step(for: candidate.response) {
+      return process(candidate, for: load, step, as: status, isFinal: isFinal)
+    }
     var delivery = Delivery(load.request)
     if !isFinal { delivery.saveTo = nil }
     if let delivered = deliverAtOnce(candidate, delivery) {
       return complete(load.id, candidate, delivered, as: status, isFinal: isFinal)
     }
     let source: Delivery.Source
-    if let tier = storage.tier(of: candidate) {
+    if case .scratch(let path) = candidate.place {
+      source = .scratch(path: path, bytes: candidate.bytes)
+    } else if let tier = storage.tier(of: candidate) {
       source = .stored(candidate.response, in: tier)
       delivery.wantsBytes =
         candidate.place == .disk && candidate.bytes == nil && load.request.store.contains(.memory)
@@ -106,6 +111,8 @@ extension Loader {
         ? response.headers : Storing.fieldsToServe(response.cached, now: storage.now())
       image.response = LoadedImage.Response(status: response.status, headers: headers)
     }
+    image.source = response.findings?.source.map(LoadedImage.Source.init)
+    if request.processing?.wantsPlaceholder == true { image.placeholder = response.findings?.placeholder }
     return image
   }
 }

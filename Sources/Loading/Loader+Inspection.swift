@@ -1,5 +1,6 @@
 internal import HTTPCaching
 internal import HTTPTypes
+public import ImageCodec
 public import ImageStore
 
 /// What the loader tells of itself and of the cache, and what a host puts into the cache.
@@ -13,14 +14,16 @@ extension Loader {
     public var memory: MemoryTier.Counts
     /// All 0 with `--disk-limit 0`.
     public var disk: DiskTier.Counts
+    public var decoders: DecoderStatistics
+    public var pixels: PixelFolder.Counts
   }
 
   public func statistics(then completion: @escaping @LoadingActor @Sendable (Statistics) -> Void) {
     // By way of the disk's thread: the loads before this call have been looked up when the answer comes back.
-    let look: @Sendable () -> DiskTier.Counts = { [storage] in
-      storage.tier?.assumeIsolated { $0.counts } ?? DiskTier.Counts()
+    let look: @Sendable () -> (DiskTier.Counts, PixelFolder.Counts) = { [storage] in
+      (storage.tier?.assumeIsolated { $0.counts } ?? DiskTier.Counts(), storage.pixels.assumeIsolated { $0.counts })
     }
-    storage.perform(look) { [weak self] disk in
+    storage.perform(look) { [weak self] disk, pixels in
       guard let self else { return }
       completion(
         Statistics(
@@ -29,7 +32,7 @@ extension Loader {
           isPaused: self.isPaused,
           origins: self.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
           memory: self.memory.counts,
-          disk: disk))
+          disk: disk, decoders: self.decoder.statistics, pixels: pixels))
     }
   }
 
@@ -74,10 +77,11 @@ extension Loader {
     _ request: LoadRequest, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void
   ) {
     let (key, partition) = (request.key, Credentials.partition(of: request))
-    let remembered = glimpsed(key, partition)
+    let variant = request.variant
+    let remembered = glimpsed(key, partition, variant).filter { $0.response.variant == variant }
     let failure = failures.failure(
       of: FailureMemory.Subject(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
-    storage.perform({ [storage] in storage.inspect(key, partition) }) { [weak self] onDisk in
+    storage.perform({ [storage] in storage.inspect(key, partition, variant) }) { [weak self] onDisk in
       guard let self else { return }
       var report = CacheReport()
       report.isInMemory = !remembered.isEmpty

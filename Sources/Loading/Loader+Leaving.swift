@@ -6,7 +6,7 @@ extension Loader {
   /// joined; it is never tried again for nobody, and nothing waits for it.
   func abandonTransfer(of job: JobID, leftBy load: Load) {
     guard let record = jobs[job] else { return }
-    record.placesOfLeavers.formUnion(load.request.store)
+    record.placesOfLeavers.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil))
     guard isWorthFinishing(job, record), let cost = record.download?.progress.costOfBeginning else {
       alone[job] = nil
       return abortTransfer(of: job)

@@ -11,9 +11,10 @@ extension Loader {
   public func recall(_ request: LoadRequest) -> LoadedImage? {
     guard request.fields.arePlain, request.cacheMode.servesFresh else { return nil }
     heedOthers()
-    let found = remembered(request.key, Credentials.partition(of: request))
+    var found = remembered(request.key, Credentials.partition(of: request), request.variant)
+    if !request.variant.isEmpty { found.removeAll { $0.response.variant != request.variant } }
     guard found.count == 1, let candidate = found.first, request.accepts(candidate.response),
-      isPlainlyFresh(candidate.response), let delivered = deliverAtOnce(candidate, Delivery(request))
+      request.processing?.step(for: candidate.response) == nil, isPlainlyFresh(candidate.response), let delivered = deliverAtOnce(candidate, Delivery(request))
     else { return nil }
     clearSlot(for: request)
     let image = image(for: request, candidate.response, delivered, as: .memory)

@@ -53,6 +53,9 @@ extension Loader {
       onProgress: { received, total in
         LoadingActor.run { [weak self] in self?.progressed(job, received: received, total: total) }
       },
+      onScan: { arriving in
+        LoadingActor.run { [weak self] in self?.preview(arriving, of: job) }
+      },
       onEnd: { ending in
         LoadingActor.run { [weak self] in self?.ended(job, ending) }
       },
@@ -60,6 +63,9 @@ extension Loader {
     let transfer = transport.start(request, consumer: download)
     record.transfer = transfer
     record.download = download
+    if scheduler.subscribers(of: job).contains(where: { loads[$0]?.request.events.contains(.preview) == true }) {
+      download.wantPreviews()
+    }
     download.began { [transport] in transport.resume(transfer) }
   }
 
@@ -72,7 +78,7 @@ extension Loader {
   func places(of job: JobID) -> LoadRequest.Places {
     guard let record = jobs[job], record.mayKeep else { return [] }
     return scheduler.subscribers(of: job).reduce(into: record.placesOfLeavers) { places, id in
-      if let load = loads[id] { places.formUnion(load.request.store) }
+      if let load = loads[id] { places.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil)) }
     }
   }
 

@@ -12,6 +12,7 @@ internal import ImageStore
 public final class Loader {
   let transport: Transport
   let storage: Storage
+  public let decoder: any Decoding
 
   var scheduler: Scheduler
   var memory: MemoryTier
@@ -21,6 +22,11 @@ public final class Loader {
   var loads = SlotTable<LoadID, Load>()
   var jobs = SlotTable<JobID, JobRecord>()
   var prefetches: [LoadID: Prefetch] = [:]
+  // What waits for a decoder. See Loader+Decoding.
+  var decodes = DecodeSharing()
+  var decodeRecords: [DecodeSharing.ID: DecodeRecord] = [:]
+  var decodeDeadlines = TimerHeap<LoadID>()
+  private(set) var maxPixels: Int
   var random = SystemRandomNumberGenerator()
   var pace = Pace()
   var company = Company()
@@ -48,14 +54,16 @@ public final class Loader {
     didSet { scheduler.isPaused = isPaused || isOutputStuck }
   }
 
-  public init(transport: Transport, storage: Storage, settings: LoaderSettings) {
+  public init(transport: Transport, storage: Storage, decoder: any Decoding, settings: LoaderSettings) {
     self.transport = transport
     self.storage = storage
+    self.decoder = decoder
     scheduler = Scheduler(limits: settings.limits)
     memory = MemoryTier(limit: settings.memoryLimit)
     beginnings = KeptBeginnings(diskLimit: settings.diskLimit)
     policy = CachePolicy(maxAge: settings.maxAge)
     maxRedirects = settings.maxRedirects
+    maxPixels = settings.maxPixels
     failures.timeToLive = settings.failedTimeToLive
     findBoard()
   }
@@ -67,6 +75,7 @@ public final class Loader {
     beginnings.setDiskLimit(settings.diskLimit)
     policy = CachePolicy(maxAge: settings.maxAge)
     maxRedirects = settings.maxRedirects
+    maxPixels = settings.maxPixels
     failures.timeToLive = settings.failedTimeToLive
   }
 
@@ -93,7 +102,7 @@ public final class Loader {
     clearSlot(for: request)
     loads[id] = load
     index.insert(id, load.labels)
-    if !settle(load, from: remembered(request.key, load.partition)) { join(load) }
+    if !settle(load, from: remembered(request.key, load.partition, request.variant)) { join(load) }
   }
 
   /// Does what is due: starts transfers, ends what is late. To be called after each batch of work on the loading thread.
@@ -109,7 +118,8 @@ public final class Loader {
     findBoard()
     lookAfterOthers(at: now)
     startTransfers(at: now)
-    return [scheduler.nextTimer, abortOverdue(at: now), keepCompany(at: now)].compactMap(\.self).min()
+    return [scheduler.nextTimer, abortOverdue(at: now), keepCompany(at: now), endOverdueDecodes(at: now)]
+      .compactMap(\.self).min()
   }
 
   func startTransfers(at now: ContinuousClock.Instant, needsPlace: Bool = false) {
@@ -144,6 +154,7 @@ public final class Loader {
     guard let load = loads.remove(id) else { return false }
     index.remove(id, load.labels)
     releasePlace(of: load)
+    if load.request.processing != nil { leaveDecodes(id) }
     switch scheduler.leave(id) {
     case .unknown, .jobStays: break
     case .jobAbandoned(let job): forget(job)

@@ -8,6 +8,8 @@ public struct LoaderSettings: Sendable {
   /// Seconds after which nothing is served unvalidated.
   public var maxAge = 7 * 86_400
   public var maxRedirects = 10
+  /// Largest width x height x frames that is decoded or written.
+  public var maxPixels = 100_000_000
   public var failedTimeToLive = Duration.seconds(60)
 
   public init() {}

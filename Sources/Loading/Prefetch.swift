@@ -134,7 +134,7 @@ public final class Prefetch: LoadObserver {
     switch result {
     case .success(let image) where image.cache == .miss:
       summary.downloaded += 1
-      summary.bytes += image.byteCount
+      summary.bytes += image.source?.byteCount ?? image.byteCount
     case .success:
       summary.cached += 1
     case .failure(let error) where error.kind == .cancelled:

@@ -13,18 +13,20 @@ public final class Storage: Sendable {
   /// Looked in, in this order, when `tier` has nothing; never written.
   let readOnlyTiers: [DiskTier]
   let scratch: ScratchFolder
+  let pixels: PixelFolder
   /// Unix seconds.
   let now: @Sendable () -> Int
 
   public init(
     directory: String, executor: ThreadExecutor, tier: DiskTier?, readOnlyTiers: [DiskTier], scratch: ScratchFolder,
-    now: @escaping @Sendable () -> Int
+    pixels: PixelFolder, now: @escaping @Sendable () -> Int
   ) {
     self.directory = directory
     self.executor = executor
     self.tier = tier
     self.readOnlyTiers = readOnlyTiers
     self.scratch = scratch
+    self.pixels = pixels
     self.now = now
   }
 
@@ -45,6 +47,7 @@ public final class Storage: Sendable {
     }
     try result.wait { $0 }!.get()
     keepHouse(on: executor, tier: tier, scratch: scratch)
+    executor.run { self.pixels.assumeIsolated { $0.removeDead() } }
   }
 
   /// Writes what is pending and lets go of the directories. Blocks; nothing may be asked of the storage afterwards.
@@ -52,6 +55,7 @@ public final class Storage: Sendable {
     executor.run {
       for tier in [self.tier].compactMap(\.self) + self.readOnlyTiers { tier.assumeIsolated { $0.close() } }
       self.scratch.assumeIsolated { $0.close() }
+      self.pixels.assumeIsolated { $0.close() }
     }
     executor.stop()
   }
@@ -74,13 +78,16 @@ public final class Storage: Sendable {
     var hasPartial: Bool
   }
 
-  /// Looks for what the disk has for a key.
+  /// Looks for what the disk has for a key: the variant of that name, and the original.
   func look(
-    up key: String, partition: String, then completion: @escaping @LoadingActor @Sendable (Found) -> Void
+    up key: String, partition: String, variant: String,
+    then completion: @escaping @LoadingActor @Sendable (Found) -> Void
   ) {
     perform(
       {
-        let candidates = self.candidates(for: key, partition)
+        let originals = self.candidates(for: key, partition)
+        let variants = variant.isEmpty ? [] : self.candidates(for: key, partition, variant: variant)
+        let candidates = Candidate.together(variants, originals)
         let hasPartial =
           candidates.isEmpty
           && self.tier?.assumeIsolated { $0.hasPartial(key: key, partition: partition) } ?? false
@@ -96,14 +103,14 @@ public final class Storage: Sendable {
     perform({ delivery.perform(on: source, scratch: self.scratch, now: self.now()) }, then: completion)
   }
 
-  func candidates(for key: String, _ partition: String) -> [Candidate] {
+  func candidates(for key: String, _ partition: String, variant: String = "") -> [Candidate] {
     var found: [Candidate] = []
     if let tier {
-      found = tier.assumeIsolated { $0.look(up: key, partition: partition, variant: "") }
+      found = tier.assumeIsolated { $0.look(up: key, partition: partition, variant: variant) }
         .map { Candidate(response: $0, bytes: nil, place: .disk) }
     }
     for (number, tier) in readOnlyTiers.enumerated() where found.isEmpty {
-      found = tier.assumeIsolated { $0.look(up: key, partition: partition, variant: "") }
+      found = tier.assumeIsolated { $0.look(up: key, partition: partition, variant: variant) }
         .map { Candidate(response: $0, bytes: nil, place: .readOnly(number)) }
     }
     return found
@@ -119,8 +126,8 @@ public final class Storage: Sendable {
   }
 
   /// Looks what there is of a key, on the disk's thread.
-  func inspect(_ key: String, _ partition: String) -> Inspection {
-    var inspection = Inspection(candidates: candidates(for: key, partition))
+  func inspect(_ key: String, _ partition: String, _ variant: String) -> Inspection {
+    var inspection = Inspection(candidates: candidates(for: key, partition, variant: variant))
     let first = inspection.candidates.first
     guard let tier = first.flatMap({ tier(of: $0) }) ?? tier else { return inspection }
     return tier.assumeIsolated { tier in
@@ -136,6 +143,7 @@ public final class Storage: Sendable {
     case .memory: candidate.response.isOnDisk ? tier : nil
     case .disk: tier
     case .readOnly(let number): readOnlyTiers[number]
+    case .scratch: nil
     }
   }
 }
@@ -183,6 +191,15 @@ extension Storage {
   /// Drops a body, on the disk's thread.
   func discardNow(_ body: Download.Body) {
     if case .spool(let body) = body { body.spool.drop() }
+  }
+
+  /// Removes what a decoder has made, or was to make, from any thread.
+  func discard(_ output: DecodeTask.Output) {
+    switch output {
+    case .check, .placeholder: break
+    case .encoded(let path), .preview(let path, _): executor.run { remove(fileAt: path) }
+    case .pixels(let path): executor.run { self.pixels.assumeIsolated { $0.drop(path) } }
+    }
   }
 
   /// Leaves a body to a load to come, from any thread. What cannot stay is dropped.

@@ -40,6 +40,14 @@ final class LoadAnswer: LoadObserver {
         writer.member("delayMs", delay.milliseconds)
         writer.member("kind", kind.rawValue)
       }
+    case .preview(let path, let width, let height, let scan):
+      session.send("preview", about: ticket) { writer in
+        writer.member("url", url)
+        writer.member("path", path)
+        writer.member("width", width)
+        writer.member("height", height)
+        writer.member("scan", scan)
+      }
     case .cached(let image):
       session.send("cached", about: ticket) { $0.members(of: image, url: url) }
     }

@@ -4,6 +4,7 @@ internal import Loading
 enum EventNames {
   static let optional: [(name: String, event: LoadRequest.Events)] = [
     ("started", .started), ("progress", .progress), ("retrying", .retrying), ("cached", .cached),
+    ("preview", .preview),
   ]
 
   /// Names of events that only a prefetch has: the outcome of each of its items.
@@ -15,7 +16,6 @@ enum EventNames {
   /// What is wrong with a name, or nil.
   static func check(_ name: String) -> String? {
     if optional.contains(where: { $0.name == name }) { return nil }
-    if name == "preview" { return "comes with the decoder, which this version does not have" }
     return "is none of \(optional.map(\.name).joined(separator: ", "))"
   }
 

@@ -1,5 +1,6 @@
 internal import HTTPTransport
 internal import HTTPTypes
+internal import ImageCodec
 internal import ImageStore
 internal import Loading
 
@@ -15,6 +16,7 @@ extension Options {
     settings.diskLimit = diskLimit
     settings.maxAge = Int(maxAge.milliseconds / 1000)
     settings.maxRedirects = maxRedirects
+    settings.maxPixels = Int(maxPixels)
     settings.failedTimeToLive = failedTimeToLive
     return settings
   }
@@ -28,6 +30,10 @@ extension Options {
     configuration.insecure = insecure
     configuration.keptConnections = max(128, maxConcurrent)
     return configuration
+  }
+
+  var decoderSettings: DecoderSettings {
+    DecoderSettings(count: decoders > 0 ? decoders : Processors.count, timeout: decodeTimeout.limit)
   }
 
   /// What every request sends: what the user set, else images before anything else.

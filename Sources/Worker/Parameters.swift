@@ -3,29 +3,29 @@ internal import LineRPC
 /// The members of a request's `params`, read by name. Every wrong one is an error that names it.
 struct Parameters {
   private let object: JSONObject
+  /// What stands before the names of members in errors: where the object itself is a member, its name and a dot.
+  private let prefix: String
   /// A bit for the length of each name: most of what is asked for is not there, and need not be looked for.
   private let lengths: UInt64
 
   /// - Throws: for a member that is none of `known`.
-  init(_ object: JSONObject, known: [String]) throws(RPCError) {
+  init(_ object: JSONObject, known: [String], prefix: String = "") throws(RPCError) {
     var lengths: UInt64 = 0
     for member in object.members {
       guard known.contains(member.name) else {
-        throw .invalidParams(member: member.name, Self.refusal(of: member.name))
+        throw .invalidParams(member: prefix + member.name, "there is no parameter \((prefix + member.name).quotable)")
       }
       lengths |= Self.bit(forLengthOf: member.name)
     }
     self.object = object
+    self.prefix = prefix
     self.lengths = lengths
   }
 
   private static func bit(forLengthOf name: String) -> UInt64 { 1 &<< UInt64(min(name.utf8.count, 63)) }
 
-  /// Members that the contract has and this version does not.
-  private static func refusal(of name: String) -> String {
-    ["transform", "placeholder"].contains(name)
-      ? "\(name) comes with the decoder, which this version does not have" : "there is no parameter \(name.quotable)"
-  }
+  /// A member as errors name it.
+  func path(_ name: String) -> String { prefix + name }
 
   func has(_ name: String) -> Bool { value(name) != nil }
 
@@ -35,15 +35,15 @@ struct Parameters {
     switch value(name) {
     case nil: return nil
     case .string(let text): return text
-    default: throw .invalidParams(member: name, "\(name) is no string")
+    default: throw .invalidParams(member: path(name), "\(path(name)) is no string")
     }
   }
 
   /// A string that is not empty and at most 8 kB as JSON, so that it can be repeated in an answer.
   func label(_ name: String) throws(RPCError) -> String? {
     guard let text = try string(name) else { return nil }
-    guard !text.isEmpty else { throw .invalidParams(member: name, "\(name) is empty") }
-    guard text.asciiJSONLength <= 8192 else { throw .invalidParams(member: name, "\(name) is over 8 kB") }
+    guard !text.isEmpty else { throw .invalidParams(member: path(name), "\(path(name)) is empty") }
+    guard text.asciiJSONLength <= 8192 else { throw .invalidParams(member: path(name), "\(path(name)) is over 8 kB") }
     return text
   }
 
@@ -51,7 +51,7 @@ struct Parameters {
     switch value(name) {
     case nil: return nil
     case .bool(let flag): return flag
-    default: throw .invalidParams(member: name, "\(name) is neither true nor false")
+    default: throw .invalidParams(member: path(name), "\(path(name)) is neither true nor false")
     }
   }
 
@@ -61,7 +61,27 @@ struct Parameters {
     case .integer(let number) where range.contains(number): return number
     default:
       throw .invalidParams(
-        member: name, "\(name) is no integer within \(range.lowerBound) to \(range.upperBound)")
+        member: path(name), "\(path(name)) is no integer within \(range.lowerBound) to \(range.upperBound)")
+    }
+  }
+
+  func number(_ name: String, in range: ClosedRange<Double>) throws(RPCError) -> Double? {
+    switch object[name] {
+    case nil: return nil
+    case .integer(let number) where range.contains(Double(number)): return Double(number)
+    case .number(let number) where range.contains(number): return number
+    default:
+      throw .invalidParams(
+        member: path(name), "\(path(name)) is no number within \(range.lowerBound) to \(range.upperBound)")
+    }
+  }
+
+  /// The members of an object within.
+  func object(_ name: String, known: [String]) throws(RPCError) -> Parameters? {
+    switch object[name] {
+    case nil: return nil
+    case .object(let object): return try Parameters(object, known: known, prefix: path(name) + ".")
+    default: throw .invalidParams(member: path(name), "\(path(name)) is no object")
     }
   }
 
@@ -76,7 +96,7 @@ struct Parameters {
     guard let text = try string(name) else { return nil }
     guard let choice = Choice(rawValue: text) else {
       let names = Choice.allCases.map(\.rawValue).joined(separator: ", ")
-      throw .invalidParams(member: name, "\(name) is none of \(names)")
+      throw .invalidParams(member: path(name), "\(path(name)) is none of \(names)")
     }
     return choice
   }

@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import ImageStore
 internal import LineRPC
 internal import Loading
 
@@ -15,6 +16,9 @@ extension JSONWriter {
     if let height = image.height { member("height", height) }
     if let path = image.path { member("path", path) }
     if let data = image.data { member("data", base64: data) }
+    if let pixels = image.pixels { members(of: pixels) }
+    if let source = image.source { members(of: source) }
+    if let placeholder = image.placeholder { members(of: placeholder) }
     if let finalURL = image.finalURL { member("finalURL", finalURL) }
     if !image.isKept { member("kept", false) }
     if image.frames > 1 { member("frames", image.frames) }
@@ -26,6 +30,38 @@ extension JSONWriter {
     member("queuedMs", image.timing.queued.milliseconds)
     member("firstByteMs", image.timing.firstByte.milliseconds)
     member("totalMs", image.timing.total.milliseconds)
+    endObject()
+  }
+
+  private mutating func members(of pixels: LoadedImage.Pixels) {
+    key("pixels")
+    beginObject()
+    member("path", pixels.path)
+    member("offset", 0)
+    member("width", pixels.width)
+    member("height", pixels.height)
+    member("stride", pixels.stride)
+    member("channels", pixels.channels)
+    member("bytes", pixels.byteCount)
+    endObject()
+  }
+
+  private mutating func members(of source: LoadedImage.Source) {
+    key("source")
+    beginObject()
+    member("bytes", source.byteCount)
+    member("format", source.format)
+    if let width = source.width { member("width", width) }
+    if let height = source.height { member("height", height) }
+    endObject()
+  }
+
+  private mutating func members(of placeholder: LoadedImage.Placeholder) {
+    key("placeholder")
+    beginObject()
+    member("thumbhash", base64: placeholder.thumbHash)
+    let digits = String(placeholder.color & 0xFFFFFF, radix: 16)
+    member("color", "#" + String(repeating: "0", count: 6 - digits.count) + digits)
     endObject()
   }
 

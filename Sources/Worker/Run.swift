@@ -1,4 +1,5 @@
 internal import HTTPTransport
+internal import ImageCodec
 internal import ImageStore
 internal import LineRPC
 internal import Loading
@@ -28,6 +29,7 @@ public func run(_ options: Options) -> Int32 {
   }
   log.info("imageworker \(Version.current), cache in \(storage.directory)")
   let transport = Transport(configuration: options.transportConfiguration)
+  let decoders = DecoderPool(options.decoderSettings)
   let status = Locked<Int32?>(nil)
   let end: @Sendable (Int32) -> Void = { value in
     status.withLock { $0 = $0 ?? value }
@@ -44,9 +46,11 @@ public func run(_ options: Options) -> Int32 {
     })
   let session = Locked<Session?>(nil)
   LoadingActor.run {
-    let loader = Loader(transport: transport, storage: storage, settings: options.loaderSettings)
+    let loader = Loader(
+      transport: transport, storage: storage, decoder: decoders, settings: options.loaderSettings)
     let new = Session(
-      options: options, loader: loader, storage: storage, transport: transport, writer: writer, log: log, onEnd: end)
+      options: options, loader: loader, storage: storage, transport: transport, decoders: decoders, writer: writer,
+      log: log, onEnd: end)
     session.withLock { $0 = new }
     LoadingActor.executor.setAfterBatch { LoadingActor.assumeIsolated { new.advance() } }
   }
@@ -73,6 +77,7 @@ public func run(_ options: Options) -> Int32 {
     })
   _ = reader
   let result = status.wait { $0 }!
+  decoders.shutDown()
   storage.close()
   return writer.finish() ? result : ExitStatus.inputOrOutput
 }
@@ -135,9 +140,9 @@ private func openStorage(_ options: Options, _ log: Log) throws(StartError) -> S
       directory: CacheDirectory.absolute(directory), namespace: options.cacheNamespace, limit: .max,
       verify: options.verification, mode: .readOnly, executor: executor, onWarning: warn)
   }
-  let scratch = ScratchFolder(executor: executor)
   let storage = Storage(
-    directory: absolute, executor: executor, tier: tier, readOnlyTiers: readOnly, scratch: scratch,
+    directory: absolute, executor: executor, tier: tier, readOnlyTiers: readOnly,
+    scratch: ScratchFolder(executor: executor), pixels: PixelFolder(executor: executor),
     now: StoreEnvironment.system.now)
   do throws(StoreError) {
     try storage.open()

@@ -1,4 +1,5 @@
 internal import HTTPTransport
+internal import ImageCodec
 internal import ImageStore
 internal import LineRPC
 internal import Loading
@@ -13,6 +14,7 @@ final class Session {
   let loader: Loader
   let storage: Storage
   let transport: Transport
+  let decoders: DecoderPool
   let writer: LineWriter
   let log: Log
 
@@ -52,13 +54,14 @@ final class Session {
 
   /// - Parameter onEnd: gets the exit status, once, when everything has been answered.
   init(
-    options: Options, loader: Loader, storage: Storage, transport: Transport, writer: LineWriter, log: Log,
-    onEnd: @escaping @Sendable (Int32) -> Void
+    options: Options, loader: Loader, storage: Storage, transport: Transport, decoders: DecoderPool,
+    writer: LineWriter, log: Log, onEnd: @escaping @Sendable (Int32) -> Void
   ) {
     self.options = options
     self.loader = loader
     self.storage = storage
     self.transport = transport
+    self.decoders = decoders
     self.writer = writer
     self.log = log
     self.onEnd = onEnd
@@ -146,6 +149,7 @@ final class Session {
     options = new
     loader.apply(new.loaderSettings)
     transport.configure(new.transportConfiguration)
+    decoders.configure(new.decoderSettings)
     // They might be none any more.
     if changesRequests { _ = loader.clearFailures() }
     log.setLevel(new.logLevel)

@@ -31,6 +31,7 @@ enum WireErrors {
     case .overloaded: 5002
     case .cancelled: -32800
     case .internal: -32603
+    case .invalidParams: -32602
     }
   }
 
@@ -42,6 +43,7 @@ enum WireErrors {
     if let status = error.status { details.set("status", .integer(Int64(status))) }
     if let phase = error.phase { details.set("phase", .string(phase.rawValue)) }
     if let retryAfter = error.retryAfter { details.set("retryAfterMs", .integer(retryAfter.milliseconds)) }
+    if let member = error.member { details.set("member", .string(member)) }
     if let response = error.response { details.set("response", ResponseFields.json(response)) }
     return RPCError(
       code: code(of: error.kind), message: error.message, kind: error.kind.rawValue, retryable: error.isRetryable,

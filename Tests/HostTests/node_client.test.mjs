@@ -46,6 +46,14 @@ test("a loaded image is a file with its size", () =>
     assert.equal(readFileSync(image.path).length, 4000);
   }));
 
+test("pixels are a buffer, and released", () =>
+  withWorker([], async (worker) => {
+    const image = await worker.load(`${origin}/image/1.png?width=30&height=20`, { deliver: "pixels" });
+    const rows = await worker.takePixels(image);
+    assert.equal(rows.length, 20 * image.pixels.stride);
+    assert.equal((await worker.call("stats")).pixels.regions, 0);
+  }));
+
 test("events come to the callback before the result", () =>
   withWorker([], async (worker) => {
     const names = [];

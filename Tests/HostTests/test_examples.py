@@ -56,6 +56,14 @@ class Examples(Running):
         self.assertEqual(run.returncode, 3, run.stdout)
         self.assertIn("notAnImage", run.stdout)
 
+    def test_a_contact_sheet_has_a_place_for_each(self) -> None:
+        urls = [f"{self.origin.url}/image/{number}.png?width=400&height=300" for number in (1, 2)]
+        run = self.run_example("shell/contact-sheet", text="\n".join([urls[0], f"{self.origin.url}/html", urls[1]]))
+        self.assertEqual(run.returncode, 0, run.stdout)
+        places = [line for line in run.stdout.splitlines() if line.startswith("<a ")]
+        self.assertEqual(["data:image/webp;base64," in place for place in places], [True, False, True])
+        self.assertIn("notAnImage", places[1])
+
     def test_python_demo(self) -> None:
         run = self.run_example("python/demo.py", f"{self.origin.url}/image/1.png?bytes=100000")
         self.assertEqual(run.returncode, 0, run.stdout)

@@ -96,19 +96,6 @@ class OpenRPCDocument(unittest.TestCase):
         members = {option["member"] for option in self.wire.document["x-options"] if "member" in option}
         self.assertEqual(members, set(self.wire.document["components"]["schemas"]["Options"]["properties"]))
 
-    def test_reserved_names_are_refused_until_they_come(self) -> None:
-        for place, members in self.wire.document["x-reserved"]["members"].items():
-            method, _, param = place.partition(".")
-            for member in members:
-                with self.subTest(place=place, member=member):
-                    if method not in self.wire.methods:
-                        continue
-                    example = self.wire.methods[method]["examples"][0]["params"]
-                    params = {each["name"]: each["value"] for each in example}
-                    params[param or member] = ([member] if param == "events" else member) if param else True
-                    with self.assertRaises(AssertionError):
-                        self.wire.check_params(method, params)
-
     def test_the_handbook_names_every_method_event_kind_and_option(self) -> None:
         handbook = (ROOT / "protocol" / "README.md").read_text()
         in_code = set(re.findall(r"`([^`\n]+)`", handbook))

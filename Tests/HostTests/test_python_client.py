@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import random
 import signal
@@ -63,6 +64,29 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
 
     async def command(self, **command: Any) -> dict[str, Any]:
         return await asyncio.get_running_loop().run_in_executor(None, self.origin.command, command)
+
+    async def test_pixels_are_mapped_and_released(self) -> None:
+        async with self.worker() as worker:
+            url = f"{self.origin.url}/image/1.png?width=30&height=20"
+            pixels = (await worker.load(url, deliver="pixels", transform={"width": 15})).pixels
+            assert pixels is not None
+            self.assertEqual((pixels.width, pixels.height, pixels.stride), (15, 10, 15 * pixels.channels))
+            rows, path, before = pixels.memory, pixels.path, bytes(pixels.memory)
+            self.assertEqual(len(rows), 10 * pixels.stride)
+            self.assertEqual((await worker.call("stats"))["pixels"]["regions"], 1)
+            del pixels  # Collected, it is released.
+            self.assertEqual((await worker.call("stats"))["pixels"]["regions"], 0)
+            self.assertFalse(path.exists())
+            self.assertEqual(bytes(rows), before)
+
+    @unittest.skipIf(importlib.util.find_spec("numpy") is None, "there is no numpy here")
+    async def test_pixels_are_an_array_without_a_copy(self) -> None:
+        async with self.worker() as worker:
+            image = await worker.load(f"{self.origin.url}/image/1.png?width=30&height=20", deliver="pixels")
+            assert image.pixels is not None
+            array = image.pixels.numpy()
+            self.assertEqual(array.shape, (20, 30, image.pixels.channels))
+            self.assertEqual(array.tobytes(), bytes(image.pixels.memory))
 
     async def test_a_loaded_image_is_a_file_with_its_size(self) -> None:
         async with self.worker() as worker:

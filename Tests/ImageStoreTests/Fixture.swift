@@ -130,4 +130,14 @@ extension DiskTier {
   func commitNow() { commit() }
 }
 
+extension Database {
+  /// Takes away what version 3 of the index has added.
+  func dropFindings() throws {
+    let sources = ["digest", "bytes", "format", "width", "height"].map { "source_" + $0 }
+    for column in ["checked", "thumbhash", "color"] + sources {
+      try execute("ALTER TABLE responses DROP COLUMN \(column)")
+    }
+  }
+}
+
 func bytes(_ count: Int, _ fill: UInt8 = 7) -> [UInt8] { [UInt8](repeating: fill, count: count) }

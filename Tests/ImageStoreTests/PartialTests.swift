@@ -265,8 +265,9 @@ import Threads
     var stored = try await first.store([1], as: fixture.draft("a"))
     await first.close()
     let path = fixture.directory + "/test/index.sqlite"
-    try Database(path: path, mode: .readWrite).execute(
-      "DROP TABLE partials; ALTER TABLE responses DROP COLUMN boot; PRAGMA user_version = 1")
+    let index = try Database(path: path, mode: .readWrite)
+    try index.dropFindings()
+    try index.execute("DROP TABLE partials; ALTER TABLE responses DROP COLUMN boot; PRAGMA user_version = 1")
     stored.isProven = false
     let reading = try await fixture.openTier(mode: .readOnly)
     #expect(await reading.look(up: "a") == [stored])

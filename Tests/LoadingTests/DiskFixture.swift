@@ -13,6 +13,7 @@ final class DiskFixture: Sendable {
   let executor = ThreadExecutor(name: "disk")
   let tier: DiskTier
   let scratch: ScratchFolder
+  let pixels: PixelFolder
   let storage: Storage
   /// Asked before each operation of the cache, and of the scratch folder; what it returns is the `errno`.
   let cacheFault = Locked<(@Sendable (FileSystem.Operation) -> Int32?)?>(nil)
@@ -30,8 +31,11 @@ final class DiskFixture: Sendable {
       environment: environment(cacheFault), onWarning: { _ in })
     scratch = ScratchFolder(
       parent: directory + "/scratch", executor: executor, environment: environment(scratchFault))
+    pixels = PixelFolder(
+      parent: directory + "/pixels", executor: executor, environment: environment(scratchFault))
     storage = Storage(
-      directory: directory, executor: executor, tier: tier, readOnlyTiers: [], scratch: scratch, now: { 1_700_000_000 })
+      directory: directory, executor: executor, tier: tier, readOnlyTiers: [], scratch: scratch, pixels: pixels,
+      now: { 1_700_000_000 })
     try storage.open()
   }
 
@@ -98,6 +102,7 @@ final class Promise<Value: Sendable>: Sendable {
 
   var value: Value { values.wait { $0.first }! }
   var count: Int { values.withLock { $0.count } }
+  var all: [Value] { values.withLock { $0 } }
 }
 
 /// A count that can be waited for.

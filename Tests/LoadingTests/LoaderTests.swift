@@ -10,65 +10,6 @@ import Threads
 
 /// What becomes of loads whatever happens while they are on the disk's thread, which is held up where it matters.
 struct LoaderTests {
-  /// A loader of its own, and all that its loads are told.
-  final class Scene: Sendable {
-    let disk: DiskFixture
-    let loader: Loader
-    let witness: Witness
-
-    init(memory: Int64 = 1 << 20) async throws {
-      let disk = try DiskFixture()
-      self.disk = disk
-      (loader, witness) = await { @LoadingActor in
-        var settings = LoaderSettings()
-        settings.memoryLimit = memory
-        let transport = Transport(configuration: TransportConfiguration(userAgent: "test"))
-        return (Loader(transport: transport, storage: disk.storage, settings: settings), Witness())
-      }()
-    }
-
-    @LoadingActor func submit(_ change: (inout LoadRequest) -> Void = { _ in }) -> LoadID {
-      let id = loader.makeID()
-      loader.submit(request(change), as: id, for: witness)
-      return id
-    }
-
-    func request(_ change: (inout LoadRequest) -> Void) -> LoadRequest {
-      var request = LoadRequest(
-        url: "data:image/gif;base64,", source: .inline(bytes: Scene.image, mediaType: "image/gif"), key: "a")
-      change(&request)
-      return request
-    }
-
-    @LoadingActor var isIdle: Bool {
-      loader.loads.isEmpty && loader.jobs.isEmpty && loader.prefetches.isEmpty && loader.scheduler.isEmpty
-        && loader.index.loads(url: "data:image/gif;base64,").isEmpty && loader.names.count == 0
-    }
-
-    /// The smallest GIF.
-    static let image: [UInt8] =
-      Array("GIF89a".utf8) + [1, 0, 1, 0, 0, 0, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0, 0x3B]
-  }
-
-  @LoadingActor final class Witness: LoadObserver {
-    nonisolated let ends = Locked<[LoadID: [String]]>([:])
-    nonisolated init() {}
-
-    func load(_ id: LoadID, did event: LoadEvent) {}
-
-    func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {
-      let end =
-        switch result {
-        case .success(let image): image.cache.rawValue
-        case .failure(let error): error.kind.rawValue
-        }
-      ends.withLock { $0[id, default: []].append(end) }
-      ends.notify()
-    }
-
-    nonisolated func end(of id: LoadID) -> String { ends.wait { $0[id]?.first }! }
-  }
-
   /// Where a load is while its disk is held up.
   enum Phase: CaseIterable { case lookingUp, storing, delivering }
 
@@ -201,7 +142,7 @@ struct LoaderTests {
 }
 
 extension Sequence {
-  fileprivate func asyncMap<Result>(_ transform: (Element) async -> Result) async -> [Result] {
+  func asyncMap<Result>(_ transform: (Element) async -> Result) async -> [Result] {
     var results: [Result] = []
     for element in self { results.append(await transform(element)) }
     return results

@@ -9,8 +9,6 @@ import Threads
 
 /// What memory answers at once, before a load is begun, and what it leaves to the loads.
 struct RecallTests {
-  private typealias Scene = LoaderTests.Scene
-
   /// A scene whose image has been loaded.
   private func warmScene() async throws -> Scene {
     let scene = try await Scene()
@@ -92,7 +90,7 @@ struct RecallTests {
   }
 }
 
-extension LoaderTests.Scene {
+extension Scene {
   @LoadingActor fileprivate func recall(_ change: (inout LoadRequest) -> Void = { _ in }) -> LoadedImage? {
     loader.recall(request(change))
   }

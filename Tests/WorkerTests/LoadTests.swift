@@ -273,18 +273,4 @@ import Testing
       #expect(progress.allSatisfy { $0["total"] == 300_000 })
     }
   }
-
-  @Test func `what belongs to a later version is refused by name`() async throws {
-    try await withWorker { worker in
-      let later: [(JSON, String)] = [
-        (["transform": ["width": 10]], "transform"), (["placeholder": true], "placeholder"),
-        (["deliver": "pixels"], "deliver"), (["validate": "decode"], "validate"), (["events": ["preview"]], "events"),
-      ]
-      for (params, member) in later {
-        let error = try await worker.failure("http://127.0.0.1:1/a.png", params)
-        #expect(error["code"] == -32602)
-        #expect(error["data"]["member"] == .string(member))
-      }
-    }
-  }
 }

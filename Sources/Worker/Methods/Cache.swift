@@ -58,13 +58,29 @@ extension Session {
 
   /// Tells what the cache knows, without a transfer.
   func query(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
-    let params = try Parameters(params, known: ["url", "key"])
-    let request =
+    let params = try Parameters(params, known: ["url", "key", "transform"])
+    var request =
       try params.one(of: ["url", "key"]) == "key"
       ? LoadParameters.request(forKey: params.label("key") ?? "", options)
       : LoadParameters.request(for: params.string("url") ?? "", key: nil, options)
+    request.processing = Processing(
+      transform: try TransformParameters.read(params), deliversPixels: false, wantsPlaceholder: false, checks: false)
     loader.query(request) { [weak self] report in
       self?.answer(ticket) { $0.members(of: report) }
+    }
+  }
+
+  /// Takes back pixels that the host is done with.
+  func release(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+    let params = try Parameters(params, known: ["path", "all"])
+    var path: String?
+    if try params.one(of: ["path", "all"]) == "path" {
+      path = try params.string("path")
+    } else if try params.flag("all") != true {
+      throw .invalidParams(member: "all", "all is not true")
+    }
+    loader.release(path) { [weak self] count in
+      self?.answer(ticket) { $0.member("released", count) }
     }
   }
 

@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import ImageCodec
 internal import ImageStore
 internal import LineRPC
 internal import Loading
@@ -21,6 +22,12 @@ extension Session {
       guard case .object(let object) = value else { throw .invalidParams(member: "options", "options is no object") }
       apply(try options.changed(by: object, tierIsOn: storage.tier != nil))
     }
+    loader.decoder.formats { formats in
+      LoadingActor.run { [weak self] in self?.answerInitialize(ticket, formats) }
+    }
+  }
+
+  private func answerInitialize(_ ticket: Ticket, _ formats: CodecFormats) {
     let (options, directory) = (options, storage.directory)
     answer(ticket) { writer in
       writer.key("server")
@@ -31,7 +38,8 @@ extension Session {
       writer.member("protocolVersion", 1)
       writer.member("methods", .array(Method.allCases.map { .string($0.rawValue) }))
       writer.member("events", .array(EventNames.all.map(JSON.string)))
-      writer.member("formats", .object(["decode": .array([]), "encode": .array([])]))
+      let names = { (formats: [ImageFormat]) in JSON.array(formats.map { .string($0.rawValue) }) }
+      writer.member("formats", .object(["decode": names(formats.decode), "encode": names(formats.encode)]))
       writer.key("limits")
       writer.beginObject()
       writer.member("maxLine", options.maxLine)
@@ -150,15 +158,16 @@ extension JSONWriter {
       }
     }
     object("decoders") { writer in
-      for name in ["running", "decoded", "failed", "crashed", "timedOut"] {
-        writer.key(escaping: name)
-        writer.value(0)
-      }
-      writer.member("sandbox", .array([]))
+      writer.member("running", statistics.decoders.running)
+      writer.member("decoded", statistics.decoders.decoded)
+      writer.member("failed", statistics.decoders.failed)
+      writer.member("crashed", statistics.decoders.crashed)
+      writer.member("timedOut", statistics.decoders.timedOut)
+      writer.member("sandbox", .array(statistics.decoders.sandbox.map(JSON.string)))
     }
     object("pixels") { writer in
-      writer.member("regions", 0)
-      writer.member("bytes", 0)
+      writer.member("regions", statistics.pixels.regions)
+      writer.member("bytes", statistics.pixels.bytes)
     }
     member("rssBytes", ProcessMemory.residentBytes)
   }

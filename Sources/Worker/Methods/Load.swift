@@ -22,7 +22,7 @@ extension Session {
 enum LoadParameters {
   private static let known = [
     "url", "key", "priority", "group", "slot", "headers", "cache", "store", "deliver", "saveTo", "validate", "events",
-    "timeoutMs", "deadlineMs", "retries", "maxBytes", "retryFailed", "response", "digest",
+    "timeoutMs", "deadlineMs", "retries", "maxBytes", "retryFailed", "response", "digest", "transform", "placeholder",
   ]
 
   static func read(_ object: JSONObject, _ options: Options) throws(RPCError) -> LoadRequest {
@@ -35,9 +35,10 @@ enum LoadParameters {
     request.slot = try params.label("slot")
     request.cacheMode = try params.choice("cache") ?? .default
     if let places = try params.choice("store", StorePlaces.self) { request.store = places.places }
-    request.delivery = try delivery(params)
+    request.delivery = try params.choice("deliver") ?? .path
     request.saveTo = try saveTo(params)
-    request.validation = try validation(params)
+    request.validation = try params.choice("validate") ?? .header
+    request.processing = try processing(params, for: request)
     if params.has("events") { request.events = try events(params) }
     if let timeout = try params.milliseconds("timeoutMs") { request.timeout = timeout.limit }
     if let deadline = try params.milliseconds("deadlineMs") { request.deadline = deadline == .zero ? nil : deadline }
@@ -122,18 +123,14 @@ enum LoadParameters {
   /// More than any server takes, and few enough that looking through them for each takes no time.
   private static let mostHeaders = 1000
 
-  private static func delivery(_ params: Parameters) throws(RPCError) -> LoadRequest.Delivery {
-    if try params.string("deliver") == "pixels" {
-      throw .invalidParams(member: "deliver", "pixels come with the decoder, which this version does not have")
+  private static func processing(_ params: Parameters, for request: LoadRequest) throws(RPCError) -> Processing? {
+    let deliversPixels = request.delivery == .pixels
+    if deliversPixels, request.saveTo != nil {
+      throw .invalidParams(member: "saveTo", "saveTo takes an image file, which pixels are not")
     }
-    return try params.choice("deliver") ?? .path
-  }
-
-  private static func validation(_ params: Parameters) throws(RPCError) -> LoadRequest.Validation {
-    if try params.string("validate") == "decode" {
-      throw .invalidParams(member: "validate", "decode comes with the decoder, which this version does not have")
-    }
-    return try params.choice("validate") ?? .header
+    return Processing(
+      transform: try TransformParameters.read(params), deliversPixels: deliversPixels,
+      wantsPlaceholder: try params.flag("placeholder") ?? false, checks: request.validation == .decode)
   }
 
   private static func saveTo(_ params: Parameters) throws(RPCError) -> String? {

@@ -3,7 +3,8 @@ internal import Loading
 
 /// The methods that a host can call. The one place that names them.
 enum Method: String, CaseIterable {
-  case initialize, load, prefetch, cancel, prioritize, pause, resume, query, store, clear, stats, configure, shutdown
+  case initialize, load, prefetch, cancel, prioritize, pause, resume, query, store, clear, release, stats,
+    configure, shutdown
 
   /// Carries the request out, and answers it now or later.
   ///
@@ -21,6 +22,7 @@ enum Method: String, CaseIterable {
     case .query: try session.query(params, ticket)
     case .store: try session.store(params, ticket)
     case .clear: try session.clear(params, ticket)
+    case .release: try session.release(params, ticket)
     case .stats: try session.stats(params, ticket)
     case .configure: try session.configure(params, ticket)
     case .shutdown: try session.shutdown(params, ticket)

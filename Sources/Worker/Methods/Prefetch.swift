@@ -4,13 +4,15 @@ internal import Loading
 extension Session {
   /// Brings many images into the cache, with one answer for all.
   func prefetch(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
-    let params = try Parameters(params, known: ["urls", "priority", "group", "headers", "events"])
+    let params = try Parameters(params, known: ["urls", "priority", "group", "headers", "transform", "events"])
     guard case .array(let elements)? = params.value("urls") else {
       throw .invalidParams(member: "urls", "urls is no list")
     }
     let priority = try LoadParameters.priority(params) ?? .lowest
     let group = try params.label("group")
     let fields = try LoadParameters.fields(params, options)
+    let processing = Processing(
+      transform: try TransformParameters.read(params), deliversPixels: false, wantsPlaceholder: false, checks: false)
     let events =
       params.has("events")
       ? try LoadParameters.eventNames(params) { name in
@@ -24,6 +26,7 @@ extension Session {
         var request = try item(element)
         request.fields = options.requestFields(with: fields.own.replacing(request.fields.own))
         request.delivery = .none
+        request.processing = processing
         request.events = []
         requests.append(request)
       } catch {

@@ -1,0 +1,103 @@
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// Counts the scans of a progressive JPEG (ITU-T T.81 annex B) that are complete, while its bytes arrive in pieces.
+///
+/// What stands within a segment, such as a thumbnail, is passed over. What is no JPEG, or not progressive, has nothing to
+/// count: it is over as soon as that is known.
+public struct ScanCounter: Sendable {
+  /// Never falls.
+  public private(set) var completeScans = 0
+  /// How many bytes of the file they end after. With an end-of-image marker behind, they are a JPEG.
+  public private(set) var endOfScans = 0
+  /// Whether nothing more can be counted.
+  public private(set) var isOver = false
+
+  private enum State {
+    /// Before the first two bytes, by which other formats are told at once.
+    case start, restOfStart
+    /// Before the byte 0xFF of a marker.
+    case betweenSegments
+    /// Behind it.
+    case marker
+    /// Behind the marker, and behind the first byte of its length.
+    case length
+    case restOfLength(Int)
+    /// So many bytes of the segment are still to come.
+    case segment(Int)
+    /// In the entropy-coded data of a scan, and behind a 0xFF in it.
+    case scan
+    case markerInScan
+  }
+
+  private var state = State.start
+  /// Bytes taken before.
+  private var taken = 0
+  private var marker: UInt8 = 0
+  private var isProgressive = false
+
+  public init() {}
+
+  /// Takes the next bytes of the file.
+  public mutating func take(_ bytes: UnsafeRawBufferPointer) {
+    defer { taken += bytes.count }
+    var position = 0
+    while position < bytes.count, !isOver {
+      let byte = bytes[position]
+      switch state {
+      case .start:
+        isOver = byte != 0xFF
+        state = .restOfStart
+      case .restOfStart:
+        isOver = byte != 0xD8
+        state = .betweenSegments
+      case .segment(let left):
+        let skipped = min(left, bytes.count - position)
+        position += skipped
+        state = skipped < left ? .segment(left - skipped) : marker == Self.startOfScan ? .scan : .betweenSegments
+        continue
+      case .scan:
+        guard let found = memchr(bytes.baseAddress! + position, 0xFF, bytes.count - position) else { return }
+        position = UnsafeRawPointer(found) - bytes.baseAddress!
+        state = .markerInScan
+      case .markerInScan:
+        switch byte {
+        case 0xFF: break  // fill
+        case 0, 0xD0...0xD7: state = .scan  // a byte of data, a restart
+        default:
+          completeScans += 1
+          endOfScans = taken + position - 1
+          begin(byte)
+        }
+      case .betweenSegments:
+        if byte == 0xFF { state = .marker }
+      case .marker:
+        if byte == 0 { state = .betweenSegments } else if byte != 0xFF { begin(byte) }
+      case .length: state = .restOfLength(Int(byte) << 8)
+      case .restOfLength(let high):
+        let length = high | Int(byte)
+        if length < 2 { isOver = true }
+        state = length > 2 ? .segment(length - 2) : marker == Self.startOfScan ? .scan : .betweenSegments
+      }
+      position += 1
+    }
+  }
+
+  private static let startOfScan: UInt8 = 0xDA
+
+  private mutating func begin(_ marker: UInt8) {
+    self.marker = marker
+    switch marker {
+    case 0x01, 0xD0...0xD8: state = .betweenSegments  // these stand alone
+    case 0xD9: isOver = true
+    case Self.startOfScan where !isProgressive: isOver = true
+    default:
+      // The frame headers of progressive JPEGs: Huffman and arithmetic coding, and both in hierarchies.
+      if [0xC2, 0xC6, 0xCA, 0xCE].contains(marker) { isProgressive = true }
+      state = .length
+    }
+  }
+}

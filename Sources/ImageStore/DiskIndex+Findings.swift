@@ -1,0 +1,65 @@
+/// The columns of `responses` that decoding fills, and what ties variants to their originals.
+extension DiskIndex {
+  /// Writes what is known of the row by now.
+  func setFindings(of response: StoredResponse) throws(SQLiteError) {
+    let set = try writing(
+      """
+      UPDATE responses SET checked = ?2, thumbhash = ?3, color = ?4, source_digest = ?5, source_bytes = ?6,
+        source_format = ?7, source_width = ?8, source_height = ?9 WHERE id = ?1
+      """)
+    let (placeholder, source) = (response.findings?.placeholder, response.findings?.source)
+    set.bind(1, response.id)
+    set.bind(2, response.findings?.isChecked == true ? 1 : nil)
+    set.bind(3, placeholder?.thumbHash)
+    set.bind(4, placeholder.map { Int($0.color) })
+    set.bind(5, source?.digest)
+    set.bind(6, source.map { Int($0.byteCount) })
+    set.bind(7, source?.format)
+    set.bind(8, source?.width)
+    set.bind(9, source?.height)
+    try set.run()
+  }
+
+  /// The rows of a key with another variant than `response`: of an original its variants, of a variant its original and
+  /// the other variants.
+  func relatives(of response: StoredResponse) throws(SQLiteError) -> [Relative] {
+    let find = try writing(
+      """
+      SELECT id, digest, format, allocated, used_at, delivered_at, variant, coalesce(source_digest, digest)
+      FROM responses WHERE key = ?1 AND partition = ?2 AND selection = ?3 AND variant <> ?4
+      """)
+    find.bind(1, response.key)
+    find.bind(2, response.partition)
+    find.bind(3, response.selection)
+    find.bind(4, response.variant)
+    return try find.rows {
+      Relative(holding: Holding($0), isOriginal: $0.text(6).isEmpty, originalDigest: $0.bytes(7))
+    }
+  }
+
+  struct Relative {
+    var holding: Holding
+    var isOriginal: Bool
+    var originalDigest: [UInt8]
+  }
+}
+
+extension Findings {
+  /// Nil where the row has none of them, as most rows.
+  ///
+  /// - Parameter first: the first of the columns, in the order of `IndexSchema.findingsColumns`.
+  static func read(_ row: borrowing Row, from first: Int32) -> Findings? {
+    let isChecked = !row.isNull(first)
+    let placeholder =
+      row.isNull(first + 1)
+      ? nil : Placeholder(thumbHash: row.bytes(first + 1), color: UInt32(truncatingIfNeeded: row.integer(first + 2)))
+    let source =
+      row.isNull(first + 3)
+      ? nil
+      : Source(
+        digest: row.bytes(first + 3), byteCount: row.integer(first + 4), format: row.text(first + 5),
+        width: row.optionalInt(first + 6), height: row.optionalInt(first + 7))
+    guard isChecked || placeholder != nil || source != nil else { return nil }
+    return Findings(source: source, placeholder: placeholder, isChecked: isChecked)
+  }
+}

@@ -1,0 +1,110 @@
+internal import ImageCodec
+internal import ImageStore
+
+/// One decode, as it is got ready on the disk's thread.
+struct DecodeOrder: Sendable {
+  var candidate: Candidate
+  var step: Processing.Step
+  var transform: Transform?
+  var wantsPlaceholder: Bool
+  var maxPixels: Int
+
+  enum Readiness: Sendable {
+    case ready(DecodeTask)
+    /// Somebody has made the variant before.
+    case found(Candidate)
+    /// What was to be decoded is gone.
+    case lost
+    case failed(LoadError)
+  }
+
+  func getReady(in storage: Storage) -> Readiness {
+    if let variant = storedVariant(in: storage) { return .found(variant) }
+    guard let source = source(in: storage) else { return .lost }
+    do {
+      let header = try header
+      return .ready(
+        DecodeTask(
+          source: source, header: header, transform: transform ?? Transform(), output: try output(header, storage),
+          wantsPlaceholder: wantsPlaceholder, maxPixels: maxPixels))
+    } catch let error as LoadError {
+      return .failed(error)
+    } catch let error as StoreError {
+      return .failed(LoadError(error))
+    } catch {
+      return .failed(LoadError(.internal, "\(error)"))
+    }
+  }
+
+  /// The variant, of this very original. It may have been made while the original was on its way.
+  private func storedVariant(in storage: Storage) -> Candidate? {
+    guard step == .encode, let name = transform?.canonical, !candidate.isTransient else { return nil }
+    let original = candidate.response
+    return storage.candidates(for: original.key, original.partition, variant: name).first {
+      $0.response.sharesOriginal(with: original)
+    }
+  }
+
+  private func source(in storage: Storage) -> DecodeTask.Source? {
+    if case .scratch(let path) = candidate.place {
+      storage.scratch.assumeIsolated { $0.markDelivered(path, at: storage.now()) }
+      return .file(path)
+    }
+    if let tier = storage.tier(of: candidate) {
+      let (response, now) = (candidate.response, storage.now())
+      let isThere = tier.assumeIsolated { tier in
+        tier.markDelivered(response.id, at: now)
+        return tier.check(response)
+      }
+      if isThere { return .file(tier.absolutePath(of: response)) }
+    }
+    return candidate.bytes.map { .bytes($0) }
+  }
+
+  private var header: ImageHeader {
+    get throws {
+      let response = candidate.response
+      guard let format = response.format.flatMap(ImageFormat.init) else {
+        throw LoadError(.notAnImage, "the content is no image of a known format")
+      }
+      return ImageHeader(
+        format, width: response.width, height: response.height, frames: response.frames,
+        orientation: response.orientation)
+    }
+  }
+
+  private func output(_ header: ImageHeader, _ storage: Storage) throws -> DecodeTask.Output {
+    switch step {
+    case .check: return .check
+    case .placeholder: return .placeholder
+    case .encode:
+      return .encoded(
+        try storage.scratch.assumeIsolated { scratch in
+          Result { () throws(StoreError) in try scratch.newPath() }
+        }.get())
+    case .pixels:
+      let byteCount = Int64(try pixelCount(header)) * 4
+      return .pixels(
+        try storage.pixels.assumeIsolated { pixels in
+          Result { () throws(StoreError) in try pixels.makeRoom(for: byteCount) }
+        }.mapError { $0.kind == .noRoom ? LoadError(.overloaded, $0.message) : LoadError($0) }.get())
+    }
+  }
+
+  /// Of the result. What the header does not tell is the decoder's to refuse.
+  private func pixelCount(_ header: ImageHeader) throws -> Int {
+    let geometry: Geometry?
+    do throws(GeometryError) {
+      geometry = try (transform ?? Transform()).geometry(of: header)
+    } catch {
+      throw LoadError(.cropOutside(error.description))
+    }
+    guard let geometry else { return 0 }
+    // Each side has 31 bits at most.
+    let count = geometry.width * geometry.height
+    guard count <= maxPixels else {
+      throw LoadError(.tooManyPixels, "\(geometry.width) x \(geometry.height) pixels are over \(maxPixels)")
+    }
+    return count
+  }
+}

@@ -1,0 +1,155 @@
+/// Which loads wait for which decode: one for all that ask for the same.
+///
+/// A pure value, as the `Scheduler` is. A decode's priority is the highest of its loads'; when the last of them leaves, it
+/// is of no use any more. A load may wait for two: for its answer, and for what it is shown until that is there.
+struct DecodeSharing {
+  /// What makes two decodes one.
+  struct Work: Hashable {
+    var key: String
+    var partition: String
+    var selection: String
+    /// SHA-256 of the original.
+    var original: [UInt8]
+    /// The canonical form of the transform that has been applied to what is decoded, and of the one to apply.
+    var from: String
+    var to: String
+    var step: Processing.Step
+    /// What may not be kept is not shared with what may.
+    var isTransient: Bool
+    /// Pixels are one load's own.
+    var owner: LoadID?
+  }
+
+  /// A load's place at a decode.
+  struct Seat: Hashable {
+    var load: LoadID
+    /// False for what is only shown until the answer is there.
+    var isFinal: Bool
+  }
+
+  struct Guest {
+    var priority: Priority
+    /// What the load's result will say of where the image came from.
+    var status: CacheStatus
+  }
+
+  struct ID: Hashable {
+    fileprivate let serial: UInt64
+  }
+
+  private struct Decode {
+    let work: Work
+    var guests: [Seat: Guest] = [:]
+    var byPriority = PriorityCounts()
+    var priority: Priority
+    var isJoinable = true
+
+    /// A guest comes, changes, or goes.
+    mutating func set(_ guest: Guest?, at seat: Seat) {
+      if let old = guests[seat] { byPriority[old.priority] -= 1 }
+      if let guest { byPriority[guest.priority] += 1 }
+      guests[seat] = guest
+    }
+  }
+
+  private var decodes: [ID: Decode] = [:]
+  private var byWork: [Work: ID] = [:]
+  private var seats: [Seat: ID] = [:]
+  private var lastSerial: UInt64 = 0
+
+  var isEmpty: Bool { decodes.isEmpty }
+
+  enum Arrival: Equatable {
+    case created(ID)
+    /// `raisedTo` when the decode has become more urgent by it.
+    case joined(ID, raisedTo: Priority?)
+  }
+
+  /// A load takes a seat; it must not have it already.
+  mutating func take(_ seat: Seat, as guest: Guest, for work: Work) -> Arrival {
+    if let id = byWork[work], let decode = decodes[id] {
+      seats[seat] = id
+      decodes[id]?.set(guest, at: seat)
+      guard guest.priority > decode.priority else { return .joined(id, raisedTo: nil) }
+      decodes[id]?.priority = guest.priority
+      return .joined(id, raisedTo: guest.priority)
+    }
+    lastSerial += 1
+    let id = ID(serial: lastSerial)
+    var decode = Decode(work: work, priority: guest.priority)
+    decode.set(guest, at: seat)
+    decodes[id] = decode
+    byWork[work] = id
+    seats[seat] = id
+    return .created(id)
+  }
+
+  enum Change: Equatable {
+    case priority(ID, Priority)
+    /// Nobody waits for it any more, and it is gone from here.
+    case abandoned(ID)
+  }
+
+  /// A load waits no more.
+  mutating func leave(_ load: LoadID) -> [Change] {
+    [true, false].compactMap { isFinal in
+      let seat = Seat(load: load, isFinal: isFinal)
+      guard let id = seats.removeValue(forKey: seat) else { return nil }
+      decodes[id]?.set(nil, at: seat)
+      guard let decode = decodes[id], let highest = decode.byPriority.highest else {
+        _ = end(id)
+        return .abandoned(id)
+      }
+      return highest == decode.priority ? nil : setPriority(highest, of: id)
+    }
+  }
+
+  /// Nil for a load that waits for none or has that priority already.
+  mutating func setPriority(_ priority: Priority, of load: LoadID) -> [Change]? {
+    let own = [true, false].map { Seat(load: load, isFinal: $0) }.filter { seats[$0] != nil }
+    guard own.contains(where: { seat in seats[seat].map { decodes[$0]?.guests[seat]?.priority != priority } ?? false })
+    else { return nil }
+    return own.compactMap { seat in
+      guard let id = seats[seat], var guest = decodes[id]?.guests[seat] else { return nil }
+      guest.priority = priority
+      decodes[id]?.set(guest, at: seat)
+      guard let decode = decodes[id], let highest = decode.byPriority.highest, highest != decode.priority else {
+        return nil
+      }
+      return setPriority(highest, of: id)
+    }
+  }
+
+  private mutating func setPriority(_ priority: Priority, of id: ID) -> Change {
+    decodes[id]?.priority = priority
+    return .priority(id, priority)
+  }
+
+  /// Takes the decode out of reach of loads to come.
+  mutating func detach(_ id: ID) {
+    guard let decode = decodes[id], decode.isJoinable else { return }
+    decodes[id]?.isJoinable = false
+    byWork[decode.work] = nil
+  }
+
+  /// The decode is over: those that waited for it, in the order of their coming.
+  mutating func end(_ id: ID) -> [(seat: Seat, guest: Guest)] {
+    detach(id)
+    guard let decode = decodes.removeValue(forKey: id) else { return [] }
+    for seat in decode.guests.keys { seats[seat] = nil }
+    return guests(of: decode)
+  }
+
+  func guests(of id: ID) -> [(seat: Seat, guest: Guest)] { decodes[id].map(guests) ?? [] }
+
+  private func guests(of decode: Decode) -> [(seat: Seat, guest: Guest)] {
+    decode.guests.sorted { ($0.key.load, $0.key.isFinal ? 1 : 0) < ($1.key.load, $1.key.isFinal ? 1 : 0) }
+      .map { ($0.key, $0.value) }
+  }
+
+  func priority(of id: ID) -> Priority? { decodes[id]?.priority }
+
+  func contains(_ load: LoadID) -> Bool {
+    seats[Seat(load: load, isFinal: true)] != nil || seats[Seat(load: load, isFinal: false)] != nil
+  }
+}

@@ -1,0 +1,34 @@
+public import ImageCodec
+
+/// Who decodes. `then` is called once for each task, on whatever thread.
+public protocol Decoding: Sendable {
+  /// - Parameter priority: the higher goes first.
+  func submit(
+    _ task: DecodeTask, priority: Int, then: @escaping @Sendable (Result<Decoded, DecodeError>) -> Void
+  ) -> DecodeTicket
+  func reprioritize(_ ticket: DecodeTicket, to priority: Int)
+  /// The task's result is of no use any more; it still comes, as `cancelled` or as what it was by then.
+  func cancel(_ ticket: DecodeTicket)
+  func formats(then: @escaping @Sendable (CodecFormats) -> Void)
+  var statistics: DecoderStatistics { get }
+}
+
+extension DecoderPool: Decoding {}
+
+extension LoadError {
+  init(_ error: DecodeError) {
+    switch error {
+    case .corrupt(let message): self.init(.corrupt, message)
+    case .unsupportedFormat(let message): self.init(.unsupportedFormat, message)
+    case .tooManyPixels(let message): self.init(.tooManyPixels, message)
+    case .cropOutside(let message):
+      self.init(.invalidParams, message)
+      member = "transform.crop"
+    case .crashed: self.init(.decoderCrashed, "the decoder crashed")
+    case .timedOut: self.init(.decodeTimeout, "the decoder took too long")
+    case .cancelled: self.init(.cancelled, "cancelled")
+    case .io(let message): self.init(.io, message)
+    case .unavailable(let message): self.init(.unsupportedFormat, "there is no decoder: \(message)")
+    }
+  }
+}

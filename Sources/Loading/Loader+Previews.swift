@@ -1,0 +1,95 @@
+internal import HTTPTransport
+internal import ImageCodec
+internal import ImageStore
+
+/// What is there of an image while its transfer runs.
+struct ArrivingImage: Sendable {
+  enum Content: Sendable {
+    case bytes([UInt8])
+    /// On its way to disk.
+    case sink(BodySink)
+  }
+
+  var content: Content
+  /// How many of its scans are complete, and after how many bytes they end.
+  var scans: Int
+  var end: Int
+}
+
+/// Previews of progressive images, while their transfers run.
+extension Loader {
+  /// Most bytes that a preview is made of: they are held in memory. Scans that end later go by.
+  nonisolated static let mostPreviewBytes = 8 << 20
+  /// Pixels of a preview's longer side.
+  private nonisolated static let previewSide = 1024
+
+  /// Has a preview made for the loads that want one. There is one at a time for a transfer; a scan that comes meanwhile
+  /// goes by.
+  func preview(_ arriving: ArrivingImage, of job: JobID) {
+    guard let record = jobs[job], record.transfer != nil, !record.isPreviewing, !awaitingPreview(of: job).isEmpty
+    else { return }
+    record.isPreviewing = true
+    storage.perform({ [storage, maxPixels] in
+      storage.previewTask(of: arriving, maxSide: Self.previewSide, maxPixels: maxPixels)
+    }) { [weak self] task in
+      guard let self else { return }
+      guard let task, let priority = self.scheduler.job(job)?.priority else {
+        record.isPreviewing = false
+        return
+      }
+      _ = self.decoder.submit(task, priority: priority.rawValue) { result in
+        LoadingActor.run { [weak self] in self?.previewed(job, record, task, result, scans: arriving.scans) }
+      }
+    }
+  }
+
+  private func awaitingPreview(of job: JobID) -> [Load] {
+    scheduler.subscribers(of: job).compactMap { loads[$0] }.filter { $0.request.events.contains(.preview) }
+  }
+
+  private func previewed(
+    _ job: JobID, _ record: JobRecord, _ task: DecodeTask, _ result: Result<Decoded, DecodeError>, scans: Int
+  ) {
+    guard case .preview(let path, _) = task.output else { return }
+    // What cannot be decoded yet is no preview; the whole may still be.
+    guard case .success(let decoded) = result, record.transfer != nil else {
+      record.isPreviewing = false
+      return storage.discard(task.output)
+    }
+    storage.perform({ [storage] in storage.keepScratch(fileAt: path, format: decoded.format?.rawValue) }) {
+      [weak self] path in
+      record.isPreviewing = false
+      guard let self, let path, record.transfer != nil else { return }
+      for load in self.awaitingPreview(of: job) {
+        load.emit(.preview(path: path, width: decoded.width, height: decoded.height, scan: scans))
+      }
+    }
+  }
+}
+
+extension Storage {
+  /// On the disk's thread. Nil when what is there is not enough.
+  fileprivate func previewTask(of arriving: ArrivingImage, maxSide: Int, maxPixels: Int) -> DecodeTask? {
+    guard arriving.end <= Loader.mostPreviewBytes else { return nil }
+    var bytes: [UInt8] = []
+    switch arriving.content {
+    case .bytes(let all): bytes = Array(all.prefix(arriving.end))
+    case .sink(let sink): bytes = (try? sink.spool?.bytes(from: 0, count: arriving.end)) ?? []
+    }
+    guard bytes.count == arriving.end, let header = try? ImageHeader.read(bytes, format: .jpeg) else { return nil }
+    // The scans so far and an end-of-image marker: a JPEG that is nowhere cut.
+    bytes += [0xFF, 0xD9]
+    let path = try? scratch.assumeIsolated { scratch in
+      Result { () throws(StoreError) in try scratch.newPath() }
+    }.get()
+    guard let path else { return nil }
+    return DecodeTask(
+      source: .bytes(bytes), header: header, output: .preview(path, maxSide: maxSide), maxPixels: maxPixels)
+  }
+
+  fileprivate func keepScratch(fileAt path: String, format: String?) -> String? {
+    try? scratch.assumeIsolated { scratch in
+      Result { () throws(StoreError) in try scratch.adopt(fileAt: path, format: format) }
+    }.get()
+  }
+}

@@ -1,0 +1,71 @@
+internal import ImageCodec
+internal import LineRPC
+
+/// What a host may say of a transform, and of what else a decoder has to do.
+enum TransformParameters {
+  private static let known = [
+    "width", "height", "fit", "enlarge", "rotate", "crop", "format", "quality", "frames", "background", "blur",
+    "grayscale", "cornerRadius",
+  ]
+
+  /// Nil where there is none. Errors name the member with its way to it, as `transform.width`.
+  static func read(_ params: Parameters) throws(RPCError) -> Transform? {
+    guard let params = try params.object("transform", known: known) else { return nil }
+    var transform = Transform()
+    transform.width = try params.integer("width", in: Transform.sides)
+    transform.height = try params.integer("height", in: Transform.sides)
+    transform.fit = try params.choice("fit") ?? transform.fit
+    transform.enlarge = try params.flag("enlarge") ?? false
+    transform.isOriented = try params.choice("rotate", Rotation.self) != Rotation.none
+    transform.crop = try crop(params)
+    transform.format = try params.choice("format", Format.self)?.format
+    transform.quality = try params.integer("quality", in: Transform.qualities) ?? transform.quality
+    transform.frames = try params.choice("frames") ?? transform.frames
+    if transform.frames == .all, let format = transform.format, format != .webp {
+      throw .invalidParams(member: params.path("frames"), "all frames can be written as webp only")
+    }
+    transform.background = try color(params, "background") ?? transform.background
+    transform.blur = try params.number("blur", in: Transform.blurs) ?? 0
+    transform.isGrayscale = try params.flag("grayscale") ?? false
+    transform.cornerRadius = try params.integer("cornerRadius", in: 0...Transform.sides.upperBound) ?? 0
+    return transform
+  }
+
+  private static func crop(_ params: Parameters) throws(RPCError) -> Transform.Crop? {
+    guard let params = try params.object("crop", known: ["x", "y", "width", "height"]) else { return nil }
+    return Transform.Crop(
+      x: try params.needed("x", in: Transform.cropOffsets), y: try params.needed("y", in: Transform.cropOffsets),
+      width: try params.needed("width", in: Transform.cropSides),
+      height: try params.needed("height", in: Transform.cropSides))
+  }
+
+  private static func color(_ params: Parameters, _ name: String) throws(RPCError) -> UInt32? {
+    guard let text = try params.string(name) else { return nil }
+    let digits = text.dropFirst()
+    guard text.utf8.count == 7, text.hasPrefix("#"), digits.allSatisfy(\.isHexDigit),
+      let color = UInt32(digits, radix: 16)
+    else { throw .invalidParams(member: params.path(name), "\(params.path(name)) is no colour such as #ffffff") }
+    return color
+  }
+
+  private enum Rotation: String, CaseIterable { case auto, none }
+
+  private enum Format: String, CaseIterable {
+    case keep, jpeg, png, webp, avif
+
+    var format: ImageFormat? { ImageFormat(rawValue: rawValue) }
+  }
+}
+
+extension Parameters {
+  fileprivate func integer(_ name: String, in range: ClosedRange<Int>) throws(RPCError) -> Int? {
+    try integer(name, in: Int64(range.lowerBound)...Int64(range.upperBound)).map(Int.init)
+  }
+
+  fileprivate func needed(_ name: String, in range: ClosedRange<Int>) throws(RPCError) -> Int {
+    guard let number = try integer(name, in: range) else {
+      throw .invalidParams(member: path(name), "\(path(name)) is missing")
+    }
+    return number
+  }
+}

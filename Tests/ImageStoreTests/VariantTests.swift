@@ -1,0 +1,180 @@
+import Foundation
+import HTTPTypes
+import Testing
+import Threads
+
+@testable import ImageStore
+
+/// Variants beside their originals, in both tiers, and what decoding has told.
+@Suite struct VariantTests {
+  private func variant(of original: StoredResponse, _ name: String = "v1,w=1") -> StoredResponse {
+    var variant = original
+    variant.id = 0
+    variant.variant = name
+    variant.digest = []
+    variant.findings = Findings(
+      source: .init(digest: original.digest, byteCount: original.byteCount, format: "jpeg", width: 3, height: nil))
+    return variant
+  }
+
+  @Test func `what decoding has told is there after a restart`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let original = try await tier.store([1], as: fixture.draft("a"))
+    var small = variant(of: original)
+    small.findings = Findings(
+      source: small.findings?.source, placeholder: .init(thumbHash: [1, 2], color: 0xFFFFFF), isChecked: true)
+    small = try await tier.store([2], as: small)
+    await tier.close()
+    let again = try await fixture.openTier()
+    #expect(await again.look(up: "a", variant: "v1,w=1") == [small])
+    #expect(await again.look(up: "a") == [original])
+    var checked = original
+    checked.findings = Findings(isChecked: true)
+    await again.note(findingsOf: checked)
+    #expect(await again.look(up: "a") == [checked])
+  }
+
+  @Test func `a new original takes the variants of the old one with it, and keeps those that are its own`() async throws
+  {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let old = try await tier.store([1], as: fixture.draft("a"))
+    _ = try await tier.store([10], as: variant(of: old))
+    _ = try await tier.store([11], as: variant(of: old, "v1,w=2"))
+    fixture.advance(5)
+    let same = try await tier.store([1], as: fixture.draft("a"))
+    let kept = await tier.look(up: "a", variant: "v1,w=1")
+    #expect(kept.map(\.storedAt) == [same.storedAt])
+    _ = try await tier.store([2], as: fixture.draft("a"))
+    #expect(await tier.variants(of: "a").isEmpty)
+    #expect(fixture.imageFiles.count == 1)
+  }
+
+  @Test func `originals that Vary tells apart have variants of their own`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let one = try await tier.store([1], as: fixture.draft("a", varying: ["accept": "x"]))
+    _ = try await tier.store([10], as: variant(of: one))
+    _ = try await tier.store([2], as: fixture.draft("a", varying: ["accept": "y"]))
+    #expect(await tier.variants(of: "a") == ["v1,w=1"])
+  }
+
+  @Test func `a variant of an original that has been replaced is refused`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let old = try await tier.store([1], as: fixture.draft("a"))
+    let new = try await tier.store([2], as: fixture.draft("a"))
+    await #expect { try await tier.store([10], as: variant(of: old)) } throws: {
+      ($0 as? StoreError)?.kind == .outdated
+    }
+    _ = try await tier.store([10], as: variant(of: new))
+    await tier.remove(replacedBy: fixture.draft("a"))
+    _ = try await tier.store([11], as: variant(of: new, "v1,w=2"))
+    #expect(await tier.variants(of: "a") == ["v1,w=1", "v1,w=2"])
+  }
+
+  @Test func `a 304 about one of them is about all`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let original = try await tier.store([1], as: fixture.draft("a"))
+    var small = try await tier.store([10], as: variant(of: original))
+    small.expiresAt += 100
+    small.headers["etag"] = "new"
+    await tier.update(small)
+    let found = await tier.look(up: "a")
+    #expect(found.map(\.expiresAt) == [small.expiresAt] && found[0].headers["etag"] == "new")
+    #expect(found[0].mediaType == original.mediaType && found[0].digest == original.digest)
+  }
+
+  @Test func `the memory tier keeps the same order`() {
+    var tier = MemoryTier(limit: 1 << 20)
+    let fixture = Fixture()
+    var original = fixture.draft("a")
+    (original.id, original.digest) = (1, [1])
+    var small = variant(of: original)
+    (small.id, small.digest) = (2, [2])
+    tier.store(original, bytes: [1])
+    tier.store(small, bytes: [2])
+    original.expiresAt += 7
+    tier.update(original)
+    #expect(tier.look(up: "a", variant: "v1,w=1").map(\.response.expiresAt) == [original.expiresAt])
+    var next = fixture.draft("a")
+    (next.id, next.digest) = (3, [3])
+    tier.remove(replacedBy: next)
+    #expect(tier.counts.entries == 0)
+  }
+
+  @Test func `an index of version 2 is migrated, and read where it may not be written`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let stored = try await tier.store([1], as: fixture.draft("a"))
+    await tier.close()
+    let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
+    try index.dropFindings()
+    try index.execute("PRAGMA user_version = 2")
+    let reader = try await fixture.openTier(mode: .readOnly)
+    #expect(await reader.look(up: "a") == [stored])
+    await reader.close()
+    let writer = try await fixture.openTier()
+    let small = try await writer.store([10], as: variant(of: stored))
+    #expect(await writer.look(up: "a", variant: "v1,w=1") == [small])
+  }
+}
+
+@Suite struct PixelFolderTests {
+  private func folder(_ fixture: Fixture, space: (Int64, Int64)? = nil) -> PixelFolder {
+    var files = FileSystem()
+    if let space { files.pretendedSpace = { space } }
+    return PixelFolder(
+      parent: fixture.directory + "/pixels", executor: fixture.executor, environment: fixture.environment(files))
+  }
+
+  private func fill(_ path: String) { _ = FileManager.default.createFile(atPath: path, contents: Data([1])) }
+  private func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
+
+  @Test func `regions count from their delivery to their release`() async throws {
+    let fixture = Fixture()
+    let pixels = folder(fixture)
+    let path = try await pixels.makeRoom(for: 100)
+    fill(path)
+    #expect(await pixels.counts == PixelFolder.Counts())
+    #expect(await !pixels.release(path))
+    await pixels.deliver(path, byteCount: 60)
+    #expect(await pixels.counts == PixelFolder.Counts(regions: 1, bytes: 60))
+    #expect(await pixels.release(path))
+    #expect(!exists(path))
+    #expect(await pixels.counts == PixelFolder.Counts())
+  }
+
+  @Test func `what would be over half of the free space has no room`() async throws {
+    let fixture = Fixture()
+    let pixels = folder(fixture, space: (1000, 1000))
+    let path = try await pixels.makeRoom(for: 400)
+    await #expect(throws: StoreError.self) { try await pixels.makeRoom(for: 501) }
+    await pixels.drop(path)
+    _ = try await pixels.makeRoom(for: 500)
+  }
+
+  @Test func `the budget is for all regions together`() async throws {
+    let fixture = Fixture()
+    let pixels = folder(fixture, space: (1 << 40, 1 << 40))
+    _ = try await pixels.makeRoom(for: PixelFolder.budget - 1)
+    await #expect(throws: StoreError.self) { try await pixels.makeRoom(for: 2) }
+    _ = try await pixels.makeRoom(for: 1)
+  }
+
+  @Test func `regions are gone at the end, and those of the dead when the next begins`() async throws {
+    let fixture = Fixture()
+    let first = folder(fixture)
+    let path = try await first.makeRoom(for: 1)
+    fill(path)
+    await first.deliver(path, byteCount: 1)
+    let second = folder(fixture)
+    await second.removeDead()
+    #expect(exists(path))
+    await first.close()
+    #expect(!exists(path))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/pixels").isEmpty)
+  }
+}

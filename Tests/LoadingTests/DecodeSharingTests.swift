@@ -1,0 +1,75 @@
+import Testing
+
+@testable import Loading
+
+struct DecodeSharingTests {
+  private func work(_ to: String = "v1,w=1") -> DecodeSharing.Work {
+    DecodeSharing.Work(
+      key: "a", partition: "", selection: "", original: [1], from: "", to: to, step: .encode, isTransient: false)
+  }
+
+  private func seat(_ load: Int32, isFinal: Bool = true) -> DecodeSharing.Seat {
+    DecodeSharing.Seat(load: LoadID(load), isFinal: isFinal)
+  }
+
+  private func guest(_ priority: Priority = .normal) -> DecodeSharing.Guest {
+    DecodeSharing.Guest(priority: priority, status: .miss)
+  }
+
+  private func created(_ arrival: DecodeSharing.Arrival) throws -> DecodeSharing.ID {
+    guard case .created(let id) = arrival else { throw Unexpected() }
+    return id
+  }
+
+  private struct Unexpected: Error {}
+
+  @Test func `those that ask for the same share a decode, in the order of their coming`() throws {
+    var sharing = DecodeSharing()
+    let id = try created(sharing.take(seat(2), as: guest(), for: work()))
+    #expect(sharing.take(seat(1), as: guest(), for: work()) == .joined(id, raisedTo: nil))
+    _ = try created(sharing.take(seat(3), as: guest(), for: work("v1,w=2")))
+    #expect(sharing.end(id).map(\.seat) == [seat(1), seat(2)])
+    #expect(sharing.end(id).isEmpty)
+    #expect(!sharing.contains(LoadID(1)) && sharing.contains(LoadID(3)))
+  }
+
+  @Test func `a decode is as urgent as the most urgent that waits for it`() throws {
+    var sharing = DecodeSharing()
+    let id = try created(sharing.take(seat(1), as: guest(.low), for: work()))
+    #expect(sharing.take(seat(2), as: guest(.high), for: work()) == .joined(id, raisedTo: .high))
+    #expect(sharing.take(seat(3), as: guest(.normal), for: work()) == .joined(id, raisedTo: nil))
+    #expect(sharing.leave(LoadID(2)) == [.priority(id, .normal)])
+    #expect(sharing.setPriority(.highest, of: LoadID(1)) == [.priority(id, .highest)])
+    #expect(sharing.setPriority(.highest, of: LoadID(1)) == nil)
+    #expect(sharing.setPriority(.lowest, of: LoadID(3)) == [])
+    #expect(sharing.leave(LoadID(1)) == [.priority(id, .lowest)])
+  }
+
+  @Test func `the last to leave abandons it`() throws {
+    var sharing = DecodeSharing()
+    let id = try created(sharing.take(seat(1), as: guest(), for: work()))
+    _ = sharing.take(seat(2), as: guest(), for: work())
+    #expect(sharing.leave(LoadID(1)) == [])
+    #expect(sharing.leave(LoadID(2)) == [.abandoned(id)])
+    #expect(sharing.leave(LoadID(2)) == [])
+    #expect(sharing.isEmpty)
+    #expect(try created(sharing.take(seat(3), as: guest(), for: work())) != id)
+  }
+
+  @Test func `a load that is shown something meanwhile leaves both`() throws {
+    var sharing = DecodeSharing()
+    let shown = try created(sharing.take(seat(1, isFinal: false), as: guest(), for: work("old")))
+    let final = try created(sharing.take(seat(1), as: guest(), for: work("new")))
+    #expect(sharing.leave(LoadID(1)) == [.abandoned(final), .abandoned(shown)])
+    #expect(sharing.isEmpty)
+  }
+
+  @Test func `nobody joins what is detached, which ends for those that are there`() throws {
+    var sharing = DecodeSharing()
+    let id = try created(sharing.take(seat(1), as: guest(), for: work()))
+    sharing.detach(id)
+    let next = try created(sharing.take(seat(2), as: guest(), for: work()))
+    #expect(sharing.end(id).map(\.seat) == [seat(1)])
+    #expect(sharing.take(seat(3), as: guest(), for: work()) == .joined(next, raisedTo: nil))
+  }
+}

@@ -1,0 +1,85 @@
+import HTTPCaching
+import HTTPTransport
+import HTTPTypes
+import Testing
+import Threads
+
+@testable import ImageStore
+@testable import Loading
+
+/// A loader of its own, and all that its loads are told.
+final class Scene: Sendable {
+  let disk: DiskFixture
+  let loader: Loader
+  let witness: Witness
+  let decoder = ScriptedDecoder()
+
+  /// - Parameter disk: that of another scene, as a worker started later has it.
+  init(memory: Int64 = 1 << 20, on disk: DiskFixture? = nil) async throws {
+    let disk = try disk ?? DiskFixture()
+    self.disk = disk
+    (loader, witness) = await { @LoadingActor [decoder] in
+      var settings = LoaderSettings()
+      settings.memoryLimit = memory
+      let transport = Transport(configuration: TransportConfiguration(userAgent: "test"))
+      return (
+        Loader(transport: transport, storage: disk.storage, decoder: decoder, settings: settings), Witness()
+      )
+    }()
+  }
+
+  @LoadingActor func submit(_ change: (inout LoadRequest) -> Void = { _ in }) -> LoadID {
+    let id = loader.makeID()
+    loader.submit(request(change), as: id, for: witness)
+    return id
+  }
+
+  func request(_ change: (inout LoadRequest) -> Void) -> LoadRequest {
+    var request = LoadRequest(
+      url: "data:image/gif;base64,", source: .inline(bytes: Scene.image, mediaType: "image/gif"), key: "a")
+    change(&request)
+    return request
+  }
+
+  @LoadingActor var isIdle: Bool {
+    loader.loads.isEmpty && loader.jobs.isEmpty && loader.decodes.isEmpty && loader.decodeRecords.isEmpty
+      && loader.prefetches.isEmpty && loader.scheduler.isEmpty
+      && loader.index.loads(url: "data:image/gif;base64,").isEmpty && loader.names.count == 0
+  }
+
+  /// The smallest GIF.
+  static let image: [UInt8] =
+    Array("GIF89a".utf8) + [1, 0, 1, 0, 0, 0, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0, 0x3B]
+}
+
+/// Hears what becomes of loads, and can be waited for.
+@LoadingActor final class Witness: LoadObserver {
+  nonisolated let ends = Locked<[LoadID: [String]]>([:])
+  nonisolated init() {}
+
+  nonisolated let results = Locked<[LoadID: Result<LoadedImage, LoadError>]>([:])
+  nonisolated let shown = Locked<[LoadID: LoadedImage]>([:])
+
+  func load(_ id: LoadID, did event: LoadEvent) {
+    if case .cached(let image) = event { shown.withLock { $0[id] = image } }
+  }
+
+  func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {
+    let end =
+      switch result {
+      case .success(let image): image.cache.rawValue
+      case .failure(let error): error.kind.rawValue
+      }
+    results.withLock { $0[id] = result }
+    ends.withLock { $0[id, default: []].append(end) }
+    ends.notify()
+  }
+
+  nonisolated func end(of id: LoadID) -> String { ends.wait { $0[id]?.first }! }
+
+  /// What the load came to.
+  nonisolated func image(of id: LoadID) throws -> LoadedImage {
+    _ = end(of: id)
+    return try results.withLock { $0[id] }!.get()
+  }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import ImageStore
+import Threads
+
+@testable import ImageCodec
+@testable import Loading
+
+/// A decoder that does nothing until it is told what came of it.
+final class ScriptedDecoder: Decoding {
+  struct Order: Sendable {
+    let ticket: DecodeTicket
+    let task: DecodeTask
+    var priority: Int
+    let then: @Sendable (Result<Decoded, DecodeError>) -> Void
+  }
+
+  private struct State {
+    var orders: [Order] = []
+    var taken = 0
+    var cancelled: Set<DecodeTicket> = []
+  }
+
+  private let state = Locked(State())
+
+  func submit(
+    _ task: DecodeTask, priority: Int, then: @escaping @Sendable (Result<Decoded, DecodeError>) -> Void
+  ) -> DecodeTicket {
+    defer { state.notify() }
+    return state.withLock { state in
+      let ticket = DecodeTicket(number: UInt64(state.orders.count))
+      state.orders.append(Order(ticket: ticket, task: task, priority: priority, then: then))
+      return ticket
+    }
+  }
+
+  func reprioritize(_ ticket: DecodeTicket, to priority: Int) {
+    state.withLock { $0.orders[Int(ticket.number)].priority = priority }
+    state.notify()
+  }
+
+  func cancel(_ ticket: DecodeTicket) {
+    state.withLock { _ = $0.cancelled.insert(ticket) }
+    state.notify()
+  }
+
+  func formats(then: @escaping @Sendable (CodecFormats) -> Void) { then(CodecFormats()) }
+  var statistics: DecoderStatistics { DecoderStatistics() }
+
+  // MARK: - For the test
+
+  var orderCount: Int { state.withLock { $0.orders.count } }
+
+  /// The next task, once it is there.
+  func next() -> Order {
+    state.wait { state in
+      guard state.taken < state.orders.count else { return nil }
+      defer { state.taken += 1 }
+      return state.orders[state.taken]
+    }!
+  }
+
+  func waitForPriority(_ priority: Int, of order: Order) {
+    _ = state.wait { $0.orders[Int(order.ticket.number)].priority == priority ? () : nil }
+  }
+
+  func waitForCancel(of order: Order) { _ = state.wait { $0.cancelled.contains(order.ticket) ? () : nil } }
+
+  /// Is asked and answers at once.
+  func answer(_ result: @Sendable (DecodeTask) -> Result<Decoded, DecodeError> = succeed) {
+    let order = next()
+    order.then(result(order.task))
+  }
+
+  /// What a decoder would do: a variant is the image of one pixel, pixels are one red one.
+  static let succeed: @Sendable (DecodeTask) -> Result<Decoded, DecodeError> = { task in
+    var decoded = Decoded()
+    (decoded.width, decoded.height) = (1, 1)
+    if task.wantsPlaceholder || task.output == .placeholder {
+      decoded.placeholder = Placeholder(thumbHash: [1, 2, 3], color: 0x0A0B0C)
+    }
+    switch task.output {
+    case .encoded(let path), .preview(let path, _):
+      decoded.format = .gif
+      decoded.bytes = Scene.image.count
+      _ = FileManager.default.createFile(atPath: path, contents: Data(Scene.image))
+    case .pixels(let path):
+      decoded.channels = 3
+      _ = FileManager.default.createFile(atPath: path, contents: Data([255, 0, 0]))
+    case .check, .placeholder: break
+    }
+    return .success(decoded)
+  }
+}

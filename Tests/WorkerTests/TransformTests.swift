@@ -1,0 +1,218 @@
+import Foundation
+import Testing
+
+/// Loads that go through the decoder, the real one.
+@Suite struct TransformTests {
+  @Test func `a variant has members of its own, and tells of its source`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?width=400&height=300&bytes=9000&cache-control=max-age%3D60")
+      let result = try await worker.load(url, ["transform": ["width": 100], "placeholder": true])
+      #expect(result["cache"] == "miss" && result["format"] == "png" && result["mediaType"] == "image/png")
+      #expect(result["width"] == 100 && result["height"] == 75)
+      #expect(result["source"] == ["bytes": 9000, "format": "png", "width": 400, "height": 300])
+      #expect(result["placeholder"].names == ["thumbhash", "color"])
+      let path = try #require(result["path"].string)
+      let size = try contents(of: path).count
+      #expect(result["bytes"].integer == size)
+      let again = try await worker.load(url, ["transform": ["width": 100, "fit": "inside"]])
+      #expect(again["cache"] == "memory" && again["path"].string == path && again["placeholder"] == .null)
+      #expect(try await worker.load(url)["width"] == 400)
+    }
+  }
+
+  @Test func `transforms of one URL share its transfer`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.jpg?width=200&height=100&hold=a&cache-control=max-age%3D60")
+      let transforms: [JSON] = [
+        [:], ["transform": ["width": 50]], ["transform": ["width": 60]], ["transform": ["width": 50]],
+      ]
+      let ids = transforms.map { worker.request("load", JSON.object(["url": .string(url)]).merging($0)) }
+      try await origin.held(at: "a")
+      try await origin.release("a")
+      let widths = try await ids.asyncMap { try await worker.response(to: $0)["result"]["width"] }
+      #expect(widths == [200, 50, 60, 50])
+      let requests = try await origin.counts()["requests"]
+      #expect(requests == 1)
+      let stats = try await worker.call("stats")["result"]
+      #expect(stats["decoders"]["decoded"] == 2)
+    }
+  }
+
+  @Test func `formats, data and saveTo are the variant's`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.gif?frames=3&width=40&height=40&cache-control=max-age%3D60")
+      let target = worker.directory.path + "/out.webp"
+      let animated = try await worker.load(
+        url, ["transform": ["frames": "all"], "deliver": "data", "saveTo": .string(target)])
+      #expect(animated["format"] == "webp" && animated["frames"] == 3)
+      let data = try #require(Data(base64Encoded: animated["data"].string ?? ""))
+      let saved = try contents(of: target)
+      #expect(saved == [UInt8](data))
+      let still = try await worker.load(url, ["transform": ["format": "jpeg", "width": 10]])
+      #expect(still["format"] == "jpeg" && still["frames"] == .null)
+      #expect(still["path"].string?.hasSuffix(".jpg") == true)
+    }
+  }
+
+  @Test func `a wrong member is named with its way to it`() async throws {
+    try await withWorker { worker in
+      let cases: [(JSON, String)] = [
+        (["width": 0], "transform.width"), (["height": 70000], "transform.height"), (["fit": "crop"], "transform.fit"),
+        (["enlarge": 1], "transform.enlarge"), (["rotate": 90], "transform.rotate"),
+        (["crop": ["x": 0, "y": 0, "width": 1]], "transform.crop.height"),
+        (["crop": ["x": 0, "y": 0, "width": 1, "height": 0]], "transform.crop.height"),
+        (["crop": ["z": 0]], "transform.crop.z"), (["crop": 1], "transform.crop"),
+        (["format": "gif"], "transform.format"), (["quality": 101], "transform.quality"),
+        (["frames": "all", "format": "png"], "transform.frames"), (["background": "white"], "transform.background"),
+        (["background": "#fffff"], "transform.background"), (["blur": -1], "transform.blur"),
+        (["grayscale": "yes"], "transform.grayscale"), (["cornerRadius": -1], "transform.cornerRadius"),
+        (["size": 1], "transform.size"),
+      ]
+      for (transform, member) in cases {
+        let error = try await worker.failure("http://127.0.0.1:1/a.png", ["transform": transform])
+        #expect(error["code"] == -32602 && error["data"]["member"] == .string(member))
+      }
+      let error = try await worker.failure("http://127.0.0.1:1/a.png", ["transform": 5])
+      #expect(error["data"]["member"] == "transform")
+    }
+  }
+
+  @Test func `a crop outside the image is told when its size is known`() async throws {
+    try await withOrigin { worker, origin in
+      let crop: JSON = ["x": 500, "y": 0, "width": 5, "height": 5]
+      let error = try await worker.failure(origin.url("image/1.png"), ["transform": ["crop": crop]])
+      #expect(error["code"] == -32602 && error["data"]["member"] == "transform.crop")
+    }
+  }
+
+  @Test func `what the decoder does not read is unsupported, and loads as it is`() async throws {
+    try await withOrigin { worker, origin in
+      for format in ["svg", "bmp", "ico"] {
+        let url = origin.url("image/1.\(format)")
+        let error = try await worker.failure(url, ["transform": ["width": 5]])
+        #expect(error["data"]["kind"] == "unsupportedFormat")
+        #expect(try await worker.load(url)["format"].string == format)
+      }
+    }
+  }
+
+  @Test func `over max-pixels nothing is decoded`() async throws {
+    try await withOrigin("--max-pixels", "10000") { worker, origin in
+      let url = origin.url("image/1.png?width=200&height=100")
+      let error = try await worker.failure(url, ["transform": ["width": 5]])
+      #expect(error["data"]["kind"] == "tooManyPixels")
+      #expect(try await worker.failure(url, ["deliver": "pixels"])["data"]["kind"] == "tooManyPixels")
+      #expect(try await worker.load(url)["width"] == 200)
+      #expect(try await worker.call("stats")["result"]["decoders"]["decoded"] == 0)
+    }
+  }
+
+  @Test func `every pixel is checked where that is asked for`() async throws {
+    try await withOrigin { worker, origin in
+      let whole = origin.url("image/1.jpg?width=200&height=100&cache-control=max-age%3D60")
+      #expect(try await worker.load(whole, ["validate": "decode"])["cache"] == "miss")
+      #expect(try await worker.load(whole, ["validate": "decode"])["cache"] == "memory")
+      #expect(try await worker.call("stats")["result"]["decoders"]["decoded"] == 1)
+      let path = worker.directory.path + "/cut.png"
+      let source = try await worker.load(origin.url("image/2.png?width=300&height=300"))
+      let bytes = try contents(of: source["path"].string)
+      try Data(bytes.prefix(bytes.count / 2)).write(to: URL(filePath: path))
+      _ = try await worker.call("store", ["key": "cut", "path": .string(path)])
+      let params: JSON = ["key": "cut", "validate": "decode"]
+      #expect(try await worker.failure("http://127.0.0.1:1/", params)["data"]["kind"] == "corrupt")
+    }
+  }
+
+  @Test func `pixels can be mapped until they are released`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?width=30&height=20&cache-control=max-age%3D60")
+      let pixels = try await worker.load(url, ["deliver": "pixels"])["pixels"]
+      #expect(pixels["width"] == 30 && pixels["height"] == 20 && pixels["offset"] == 0)
+      let path = try #require(pixels["path"].string)
+      let channels = try #require(pixels["channels"].integer)
+      #expect(pixels["stride"].integer == 30 * channels && pixels["bytes"].integer == 600 * channels)
+      let size = try contents(of: path).count
+      #expect(size == 600 * channels)
+      let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+      #expect(mode == 0o600)
+      let region = try await worker.call("stats")["result"]["pixels"]
+      #expect(region["regions"] == 1 && region["bytes"] == pixels["bytes"])
+      #expect(try await worker.call("release", ["path": .string(path)])["result"]["released"] == 1)
+      #expect(try await worker.call("release", ["path": .string(path)])["result"]["released"] == 0)
+      #expect(!FileManager.default.fileExists(atPath: path))
+      let second = try await worker.load(url, ["deliver": "pixels", "transform": ["width": 15]])
+      #expect(second["width"] == 15 && second["source"]["width"] == 30)
+      #expect(try await worker.call("release", ["all": true])["result"]["released"] == 1)
+      let left = try #require(try await worker.load(url, ["deliver": "pixels"])["pixels"]["path"].string)
+      _ = try await worker.end()
+      #expect(!FileManager.default.fileExists(atPath: left))
+    }
+  }
+
+  @Test func `pixels of a killed worker are gone when the next begins`() async throws {
+    var path = ""
+    try await withOrigin { worker, origin in
+      path = try #require(
+        try await worker.load(origin.url("image/1.png"), ["deliver": "pixels"])["pixels"]["path"].string)
+      worker.child.kill()
+      _ = try await worker.child.ended()
+    }
+    #expect(FileManager.default.fileExists(atPath: path))
+    // Another worker that has just started may be at it.
+    for _ in 0..<50 where FileManager.default.fileExists(atPath: path) {
+      try await withWorker { worker in _ = try await worker.call("stats") }
+    }
+    #expect(!FileManager.default.fileExists(atPath: path))
+  }
+
+  @Test func `prefetch and query know variants`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?bytes=5000&cache-control=max-age%3D60")
+      let transform: JSON = ["width": 8]
+      let done = try await worker.call("prefetch", ["urls": [.string(url)], "transform": transform])["result"]
+      #expect(done["downloaded"] == 1 && done["bytes"] == 5000)
+      let found = try await worker.call("query", ["url": .string(url), "transform": transform])["result"]
+      #expect(found["memory"] == true && found["disk"] == true && found["bytes"] != 5000)
+      let other = try await worker.call("query", ["url": .string(url), "transform": ["width": 9]])["result"]
+      #expect(other["memory"] == false && other["disk"] == false)
+      #expect(try await worker.call("clear", ["url": .string(url)])["result"]["removed"] == 2)
+      #expect(try await worker.call("query", ["url": .string(url), "transform": transform])["result"]["disk"] == false)
+    }
+  }
+
+  @Test func `initialize tells what can be decoded and encoded`() async throws {
+    try await withWorker { worker in
+      let formats = try await worker.call("initialize")["result"]["formats"]
+      #expect(formats["decode"].array.contains("jpeg") && formats["encode"].array.contains("webp"))
+    }
+  }
+
+  @Test func `a progressive JPEG is previewed scan by scan`() async throws {
+    try await withOrigin { worker, origin in
+      // In memory first, then on its way to disk.
+      for bytes in [100_000, 2_000_000] {
+        let holds = [3, 6].map { "hold=\(bytes)-\($0)@\(bytes * $0 / 10)" }.joined(separator: "&")
+        let url = origin.url("image/1.jpg?progressive&width=64&height=48&bytes=\(bytes)&\(holds)")
+        let id = worker.request("load", ["url": .string(url), "events": ["preview"]])
+        try await origin.held(at: "\(bytes)-3")
+        let first = try await worker.event("preview", for: id)["params"]
+        #expect(first["width"] == 64 && first["height"] == 48 && first["url"].string == url)
+        let preview = try contents(of: first["path"].string)
+        #expect(preview.count > 100)
+        try await origin.release("\(bytes)-3")
+        try await origin.release("\(bytes)-6")
+        _ = try await worker.response(to: id)
+        let scans = worker.events(for: id).compactMap(\.["params"]["scan"].integer)
+        #expect(scans == Array(Set(scans)).sorted() && scans.first ?? 0 >= 1)
+      }
+    }
+  }
+}
+
+extension Sequence {
+  fileprivate func asyncMap<Result>(_ transform: (Element) async throws -> Result) async rethrows -> [Result] {
+    var results: [Result] = []
+    for element in self { results.append(try await transform(element)) }
+    return results
+  }
+}
