@@ -197,8 +197,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
     countScans(in: chunk)
     if let sink {
       tellProgress()
+      let hasRoom = sink.append(chunk)
       tellScan()
-      return sink.append(chunk) ? .proceed : .pause
+      return hasRoom ? .proceed : .pause
     }
     bytes.append(contentsOf: chunk)
     if format == nil && !isRecognisable(complete: false) {

@@ -273,7 +273,7 @@ extension LoadRequest {
 }
 
 extension Candidate {
-  fileprivate init(inMemory entry: MemoryTier.Entry) {
+  init(inMemory entry: MemoryTier.Entry) {
     self.init(response: entry.response, bytes: entry.bytes, place: .memory)
   }
 

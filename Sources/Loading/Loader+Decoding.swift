@@ -32,6 +32,9 @@ extension Loader {
     // Nobody would release what an event has shown.
     if step == .pixels, !isFinal { return }
     let response = candidate.response
+    if step == .encode, let variant = variantInMemory(of: candidate, named: load.request.variant) {
+      return deliver(variant, to: load, as: status, isFinal: isFinal)
+    }
     let transform = step == .encode || step == .pixels ? load.request.processing?.transform : nil
     let work = DecodeSharing.Work(
       key: response.key, partition: response.partition, selection: response.selection,
@@ -42,8 +45,13 @@ extension Loader {
     case .joined(let id, let raised):
       if let raised, let ticket = decodeRecords[id]?.ticket { decoder.reprioritize(ticket, to: raised.rawValue) }
     case .created(let id):
-      let record = DecodeRecord(candidate, step, transform)
-      decodeRecords[id] = record
+      var candidate = candidate
+      // Many may wait: what has a file takes no memory meanwhile.
+      if storage.tier(of: candidate) != nil {
+        candidate.bytes = nil
+        if candidate.place == .memory { candidate.place = .disk }
+      }
+      decodeRecords[id] = DecodeRecord(candidate, step, transform)
       let order = DecodeOrder(
         candidate: candidate, step: step, transform: transform,
         wantsPlaceholder: load.request.processing?.wantsPlaceholder == true && step != .check, maxPixels: maxPixels)
@@ -52,6 +60,14 @@ extension Loader {
     if let deadline = load.request.deadline {
       decodeDeadlines.add(load.id, at: Moment(load.acceptedAt.advanced(by: deadline)))
     }
+  }
+
+  /// The variant, of this very original, if it has been made before.
+  private func variantInMemory(of original: Candidate, named name: String) -> Candidate? {
+    guard !original.isTransient else { return nil }
+    let response = original.response
+    return memory.peek(at: response.key, partition: response.partition, variant: name)
+      .first { $0.response.sharesOriginal(with: response) }.map(Candidate.init(inMemory:))
   }
 
   private func begin(_ id: DecodeSharing.ID, _ readiness: DecodeOrder.Readiness) {
@@ -86,26 +102,8 @@ extension Loader {
     }
   }
 
-  /// What is known by now goes into the cache, and the loads go on.
-  private func note(_ decoded: Decoded, of id: DecodeSharing.ID, _ record: DecodeRecord) {
-    var candidate = record.candidate
-    let known = candidate.response.findings
-    candidate.response.findings = Findings(
-      source: known?.source, placeholder: decoded.placeholder.map(Findings.Placeholder.init) ?? known?.placeholder,
-      isChecked: record.step == .check || known?.isChecked == true)
-    if record.mayKeep, !candidate.isTransient {
-      memory.note(findingsOf: candidate.response)
-      if case .readOnly = candidate.place {
-      } else if let tier = storage.tier(of: candidate) {
-        let response = candidate.response
-        storage.executor.run { tier.assumeIsolated { $0.note(findingsOf: response) } }
-      }
-    }
-    goOn(id, with: candidate)
-  }
-
   /// The loads that waited get what there is now.
-  private func goOn(_ id: DecodeSharing.ID, with candidate: Candidate) {
+  func goOn(_ id: DecodeSharing.ID, with candidate: Candidate) {
     for (load, guest, isFinal) in endDecode(id) {
       deliver(candidate, to: load, as: guest.status, isFinal: isFinal)
     }
@@ -123,91 +121,13 @@ extension Loader {
     }
   }
 
-  private func failDecode(_ id: DecodeSharing.ID, _ error: LoadError) {
+  func failDecode(_ id: DecodeSharing.ID, _ error: LoadError) {
     for (load, _, isFinal) in endDecode(id) where isFinal { finish(load.id, .failure(error)) }
   }
 
-  private func endDecode(_ id: DecodeSharing.ID) -> [(load: Load, guest: DecodeSharing.Guest, isFinal: Bool)] {
+  func endDecode(_ id: DecodeSharing.ID) -> [(load: Load, guest: DecodeSharing.Guest, isFinal: Bool)] {
     decodeRecords[id] = nil
     return decodes.end(id).compactMap { seat, guest in loads[seat.load].map { ($0, guest, seat.isFinal) } }
-  }
-
-  // MARK: - Variants
-
-  /// Stores a variant that has just been made, and serves those that wait for it.
-  private func keep(_ decoded: Decoded, at path: String, of id: DecodeSharing.ID, _ record: DecodeRecord) {
-    let original = record.candidate.response
-    var draft = original
-    draft.id = 0
-    draft.variant = record.transform?.canonical ?? ""
-    draft.digest = []
-    draft.orientation = 1
-    draft.findings = Findings(
-      source: Findings.Source(
-        digest: original.digest, byteCount: original.byteCount, format: original.format ?? "", width: original.width,
-        height: original.height),
-      placeholder: decoded.placeholder.map(Findings.Placeholder.init), isChecked: original.findings?.isChecked == true)
-    let guests = decodes.guests(of: id)
-    var places: LoadRequest.Places = []
-    if record.mayKeep, !record.candidate.isTransient {
-      for (seat, _) in guests { places.formUnion(loads[seat.load]?.request.store ?? []) }
-    }
-    let final = guests.filter(\.seat.isFinal).compactMap { loads[$0.seat.load] }
-    let arrival = Arrival(
-      body: .bytes([]), format: decoded.format, draft: draft, places: places, largestInMemory: memory.largestEntry,
-      needsSize: true, deliveries: final.map { ($0.id, nil, Delivery($0.request)) })
-    storage.perform({ [storage] in arrival.storing(fileAt: path, in: storage) }) { [weak self] outcome in
-      self?.kept(id, outcome, places)
-    }
-  }
-
-  private func kept(_ id: DecodeSharing.ID, _ outcome: Arrival.Outcome, _ places: LoadRequest.Places) {
-    guard let record = decodeRecords[id] else { return }
-    switch outcome {
-    case .failure(let error): failDecode(id, error)
-    case .success(let stored):
-      var variant = Candidate(
-        response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
-      variant.isTransient = record.candidate.isTransient
-      if !places.isEmpty, record.mayKeep, !stored.isOutdated {
-        remember(variant.response, places.contains(.memory) ? stored.bytes : nil)
-      }
-      for (load, guest, isFinal) in endDecode(id) {
-        if isFinal, let result = stored.delivered[load.id], load.request.processing?.step(for: variant.response) == nil
-        {
-          finish(load.id, result.map { image(for: load, variant.response, $0, as: guest.status) })
-        } else if stored.bytes != nil || variant.response.isOnDisk {
-          deliver(variant, to: load, as: guest.status, isFinal: isFinal)
-        } else if isFinal {
-          // It came while a variant that is not kept was given to the others.
-          join(load)
-        }
-      }
-    }
-  }
-
-  // MARK: - Pixels
-
-  /// Gives the one load that they were made for its pixels. They are the host's from here on.
-  private func handOver(_ decoded: Decoded, at path: String, of id: DecodeSharing.ID, _ record: DecodeRecord) {
-    let byteCount = Int64(decoded.width * decoded.height * decoded.channels)
-    let response = record.candidate.response
-    let guests = endDecode(id)
-    guard let (load, guest, _) = guests.first else { return storage.discard(.pixels(path)) }
-    storage.executor.run { [storage] in
-      storage.pixels.assumeIsolated { $0.deliver(path, byteCount: byteCount) }
-    }
-    var image = image(for: load, response, Delivery.Delivered(), as: guest.status)
-    image.pixels = LoadedImage.Pixels(
-      path: path, width: decoded.width, height: decoded.height, channels: decoded.channels, byteCount: byteCount)
-    if record.transform != nil {
-      image.source = LoadedImage.Source(response)
-      (image.width, image.height, image.frames, image.orientation) = (decoded.width, decoded.height, 1, 1)
-    }
-    if load.request.processing?.wantsPlaceholder == true {
-      image.placeholder = decoded.placeholder.map(Findings.Placeholder.init)
-    }
-    finish(load.id, .success(image))
   }
 
   // MARK: - Leaving
@@ -251,11 +171,5 @@ extension Loader {
       record.mayKeep = false
       decodes.detach(id)
     }
-  }
-}
-
-extension Findings.Placeholder {
-  init(_ placeholder: ImageCodec.Placeholder) {
-    self.init(thumbHash: placeholder.thumbHash, color: placeholder.color)
   }
 }

@@ -114,6 +114,25 @@ struct VariantTests {
     #expect(later.witness.end(of: await later.submit(Self.ask(Self.small()))) == "disk")
   }
 
+  @Test func `variants that are in memory only are found there`() async throws {
+    let scene = try await Scene()
+    for expected in ["miss", "memory"] {
+      let id = await scene.submit {
+        Self.ask(Self.small())(&$0)
+        $0.store = .memory
+      }
+      if expected == "miss" { scene.decoder.answer() }
+      #expect(scene.witness.end(of: id) == expected)
+    }
+    let again = await scene.submit {
+      Self.ask(Self.small())(&$0)
+      $0.store = .memory
+      $0.cacheMode = .noCache
+    }
+    #expect(scene.witness.end(of: again) == "miss")
+    #expect(scene.decoder.orderCount == 1)
+  }
+
   // MARK: - Originals that are replaced
 
   @Test func `a variant goes with the original that it was made of`() async throws {
@@ -248,6 +267,17 @@ struct VariantTests {
     let later = try await Scene(on: scene.disk)
     #expect(try later.witness.image(of: await later.submit(Self.ask(placeholder: true))).placeholder == expected)
     #expect(scene.decoder.orderCount == 1 && later.decoder.orderCount == 0)
+  }
+
+  @Test func `an image in memory is delivered as data after its placeholder has been made`() async throws {
+    let scene = try await Scene()
+    _ = scene.witness.end(of: await scene.submit())
+    let id = await scene.submit {
+      Self.ask(placeholder: true)(&$0)
+      $0.delivery = .data
+    }
+    scene.decoder.answer()
+    #expect(try scene.witness.image(of: id).data == Scene.image)
   }
 
   @Test func `a variant has its own placeholder, made along with it`() async throws {

@@ -1,0 +1,107 @@
+internal import ImageCodec
+internal import ImageStore
+internal import Threads
+
+/// What becomes of what a decoder has made.
+extension Loader {
+  /// After a check, or a placeholder: what is known by now goes into the cache, and the loads go on.
+  func note(_ decoded: Decoded, of id: DecodeSharing.ID, _ record: DecodeRecord) {
+    var candidate = record.candidate
+    let known = candidate.response.findings
+    candidate.response.findings = Findings(
+      source: known?.source, placeholder: decoded.placeholder.map(Findings.Placeholder.init) ?? known?.placeholder,
+      isChecked: record.step == .check || known?.isChecked == true)
+    if record.mayKeep, !candidate.isTransient {
+      memory.note(findingsOf: candidate.response)
+      if let tier = storage.tier(of: candidate) {
+        let response = candidate.response
+        storage.executor.run { tier.assumeIsolated { $0.note(findingsOf: response) } }
+      }
+    }
+    goOn(id, with: candidate)
+  }
+
+  // MARK: - Variants
+
+  /// Stores a variant that has just been made, and serves those that wait for it.
+  func keep(_ decoded: Decoded, at path: String, of id: DecodeSharing.ID, _ record: DecodeRecord) {
+    let original = record.candidate.response
+    var draft = original
+    draft.id = 0
+    draft.variant = record.transform?.canonical ?? ""
+    draft.digest = []
+    draft.orientation = 1
+    draft.findings = Findings(
+      source: Findings.Source(
+        digest: original.digest, byteCount: original.byteCount, format: original.format ?? "", width: original.width,
+        height: original.height),
+      placeholder: decoded.placeholder.map(Findings.Placeholder.init), isChecked: original.findings?.isChecked == true)
+    let guests = decodes.guests(of: id)
+    var places: LoadRequest.Places = []
+    if record.mayKeep, !record.candidate.isTransient {
+      for (seat, _) in guests { places.formUnion(loads[seat.load]?.request.store ?? []) }
+    }
+    let final = guests.filter(\.seat.isFinal).compactMap { loads[$0.seat.load] }
+    let arrival = Arrival(
+      body: .bytes([]), format: decoded.format, draft: draft, places: places, largestInMemory: memory.largestEntry,
+      needsSize: true, deliveries: final.map { ($0.id, nil, Delivery($0.request)) })
+    storage.perform({ [storage] in arrival.storing(fileAt: path, in: storage) }) { [weak self] outcome in
+      self?.kept(id, outcome, places)
+    }
+  }
+
+  private func kept(_ id: DecodeSharing.ID, _ outcome: Arrival.Outcome, _ places: LoadRequest.Places) {
+    guard let record = decodeRecords[id] else { return }
+    switch outcome {
+    case .failure(let error): failDecode(id, error)
+    case .success(let stored):
+      var variant = Candidate(
+        response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
+      variant.isTransient = record.candidate.isTransient
+      if !places.isEmpty, record.mayKeep, !stored.isOutdated {
+        remember(variant.response, places.contains(.memory) ? stored.bytes : nil)
+      }
+      for (load, guest, isFinal) in endDecode(id) {
+        if isFinal, let result = stored.delivered[load.id], load.request.processing?.step(for: variant.response) == nil
+        {
+          finish(load.id, result.map { image(for: load, variant.response, $0, as: guest.status) })
+        } else if stored.bytes != nil || variant.response.isOnDisk {
+          deliver(variant, to: load, as: guest.status, isFinal: isFinal)
+        } else if isFinal {
+          // It came while a variant that is not kept was given to the others.
+          join(load)
+        }
+      }
+    }
+  }
+
+  // MARK: - Pixels
+
+  /// Gives the one load that they were made for its pixels. They are the host's from here on.
+  func handOver(_ decoded: Decoded, at path: String, of id: DecodeSharing.ID, _ record: DecodeRecord) {
+    let byteCount = Int64(decoded.width * decoded.height * decoded.channels)
+    let response = record.candidate.response
+    let guests = endDecode(id)
+    guard let (load, guest, _) = guests.first else { return storage.discard(.pixels(path)) }
+    storage.executor.run { [storage] in
+      storage.pixels.assumeIsolated { $0.deliver(path, byteCount: byteCount) }
+    }
+    var image = image(for: load, response, Delivery.Delivered(), as: guest.status)
+    image.pixels = LoadedImage.Pixels(
+      path: path, width: decoded.width, height: decoded.height, channels: decoded.channels, byteCount: byteCount)
+    if record.transform != nil {
+      image.source = LoadedImage.Source(response)
+      (image.width, image.height, image.frames, image.orientation) = (decoded.width, decoded.height, 1, 1)
+    }
+    if load.request.processing?.wantsPlaceholder == true {
+      image.placeholder = decoded.placeholder.map(Findings.Placeholder.init)
+    }
+    finish(load.id, .success(image))
+  }
+}
+
+extension Findings.Placeholder {
+  init(_ placeholder: ImageCodec.Placeholder) {
+    self.init(thumbHash: placeholder.thumbHash, color: placeholder.color)
+  }
+}
