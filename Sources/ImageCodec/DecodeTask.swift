@@ -55,3 +55,18 @@ public struct DecodeTask: Sendable {
     }
   }
 }
+
+extension DecodeTask {
+  /// Why no decoder need be asked.
+  func refusal(formats: CodecFormats?) -> DecodeError? {
+    let isNeverRead = header.width == nil || [.jxl, .bmp, .ico, .svg].contains(header.format)
+    if isNeverRead || formats.map({ !$0.decode.contains(header.format) }) ?? false {
+      return .unsupportedFormat("the decoder does not read \(header.format.rawValue)")
+    }
+    if pixels > maxPixels {
+      let frames = countedFrames > 1 ? " x \(countedFrames)" : ""
+      return .tooManyPixels("\(header.width ?? 0) x \(header.height ?? 0)\(frames) is more than \(maxPixels) pixels")
+    }
+    return nil
+  }
+}

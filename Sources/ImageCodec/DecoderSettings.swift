@@ -17,7 +17,7 @@ public struct DecoderSettings: Sendable, Hashable {
 
   public init(
     count: Int, timeout: Duration = .seconds(10), executable: String? = nil, pixelBudget: Int = 100_000_000,
-    memoryLimit: Int = 2 << 30, idleTime: Duration = .seconds(10), decodesPerProcess: Int = 1000
+    memoryLimit: Int = 2 << 30, idleTime: Duration = .seconds(30), decodesPerProcess: Int = 1000
   ) {
     (self.count, self.timeout, self.executable) = (count, timeout, executable)
     (self.pixelBudget, self.memoryLimit) = (pixelBudget, memoryLimit)

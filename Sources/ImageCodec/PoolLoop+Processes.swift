@@ -112,7 +112,7 @@ extension PoolLoop {
     switch process.activity {
     case .idle: break
     case .starting:
-      let error = DecodeError.unavailable("the decoder ends before it is ready")
+      let error = DecodeError.unavailable("the decoder ends before it is ready; it needs libvips")
       // Others go on; what would be gained by trying all the time?
       if !processes.isEmpty { nextLaunch = now.advanced(by: Self.launchPause) }
       if let ticket = process.reserved { finish(ticket, .failure(.crashed)) }
@@ -130,20 +130,5 @@ extension PoolLoop {
         finish(assignment.ticket, .failure(.crashed))
       }
     }
-  }
-}
-
-extension DecodeTask {
-  /// Why no decoder need be asked.
-  func refusal(formats: CodecFormats?) -> DecodeError? {
-    let isNeverRead = header.width == nil || [.jxl, .bmp, .ico, .svg].contains(header.format)
-    if isNeverRead || formats.map({ !$0.decode.contains(header.format) }) ?? false {
-      return .unsupportedFormat("the decoder does not read \(header.format.rawValue)")
-    }
-    if pixels > maxPixels {
-      let frames = countedFrames > 1 ? " x \(countedFrames)" : ""
-      return .tooManyPixels("\(header.width ?? 0) x \(header.height ?? 0)\(frames) is more than \(maxPixels) pixels")
-    }
-    return nil
   }
 }

@@ -1,5 +1,3 @@
-internal import Threads
-
 #if canImport(Darwin)
   internal import Darwin
 #else
@@ -144,7 +142,7 @@ final class PoolLoop {
 
   private func sleep() {
     var next = processes.compactMap { $0.due(settings) }.min()
-    if let nextLaunch, queue.waitingCount > 0 { next = min(next ?? nextLaunch, nextLaunch) }
+    if let nextLaunch, queue.waitingCount > 0 || !formatWaiters.isEmpty { next = min(next ?? nextLaunch, nextLaunch) }
     if !dying.isEmpty { next = min(next ?? .now + .seconds(1), .now + Self.reapingPause) }
     let left = next.map { min(max(.zero, ContinuousClock.now.duration(to: $0)), .seconds(3600)) }
     // Rounded up, or the last millisecond would be spent turning.

@@ -10,15 +10,27 @@ extension Picture {
   /// libvips' own thumbnailer do it. Colours are weighted by their alpha.
   func resized(toWidth width: Int, height: Int) throws(LibraryError) -> Picture {
     if width == self.width, height == self.height { return self }
-    let horizontal = Double(width) / Double(self.width)
-    let vertical = Double(height) / Double(self.height)
-    return try premultiplied { picture throws(LibraryError) in
-      try picture.map { cvips_resize($0, $1, horizontal, vertical) }
-    }
+    return try premultiplied { picture throws(LibraryError) in try picture.stretched(toWidth: width, height: height) }
   }
 
+  private func stretched(toWidth width: Int, height: Int) throws(LibraryError) -> Picture {
+    let horizontal = Double(width) / Double(self.width)
+    let vertical = Double(height) / Double(self.height)
+    return try map { cvips_resize($0, $1, horizontal, vertical) }
+  }
+
+  /// A wide blur is made in a smaller image, which loses what the blur does: it would take minutes otherwise.
   func blurred(sigma: Double) throws(LibraryError) -> Picture {
-    try premultiplied { picture throws(LibraryError) in try picture.map { cvips_blur($0, $1, sigma) } }
+    let reduction = max(1, (sigma / 4).rounded(.down))
+    let (width, height) = (width, height)
+    let (fewer, lower) = (max(1, Int(Double(width) / reduction)), max(1, Int(Double(height) / reduction)))
+    return try premultiplied { picture throws(LibraryError) in
+      if reduction == 1 { return try picture.map { cvips_blur($0, $1, sigma) } }
+      let small = try picture.stretched(toWidth: fewer, height: lower)
+      let blurred = try small.map { cvips_blur($0, $1, sigma * Double(fewer) / Double(width)) }
+      // Computed once: enlarging reads each row many times.
+      return try blurred.inMemory().stretched(toWidth: width, height: height)
+    }
   }
 
   /// Does what mixes neighbours, without the colours of transparent pixels bleeding into others.

@@ -190,6 +190,18 @@ struct DecodeTests {
     #expect(isNear(blurred[2, 2], [255, 0, 0], within: 20))
   }
 
+  @Test(arguments: [(1, 1), (8, 3), (300, 200)], [7.0, 30, 250])
+  func `the widest blur changes neither the size nor the mean`(size: (width: Int, height: Int), sigma: Double)
+    async throws
+  {
+    let picture = Pictures(width: size.width, height: size.height, samples: 1) { x, _ in [x % 2 == 0 ? 60 : 140] }
+    let plain = try await decoding.pixels(picture.png())
+    let pixels = try await decoding.pixels(picture.png(), .with { $0.blur = sigma })
+    #expect((pixels.width, pixels.height) == size)
+    func mean(_ pixels: Pixels) -> Int { pixels.bytes.reduce(0) { $0 + Int($1) } / pixels.bytes.count }
+    #expect(abs(mean(pixels) - mean(plain)) <= 8)
+  }
+
   @Test func `an animation keeps its frames as WebP, or only the first`() async throws {
     let gif = Pictures.gif(20, 10, colors: [(255, 0, 0), (0, 255, 0), (0, 0, 255)])
     let (all, webp) = try await decoding.encoded(gif, .with { ($0.frames, $0.width) = (.all, 10) })

@@ -1,0 +1,109 @@
+internal import CSystem
+internal import Threads
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// What other threads put down for the pool's thread, and what it lets them see.
+final class PoolMailbox: Sendable {
+  enum Command: Sendable {
+    case submit(DecodeTicket, DecodeTask, priority: Int, @Sendable (Result<Decoded, DecodeError>) -> Void)
+    case reprioritize(DecodeTicket, Int)
+    case cancel(DecodeTicket)
+    case formats(@Sendable (CodecFormats) -> Void)
+    case configure(DecoderSettings)
+    case shutDown
+  }
+
+  private enum Thread {
+    case notStarted
+    /// With the end of the pipe that wakes it.
+    case running(wake: Int32)
+    case ended
+  }
+
+  private struct State {
+    var settings: DecoderSettings
+    var commands: [Command] = []
+    var lastTicket: UInt64 = 0
+    var thread = Thread.notStarted
+    var isClosed = false
+    var statistics = DecoderStatistics()
+  }
+
+  private let state: Locked<State>
+
+  init(_ settings: DecoderSettings) { state = Locked(State(settings: settings)) }
+
+  var statistics: DecoderStatistics { state.withLock { $0.statistics } }
+
+  func publish(_ statistics: DecoderStatistics) { state.withLock { $0.statistics = statistics } }
+
+  func newTicket() -> DecodeTicket {
+    state.withLock {
+      $0.lastTicket += 1
+      return DecodeTicket(number: $0.lastTicket)
+    }
+  }
+
+  /// Starts the thread if there is something for it to do. False when the pool is closed and nobody will see the command.
+  @discardableResult
+  func post(_ command: Command) -> Bool {
+    state.withLock { state in
+      if state.isClosed { return false }
+      switch (command, state.thread) {
+      case (.shutDown, .notStarted):
+        (state.isClosed, state.thread) = (true, .ended)
+        return true
+      case (.configure(let settings), .notStarted):
+        state.settings = settings
+        return true
+      case (.reprioritize, .notStarted), (.cancel, .notStarted): return true
+      case (_, .notStarted): start(&state)
+      default: break
+      }
+      if case .shutDown = command { state.isClosed = true }
+      state.commands.append(command)
+      if case .running(let wake) = state.thread, state.commands.count == 1 { _ = write(wake, [1], 1) }
+      return true
+    }
+  }
+
+  private func start(_ state: inout State) {
+    var ends: [Int32] = [-1, -1]
+    precondition(csystem_pipe(&ends) == 0, "the system gives no more descriptors")
+    state.thread = .running(wake: ends[1])
+    let (settings, bell) = (state.settings, ends[0])
+    startThread(name: "decoders") { [self] in
+      let loop = PoolLoop(mailbox: self, settings: settings, bell: bell)
+      while loop.turn() {}
+      close(bell)
+      end()
+    }
+  }
+
+  func takeCommands() -> [Command] {
+    state.withLock { state in
+      defer { state.commands = [] }
+      return state.commands
+    }
+  }
+
+  private func end() {
+    state.withLock {
+      if case .running(let wake) = $0.thread { close(wake) }
+      $0.thread = .ended
+    }
+    state.notify()
+  }
+
+  func waitForEnd() {
+    _ = state.wait { state -> Void? in
+      if case .ended = state.thread { return () }
+      return nil
+    }
+  }
+}
