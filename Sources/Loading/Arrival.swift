@@ -178,7 +178,7 @@ extension Arrival {
     defer { remove(fileAt: path) }
     do throws(LoadError) {
       var own = self
-      own.body = try storage.read(path, maxBytes: .max)
+      own.body = try storage.read(path, maxBytes: .max, largestInMemory: largestInMemory)
       return own.store(in: storage)
     } catch {
       return .failure(error)

@@ -109,7 +109,9 @@ struct VariantTests {
     scene.decoder.answer()
     let tier = scene.disk.tier
     let original = try scene.disk.onDisk { tier.assumeIsolated { $0.look(up: "a") } }
-    try scene.disk.onDisk { tier.assumeIsolated { $0.remove(original[0].id) } }
+    var newer = original[0]
+    newer.id = 0
+    try scene.disk.onDisk { [newer] in tier.assumeIsolated { $0.remove(replacedBy: newer) } }
     let later = try await Scene(on: scene.disk)
     #expect(later.witness.end(of: await later.submit(Self.ask(Self.small()))) == "disk")
   }
@@ -173,7 +175,7 @@ struct VariantTests {
     let order = scene.decoder.next()
     let cleared = Promise<Int>()
     let next = await { @LoadingActor in
-      scene.loader.clear(.key("a"), in: .all) { removed, _ in cleared.fulfil(removed) }
+      scene.loader.clear(.key("a"), in: .all) { cleared.fulfil((try? $0.get().removed) ?? -1) }
       return scene.submit(Self.ask(Self.small()))
     }()
     order.then(ScriptedDecoder.succeed(order.task))
@@ -182,7 +184,7 @@ struct VariantTests {
     #expect(scene.witness.end(of: next) == "miss")
     #expect(cleared.value == 1)
     let all = Promise<Int>()
-    await { @LoadingActor in scene.loader.clear(.key("a"), in: .all) { removed, _ in all.fulfil(removed) } }()
+    await { @LoadingActor in scene.loader.clear(.key("a"), in: .all) { all.fulfil((try? $0.get().removed) ?? -1) } }()
     #expect(all.value == 2)
   }
 
