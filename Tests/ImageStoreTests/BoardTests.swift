@@ -187,18 +187,18 @@ import Threads
   }
 
   @Test func `bodies on their way to another worker's disk count for the limit`() async throws {
-    let (a, b) = (try await fixture.openTier(limit: 8 * 4096), try await fixture.openTier(limit: 8 * 4096))
-    let spool = try await a.makeSpool(expected: 6 * 4096)
-    #expect(await b.counts.bytes == 6 * 4096)
-    for key in ["x", "y"] {
-      _ = try await b.store([1], as: fixture.draft(key))
+    let limit: Int64 = 80 * 4096
+    let (a, b) = (try await fixture.openTier(limit: limit), try await fixture.openTier(limit: limit))
+    var spools: [Spool] = []
+    for blocks in [8, 8, 8, 8, 8, 8, 8, 8, 8, 4] as [Int64] { spools.append(try await a.makeSpool(expected: blocks * 4096)) }
+    #expect(await b.counts.bytes == 76 * 4096)
+    for number in 0..<5 {
+      _ = try await b.store([1], as: fixture.draft("\(number)"))
       await b.commitNow()
     }
-    _ = try await b.store([1], as: fixture.draft("z"))
-    await b.commitNow()
-    #expect(await b.counts.entries == 2)
-    await #expect(throws: StoreError.self) { _ = try await b.makeSpool(expected: 3 * 4096) }
-    await spool.discard()
+    #expect(await b.counts.entries == 4)
+    await #expect(throws: StoreError.self) { _ = try await b.makeSpool(expected: 8 * 4096) }
+    for spool in spools { await spool.discard() }
     #expect(await b.counts.bytes == 0)
   }
 

@@ -132,9 +132,9 @@ extension DiskTier {
 
 extension Database {
   /// Takes away what version 3 of the index has added.
-  func dropFindings() throws {
+  func dropVersion3() throws {
     let sources = ["digest", "bytes", "format", "width", "height"].map { "source_" + $0 }
-    for column in ["checked", "thumbhash", "color"] + sources {
+    for column in ["boot", "checked", "thumbhash", "color"] + sources {
       try execute("ALTER TABLE responses DROP COLUMN \(column)")
     }
   }

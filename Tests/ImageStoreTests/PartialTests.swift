@@ -266,8 +266,8 @@ import Threads
     await first.close()
     let path = fixture.directory + "/test/index.sqlite"
     let index = try Database(path: path, mode: .readWrite)
-    try index.dropFindings()
-    try index.execute("DROP TABLE partials; ALTER TABLE responses DROP COLUMN boot; PRAGMA user_version = 1")
+    try index.dropVersion3()
+    try index.execute("DROP TABLE partials; PRAGMA user_version = 1")
     stored.isProven = false
     let reading = try await fixture.openTier(mode: .readOnly)
     #expect(await reading.look(up: "a") == [stored])

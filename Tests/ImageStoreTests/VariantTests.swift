@@ -108,10 +108,11 @@ import Threads
   @Test func `an index of version 2 is migrated, and read where it may not be written`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
-    let stored = try await tier.store([1], as: fixture.draft("a"))
+    var stored = try await tier.store([1], as: fixture.draft("a"))
+    stored.isProven = false
     await tier.close()
     let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
-    try index.dropFindings()
+    try index.dropVersion3()
     try index.execute("PRAGMA user_version = 2")
     let reader = try await fixture.openTier(mode: .readOnly)
     #expect(await reader.look(up: "a") == [stored])
