@@ -66,6 +66,7 @@ extension DiskTier {
     _ body: Body, as draft: StoredResponse, delivered: Bool, clearCount: UInt64? = nil
   ) throws(StoreError) -> StoredResponse {
     var response = draft
+    response.isProven = true
     if othersLive {
       // From here on nobody else can clear or store anything until the commit.
       try withIndex { index throws(SQLiteError) in try index.beginWriting() }

@@ -14,7 +14,8 @@ extension Loader {
     var found = remembered(request.key, Credentials.partition(of: request), request.variant)
     if !request.variant.isEmpty { found.removeAll { $0.response.variant != request.variant } }
     guard found.count == 1, let candidate = found.first, request.accepts(candidate.response),
-      request.processing?.step(for: candidate.response) == nil, isPlainlyFresh(candidate.response), let delivered = deliverAtOnce(candidate, Delivery(request))
+      request.processing?.step(for: candidate.response) == nil, isPlainlyFresh(candidate.response),
+      let delivered = deliverAtOnce(candidate, Delivery(request))
     else { return nil }
     clearSlot(for: request)
     let image = image(for: request, candidate.response, delivered, as: .memory)

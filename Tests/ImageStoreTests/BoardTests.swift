@@ -190,7 +190,9 @@ import Threads
     let limit: Int64 = 80 * 4096
     let (a, b) = (try await fixture.openTier(limit: limit), try await fixture.openTier(limit: limit))
     var spools: [Spool] = []
-    for blocks in [8, 8, 8, 8, 8, 8, 8, 8, 8, 4] as [Int64] { spools.append(try await a.makeSpool(expected: blocks * 4096)) }
+    for blocks in [8, 8, 8, 8, 8, 8, 8, 8, 8, 4] as [Int64] {
+      spools.append(try await a.makeSpool(expected: blocks * 4096))
+    }
     #expect(await b.counts.bytes == 76 * 4096)
     for number in 0..<5 {
       _ = try await b.store([1], as: fixture.draft("\(number)"))

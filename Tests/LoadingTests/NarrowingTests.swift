@@ -21,7 +21,8 @@ struct NarrowingTests {
       self.disk = disk
       loader = await { @LoadingActor in
         let transport = Transport(configuration: TransportConfiguration(userAgent: "test"))
-        let loader = Loader(transport: transport, storage: disk.storage, decoder: ScriptedDecoder(), settings: LoaderSettings())
+        let loader = Loader(
+          transport: transport, storage: disk.storage, decoder: ScriptedDecoder(), settings: LoaderSettings())
         loader.isPaused = true
         for (number, headers) in stored.enumerated() {
           let own: HeaderFields = ["cache-control": "max-age=0", "etag": "\"\(number)\""]
