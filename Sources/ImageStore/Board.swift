@@ -9,8 +9,8 @@ internal import Synchronization
 /// What the workers of one directory tell each other without a lock and without the disk: a file, `board-1`, that each of
 /// them has in its memory.
 ///
-/// On it stands who transfers what (`Lease`), how much each worker has on disk that the index does not know of yet, and what
-/// has been cleared lately. It is no part of what is stored: a worker that cannot have it goes without, and after
+/// On it stands who transfers what (`Lease`), how much each worker has on disk that the index does not know of yet, what was
+/// handed out a moment ago, and what has been cleared lately. It is no part of what is stored: a worker that cannot have it goes without, and after
 /// a crash of the machine anything may stand on it.
 ///
 /// All of it are words that are read and written atomically, so it can be used from any thread. What a worker leaves on it
@@ -40,12 +40,18 @@ public final class Board: Sendable {
     static let wordsOfClearing = 128
     static let longestClearing = (wordsOfClearing - 3) * 8
     static let firstClearing = firstBucket + buckets * wordsOfBucket
-    static let words = firstClearing + clearings * wordsOfClearing
+    static let firstDelivery = firstClearing + clearings * wordsOfClearing
+    static let deliveries: UInt64 = 1 << 15
+    static let words = firstDelivery + Int(deliveries)
     static let byteCount = words * 8
 
     /// The words of a worker: its instance number and process, its beats, its bytes.
     static func row(_ row: UInt64) -> Int { Int(row) * wordsOfRow }
     static func bucket(_ number: UInt64) -> Int { firstBucket + Int(number) * wordsOfBucket }
+    static func delivery(_ id: Int64) -> Int {
+      // Ids count up: neighbours fall on different words.
+      firstDelivery + Int(UInt64(bitPattern: id ^ id >> 32) % deliveries)
+    }
     static func clearing(_ number: UInt64) -> Int {
       firstClearing + Int(number % UInt64(clearings)) * wordsOfClearing
     }

@@ -1,6 +1,6 @@
 internal import Threads
 
-/// Files that another thread hands out without waiting for the store's: what stands here is not removed.
+/// Files that another thread, or another worker, hands out without waiting for the store's: what stands here is not removed.
 ///
 /// The store removes a file with `unlessPinned`, the other thread pins before it looks whether the file is there.
 /// Whoever comes first, no path is handed out whose file goes right after.
@@ -8,6 +8,7 @@ final class DeliveryPins: Sendable {
   private struct Pins {
     var uses: [Int64: Deliveries.Use] = [:]
     var lastTime = Int.min
+    var board: Board?
   }
 
   private let pins = Locked(Pins())
@@ -17,15 +18,23 @@ final class DeliveryPins: Sendable {
   func pin(_ id: Int64, at time: Int) -> Bool {
     pins.withLock { pins in
       pins.uses[id, default: Deliveries.Use(at: time, times: 0)].add(Deliveries.Use(at: time))
+      pins.board?.noteDelivery(of: id, at: time)
       defer { pins.lastTime = time }
       return pins.lastTime != time
     }
   }
 
+  /// Tells the other workers that the store is about to look whether the file is there, to hand it out.
+  func announce(_ id: Int64, at time: Int) { pins.withLock { $0.board?.noteDelivery(of: id, at: time) } }
+
+  /// What the other workers read and write; nil where there is none.
+  func setBoard(_ board: Board?) { pins.withLock { $0.board = board } }
+
   /// Runs `remove` unless the file is pinned; a pin set meanwhile waits for it.
-  func unlessPinned(_ id: Int64, _ remove: () -> Void) -> Bool {
+  func unlessPinned(_ id: Int64, now: Int, _ remove: () -> Void) -> Bool {
     pins.withLock { pins in
       if pins.uses[id] != nil { return false }
+      if let board = pins.board, board.hasCompany { return board.unlessDelivered(id, now: now, remove) }
       remove()
       return true
     }

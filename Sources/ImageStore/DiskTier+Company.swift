@@ -16,6 +16,7 @@ extension DiskTier {
 
   func setBoard(_ board: Board?) {
     self.board = board
+    pins.setBoard(board)
     sharedBoard.withLock { $0 = board }
     board?.setUnlistedBytes(spooledBytes)
   }

@@ -89,7 +89,7 @@ extension DiskTier {
     guard try index.delete(holding.id) else { return }
     _ = deliveries.takeUse(of: holding.id)
     var until = max(pinned(holding, now: now) ?? now, now + grace)
-    if until <= now && !pins.unlessPinned(holding.id, { session?.folder.remove(holding.file) }) {
+    if until <= now && !pins.unlessPinned(holding.id, now: now, { session?.folder.remove(holding.file) }) {
       until = endOfLife(deliveredAt: now)
     }
     guard until > now else { return }
@@ -101,7 +101,8 @@ extension DiskTier {
   ///
   /// A delivery in the future, from before the clock was set back, does not count.
   private func pinned(_ holding: Holding, now: Int) -> Int? {
-    let delivered = max(deliveries.lastDelivery(of: holding.id) ?? 0, holding.deliveredAt)
+    let byOthers = othersLive ? board?.recentDelivery(of: holding.id, now: now) ?? 0 : 0
+    let delivered = max(deliveries.lastDelivery(of: holding.id) ?? 0, holding.deliveredAt, byOthers)
     let until = endOfLife(deliveredAt: delivered) + (othersLive ? Agenda.flushInterval : 0)
     return until > now && delivered <= now + deliveredFileLifetime ? until : nil
   }
@@ -142,7 +143,7 @@ extension DiskTier {
       while true {
         let due = try index.due(now: now, limit: 256)
         for (id, file) in due {
-          if pins.unlessPinned(id, { session?.folder.remove(file) }) {
+          if pins.unlessPinned(id, now: now, { session?.folder.remove(file) }) {
             try index.forget(doomed: id)
           } else {
             try index.touch(id, at: now, times: 0)

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 import Threads
 
@@ -184,6 +185,30 @@ import Threads
     _ = try await tier.store(.bytes([1]), as: fixture.draft("y"), delivered: false, clearCount: begun)
     _ = try await tier.store(.bytes([1]), as: fixture.draft("x"), delivered: false, clearCount: a.clearCount)
     #expect(await tier.counts.entries == 2)
+  }
+
+  @Test func `what is being removed is not handed out, and what was handed out is not removed`() async throws {
+    let (_, a, _, b) = try await boards()
+    let now = fixture.now
+    let isRemoved = b.unlessDelivered(7, now: now) {
+      #expect(a.recentDelivery(of: 7, now: now) == nil)
+      let isRemovedTwice = a.unlessDelivered(7, now: now) {}
+      #expect(!isRemovedTwice)
+    }
+    #expect(isRemoved)
+    a.noteDelivery(of: 7, at: now)
+    #expect(b.recentDelivery(of: 7, now: now) == now)
+    let isRemovedAfter = b.unlessDelivered(7, now: now) {}
+    let isRemovedLater = b.unlessDelivered(7, now: now + 60) {}
+    #expect(!isRemovedAfter && isRemovedLater)
+    #expect(b.recentDelivery(of: 8, now: now) == nil)
+  }
+
+  @Test func `a worker that was killed while it removed a file holds up nobody for long`() async throws {
+    let (_, a, _, b) = try await boards()
+    a.words[Board.Layout.delivery(7)].store(.max, ordering: .relaxed)
+    b.noteDelivery(of: 7, at: fixture.now)
+    #expect(a.recentDelivery(of: 7, now: fixture.now) == fixture.now)
   }
 
   @Test func `bodies on their way to another worker's disk count for the limit`() async throws {

@@ -35,6 +35,23 @@ import Threads
     #expect(fixture.imageFiles.isEmpty)
   }
 
+  @Test func `a file that the other worker has just handed out is not evicted`() async throws {
+    let fixture = Fixture()
+    let (a, b) = (try await fixture.openTier(limit: 4 * 4096), try await fixture.openTier(limit: 4 * 4096))
+    let handedOut = try await a.store([1], as: fixture.draft("handed out"), delivered: false)
+    let other = try await a.store([1], as: fixture.draft("other"), delivered: false)
+    await a.commitNow()
+    fixture.advance(100)
+    #expect(await a.check(handedOut))
+    for number in 0..<5 {
+      _ = try await b.store([1], as: fixture.draft("\(number)"), delivered: false)
+      await b.commitNow()
+      fixture.advance(1)
+    }
+    #expect(fixture.imageFiles.contains(handedOut.file))
+    #expect(!fixture.imageFiles.contains(other.file))
+  }
+
   @Test func `the limit counts for both`() async throws {
     let fixture = Fixture()
     let (a, b) = (try await fixture.openTier(limit: 4 * 4096), try await fixture.openTier(limit: 4 * 4096))
