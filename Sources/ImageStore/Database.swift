@@ -66,7 +66,14 @@ final class Database {
       throw SQLiteError(code: code, message: message)
     }
     self.handle = handle
-    sqlite3_busy_timeout(handle, 5000)
+    // SQLite's own handler soon sleeps for a tenth of a second at a time, and never meets the moments in which a worker that
+    // stores image after image lets go of the lock. This one looks twice in a millisecond, for about 10 seconds.
+    sqlite3_busy_handler(
+      handle,
+      { _, attempts in
+        usleep(500)
+        return attempts < 20_000 ? 1 : 0
+      }, nil)
   }
 
   deinit { sqlite3_close_v2(handle) }
