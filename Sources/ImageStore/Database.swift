@@ -67,12 +67,12 @@ final class Database {
     }
     self.handle = handle
     // SQLite's own handler soon sleeps for a tenth of a second at a time, and never meets the moments in which a worker that
-    // stores image after image lets go of the lock. This one looks twice in a millisecond, for about 10 seconds.
+    // stores image after image lets go of the lock. This one looks twice in a millisecond, for about five seconds.
     sqlite3_busy_handler(
       handle,
       { _, attempts in
         usleep(500)
-        return attempts < 20_000 ? 1 : 0
+        return attempts < 10_000 ? 1 : 0
       }, nil)
   }
 
