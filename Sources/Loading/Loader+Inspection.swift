@@ -85,7 +85,6 @@ extension Loader {
       guard let self else { return }
       var report = CacheReport()
       report.isInMemory = !remembered.isEmpty
-      report.leaseHolder = self.board.flatMap { $0.holder(of: $0.claim(request.sharedHash(in: partition))) }
       report.isOnDisk = !onDisk.candidates.isEmpty
       report.variants = max(onDisk.candidates.count, remembered.count)
       let all = (remembered + onDisk.candidates).map(\.response)
@@ -100,6 +99,10 @@ extension Loader {
         report.directory = tier.cacheDirectory
         report.usedAt = onDisk.usage?.lastUse
         report.uses = onDisk.usage?.count
+      }
+      // A lease on what is fresh is not for a transfer any more: it ends with the commit.
+      if !report.isFresh {
+        report.leaseHolder = self.board.flatMap { $0.holder(of: $0.claim(request.sharedHash(in: partition))) }
       }
       completion(report)
     }

@@ -74,7 +74,8 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
             rows, path, before = pixels.memory, pixels.path, bytes(pixels.memory)
             self.assertEqual(len(rows), 10 * pixels.stride)
             self.assertEqual((await worker.call("stats"))["pixels"]["regions"], 1)
-            del pixels  # Collected, it is released.
+            del pixels  # Collected, it is released, in the next turn of the loop.
+            await asyncio.sleep(0)
             self.assertEqual((await worker.call("stats"))["pixels"]["regions"], 0)
             self.assertFalse(path.exists())
             self.assertEqual(bytes(rows), before)

@@ -71,6 +71,8 @@ export interface Image {
   /** Base64. */
   data?: string;
   pixels?: Pixels;
+  /** False if the disk was to keep it and did not. */
+  kept?: boolean;
   finalURL?: string;
   frames?: number;
   orientation?: number;

@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 CLIENT = HERE.parent / "python" / "imageworker.py"
 sys.path[:0] = [str(HERE), str(CLIENT.parent)]
 
+from imageworker import find_worker  # noqa: E402
 from partitions import load_partition, origin, partition_of  # noqa: E402
 
 
@@ -28,7 +29,7 @@ def main() -> int:
     parser.add_argument("--url-column", default="url")
     parser.add_argument("--partitions", type=int, default=200)
     parser.add_argument("--size", type=int, help="scale into a square of so many pixels, as JPEG")
-    parser.add_argument("--binary", help="the worker on the executors; else what IMAGEWORKER says there, or their PATH")
+    parser.add_argument("--binary", help="the worker's path on the executors; else where the driver has it")
     parser.add_argument("--worker-option", action="append", default=[], metavar="OPTION")
     given = parser.parse_args()
 
@@ -39,8 +40,11 @@ def main() -> int:
     if given.size is not None:
         load["transform"] = {"width": given.size, "height": given.size, "format": "jpeg"}
     settings = {
-        "out": str(Path(given.out).resolve()), "options": given.worker_option, "binary": given.binary, "load": load,
-    }  # fmt: skip
+        "out": str(Path(given.out).resolve()),
+        "options": given.worker_option,
+        "binary": given.binary or find_worker(),
+        "load": load,
+    }
     spark = SparkSession.builder.appName("imageworker").getOrCreate()
     context = spark.sparkContext
     for module in (CLIENT, HERE / "partitions.py"):
