@@ -49,22 +49,13 @@ final class JobRecord {
   /// Which of the candidates the transfer asks about, and the fields that ask.
   var basisIndex: Int?
   var conditions = HeaderFields()
-  /// The transfer that runs, and what takes in its body.
-  var transfer: TransferID?
+  /// What takes in the body of the transfer that runs.
   var download: Download?
-  /// What the attempt before left, while none is running. See Loader+Resuming.
-  var beginning: Beginning?
-  var startedAt: ContinuousClock.Instant?
   /// Whether the disk has what an earlier load has left, as far as is known.
   var mayTakeUp = false
-  /// How other workers know the transfer, and the right to it. See Loader+Company.
+  /// How other workers know the transfer. See Loader+Company.
   var claim: Claim?
-  var lease: Lease?
-  /// How often the cache had been cleared when the transfer began, by all workers.
-  var clearCount: UInt64?
-  /// Since when it has waited for other workers, and whether it does so again if it has to.
-  var elsewhereSince: ContinuousClock.Instant?
-  var mayWaitElsewhere = true
+  private var turn: Turn?
   /// Whether the scheduler knows that the transfer is being answered.
   var isAnswerNoted = false
   /// Whether a preview of what is there is being made. See Loader+Previews.
@@ -73,12 +64,75 @@ final class JobRecord {
   var placesOfLeavers: LoadRequest.Places = []
   /// Whether an attempt ended by a time-out: the connections that are open may be dead.
   var hasTimedOut = false
-  /// What has come, while it is being stored.
-  var arrived: CachedResponse?
   /// False once the cache was cleared: the result is delivered, but not kept.
   var mayKeep = true
 
   init(first: Load) { self.first = first }
+
+  /// What there is once its turn has come. Most jobs wait, and have none.
+  private final class Turn {
+    var transfer: TransferID?
+    var beginning: Beginning?
+    var startedAt: ContinuousClock.Instant?
+    var lease: Lease?
+    var clearCount: UInt64?
+    var elsewhereSince: ContinuousClock.Instant?
+    var mayWaitElsewhere = true
+    var arrived: CachedResponse?
+  }
+
+  private var madeTurn: Turn {
+    if let turn { return turn }
+    let made = Turn()
+    turn = made
+    return made
+  }
+
+  /// The transfer that runs.
+  var transfer: TransferID? {
+    get { turn?.transfer }
+    set { madeTurn.transfer = newValue }
+  }
+
+  /// What the attempt before left, while none is running. See Loader+Resuming.
+  var beginning: Beginning? {
+    get { turn?.beginning }
+    set { if newValue != nil || turn != nil { madeTurn.beginning = newValue } }
+  }
+
+  var startedAt: ContinuousClock.Instant? {
+    get { turn?.startedAt }
+    set { madeTurn.startedAt = newValue }
+  }
+
+  /// The right to the transfer, among all workers. See Loader+Company.
+  var lease: Lease? {
+    get { turn?.lease }
+    set { if newValue != nil || turn != nil { madeTurn.lease = newValue } }
+  }
+
+  /// How often the cache had been cleared when the transfer began, by all workers.
+  var clearCount: UInt64? {
+    get { turn?.clearCount }
+    set { madeTurn.clearCount = newValue }
+  }
+
+  /// Since when it has waited for other workers, and whether it does so again if it has to.
+  var elsewhereSince: ContinuousClock.Instant? {
+    get { turn?.elsewhereSince }
+    set { madeTurn.elsewhereSince = newValue }
+  }
+
+  var mayWaitElsewhere: Bool {
+    get { turn?.mayWaitElsewhere ?? true }
+    set { madeTurn.mayWaitElsewhere = newValue }
+  }
+
+  /// What has come, while it is being stored.
+  var arrived: CachedResponse? {
+    get { turn?.arrived }
+    set { madeTurn.arrived = newValue }
+  }
 
   var subject: FailureMemory.Subject { FailureMemory.Subject(key: first.request.key, partition: first.partition) }
 
