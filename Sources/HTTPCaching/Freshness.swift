@@ -54,9 +54,11 @@ struct Freshness {
 
   /// Whether it was stored or validated within `maxAge`, beyond which it is served in no mode. Also false where the
   /// clock says that this is still to come.
-  func isWithinLimit(at now: Int) -> Bool {
-    let resident = Self.bounded(now) - responseTime
-    return max(resident, 0) < maxAge && resident >= -Self.clockTolerance
+  func isWithinLimit(at now: Int) -> Bool { Self.isWithin(maxAge, since: responseTime, at: now) }
+
+  static func isWithin(_ maxAge: Int, since responseTime: Int, at now: Int) -> Bool {
+    let resident = bounded(now) - bounded(responseTime)
+    return max(resident, 0) < maxAge && resident >= -clockTolerance
   }
 
   /// Whether it may be served `seconds` after it became stale (sections 4.2.4 and 5.2.2.2).
@@ -70,9 +72,6 @@ struct Freshness {
     let remaining = min(lifetime - initialAge, maxAge)
     return control.noCache || remaining <= 0 ? .min : responseTime + remaining
   }
-
-  /// The first second at which `freshUntil` can be trusted.
-  var knownFrom: Int { responseTime - Self.clockTolerance }
 
   /// The first member of the first line, where it is a number (section 5.1).
   private static func age(of headers: HeaderFields) -> Int {

@@ -17,8 +17,7 @@ extension CachePolicy {
   public func isPlainlyFresh(
     freshUntil: Int, headers: HeaderFields, responseTime: Int, now: Int
   ) -> Bool {
-    let (age, isUnknown) = now.subtractingReportingOverflow(responseTime)
-    return !isUnknown && age >= -Freshness.clockTolerance && age < maxAge && now < freshUntil
+    Freshness.isWithin(maxAge, since: responseTime, at: now) && now < freshUntil
       && !headers.lines.contains { $0.name == "vary" }
   }
 }

@@ -52,6 +52,10 @@ extension Board {
 
   /// Runs `remove` unless the file has been handed out a moment ago; who is about to do so waits for it.
   func unlessDelivered(_ id: Int64, now: Int, _ remove: () -> Void) -> Bool {
+    guard hasCompany else {
+      remove()
+      return true
+    }
     let place = Layout.delivery(id)
     let old = words[place].load(ordering: .sequentiallyConsistent)
     guard old != Self.removing, recentDelivery(of: id, now: now) == nil,

@@ -28,13 +28,15 @@ final class DeliveryPins: Sendable {
   func announce(_ id: Int64, at time: Int) { pins.withLock { $0.board?.noteDelivery(of: id, at: time) } }
 
   /// What the other workers read and write; nil where there is none.
+  var board: Board? { pins.withLock { $0.board } }
+
   func setBoard(_ board: Board?) { pins.withLock { $0.board = board } }
 
   /// Runs `remove` unless the file is pinned; a pin set meanwhile waits for it.
   func unlessPinned(_ id: Int64, now: Int, _ remove: () -> Void) -> Bool {
     pins.withLock { pins in
       if pins.uses[id] != nil { return false }
-      if let board = pins.board, board.hasCompany { return board.unlessDelivered(id, now: now, remove) }
+      if let board = pins.board { return board.unlessDelivered(id, now: now, remove) }
       remove()
       return true
     }

@@ -47,7 +47,7 @@ extension DiskIndex {
 extension Findings {
   /// Nil where the row has none of them, as most rows.
   ///
-  /// - Parameter first: the first of the columns, in the order of `IndexSchema.findingsColumns`.
+  /// - Parameter first: the first of the columns, in the order in which `find` asks for them.
   static func read(_ row: borrowing Row, from first: Int32) -> Findings? {
     let isChecked = !row.isNull(first)
     let placeholder =

@@ -3,7 +3,7 @@ internal import Threads
 /// The other workers of the directory.
 extension DiskTier {
   /// What all workers of the directory write on; nil where there is none, or the tier is not open. From any thread.
-  public nonisolated var companyBoard: Board? { sharedBoard.withLock { $0 } }
+  public nonisolated var companyBoard: Board? { pins.board }
 
   /// Whether another worker may be there: then what is written is committed soon, and what it may have delivered stays.
   var othersLive: Bool { board?.hasCompany ?? othersLived }
@@ -17,7 +17,6 @@ extension DiskTier {
   func setBoard(_ board: Board?) {
     self.board = board
     pins.setBoard(board)
-    sharedBoard.withLock { $0 = board }
     board?.setUnlistedBytes(spooledBytes)
   }
 

@@ -83,7 +83,6 @@ public actor DiskTier {
   var sweep: Sweep?
 
   // Company. See DiskTier+Company.
-  nonisolated let sharedBoard = Locked<Board?>(nil)
   var board: Board?
   /// Leases on what the index has and has not committed.
   var leases: [Lease] = []
