@@ -648,9 +648,14 @@ class ImageWorker:
         if self._is_closed:
             return
         self._deaths += 1
-        logger.warning("%s; lost with it: %s", end, ", ".join(end.lost) or "nothing")
+        logger.warning("%s; lost with it: %s", end, _few(end.lost))
         if self._on_exit is not None:
             self._on_exit(end)
+
+
+def _few(urls: Sequence[str]) -> str:
+    more = f" and {len(urls) - 3} more" if len(urls) > 3 else ""
+    return ", ".join(urls[:3]) + more if urls else "nothing"
 
 
 _HOPELESS = (64, 73)
