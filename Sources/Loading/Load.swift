@@ -49,6 +49,8 @@ final class Load {
   var goesByItself = false
   /// Set once the `cached` event of `refresh` has been taken care of.
   var hasShownCached = false
+  /// While that event is on its way. See Loader+Showing.
+  var showing: Showing?
   /// The last attempt of its job that it was told of: what gave way is the same attempt when it starts again.
   var startedAttempt: Int32 = 0
   /// Cleared once the disk tier did not take what was transferred for it.
@@ -77,6 +79,12 @@ final class Load {
   }
 
   var jobKey: JobKey { request.jobKey(in: partition, bypassingCache: ignoresCache) }
+
+  /// A `cached` event on its way. An object, because most loads have none.
+  final class Showing {
+    /// How the load ends once it has had the event.
+    var end: Result<LoadedImage, LoadError>?
+  }
 
   /// What a result tells of the transfer. An object, because a load that waits has none.
   final class TransferNote: Sendable {
