@@ -10,6 +10,8 @@ final class DecodeRecord {
   let transform: Transform?
   /// What it is remembered by, should it not decode.
   let subject: CorruptSubject
+  /// How often the cache had been cleared when it began, by all workers.
+  let clearCount: UInt64
   /// Where it is in the pool.
   var ticket: DecodeTicket?
   /// False once the cache was cleared: the result is delivered, but not kept.
@@ -20,8 +22,12 @@ final class DecodeRecord {
   private(set) var file: DecodeOrder.ScratchFile?
 
   /// - Parameter candidate: without its bytes.
-  init(_ candidate: Candidate, _ step: Processing.Step, _ transform: Transform?, _ subject: CorruptSubject) {
+  init(
+    _ candidate: Candidate, _ step: Processing.Step, _ transform: Transform?, _ subject: CorruptSubject,
+    clearCount: UInt64
+  ) {
     (self.candidate, self.step, self.transform, self.subject) = (candidate, step, transform, subject)
+    self.clearCount = clearCount
   }
 
   /// Takes on what a load that joins knows of the same content, if that is newer: it may have been stored anew since.

@@ -59,6 +59,8 @@ final class Load {
   private(set) var transfer: TransferNote?
   /// The last progress told, so that it only rises.
   var received: Int64 = -1
+  /// How many scans it has been shown, likewise.
+  var scansShown: Int32 = 0
 
   init(
     id: LoadID, request: LoadRequest, partition: String, acceptedAt: ContinuousClock.Instant, generation: Int,
@@ -123,11 +125,15 @@ final class Load {
       received = -1
     case .cached:
       isWanted = true
-    case .preview:
-      isWanted = request.events.contains(.preview)
+    case .preview(_, _, _, let scan):
+      isWanted = awaitsPreview(of: scan)
+      if isWanted { scansShown = Int32(scan) }
     }
     if isWanted { observer.load(id, did: event) }
   }
+
+  /// A transfer that starts over comes to the scans of before again.
+  func awaitsPreview(of scans: Int) -> Bool { request.events.contains(.preview) && scans > scansShown }
 }
 
 extension LoadRequest {

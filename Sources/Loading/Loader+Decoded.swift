@@ -47,7 +47,7 @@ extension Loader {
     }
     let arrival = Arrival(
       body: .bytes([]), format: decoded.format, draft: draft, places: places, largestInMemory: memory.largestEntry,
-      needsSize: true, deliveries: served.map { ($0.id, nil, Delivery($0.request, isFinal: $1)) })
+      needsSize: true, clearCount: record.clearCount, deliveries: served.map { ($0.id, nil, Delivery($0.request, isFinal: $1)) })
     let seats = Set(guests.map(\.seat))
     storage.perform({ [storage] in arrival.storing(fileAt: path, in: storage) }) { [weak self] outcome in
       self?.kept(id, outcome, places, servedIn: seats)
@@ -59,6 +59,7 @@ extension Loader {
     _ id: DecodeSharing.ID, _ outcome: Arrival.Outcome, _ places: LoadRequest.Places,
     servedIn seats: Set<DecodeSharing.Seat>
   ) {
+    heedOthers()
     guard let record = decodeRecords[id] else { return }
     switch outcome {
     case .failure(let error): failDecode(id, error)

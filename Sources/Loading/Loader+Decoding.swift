@@ -26,12 +26,18 @@ extension Loader {
       original: response.originalDigest, from: response.variant, to: subject.to, step: step,
       isTransient: candidate.isTransient, owner: step == .pixels ? load.id : nil)
     let seat = DecodeSharing.Seat(load: load.id, isFinal: isFinal)
-    switch decodes.take(seat, as: .init(priority: load.priority, status: status), for: work) {
+    // What was evicted before its turn came is not to be so again.
+    let priority = load.hasStartedOver ? .highest : load.priority
+    switch decodes.take(seat, as: .init(priority: priority, status: status), for: work) {
     case .joined(let id, let raised):
       if storage.tier(of: candidate) != nil { decodeRecords[id]?.adopt(withoutBytes(candidate)) }
       if let raised, let ticket = decodeRecords[id]?.ticket { decoder.reprioritize(ticket, to: raised.rawValue) }
     case .created(let id):
-      getReady(id, for: load, candidate, DecodeRecord(withoutBytes(candidate), step, transform, subject))
+      let record = DecodeRecord(withoutBytes(candidate), step, transform, subject, clearCount: clearCount)
+      // What was found in the cache may have been cleared while it was looked for.
+      record.mayKeep = status == .miss || load.generation == generation
+      if !record.mayKeep { decodes.detach(id) }
+      getReady(id, for: load, candidate, record)
     }
     noteDeadline(of: load)
   }

@@ -22,7 +22,8 @@ struct CorruptionTests {
   }
 
   @Test(arguments: [Ask.for(Ask.small()), Ask.for(checks: true), Ask.for(placeholder: true), Ask.for(pixels: true)])
-  func `what does not decode is not decoded again`(change: @escaping @Sendable (inout LoadRequest) -> Void) async throws {
+  func `what does not decode is not decoded again`(change: @escaping @Sendable (inout LoadRequest) -> Void) async throws
+  {
     let scene = try await scene(change)
     #expect(scene.witness.end(of: await scene.submit(change)) == "corrupt")
     #expect(try scene.witness.image(of: await scene.submit()).byteCount == Int64(Scene.image.count))

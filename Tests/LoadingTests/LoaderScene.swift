@@ -99,12 +99,18 @@ enum Ask {
 
   nonisolated let results = Locked<[LoadID: Result<LoadedImage, LoadError>]>([:])
   nonisolated let shown = Locked<[LoadID: LoadedImage]>([:])
+  /// Of the previews, in their order.
+  nonisolated let scans = Locked<[LoadID: [Int]]>([:])
   /// Which loads were told their end before something else.
   nonisolated let tardy = Locked<[LoadID]>([])
 
   func load(_ id: LoadID, did event: LoadEvent) {
     if ends.withLock({ $0[id] != nil }) { tardy.withLock { $0.append(id) } }
-    if case .cached(let image) = event { shown.withLock { $0[id] = image } }
+    switch event {
+    case .cached(let image): shown.withLock { $0[id] = image }
+    case .preview(_, _, _, let scan): scans.withLock { $0[id, default: []].append(scan) }
+    default: break
+    }
   }
 
   func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {

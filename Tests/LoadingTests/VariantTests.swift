@@ -159,6 +159,20 @@ struct VariantTests {
     #expect(all.value == 2)
   }
 
+  @Test func `what is made of an original that was cleared while it was looked for is not kept`() async throws {
+    let scene = try await Scene(memory: 0)
+    _ = scene.witness.end(of: await scene.submit())
+    let gate = scene.disk.closeGate()
+    let id = await scene.submit(Ask.for(Ask.small()))
+    await { @LoadingActor in scene.loader.clear(.key("a"), in: .all) { _ in } }()
+    gate.open()
+    scene.decoder.answer()
+    _ = scene.witness.end(of: id)
+    let next = await scene.submit(Ask.for(Ask.small()))
+    scene.decoder.answer()
+    #expect(scene.witness.end(of: next) == "miss")
+  }
+
   // MARK: - Waiting
 
   @Test func `the last to leave cancels the decode`() async throws {
@@ -215,12 +229,33 @@ struct VariantTests {
     #expect(await scene.isIdle)
   }
 
+  @Test func `of two that wait for a variant one is cancelled`() async throws {
+    let scene = try await Scene()
+    let ids = await { @LoadingActor in (scene.submit(Ask.for(Ask.small())), scene.submit(Ask.for(Ask.small()))) }()
+    let order = scene.decoder.next()
+    #expect(await scene.loader.cancel(ids.0))
+    order.then(ScriptedDecoder.succeed(order.task))
+    #expect(scene.witness.end(of: ids.0) == "cancelled" && scene.witness.end(of: ids.1) == "miss")
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `one that has lost its original has the next turn`() async throws {
+    let scene = try await Scene(memory: 0)
+    let id = await scene.submit(Ask.for(Ask.small()))
+    scene.decoder.answer { _ in .failure(.io("no such file")) }
+    let order = scene.decoder.next()
+    #expect(order.priority == Priority.highest.rawValue)
+    order.then(ScriptedDecoder.succeed(order.task))
+    #expect(scene.witness.end(of: id) == "disk")
+  }
+
   @Test func `an original that is gone before its turn is looked for once more`() async throws {
     let scene = try await Scene(memory: 0)
     let id = await scene.submit(Ask.for(Ask.small()))
     scene.decoder.answer { _ in .failure(.io("no such file")) }
     scene.decoder.answer()
     #expect(scene.witness.end(of: id) == "disk")
+    #expect(await scene.isIdle)
     let unlucky = await scene.submit(Ask.for(Ask.small(9)))
     scene.decoder.answer { _ in .failure(.io("no such file")) }
     scene.decoder.answer { _ in .failure(.io("no such file")) }
