@@ -47,7 +47,8 @@ extension Loader {
     }
     let arrival = Arrival(
       body: .bytes([]), format: decoded.format, draft: draft, places: places, largestInMemory: memory.largestEntry,
-      needsSize: true, clearCount: record.clearCount, deliveries: served.map { ($0.id, nil, Delivery($0.request, isFinal: $1)) })
+      needsSize: true, clearCount: record.clearCount,
+      deliveries: served.map { ($0.id, nil, Delivery($0.request, isFinal: $1)) })
     let seats = Set(guests.map(\.seat))
     storage.perform({ [storage] in arrival.storing(fileAt: path, in: storage) }) { [weak self] outcome in
       self?.kept(id, outcome, places, servedIn: seats)
