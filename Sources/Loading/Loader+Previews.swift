@@ -36,12 +36,12 @@ extension Loader {
       storage.previewTask(of: arriving, maxSide: Self.previewSide, maxPixels: maxPixels)
     }) { [weak self] task in
       guard let self else { return }
-      guard let task, let priority = self.scheduler.job(job)?.priority else {
+      guard let task, record.transfer == transfer, let priority = self.scheduler.job(job)?.priority else {
         record.isPreviewing = false
         self.waitingBytes.giveBack(arriving.end)
         return
       }
-      _ = self.decoder.submit(task, priority: priority.rawValue) { result in
+      record.preview = self.decoder.submit(task, priority: priority.rawValue) { result in
         LoadingActor.run { [weak self] in
           self?.waitingBytes.giveBack(arriving.end)
           self?.previewed(job, record, transfer, task, result, scans: arriving.scans)
@@ -59,6 +59,7 @@ extension Loader {
     _ result: Result<Decoded, DecodeError>, scans: Int
   ) {
     guard case .preview(let path, _) = task.output else { return }
+    record.preview = nil
     // What cannot be decoded yet is no preview; the whole may still be.
     guard case .success(let decoded) = result, record.transfer == transfer else {
       record.isPreviewing = false
