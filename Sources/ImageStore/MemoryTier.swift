@@ -143,9 +143,10 @@ public struct MemoryTier: Sendable {
     }
   }
 
-  /// Notes what decoding has told. Nothing happens when the entry is gone or another has taken its place.
+  /// Adds what decoding has told. Nothing happens when the entry is gone or another has taken its place.
   public mutating func note(findingsOf response: StoredResponse) {
-    if let place = place(of: response) { slots[place]!.response.findings = response.findings }
+    guard let place = place(of: response), let findings = response.findings else { return }
+    slots[place]!.response.findings = slots[place]!.response.findings?.adding(findings) ?? findings
   }
 
   /// Notes that the disk tier has no file of the response any more.
