@@ -27,6 +27,24 @@ struct BrokenImageTests {
     guard case .failure(.tooManyPixels) = second else { return #expect(Bool(false), "\(second)") }
   }
 
+  @Test func `a PNG that goes on after its pixels is refused before it is inflated`() async throws {
+    let decoding = try Decoding()
+    var file = Pictures.quarters(8, 8).png()
+    file.insert(contentsOf: Build.chunk("IDAT", [UInt8](repeating: 0, count: 20_000)), at: file.count - 12)
+    let outcome = await decoding.run(try decoding.task(file, .check))
+    #expect(outcome == .failure(.corrupt("there is more in the PNG than its pixels")))
+  }
+
+  @Test func `a PNG is decoded without its compressed text`() async throws {
+    let decoding = try Decoding()
+    let picture = Pictures.quarters(8, 8)
+    let text = ["zTXt", "tEXt", "iTXt", "zTXt"].flatMap { Build.chunk($0, Build.text("a\0\0this is not deflated")) }
+    let file = picture.png(extraChunks: text)
+    #expect(try await decoding.pixels(file) == decoding.pixels(picture.png()))
+    let outcome = await decoding.run(try decoding.task(Array(file.dropLast(30)), .check))
+    guard case .failure(.corrupt) = outcome else { return #expect(Bool(false), "\(outcome)") }
+  }
+
   @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif])
   func `a file that was cut is corrupt, but good for a preview`(format: ImageFormat) async throws {
     let decoding = try Decoding()
