@@ -82,11 +82,3 @@ struct PNGScreening {
     return EncodedFile(bytes: copy, count: count)
   }
 }
-
-extension Input {
-  /// What libvips is to see of it.
-  func screened(_ format: ImageFormat) throws(DecodeError) -> Input {
-    guard format == .png, let file = try PNGScreening(bytes).screened() else { return self }
-    return Input(copying: file)
-  }
-}

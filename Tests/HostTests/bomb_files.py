@@ -31,6 +31,7 @@ def bombs() -> List[Bomb]:
         Bomb("PNG that says 100 x 100 and goes on", png(100, rows), "corrupt"),
         Bomb("PNG with 500 MB of text", png(8, zlib.compress(bytes(16)), (b"zTXt", text)), "result"),
         Bomb("JPEG of 65,500 x 65,500", jpeg(65_500), "tooManyPixels"),
+        Bomb("JPEG of 9,000 x 9,000 in 4,000 scans", progressive_jpeg(9_000, 4_000), "corrupt"),
         Bomb("GIF of 50,000 frames", gif(1000, 1, 50_000), "tooManyPixels", ALL_FRAMES),
         Bomb("GIF that says 10 x 10 with a frame of 65,535", gif(10, 65_535, 1), "tooManyPixels"),
         Bomb("WebP of 20,000 frames", webp(4000, 20_000), "tooManyPixels", ALL_FRAMES),
@@ -51,9 +52,28 @@ def png(side: int, rows: bytes, *chunks: Tuple[bytes, bytes]) -> bytes:
     return file
 
 
+def segment(marker: int, content: bytes) -> bytes:
+    return struct.pack(">BBH", 0xFF, marker, 2 + len(content)) + content
+
+
+def frame(side: int) -> bytes:
+    """Progressive, and grey."""
+    return segment(0xC2, struct.pack(">BHHB", 8, side, side, 1) + b"\x01\x11\x00")
+
+
 def jpeg(side: int) -> bytes:
-    frame = struct.pack(">BHHB", 8, side, side, 1) + b"\x01\x11\x00"
-    return b"\xff\xd8\xff\xc2" + struct.pack(">H", 2 + len(frame)) + frame + bytes(10_000)
+    return b"\xff\xd8" + frame(side) + bytes(10_000)
+
+
+def progressive_jpeg(side: int, scans: int) -> bytes:
+    """All is zero: a bit for each block at first, then 15 bits in each scan for 16,384 blocks."""
+    blocks = (side // 8) ** 2
+    file = b"\xff\xd8" + segment(0xDB, b"\0" + b"\x01" * 64) + frame(side)
+    for table, symbol in ((0x00, 0), (0x10, 0xE0)):
+        file += segment(0xC4, bytes([table, 1]) + bytes(15) + bytes([symbol]))
+    first = segment(0xDA, b"\x01\x01\0\0\0\0") + bytes(blocks // 8 + 1)
+    further = segment(0xDA, b"\x01\x01\0\x01\x3f\0") + bytes((blocks // 16384 + 1) * 15 // 8 + 1)
+    return file + first + further * scans + b"\xff\xd9"
 
 
 def gif(screen: int, side: int, frames: int) -> bytes:

@@ -35,6 +35,19 @@ struct BrokenImageTests {
     #expect(outcome == .failure(.corrupt("there is more in the PNG than its pixels")))
   }
 
+  @Test func `a JPEG of too many scans is refused before the first`() async throws {
+    let decoding = try Decoding()
+    let scan = Build.segment(0xDA, [1, 1, 0, 0, 63, 0]) + [0x12, 0x34]
+    let end: [UInt8] = [0xFF, 0xD9]
+    for (scans, isRefused) in [(100, false), (101, true)] {
+      // It has one already.
+      let file = Build.jpeg(64, 64, frame: 0xC2).dropLast(2) + Array(repeating: scan, count: scans - 1).joined() + end
+      let outcome = await decoding.run(try decoding.task(Array(file), .check))
+      guard case .failure(.corrupt(let text)) = outcome else { return #expect(Bool(false), "\(outcome)") }
+      #expect((text == "the JPEG has more than 100 scans") == isRefused)
+    }
+  }
+
   @Test func `a PNG is decoded without its compressed text`() async throws {
     let decoding = try Decoding()
     let picture = Pictures.quarters(8, 8)
