@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
@@ -24,6 +25,7 @@ THUMBNAIL = {"width": SIDE, "height": SIDE, "quality": QUALITY}
 SHOWN = 20
 HITS = 10_000
 TURNS = 21
+ONE_BY_ONE = 300
 
 
 def run(report: Report, workspace: Workspace, worker: Path, python: str, rounds: int) -> None:
@@ -103,13 +105,14 @@ def thumbnails(
 
 
 def variants(report: Report, workspace: Workspace, worker: Path, originals: Path, urls: List[str]) -> None:
-    """Processor time of the worker for a hit, of originals and of variants, in turns by one worker."""
+    """Hits of originals and of variants, in turns by one worker: the time of each, and the worker's processor time of many."""
     chance = random.Random(1)
+    kinds: Dict[str, Dict[str, Any]] = {"original": {}, "variant": {"transform": THUMBNAIL}}
     for tier, options in (("memory", []), ("disk", ["--memory-limit", "0"])):
         cache = workspace.fresh("variants") / "cache"
         shutil.copytree(originals, cache)
-        kinds: Dict[str, Dict[str, Any]] = {"original": {}, "variant": {"transform": THUMBNAIL}}
-        samples: Dict[str, List[float]] = {kind: [] for kind in kinds}
+        times: Dict[str, List[float]] = {kind: [] for kind in kinds}
+        costs: Dict[str, List[float]] = {kind: [] for kind in kinds}
         running = Worker(worker, cache, *options)
         try:
             for params in kinds.values():
@@ -117,17 +120,34 @@ def variants(report: Report, workspace: Workspace, worker: Path, originals: Path
             for _ in range(TURNS):
                 chosen = chance.choices(urls, k=HITS)
                 for kind, params in kinds.items():
+                    times[kind].append(time_of_one(running, chosen[:ONE_BY_ONE], params) * 1e6)
+                for kind, params in kinds.items():
                     lines = asked(chosen, **params)
                     before = running.processor_time()
                     _, answers = running.converse(lines, HITS)
-                    samples[kind].append((running.processor_time() - before) / HITS * 1e6)
+                    costs[kind].append((running.processor_time() - before) / HITS * 1e6)
                     check(answers, HITS, cache=tier, width=SIDE if params else WIDTH)
         finally:
             running.end()
-        for kind, values in samples.items():
-            report.add(f"decode: a hit from {tier}, {kind}", median(values), "us", samples=values)
-        ratios = [variant / original for variant, original in zip(samples["variant"], samples["original"])]
-        report.add(f"decode: a hit from {tier}, variant / original", median(ratios), "x", at_most=1.05, samples=ratios)
+        for kind in kinds:
+            report.add(f"decode: time of a hit from {tier}, {kind}", median(times[kind]), "us", samples=times[kind])
+        ratios = [variant / original for original, variant in zip(*times.values())]
+        report.add(f"decode: time of a hit from {tier}, variant / original", median(ratios), "x", at_most=1.05, samples=ratios)
+        for kind in kinds:
+            name = f"decode: processor time for a hit from {tier}, {kind}"
+            report.add(name, median(costs[kind]), "us", samples=costs[kind])
+
+
+def time_of_one(running: Worker, urls: List[str], params: Dict[str, Any]) -> float:
+    """Seconds from the request to the answer, of requests that are sent one after the other: their median."""
+    times: List[float] = []
+    for url in urls:
+        line = request(1, "load", url=url, **params)
+        begun = time.perf_counter()
+        running.send(line)
+        running.answer_to(1)
+        times.append(time.perf_counter() - begun)
+    return median(times)
 
 
 def pixels(
