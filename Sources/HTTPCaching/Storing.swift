@@ -33,7 +33,7 @@ public enum Storing {
     let named = headers.values(of: "connection").flatMap(Variants.members)
     var kept: [HeaderField] = []
     kept.reserveCapacity(headers.lines.count + 1)
-    for line in headers.lines where !alwaysOfConnection.contains(line.name) && !named.contains(line.name) {
+    for line in headers.lines where !isAlwaysOfConnection(line.name) && !named.contains(line.name) {
       kept.append(line)
     }
     if !kept.contains(where: { $0.name == "date" }) { kept.append(HeaderField("date", HTTPDate.format(receivedAt))) }
@@ -66,8 +66,19 @@ public enum Storing {
   /// The body is kept decoded and in full.
   private static let ofStoredBytes: Set = ["content-encoding", "content-length", "content-range"]
 
-  private static let alwaysOfConnection: Set = [
-    "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
-    "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+  private static let ofProxies: Set = [
+    "proxy-authenticate", "proxy-authentication-info", "proxy-authorization", "proxy-connection",
   ]
+
+  /// Each field of each answer is asked about, so that the first letter decides for most.
+  private static func isAlwaysOfConnection(_ name: String) -> Bool {
+    switch name.utf8.first {
+    case UInt8(ascii: "c"): name == "connection"
+    case UInt8(ascii: "k"): name == "keep-alive"
+    case UInt8(ascii: "p"): ofProxies.contains(name)
+    case UInt8(ascii: "t"): name == "te" || name == "trailer" || name == "transfer-encoding"
+    case UInt8(ascii: "u"): name == "upgrade"
+    default: false
+    }
+  }
 }

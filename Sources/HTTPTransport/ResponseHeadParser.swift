@@ -18,10 +18,8 @@ struct ResponseHeadParser {
     } else if first == 0x20 || first == 0x09 {
       fold(line)
     } else if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
-      let name = line.trimmed(0..<colon)
-      let value = line.trimmed(colon + 1..<line.count)
       if lines.isEmpty { lines.reserveCapacity(16) }
-      lines.append(HeaderField(String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self)))
+      lines.append(HeaderField(name: line.trimmed(0..<colon), value: line.trimmed(colon + 1..<line.count)))
     }
     return false
   }
@@ -47,9 +45,9 @@ struct ResponseHeadParser {
 
   /// Whether it names several lengths, so that nobody knows where the body ends (RFC 9112 section 6.3).
   var hasAmbiguousLength: Bool {
-    guard !lines.contains(where: { $0.name == "transfer-encoding" }) else { return false }
-    let lengths = lines.lazy.filter { $0.name == "content-length" }.map(\.value)
-    return lengths.dropFirst().contains { $0 != lengths.first }
+    guard let first = lines.first(where: { $0.name == "content-length" }) else { return false }
+    return lines.contains { $0.name == "content-length" && $0.value != first.value }
+      && !lines.contains { $0.name == "transfer-encoding" }
   }
 
   /// Whether the body is a part of the content only, by Content-Range (RFC 9110 section 14.4).
@@ -60,9 +58,10 @@ struct ResponseHeadParser {
   }
 
   private mutating func start(_ line: UnsafeRawBufferPointer) {
-    let words = line.split(separator: 0x20, maxSplits: 2)
-    httpVersion = String(decoding: words[0].dropFirst("HTTP/".utf8.count), as: UTF8.self)
-    status = words.count > 1 ? Int(String(decoding: words[1], as: UTF8.self)) ?? 0 : 0
+    let version = line.dropFirst("HTTP/".utf8.count).prefix { $0 != 0x20 }
+    httpVersion = String(decoding: version, as: UTF8.self)
+    let digits = line[version.endIndex...].drop { $0 == 0x20 }.prefix { $0 != 0x20 }
+    status = Int(String(decoding: digits, as: UTF8.self)) ?? 0
     lines.removeAll(keepingCapacity: true)
   }
 

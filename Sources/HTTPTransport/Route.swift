@@ -48,7 +48,7 @@ struct Route {
     guard redirects < maxRedirects else { throw TransferError(.redirects, "more than \(maxRedirects) redirects") }
     let next: Target
     do {
-      next = try Target(location, relativeTo: target)
+      next = try Target(parsing: location, relativeTo: target)
     } catch {
       let what = error == .scheme ? "a scheme other than http and https" : "a malformed URL"
       throw TransferError(.redirects, "\(target.origin) redirects to \(what)")

@@ -24,8 +24,17 @@ struct Target {
   /// The value of an `authorization` field, from the URL's user information.
   private(set) var authorization: String?
 
+  init(url: String, origin: Origin) {
+    self.url = url
+    self.origin = origin
+  }
+
+  init(_ url: String) throws(Problem) {
+    if let plain = Target(plain: url) { self = plain } else { try self.init(parsing: url) }
+  }
+
   /// - Parameter base: what a relative `reference` (a Location) is resolved against (RFC 3986 section 5).
-  init(_ reference: String, relativeTo base: Target? = nil) throws(Problem) {
+  init(parsing reference: String, relativeTo base: Target? = nil) throws(Problem) {
     guard !reference.utf8.contains(0), let handle = curl_url() else { throw .malformed }
     defer { curl_url_cleanup(handle) }
     let flags = UInt32(CURLU_URLENCODE | CURLU_ALLOW_SPACE | CURLU_NON_SUPPORT_SCHEME)

@@ -7,6 +7,19 @@ public struct HeaderField: Sendable, Hashable {
     self.name = name.lowercased()
     self.value = value
   }
+
+  /// As a message has it; what is no UTF-8 is mended.
+  public init(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+    // Most names are ASCII and go to lower case byte by byte, in one go.
+    self.name =
+      name.allSatisfy { $0 < 0x80 }
+      ? String(unsafeUninitializedCapacity: name.count) { text in
+        for place in name.indices { text[place] = name[place].asciiLowercased }
+        return name.count
+      }
+      : String(decoding: name, as: UTF8.self).lowercased()
+    self.value = String(decoding: value, as: UTF8.self)
+  }
 }
 
 /// The header fields of a message, in the order in which they came.

@@ -107,9 +107,12 @@ extension Slice where Base == UnsafeMutableBufferPointer<UInt8> {
 
   /// In lower case; the upper digits are cut off.
   fileprivate mutating func write(hexadecimal value: UInt64, digits: Int) {
-    for place in 0..<digits {
-      let digit = UInt8(truncatingIfNeeded: value >> UInt64(4 * (digits - 1 - place))) & 15
-      self[startIndex + place] = digit < 10 ? 48 + digit : 87 + digit
+    precondition(digits <= count)
+    var value = value
+    for place in stride(from: startIndex + digits - 1, through: startIndex, by: -1) {
+      let digit = UInt8(truncatingIfNeeded: value) & 15
+      base[place] = digit < 10 ? 48 + digit : 87 + digit
+      value >>= 4
     }
     self = dropFirst(digits)
   }

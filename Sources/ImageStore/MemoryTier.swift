@@ -41,7 +41,9 @@ public struct MemoryTier: Sendable {
   private var order: EvictionOrder
   private var byIdentity = PlaceGroups<Identity>()
   private var byKey = PlaceGroups<String>()
+  /// Those whose URL is not their key.
   private var byURL = PlaceGroups<String>()
+  private var variantCount = 0
 
   /// Small entries count as this much, so that their number is bounded too.
   static let leastCost: Int64 = 512
@@ -89,7 +91,7 @@ public struct MemoryTier: Sendable {
   @discardableResult
   public mutating func store(_ response: StoredResponse, bytes: [UInt8]) -> Bool {
     let rival = rival(of: response)
-    remove(replacedBy: response)
+    remove(replacedBy: response, rival)
     let cost = Self.cost(of: bytes)
     guard Int64(bytes.count) <= largestEntry, cost <= counts.limit else { return false }
     let place = free.popLast() ?? slots.count
@@ -115,14 +117,19 @@ public struct MemoryTier: Sendable {
   /// Removes what has the same key, partition, variant and varying fields, and the variants that an original of another
   /// content had.
   public mutating func remove(replacedBy response: StoredResponse) {
-    if let rival = rival(of: response) { remove(rival) }
+    remove(replacedBy: response, rival(of: response))
+  }
+
+  private mutating func remove(replacedBy response: StoredResponse, _ rival: Int?) {
+    if let rival { remove(rival) }
     guard response.variant.isEmpty else { return }
     for place in variants(of: response) where slots[place]!.response.originalDigest != response.digest { remove(place) }
   }
 
   /// Where the variants lie that are, or were, of the original that the response is or was made of.
   private func variants(of response: StoredResponse) -> [Int] {
-    byKey.places(of: response.key).filter { place in
+    guard variantCount > 0 else { return [] }
+    return byKey.places(of: response.key).filter { place in
       let other = slots[place]!.response
       return !other.variant.isEmpty && other.partition == response.partition && other.selection == response.selection
     }
@@ -178,7 +185,10 @@ public struct MemoryTier: Sendable {
   private func places(matching filter: ClearFilter, now: Int) -> [Int] {
     switch filter {
     case .key(let key): byKey.places(of: key)
-    case .url(let url, let key): Array(Set(byKey.places(of: key) + byURL.places(of: url)))
+    case .url(let url, let key):
+      Array(Set([key, url].flatMap(byKey.places) + byURL.places(of: url))).filter { place in
+        slots[place].map { $0.response.key == key || $0.response.url == url } ?? false
+      }
     case .all, .prefix, .host, .olderThan, .expired:
       slots.indices.filter { slots[$0].map { filter.matches($0.response, now: now) } ?? false }
     }
@@ -232,12 +242,14 @@ public struct MemoryTier: Sendable {
   private mutating func label(_ place: Int, _ response: StoredResponse) {
     byIdentity.insert(place, Identity(response))
     byKey.insert(place, response.key)
-    byURL.insert(place, response.url)
+    if response.url != response.key { byURL.insert(place, response.url) }
+    if !response.variant.isEmpty { variantCount += 1 }
   }
 
   private mutating func unlabel(_ place: Int, _ response: StoredResponse) {
     byIdentity.remove(place, Identity(response))
     byKey.remove(place, response.key)
-    byURL.remove(place, response.url)
+    if response.url != response.key { byURL.remove(place, response.url) }
+    if !response.variant.isEmpty { variantCount -= 1 }
   }
 }

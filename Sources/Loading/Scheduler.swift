@@ -287,8 +287,12 @@ struct Scheduler: ~Copyable {
 
   /// In the order of their coming.
   func subscribers(of id: JobID) -> [LoadID] {
-    guard let job = jobs[id] else { return [] }
-    return job.subscribers.elements(in: subscriberLinks).map { subscribers.id(at: $0) }
+    guard jobs.contains(id) else { return [] }
+    let waiting = jobs[id.slot].subscribers
+    var ids: [LoadID] = []
+    ids.reserveCapacity(waiting.count)
+    for slot in waiting.elements(in: subscriberLinks) { ids.append(subscribers.id(at: slot)) }
+    return ids
   }
 
   /// For what concerns them all, as `clear` does.
