@@ -1,6 +1,6 @@
 """The decoders of the built worker: hostile images by the thousand, bombs, and processes that are killed.
 
-    IMAGEWORKER=PATH DECODER_SEED=17 DECODER_IMAGES=100000 python -m unittest test_decoders
+    IMAGEWORKER=PATH DECODER_SEED=17 DECODER_IMAGES=20000 python -m unittest test_decoders
 
 The seed is printed, and plays the same images again.
 """

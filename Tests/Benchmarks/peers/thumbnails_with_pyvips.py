@@ -32,6 +32,6 @@ with multiprocessing.get_context("spawn" if sys.platform == "darwin" else "fork"
     for _ in pool.imap_unordered(thumbnail, files):
         pass
     took = time.perf_counter() - begun
-if any(max(pyvips.Image.new_from_file(f"{target}/{name}").width, 0) != side for name in files):
+if any(pyvips.Image.new_from_file(f"{target}/{name}").width != side for name in files):
     sys.exit("not the thumbnails that were asked for")
 print(took)
