@@ -35,14 +35,15 @@ private enum PlainURL {
     return isLetter(host[lastLabel]) || IPAddress(String(decoding: host, as: UTF8.self)) != nil
   }
 
-  /// Without a dot behind a slash and without what may have to be, or be no longer, percent-encoded.
+  /// Without a dot behind a slash, without a question mark at the end, which curl leaves out, and without what may have to
+  /// be, or be no longer, percent-encoded.
   private static func isPlainPath(_ path: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
     var previous: UInt8 = 0
     for byte in path {
       guard mayStandInPath(byte), byte != UInt8(ascii: ".") || previous != UInt8(ascii: "/") else { return false }
       previous = byte
     }
-    return true
+    return previous != UInt8(ascii: "?")
   }
 
   /// A port as programs write it.

@@ -25,7 +25,7 @@ final class DiskIndex {
         try database.execute(
           """
           PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000;
-          PRAGMA journal_size_limit = 33554432
+          PRAGMA journal_size_limit = 33554432; PRAGMA secure_delete = FAST
           """)
       }
     } catch {

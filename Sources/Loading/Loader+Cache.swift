@@ -155,7 +155,7 @@ extension Loader {
     for id in scheduler.subscribers(of: job) {
       if let load = loads[id] { _ = mayTransfer(load) }
     }
-    guard let first = scheduler.subscribers(of: job).first, let load = loads[first] else { return }
+    guard let first = scheduler.firstSubscriber(of: job), let load = loads[first] else { return }
     // One that goes on with what an attempt has left asks about nothing else.
     guard record.beginning == nil else {
       _ = scheduler.enqueue(job)

@@ -28,7 +28,7 @@ extension Loader {
       known
       + before.filter { old in !known.contains { $0.response.varyingHeaders == old.response.varyingHeaders } }
     serve(job, record)
-    guard let first = scheduler.subscribers(of: job).first, let load = loads[first] else {
+    guard let first = scheduler.firstSubscriber(of: job), let load = loads[first] else {
       _ = scheduler.end(job)
       forget(job)
       return false

@@ -63,8 +63,8 @@ extension Loader {
     let transfer = transport.start(request, consumer: download)
     record.transfer = transfer
     record.download = download
-    if scheduler.subscribers(of: job).contains(where: { loads[$0]?.request.events.contains(.preview) == true }) {
-      download.wantPreviews()
+    scheduler.forEachSubscriber(of: job) { id in
+      if loads[id]?.request.events.contains(.preview) == true { download.wantPreviews() }
     }
     download.began { [transport] in transport.resume(transfer) }
   }
@@ -77,9 +77,11 @@ extension Loader {
   /// Where the loads that wait for the job, or did to the last, want the result kept, all together.
   func places(of job: JobID) -> LoadRequest.Places {
     guard let record = jobs[job], record.mayKeep else { return [] }
-    return scheduler.subscribers(of: job).reduce(into: record.placesOfLeavers) { places, id in
+    var places = record.placesOfLeavers
+    scheduler.forEachSubscriber(of: job) { id in
       if let load = loads[id] { places.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil)) }
     }
+    return places
   }
 
   private func progressed(_ job: JobID, received: Int64, total: Int64?) {

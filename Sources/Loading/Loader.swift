@@ -160,15 +160,14 @@ public final class Loader {
     case .jobAbandoned(let job): forget(job)
     case .transferAbandoned(let job): abandonTransfer(of: job, leftBy: load)
     }
-    var result = result
     switch result {
     case .success(var image):
       image.timing.total = load.acceptedAt.duration(to: .now)
       if load.observer !== Unheard.shared { count(image) }
-      result = .success(image)
-    case .failure: break
+      load.observer.load(id, ended: .success(image))
+    case .failure:
+      load.observer.load(id, ended: result)
     }
-    load.observer.load(id, ended: result)
     retire(id)
     return true
   }

@@ -288,11 +288,21 @@ struct Scheduler: ~Copyable {
   /// In the order of their coming.
   func subscribers(of id: JobID) -> [LoadID] {
     guard jobs.contains(id) else { return [] }
-    let waiting = jobs[id.slot].subscribers
     var ids: [LoadID] = []
-    ids.reserveCapacity(waiting.count)
-    for slot in waiting.elements(in: subscriberLinks) { ids.append(subscribers.id(at: slot)) }
+    ids.reserveCapacity(jobs[id.slot].subscribers.count)
+    forEachSubscriber(of: id) { ids.append($0) }
     return ids
+  }
+
+  /// The same without an array, for who only looks: `body` must not change anything here.
+  func forEachSubscriber(of id: JobID, _ body: (LoadID) -> Void) {
+    guard jobs.contains(id) else { return }
+    for slot in jobs[id.slot].subscribers.elements(in: subscriberLinks) { body(subscribers.id(at: slot)) }
+  }
+
+  func firstSubscriber(of id: JobID) -> LoadID? {
+    guard jobs.contains(id), jobs[id.slot].hasSubscribers else { return nil }
+    return subscribers.id(at: jobs[id.slot].subscribers.first)
   }
 
   /// For what concerns them all, as `clear` does.

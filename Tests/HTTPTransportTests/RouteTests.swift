@@ -58,4 +58,33 @@ import Testing
   func `user information is encoded as base64`(user: String, base64: String) throws {
     #expect(try Target("http://\(user)@a.example/").authorization == "Basic " + base64)
   }
+
+  /// Pieces of URLs, put together at random: what is taken as it stands is what curl makes of it.
+  @Test func `a plain URL is read as curl reads it`() throws {
+    var random = SystemRandomNumberGenerator()
+    let schemes = ["http://", "https://", "HTTP://", "ftp://"]
+    let hosts = [
+      "a.example", "A.example", "xn--bcher-kva.example", "127.0.0.1", "127.1", "0x7f.1", "1.example", "a.1", "a", "a.",
+      "[::1]", "me@a.example", "a_b.example", "", "256.1.1.1", "01.2.3.4", "bücher.example", "a..b", "-", ".",
+    ]
+    let ports = ["", "", ":", ":80", ":443", ":8080", ":0", ":08", ":65535", ":65536", ":x"]
+    let paths = [
+      "", "/", "/a", "/a/../b", "/./a", "/a.png", "/.a", "/%41", "/a b", "/ü", "//a", "/a:b@c", "/[a]", "/a\\b", "/~",
+    ]
+    let ends = ["", "?", "?a=b&c", "?a=/../b", "?%20", "?a b", "#x", "?a#b", "??", "?a=\"b\""]
+    var plain = 0
+    for _ in 0..<5000 {
+      let url = [schemes, hosts, ports, paths, ends].map { $0.randomElement(using: &random)! }.joined()
+      guard let taken = Target(plain: url) else { continue }
+      plain += 1
+      let parsed = try Target(parsing: url)
+      #expect(taken.url == parsed.url && taken.origin == parsed.origin && parsed.authorization == nil, "\(url)")
+    }
+    #expect(plain > 30)
+  }
+
+  @Test(arguments: [
+    "http://a.example/x.png?w=1", "https://cdn.a-b.example:8443/a/b_c~d.webp", "http://127.0.0.1:8080/0/1.png",
+  ])
+  func `the usual URLs are plain`(url: String) { #expect(Target(plain: url) != nil) }
 }

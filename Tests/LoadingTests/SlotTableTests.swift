@@ -29,23 +29,30 @@ struct SlotPoolTests {
 }
 
 struct SlotTableTests {
+  // It cannot be copied, and so not stand in `#expect`: what it says is taken out first.
+
   @Test func `what belongs to a name is not found by the next one in its slot`() {
     var table = SlotTable<JobID, String>()
     let (old, new) = (JobID(slot: 3, serial: 7), JobID(slot: 3, serial: 9))
-    #expect(table[old] == nil)
+    let before = table[old]
+    #expect(before == nil)
     table[old] = "old"
-    #expect(table[old] == "old" && table.contains(old))
-    #expect(table[new] == nil && !table.contains(new))
-    #expect(table.remove(old) == "old")
-    #expect(!table.contains(old))
+    let (there, isThere, other, isOther) = (table[old], table.contains(old), table[new], table.contains(new))
+    #expect(there == "old" && isThere)
+    #expect(other == nil && !isOther)
+    let removed = table.remove(old)
+    let isStillThere = table.contains(old)
+    #expect(removed == "old" && !isStillThere)
     table[new] = "new"
-    #expect(table[old] == nil)
-    #expect(table.remove(old) == nil)
+    let late = table[old]
+    let removedLate = table.remove(old)
+    #expect(late == nil && removedLate == nil)
     table[old] = nil
-    #expect(table[new] == "new")
-    #expect(table.count == 1)
+    let (kept, count) = (table[new], table.count)
+    #expect(kept == "new" && count == 1)
     table[new] = nil
-    #expect(table.isEmpty)
+    let isEmpty = table.isEmpty
+    #expect(isEmpty)
   }
 
   @Test func `a slot tells what is in it, by which name, and lets it change`() {
@@ -53,19 +60,47 @@ struct SlotTableTests {
     table.insert("b", at: JobID(slot: 2, serial: 5))
     table.insert("a", at: JobID(slot: 0, serial: 6))
     table[2] += "!"
-    #expect(table[2] == "b!")
-    #expect(table.id(at: 2) == JobID(slot: 2, serial: 5))
-    #expect(table.ids == [JobID(slot: 0, serial: 6), JobID(slot: 2, serial: 5)])
+    let (value, name, names) = (table[2], table.id(at: 2), table.ids)
+    #expect(value == "b!")
+    #expect(name == JobID(slot: 2, serial: 5))
+    #expect(names == [JobID(slot: 0, serial: 6), JobID(slot: 2, serial: 5)])
   }
 
-  @Test(arguments: [JobID(slot: -1, serial: 0), JobID(slot: 4, serial: 1), JobID(slot: .max, serial: .max)])
-  func `a name beyond all slots finds nothing`(stray: JobID) {
+  @Test func `what is in it stays when it grows, and goes with it`() {
+    final class Token {}
+    weak var last: Token?
+    do {
+      var table = SlotTable<JobID, Token>()
+      for slot in 0..<1000 as Range<Int32> where slot % 3 > 0 {
+        let token = Token()
+        table.insert(token, at: JobID(slot: slot, serial: UInt64(slot) + 1))
+        last = token
+      }
+      let (names, tokens) = (
+        table.ids,
+        Set((0..<1000).compactMap { table[JobID(slot: $0, serial: UInt64($0) + 1)] }.map(ObjectIdentifier.init))
+      )
+      #expect(names.count == 666 && tokens.count == 666)
+      #expect(last != nil)
+    }
+    #expect(last == nil)
+  }
+
+  @Test(arguments: [
+    JobID(slot: -1, serial: 0), JobID(slot: 4, serial: 1), JobID(slot: .max, serial: .max), JobID(slot: 1, serial: 0),
+  ])
+  func `a name beyond all slots, or that nobody has, finds nothing`(stray: JobID) {
     var table = SlotTable<JobID, String>()
     table.insert("a", at: JobID(slot: 0, serial: 1))
-    #expect(table[stray] == nil && !table.contains(stray))
-    #expect(table.remove(stray) == nil)
+    table.insert("b", at: JobID(slot: 1, serial: 2))
+    table[JobID(slot: 1, serial: 2)] = nil
+    let (found, isThere) = (table[stray], table.contains(stray))
+    #expect(found == nil && !isThere)
+    let removed = table.remove(stray)
+    #expect(removed == nil)
     table[stray] = nil
-    #expect(table.count == 1)
+    let count = table.count
+    #expect(count == 1)
   }
 }
 
