@@ -73,6 +73,15 @@ public struct MemoryTier: Sendable {
     }
   }
 
+  /// Whether there is an original that has taken the place of the one that the variant was made of.
+  public func hasReplacement(forOriginalOf variant: StoredResponse) -> Bool {
+    let originals = Identity(key: variant.key, partition: variant.partition, variant: "")
+    return byIdentity.places(of: originals).contains { place in
+      slots[place]!.response.digest != variant.originalDigest
+        && slots[place]!.response.selection == variant.selection
+    }
+  }
+
   /// The most bytes that an entry may have.
   public var largestEntry: Int64 { counts.limit / 10 }
 
