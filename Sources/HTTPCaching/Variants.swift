@@ -39,7 +39,8 @@ public enum Variants {
 
   /// In lower case. `*` is one of them.
   static func names(in headers: HeaderFields) -> [String] {
-    headers.lines.filter { $0.name == "vary" }.flatMap { members($0.value) }
+    guard headers.lines.contains(where: { $0.name == "vary" }) else { return [] }
+    return headers.lines.filter { $0.name == "vary" }.flatMap { members($0.value) }
   }
 
   /// By Date, and by arrival where two have the same.

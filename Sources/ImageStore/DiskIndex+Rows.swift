@@ -213,6 +213,11 @@ extension DiskIndex {
     return try find.first { ($0.int(0), $0.int(1)) }
   }
 
+  /// Whether a row is a variant. For writers: an older index does not tell.
+  func hasVariants() throws(SQLiteError) -> Bool {
+    try reading("SELECT variants > 0 FROM totals").first { $0.int(0) == 1 } ?? true
+  }
+
   /// Rows in `responses`, and allocated bytes of all files the index knows of.
   func totals() throws(SQLiteError) -> (entries: Int, bytes: Int64) {
     try reading("SELECT entries, bytes FROM totals").first { ($0.int(0), $0.integer(1)) } ?? (0, 0)

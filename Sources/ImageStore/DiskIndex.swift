@@ -49,7 +49,7 @@ final class DiskIndex {
     }
     hasAllColumns = version >= 3
     // What version 1 has is all that reading needs.
-    if 1...2 ~= version && mode != .readWrite { return }
+    if 1..<IndexSchema.version ~= version && mode != .readWrite { return }
     guard version == IndexSchema.version else { throw .foreignVersion(version) }
   }
 

@@ -138,7 +138,9 @@ extension DiskTier {
       {
         if let rival = try index.rival(of: response) { try retire(rival, from: index, now: now) }
       }
-      if response.variant.isEmpty { try settleVariants(of: response, in: index, now: now) }
+      if response.variant.isEmpty, try index.hasVariants() {
+        try settleVariants(of: response, in: index, now: now)
+      }
     }
     if delivered { deliveries.pin(response.id, at: now) }
     agenda.noteWrite()

@@ -1,6 +1,6 @@
 internal import HTTPTypes
 
-/// The index of the disk tier, `index.sqlite`, version 3.
+/// The index of the disk tier, `index.sqlite`, version 4.
 ///
 /// - `responses`: a row for each stored response; its file's name follows from `id`, `digest` and `format`. `selection` is
 ///   the varying request fields as text. `url` is NULL where it equals `key`. `used_at` orders eviction, `delivered_at` is when
@@ -11,38 +11,39 @@ internal import HTTPTypes
 /// - `doomed`: files that have no row any more and may not be removed before `due`.
 /// - `partials`: temporary files that are the beginning of a response (since version 2). `request` is a digest of what makes
 ///   the answer differ, `boot` names the run of the system that wrote the file, `allocated` is 0 while somebody writes it.
-/// - `totals`: one row, kept by triggers: rows in `responses`, and allocated bytes of all tables.
+/// - `totals`: one row, kept by triggers: rows in `responses`, allocated bytes of all tables, and (since version 4) how
+///   many of the rows are variants, so that what has to be done about them costs nothing where there are none.
 ///
 /// Every look-up, every filter of `clear` and the choice of what to evict has an index of its own. Text compares by its
 /// UTF-8 bytes. Times are Unix seconds.
 enum IndexSchema {
-  static let version = 3
+  static let version = 4
 
-  static let creation = responses + partials + version3
+  static let creation =
+    responses + totals + countingOfResponses + countingOfDoomed + partials + "PRAGMA user_version = \(version);"
 
   /// What makes an older version this one; nil for what is none.
   static func migration(from version: Int) -> String? {
-    switch version {
-    case 1: partials + version3
-    case 2: version3
-    default: nil
-    }
+    guard (1..<Self.version).contains(version) else { return nil }
+    let migrations = [partials, newDecodingColumns, newCountOfVariants].dropFirst(version - 1)
+    return migrations.joined() + "PRAGMA user_version = \(Self.version);"
   }
 
-  /// Rows of before are of no run that is known. What decoding fills is NULL until it does.
-  private static let version3 = """
-    ALTER TABLE responses ADD COLUMN boot INTEGER DEFAULT 0;
-    ALTER TABLE responses ADD COLUMN checked INTEGER;
-    ALTER TABLE responses ADD COLUMN thumbhash BLOB;
-    ALTER TABLE responses ADD COLUMN color INTEGER;
-    ALTER TABLE responses ADD COLUMN source_digest BLOB;
-    ALTER TABLE responses ADD COLUMN source_bytes INTEGER;
-    ALTER TABLE responses ADD COLUMN source_format TEXT;
-    ALTER TABLE responses ADD COLUMN source_width INTEGER;
-    ALTER TABLE responses ADD COLUMN source_height INTEGER;
-    PRAGMA user_version = 3;
+  /// Of version 3. Rows of before are of no run that is known. What decoding fills is NULL until it does.
+  private static let decodingColumns = [
+    "boot INTEGER DEFAULT 0", "checked INTEGER", "thumbhash BLOB", "color INTEGER", "source_digest BLOB",
+    "source_bytes INTEGER", "source_format TEXT", "source_width INTEGER", "source_height INTEGER",
+  ]
 
-    """
+  private static let newDecodingColumns =
+    decodingColumns.map { "ALTER TABLE responses ADD COLUMN \($0);" }.joined()
+
+  private static let newCountOfVariants = """
+    ALTER TABLE totals ADD COLUMN variants INTEGER NOT NULL DEFAULT 0;
+    UPDATE totals SET variants = (SELECT count(*) FROM responses WHERE variant > '');
+    DROP TRIGGER response_added; DROP TRIGGER response_removed;
+
+    """ + countingOfResponses
 
   private static let partials = """
     CREATE TABLE partials(
@@ -57,7 +58,6 @@ enum IndexSchema {
       UPDATE OR FAIL totals SET bytes = bytes + new.allocated - old.allocated; END;
     CREATE TRIGGER partial_removed AFTER DELETE ON partials BEGIN
       UPDATE OR FAIL totals SET bytes = bytes - old.allocated; END;
-    PRAGMA user_version = 2;
 
     """
 
@@ -68,7 +68,7 @@ enum IndexSchema {
       status INTEGER NOT NULL, headers TEXT NOT NULL, request_time INTEGER NOT NULL, response_time INTEGER NOT NULL,
       stored_at INTEGER NOT NULL, validated_at INTEGER NOT NULL, expires_at INTEGER NOT NULL, media_type TEXT NOT NULL,
       format TEXT, width INTEGER, height INTEGER, frames INTEGER NOT NULL, orientation INTEGER NOT NULL,
-      bytes INTEGER NOT NULL, digest BLOB NOT NULL,
+      bytes INTEGER NOT NULL, digest BLOB NOT NULL, \(decodingColumns.joined(separator: ", ")),
       allocated INTEGER NOT NULL, used_at INTEGER NOT NULL, delivered_at INTEGER NOT NULL, uses INTEGER NOT NULL);
     CREATE UNIQUE INDEX responses_by_key ON responses(key, partition, variant, selection);
     CREATE INDEX responses_by_url ON responses(url_hash);
@@ -78,12 +78,26 @@ enum IndexSchema {
     CREATE INDEX responses_by_use ON responses(used_at);
     CREATE TABLE doomed(id INTEGER PRIMARY KEY, file TEXT NOT NULL, allocated INTEGER NOT NULL, due INTEGER NOT NULL);
     CREATE INDEX doomed_by_due ON doomed(due);
-    CREATE TABLE totals(entries INTEGER NOT NULL, bytes INTEGER NOT NULL);
-    INSERT INTO totals VALUES (0, 0);
+
+    """
+
+  private static let totals = """
+    CREATE TABLE totals(entries INTEGER NOT NULL, bytes INTEGER NOT NULL, variants INTEGER NOT NULL DEFAULT 0);
+    INSERT INTO totals VALUES (0, 0, 0);
+
+    """
+
+  private static let countingOfResponses = """
     CREATE TRIGGER response_added AFTER INSERT ON responses BEGIN
-      UPDATE OR FAIL totals SET entries = entries + 1, bytes = bytes + new.allocated; END;
+      UPDATE OR FAIL totals SET entries = entries + 1, bytes = bytes + new.allocated,
+        variants = variants + (new.variant > ''); END;
     CREATE TRIGGER response_removed AFTER DELETE ON responses BEGIN
-      UPDATE OR FAIL totals SET entries = entries - 1, bytes = bytes - old.allocated; END;
+      UPDATE OR FAIL totals SET entries = entries - 1, bytes = bytes - old.allocated,
+        variants = variants - (old.variant > ''); END;
+
+    """
+
+  private static let countingOfDoomed = """
     CREATE TRIGGER doomed_added AFTER INSERT ON doomed BEGIN
       UPDATE OR FAIL totals SET bytes = bytes + new.allocated; END;
     CREATE TRIGGER doomed_removed AFTER DELETE ON doomed BEGIN

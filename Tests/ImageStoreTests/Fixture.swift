@@ -131,6 +131,19 @@ extension DiskTier {
 }
 
 extension Database {
+  /// Takes away what version 4 of the index has added.
+  func dropVersion4() throws {
+    try execute(
+      """
+      DROP TRIGGER response_added; DROP TRIGGER response_removed;
+      ALTER TABLE totals DROP COLUMN variants;
+      CREATE TRIGGER response_added AFTER INSERT ON responses BEGIN
+        UPDATE OR FAIL totals SET entries = entries + 1, bytes = bytes + new.allocated; END;
+      CREATE TRIGGER response_removed AFTER DELETE ON responses BEGIN
+        UPDATE OR FAIL totals SET entries = entries - 1, bytes = bytes - old.allocated; END;
+      """)
+  }
+
   /// Takes away what version 3 of the index has added.
   func dropVersion3() throws {
     let sources = ["digest", "bytes", "format", "width", "height"].map { "source_" + $0 }

@@ -112,6 +112,7 @@ import Threads
     stored.isProven = false
     await tier.close()
     let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
+    try index.dropVersion4()
     try index.dropVersion3()
     try index.execute("PRAGMA user_version = 2")
     let reader = try await fixture.openTier(mode: .readOnly)
@@ -120,6 +121,27 @@ import Threads
     let writer = try await fixture.openTier()
     let small = try await writer.store([10], as: variant(of: stored))
     #expect(await writer.look(up: "a", variant: "v1,w=1") == [small])
+  }
+}
+
+extension VariantTests {
+  @Test func `an index of version 3 knows of its variants once it is migrated`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let stored = try await tier.store([1], as: fixture.draft("a"))
+    _ = try await tier.store([10], as: variant(of: stored))
+    await tier.close()
+    let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
+    try index.dropVersion4()
+    try index.execute("PRAGMA user_version = 3")
+    let reader = try await fixture.openTier(mode: .readOnly)
+    #expect(await reader.look(up: "a", variant: "v1,w=1").count == 1)
+    await reader.close()
+    let writer = try await fixture.openTier()
+    _ = try await writer.store([2], as: fixture.draft("a"))
+    #expect(await writer.look(up: "a", variant: "v1,w=1").isEmpty)
+    #expect(await writer.counts.entries == 1)
+    #expect(fixture.warnings.withLock { $0 }.isEmpty)
   }
 }
 
