@@ -71,10 +71,12 @@ import Testing
     let paths = [
       "", "/", "/a", "/a/../b", "/./a", "/a.png", "/.a", "/%41", "/a b", "/ü", "//a", "/a:b@c", "/[a]", "/a\\b", "/~",
     ]
-    let ends = ["", "?", "?a=b&c", "?a=/../b", "?%20", "?a b", "#x", "?a#b", "??", "?a=\"b\""]
+    let ends = ["?a=b&c", "", "?", "?a=b&c", "?a=/../b", "?%20", "?a b", "#x", "?a#b", "??", "?a=\"b\""]
     var plain = 0
-    for _ in 0..<5000 {
-      let url = [schemes, hosts, ports, paths, ends].map { $0.randomElement(using: &random)! }.joined()
+    for _ in 0..<3000 {
+      let url = [schemes, hosts, ports, paths, ends].map { pieces in
+        Bool.random(using: &random) ? pieces[0] : pieces.randomElement(using: &random)!
+      }.joined()
       guard let taken = Target(plain: url) else { continue }
       plain += 1
       let parsed = try Target(parsing: url)

@@ -153,7 +153,7 @@ test("a load that waits for a restart can be aborted", async () => {
   await worker.close();
 });
 
-test("whatever moment it is killed at, each call ends once and new ones work", () =>
+test("whatever moment it is killed at, each call ends once and new ones work", (context) =>
   withWorker(
     ["--retries", "0"],
     async (worker) => {
@@ -167,7 +167,9 @@ test("whatever moment it is killed at, each call ends once and new ones work", (
           (error) => (outcomes.push(error), failed.push(url)),
         ).finally(() => wake?.());
       const loads = urls.map(begin);
-      for (const count of [1, 50, 200, 400]) {
+      const moments = Array.from({ length: 6 }, () => Math.floor(Math.random() * 900)).sort((a, b) => a - b);
+      context.diagnostic(`killed after ${moments} outcomes`);
+      for (const count of moments) {
         while (outcomes.length < count) await new Promise((done) => (wake = done));
         try {
           process.kill(worker.pid, "SIGKILL");

@@ -1,13 +1,19 @@
-"""Waiting for a process that is not one's own child."""
+"""Processes that are not one's own children: which there are, and waiting for one."""
 
 from __future__ import annotations
 
 import os
 import select
+from pathlib import Path
 from types import TracebackType
 from typing import Optional
 
 from origin_process import PATIENCE
+
+
+def children(pid: int) -> list[int]:
+    """Those that a process has now (Linux)."""
+    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
 
 
 class Watched:

@@ -81,6 +81,8 @@ class Bulk(unittest.TestCase):
         self.assertIn("2 loaded, 2 failed", self.run_bulk("list.txt"))
         failures = [json.loads(line) for line in (self.out / "00000.failures.jsonl").read_text().splitlines()]
         self.assertEqual({(f["number"], f["kind"]) for f in failures}, {(0, "robots"), (1, "robots")})
+        kept = sorted(path.name for path in (self.out / "00000").iterdir())
+        self.assertEqual(kept, [f"{n:09}.{extension}" for n in (2, 3) for extension in ("json", "png")])
 
     def test_a_run_that_is_killed_goes_on_where_it_was(self) -> None:
         first = [f"{self.origin.url}/image/{n}.png" for n in range(10)]

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from origin_process import Origin
 from package import ROOT
-from processes import Watched
+from processes import Watched, children
 
 ABANDONED = """
-const [client, cache, url, farewell] = process.argv.slice(1);
+const [client, cache, first, url, farewell] = process.argv.slice(1);
 const { ImageWorker } = await import(client);
 const worker = new ImageWorker({ options: ["--cache-dir", cache] });
+await worker.load(first, { transform: { width: 8 } }); // So that there are decoders.
 worker.load(url, { onEvent: () => console.log(worker.pid) }).catch(() => {});
 process.stdin.once("data", () => {
   if (farewell === "throw") throw new Error("as a host may");
@@ -59,21 +60,26 @@ class NodeClient(unittest.TestCase):
     def test_a_host_that_ends_without_closing_leaves_no_process(self) -> None:
         client = (ROOT / "examples" / "node" / "imageworker.mjs").as_uri()
         for farewell in ("exit", "throw", "kill"):
-            with self.subTest(farewell=farewell), tempfile.TemporaryDirectory() as cache, Origin() as origin:
-                url = f"{origin.url}/image/1.png?hold=never"
-                script = ["node", "--input-type=module", "--eval", ABANDONED, client, cache, url, farewell]
+            with contextlib.ExitStack() as exits, self.subTest(farewell=farewell):
+                cache = exits.enter_context(tempfile.TemporaryDirectory())
+                origin = exits.enter_context(Origin())
+                urls = [f"{origin.url}/image/1.png", f"{origin.url}/image/1.png?hold=never"]
+                script = ["node", "--input-type=module", "--eval", ABANDONED, client, cache, *urls, farewell]
                 pipe = subprocess.PIPE
                 host = subprocess.Popen(script, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
                 assert host.stdin is not None and host.stdout is not None
-                with Watched(int(host.stdout.readline())) as worker:
-                    if farewell == "kill":
-                        host.kill()
-                    else:
-                        host.stdin.write(b"go\n")
-                    host.stdin.close()
-                    host.wait()
-                    host.stdout.close()
-                    self.assertTrue(worker.ends())
+                worker = int(host.stdout.readline())
+                family = [exits.enter_context(Watched(pid)) for pid in (worker, *children(worker))]
+                self.assertGreater(len(family), 1, "a worker and its decoders")
+                if farewell == "kill":
+                    host.kill()
+                else:
+                    host.stdin.write(b"go\n")
+                host.stdin.close()
+                host.wait()
+                host.stdout.close()
+                for process in family:
+                    self.assertTrue(process.ends())
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any
 
 from origin_process import Origin
 from package import ROOT
-from processes import Watched
+from processes import Watched, children
 
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 
@@ -44,8 +44,11 @@ from imageworker import ImageWorker
 async def main():
     worker = ImageWorker(["--cache-dir", sys.argv[2]])
     await worker.start()
-    loading = asyncio.ensure_future(worker.load(sys.argv[3], on_event=lambda event: print(worker.pid, flush=True)))
+    await worker.load(sys.argv[3], transform={"width": 8})  # So that there are decoders.
+    loading = asyncio.ensure_future(worker.load(sys.argv[4], on_event=lambda event: print(worker.pid, flush=True)))
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+    if sys.argv[5] == "throw":
+        raise RuntimeError("as a host may")
     os._exit(0)
 
 asyncio.run(main())
@@ -196,7 +199,7 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
         async with self.worker("--retries", "0", max_restarts=100, longest_pause=0.1) as worker:
             urls = [f"{self.origin.url}/image/{n}.png?bytes={choose.randrange(1000, 50_000)}" for n in range(1000)]
             loads = [asyncio.ensure_future(worker.load(url)) for url in urls]
-            for ended_before_the_next in (1, 50, 200, 400):
+            for ended_before_the_next in sorted(choose.sample(range(900), 6)):
                 while sum(load.done() for load in loads) < ended_before_the_next:
                     await asyncio.wait([load for load in loads if not load.done()], return_when=asyncio.FIRST_COMPLETED)
                 if worker.pid is not None:
@@ -277,20 +280,24 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
         self.assertTrue(watched.ends())
 
     async def test_a_host_that_ends_without_closing_leaves_no_process(self) -> None:
-        for farewell in ("exit", "kill"):
-            with self.subTest(farewell=farewell):
-                url = f"{self.origin.url}/image/1.png?hold=never&x-{farewell}"
+        for farewell in ("exit", "throw", "kill"):
+            with self.subTest(farewell=farewell), contextlib.ExitStack() as watching:
+                url = f"{self.origin.url}/image/1.png?x-how={farewell}"
                 client = str(ROOT / "examples" / "python")
-                arguments = [sys.executable, "-c", ABANDONED, client, str(self.folder / "cache"), url]
-                host = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                arguments = [sys.executable, "-c", ABANDONED, client, str(self.folder / "cache"), url, f"{url}&hold=never", farewell]
+                pipe = subprocess.PIPE
+                host = subprocess.Popen(arguments, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
                 assert host.stdin is not None and host.stdout is not None
-                with Watched(int(host.stdout.readline())) as worker:
-                    if farewell == "kill":
-                        host.kill()
-                    host.stdin.close()
-                    host.wait()
-                    host.stdout.close()
-                    self.assertTrue(worker.ends())
+                worker = int(host.stdout.readline())
+                family = [watching.enter_context(Watched(pid)) for pid in (worker, *children(worker))]
+                self.assertGreater(len(family), 1, "a worker and its decoders")
+                if farewell == "kill":
+                    host.kill()
+                host.stdin.close()
+                host.wait()
+                host.stdout.close()
+                for process in family:
+                    self.assertTrue(process.ends())
 
 
 class BlockingPythonClient(unittest.TestCase):

@@ -14,6 +14,7 @@ import asyncio
 import csv
 import io
 import json
+import shutil
 import sys
 import tarfile
 import time
@@ -108,14 +109,24 @@ def shards(list_rows: Iterator[Row], size: int) -> Iterator[Shard]:
 
 
 class Output:
-    """Where the images of one shard go. Nothing has its final name before `finish`."""
+    """Where the images of one shard go. The worker saves them in a folder NNNNN.partial; nothing has its final name before `finish`."""
 
     def __init__(self, folder: Path, shard: Shard) -> None:
-        self.folder = folder
-        self.shard = shard
+        self.final = folder / shard.name
+        self.partial = folder / f"{shard.name}.partial"
+        shutil.rmtree(self.partial, ignore_errors=True)  # Of a run that was killed.
+        self.partial.mkdir()
 
-    def add(self, row: Row, name: str, extension: str, content: bytes, about: Mapping[str, Any]) -> None:
+    def place(self, row: Row) -> Path:
+        """Where the worker is to save the image: the bytes need not pass through this process."""
+        return self.partial / name_of(row)
+
+    def add(self, row: Row, extension: str, about: Mapping[str, Any]) -> None:
+        """Takes the image that lies in its place now."""
         raise NotImplementedError
+
+    def leave_out(self, row: Row) -> None:
+        self.place(row).unlink(missing_ok=True)
 
     def finish(self) -> None:
         raise NotImplementedError
@@ -124,19 +135,16 @@ class Output:
 class Files(Output):
     """A folder NNNNN of images, each with its facts in a .json and its caption in a .txt beside it."""
 
-    def __init__(self, folder: Path, shard: Shard) -> None:
-        super().__init__(folder, shard)
-        self.place = folder / shard.name
-        self.place.mkdir(exist_ok=True)
-
-    def add(self, row: Row, name: str, extension: str, content: bytes, about: Mapping[str, Any]) -> None:
-        (self.place / f"{name}.{extension}").write_bytes(content)
-        (self.place / f"{name}.json").write_text(json.dumps(about))
+    def add(self, row: Row, extension: str, about: Mapping[str, Any]) -> None:
+        place = self.place(row)
+        place.rename(f"{place}.{extension}")
+        place.with_suffix(".json").write_text(json.dumps(about))
         if row.caption is not None:
-            (self.place / f"{name}.txt").write_text(row.caption)
+            place.with_suffix(".txt").write_text(row.caption)
 
     def finish(self) -> None:
-        pass
+        shutil.rmtree(self.final, ignore_errors=True)
+        self.partial.rename(self.final)
 
 
 class WebDataset(Output):
@@ -144,23 +152,28 @@ class WebDataset(Output):
 
     def __init__(self, folder: Path, shard: Shard) -> None:
         super().__init__(folder, shard)
-        self.partial = folder / f"{shard.name}.tar.partial"
-        self.tar = tarfile.open(self.partial, "w")
+        self.tar = tarfile.open(self.partial / "tar", "w")
 
-    def add(self, row: Row, name: str, extension: str, content: bytes, about: Mapping[str, Any]) -> None:
-        self._member(f"{name}.{extension}", content)
-        self._member(f"{name}.json", json.dumps(about).encode())
+    def add(self, row: Row, extension: str, about: Mapping[str, Any]) -> None:
+        self._member(row, extension, self.place(row).read_bytes())
+        self.leave_out(row)
+        self._member(row, "json", json.dumps(about).encode())
         if row.caption is not None:
-            self._member(f"{name}.txt", row.caption.encode())
+            self._member(row, "txt", row.caption.encode())
 
-    def _member(self, name: str, content: bytes) -> None:
-        info = tarfile.TarInfo(name)
+    def _member(self, row: Row, extension: str, content: bytes) -> None:
+        info = tarfile.TarInfo(f"{name_of(row)}.{extension}")
         info.size = len(content)
         self.tar.addfile(info, io.BytesIO(content))
 
     def finish(self) -> None:
         self.tar.close()
-        self.partial.rename(self.folder / f"{self.shard.name}.tar")
+        (self.partial / "tar").rename(self.final.with_suffix(".tar"))
+        shutil.rmtree(self.partial)
+
+
+def name_of(row: Row) -> str:
+    return f"{row.number:09}"
 
 
 EXTENSIONS = {"jpeg": "jpg"}
@@ -178,7 +191,7 @@ class Bulk:
         self.progress = progress
         self.ignores_robots: bool = arguments.ignore_robots
         self.params: LoadParams = {
-            "deliver": "data",
+            "deliver": "none",
             "store": "all" if arguments.keep else "none",
             "response": not arguments.ignore_robots,
         }
@@ -212,13 +225,12 @@ class Bulk:
     async def load_shard(self, shard: Shard) -> None:
         output = self.output(self.folder, shard)
         succeeded, total_bytes, failures = 0, 0, io.StringIO()
-        async for row, outcome in self.load_rows(shard.rows):
+        async for row, outcome in self.load_rows(shard.rows, output):
             if isinstance(outcome, Image):
-                content = outcome.data or b""
-                extension = EXTENSIONS.get(outcome.format or "", outcome.format or "bin")
-                output.add(row, f"{row.number:09}", extension, content, self.facts(row, outcome))
-                succeeded, total_bytes = succeeded + 1, total_bytes + len(content)
+                output.add(row, EXTENSIONS.get(outcome.format or "", outcome.format or "bin"), self.facts(row, outcome))
+                succeeded, total_bytes = succeeded + 1, total_bytes + outcome.size
             else:
+                output.leave_out(row)
                 report = {"number": row.number, "url": row.url, "kind": outcome.kind, "error": str(outcome)}
                 failures.write(json.dumps(report) + "\n")
             self.progress.note(isinstance(outcome, Image))
@@ -227,13 +239,13 @@ class Bulk:
         summary = {"rows": len(shard.rows), "succeeded": succeeded, "failed": len(shard.rows) - succeeded, "bytes": total_bytes}
         replace(self.folder / f"{shard.name}.json", json.dumps(summary))
 
-    async def load_rows(self, of_shard: list[Row]) -> AsyncIterator[tuple[Row, Any]]:
+    async def load_rows(self, of_shard: list[Row], output: Output) -> AsyncIterator[tuple[Row, Any]]:
         """Each row with its outcome, an Image or an error, in the order in which they end."""
         ended: asyncio.Queue[tuple[Row, Any]] = asyncio.Queue()
 
         async def load(row: Row) -> None:
             try:
-                ended.put_nowait((row, await self.load(row.url)))
+                ended.put_nowait((row, await self.load(row.url, output.place(row))))
             except (ImageWorkerError, Refused) as error:
                 ended.put_nowait((row, error))
             finally:
@@ -254,12 +266,13 @@ class Bulk:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def load(self, url: str) -> Image:
+    async def load(self, url: str, place: Path) -> Image:
         """A load that went down with the worker is tried once more: the worker has been started again by then."""
+        params: LoadParams = {**self.params, "save_to": place}
         try:
-            image = await self.worker.load(url, **self.params)
+            image = await self.worker.load(url, **params)
         except WorkerExited:
-            image = await self.worker.load(url, **self.params)
+            image = await self.worker.load(url, **params)
         if not self.ignores_robots and refuses(image.wire.get("response", {}).get("headers", {})):
             raise Refused("X-Robots-Tag asks that it be not used")
         return image

@@ -27,6 +27,8 @@ import asyncio
 import atexit
 import base64
 import contextlib
+import functools
+import itertools
 import json
 import logging
 import mmap
@@ -648,9 +650,14 @@ class ImageWorker:
         if self._is_closed:
             return
         self._deaths += 1
-        logger.warning("%s; lost with it: %s", end, ", ".join(end.lost) or "nothing")
+        logger.warning("%s; lost with it: %s", end, _few(end.lost))
         if self._on_exit is not None:
             self._on_exit(end)
+
+
+def _few(urls: Sequence[str]) -> str:
+    more = f" and {len(urls) - 3} more" if len(urls) > 3 else ""
+    return ", ".join(urls[:3]) + more if urls else "nothing"
 
 
 _HOPELESS = (64, 73)
@@ -714,25 +721,38 @@ class BlockingImageWorker:
         self, urls: Iterable[str], *, at_once: int = 1000, **params: Unpack[LoadParams]
     ) -> Iterator[tuple[str, Union[Image, ImageWorkerError]]]:
         """Loads many and yields each with its URL as it ends, image or error. `urls` is read no faster than `at_once` allows."""
-        ended: SimpleQueue[Future[Image]] = SimpleQueue()
-        pending: dict[Future[Image], str] = {}
+        ended: SimpleQueue[tuple[str, Union[Image, Exception]]] = SimpleQueue()
+
+        async def load(worker: ImageWorker, url: str) -> None:
+            try:
+                ended.put((url, await worker.load(url, **params)))
+            except Exception as error:
+                ended.put((url, error))
+
+        async def load_some(worker: ImageWorker, some: list[str]) -> None:
+            await asyncio.gather(*(load(worker, url) for url in some))
+
         left = iter(urls)
+        pending = 0
+        begun: list[Future[None]] = []
         try:
             while True:
-                while len(pending) < at_once and (url := next(left, None)) is not None:
-                    future = self._begin(_loading(url, params))
-                    pending[future] = url
-                    future.add_done_callback(ended.put)
-                if not pending:
+                # Handed over to the loop in as few pieces as will do: each costs more than a load from the cache.
+                if ended.empty() or pending <= at_once // 2:
+                    some = list(itertools.islice(left, at_once - pending))
+                    if some:
+                        begun = [future for future in begun if not future.done()]
+                        begun.append(self._begin(functools.partial(load_some, some=some)))
+                        pending += len(some)
+                if pending == 0:
                     return
-                future = ended.get()
-                url = pending.pop(future)
-                try:
-                    yield url, future.result()
-                except ImageWorkerError as error:
-                    yield url, error
+                url, outcome = ended.get()
+                pending -= 1
+                if not isinstance(outcome, (Image, ImageWorkerError)):
+                    raise outcome
+                yield url, outcome
         finally:
-            for future in pending:
+            for future in begun:
                 future.cancel()
 
     def prefetch(
@@ -776,10 +796,6 @@ class BlockingImageWorker:
         except BaseException:
             future.cancel()
             raise
-
-
-def _loading(url: str, params: LoadParams) -> Callable[[ImageWorker], Coroutine[Any, Any, Image]]:
-    return lambda worker: worker.load(url, **params)
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
