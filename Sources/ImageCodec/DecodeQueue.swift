@@ -27,6 +27,8 @@ struct DecodeQueue {
   init(budget: Int) { self.budget = budget }
 
   var waitingCount: Int { waiting.count }
+  /// How many places there are, those out of date included.
+  var placeCount: Int { heap.count }
   var waitingTickets: [DecodeTicket] { Array(waiting.keys) }
 
   mutating func add(_ ticket: DecodeTicket, priority: Int, pixels: Int) {
@@ -40,16 +42,20 @@ struct DecodeQueue {
     guard let entry = waiting[ticket], entry.priority != priority else { return }
     waiting[ticket]?.priority = priority
     push(Place(priority: priority, ticket: ticket))
+    clearOut()
   }
 
   /// False when it does not wait (any more).
   mutating func remove(_ ticket: DecodeTicket) -> Bool {
     guard waiting.removeValue(forKey: ticket) != nil else { return false }
-    // Places out of date go when they come up; should most be, all go now.
-    if heap.count > 64, heap.count > 4 * waiting.count {
-      heap = waiting.map { Place(priority: $0.value.priority, ticket: $0.key) }.sorted()
-    }
+    clearOut()
     return true
+  }
+
+  /// Places out of date go when they come up; should most be, all go now.
+  private mutating func clearOut() {
+    guard heap.count > 64, heap.count > 4 * waiting.count else { return }
+    heap = waiting.map { Place(priority: $0.value.priority, ticket: $0.key) }.sorted()
   }
 
   /// The next one, if it fits. It counts as running from here until `finish`.

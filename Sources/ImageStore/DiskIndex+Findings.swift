@@ -1,11 +1,12 @@
 /// The columns of `responses` that decoding fills, and what ties variants to their originals.
 extension DiskIndex {
-  /// Writes what is known of the row by now.
+  /// Adds what is known of the row by now: of two decodes at once neither knows what the other finds.
   func setFindings(of response: StoredResponse) throws(SQLiteError) {
     let set = try writing(
       """
-      UPDATE responses SET checked = ?2, thumbhash = ?3, color = ?4, source_digest = ?5, source_bytes = ?6,
-        source_format = ?7, source_width = ?8, source_height = ?9 WHERE id = ?1
+      UPDATE responses SET checked = coalesce(?2, checked), thumbhash = coalesce(?3, thumbhash),
+        color = coalesce(?4, color), source_digest = ?5, source_bytes = ?6, source_format = ?7, source_width = ?8,
+        source_height = ?9 WHERE id = ?1
       """)
     let (placeholder, source) = (response.findings?.placeholder, response.findings?.source)
     set.bind(1, response.id)

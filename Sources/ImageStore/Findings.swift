@@ -43,6 +43,13 @@ public final class Findings: Sendable, Equatable {
     self.isChecked = isChecked
   }
 
+  /// Together with what another decode has told of the same image.
+  public func adding(_ other: Findings) -> Findings {
+    Findings(
+      source: other.source ?? source, placeholder: other.placeholder ?? placeholder,
+      isChecked: other.isChecked || isChecked)
+  }
+
   public static func == (left: Findings, right: Findings) -> Bool {
     left === right
       || left.source == right.source && left.placeholder == right.placeholder && left.isChecked == right.isChecked

@@ -73,6 +73,15 @@ public struct MemoryTier: Sendable {
     }
   }
 
+  /// Whether there is an original that has taken the place of the one that the variant was made of.
+  public func hasReplacement(forOriginalOf variant: StoredResponse) -> Bool {
+    let originals = Identity(key: variant.key, partition: variant.partition, variant: "")
+    return byIdentity.places(of: originals).contains { place in
+      slots[place]!.response.digest != variant.originalDigest
+        && slots[place]!.response.selection == variant.selection
+    }
+  }
+
   /// The most bytes that an entry may have.
   public var largestEntry: Int64 { counts.limit / 10 }
 
@@ -143,9 +152,10 @@ public struct MemoryTier: Sendable {
     }
   }
 
-  /// Notes what decoding has told. Nothing happens when the entry is gone or another has taken its place.
+  /// Adds what decoding has told. Nothing happens when the entry is gone or another has taken its place.
   public mutating func note(findingsOf response: StoredResponse) {
-    if let place = place(of: response) { slots[place]!.response.findings = response.findings }
+    guard let place = place(of: response), let findings = response.findings else { return }
+    slots[place]!.response.findings = slots[place]!.response.findings?.adding(findings) ?? findings
   }
 
   /// Notes that the disk tier has no file of the response any more.

@@ -18,6 +18,8 @@ public actor ScratchFolder {
   private var files: [String: Int] = [:]  // relative path: last delivery
   private var order: [(path: String, at: Int)] = []
   private var head = 0
+  /// Files that somebody works on, by how many do.
+  private var held: [String: Int] = [:]
   private var sweepAt: Int? = .min
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -80,11 +82,25 @@ public actor ScratchFolder {
 
   /// Notes that a path that `store` gave is given to a host at `time` (Unix seconds): the 60 s start again.
   public func markDelivered(_ path: String, at time: Int) {
-    guard let folder, path.hasPrefix(folder.path + "/") else { return }
-    let relative = String(path.dropFirst(folder.path.count + 1))
-    guard files[relative] != nil else { return }
+    guard let folder, let relative = relative(path), files[relative] != nil else { return }
     note(relative, at: time)
     folder.files.setModificationTime(of: relative, in: folder.descriptor, to: time)
+  }
+
+  /// Keeps a file that `store` gave for longer than its 60 s: `letGo` has to follow.
+  public func hold(_ path: String) {
+    if let relative = relative(path), files[relative] != nil { held[relative, default: 0] += 1 }
+  }
+
+  /// Ends a `hold`: the 60 s start again.
+  ///
+  /// - Parameter removing: whether the file goes at once, since it was delivered to nobody.
+  public func letGo(_ path: String, removing: Bool) {
+    guard let relative = relative(path), let count = held[relative] else { return }
+    held[relative] = count > 1 ? count - 1 : nil
+    guard removing, count == 1 else { return note(relative, at: environment.now()) }
+    files[relative] = nil
+    folder?.remove(relative)
   }
 
   /// Makes a file at a `newPath` one that is delivered now: it lives for 60 s.
@@ -123,6 +139,7 @@ public actor ScratchFolder {
     removeExpired(now: environment.now())
     home.close(removing: files.isEmpty)
     files = [:]
+    held = [:]
     order = []
     head = 0
   }
@@ -154,6 +171,11 @@ public actor ScratchFolder {
     }
   }
 
+  private func relative(_ path: String) -> String? {
+    guard let folder, path.hasPrefix(folder.path + "/") else { return nil }
+    return String(path.dropFirst(folder.path.count + 1))
+  }
+
   private func note(_ path: String, at time: Int) {
     if let earlier = files[path] {
       files[path] = max(earlier, time)
@@ -167,7 +189,8 @@ public actor ScratchFolder {
     while head < order.count, endOfLife(deliveredAt: order[head].at) <= now {
       let path = order[head].path
       head += 1
-      guard let time = files[path] else { continue }
+      guard var time = files[path] else { continue }
+      if held[path] != nil { time = now }
       if endOfLife(deliveredAt: time) <= now {
         files[path] = nil
         folder?.remove(path)

@@ -15,12 +15,17 @@ final class Beginning: Sendable {
   let byteCount: Int64
   /// Told by the first bytes; nil while they do not tell.
   let format: ImageFormat?
+  /// The scans in it that are complete; nil where there is nothing to be counted.
+  let scans: ScanCounter?
 
-  init(response: PartialResponse, body: Download.Body, byteCount: Int64, format: ImageFormat?) {
+  init(
+    response: PartialResponse, body: Download.Body, byteCount: Int64, format: ImageFormat?, scans: ScanCounter? = nil
+  ) {
     self.response = response
     self.body = body
     self.byteCount = byteCount
     self.format = format
+    self.scans = scans
   }
 }
 

@@ -1,5 +1,6 @@
 internal import ImageCodec
 internal import ImageStore
+internal import Threads
 
 /// One decode, as it is got ready on the disk's thread.
 struct DecodeOrder: Sendable {
@@ -8,9 +9,19 @@ struct DecodeOrder: Sendable {
   var transform: Transform?
   var wantsPlaceholder: Bool
   var maxPixels: Int
+  /// Whether the candidate's bytes, if it has any, may wait in memory.
+  var mayHoldBytes = true
+
+  /// A scratch file that stays for as long as the decode is waited for.
+  struct ScratchFile: Sendable {
+    let path: String
+    /// Whether it was written for the decode alone.
+    var isOwn: Bool
+  }
 
   enum Readiness: Sendable {
-    case ready(DecodeTask)
+    /// The file is to be let go of after the decode.
+    case ready(DecodeTask, ScratchFile?)
     /// Somebody has made the variant before.
     case found(Candidate)
     /// What was to be decoded is gone.
@@ -20,13 +31,22 @@ struct DecodeOrder: Sendable {
 
   func getReady(in storage: Storage) -> Readiness {
     if let variant = storedVariant(in: storage) { return .found(variant) }
-    guard let source = source(in: storage) else { return .lost }
     do {
       let header = try header
-      return .ready(
-        DecodeTask(
-          source: source, header: header, transform: transform ?? Transform(), output: try output(header, storage),
-          wantsPlaceholder: wantsPlaceholder, maxPixels: maxPixels))
+      let output = try output(header, storage)
+      do {
+        guard let (source, file) = try source(in: storage) else {
+          storage.discard(output)
+          return .lost
+        }
+        return .ready(
+          DecodeTask(
+            source: source, header: header, transform: transform ?? Transform(), output: output,
+            wantsPlaceholder: wantsPlaceholder, maxPixels: maxPixels), file)
+      } catch {
+        storage.discard(output)
+        throw error
+      }
     } catch let error as LoadError {
       return .failed(error)
     } catch let error as StoreError {
@@ -45,10 +65,9 @@ struct DecodeOrder: Sendable {
     }
   }
 
-  private func source(in storage: Storage) -> DecodeTask.Source? {
+  private func source(in storage: Storage) throws -> (DecodeTask.Source, ScratchFile?)? {
     if case .scratch(let path) = candidate.place {
-      storage.scratch.assumeIsolated { $0.markDelivered(path, at: storage.now()) }
-      return .file(path)
+      return (.file(path), storage.hold(ScratchFile(path: path, isOwn: false)))
     }
     if let tier = storage.tier(of: candidate) {
       let (response, now) = (candidate.response, storage.now())
@@ -56,9 +75,14 @@ struct DecodeOrder: Sendable {
         tier.markDelivered(response.id, at: now)
         return tier.check(response)
       }
-      if isThere { return .file(tier.absolutePath(of: response)) }
+      if isThere { return (.file(tier.absolutePath(of: response)), nil) }
     }
-    return candidate.bytes.map { .bytes($0) }
+    guard let bytes = candidate.bytes else { return nil }
+    if mayHoldBytes { return (.bytes(bytes), nil) }
+    let path = try storage.scratch.assumeIsolated { scratch in
+      Result { () throws(StoreError) in try scratch.store(.bytes(bytes), format: candidate.response.format) }
+    }.get()
+    return (.file(path), storage.hold(ScratchFile(path: path, isOwn: true)))
   }
 
   private var header: ImageHeader {
@@ -106,5 +130,18 @@ struct DecodeOrder: Sendable {
       throw LoadError(.tooManyPixels, "\(geometry.width) x \(geometry.height) pixels are over \(maxPixels)")
     }
     return count
+  }
+}
+
+extension Storage {
+  /// On the disk's thread.
+  fileprivate func hold(_ file: DecodeOrder.ScratchFile) -> DecodeOrder.ScratchFile {
+    scratch.assumeIsolated { $0.hold(file.path) }
+    return file
+  }
+
+  /// Lets go of what a decode has waited with, from any thread.
+  func letGo(_ file: DecodeOrder.ScratchFile) {
+    executor.run { self.scratch.assumeIsolated { $0.letGo(file.path, removing: file.isOwn) } }
   }
 }

@@ -58,6 +58,7 @@ struct DecodeSharing {
   private var lastSerial: UInt64 = 0
 
   var isEmpty: Bool { decodes.isEmpty }
+  var seatCount: Int { seats.count }
 
   enum Arrival: Equatable {
     case created(ID)
@@ -149,7 +150,8 @@ struct DecodeSharing {
 
   func priority(of id: ID) -> Priority? { decodes[id]?.priority }
 
-  func contains(_ load: LoadID) -> Bool {
-    seats[Seat(load: load, isFinal: true)] != nil || seats[Seat(load: load, isFinal: false)] != nil
-  }
+  func contains(_ load: LoadID) -> Bool { seats[Seat(load: load, isFinal: true)] != nil || isShown(load) }
+
+  /// Whether the load waits for what it is to be shown until its answer is there.
+  func isShown(_ load: LoadID) -> Bool { seats[Seat(load: load, isFinal: false)] != nil }
 }

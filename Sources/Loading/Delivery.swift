@@ -16,6 +16,12 @@ struct Delivery: Sendable {
     saveTo = request.saveTo
   }
 
+  /// - Parameter isFinal: false for the `cached` event of `refresh`, which saves nothing.
+  init(_ request: LoadRequest, isFinal: Bool) {
+    self.init(request)
+    if !isFinal { saveTo = nil }
+  }
+
   private init() {
     wantsPath = false
     wantsData = false

@@ -155,8 +155,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private func goOn(from beginning: Beginning, as whole: PartialResponse, _ head: ResponseHead) -> Verdict {
     self.beginning = nil
     self.whole = whole
-    // What is there has not been counted.
-    scans = nil
+    scans = beginning.scans
     received = beginning.byteCount
     format = beginning.format
     var head = head
@@ -226,6 +225,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     ending.isMisfit = isMisfit
     ending.format = format
     ending.received = received
+    ending.scans = scans
     ending.beginning = beginning
     beginning = nil
     guard let sink else {

@@ -12,6 +12,8 @@ extension Download {
     var received: Int64 = 0
     /// Told by the first bytes.
     var format: ImageFormat?
+    /// The scans that are complete, of a body that broke off.
+    var scans: ScanCounter?
     /// The first bytes are no image.
     var isRefused = false
     /// What another attempt can go on with; then `body` is empty.
@@ -39,7 +41,8 @@ extension Download.Ending {
     guard let partial, partial.hasRest(after: received) else { return self }
     if case .failed = body { return self }
     var ending = self
-    ending.beginning = Beginning(response: partial, body: body, byteCount: received, format: format)
+    ending.beginning = Beginning(
+      response: partial, body: body, byteCount: received, format: format, scans: scans)
     ending.body = .bytes([])
     return ending
   }

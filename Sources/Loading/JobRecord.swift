@@ -1,6 +1,7 @@
 internal import HTTPCaching
 internal import HTTPTransport
 internal import HTTPTypes
+internal import ImageCodec
 internal import ImageStore
 
 /// What the cache offers for a load: one stored response, and its bytes where the memory tier has them.
@@ -79,6 +80,7 @@ final class JobRecord {
     var elsewhereSince: ContinuousClock.Instant?
     var mayWaitElsewhere = true
     var arrived: CachedResponse?
+    var preview: DecodeTicket?
   }
 
   private var madeTurn: Turn {
@@ -126,6 +128,12 @@ final class JobRecord {
   var mayWaitElsewhere: Bool {
     get { turn?.mayWaitElsewhere ?? true }
     set { madeTurn.mayWaitElsewhere = newValue }
+  }
+
+  /// The preview that a decoder makes, or is to make.
+  var preview: DecodeTicket? {
+    get { turn?.preview }
+    set { if newValue != nil || turn != nil { madeTurn.preview = newValue } }
   }
 
   /// What has come, while it is being stored.

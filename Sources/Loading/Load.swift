@@ -49,6 +49,8 @@ final class Load {
   var goesByItself = false
   /// Set once the `cached` event of `refresh` has been taken care of.
   var hasShownCached = false
+  /// While that event is on its way. See Loader+Showing.
+  var showing: Showing?
   /// The last attempt of its job that it was told of: what gave way is the same attempt when it starts again.
   var startedAttempt: Int32 = 0
   /// Cleared once the disk tier did not take what was transferred for it.
@@ -57,6 +59,8 @@ final class Load {
   private(set) var transfer: TransferNote?
   /// The last progress told, so that it only rises.
   var received: Int64 = -1
+  /// How many scans it has been shown, likewise.
+  var scansShown: Int32 = 0
 
   init(
     id: LoadID, request: LoadRequest, partition: String, acceptedAt: ContinuousClock.Instant, generation: Int,
@@ -77,6 +81,12 @@ final class Load {
   }
 
   var jobKey: JobKey { request.jobKey(in: partition, bypassingCache: ignoresCache) }
+
+  /// A `cached` event on its way. An object, because most loads have none.
+  final class Showing {
+    /// How the load ends once it has had the event.
+    var end: Result<LoadedImage, LoadError>?
+  }
 
   /// What a result tells of the transfer. An object, because a load that waits has none.
   final class TransferNote: Sendable {
@@ -115,11 +125,15 @@ final class Load {
       received = -1
     case .cached:
       isWanted = true
-    case .preview:
-      isWanted = request.events.contains(.preview)
+    case .preview(_, _, _, let scan):
+      isWanted = awaitsPreview(of: scan)
+      if isWanted { scansShown = Int32(scan) }
     }
     if isWanted { observer.load(id, did: event) }
   }
+
+  /// A transfer that starts over comes to the scans of before again.
+  func awaitsPreview(of scans: Int) -> Bool { request.events.contains(.preview) && scans > scansShown }
 }
 
 extension LoadRequest {

@@ -176,9 +176,9 @@ extension Loader {
           if !own.response.isOnDisk, own.bytes == nil, let path = delivered.path { own.place = .scratch(path) }
           deliver(own, to: load, as: .miss)
         case .success(let delivered):
-          finish(id, .success(image(for: load, candidate.response, delivered, as: .miss)))
+          answer(id, .success(image(for: load, candidate.response, delivered, as: .miss)))
         case .failure(let error):
-          finish(id, .failure(error))
+          answer(id, .failure(error))
         // The rest joined while the others were being served.
         case nil where !record.isAnswered(load, by: candidate.response.cached):
           startAnew(load)

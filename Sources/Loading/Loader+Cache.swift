@@ -61,13 +61,6 @@ extension Loader {
     return true
   }
 
-  /// The `cached` event of `refresh`: once, whatever tier has it first.
-  private func show(_ candidate: Candidate, to load: Load, as status: CacheStatus) {
-    guard !load.hasShownCached else { return }
-    load.hasShownCached = true
-    deliver(candidate, to: load, as: status, isFinal: false)
-  }
-
   /// Asks the server about what was just served stale, for the next who wants it (RFC 5861 section 3).
   private func revalidateInBackground(_ load: Load) {
     var request = load.request
@@ -221,7 +214,7 @@ extension Loader {
   private func mayTransfer(_ load: Load) -> Bool {
     let candidates = scheduler.job(of: load.id).flatMap { jobs[$0]?.candidates } ?? []
     if case .notCached = decision(for: load, from: load.accepted(of: candidates)) {
-      finish(load.id, .failure(LoadError(.notCached, "the cache has nothing that may be served")))
+      answer(load.id, .failure(LoadError(.notCached, "the cache has nothing that may be served")))
       return false
     }
     guard !load.request.retriesFailed, !load.goesByItself else { return true }
@@ -232,7 +225,7 @@ extension Loader {
     var error = LoadError(.recentlyFailed, "failed a short while ago: \(failure.error.message)")
     error.status = failure.error.status
     error.retryAfter = ContinuousClock.now.duration(to: failure.until)
-    finish(load.id, .failure(error))
+    answer(load.id, .failure(error))
     return false
   }
 }

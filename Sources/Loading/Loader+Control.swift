@@ -133,5 +133,5 @@ extension Loader {
   }
 
   /// Forgets remembered failures. Returns how many there were.
-  public func clearFailures() -> Int { failures.forget { _, _ in true } }
+  public func clearFailures() -> Int { failures.forget { _, _ in true } + corrupt.forget { _, _ in true } }
 }

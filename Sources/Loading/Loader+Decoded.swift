@@ -7,10 +7,11 @@ extension Loader {
   /// After a check, or a placeholder: what is known by now goes into the cache, and the loads go on.
   func note(_ decoded: Decoded, of id: DecodeSharing.ID, _ record: DecodeRecord) {
     var candidate = record.candidate
-    let known = candidate.response.findings
-    candidate.response.findings = Findings(
-      source: known?.source, placeholder: decoded.placeholder.map(Findings.Placeholder.init) ?? known?.placeholder,
-      isChecked: record.step == .check || known?.isChecked == true)
+    let found = Findings(
+      source: candidate.response.findings?.source, placeholder: decoded.placeholder.map(Findings.Placeholder.init),
+      isChecked: record.step == .check)
+    candidate.response.findings = candidate.response.findings?.adding(found) ?? found
+    record.keepFile()
     if record.mayKeep, !candidate.isTransient {
       memory.note(findingsOf: candidate.response)
       if let tier = storage.tier(of: candidate) {
@@ -41,16 +42,25 @@ extension Loader {
     if record.mayKeep, !record.candidate.isTransient {
       for (seat, _) in guests { places.formUnion(loads[seat.load]?.request.store ?? []) }
     }
-    let final = guests.filter(\.seat.isFinal).compactMap { loads[$0.seat.load] }
+    let served = Dictionary(grouping: guests.map(\.seat), by: \.load).compactMap { id, seats in
+      loads[id].map { ($0, isFinal: seats.contains(where: \.isFinal)) }
+    }
     let arrival = Arrival(
       body: .bytes([]), format: decoded.format, draft: draft, places: places, largestInMemory: memory.largestEntry,
-      needsSize: true, deliveries: final.map { ($0.id, nil, Delivery($0.request)) })
+      needsSize: true, clearCount: record.clearCount,
+      deliveries: served.map { ($0.id, nil, Delivery($0.request, isFinal: $1)) })
+    let seats = Set(guests.map(\.seat))
     storage.perform({ [storage] in arrival.storing(fileAt: path, in: storage) }) { [weak self] outcome in
-      self?.kept(id, outcome, places)
+      self?.kept(id, outcome, places, servedIn: seats)
     }
   }
 
-  private func kept(_ id: DecodeSharing.ID, _ outcome: Arrival.Outcome, _ places: LoadRequest.Places) {
+  /// - Parameter seats: those that have been served. Others have been taken meanwhile.
+  private func kept(
+    _ id: DecodeSharing.ID, _ outcome: Arrival.Outcome, _ places: LoadRequest.Places,
+    servedIn seats: Set<DecodeSharing.Seat>
+  ) {
+    heedOthers()
     guard let record = decodeRecords[id] else { return }
     switch outcome {
     case .failure(let error): failDecode(id, error)
@@ -62,14 +72,19 @@ extension Loader {
         remember(variant.response, places.contains(.memory) ? stored.bytes : nil)
       }
       for (load, guest, isFinal) in endDecode(id) {
-        if isFinal, let result = stored.delivered[load.id], load.request.processing?.step(for: variant.response) == nil
+        let isServed = seats.contains(DecodeSharing.Seat(load: load.id, isFinal: isFinal))
+        if isServed, let result = stored.delivered[load.id],
+          load.request.processing?.step(for: variant.response) == nil
         {
-          finish(load.id, result.map { image(for: load, variant.response, $0, as: guest.status) })
+          conclude(
+            load, result.map { image(for: load, variant.response, $0, as: guest.status) }, isFinal: isFinal)
         } else if stored.bytes != nil || variant.response.isOnDisk {
           deliver(variant, to: load, as: guest.status, isFinal: isFinal)
         } else if isFinal {
           // It came while a variant that is not kept was given to the others.
           join(load)
+        } else {
+          endShowing(of: load)
         }
       }
     }
@@ -96,7 +111,7 @@ extension Loader {
     if load.request.processing?.wantsPlaceholder == true {
       image.placeholder = decoded.placeholder.map(Findings.Placeholder.init)
     }
-    finish(load.id, .success(image))
+    answer(load.id, .success(image))
   }
 }
 

@@ -2,25 +2,6 @@ internal import ImageCodec
 internal import ImageStore
 internal import Threads
 
-/// A decode that somebody waits for.
-@LoadingActor
-final class DecodeRecord {
-  /// What is decoded, as the cache or a transfer brought it.
-  var candidate: Candidate
-  let step: Processing.Step
-  let transform: Transform?
-  /// Where it is in the pool.
-  var ticket: DecodeTicket?
-  /// False once the cache was cleared: the result is delivered, but not kept.
-  var mayKeep = true
-
-  init(_ candidate: Candidate, _ step: Processing.Step, _ transform: Transform?) {
-    self.candidate = candidate
-    self.step = step
-    self.transform = transform
-  }
-}
-
 /// What has to be decoded before a load can be answered.
 extension Loader {
   /// Has the next thing done that a load needs done with what is there of its image, once for all that need the same.
@@ -30,36 +11,58 @@ extension Loader {
     _ candidate: Candidate, for load: Load, _ step: Processing.Step, as status: CacheStatus, isFinal: Bool
   ) {
     // Nobody would release what an event has shown.
-    if step == .pixels, !isFinal { return }
+    if step == .pixels, !isFinal { return endShowing(of: load) }
     let response = candidate.response
     if step == .encode, let variant = variantInMemory(of: candidate, named: load.request.variant) {
       return deliver(variant, to: load, as: status, isFinal: isFinal)
     }
     let transform = step == .encode || step == .pixels ? load.request.processing?.transform : nil
+    let subject = CorruptSubject(response, step, to: transform?.canonical ?? "")
+    if !load.request.retriesFailed, let error = corrupt.recall(subject, now: .now) {
+      return conclude(load, .failure(error), isFinal: isFinal)
+    }
     let work = DecodeSharing.Work(
       key: response.key, partition: response.partition, selection: response.selection,
-      original: response.originalDigest, from: response.variant, to: transform?.canonical ?? "", step: step,
+      original: response.originalDigest, from: response.variant, to: subject.to, step: step,
       isTransient: candidate.isTransient, owner: step == .pixels ? load.id : nil)
     let seat = DecodeSharing.Seat(load: load.id, isFinal: isFinal)
-    switch decodes.take(seat, as: .init(priority: load.priority, status: status), for: work) {
+    // What was evicted before its turn came is not to be so again.
+    let priority = load.hasStartedOver ? .highest : load.priority
+    switch decodes.take(seat, as: .init(priority: priority, status: status), for: work) {
     case .joined(let id, let raised):
+      if storage.tier(of: candidate) != nil { decodeRecords[id]?.adopt(withoutBytes(candidate)) }
       if let raised, let ticket = decodeRecords[id]?.ticket { decoder.reprioritize(ticket, to: raised.rawValue) }
     case .created(let id):
-      var candidate = candidate
-      // Many may wait: what has a file takes no memory meanwhile.
-      if storage.tier(of: candidate) != nil {
-        candidate.bytes = nil
-        if candidate.place == .memory { candidate.place = .disk }
-      }
-      decodeRecords[id] = DecodeRecord(candidate, step, transform)
-      let order = DecodeOrder(
-        candidate: candidate, step: step, transform: transform,
-        wantsPlaceholder: load.request.processing?.wantsPlaceholder == true && step != .check, maxPixels: maxPixels)
-      storage.perform({ [storage] in order.getReady(in: storage) }) { [weak self] in self?.begin(id, $0) }
+      let record = DecodeRecord(withoutBytes(candidate), step, transform, subject, clearCount: clearCount)
+      // What was found in the cache may have been cleared while it was looked for.
+      record.mayKeep = status == .miss || load.generation == generation
+      if !record.mayKeep { decodes.detach(id) }
+      getReady(id, for: load, candidate, record)
     }
-    if let deadline = load.request.deadline {
-      decodeDeadlines.add(load.id, at: Moment(load.acceptedAt.advanced(by: deadline)))
+    noteDeadline(of: load)
+  }
+
+  /// Has a decode prepared on the disk's thread.
+  private func getReady(_ id: DecodeSharing.ID, for load: Load, _ candidate: Candidate, _ record: DecodeRecord) {
+    var order = DecodeOrder(
+      candidate: record.candidate, step: record.step, transform: record.transform,
+      wantsPlaceholder: load.request.processing?.wantsPlaceholder == true && record.step != .check,
+      maxPixels: maxPixels)
+    if let bytes = candidate.bytes, storage.tier(of: candidate) == nil {
+      order.candidate.bytes = bytes
+      order.mayHoldBytes = waitingBytes.take(bytes.count)
+      if order.mayHoldBytes { record.hold(bytes) }
     }
+    decodeRecords[id] = record
+    storage.perform({ [storage, order] in order.getReady(in: storage) }) { [weak self] in self?.begin(id, $0) }
+  }
+
+  /// Many may wait: what they wait with takes no memory, unless the loader says so.
+  private func withoutBytes(_ candidate: Candidate) -> Candidate {
+    var candidate = candidate
+    candidate.bytes = nil
+    if candidate.place == .memory, candidate.response.isOnDisk, storage.tier != nil { candidate.place = .disk }
+    return candidate
   }
 
   /// The variant, of this very original, if it has been made before.
@@ -72,14 +75,18 @@ extension Loader {
 
   private func begin(_ id: DecodeSharing.ID, _ readiness: DecodeOrder.Readiness) {
     guard let record = decodeRecords[id] else {
-      if case .ready(let task) = readiness { storage.discard(task.output) }
+      if case .ready(let task, let file) = readiness {
+        storage.discard(task.output)
+        if let file { storage.letGo(file) }
+      }
       return
     }
     switch readiness {
     case .lost: startOver(id)
     case .failed(let error): failDecode(id, error)
     case .found(let variant): goOn(id, with: variant)
-    case .ready(let task):
+    case .ready(let task, let file):
+      if let file { record.wait(with: file) }
       let priority = decodes.priority(of: id)?.rawValue ?? Priority.lowest.rawValue
       let ticket = decoder.submit(task, priority: priority) { result in
         LoadingActor.run { [weak self] in self?.decoded(id, task, result) }
@@ -95,7 +102,9 @@ extension Loader {
     case (.failure(let error), _):
       storage.discard(task.output)
       if case .io = error, case .file = task.source { return startOver(id) }
-      failDecode(id, LoadError(error))
+      let failure = LoadError(error)
+      if case .corrupt = error { corrupt.remember(failure, of: record.subject, now: .now) }
+      failDecode(id, failure)
     case (.success(let decoded), .encoded(let path)): keep(decoded, at: path, of: id, record)
     case (.success(let decoded), .pixels(let path)): handOver(decoded, at: path, of: id, record)
     case (.success(let decoded), _): note(decoded, of: id, record)
@@ -111,9 +120,10 @@ extension Loader {
 
   /// What was to be decoded is gone: evicted before its turn came. The loads look for it once more.
   private func startOver(_ id: DecodeSharing.ID) {
-    for (load, _, isFinal) in endDecode(id) where isFinal {
-      guard !load.hasStartedOver else {
-        finish(load.id, .failure(LoadError(.io, "the image was gone before it could be decoded")))
+    for (load, _, isFinal) in endDecode(id) {
+      guard isFinal, !load.hasStartedOver else {
+        let error = LoadError(.io, "the image was gone before it could be decoded")
+        conclude(load, .failure(error), isFinal: isFinal)
         continue
       }
       load.hasStartedOver = true
@@ -122,12 +132,20 @@ extension Loader {
   }
 
   func failDecode(_ id: DecodeSharing.ID, _ error: LoadError) {
-    for (load, _, isFinal) in endDecode(id) where isFinal { finish(load.id, .failure(error)) }
+    for (load, _, isFinal) in endDecode(id) { conclude(load, .failure(error), isFinal: isFinal) }
   }
 
   func endDecode(_ id: DecodeSharing.ID) -> [(load: Load, guest: DecodeSharing.Guest, isFinal: Bool)] {
-    decodeRecords[id] = nil
+    _ = removeRecord(id)
     return decodes.end(id).compactMap { seat, guest in loads[seat.load].map { ($0, guest, seat.isFinal) } }
+  }
+
+  /// What has waited with the decode goes.
+  private func removeRecord(_ id: DecodeSharing.ID) -> DecodeRecord? {
+    guard let record = decodeRecords.removeValue(forKey: id) else { return nil }
+    waitingBytes.giveBack(record.waitingBytes)
+    if let file = record.file { storage.letGo(file) }
+    return record
   }
 
   // MARK: - Leaving
@@ -148,9 +166,18 @@ extension Loader {
       case .priority(let id, let priority):
         if let ticket = decodeRecords[id]?.ticket { decoder.reprioritize(ticket, to: priority.rawValue) }
       case .abandoned(let id):
-        if let ticket = decodeRecords.removeValue(forKey: id)?.ticket { decoder.cancel(ticket) }
+        if let ticket = removeRecord(id)?.ticket { decoder.cancel(ticket) }
       }
     }
+  }
+
+  private func noteDeadline(of load: Load) {
+    guard let deadline = load.request.deadline else { return }
+    decodeDeadlines.add(load.id, at: Moment(load.acceptedAt.advanced(by: deadline)))
+    // Loads end long before their deadlines: those of the ended are not to pile up.
+    guard decodeDeadlines.count > 4 * decodes.seatCount + 64 else { return }
+    var known: Set<LoadID> = []
+    decodeDeadlines = decodeDeadlines.filter { decodes.contains($1) && known.insert($1).inserted }
   }
 
   /// Ends the loads whose deadline has passed while they wait for a decode.
@@ -160,7 +187,7 @@ extension Loader {
     let moment = Moment(now)
     while let (_, id) = decodeDeadlines.take(dueAt: moment) {
       guard decodes.contains(id) else { continue }
-      finish(id, .failure(LoadError.timeout(.deadline, "the deadline passed")))
+      finish(id, loads[id]?.showing?.end ?? .failure(LoadError.timeout(.deadline, "the deadline passed")))
     }
     return decodeDeadlines.next?.instant
   }

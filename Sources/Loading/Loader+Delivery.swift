@@ -11,8 +11,7 @@ extension Loader {
     if let step = load.request.processing?.step(for: candidate.response) {
       return process(candidate, for: load, step, as: status, isFinal: isFinal)
     }
-    var delivery = Delivery(load.request)
-    if !isFinal { delivery.saveTo = nil }
+    var delivery = Delivery(load.request, isFinal: isFinal)
     if let delivered = deliverAtOnce(candidate, delivery) {
       return complete(load.id, candidate, delivered, as: status, isFinal: isFinal)
     }
@@ -43,9 +42,9 @@ extension Loader {
       case .failure(.damaged):
         _ = self.memory.clear(.key(candidate.response.key), now: self.storage.now())
         load.ignoresCache = true
-        if isFinal { self.join(load) }
+        if isFinal { self.join(load) } else { self.endShowing(of: load) }
       case .failure(.failed(let error)):
-        if isFinal { self.finish(id, .failure(error)) }
+        self.conclude(load, .failure(error), isFinal: isFinal)
       }
     }
   }
@@ -75,12 +74,7 @@ extension Loader {
     _ id: LoadID, _ candidate: Candidate, _ delivered: Delivery.Delivered, as status: CacheStatus, isFinal: Bool
   ) {
     guard let load = loads[id] else { return }
-    let image = image(for: load, candidate.response, delivered, as: status)
-    if isFinal {
-      finish(id, .success(image))
-    } else {
-      load.emit(.cached(image))
-    }
+    conclude(load, .success(image(for: load, candidate.response, delivered, as: status)), isFinal: isFinal)
   }
 
   /// The result of a load.

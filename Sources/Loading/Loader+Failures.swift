@@ -62,7 +62,7 @@ extension Loader {
       }
       var own = error
       if loads[id]?.request.wantsResponse != true { own.response = nil }
-      finish(id, .failure(own))
+      answer(id, .failure(own))
     }
   }
 }

@@ -11,9 +11,7 @@ extension Loader {
   public func recall(_ request: LoadRequest) -> LoadedImage? {
     guard request.fields.arePlain, request.cacheMode.servesFresh else { return nil }
     heedOthers()
-    var found = remembered(request.key, Credentials.partition(of: request), request.variant)
-    if !request.variant.isEmpty { found.removeAll { $0.response.variant != request.variant } }
-    guard found.count == 1, let candidate = found.first, request.accepts(candidate.response),
+    guard let candidate = onlyCandidate(for: request), request.accepts(candidate.response),
       request.processing?.step(for: candidate.response) == nil, isPlainlyFresh(candidate.response),
       let delivered = deliverAtOnce(candidate, Delivery(request))
     else { return nil }
@@ -21,6 +19,14 @@ extension Loader {
     let image = image(for: request, candidate.response, delivered, as: .memory)
     count(image)
     return image
+  }
+
+  /// What memory has to answer with, if there is no choice.
+  private func onlyCandidate(for request: LoadRequest) -> Candidate? {
+    let found = memory.look(up: request.key, partition: Credentials.partition(of: request), variant: request.variant)
+    guard found.count == 1, let only = found.first else { return nil }
+    let isOfAnother = !request.variant.isEmpty && memory.hasReplacement(forOriginalOf: only.response)
+    return isOfAnother ? nil : Candidate(inMemory: only)
   }
 
   private func isPlainlyFresh(_ response: StoredResponse) -> Bool {

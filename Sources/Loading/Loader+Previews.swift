@@ -26,44 +26,69 @@ extension Loader {
   /// Has a preview made for the loads that want one. There is one at a time for a transfer; a scan that comes meanwhile
   /// goes by.
   func preview(_ arriving: ArrivingImage, of job: JobID) {
-    guard let record = jobs[job], record.transfer != nil, !record.isPreviewing, !awaitingPreview(of: job).isEmpty
+    guard let record = jobs[job], let transfer = record.transfer, !record.isPreviewing,
+      !awaitingPreview(of: arriving.scans, of: job).isEmpty
     else { return }
+    // Enough waits for a decoder as it is; there will be another scan.
+    guard waitingBytes.take(arriving.end) else { return }
     record.isPreviewing = true
     storage.perform({ [storage, maxPixels] in
       storage.previewTask(of: arriving, maxSide: Self.previewSide, maxPixels: maxPixels)
     }) { [weak self] task in
       guard let self else { return }
-      guard let task, let priority = self.scheduler.job(job)?.priority else {
+      guard let task, record.transfer == transfer, let priority = self.scheduler.job(job)?.priority else {
         record.isPreviewing = false
+        self.waitingBytes.giveBack(arriving.end)
         return
       }
-      _ = self.decoder.submit(task, priority: priority.rawValue) { result in
-        LoadingActor.run { [weak self] in self?.previewed(job, record, task, result, scans: arriving.scans) }
+      record.preview = self.decoder.submit(task, priority: priority.rawValue) { result in
+        LoadingActor.run { [weak self] in
+          self?.waitingBytes.giveBack(arriving.end)
+          self?.previewed(job, record, transfer, task, result, scans: arriving.scans)
+        }
       }
     }
   }
 
-  private func awaitingPreview(of job: JobID) -> [Load] {
-    scheduler.subscribers(of: job).compactMap { loads[$0] }.filter { $0.request.events.contains(.preview) }
+  private func awaitingPreview(of scans: Int, of job: JobID) -> [Load] {
+    scheduler.subscribers(of: job).compactMap { loads[$0] }.filter { $0.awaitsPreview(of: scans) }
   }
 
   private func previewed(
-    _ job: JobID, _ record: JobRecord, _ task: DecodeTask, _ result: Result<Decoded, DecodeError>, scans: Int
+    _ job: JobID, _ record: JobRecord, _ transfer: TransferID, _ task: DecodeTask,
+    _ result: Result<Decoded, DecodeError>, scans: Int
   ) {
     guard case .preview(let path, _) = task.output else { return }
+    record.preview = nil
     // What cannot be decoded yet is no preview; the whole may still be.
-    guard case .success(let decoded) = result, record.transfer != nil else {
+    guard case .success(let decoded) = result, record.transfer == transfer else {
       record.isPreviewing = false
       return storage.discard(task.output)
     }
     storage.perform({ [storage] in storage.keepScratch(fileAt: path, format: decoded.format?.rawValue) }) {
       [weak self] path in
       record.isPreviewing = false
-      guard let self, let path, record.transfer != nil else { return }
-      for load in self.awaitingPreview(of: job) {
+      guard let self, let path, record.transfer == transfer else { return }
+      for load in self.awaitingPreview(of: scans, of: job) {
         load.emit(.preview(path: path, width: decoded.width, height: decoded.height, scan: scans))
       }
     }
+  }
+}
+
+extension ScanCounter {
+  /// Counts the scans in what an earlier load has left, on the disk's thread. Nil where there is nothing to be counted, or
+  /// no preview is made any more.
+  init?(countingIn spool: Spool) {
+    self.init()
+    guard spool.length <= Loader.mostPreviewBytes else { return nil }
+    var offset: Int64 = 0
+    while !isOver, offset < spool.length {
+      guard let piece = try? spool.bytes(from: offset, count: 128 << 10), !piece.isEmpty else { return nil }
+      piece.withUnsafeBytes { take($0) }
+      offset += Int64(piece.count)
+    }
+    if isOver { return nil }
   }
 }
 

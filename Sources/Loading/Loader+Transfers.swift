@@ -100,6 +100,7 @@ extension Loader {
     guard let record = jobs[job] else { return }
     record.transfer = nil
     record.download = nil
+    if let preview = record.preview.take() { decoder.cancel(preview) }
     let wentOnAlone = alone.removeValue(forKey: job) != nil
     guard scheduler.job(job)?.hasSubscribers == true || wentOnAlone && ending.isSuccess else {
       // All have left; the job only held the transfer's place until now.

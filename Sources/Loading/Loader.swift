@@ -26,6 +26,8 @@ public final class Loader {
   var decodes = DecodeSharing()
   var decodeRecords: [DecodeSharing.ID: DecodeRecord] = [:]
   var decodeDeadlines = TimerHeap<LoadID>()
+  var waitingBytes = WaitingBytes()
+  var corrupt = FadingMemory<CorruptSubject, LoadError>(timeToLive: .seconds(60), capacity: CorruptSubject.capacity)
   private(set) var maxPixels: Int
   var random = SystemRandomNumberGenerator()
   var pace = Pace()
@@ -65,6 +67,7 @@ public final class Loader {
     maxRedirects = settings.maxRedirects
     maxPixels = settings.maxPixels
     failures.timeToLive = settings.failedTimeToLive
+    corrupt.timeToLive = settings.failedTimeToLive
     findBoard()
   }
 
@@ -77,6 +80,7 @@ public final class Loader {
     maxRedirects = settings.maxRedirects
     maxPixels = settings.maxPixels
     failures.timeToLive = settings.failedTimeToLive
+    corrupt.timeToLive = settings.failedTimeToLive
   }
 
   /// A name for a load or a prefetch to come, which has to come. It is free again when its observer has heard the end.
@@ -155,11 +159,7 @@ public final class Loader {
     index.remove(id, load.labels)
     releasePlace(of: load)
     if load.request.processing != nil { leaveDecodes(id) }
-    switch scheduler.leave(id) {
-    case .unknown, .jobStays: break
-    case .jobAbandoned(let job): forget(job)
-    case .transferAbandoned(let job): abandonTransfer(of: job, leftBy: load)
-    }
+    leaveJob(load)
     switch result {
     case .success(var image):
       image.timing.total = load.acceptedAt.duration(to: .now)
@@ -170,6 +170,15 @@ public final class Loader {
     }
     retire(id)
     return true
+  }
+
+  /// The load waits for no transfer any more.
+  func leaveJob(_ load: Load) {
+    switch scheduler.leave(load.id) {
+    case .unknown, .jobStays: break
+    case .jobAbandoned(let job): forget(job)
+    case .transferAbandoned(let job): abandonTransfer(of: job, leftBy: load)
+    }
   }
 
   func count(_ image: LoadedImage) {

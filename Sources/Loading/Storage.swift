@@ -225,7 +225,7 @@ extension Storage {
     }
     return Beginning(
       response: PartialResponse(partial), body: .spool(SpooledBody(spool: spool, isScratch: false)),
-      byteCount: spool.length, format: format)
+      byteCount: spool.length, format: format, scans: format == .jpeg ? ScanCounter(countingIn: spool) : nil)
   }
 
   /// Makes a spooled body a scratch file.

@@ -26,7 +26,7 @@ struct Conversation {
     if let source { close(source) }
     guard let request, let input else { return .failed(.io("the image cannot be read")) }
     do throws(DecodeError) {
-      return .done(try Decode(request: request, input: input, output: output).run())
+      return .done(try Decode(request: request, input: input.screened(request.format), output: output).run())
     } catch {
       return .failed(error)
     }

@@ -9,7 +9,7 @@ internal import ImageCodec
 
 /// The bytes of an image file, mapped. Must outlive the pictures that are opened from it.
 final class Input {
-  private let bytes: UnsafeRawBufferPointer
+  let bytes: UnsafeRawBufferPointer
   private let file: EncodedFile?
 
   /// nil when the file cannot be mapped. The descriptor is not needed afterwards.

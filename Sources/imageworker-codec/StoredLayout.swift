@@ -18,11 +18,9 @@ struct StoredLayout {
     scaledHeight = isTurned ? geometry.scaledWidth : geometry.scaledHeight
     // A step of two is left to the better filter.
     let reduction = min(crop.width / scaledWidth, crop.height / scaledHeight) / 2
-    let canShrink = source.format == .jpeg || source.format == .webp
     let (crop, width, height) = (crop, width, height)
     shrink =
-      !canShrink
-      ? 1 : [8, 4, 2].first { $0 <= reduction && crop.isAligned(to: $0, width: width, height: height) } ?? 1
+      source.format.shrinks(upTo: reduction).first { crop.isAligned(to: $0, width: width, height: height) } ?? 1
   }
 
   /// What to take of an image that was loaded so much smaller.
@@ -32,6 +30,17 @@ struct StoredLayout {
     let bottom = crop.y + crop.height == height ? loadedHeight : (crop.y + crop.height) / shrink
     let (left, top) = (crop.x / shrink, crop.y / shrink)
     return Transform.Crop(x: left, y: top, width: right - left, height: bottom - top)
+  }
+}
+
+extension ImageFormat {
+  /// By how much the loader can make an image smaller, up to `limit`, the most first: libjpeg by halves, libwebp by any factor.
+  fileprivate func shrinks(upTo limit: Int) -> [Int] {
+    switch self {
+    case .jpeg: [8, 4, 2].filter { $0 <= limit }
+    case .webp: limit < 2 ? [] : (2...limit).reversed()
+    default: []
+    }
   }
 }
 

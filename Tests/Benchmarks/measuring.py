@@ -134,10 +134,11 @@ def program(name: str) -> str:
     return found
 
 
-def module(python: str, name: str) -> None:
-    """Check that a Python package is there."""
+def module(python: str, name: str, package: str = "") -> None:
+    """Check that a Python module is there, which a package of that name has, or of another."""
     if subprocess.run([python, "-c", f"import {name}"], capture_output=True).returncode != 0:
-        raise Skipped(f"{name} is not installed; try `pip install {name}`, or --python with one that has it")
+        install = f"try `pip install {package or name}`, or --python with one that has it"
+        raise Skipped(f"{name} is not installed; {install}")
 
 
 def plain_environment() -> Dict[str, str]:

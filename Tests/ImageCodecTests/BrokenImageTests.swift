@@ -27,6 +27,37 @@ struct BrokenImageTests {
     guard case .failure(.tooManyPixels) = second else { return #expect(Bool(false), "\(second)") }
   }
 
+  @Test func `a PNG that goes on after its pixels is refused before it is inflated`() async throws {
+    let decoding = try Decoding()
+    var file = Pictures.quarters(8, 8).png()
+    file.insert(contentsOf: Build.chunk("IDAT", [UInt8](repeating: 0, count: 20_000)), at: file.count - 12)
+    let outcome = await decoding.run(try decoding.task(file, .check))
+    #expect(outcome == .failure(.corrupt("there is more in the PNG than its pixels")))
+  }
+
+  @Test func `a JPEG of too many scans is refused before the first`() async throws {
+    let decoding = try Decoding()
+    let scan = Build.segment(0xDA, [1, 1, 0, 0, 63, 0]) + [0x12, 0x34]
+    let end: [UInt8] = [0xFF, 0xD9]
+    for (scans, isRefused) in [(100, false), (101, true)] {
+      // It has one already.
+      let file = Build.jpeg(64, 64, frame: 0xC2).dropLast(2) + Array(repeating: scan, count: scans - 1).joined() + end
+      let outcome = await decoding.run(try decoding.task(Array(file), .check))
+      guard case .failure(.corrupt(let text)) = outcome else { return #expect(Bool(false), "\(outcome)") }
+      #expect((text == "the JPEG has more than 100 scans") == isRefused)
+    }
+  }
+
+  @Test func `a PNG is decoded without its compressed text`() async throws {
+    let decoding = try Decoding()
+    let picture = Pictures.quarters(8, 8)
+    let text = ["zTXt", "tEXt", "iTXt", "zTXt"].flatMap { Build.chunk($0, Build.text("a\0\0this is not deflated")) }
+    let file = picture.png(extraChunks: text)
+    #expect(try await decoding.pixels(file) == decoding.pixels(picture.png()))
+    let outcome = await decoding.run(try decoding.task(Array(file.dropLast(30)), .check))
+    guard case .failure(.corrupt) = outcome else { return #expect(Bool(false), "\(outcome)") }
+  }
+
   @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif])
   func `a file that was cut is corrupt, but good for a preview`(format: ImageFormat) async throws {
     let decoding = try Decoding()

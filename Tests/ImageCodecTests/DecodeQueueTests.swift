@@ -48,6 +48,14 @@ struct DecodeQueueTests {
     #expect(order == [299, 298, 300])
   }
 
+  @Test mutating func `one whose priority changes again and again takes no more room for it`() {
+    queue.add(ticket(1), priority: 0, pixels: 1)
+    for priority in 1...10_000 { queue.reprioritize(ticket(1), to: priority % 5) }
+    #expect(queue.placeCount < 100)
+    let order = takeAll()
+    #expect(order == [1])
+  }
+
   @Test mutating func `no more pixels run at once than the budget has`() {
     for (number, pixels) in [(1, 60), (2, 40), (3, 1)] {
       queue.add(ticket(UInt64(number)), priority: 0, pixels: pixels)

@@ -29,6 +29,33 @@ import Threads
     #expect(!exists(path))
   }
 
+  @Test func `a file that somebody works on outlives its time`() async throws {
+    let fixture = Fixture()
+    let scratch = makeScratch(fixture)
+    let path = try await scratch.store(.bytes([1, 2]), format: "png")
+    let own = try await scratch.store(.bytes([3]), format: "png")
+    for path in [path, path, own] { await scratch.hold(path) }
+    for _ in 0..<3 {
+      fixture.advance(61)
+      #expect(await scratch.settle() != nil)
+      #expect(exists(path) && exists(own))
+    }
+    await scratch.letGo(path, removing: true)
+    await scratch.letGo(own, removing: true)
+    #expect(exists(path) && !exists(own), "another still works on the one")
+    fixture.advance(61)
+    _ = await scratch.settle()
+    await scratch.letGo(path, removing: false)
+    fixture.advance(60)
+    _ = await scratch.settle()
+    #expect(exists(path))
+    fixture.advance(1)
+    #expect(await scratch.settle() == nil)
+    #expect(!exists(path))
+    await scratch.letGo(path, removing: false)
+    #expect(await scratch.settle() == nil)
+  }
+
   @Test func `a spool becomes a scratch file, one of the disk tier too`() async throws {
     let fixture = Fixture()
     let scratch = makeScratch(fixture)

@@ -1,6 +1,7 @@
 import HTTPCaching
 import HTTPTransport
 import HTTPTypes
+import ImageCodec
 import Testing
 import Threads
 
@@ -47,9 +48,48 @@ final class Scene: Sendable {
       && loader.index.loads(url: "data:image/gif;base64,").isEmpty && loader.names.count == 0
   }
 
+  /// Waits until what is under way on the disk's thread, and follows from it at once, is done.
+  func settle() async throws {
+    try disk.onDisk {}
+    await { @LoadingActor in }()
+  }
+
+  /// Puts an image of the host's under the key `a`.
+  func put(_ bytes: [UInt8]) async {
+    let stored = Promise<Bool>()
+    await { @LoadingActor in
+      let request = LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: "a")
+      loader.put(.bytes(bytes), as: request) { stored.fulfil((try? $0.get()) != nil) }
+    }()
+    #expect(stored.value)
+  }
+
   /// The smallest GIF.
   static let image: [UInt8] =
     Array("GIF89a".utf8) + [1, 0, 1, 0, 0, 0, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0, 0x3B]
+
+  /// One pixel of another content.
+  static let otherImage: [UInt8] = image.dropLast(2) + [2, 0, 0x3B]
+}
+
+/// What loads ask a decoder for.
+enum Ask {
+  static func small(_ width: Int = 8) -> Transform {
+    var transform = Transform()
+    transform.width = width
+    return transform
+  }
+
+  static func `for`(
+    _ transform: Transform? = nil, pixels: Bool = false, placeholder: Bool = false, checks: Bool = false
+  ) -> @Sendable (inout LoadRequest) -> Void {
+    { request in
+      if pixels { request.delivery = .pixels }
+      if checks { request.validation = .decode }
+      request.processing = Processing(
+        transform: transform, deliversPixels: pixels, wantsPlaceholder: placeholder, checks: checks)
+    }
+  }
 }
 
 /// Hears what becomes of loads, and can be waited for.
@@ -59,9 +99,18 @@ final class Scene: Sendable {
 
   nonisolated let results = Locked<[LoadID: Result<LoadedImage, LoadError>]>([:])
   nonisolated let shown = Locked<[LoadID: LoadedImage]>([:])
+  /// Of the previews, in their order.
+  nonisolated let scans = Locked<[LoadID: [Int]]>([:])
+  /// Which loads were told their end before something else.
+  nonisolated let tardy = Locked<[LoadID]>([])
 
   func load(_ id: LoadID, did event: LoadEvent) {
-    if case .cached(let image) = event { shown.withLock { $0[id] = image } }
+    if ends.withLock({ $0[id] != nil }) { tardy.withLock { $0.append(id) } }
+    switch event {
+    case .cached(let image): shown.withLock { $0[id] = image }
+    case .preview(_, _, _, let scan): scans.withLock { $0[id, default: []].append(scan) }
+    default: break
+    }
   }
 
   func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {

@@ -10,6 +10,20 @@ import Threads
 
 /// What becomes of loads whatever happens while they are on the disk's thread, which is held up where it matters.
 struct LoaderTests {
+  @Test func `the scans of a transfer that starts over are not shown again`() async throws {
+    let scene = try await Scene()
+    let gate = scene.disk.closeGate()
+    let id = await scene.submit { $0.events = .preview }
+    await { @LoadingActor in
+      for scan in [2, 1, 2, 3] {
+        scene.loader.loads[id]?.emit(.preview(path: "", width: 1, height: 1, scan: scan))
+      }
+    }()
+    gate.open()
+    #expect(scene.witness.end(of: id) == "miss")
+    #expect(scene.witness.scans.withLock { $0[id] } == [2, 3])
+  }
+
   /// Where a load is while its disk is held up.
   enum Phase: CaseIterable { case lookingUp, storing, delivering }
 

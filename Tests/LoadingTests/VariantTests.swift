@@ -9,50 +9,21 @@ import Threads
 
 /// Loads that need a decoder, which does what the test says, when it says so.
 struct VariantTests {
-  private static func small(_ width: Int = 8) -> Transform {
-    var transform = Transform()
-    transform.width = width
-    return transform
-  }
-
-  private static func ask(
-    _ transform: Transform? = nil, pixels: Bool = false, placeholder: Bool = false, checks: Bool = false
-  ) -> @Sendable (inout LoadRequest) -> Void {
-    { request in
-      if pixels { request.delivery = .pixels }
-      if checks { request.validation = .decode }
-      request.processing = Processing(
-        transform: transform, deliversPixels: pixels, wantsPlaceholder: placeholder, checks: checks)
-    }
-  }
-
-  /// One pixel of another content than `Scene.image`.
-  private static let other: [UInt8] = Scene.image.dropLast(2) + [2, 0, 0x3B]
-
-  private func put(_ bytes: [UInt8], in scene: Scene) async {
-    let stored = Promise<Bool>()
-    await { @LoadingActor in
-      let request = LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: "a")
-      scene.loader.put(.bytes(bytes), as: request) { stored.fulfil((try? $0.get()) != nil) }
-    }()
-    #expect(stored.value)
-  }
-
   // MARK: - Making and finding
 
   @Test func `a variant is made once, and served from memory and from disk`() async throws {
     let scene = try await Scene()
-    let first = await scene.submit(Self.ask(Self.small()))
+    let first = await scene.submit(Ask.for(Ask.small()))
     scene.decoder.answer()
     let made = try scene.witness.image(of: first)
     #expect(made.cache == .miss)
     #expect(made.source?.byteCount == Int64(Scene.image.count) && made.source?.format == "gif")
     let path = try #require(made.path)
     #expect(try Data(contentsOf: URL(filePath: path)) == Data(Scene.image))
-    let again = await scene.submit(Self.ask(Self.small()))
+    let again = await scene.submit(Ask.for(Ask.small()))
     #expect(try scene.witness.image(of: again).cache == .memory)
     let later = try await Scene(on: scene.disk)
-    let restarted = await later.submit(Self.ask(Self.small()))
+    let restarted = await later.submit(Ask.for(Ask.small()))
     let found = try later.witness.image(of: restarted)
     #expect(found.cache == .disk && found.path == made.path && found.source?.format == "gif")
     #expect(scene.decoder.orderCount == 1 && later.decoder.orderCount == 0)
@@ -62,14 +33,14 @@ struct VariantTests {
   @Test func `a new variant of a cached original comes from where that lay`() async throws {
     let scene = try await Scene()
     _ = scene.witness.end(of: await scene.submit())
-    let id = await scene.submit(Self.ask(Self.small()))
+    let id = await scene.submit(Ask.for(Ask.small()))
     scene.decoder.answer()
     #expect(scene.witness.end(of: id) == "memory")
   }
 
   @Test func `all that ask for the same share one decode, others have their own`() async throws {
     let scene = try await Scene()
-    let ids = await { @LoadingActor in [8, 8, 9, 8].map { scene.submit(Self.ask(Self.small($0))) } }()
+    let ids = await { @LoadingActor in [8, 8, 9, 8].map { scene.submit(Ask.for(Ask.small($0))) } }()
     scene.decoder.answer()
     scene.decoder.answer()
     for id in ids { #expect(scene.witness.end(of: id) == "miss") }
@@ -79,7 +50,7 @@ struct VariantTests {
 
   @Test func `a load of the original is not held up by those that want variants`() async throws {
     let scene = try await Scene()
-    let variant = await scene.submit(Self.ask(Self.small()))
+    let variant = await scene.submit(Ask.for(Ask.small()))
     let order = scene.decoder.next()
     let original = await scene.submit()
     #expect(try scene.witness.image(of: original).source == nil)
@@ -90,7 +61,7 @@ struct VariantTests {
   @Test func `a variant that is not kept is delivered all the same`() async throws {
     let scene = try await Scene()
     let id = await scene.submit {
-      Self.ask(Self.small())(&$0)
+      Ask.for(Ask.small())(&$0)
       $0.cacheMode = .noStore
     }
     scene.decoder.answer()
@@ -98,14 +69,14 @@ struct VariantTests {
     #expect(try Data(contentsOf: URL(filePath: path)) == Data(Scene.image))
     let entries = try scene.disk.onDisk { [tier = scene.disk.tier] in tier.assumeIsolated { $0.counts.entries } }
     #expect(entries == 0)
-    let next = await scene.submit(Self.ask(Self.small()))
+    let next = await scene.submit(Ask.for(Ask.small()))
     scene.decoder.answer()
     #expect(scene.witness.end(of: next) == "miss")
   }
 
   @Test func `a variant outlives its original`() async throws {
     let scene = try await Scene()
-    _ = await scene.submit(Self.ask(Self.small()))
+    _ = await scene.submit(Ask.for(Ask.small()))
     scene.decoder.answer()
     let tier = scene.disk.tier
     let original = try scene.disk.onDisk { tier.assumeIsolated { $0.look(up: "a") } }
@@ -113,21 +84,21 @@ struct VariantTests {
     newer.id = 0
     try scene.disk.onDisk { [newer] in tier.assumeIsolated { $0.remove(replacedBy: newer) } }
     let later = try await Scene(on: scene.disk)
-    #expect(later.witness.end(of: await later.submit(Self.ask(Self.small()))) == "disk")
+    #expect(later.witness.end(of: await later.submit(Ask.for(Ask.small()))) == "disk")
   }
 
   @Test func `variants that are in memory only are found there`() async throws {
     let scene = try await Scene()
     for expected in ["miss", "memory"] {
       let id = await scene.submit {
-        Self.ask(Self.small())(&$0)
+        Ask.for(Ask.small())(&$0)
         $0.store = .memory
       }
       if expected == "miss" { scene.decoder.answer() }
       #expect(scene.witness.end(of: id) == expected)
     }
     let again = await scene.submit {
-      Self.ask(Self.small())(&$0)
+      Ask.for(Ask.small())(&$0)
       $0.store = .memory
       $0.cacheMode = .noCache
     }
@@ -139,24 +110,24 @@ struct VariantTests {
 
   @Test func `a variant goes with the original that it was made of`() async throws {
     let scene = try await Scene()
-    _ = scene.witness.end(of: await scene.submit(Self.ask(Self.small()), answeredBy: scene.decoder))
-    await put(Self.other, in: scene)
-    let id = await scene.submit(Self.ask(Self.small()))
+    _ = scene.witness.end(of: await scene.submit(Ask.for(Ask.small()), answeredBy: scene.decoder))
+    await scene.put(Scene.otherImage)
+    let id = await scene.submit(Ask.for(Ask.small()))
     let order = scene.decoder.next()
     order.then(ScriptedDecoder.succeed(order.task))
-    #expect(try scene.witness.image(of: id).source?.byteCount == Int64(Self.other.count))
+    #expect(try scene.witness.image(of: id).source?.byteCount == Int64(Scene.otherImage.count))
     let variants = try scene.disk.onDisk { [tier = scene.disk.tier] in tier.assumeIsolated { $0.variants(of: "a") } }
     #expect(variants == ["v1,w=8"])
   }
 
   @Test func `a variant whose original is replaced while it is made is delivered, but not kept`() async throws {
     let scene = try await Scene()
-    let id = await scene.submit(Self.ask(Self.small()))
+    let id = await scene.submit(Ask.for(Ask.small()))
     let order = scene.decoder.next()
-    await put(Self.other, in: scene)
+    await scene.put(Scene.otherImage)
     order.then(ScriptedDecoder.succeed(order.task))
     #expect(scene.witness.end(of: id) == "miss")
-    _ = await scene.submit(Self.ask(Self.small()))
+    _ = await scene.submit(Ask.for(Ask.small()))
     let second = scene.decoder.next()
     #expect(second.ticket != order.ticket)
     second.then(ScriptedDecoder.succeed(second.task))
@@ -164,19 +135,19 @@ struct VariantTests {
 
   @Test func `the same content stored again keeps its variants`() async throws {
     let scene = try await Scene()
-    _ = scene.witness.end(of: await scene.submit(Self.ask(Self.small()), answeredBy: scene.decoder))
-    await put(Scene.image, in: scene)
-    #expect(scene.witness.end(of: await scene.submit(Self.ask(Self.small()))) == "memory")
+    _ = scene.witness.end(of: await scene.submit(Ask.for(Ask.small()), answeredBy: scene.decoder))
+    await scene.put(Scene.image)
+    #expect(scene.witness.end(of: await scene.submit(Ask.for(Ask.small()))) == "memory")
   }
 
   @Test func `clear takes variants, and what is being made is not kept`() async throws {
     let scene = try await Scene()
-    let id = await scene.submit(Self.ask(Self.small()))
+    let id = await scene.submit(Ask.for(Ask.small()))
     let order = scene.decoder.next()
     let cleared = Promise<Int>()
     let next = await { @LoadingActor in
       scene.loader.clear(.key("a"), in: .all) { cleared.fulfil((try? $0.get().removed) ?? -1) }
-      return scene.submit(Self.ask(Self.small()))
+      return scene.submit(Ask.for(Ask.small()))
     }()
     order.then(ScriptedDecoder.succeed(order.task))
     #expect(scene.witness.end(of: id) == "miss")
@@ -188,11 +159,25 @@ struct VariantTests {
     #expect(all.value == 2)
   }
 
+  @Test func `what is made of an original that was cleared while it was looked for is not kept`() async throws {
+    let scene = try await Scene(memory: 0)
+    _ = scene.witness.end(of: await scene.submit())
+    let gate = scene.disk.closeGate()
+    let id = await scene.submit(Ask.for(Ask.small()))
+    await { @LoadingActor in scene.loader.clear(.key("a"), in: .all) { _ in } }()
+    gate.open()
+    scene.decoder.answer()
+    _ = scene.witness.end(of: id)
+    let next = await scene.submit(Ask.for(Ask.small()))
+    scene.decoder.answer()
+    #expect(scene.witness.end(of: next) == "miss")
+  }
+
   // MARK: - Waiting
 
   @Test func `the last to leave cancels the decode`() async throws {
     let scene = try await Scene()
-    let ids = await (scene.submit(Self.ask(Self.small())), scene.submit(Self.ask(Self.small())))
+    let ids = await (scene.submit(Ask.for(Ask.small())), scene.submit(Ask.for(Ask.small())))
     let order = scene.decoder.next()
     #expect(await scene.loader.cancel(ids.0))
     #expect(await scene.loader.cancel(ids.1))
@@ -205,7 +190,7 @@ struct VariantTests {
   @Test func `a decode is as urgent as its loads`() async throws {
     let scene = try await Scene()
     let first = await scene.submit {
-      Self.ask(Self.small())(&$0)
+      Ask.for(Ask.small())(&$0)
       $0.priority = .low
     }
     let order = scene.decoder.next()
@@ -220,7 +205,7 @@ struct VariantTests {
   @Test func `a deadline reaches a load that waits for a decoder`() async throws {
     let scene = try await Scene()
     let id = await scene.submit {
-      Self.ask(Self.small())(&$0)
+      Ask.for(Ask.small())(&$0)
       $0.deadline = .nanoseconds(1)
     }
     let order = scene.decoder.next()
@@ -237,20 +222,41 @@ struct VariantTests {
   ])
   func `what a decoder cannot do is told to all that wait`(error: DecodeError, kind: String) async throws {
     let scene = try await Scene()
-    let ids = await { @LoadingActor in (scene.submit(Self.ask(Self.small())), scene.submit(Self.ask(Self.small()))) }()
+    let ids = await { @LoadingActor in (scene.submit(Ask.for(Ask.small())), scene.submit(Ask.for(Ask.small()))) }()
     scene.decoder.answer { _ in .failure(error) }
     #expect(scene.witness.end(of: ids.0) == kind && scene.witness.end(of: ids.1) == kind)
     #expect(scene.witness.end(of: await scene.submit()) == "disk")
     #expect(await scene.isIdle)
   }
 
+  @Test func `of two that wait for a variant one is cancelled`() async throws {
+    let scene = try await Scene()
+    let ids = await { @LoadingActor in (scene.submit(Ask.for(Ask.small())), scene.submit(Ask.for(Ask.small()))) }()
+    let order = scene.decoder.next()
+    #expect(await scene.loader.cancel(ids.0))
+    order.then(ScriptedDecoder.succeed(order.task))
+    #expect(scene.witness.end(of: ids.0) == "cancelled" && scene.witness.end(of: ids.1) == "miss")
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `one that has lost its original has the next turn`() async throws {
+    let scene = try await Scene(memory: 0)
+    let id = await scene.submit(Ask.for(Ask.small()))
+    scene.decoder.answer { _ in .failure(.io("no such file")) }
+    let order = scene.decoder.next()
+    #expect(order.priority == Priority.highest.rawValue)
+    order.then(ScriptedDecoder.succeed(order.task))
+    #expect(scene.witness.end(of: id) == "disk")
+  }
+
   @Test func `an original that is gone before its turn is looked for once more`() async throws {
     let scene = try await Scene(memory: 0)
-    let id = await scene.submit(Self.ask(Self.small()))
+    let id = await scene.submit(Ask.for(Ask.small()))
     scene.decoder.answer { _ in .failure(.io("no such file")) }
     scene.decoder.answer()
     #expect(scene.witness.end(of: id) == "disk")
-    let unlucky = await scene.submit(Self.ask(Self.small(9)))
+    #expect(await scene.isIdle)
+    let unlucky = await scene.submit(Ask.for(Ask.small(9)))
     scene.decoder.answer { _ in .failure(.io("no such file")) }
     scene.decoder.answer { _ in .failure(.io("no such file")) }
     #expect(scene.witness.end(of: unlucky) == "io")
@@ -260,14 +266,14 @@ struct VariantTests {
 
   @Test func `a placeholder is made once`() async throws {
     let scene = try await Scene()
-    let id = await scene.submit(Self.ask(placeholder: true))
+    let id = await scene.submit(Ask.for(placeholder: true))
     scene.decoder.answer()
     let expected = Findings.Placeholder(thumbHash: [1, 2, 3], color: 0x0A0B0C)
     #expect(try scene.witness.image(of: id).placeholder == expected)
-    #expect(try scene.witness.image(of: await scene.submit(Self.ask(placeholder: true))).placeholder == expected)
+    #expect(try scene.witness.image(of: await scene.submit(Ask.for(placeholder: true))).placeholder == expected)
     #expect(try scene.witness.image(of: await scene.submit()).placeholder == nil)
     let later = try await Scene(on: scene.disk)
-    #expect(try later.witness.image(of: await later.submit(Self.ask(placeholder: true))).placeholder == expected)
+    #expect(try later.witness.image(of: await later.submit(Ask.for(placeholder: true))).placeholder == expected)
     #expect(scene.decoder.orderCount == 1 && later.decoder.orderCount == 0)
   }
 
@@ -275,7 +281,7 @@ struct VariantTests {
     let scene = try await Scene()
     _ = scene.witness.end(of: await scene.submit())
     let id = await scene.submit {
-      Self.ask(placeholder: true)(&$0)
+      Ask.for(placeholder: true)(&$0)
       $0.delivery = .data
     }
     scene.decoder.answer()
@@ -284,21 +290,21 @@ struct VariantTests {
 
   @Test func `a variant has its own placeholder, made along with it`() async throws {
     let scene = try await Scene()
-    let id = await scene.submit(Self.ask(Self.small(), placeholder: true))
+    let id = await scene.submit(Ask.for(Ask.small(), placeholder: true))
     scene.decoder.answer()
     #expect(try scene.witness.image(of: id).placeholder != nil)
-    _ = scene.witness.end(of: await scene.submit(Self.ask(placeholder: true), answeredBy: scene.decoder))
+    _ = scene.witness.end(of: await scene.submit(Ask.for(placeholder: true), answeredBy: scene.decoder))
     #expect(scene.decoder.orderCount == 2)
   }
 
   @Test func `every pixel is checked once`() async throws {
     let scene = try await Scene()
-    let id = await scene.submit(Self.ask(checks: true))
+    let id = await scene.submit(Ask.for(checks: true))
     scene.decoder.answer()
     #expect(scene.witness.end(of: id) == "miss")
     let later = try await Scene(on: scene.disk)
-    #expect(later.witness.end(of: await later.submit(Self.ask(checks: true))) == "disk")
-    let variant = await scene.submit(Self.ask(Self.small(), checks: true))
+    #expect(later.witness.end(of: await later.submit(Ask.for(checks: true))) == "disk")
+    let variant = await scene.submit(Ask.for(Ask.small(), checks: true))
     let order = scene.decoder.next()
     guard case .encoded = order.task.output else {
       Issue.record("the original was checked again")
@@ -310,14 +316,14 @@ struct VariantTests {
 
   @Test func `a transform with a check checks the original first`() async throws {
     let scene = try await Scene()
-    let id = await scene.submit(Self.ask(Self.small(), checks: true))
+    let id = await scene.submit(Ask.for(Ask.small(), checks: true))
     scene.decoder.answer { $0.output == .check ? .failure(.corrupt("cut")) : .failure(.crashed) }
     #expect(scene.witness.end(of: id) == "corrupt")
   }
 
   @Test func `pixels are the host's until it releases them`() async throws {
     let scene = try await Scene()
-    let ids = await (scene.submit(Self.ask(pixels: true)), scene.submit(Self.ask(pixels: true)))
+    let ids = await (scene.submit(Ask.for(pixels: true)), scene.submit(Ask.for(pixels: true)))
     scene.decoder.answer()
     scene.decoder.answer()
     let (one, two) = try (scene.witness.image(of: ids.0), scene.witness.image(of: ids.1))
@@ -337,7 +343,7 @@ struct VariantTests {
 
   @Test func `pixels that nobody waits for any more are removed`() async throws {
     let scene = try await Scene()
-    let id = await scene.submit(Self.ask(pixels: true))
+    let id = await scene.submit(Ask.for(pixels: true))
     let order = scene.decoder.next()
     _ = await scene.loader.cancel(id)
     let result = ScriptedDecoder.succeed(order.task)
@@ -354,15 +360,15 @@ struct VariantTests {
     let scene = try await Scene()
     var transform = Transform()
     transform.crop = .init(x: 5, y: 5, width: 1, height: 1)
-    #expect(scene.witness.end(of: await scene.submit(Self.ask(transform, pixels: true))) == "invalidParams")
+    #expect(scene.witness.end(of: await scene.submit(Ask.for(transform, pixels: true))) == "invalidParams")
     #expect(scene.decoder.orderCount == 0)
   }
 
   @Test func `what is cached is shown as a variant, too`() async throws {
     let scene = try await Scene()
-    _ = scene.witness.end(of: await scene.submit(Self.ask(Self.small()), answeredBy: scene.decoder))
+    _ = scene.witness.end(of: await scene.submit(Ask.for(Ask.small()), answeredBy: scene.decoder))
     let id = await scene.submit {
-      Self.ask(Self.small())(&$0)
+      Ask.for(Ask.small())(&$0)
       $0.cacheMode = .refresh
     }
     _ = scene.witness.end(of: id)

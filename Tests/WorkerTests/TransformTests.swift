@@ -186,27 +186,6 @@ import Testing
       #expect(formats["decode"].array.contains("jpeg") && formats["encode"].array.contains("webp"))
     }
   }
-
-  @Test func `a progressive JPEG is previewed scan by scan`() async throws {
-    try await withOrigin { worker, origin in
-      // In memory first, then on its way to disk.
-      for bytes in [100_000, 2_000_000] {
-        let holds = [3, 6].map { "hold=\(bytes)-\($0)@\(bytes * $0 / 10)" }.joined(separator: "&")
-        let url = origin.url("image/1.jpg?progressive&width=64&height=48&bytes=\(bytes)&\(holds)")
-        let id = worker.request("load", ["url": .string(url), "events": ["preview"]])
-        try await origin.held(at: "\(bytes)-3")
-        let first = try await worker.event("preview", for: id)["params"]
-        #expect(first["width"] == 64 && first["height"] == 48 && first["url"].string == url)
-        let preview = try contents(of: first["path"].string)
-        #expect(preview.count > 100)
-        try await origin.release("\(bytes)-3")
-        try await origin.release("\(bytes)-6")
-        _ = try await worker.response(to: id)
-        let scans = worker.events(for: id).compactMap(\.["params"]["scan"].integer)
-        #expect(scans == Array(Set(scans)).sorted() && scans.first ?? 0 >= 1)
-      }
-    }
-  }
 }
 
 extension Sequence {

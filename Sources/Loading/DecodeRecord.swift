@@ -1,0 +1,56 @@
+internal import ImageCodec
+internal import ImageStore
+
+/// A decode that somebody waits for.
+@LoadingActor
+final class DecodeRecord {
+  /// What is decoded, as the cache or a transfer brought it.
+  private(set) var candidate: Candidate
+  let step: Processing.Step
+  let transform: Transform?
+  /// What it is remembered by, should it not decode.
+  let subject: CorruptSubject
+  /// How often the cache had been cleared when it began, by all workers.
+  let clearCount: UInt64
+  /// Where it is in the pool.
+  var ticket: DecodeTicket?
+  /// False once the cache was cleared: the result is delivered, but not kept.
+  var mayKeep = true
+  /// How many bytes wait in memory with it.
+  private(set) var waitingBytes = 0
+  /// The scratch file that waits with it.
+  private(set) var file: DecodeOrder.ScratchFile?
+
+  /// - Parameter candidate: without its bytes.
+  init(
+    _ candidate: Candidate, _ step: Processing.Step, _ transform: Transform?, _ subject: CorruptSubject,
+    clearCount: UInt64
+  ) {
+    (self.candidate, self.step, self.transform, self.subject) = (candidate, step, transform, subject)
+    self.clearCount = clearCount
+  }
+
+  /// Takes on what a load that joins knows of the same content, if that is newer: it may have been stored anew since.
+  func adopt(_ other: Candidate) {
+    let (own, new) = (candidate.response, other.response)
+    guard (own.responseTime, own.id) < (new.responseTime, new.id) else { return }
+    candidate = other
+  }
+
+  /// The bytes wait in memory.
+  func hold(_ bytes: [UInt8]) {
+    candidate.bytes = bytes
+    waitingBytes = bytes.count
+  }
+
+  /// What is decoded lies in a scratch file.
+  func wait(with file: DecodeOrder.ScratchFile) {
+    self.file = file
+    // A joining load may have known of a file in the cache.
+    guard candidate.place == .memory, !candidate.response.isOnDisk else { return }
+    candidate.place = .scratch(file.path)
+  }
+
+  /// The scratch file is of use to the loads that go on.
+  func keepFile() { file?.isOwn = false }
+}

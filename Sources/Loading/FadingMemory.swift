@@ -1,0 +1,47 @@
+/// What is remembered for a while. Bounded: beyond its capacity the oldest go.
+struct FadingMemory<Subject: Hashable, Value> {
+  /// For how long; zero turns it off.
+  var timeToLive: Duration
+  let capacity: Int
+
+  private var entries: [Subject: (value: Value, until: ContinuousClock.Instant)] = [:]
+  /// In the order of their coming; entries replaced or removed since are skipped.
+  private var order: ArraySlice<(subject: Subject, until: ContinuousClock.Instant)> = []
+
+  init(timeToLive: Duration, capacity: Int) {
+    (self.timeToLive, self.capacity) = (timeToLive, capacity)
+  }
+
+  var count: Int { entries.count }
+
+  /// How long the book of them is, entries that are to be skipped included.
+  var orderCount: Int { order.count }
+
+  mutating func remember(_ value: Value, of subject: Subject, now: ContinuousClock.Instant) {
+    guard timeToLive > .zero else { return }
+    let until = now.advanced(by: timeToLive)
+    entries[subject] = (value, until)
+    order.append((subject, until))
+    while let oldest = order.first, oldest.until <= now || entries.count > capacity {
+      order.removeFirst()
+      if entries[oldest.subject]?.until == oldest.until { entries[oldest.subject] = nil }
+    }
+    if order.count > 2 * entries.count + 64 { order.removeAll { entries[$0.subject]?.until != $0.until } }
+  }
+
+  /// What is remembered of the subject, unless its time is over.
+  func recall(_ subject: Subject, now: ContinuousClock.Instant) -> Value? {
+    guard !entries.isEmpty, let entry = entries[subject], entry.until > now else { return nil }
+    return entry.value
+  }
+
+  mutating func forget(_ subject: Subject) { entries[subject] = nil }
+
+  /// Forgets those that `matches` names. Returns how many.
+  mutating func forget(where matches: (Subject, Value) -> Bool) -> Int {
+    let gone = entries.filter { matches($0.key, $0.value.value) }.map(\.key)
+    gone.forEach { entries[$0] = nil }
+    if entries.isEmpty { order = [] }
+    return gone.count
+  }
+}

@@ -1,0 +1,40 @@
+/// The `cached` event of `refresh`, which comes before the answer.
+///
+/// What is cached may have to be read first, or decoded, and the answer may be there earlier. Then it waits for the event,
+/// unless it is an image that needed no decode or another one than the event's: that is better seen at once, and there is no event.
+extension Loader {
+  /// Shows what is cached: once, whatever tier has it first.
+  func show(_ candidate: Candidate, to load: Load, as status: CacheStatus) {
+    guard !load.hasShownCached else { return }
+    load.hasShownCached = true
+    load.showing = Load.Showing()
+    deliver(candidate, to: load, as: status, isFinal: false)
+  }
+
+  /// What is cached has been shown, or cannot be: nothing waits for it any more.
+  func endShowing(of load: Load) {
+    guard let showing = load.showing.take() else { return }
+    if let end = showing.end { finish(load.id, end) }
+  }
+
+  /// Tells a load its end, or what is cached.
+  func conclude(_ load: Load, _ result: Result<LoadedImage, LoadError>, isFinal: Bool) {
+    if isFinal { return answer(load.id, result) }
+    if case .success(let image) = result { load.emit(.cached(image)) }
+    endShowing(of: load)
+  }
+
+  /// Tells a load its end, once it has been shown what is cached. It takes no part in anything else from here on.
+  func answer(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) {
+    guard let load = loads[id], let showing = load.showing else {
+      finish(id, result)
+      return
+    }
+    if case .success = result, decodes.isShown(id) {
+      finish(id, result)
+      return
+    }
+    showing.end = result
+    leaveJob(load)
+  }
+}

@@ -1,0 +1,21 @@
+internal import ImageCodec
+
+extension Input {
+  /// What libvips is to see of it. Refuses what would take it long however few pixels there are.
+  func screened(_ format: ImageFormat) throws(DecodeError) -> Input {
+    switch format {
+    case .png: return try PNGScreening(bytes).screened().map(Input.init(copying:)) ?? self
+    case .jpeg where scans > Self.mostScans: throw .corrupt("the JPEG has more than \(Self.mostScans) scans")
+    default: return self
+    }
+  }
+
+  /// Each goes over all pixels, and need not have more than a few bytes. Encoders make about ten.
+  private static let mostScans = 100
+
+  private var scans: Int {
+    var counter = ScanCounter()
+    counter.take(bytes)
+    return counter.completeScans
+  }
+}

@@ -1,0 +1,271 @@
+"""The decoders of the built worker: hostile images by the thousand, bombs, and processes that are killed.
+
+    IMAGEWORKER=PATH DECODER_SEED=17 DECODER_IMAGES=20000 python -m unittest test_decoders
+
+The seed is printed, and plays the same images again.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import tempfile
+import time
+import unittest
+import zlib
+from collections import Counter
+from pathlib import Path
+from random import Random, SystemRandom
+from typing import Any
+
+from bomb_files import SMALL, bombs, harmless, png
+from chaos_session import default_worker
+from origin_process import PATIENCE, Origin
+from processes import Watched
+
+SEED = int(os.environ.get("DECODER_SEED") or SystemRandom().randrange(1 << 32))
+IMAGES = int(os.environ.get("DECODER_IMAGES", "4000"))
+AT_ONCE = 50
+NOWHERE = "http://127.0.0.1:1/"
+MEGABYTE = 1 << 20
+
+
+class Worker(contextlib.AbstractContextManager["Worker"]):
+    """A worker and what /proc tells of it."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        command = [default_worker(), "--cache-dir", str(folder), "--min-free", "0%", *options]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe)
+        self._numbers = itertools.count()
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process.stdin and self.process.stdout
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+    def send(self, method: str, **params: Any) -> int:
+        assert self.process.stdin
+        number = next(self._numbers)
+        self.process.stdin.write(json.dumps({"id": number, "method": method, "params": params}).encode() + b"\n")
+        self.process.stdin.flush()
+        return number
+
+    def receive(self) -> dict[str, Any]:
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        assert line, "the worker has ended"
+        response: dict[str, Any] = json.loads(line)
+        return response
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        number = self.send(method, **params)
+        response = self.receive()
+        assert response["id"] == number, response
+        return response
+
+    def load(self, key: str, **params: Any) -> str:
+        """`result`, or the kind of the error."""
+        return outcome(self.call("load", url=NOWHERE, key=key, **params))
+
+    def decoders(self) -> list[int]:
+        found = []
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                if int(fields(path)[1]) == self.process.pid:
+                    found.append(int(path.parent.name))
+        return found
+
+    def descriptors(self) -> int:
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def memory(self, which: str = "VmRSS") -> int:
+        """Bytes of it and its decoders."""
+        return sum(memory(process, which) for process in [self.process.pid, *self.decoders()])
+
+
+def fields(stat: Path) -> list[str]:
+    """Those after the name, which stands in brackets and may have any character."""
+    return stat.read_text().rpartition(")")[2].split()
+
+
+def memory(process: int, which: str) -> int:
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith(which):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def processor_ticks(process: int) -> int:
+    return int(fields(Path(f"/proc/{process}/stat"))[11])
+
+
+def outcome(response: dict[str, Any]) -> str:
+    return "result" if "result" in response else str(response["error"]["data"]["kind"])
+
+
+def broken(random: Random, image: bytes) -> bytes:
+    content = bytearray(image)
+    for _ in range(random.randint(1, 6)):
+        place = random.randrange(min(len(content), random.choice([64, 1 << 30])))
+        how = random.randrange(5)
+        if how == 0:
+            content[place] ^= 1 << random.randrange(8)
+        elif how == 1:
+            content[place] = random.choice([0, 127, 128, 255])
+        elif how == 2:
+            content[place : place + random.randint(1, 4)] = random.randbytes(random.randint(1, 8))
+        elif how == 3 and len(content) > 64:
+            del content[place : place + random.randint(1, 16)]
+        elif len(content) > 64 and random.random() < 0.2:
+            del content[random.randrange(32, len(content)) :]
+    return bytes(content)
+
+
+@unittest.skipUnless(os.path.isdir("/proc/self/fd"), "what is looked at is in Linux's /proc")
+class Decoders(unittest.TestCase):
+    def setUp(self) -> None:
+        exits = contextlib.ExitStack()
+        self.addCleanup(exits.close)
+        self.exits = exits
+        self.folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
+
+    def worker(self, *options: str) -> Worker:
+        return self.exits.enter_context(Worker(self.folder / "cache", *options))
+
+    def store(self, worker: Worker, key: str, content: bytes) -> None:
+        path = self.folder / key
+        path.write_bytes(content)
+        self.assertIn("result", worker.call("store", key=key, path=str(path)))
+
+    def seeds(self) -> list[bytes]:
+        """A small image of each format that there is."""
+        with Origin() as origin, Worker(self.folder / "seeds") as worker:
+            formats = worker.call("initialize")["result"]["formats"]
+            wanted: list[dict[str, Any]] = [{"url": f"{origin.url}/image/1.gif?frames=3"}]
+            wanted += [{"url": f"{origin.url}/image/1.{suffix}"} for suffix in ("png", "jpg", "tiff", "webp", "avif")]
+            source = f"{origin.url}/image/2.png?width=60&height=40"
+            wanted += [{"url": source, "transform": {"format": made}} for made in formats["encode"]]
+            answers = [worker.call("load", deliver="data", **params) for params in wanted]
+        return [base64.b64decode(answer["result"]["data"]) for answer in answers]
+
+    def test_thousands_of_broken_images_leave_the_worker_as_it_was(self) -> None:
+        print(f"DECODER_SEED={SEED} DECODER_IMAGES={IMAGES}", flush=True)
+        random = Random(SEED)
+        seeds = self.seeds()
+        options = ["--memory-limit", "1M", "--disk-limit", "4M", "--failed-ttl", "0", "--decoders", "2"]
+        worker = self.worker(*options, "--max-pixels", "4M")
+        ways: list[dict[str, Any]] = [
+            {"validate": "decode"},
+            {"deliver": "pixels"},
+            {"transform": {"width": 16}, "placeholder": True},
+            {"transform": {"width": 16, "format": "webp", "frames": "all"}, "store": "none"},
+        ]
+        outcomes: Counter[str] = Counter()
+        before: tuple[int, int] | None = None
+        for batch in range(IMAGES // AT_ONCE):
+            for _ in range(AT_ONCE):
+                image = base64.b64encode(broken(random, random.choice(seeds))).decode()
+                worker.send("load", url=f"data:;base64,{image}", **random.choice(ways))
+            answers = [worker.receive() for _ in range(AT_ONCE)]
+            # None twice, and so none missing.
+            self.assertEqual(len({answer["id"] for answer in answers}), AT_ONCE)
+            outcomes.update(outcome(answer) for answer in answers)
+            worker.call("release", all=True)
+            self.assertLessEqual(len(worker.decoders()), 2 + 2)  # one that was killed may take a moment
+            if batch == IMAGES // AT_ONCE // 3:
+                before = worker.descriptors(), memory(worker.process.pid, "VmRSS")
+        assert before
+        print(dict(outcomes), flush=True)
+        # Files that are being delivered may be open, and some have just been.
+        self.assertLess(worker.descriptors(), before[0] + 20)
+        self.assertLess(memory(worker.process.pid, "VmRSS"), before[1] + 12 * MEGABYTE)
+        self.assertLessEqual(
+            set(outcomes),
+            {"result", "corrupt", "notAnImage", "unsupportedFormat", "tooManyPixels", "decoderCrashed", "decodeTimeout"},
+        )
+        self.assertGreater(min(outcomes["result"], outcomes["corrupt"], outcomes["notAnImage"]), 0)
+        stats = worker.call("stats")["result"]
+        self.assertEqual(stats["pixels"], {"regions": 0, "bytes": 0})
+        decoders = [self.exits.enter_context(Watched(process)) for process in worker.decoders()]
+        self.assertTrue(decoders)
+        worker.__exit__()
+        self.assertTrue(all(decoder.ends() for decoder in decoders))
+
+    def test_bombs_are_refused_before_they_take_memory(self) -> None:
+        worker = self.worker("--decoders", "1")
+        self.store(worker, "harmless", harmless())
+        self.assertEqual(worker.load("harmless", **SMALL), "result")
+        for number, bomb in enumerate(bombs()):
+            with self.subTest(bomb.name):
+                self.store(worker, f"bomb-{number}", bomb.file)
+                before = worker.memory()
+                self.assertEqual(worker.load(f"bomb-{number}", **bomb.params), bomb.outcome)
+                self.assertLess(worker.memory("VmHWM") - before, 20 * MEGABYTE)
+        decoders = worker.call("stats")["result"]["decoders"]
+        self.assertEqual((decoders["crashed"], decoders["timedOut"], decoders["running"]), (0, 0, 1))
+
+    def begin_long_decode(self, worker: Worker, others: list[int]) -> tuple[int, int]:
+        """The request, and the decoder that is in the middle of it and not one of the others."""
+        request = worker.send("load", url=NOWHERE, key="long", transform={"width": 4500, "blur": 3, "format": "webp"})
+        return request, self.busy(worker, others)
+
+    def busy(self, worker: Worker, others: list[int]) -> int:
+        """Waits for a decoder that works."""
+        begun = time.monotonic()
+        ticks: dict[int, int] = {}
+        while time.monotonic() - begun < PATIENCE:
+            for decoder in set(worker.decoders()) - set(others):
+                with contextlib.suppress(OSError):
+                    if processor_ticks(decoder) >= ticks.setdefault(decoder, processor_ticks(decoder)) + 10:
+                        return decoder
+            time.sleep(0.01)
+        raise AssertionError("no decoder works")
+
+    def store_long(self, worker: Worker) -> None:
+        rows = zlib.compress(bytes((9000 // 8 + 1) * 9000))
+        self.store(worker, "long", png(9000, rows))
+        self.store(worker, "harmless", harmless())
+        self.assertEqual(worker.load("harmless", **SMALL), "result")
+
+    def test_a_killed_worker_leaves_no_decoder_and_no_pixels(self) -> None:
+        worker = self.worker("--decoders", "2")
+        self.store_long(worker)
+        pixels = worker.call("load", url=NOWHERE, key="harmless", deliver="pixels")["result"]["pixels"]["path"]
+        _, busy = self.begin_long_decode(worker, [])
+        decoders = [self.exits.enter_context(Watched(process)) for process in worker.decoders()]
+        self.assertIn(busy, [decoder.pid for decoder in decoders])
+        worker.process.kill()
+        worker.process.wait()
+        self.assertTrue(all(decoder.ends() for decoder in decoders))
+        self.assertTrue(os.path.exists(pixels))
+        self.worker().call("stats")
+        begun = time.monotonic()
+        while os.path.exists(pixels) and time.monotonic() - begun < PATIENCE:
+            time.sleep(0.01)
+        self.assertFalse(os.path.exists(pixels))
+
+    def test_a_decoder_that_is_killed_costs_its_own_decode_only(self) -> None:
+        worker = self.worker("--decoders", "2", "--decode-timeout", "10m")
+        self.store_long(worker)
+        request, first = self.begin_long_decode(worker, [])
+        others = worker.decoders()
+        os.kill(first, 9)
+        # It is tried again, once.
+        second = self.busy(worker, others)
+        waiting = [worker.send("load", url=NOWHERE, key="harmless", transform={"width": 8 - n}) for n in range(4)]
+        os.kill(second, 9)
+        answers = {answer["id"]: outcome(answer) for answer in [worker.receive() for _ in range(5)]}
+        self.assertEqual(answers, {request: "decoderCrashed", **{number: "result" for number in waiting}})
+        self.assertEqual(worker.call("stats")["result"]["decoders"]["crashed"], 2)
+        self.assertEqual(worker.load("harmless", transform={"width": 3}), "result")
+
+
+if __name__ == "__main__":
+    unittest.main()

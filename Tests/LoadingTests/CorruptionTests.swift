@@ -1,0 +1,142 @@
+import HTTPCaching
+import ImageCodec
+import Testing
+import Threads
+
+@testable import ImageStore
+@testable import Loading
+
+/// What decoding has told of an image, for those that come later.
+struct CorruptionTests {
+  private static let corrupt: @Sendable (DecodeTask) -> Result<Decoded, DecodeError> = { _ in
+    .failure(.corrupt("cut"))
+  }
+
+  /// Loads that need a decoder until one is told that the image is corrupt.
+  private func scene(_ change: @escaping @Sendable (inout LoadRequest) -> Void) async throws -> Scene {
+    let scene = try await Scene()
+    let id = await scene.submit(change)
+    scene.decoder.answer(Self.corrupt)
+    #expect(scene.witness.end(of: id) == "corrupt")
+    return scene
+  }
+
+  @Test(arguments: [Ask.for(Ask.small()), Ask.for(checks: true), Ask.for(placeholder: true), Ask.for(pixels: true)])
+  func `what does not decode is not decoded again`(change: @escaping @Sendable (inout LoadRequest) -> Void) async throws
+  {
+    let scene = try await scene(change)
+    #expect(scene.witness.end(of: await scene.submit(change)) == "corrupt")
+    #expect(try scene.witness.image(of: await scene.submit()).byteCount == Int64(Scene.image.count))
+    #expect(scene.decoder.orderCount == 1)
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `what does not decode in one way may do so in another`() async throws {
+    let scene = try await scene(Ask.for(checks: true))
+    let id = await scene.submit(Ask.for(Ask.small()))
+    scene.decoder.answer()
+    #expect(scene.witness.end(of: id) == "memory")
+    let other = await scene.submit(Ask.for(Ask.small(9)))
+    scene.decoder.answer()
+    #expect(scene.witness.end(of: other) == "memory")
+  }
+
+  @Test func `who wants to know anew has it decoded again`() async throws {
+    let scene = try await scene(Ask.for(Ask.small()))
+    let retried = await scene.submit {
+      Ask.for(Ask.small())(&$0)
+      $0.retriesFailed = true
+    }
+    scene.decoder.answer()
+    #expect(scene.witness.end(of: retried) == "disk")
+    #expect(scene.witness.end(of: await scene.submit(Ask.for(Ask.small()))) == "memory")
+  }
+
+  @Test func `it is forgotten with other failures`() async throws {
+    let scene = try await scene(Ask.for(Ask.small()))
+    #expect(await scene.loader.clearFailures() == 1)
+    let id = await scene.submit(Ask.for(Ask.small()))
+    scene.decoder.answer()
+    #expect(scene.witness.end(of: id) == "disk")
+  }
+
+  @Test func `it is not remembered where failures are not`() async throws {
+    let scene = try await Scene()
+    await { @LoadingActor in
+      var settings = LoaderSettings()
+      settings.failedTimeToLive = .zero
+      scene.loader.apply(settings)
+    }()
+    for _ in 0..<2 {
+      let id = await scene.submit(Ask.for(Ask.small()))
+      scene.decoder.answer(Self.corrupt)
+      #expect(scene.witness.end(of: id) == "corrupt")
+    }
+  }
+
+  @Test func `another image of the name is decoded`() async throws {
+    let scene = try await scene(Ask.for(Ask.small()))
+    for image in [Scene.otherImage, Scene.image] {
+      await scene.put(image)
+      let id = await scene.submit(Ask.for(Ask.small()))
+      scene.decoder.answer()
+      #expect(scene.witness.end(of: id) == "memory")
+    }
+  }
+
+  @Test(arguments: [DecodeError.crashed, .timedOut, .tooManyPixels("x"), .unsupportedFormat("x"), .io("x")])
+  func `what is not the image's fault is tried again`(error: DecodeError) async throws {
+    let scene = try await Scene()
+    let id = await scene.submit(Ask.for(Ask.small()))
+    scene.decoder.answer { _ in .failure(error) }
+    if case .io = error { scene.decoder.answer { _ in .failure(error) } }
+    _ = scene.witness.end(of: id)
+    let next = await scene.submit(Ask.for(Ask.small()))
+    scene.decoder.answer()
+    #expect(scene.witness.end(of: next) == "disk")
+  }
+
+  @Test func `what two decodes find out at once is both kept`() async throws {
+    let scene = try await Scene()
+    let ids = await (scene.submit(Ask.for(placeholder: true)), scene.submit(Ask.for(checks: true)))
+    let orders = (scene.decoder.next(), scene.decoder.next())
+    orders.0.then(ScriptedDecoder.succeed(orders.0.task))
+    _ = scene.witness.end(of: ids.0)
+    orders.1.then(ScriptedDecoder.succeed(orders.1.task))
+    _ = scene.witness.end(of: ids.1)
+    for scene in [scene, try await Scene(on: scene.disk)] {
+      let id = await scene.submit(Ask.for(placeholder: true, checks: true))
+      try await scene.settle()
+      #expect(scene.witness.results.withLock { try? $0[id]?.get().placeholder } != nil)
+    }
+  }
+
+  @Test func `what is found out of an image that is stored anew meanwhile is kept with that`() async throws {
+    let scene = try await Scene()
+    let first = await scene.submit(Ask.for(checks: true))
+    let order = scene.decoder.next()
+    await scene.put(Scene.image)
+    let second = await scene.submit(Ask.for(checks: true))
+    try await scene.settle()
+    order.then(ScriptedDecoder.succeed(order.task))
+    _ = (scene.witness.end(of: first), scene.witness.end(of: second))
+    let third = await scene.submit(Ask.for(checks: true))
+    try await scene.settle()
+    #expect(scene.witness.ends.withLock { $0[third] } == ["memory"])
+    #expect(scene.decoder.orderCount == 1)
+  }
+
+  @Test func `deadlines of loads that are over are let go of`() async throws {
+    let scene = try await Scene()
+    for width in 1...200 {
+      let id = await scene.submit {
+        Ask.for(Ask.small(width))(&$0)
+        $0.deadline = .seconds(3600)
+      }
+      scene.decoder.answer()
+      _ = scene.witness.end(of: id)
+    }
+    let count = await { @LoadingActor in scene.loader.decodeDeadlines.count }()
+    #expect(count < 100)
+  }
+}

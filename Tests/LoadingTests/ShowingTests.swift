@@ -1,0 +1,137 @@
+import HTTPCaching
+import ImageCodec
+import Testing
+import Threads
+
+@testable import ImageStore
+@testable import Loading
+
+/// The `cached` event of `refresh`, and the answer after it.
+struct ShowingTests {
+  private static func refresh(_ transform: Transform? = nil) -> @Sendable (inout LoadRequest) -> Void {
+    { request in
+      if let transform { Ask.for(transform)(&request) }
+      request.cacheMode = .refresh
+    }
+  }
+
+  /// A scene with an image on disk, and in memory if there is any. What is asked of it next fails, if it is said to.
+  private func scene(memory: Int64 = 0, failing: Bool = false) async throws -> Scene {
+    let scene = try await Scene(memory: memory)
+    _ = scene.witness.end(of: await scene.submit())
+    guard failing else { return scene }
+    await { @LoadingActor in
+      scene.loader.failures.remember(
+        LoadError(.http, "404"), of: .init(key: "a", partition: ""), url: "", host: "", maxBytes: 0, now: .now)
+    }()
+    return scene
+  }
+
+  private func isShown(_ id: LoadID, in scene: Scene) -> Bool {
+    scene.witness.shown.withLock { $0[id] != nil } && scene.witness.tardy.withLock { $0.isEmpty }
+  }
+
+  @Test(arguments: [0, 1 << 20])
+  func `the event comes before an answer that is made by the same decode`(memory: Int64) async throws {
+    let scene = try await scene(memory: memory)
+    let id = await scene.submit(Self.refresh(Ask.small()))
+    let order = scene.decoder.next()
+    try await scene.settle()
+    order.then(ScriptedDecoder.succeed(order.task))
+    #expect(scene.witness.end(of: id) == "miss")
+    #expect(isShown(id, in: scene))
+    #expect(scene.decoder.orderCount == 1)
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `it comes before an answer that is not kept`() async throws {
+    let scene = try await scene()
+    let id = await scene.submit {
+      Self.refresh(Ask.small())(&$0)
+      $0.store = []
+    }
+    scene.decoder.answer()
+    scene.decoder.answer()
+    #expect(scene.witness.end(of: id) == "miss")
+    #expect(isShown(id, in: scene))
+  }
+
+  @Test(arguments: [0, 1 << 20])
+  func `an error that is there first waits for it to be read`(memory: Int64) async throws {
+    let scene = try await scene(memory: memory, failing: true)
+    let id = await scene.submit(Self.refresh())
+    #expect(scene.witness.end(of: id) == "recentlyFailed")
+    #expect(isShown(id, in: scene))
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `an error that is there first waits for it to be decoded`() async throws {
+    let scene = try await scene(failing: true)
+    let id = await scene.submit(Self.refresh(Ask.small()))
+    let order = scene.decoder.next()
+    try await scene.settle()
+    #expect(scene.witness.ends.withLock { $0[id] == nil })
+    order.then(ScriptedDecoder.succeed(order.task))
+    #expect(scene.witness.end(of: id) == "recentlyFailed")
+    #expect(isShown(id, in: scene))
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `an error waits no longer when it cannot be decoded`() async throws {
+    let scene = try await scene(failing: true)
+    let id = await scene.submit(Self.refresh(Ask.small()))
+    scene.decoder.answer { _ in .failure(.crashed) }
+    #expect(scene.witness.end(of: id) == "recentlyFailed")
+    #expect(!isShown(id, in: scene))
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `another image waits for nothing`() async throws {
+    let scene = try await scene()
+    await scene.put(Scene.otherImage)
+    let id = await scene.submit(Self.refresh(Ask.small()))
+    let (old, new) = (scene.decoder.next(), scene.decoder.next())
+    new.then(ScriptedDecoder.succeed(new.task))
+    #expect(scene.witness.end(of: id) == "miss")
+    scene.decoder.waitForCancel(of: old)
+    old.then(ScriptedDecoder.succeed(old.task))
+    try await scene.settle()
+    #expect(!isShown(id, in: scene))
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `a load is cancelled while an error waits`() async throws {
+    let scene = try await scene(failing: true)
+    let id = await scene.submit(Self.refresh(Ask.small()))
+    let order = scene.decoder.next()
+    try await scene.settle()
+    #expect(await scene.loader.cancel(id))
+    #expect(scene.witness.end(of: id) == "cancelled")
+    scene.decoder.waitForCancel(of: order)
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `at its deadline a load has the error that has waited`() async throws {
+    let scene = try await scene(failing: true)
+    let id = await scene.submit {
+      Self.refresh(Ask.small())(&$0)
+      $0.deadline = .nanoseconds(1)
+    }
+    _ = scene.decoder.next()
+    try await scene.settle()
+    _ = await scene.loader.advance()
+    #expect(scene.witness.end(of: id) == "recentlyFailed")
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `pixels are not shown, and nothing waits for them`() async throws {
+    let scene = try await scene(failing: true)
+    let id = await scene.submit {
+      Ask.for(pixels: true)(&$0)
+      $0.cacheMode = .refresh
+    }
+    #expect(scene.witness.end(of: id) == "recentlyFailed")
+    #expect(scene.decoder.orderCount == 0 && !isShown(id, in: scene))
+    #expect(await scene.isIdle)
+  }
+}
