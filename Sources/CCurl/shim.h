@@ -4,8 +4,8 @@
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 
-#if LIBCURL_VERSION_NUM < 0x075700
-#error "libcurl 7.87 or later is needed (CURLOPT_QUICK_EXIT)"
+#if LIBCURL_VERSION_NUM < 0x075800
+#error "libcurl 7.88 or later is needed (CURLOPT_QUICK_EXIT, and curl_multi_socket_action, which 7.87 broke)"
 #endif
 
 // Swift cannot call variadic functions: one wrapper for each type of argument.
@@ -54,6 +54,16 @@ static inline CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value
 
 static inline CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
   return curl_multi_setopt(multi, option, value);
+}
+
+static inline CURLMcode ccurl_multi_set_socket_callback(CURLM *multi, curl_socket_callback callback, void *context) {
+  curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, context);
+  return curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, callback);
+}
+
+static inline CURLMcode ccurl_multi_set_timer_callback(CURLM *multi, curl_multi_timer_callback callback, void *context) {
+  curl_multi_setopt(multi, CURLMOPT_TIMERDATA, context);
+  return curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, callback);
 }
 
 static inline CURLSHcode ccurl_share(CURLSH *share, curl_lock_data data) {

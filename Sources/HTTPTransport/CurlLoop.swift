@@ -2,7 +2,8 @@ internal import CCurl
 
 /// The transfers in progress and curl's multi handle, which drives them. Not for more than one thread.
 final class CurlLoop {
-  let multi: UnsafeMutableRawPointer
+  let sockets: SocketPoll
+  private let multi: UnsafeMutableRawPointer
   private let clock = LoopClock()
   private let environment: (String) -> String?
   private let isPermitted: AddressFilter
@@ -19,13 +20,15 @@ final class CurlLoop {
     configuration: TransportConfiguration, environment: @escaping (String) -> String?,
     isPermitted: @escaping AddressFilter
   ) {
-    guard Self.globalResult == CURLE_OK, let multi = curl_multi_init() else { return nil }
+    guard Self.globalResult == CURLE_OK, let sockets = SocketPoll(), let multi = curl_multi_init() else { return nil }
+    self.sockets = sockets
     self.multi = multi
     self.environment = environment
     self.isPermitted = isPermitted
     settings = Settings(configuration, environment: environment)
     _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
     keepConnections(configuration.keptConnections)
+    sockets.serve(multi)
   }
 
   deinit {
@@ -83,8 +86,7 @@ final class CurlLoop {
 
   /// Lets curl read and write what it can without waiting, and ends what has ended or takes too long.
   func work() {
-    var running: Int32 = 0
-    curl_multi_perform(multi, &running)
+    sockets.tell(multi)
     var left: Int32 = 0
     while let message = curl_multi_info_read(multi, &left) {
       guard message.pointee.msg == CURLMSG_DONE, let raw = message.pointee.easy_handle else { continue }
@@ -100,11 +102,7 @@ final class CurlLoop {
   }
 
   /// How long the loop may sleep.
-  var millisecondsToCheck: Int32 {
-    guard let next = clock.nextCheck else { return .max }
-    // An hour is as good as for ever, and no time overflows.
-    return Int32(max(.zero, min(ContinuousClock.now.duration(to: next), .seconds(3600))).milliseconds)
-  }
+  var millisecondsToCheck: Int32 { clock.nextCheck?.millisecondsAway ?? .max }
 
   private func endLateTransfers() {
     for transfer in Array(transfers.values) {

@@ -1,4 +1,3 @@
-internal import CCurl
 internal import Threads
 
 #if canImport(Darwin)
@@ -7,7 +6,7 @@ internal import Threads
   internal import Glibc
 #endif
 
-/// The executor of the transport: its thread sleeps in `curl_multi_poll`, and whatever is posted wakes it.
+/// The executor of the transport: its thread sleeps where curl's sockets are watched, and whatever is posted wakes it.
 ///
 /// Commands come out in the order in which they were posted. Many posts cost one wake-up, and posts from the thread
 /// itself or while it is awake cost none. The thread is started by the first work that needs it.
@@ -23,7 +22,8 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     var thread: pthread_t?
     var hasThread = false
     var isAsleep = false
-    var sleepsIn: UnsafeMutableRawPointer?
+    /// Nil before there is a socket to watch.
+    var wakeUp: WakeUp?
     var run: (@Sendable () -> Void)?
   }
 
@@ -56,8 +56,8 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
       append(&state.work)
       if state.isAsleep {
         state.isAsleep = false
-        if let multi = state.sleepsIn {
-          curl_multi_wakeup(multi)
+        if let wakeUp = state.wakeUp {
+          wakeUp.wake()
         } else {
           self.state.notify()
         }
@@ -83,24 +83,20 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     }
   }
 
-  /// Waits until something is posted, curl has something to do, or the time has passed.
-  func sleep(in multi: UnsafeMutableRawPointer?, milliseconds: Int32) {
-    let mayPoll = state.withLock { state in
+  /// Waits until something is posted, a socket is ready, or the time has passed. Sockets are looked at in any case.
+  func sleep(in sockets: SocketPoll?, milliseconds: Int32) {
+    let maySleep = state.withLock { state in
       guard state.work.isEmpty else { return false }
       state.isAsleep = true
-      state.sleepsIn = multi
+      state.wakeUp = sockets?.wakeUp
       return true
     }
-    guard mayPoll else { return }
-    if let multi {
-      if curl_multi_poll(multi, nil, 0, milliseconds, nil) != CURLM_OK {
-        // Out of memory or descriptors. Others may free some; a loop that does not sleep would not help them.
-        usleep(10_000)
-      }
-      state.withLock { $0.isAsleep = false }
-    } else {
-      _ = state.wait { $0.isAsleep ? nil : () }
+    guard let sockets else {
+      if maySleep { _ = state.wait { $0.isAsleep ? nil : () } }
+      return
     }
+    sockets.sleep(milliseconds: maySleep ? milliseconds : 0)
+    if maySleep { state.withLock { $0.isAsleep = false } }
   }
 
   /// True when nothing is left to do, and then the thread must return; later work starts another one.

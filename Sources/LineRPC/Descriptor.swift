@@ -4,6 +4,8 @@
   internal import Glibc
 #endif
 
+internal import Threads
+
 /// An errno.
 struct SystemError: Error {
   let number: Int32
@@ -35,33 +37,11 @@ private func retrying(_ descriptor: Int32, until ready: Int32, _ call: () -> Int
   }
 }
 
-/// Wakes a thread that sleeps in poll(2).
-///
-/// The descriptors are closed when the last owner lets go, so that no late `wake` reaches a descriptor that means
-/// something else by then.
-final class WakeUp: Sendable {
-  private let reading: Int32
-  private let writing: Int32
-
-  init() {
-    var ends: [Int32] = [-1, -1]
-    precondition(pipe(&ends) == 0, "the system gives no more descriptors (error \(errno))")
-    for end in ends {
-      _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-      _ = fcntl(end, F_SETFL, O_NONBLOCK)
-    }
-    (reading, writing) = (ends[0], ends[1])
-  }
-
-  deinit {
-    close(reading)
-    close(writing)
-  }
-
-  /// Ends the current sleep, or else the next one.
-  func wake() {
-    var byte: UInt8 = 0
-    _ = write(writing, &byte, 1)
+extension WakeUp {
+  /// Without it nothing could be written: a process that starts with no descriptors left has no use.
+  static func atStart() -> WakeUp {
+    guard let wakeUp = WakeUp() else { preconditionFailure("the system gives no more descriptors (error \(errno))") }
+    return wakeUp
   }
 
   /// Sleeps until `wake`, or until nobody is left at the other end of `output`.
@@ -72,13 +52,10 @@ final class WakeUp: Sendable {
   func sleep(watching output: Int32) -> Int32? {
     var entries = [
       pollfd(fd: output, events: 0, revents: 0),
-      pollfd(fd: reading, events: Int16(POLLIN), revents: 0),
+      pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
     ]
     while poll(&entries, 2, -1) < 0, errno == EINTR {}
-    if entries[1].revents != 0 {
-      var bytes: UInt64 = 0
-      while read(reading, &bytes, 8) > 0 {}
-    }
+    if entries[1].revents != 0 { reset() }
     if entries[0].revents & Int16(POLLNVAL) != 0 { return EBADF }
     return entries[0].revents & Int16(POLLERR | POLLHUP) != 0 ? EPIPE : nil
   }
