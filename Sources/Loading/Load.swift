@@ -49,18 +49,13 @@ final class Load {
   var goesByItself = false
   /// Set once the `cached` event of `refresh` has been taken care of.
   var hasShownCached = false
-  /// While that event is on its way. See Loader+Showing.
-  var showing: Showing?
   /// The last attempt of its job that it was told of: what gave way is the same attempt when it starts again.
   var startedAttempt: Int32 = 0
   /// Cleared once the disk tier did not take what was transferred for it.
   var isKept = true
   /// How the transfer went that brought its image.
   private(set) var transfer: TransferNote?
-  /// The last progress told, so that it only rises.
-  var received: Int64 = -1
-  /// How many scans it has been shown, likewise.
-  var scansShown: Int32 = 0
+  private var told: Told?
 
   init(
     id: LoadID, request: LoadRequest, partition: String, acceptedAt: ContinuousClock.Instant, generation: Int,
@@ -82,7 +77,28 @@ final class Load {
 
   var jobKey: JobKey { request.jobKey(in: partition, bypassingCache: ignoresCache) }
 
-  /// A `cached` event on its way. An object, because most loads have none.
+  /// What it was told of so far. An object, because a load that waits has been told of nothing.
+  private final class Told {
+    /// The last progress, so that it only rises.
+    var received: Int64 = -1
+    /// How many scans, likewise.
+    var scans = 0
+    var showing: Showing?
+  }
+
+  private var madeTold: Told {
+    if let told { return told }
+    let made = Told()
+    told = made
+    return made
+  }
+
+  /// While the `cached` event of `refresh` is on its way. See Loader+Showing.
+  var showing: Showing? {
+    get { told?.showing }
+    set { if newValue != nil || told != nil { madeTold.showing = newValue } }
+  }
+
   final class Showing {
     /// How the load ends once it has had the event.
     var end: Result<LoadedImage, LoadError>?
@@ -118,22 +134,22 @@ final class Load {
       isWanted = request.events.contains(.started) && attempt != startedAttempt
       startedAttempt = Int32(attempt)
     case .progress(let received, _):
-      isWanted = request.events.contains(.progress) && received > self.received
-      self.received = max(received, self.received)
+      isWanted = request.events.contains(.progress) && received > told?.received ?? -1
+      if isWanted { madeTold.received = received }
     case .retrying:
       isWanted = request.events.contains(.retrying)
-      received = -1
+      told?.received = -1
     case .cached:
       isWanted = true
     case .preview(_, _, _, let scan):
       isWanted = awaitsPreview(of: scan)
-      if isWanted { scansShown = Int32(scan) }
+      if isWanted { madeTold.scans = scan }
     }
     if isWanted { observer.load(id, did: event) }
   }
 
   /// A transfer that starts over comes to the scans of before again.
-  func awaitsPreview(of scans: Int) -> Bool { request.events.contains(.preview) && scans > scansShown }
+  func awaitsPreview(of scans: Int) -> Bool { request.events.contains(.preview) && scans > told?.scans ?? 0 }
 }
 
 extension LoadRequest {

@@ -13,6 +13,8 @@ from pathlib import Path
 os.environ["VIPS_CONCURRENCY"] = "1"
 import pyvips  # noqa: E402
 
+pyvips.cache_set_max(0)  # No picture comes twice, so that what it keeps of the last hundred would only cost.
+
 source, target, side, quality, processes = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
 files = sorted(path.name for path in Path(source).glob("*.jpg"))
 
