@@ -61,11 +61,6 @@ static inline CURLMcode ccurl_multi_set_socket_callback(CURLM *multi, curl_socke
   return curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, callback);
 }
 
-static inline CURLMcode ccurl_multi_set_timer_callback(CURLM *multi, curl_multi_timer_callback callback, void *context) {
-  curl_multi_setopt(multi, CURLMOPT_TIMERDATA, context);
-  return curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, callback);
-}
-
 static inline CURLSHcode ccurl_share(CURLSH *share, curl_lock_data data) {
   return curl_share_setopt(share, CURLSHOPT_SHARE, data);
 }

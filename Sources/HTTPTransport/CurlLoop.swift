@@ -1,8 +1,9 @@
 internal import CCurl
+internal import Threads
 
 /// The transfers in progress and curl's multi handle, which drives them. Not for more than one thread.
 final class CurlLoop {
-  let sockets: SocketPoll
+  private let sockets: SocketPoll
   private let multi: UnsafeMutableRawPointer
   private let clock = LoopClock()
   private let environment: (String) -> String?
@@ -103,6 +104,11 @@ final class CurlLoop {
 
   /// How long the loop may sleep.
   var millisecondsToCheck: Int32 { clock.nextCheck?.millisecondsAway ?? .max }
+
+  var wakeUp: WakeUp { sockets.wakeUp }
+
+  /// Waits for what `work` has to do next.
+  func sleep(milliseconds: Int32) { sockets.sleep(for: multi, milliseconds: milliseconds) }
 
   private func endLateTransfers() {
     for transfer in Array(transfers.values) {

@@ -84,18 +84,18 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
   }
 
   /// Waits until something is posted, a socket is ready, or the time has passed. Sockets are looked at in any case.
-  func sleep(in sockets: SocketPoll?, milliseconds: Int32) {
+  func sleep(in curl: CurlLoop?, milliseconds: Int32) {
     let maySleep = state.withLock { state in
       guard state.work.isEmpty else { return false }
       state.isAsleep = true
-      state.wakeUp = sockets?.wakeUp
+      state.wakeUp = curl?.wakeUp
       return true
     }
-    guard let sockets else {
+    guard let curl else {
       if maySleep { _ = state.wait { $0.isAsleep ? nil : () } }
       return
     }
-    sockets.sleep(milliseconds: maySleep ? milliseconds : 0)
+    curl.sleep(milliseconds: maySleep ? milliseconds : 0)
     if maySleep { state.withLock { $0.isAsleep = false } }
   }
 

@@ -7,24 +7,17 @@ internal import Threads
   internal import Glibc
 #endif
 
-/// The sockets and the time that curl waits for, and the sleep of its thread until one of them comes.
+/// The sockets that curl waits for, and the sleep of its thread until one of them is ready.
 ///
-/// Curl names its sockets once and is told which of them are ready (`curl_multi_socket_action`), so that a turn costs
-/// what is ready. `curl_multi_perform` would look at all transfers, with a system call for each.
+/// Curl names its sockets once and is told which of them are ready (`curl_multi_socket_action`), so that it works on those
+/// only. `curl_multi_perform` would look at all transfers, with a system call for each.
 final class SocketPoll {
   let wakeUp: WakeUp
   /// First the one of `wakeUp`.
   private var entries: [pollfd]
   /// Where the entry of each socket is, by the socket's number; 0 where there is none.
   private var places: [Int] = []
-  private var timer = Timer.none
   private var hasReady = false
-
-  private enum Timer {
-    case none
-    case now
-    case at(ContinuousClock.Instant)
-  }
 
   /// nil when the system gives no more descriptors.
   init?() {
@@ -37,25 +30,16 @@ final class SocketPoll {
   func serve(_ multi: UnsafeMutableRawPointer) {
     let context = Unmanaged.passUnretained(self).toOpaque()
     ccurl_multi_set_socket_callback(
-      multi, { _, socket, what, context, _ in
+      multi,
+      { _, socket, what, context, _ in
         context.map { Unmanaged<SocketPoll>.fromOpaque($0).takeUnretainedValue().watch(socket, for: what) }
-        return 0
-      }, context)
-    ccurl_multi_set_timer_callback(
-      multi, { _, milliseconds, context in
-        context.map { Unmanaged<SocketPoll>.fromOpaque($0).takeUnretainedValue().setTimer(milliseconds) }
         return 0
       }, context)
   }
 
   /// Sleeps until a socket is ready, somebody wakes the thread, or the time has passed; curl's own time counts as well.
-  func sleep(milliseconds: Int32) {
-    var milliseconds = milliseconds
-    switch timer {
-    case .none: break
-    case .now: milliseconds = 0
-    case .at(let time): milliseconds = min(milliseconds, time.millisecondsAway)
-    }
+  func sleep(for multi: UnsafeMutableRawPointer, milliseconds: Int32) {
+    let milliseconds = Self.timeLeft(multi).map { min(milliseconds, $0) } ?? milliseconds
     let count = poll(&entries, nfds_t(entries.count), milliseconds)
     if count < 0, errno != EINTR {
       // Out of memory or descriptors. Others may free some; a loop that does not sleep would not help them.
@@ -76,21 +60,15 @@ final class SocketPoll {
         curl_multi_socket_action(multi, entry.fd, Self.readiness(entry), &running)
       }
     }
-    guard isTimeUp else { return }
-    timer = .none
-    curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running)
+    if Self.timeLeft(multi) == 0 { curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running) }
   }
 
-  private var isTimeUp: Bool {
-    switch timer {
-    case .none: false
-    case .now: true
-    case .at(let time): time <= .now
-    }
-  }
-
-  private func setTimer(_ milliseconds: Int) {
-    timer = milliseconds < 0 ? .none : milliseconds == 0 ? .now : .at(.now + .milliseconds(milliseconds))
+  /// Until curl has something to do that no socket tells of, in milliseconds; nil where there is nothing. Asked for rather
+  /// than told: some versions of curl do not say each change.
+  private static func timeLeft(_ multi: UnsafeMutableRawPointer) -> Int32? {
+    var milliseconds = 0
+    guard curl_multi_timeout(multi, &milliseconds) == CURLM_OK, milliseconds >= 0 else { return nil }
+    return Int32(clamping: milliseconds)
   }
 
   private func place(of socket: curl_socket_t) -> Int {

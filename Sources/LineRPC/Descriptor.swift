@@ -1,10 +1,10 @@
+internal import Threads
+
 #if canImport(Darwin)
   internal import Darwin
 #else
   internal import Glibc
 #endif
-
-internal import Threads
 
 /// An errno.
 struct SystemError: Error {

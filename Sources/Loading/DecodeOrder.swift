@@ -79,9 +79,11 @@ struct DecodeOrder: Sendable {
     }
     guard let bytes = candidate.bytes else { return nil }
     if mayHoldBytes { return (.bytes(bytes), nil) }
-    let path = try storage.scratch.assumeIsolated { scratch in
-      Result { () throws(StoreError) in try scratch.store(.bytes(bytes), format: candidate.response.format) }
-    }.get()
+    let path = storage.scratch.assumeIsolated { scratch in
+      try? scratch.store(.bytes(bytes), format: candidate.response.format)
+    }
+    // Better too much memory than no image because of a full disk.
+    guard let path else { return (.bytes(bytes), nil) }
     return (.file(path), storage.hold(ScratchFile(path: path, isOwn: true)))
   }
 

@@ -31,7 +31,7 @@ struct FadingMemory<Subject: Hashable, Value> {
 
   /// What is remembered of the subject, unless its time is over.
   func recall(_ subject: Subject, now: ContinuousClock.Instant) -> Value? {
-    guard !entries.isEmpty, let entry = entries[subject], entry.until > now else { return nil }
+    guard timeToLive > .zero, !entries.isEmpty, let entry = entries[subject], entry.until > now else { return nil }
     return entry.value
   }
 

@@ -12,7 +12,9 @@ extension Loader {
       isChecked: record.step == .check)
     candidate.response.findings = candidate.response.findings?.adding(found) ?? found
     record.keepFile()
-    if record.mayKeep, !candidate.isTransient {
+    // Nor may what comes of it next be kept once it was cleared.
+    if !record.mayKeep { candidate.isTransient = true }
+    if !candidate.isTransient {
       memory.note(findingsOf: candidate.response)
       if let tier = storage.tier(of: candidate) {
         let response = candidate.response

@@ -103,7 +103,9 @@ extension Loader {
       storage.discard(task.output)
       if case .io = error, case .file = task.source { return startOver(id) }
       let failure = LoadError(error)
-      if case .corrupt = error { corrupt.remember(failure, of: record.subject, now: .now) }
+      if case .corrupt = error, record.candidate.response.isOnDisk {
+        corrupt.remember(failure, of: record.subject, now: .now)
+      }
       failDecode(id, failure)
     case (.success(let decoded), .encoded(let path)): keep(decoded, at: path, of: id, record)
     case (.success(let decoded), .pixels(let path)): handOver(decoded, at: path, of: id, record)

@@ -5,17 +5,12 @@ extension Input {
   func screened(_ format: ImageFormat) throws(DecodeError) -> Input {
     switch format {
     case .png: return try PNGScreening(bytes).screened().map(Input.init(copying:)) ?? self
-    case .jpeg where scans > Self.mostScans: throw .corrupt("the JPEG has more than \(Self.mostScans) scans")
+    case .jpeg where JPEGScreening.scans(in: bytes) > Self.mostScans:
+      throw .corrupt("the JPEG has more than \(Self.mostScans) scans")
     default: return self
     }
   }
 
   /// Each goes over all pixels, and need not have more than a few bytes. Encoders make about ten.
   private static let mostScans = 100
-
-  private var scans: Int {
-    var counter = ScanCounter()
-    counter.take(bytes)
-    return counter.completeScans
-  }
 }

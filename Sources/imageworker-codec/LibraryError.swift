@@ -15,7 +15,7 @@ struct LibraryError: Error {
   /// The library tells kinds of failures by their texts only.
   var asDecodeError: DecodeError {
     if message.contains("nsupported") { return .unsupportedFormat(message) }
-    if message.contains("out of memory") {
+    if message.contains("out of memory") || message.contains("Insufficient memory") {
       return .tooManyPixels("a decoder may not have as much memory as this takes")
     }
     return .corrupt(message)

@@ -15,7 +15,7 @@ struct PNGScreening {
       if name == Self.imageData { imageData += range.count }
       if Self.text.contains(name) { hasText = true }
     }
-    // What is left to lie about, libpng inflates in the time that it takes for the pixels.
+    // What may still be a lie costs time, which the limit to each decode bounds, but no memory.
     if let pixels = bytesOfPixels, imageData > 2 * pixels + 16384 {
       throw .corrupt("there is more in the PNG than its pixels")
     }

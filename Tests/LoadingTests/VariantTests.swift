@@ -173,6 +173,19 @@ struct VariantTests {
     #expect(scene.witness.end(of: next) == "miss")
   }
 
+  @Test func `what is made of an image that was cleared while it was checked is not kept`() async throws {
+    let scene = try await Scene()
+    let id = await scene.submit(Ask.for(Ask.small(), checks: true))
+    let check = scene.decoder.next()
+    await { @LoadingActor in scene.loader.clear(.key("a"), in: .all) { _ in } }()
+    check.then(ScriptedDecoder.succeed(check.task))
+    scene.decoder.answer()
+    #expect(scene.witness.end(of: id) == "miss")
+    let next = await scene.submit(Ask.for(Ask.small()))
+    scene.decoder.answer()
+    #expect(scene.witness.end(of: next) == "miss")
+  }
+
   // MARK: - Waiting
 
   @Test func `the last to leave cancels the decode`() async throws {
