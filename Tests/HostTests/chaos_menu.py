@@ -120,21 +120,25 @@ class Menu:
 
     def _served(self, picture: tuple[str, str], manners: str, *kinds: str) -> Dish:
         target, kind = picture
-        port = self._port(manners)
         if "cache-control" not in manners and self._random.random() < 0.7:
             manners += "&cache-control=max-age=600"
         # Not where what is served differs by more than who asks: one name for two contents would be the origin's fault.
         if not any(name in manners for name in ("etag", "last-modified", "vary")) and self._random.random() < 0.6:
             manners += "&etag=a"
-        url, is_prompt = f"http://127.0.0.1:{port}{target}{manners}", port != self._ports.origins[0]
-        return Dish(url, frozenset(kinds), (target,), kind, is_prompt=is_prompt)
+        refuses = any(name in manners for name in ("status=429", "status=503", "retry-after"))
+        return self._somewhere(Dish(target + manners, frozenset(kinds), (target,), kind), refuses)
 
-    def _port(self, manners: str = "") -> int:
-        """Refusals hold up a whole origin, so one origin gets them all, and less of everything else."""
+    def _somewhere(self, dish: Dish, refuses: bool = False) -> Dish:
+        """Gives the dish an origin, where its URL is a target only.
+
+        Refusals hold up a whole origin, so one gets them all, and less of everything else. That may end as they do:
+        after many of them, one more counts as an attempt of all that wait there.
+        """
         first, *others = self._ports.origins
-        if "status=429" in manners or "status=503" in manners:
-            return first
-        return first if self._random.random() < 0.08 else self._random.choice(others)
+        is_held_up = refuses or self._random.random() < 0.08
+        port = first if is_held_up else self._random.choice(others)
+        kinds = dish.kinds | {"http"} if is_held_up else dish.kinds
+        return replace(dish, url=f"http://127.0.0.1:{port}{dish.url}", kinds=kinds, is_prompt=not is_held_up)
 
     def _good(self) -> Dish:
         manners = ["", "", "", "&chunked=999", "&encoding=gzip", "&close=after"]
@@ -216,9 +220,8 @@ class Menu:
         answers.append(versions[-1])
         target = f"/changing/{self._count}"
         self.scripts.append((target, answers))
-        port = self._port()
         kinds = frozenset(["truncated", "network"])
-        return Dish(f"http://127.0.0.1:{port}{target}", kinds, tuple(versions), "png", is_scripted=True)
+        return self._somewhere(Dish(target, kinds, tuple(versions), "png", is_scripted=True))
 
     def _no_image(self) -> Dish:
         self._count += 1
