@@ -98,14 +98,4 @@ static inline int csystem_socket_pair(int *sockets) {
 #endif
 }
 
-/// A pipe whose ends never block and that no other program gets. Negative when there is none.
-static inline int csystem_pipe(int *ends) {
-  if (pipe(ends) < 0) return -1;
-  for (int end = 0; end < 2; end++) {
-    fcntl(ends[end], F_SETFD, FD_CLOEXEC);
-    fcntl(ends[end], F_SETFL, O_NONBLOCK);
-  }
-  return 0;
-}
-
 static inline int csystem_set_nonblocking(int file) { return fcntl(file, F_SETFL, O_NONBLOCK); }

@@ -15,7 +15,7 @@ struct RequestDirectives {
   init(_ headers: HeaderFields) {
     var hasCacheControl = false
     var pragmas: [String] = []
-    for line in headers.lines where Self.mayBeRelevant(line.name) {
+    for line in headers.lines {
       switch line.name {
       case "cache-control": hasCacheControl = true
       case "pragma": pragmas.append(line.value)
@@ -28,14 +28,6 @@ struct RequestDirectives {
       control = CacheControl(headers.values(of: "cache-control"))
     } else if !pragmas.isEmpty {
       control.noCache = CacheControl(pragmas).noCache
-    }
-  }
-
-  /// By its first letter: each request and answer asks several times, and most fields are not.
-  private static func mayBeRelevant(_ name: String) -> Bool {
-    switch name.utf8.first {
-    case UInt8(ascii: "c"), UInt8(ascii: "i"), UInt8(ascii: "p"), UInt8(ascii: "r"): true
-    default: false
     }
   }
 

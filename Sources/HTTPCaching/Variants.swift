@@ -39,8 +39,7 @@ public enum Variants {
 
   /// In lower case. `*` is one of them.
   static func names(in headers: HeaderFields) -> [String] {
-    guard headers.lines.contains(where: { $0.name == "vary" }) else { return [] }
-    return headers.lines.filter { $0.name == "vary" }.flatMap { members($0.value) }
+    headers.values(of: "vary").flatMap(members)
   }
 
   /// By Date, and by arrival where two have the same.

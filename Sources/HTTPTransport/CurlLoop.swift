@@ -102,13 +102,12 @@ final class CurlLoop {
     if clock.beginCheck() { endLateTransfers() }
   }
 
-  /// How long the loop may sleep.
-  var millisecondsToCheck: Int32 { clock.nextCheck?.millisecondsAway ?? .max }
-
   var wakeUp: WakeUp { sockets.wakeUp }
 
-  /// Waits for what `work` has to do next.
-  func sleep(milliseconds: Int32) { sockets.sleep(for: multi, milliseconds: milliseconds) }
+  /// Waits for what `work` has to do next, or only looks whether there is something.
+  func sleep(mayWait: Bool) {
+    sockets.sleep(for: multi, milliseconds: mayWait ? clock.nextCheck?.millisecondsAway ?? .max : 0)
+  }
 
   private func endLateTransfers() {
     for transfer in Array(transfers.values) {

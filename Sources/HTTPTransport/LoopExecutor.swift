@@ -83,8 +83,8 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     }
   }
 
-  /// Waits until something is posted, a socket is ready, or the time has passed. Sockets are looked at in any case.
-  func sleep(in curl: CurlLoop?, milliseconds: Int32) {
+  /// Waits until something is posted, a socket is ready, or curl has something to do. Sockets are looked at in any case.
+  func sleep(in curl: CurlLoop?) {
     let maySleep = state.withLock { state in
       guard state.work.isEmpty else { return false }
       state.isAsleep = true
@@ -95,7 +95,7 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
       if maySleep { _ = state.wait { $0.isAsleep ? nil : () } }
       return
     }
-    curl.sleep(milliseconds: maySleep ? milliseconds : 0)
+    curl.sleep(mayWait: maySleep)
     if maySleep { state.withLock { $0.isAsleep = false } }
   }
 

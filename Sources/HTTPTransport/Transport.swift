@@ -107,7 +107,7 @@ public actor Transport {
       curl?.work()
     }
     if isShutDown { return true }
-    executor.sleep(in: curl, milliseconds: curl?.millisecondsToCheck ?? 0)
+    executor.sleep(in: curl)
     return false
   }
 

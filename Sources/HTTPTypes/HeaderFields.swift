@@ -29,7 +29,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
   public init(_ lines: [HeaderField] = []) { self.lines = lines }
 
   public init(dictionaryLiteral elements: (String, String)...) {
-    lines = elements.isEmpty ? [] : elements.map { HeaderField($0, $1) }
+    lines = elements.map { HeaderField($0, $1) }
   }
 
   public var isEmpty: Bool { lines.isEmpty }

@@ -1,3 +1,5 @@
+internal import Threads
+
 #if canImport(Darwin)
   internal import Darwin
 #else
@@ -6,7 +8,7 @@
 
 /// The pool's thread: takes up what others put into the mailbox, starts and watches processes, and hands out tasks.
 ///
-/// It sleeps in poll(2) until somebody rings, a decoder says something or ends, or a time is up.
+/// It sleeps in poll(2) until it is woken, a decoder says something or ends, or a time is up.
 final class PoolLoop {
   struct Pending {
     let task: DecodeTask
@@ -16,8 +18,8 @@ final class PoolLoop {
 
   let mailbox: PoolMailbox
   var settings: DecoderSettings
-  /// Readable when there are commands.
-  private let bell: Int32
+  /// Used when there are commands.
+  private let wakeUp: WakeUp
   var queue: DecodeQueue
   var pending: [DecodeTicket: Pending] = [:]
   var processes: [DecoderProcess] = []
@@ -37,8 +39,8 @@ final class PoolLoop {
   private static let reapingPause = Duration.milliseconds(5)
   static let launchPause = Duration.seconds(1)
 
-  init(mailbox: PoolMailbox, settings: DecoderSettings, bell: Int32) {
-    (self.mailbox, self.settings, self.bell) = (mailbox, settings, bell)
+  init(mailbox: PoolMailbox, settings: DecoderSettings, wakeUp: WakeUp) {
+    (self.mailbox, self.settings, self.wakeUp) = (mailbox, settings, wakeUp)
     queue = DecodeQueue(budget: settings.pixelBudget)
   }
 
@@ -149,15 +151,12 @@ final class PoolLoop {
     let milliseconds = left.map {
       Int32($0.components.seconds * 1000 + $0.components.attoseconds / 1_000_000_000_000_000) + 1
     }
-    var descriptors = [pollfd(fd: bell, events: Int16(POLLIN), revents: 0)]
+    var descriptors = [pollfd(fd: wakeUp.descriptor, events: Int16(POLLIN), revents: 0)]
     descriptors += processes.map { pollfd(fd: $0.socket, events: Int16(POLLIN), revents: 0) }
     let ready = poll(&descriptors, nfds_t(descriptors.count), milliseconds ?? -1)
     guard ready > 0 else { return }
     now = .now
-    if descriptors[0].revents != 0 {
-      var rings = [UInt8](repeating: 0, count: 64)
-      _ = read(bell, &rings, rings.count)
-    }
+    if descriptors[0].revents != 0 { wakeUp.reset() }
     for (process, descriptor) in zip(processes, descriptors.dropFirst()) where descriptor.revents != 0 {
       listen(to: process)
     }

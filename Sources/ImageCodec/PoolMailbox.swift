@@ -1,11 +1,4 @@
-internal import CSystem
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// What other threads put down for the pool's thread, and what it lets them see.
 final class PoolMailbox: Sendable {
@@ -20,8 +13,7 @@ final class PoolMailbox: Sendable {
 
   private enum Thread {
     case notStarted
-    /// With the end of the pipe that wakes it.
-    case running(wake: Int32)
+    case running(WakeUp)
     case ended
   }
 
@@ -67,20 +59,17 @@ final class PoolMailbox: Sendable {
       }
       if case .shutDown = command { state.isClosed = true }
       state.commands.append(command)
-      if case .running(let wake) = state.thread, state.commands.count == 1 { _ = write(wake, [1], 1) }
+      if case .running(let wakeUp) = state.thread, state.commands.count == 1 { wakeUp.wake() }
       return true
     }
   }
 
   private func start(_ state: inout State) {
-    var ends: [Int32] = [-1, -1]
-    precondition(csystem_pipe(&ends) == 0, "the system gives no more descriptors")
-    state.thread = .running(wake: ends[1])
-    let (settings, bell) = (state.settings, ends[0])
+    let (settings, wakeUp) = (state.settings, WakeUp.required())
+    state.thread = .running(wakeUp)
     startThread(name: "decoders") { [self] in
-      let loop = PoolLoop(mailbox: self, settings: settings, bell: bell)
+      let loop = PoolLoop(mailbox: self, settings: settings, wakeUp: wakeUp)
       while loop.turn() {}
-      close(bell)
       end()
     }
   }
@@ -93,10 +82,7 @@ final class PoolMailbox: Sendable {
   }
 
   private func end() {
-    state.withLock {
-      if case .running(let wake) = $0.thread { close(wake) }
-      $0.thread = .ended
-    }
+    state.withLock { $0.thread = .ended }
     state.notify()
   }
 

@@ -184,15 +184,13 @@ public struct MemoryTier: Sendable {
   }
 
   private func places(matching filter: ClearFilter, now: Int) -> [Int] {
-    switch filter {
-    case .key(let key): byKey.places(of: key)
-    case .url(let url, let key):
-      Array(Set([key, url].flatMap(byKey.places) + byURL.places(of: url))).filter { place in
-        slots[place].map { $0.response.key == key || $0.response.url == url } ?? false
+    let candidates =
+      switch filter {
+      case .key(let key): byKey.places(of: key)
+      case .url(let url, let key): Array(Set([key, url].flatMap(byKey.places) + byURL.places(of: url)))
+      case .all, .prefix, .host, .olderThan, .expired: Array(slots.indices)
       }
-    case .all, .prefix, .host, .olderThan, .expired:
-      slots.indices.filter { slots[$0].map { filter.matches($0.response, now: now) } ?? false }
-    }
+    return candidates.filter { slots[$0].map { filter.matches($0.response, now: now) } ?? false }
   }
 
   /// Those that are not among the places themselves.

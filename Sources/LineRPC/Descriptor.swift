@@ -38,12 +38,6 @@ private func retrying(_ descriptor: Int32, until ready: Int32, _ call: () -> Int
 }
 
 extension WakeUp {
-  /// Without it nothing could be written: a process that starts with no descriptors left has no use.
-  static func atStart() -> WakeUp {
-    guard let wakeUp = WakeUp() else { preconditionFailure("the system gives no more descriptors (error \(errno))") }
-    return wakeUp
-  }
-
   /// Sleeps until `wake`, or until nobody is left at the other end of `output`.
   ///
   /// A pipe or socket tells without being asked (`POLLERR` or `POLLHUP`), a regular file never does.

@@ -47,7 +47,7 @@ public final class LineWriter: Sendable {
   private let onRelief: @Sendable () -> Void
   private let onClosed: @Sendable (Int32) -> Void
   private let state = Locked(State())
-  private let wakeUp = WakeUp.atStart()
+  private let wakeUp = WakeUp.required()
 
   /// Starts the thread, which keeps the writer alive until `finish` or a failure.
   ///

@@ -34,19 +34,14 @@ struct DecodeOrder: Sendable {
     do {
       let header = try header
       let output = try output(header, storage)
-      do {
-        guard let (source, file) = try source(in: storage) else {
-          storage.discard(output)
-          return .lost
-        }
-        return .ready(
-          DecodeTask(
-            source: source, header: header, transform: transform ?? Transform(), output: output,
-            wantsPlaceholder: wantsPlaceholder, maxPixels: maxPixels), file)
-      } catch {
+      guard let (source, file) = source(in: storage) else {
         storage.discard(output)
-        throw error
+        return .lost
       }
+      return .ready(
+        DecodeTask(
+          source: source, header: header, transform: transform ?? Transform(), output: output,
+          wantsPlaceholder: wantsPlaceholder, maxPixels: maxPixels), file)
     } catch let error as LoadError {
       return .failed(error)
     } catch let error as StoreError {
@@ -65,7 +60,7 @@ struct DecodeOrder: Sendable {
     }
   }
 
-  private func source(in storage: Storage) throws -> (DecodeTask.Source, ScratchFile?)? {
+  private func source(in storage: Storage) -> (DecodeTask.Source, ScratchFile?)? {
     if case .scratch(let path) = candidate.place {
       return (.file(path), storage.hold(ScratchFile(path: path, isOwn: false)))
     }

@@ -62,12 +62,13 @@ struct SlotTable<ID: SlotNumbered, Value>: ~Copyable {
   private mutating func reach(_ slot: Int) {
     while serials.count <= slot { serials.append(0) }
     guard slot >= capacity else { return }
-    let larger = UnsafeMutablePointer<Value>.allocate(capacity: max(slot + 1, 2 * capacity))
+    capacity = max(slot + 1, 2 * capacity)
+    let larger = UnsafeMutablePointer<Value>.allocate(capacity: capacity)
     for slot in serials.indices where serials[slot] != 0 {
       (larger + slot).moveInitialize(from: values + slot, count: 1)
     }
     values.deallocate()
-    (values, capacity) = (larger, max(slot + 1, 2 * capacity))
+    values = larger
   }
 
   // MARK: - By slot

@@ -24,6 +24,12 @@ public final class WakeUp: Sendable {
     (descriptor, writing) = (ends[0], ends[1])
   }
 
+  /// For a thread that has no use without: a process that has no descriptors left by then ends here.
+  public static func required() -> WakeUp {
+    guard let wakeUp = WakeUp() else { preconditionFailure("the system gives no more descriptors (error \(errno))") }
+    return wakeUp
+  }
+
   deinit {
     close(descriptor)
     close(writing)

@@ -5,6 +5,8 @@
 #endif
 
 /// Looks through the markers of a JPEG before libjpeg does (ITU-T T.81 annex B).
+///
+/// Not by `ScanCounter`, which follows a JPEG as it arrives and gives up on what no preview can come of.
 enum JPEGScreening {
   private static let (startOfScan, endOfImage): (UInt8, UInt8) = (0xDA, 0xD9)
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 from measuring import Report, Round, Skipped, Workspace, interleaved, median, plain_environment, program
 from server import Server
 from slow import SilentOrigin
-from worker import Worker, existing, loads, request
+from worker import Worker, existing, loads, memory, request
 
 LOADS = 100_000
 ITEMS = 1_000_000
@@ -134,11 +134,10 @@ def peer_that_waits(command: Callable[[Path, Path], List[str]], directory: Path,
         process = subprocess.Popen(command(directory / "urls", directory), env=plain_environment())
         try:
             origin.wait_for_client()
-            status = Path(f"/proc/{process.pid}/status").read_text()
+            return memory(process.pid)["VmRSS"]
         finally:
             process.kill()
             process.wait()
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
 # Loads that wait make others no slower.

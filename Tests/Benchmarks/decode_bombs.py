@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import List, Tuple
+from typing import Tuple
 
-from measuring import Report, Skipped, Workspace, median
+from measuring import Report, Workspace, median
 from server import Server
-from worker import Worker, check, request
+from worker import Worker, check, memory, request
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "HostTests"))
 
 from bomb_files import SMALL, Bomb, bombs, harmless  # noqa: E402
+from processes import children  # noqa: E402
 
 
 def run(report: Report, workspace: Workspace, worker: Path, rounds: int) -> None:
@@ -38,9 +39,9 @@ def one(worker: Path, directory: Path, small: str, url: str, bomb: Bomb) -> Tupl
         _, answer = running.converse(request(1, "load", url=small, **SMALL), 1)
         check(answer, 1, width=8)
         processes = [running.process.pid, *children(running.process.pid)]
-        before = sum(memory(process, "VmRSS") for process in processes)
+        before = sum(memory(process)["VmRSS"] for process in processes)
         took, answer = running.converse(request(2, "load", url=url, **bomb.params), 1)
-        peak = sum(memory(process, "VmHWM") for process in processes)
+        peak = sum(memory(process)["VmHWM"] for process in processes)
     finally:
         running.end()
     members = json.loads(answer)
@@ -48,23 +49,3 @@ def one(worker: Path, directory: Path, small: str, url: str, bomb: Bomb) -> Tupl
     if outcome != bomb.outcome or len(processes) != 2:
         raise RuntimeError(f"{bomb.name}: {answer!r}, {processes}")
     return took * 1000, peak - before
-
-
-def children(parent: int) -> List[int]:
-    found: List[int] = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            # The name stands in brackets and may have any character.
-            if int(status.read_text().rpartition(")")[2].split()[1]) == parent:
-                found.append(int(status.parent.name))
-        except OSError:
-            pass  # it has ended
-    return found
-
-
-def memory(process: int, which: str) -> float:
-    try:
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    except FileNotFoundError:
-        raise Skipped("this needs /proc, which is Linux's, and decoders that live") from None
-    return next(int(line.split()[1]) for line in lines if line.startswith(which)) / 1024

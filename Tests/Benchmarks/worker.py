@@ -35,6 +35,16 @@ def existing(path: Path) -> Path:
     return path
 
 
+def memory(process: int) -> Dict[str, float]:
+    """`VmRSS` and `VmHWM` (the peak) of a process, in MB."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        raise Skipped("this needs /proc, which is Linux's, and a process that lives") from None
+    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    return {name: int(lines[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM")}
+
+
 class Worker:
     """A running worker. The host is lean, so that it is not what is measured: bytes prepared before, 1 MB a read."""
 
@@ -94,13 +104,7 @@ class Worker:
             left = left[os.write(self._input, left[:PIPE_SIZE]) :]
 
     def memory(self) -> Dict[str, float]:
-        """`VmRSS` and `VmHWM` (the peak) in MB."""
-        try:
-            status = Path(f"/proc/{self.process.pid}/status").read_text()
-        except FileNotFoundError:
-            raise Skipped("this needs /proc, which is Linux's") from None
-        lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
-        return {name: int(lines[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM")}
+        return memory(self.process.pid)
 
     def processor_time(self) -> float:
         """Seconds that all its threads have been running so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 from pathlib import Path
@@ -13,7 +14,11 @@ from origin_process import PATIENCE
 
 def children(pid: int) -> list[int]:
     """Those that a process has now (Linux)."""
-    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # the thread has ended, and others have its children
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 class Watched:

@@ -25,7 +25,7 @@ from typing import Any
 from bomb_files import SMALL, bombs, harmless, png
 from chaos_session import default_worker
 from origin_process import PATIENCE, Origin
-from processes import Watched
+from processes import Watched, children
 
 SEED = int(os.environ.get("DECODER_SEED") or SystemRandom().randrange(1 << 32))
 IMAGES = int(os.environ.get("DECODER_IMAGES", "4000"))
@@ -75,12 +75,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         return outcome(self.call("load", url=NOWHERE, key=key, **params))
 
     def decoders(self) -> list[int]:
-        found = []
-        for path in Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):
-                if int(fields(path)[1]) == self.process.pid:
-                    found.append(int(path.parent.name))
-        return found
+        return children(self.process.pid)
 
     def descriptors(self) -> int:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
@@ -88,11 +83,6 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
     def memory(self, which: str = "VmRSS") -> int:
         """Bytes of it and its decoders."""
         return sum(memory(process, which) for process in [self.process.pid, *self.decoders()])
-
-
-def fields(stat: Path) -> list[str]:
-    """Those after the name, which stands in brackets and may have any character."""
-    return stat.read_text().rpartition(")")[2].split()
 
 
 def memory(process: int, which: str) -> int:
@@ -103,7 +93,8 @@ def memory(process: int, which: str) -> int:
 
 
 def processor_ticks(process: int) -> int:
-    return int(fields(Path(f"/proc/{process}/stat"))[11])
+    # After the name, which stands in brackets and may have any character.
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11])
 
 
 def outcome(response: dict[str, Any]) -> str:
