@@ -232,19 +232,21 @@ struct ClearingTests {
 
   // MARK: - Held up
 
-  /// A load of the original whose file is about to be read when `event` happens.
-  private func reading(in scene: Scene, _ event: @escaping @LoadingActor @Sendable () -> Void) async -> LoadID {
-    let (lookUp, delivery) = (scene.disk.closeGate(), Gate())
-    let id = await scene.submit()
-    // The look-up has come back by then, and what follows from it waits for the disk's thread.
-    scene.disk.executor.run {
-      LoadingActor.run {
-        event()
-        delivery.open()
+  /// A load of the original whose file is being read when `event` happens.
+  private func reading(in scene: Scene, _ event: @LoadingActor @Sendable () -> Void) async -> LoadID {
+    let (isReading, gate) = (Promise<Bool>(), Gate())
+    scene.disk.cacheFault.withLock { fault in
+      fault = { operation in
+        guard operation == .read else { return nil }
+        isReading.fulfil(true)
+        gate.pass()
+        return nil
       }
-      delivery.pass()
     }
-    lookUp.open()
+    let id = await scene.submit()
+    _ = isReading.value
+    await event()
+    gate.open()
     return id
   }
 
