@@ -42,11 +42,9 @@ extension Loader {
   /// memory tier, and before something that was read is put there.
   func heedOthers() {
     guard let board, board.clearCount != clearCount else { return }
-    let count = board.clearCount
-    for clearing in board.clearings(since: clearCount) {
+    for clearing in board.takeClearings(since: &clearCount) {
       _ = forget(clearing.filter, inMemory: clearing.reachesMemory)
     }
-    clearCount = count
   }
 
   /// Finds the board where the cache directory has been made anew. What was cleared meanwhile nobody knows.
