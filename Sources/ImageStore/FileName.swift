@@ -108,10 +108,12 @@ extension Slice where Base == UnsafeMutableBufferPointer<UInt8> {
   /// In lower case; the upper digits are cut off.
   fileprivate mutating func write(hexadecimal value: UInt64, digits: Int) {
     precondition(digits <= count)
-    var value = value
-    for place in stride(from: startIndex + digits - 1, through: startIndex, by: -1) {
+    let start = base.baseAddress! + startIndex
+    var (value, place) = (value, digits)
+    while place > 0 {
+      place -= 1
       let digit = UInt8(truncatingIfNeeded: value) & 15
-      base[place] = digit < 10 ? 48 + digit : 87 + digit
+      start[place] = digit < 10 ? 48 + digit : 87 + digit
       value >>= 4
     }
     self = dropFirst(digits)

@@ -48,7 +48,7 @@ public struct FileSystem: Sendable {
   }
 
   func exists(_ path: String) -> Bool {
-    (try? perform(.status, path) { access(path, F_OK) }) != nil
+    (try? perform(.status, path) { path.withCString { access($0, F_OK) } }) != nil
   }
 
   func openDirectory(_ path: String, in directory: Int32 = workingDirectory) throws(FileError) -> Int32 {

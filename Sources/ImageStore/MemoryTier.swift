@@ -3,9 +3,12 @@
 ///
 /// A pure value; every step is O(1) but `clear`, which see.
 public struct MemoryTier: Sendable {
-  public struct Entry: Sendable, Equatable {
-    public var response: StoredResponse
-    public var bytes: [UInt8]
+  /// An object: a hit hands on what is there, and copies none of its fields.
+  public final class Entry: Sendable {
+    public let response: StoredResponse
+    public let bytes: [UInt8]
+
+    init(response: StoredResponse, bytes: [UInt8]) { (self.response, self.bytes) = (response, bytes) }
   }
 
   public struct Counts: Sendable, Equatable {
@@ -144,23 +147,30 @@ public struct MemoryTier: Sendable {
   public mutating func update(_ response: StoredResponse) {
     if let place = place(of: response), let old = slots[place]?.response {
       unlabel(place, old)
-      slots[place]!.response = response
+      change(place) { $0 = response }
       label(place, response)
     }
     for place in variants(of: response) where slots[place]!.response.originalDigest == response.originalDigest {
-      slots[place]!.response.adopt(responseOf: response)
+      change(place) { $0.adopt(responseOf: response) }
     }
   }
 
   /// Adds what decoding has told. Nothing happens when the entry is gone or another has taken its place.
   public mutating func note(findingsOf response: StoredResponse) {
     guard let place = place(of: response), let findings = response.findings else { return }
-    slots[place]!.response.findings = slots[place]!.response.findings?.adding(findings) ?? findings
+    change(place) { $0.findings = $0.findings?.adding(findings) ?? findings }
   }
 
   /// Notes that the disk tier has no file of the response any more.
   public mutating func forgetFile(of response: StoredResponse) {
-    if let place = place(of: response) { slots[place]!.response.id = 0 }
+    if let place = place(of: response) { change(place) { $0.id = 0 } }
+  }
+
+  private mutating func change(_ place: Int, _ change: (inout StoredResponse) -> Void) {
+    guard let entry = slots[place] else { return }
+    var response = entry.response
+    change(&response)
+    slots[place] = Entry(response: response, bytes: entry.bytes)
   }
 
   private func place(of response: StoredResponse) -> Int? {

@@ -73,26 +73,22 @@ public struct Conversation: Sendable {
 
   // MARK: Lines in
 
-  /// Takes in a line. The steps have to be taken in their order.
-  public mutating func accept(_ incoming: Incoming) -> [Step] {
-    switch incoming {
-    case .call(let call):
-      switch call {
-      case .request(let request):
-        if let ticket = open(request, in: nil) { return [.perform(request, ticket)] }
-        return [.send(line(refusalOfTaken(request.id), id: nil))]
-      case .refused(let error, let id):
-        if let id, holders[id] != nil { return [.send(line(refusalOfTaken(id), id: nil))] }
-        return [.send(line(error, id: id))]
-      case .failedNotification(let error, let method):
-        return [.failedNotification(error, method: method)]
-      }
-    case .batch(let calls):
-      return accept(calls)
+  /// Takes in a line of one call.
+  public mutating func accept(_ call: Call) -> Step {
+    switch call {
+    case .request(let request):
+      if let ticket = open(request, in: nil) { return .perform(request, ticket) }
+      return .send(line(refusalOfTaken(request.id), id: nil))
+    case .refused(let error, let id):
+      if let id, holders[id] != nil { return .send(line(refusalOfTaken(id), id: nil)) }
+      return .send(line(error, id: id))
+    case .failedNotification(let error, let method):
+      return .failedNotification(error, method: method)
     }
   }
 
-  private mutating func accept(_ calls: [Call]) -> [Step] {
+  /// Takes in a line that is a batch. The steps have to be taken in their order.
+  public mutating func accept(batch calls: [Call]) -> [Step] {
     let number = nextSerial()
     var batch = Batch()
     var steps: [Step] = []

@@ -12,7 +12,7 @@ extension Loader {
       return process(candidate, for: load, step, as: status, isFinal: isFinal)
     }
     var delivery = Delivery(load.request, isFinal: isFinal)
-    if let delivered = deliverAtOnce(candidate, delivery) {
+    if let delivered = deliverAtOnce(candidate.response, candidate.bytes, in: candidate.place, delivery) {
       return complete(load.id, candidate, delivered, as: status, isFinal: isFinal)
     }
     let source: Delivery.Source
@@ -60,15 +60,18 @@ extension Loader {
 
   /// What takes no hop to the disk's thread: nothing at all, and the memory tier's with one look whether the file is
   /// there.
-  func deliverAtOnce(_ candidate: Candidate, _ delivery: Delivery) -> Delivery.Delivered? {
+  func deliverAtOnce(
+    _ response: StoredResponse, _ bytes: [UInt8]?, in place: Candidate.Place, _ delivery: Delivery
+  ) -> Delivery.Delivered? {
     if delivery.isNothing { return Delivery.Delivered() }
-    guard candidate.place == .memory, delivery.saveTo == nil else { return nil }
-    let tier = storage.tier(of: candidate)
+    guard place == .memory, delivery.saveTo == nil else { return nil }
+    let tier = response.isOnDisk ? storage.tier : nil
     if delivery.wantsPath {
-      return tier?.pin(candidate.response).map { Delivery.Delivered(path: $0, bytes: nil) }
+      guard let path = tier?.pin(response) else { return nil }
+      return Delivery.Delivered(path: path, bytes: nil)
     }
-    tier?.noteUse(of: candidate.response)
-    return Delivery.Delivered(path: nil, bytes: candidate.bytes)
+    tier?.noteUse(of: response)
+    return Delivery.Delivered(path: nil, bytes: bytes)
   }
 
   private func complete(
@@ -97,17 +100,17 @@ extension Loader {
   func image(
     for request: LoadRequest, _ response: StoredResponse, _ delivered: Delivery.Delivered, as status: CacheStatus
   ) -> LoadedImage {
-    var image = LoadedImage(response, as: status)
-    if request.delivery == .path { image.path = delivered.path }
-    if request.delivery == .data { image.data = delivered.bytes }
-    if request.wantsResponse || request.validation == .none {
-      let headers =
-        status == .miss || status == .revalidated
-        ? response.headers : Storing.fieldsToServe(response.cached, now: storage.now())
-      image.response = LoadedImage.Response(status: response.status, headers: headers)
-    }
-    image.source = response.findings?.source.map(LoadedImage.Source.init)
-    if request.processing?.wantsPlaceholder == true { image.placeholder = response.findings?.placeholder }
-    return image
+    LoadedImage(
+      response, as: status, path: request.delivery == .path ? delivered.path : nil,
+      data: request.delivery == .data ? delivered.bytes : nil,
+      placeholder: request.processing?.wantsPlaceholder == true ? response.findings?.placeholder : nil,
+      head: request.wantsResponse || request.validation == .none ? head(of: response, as: status) : nil)
+  }
+
+  private func head(of response: StoredResponse, as status: CacheStatus) -> LoadedImage.Response {
+    let headers =
+      status == .miss || status == .revalidated
+      ? response.headers : Storing.fieldsToServe(response.cached, now: storage.now())
+    return LoadedImage.Response(status: response.status, headers: headers)
   }
 }

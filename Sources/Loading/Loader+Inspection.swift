@@ -160,8 +160,8 @@ extension Loader {
         guard let delivered = stored.delivered[id] else { return }
         completion(
           delivered.map { delivered in
-            var image = LoadedImage(stored.response, as: stored.response.isOnDisk ? .disk : .memory)
-            image.path = delivered.path
+            var image = LoadedImage(
+              stored.response, as: stored.response.isOnDisk ? .disk : .memory, path: delivered.path)
             image.isKept = stored.isKept
             image.timing.total = began.duration(to: .now)
             image.timing.firstByte = image.timing.total
@@ -180,10 +180,15 @@ extension StoredResponse {
 }
 
 extension LoadedImage {
-  init(_ response: StoredResponse, as status: CacheStatus) {
+  init(
+    _ response: StoredResponse, as status: CacheStatus, path: String? = nil, data: [UInt8]? = nil,
+    placeholder: Placeholder? = nil, head: Response? = nil
+  ) {
     self.init(
       key: response.key, cache: status, byteCount: response.byteCount, mediaType: response.mediaType,
       format: response.format, width: response.width, height: response.height, frames: response.frames,
-      orientation: response.orientation, finalURL: response.finalURL)
+      orientation: response.orientation, path: path, data: data,
+      source: response.findings?.source.map(Source.init), placeholder: placeholder, finalURL: response.finalURL,
+      response: head)
   }
 }

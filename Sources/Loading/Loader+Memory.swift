@@ -11,22 +11,23 @@ extension Loader {
   public func recall(_ request: LoadRequest) -> LoadedImage? {
     guard request.fields.arePlain, request.cacheMode.servesFresh else { return nil }
     heedOthers()
-    guard let candidate = onlyCandidate(for: request), request.accepts(candidate.response),
-      request.processing?.step(for: candidate.response) == nil, isPlainlyFresh(candidate.response),
-      let delivered = deliverAtOnce(candidate, Delivery(request))
+    guard let entry = onlyEntry(for: request) else { return nil }
+    let response = entry.response
+    guard request.accepts(response), request.processing?.step(for: response) == nil, isPlainlyFresh(response),
+      let delivered = deliverAtOnce(response, entry.bytes, in: .memory, Delivery(request))
     else { return nil }
     clearSlot(for: request)
-    let image = image(for: request, candidate.response, delivered, as: .memory)
+    let image = image(for: request, response, delivered, as: .memory)
     count(image)
     return image
   }
 
   /// What memory has to answer with, if there is no choice.
-  private func onlyCandidate(for request: LoadRequest) -> Candidate? {
+  private func onlyEntry(for request: LoadRequest) -> MemoryTier.Entry? {
     let found = memory.look(up: request.key, partition: Credentials.partition(of: request), variant: request.variant)
     guard found.count == 1, let only = found.first else { return nil }
     let isOfAnother = !request.variant.isEmpty && memory.hasReplacement(forOriginalOf: only.response)
-    return isOfAnother ? nil : Candidate(inMemory: only)
+    return isOfAnother ? nil : only
   }
 
   private func isPlainlyFresh(_ response: StoredResponse) -> Bool {

@@ -14,8 +14,14 @@ public final class Processing: Sendable {
   let variant: String
 
   /// Nil when nothing is to be done.
-  public init?(transform: Transform?, deliversPixels: Bool, wantsPlaceholder: Bool, checks: Bool) {
+  public static func asked(
+    transform: Transform?, deliversPixels: Bool = false, wantsPlaceholder: Bool = false, checks: Bool = false
+  ) -> Processing? {
     guard transform != nil || deliversPixels || wantsPlaceholder || checks else { return nil }
+    return Processing(transform, deliversPixels, wantsPlaceholder, checks)
+  }
+
+  private init(_ transform: Transform?, _ deliversPixels: Bool, _ wantsPlaceholder: Bool, _ checks: Bool) {
     self.transform = transform
     self.deliversPixels = deliversPixels
     self.wantsPlaceholder = wantsPlaceholder

@@ -9,13 +9,15 @@
 /// It is the project's one lock. A pthread mutex rather than `Synchronization.Mutex`, because ThreadSanitizer sees it
 /// and because it comes with a condition variable.
 public final class Locked<Value>: @unchecked Sendable {
-  // Unchecked: `value` is only reached with `mutex` held.
-  private var value: Value
+  // Unchecked: `value` is only reached with `mutex` held. A pointer, since Swift would look for overlapping accesses to a
+  // property each time, which the mutex rules out.
+  private let value: UnsafeMutablePointer<Value>
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
 
   public init(_ value: sending Value) {
-    self.value = value
+    self.value = .allocate(capacity: 1)
+    self.value.initialize(to: value)
     mutex = .allocate(capacity: 1)
     condition = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())
@@ -37,6 +39,8 @@ public final class Locked<Value>: @unchecked Sendable {
     pthread_mutex_destroy(mutex)
     condition.deallocate()
     mutex.deallocate()
+    value.deinitialize(count: 1)
+    value.deallocate()
   }
 
   /// Runs `body` with the lock held. It must not call back into the same lock.
@@ -46,7 +50,7 @@ public final class Locked<Value>: @unchecked Sendable {
   ) throws(Failure) -> Result {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
-    return try body(&value)
+    return try body(&value.pointee)
   }
 
   /// Wakes every thread in `wait`. Call it after a change that one of them may be waiting for.
@@ -62,7 +66,7 @@ public final class Locked<Value>: @unchecked Sendable {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
     while true {
-      if let result = body(&value) { return result }
+      if let result = body(&value.pointee) { return result }
       guard let deadline else {
         pthread_cond_wait(condition, mutex)
         continue

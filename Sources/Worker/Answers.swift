@@ -138,27 +138,25 @@ extension Session {
 
   /// Answers with what a load came to.
   func answer(_ ticket: Ticket, with result: Result<LoadedImage, LoadError>, of url: String) {
-    logEnd(of: url, result)
     switch result {
-    case .success(let image):
-      counts.succeeded += 1
-      answer(ticket) { $0.members(of: image, url: url) }
+    case .success(let image): answer(ticket, with: image, of: url)
     case .failure(let error):
+      logEnd(of: url) { "\(error.kind.rawValue): \(error.message)" }
       count(error)
       answer(ticket, WireErrors.wire(error, url: url), url: url)
     }
   }
 
-  private func logEnd(of url: String, _ result: Result<LoadedImage, LoadError>) {
-    log.debug {
-      let name = (try? ResourceURL(url))?.redacted ?? url
-      switch result {
-      case .success(let image):
-        return "\(name): \(image.cache.rawValue), \(image.byteCount) bytes, \(image.timing.total.milliseconds) ms"
-      case .failure(let error):
-        return "\(name): \(error.kind.rawValue): \(error.message)"
-      }
+  func answer(_ ticket: Ticket, with image: LoadedImage, of url: String) {
+    logEnd(of: url) {
+      "\(image.cache.rawValue), \(image.byteCount) bytes, \(image.timing.total.milliseconds) ms"
     }
+    counts.succeeded += 1
+    answer(ticket) { $0.members(of: image, url: url) }
+  }
+
+  private func logEnd(of url: String, _ outcome: () -> String) {
+    log.debug { "\((try? ResourceURL(url))?.redacted ?? url): \(outcome())" }
   }
 
   fileprivate func count(_ error: LoadError) {

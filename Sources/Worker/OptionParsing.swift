@@ -43,7 +43,6 @@ extension Options {
         throw OptionError(option: "--\(definition.name)", message: definition.shown(value) + problem)
       }
     }
-    options.settle()
     return .run(options)
   }
 

@@ -37,14 +37,9 @@ extension Options {
   }
 
   /// What every request sends: what the user set, else images before anything else.
-  func makeRequestHeaders() -> HeaderFields {
+  var requestHeaders: HeaderFields {
     let usual: HeaderFields = ["accept": "image/*,*/*;q=0.8", "user-agent": userAgent]
     return usual.replacing(HeaderFields(headers.compactMap(HeaderField.init(line:))))
-  }
-
-  /// What a request sends that has these header fields for itself, in the place of the usual ones of those names.
-  func requestFields(with own: HeaderFields) -> RequestFields {
-    own.isEmpty ? requestFields : RequestFields(requestFields.all.replacing(own), own: own)
   }
 
   var verification: DiskTier.Verification {

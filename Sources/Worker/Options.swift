@@ -46,19 +46,7 @@ public struct Options: Sendable {
   public var exitStatus = false
   var logLevel = LogLevel.warning
 
-  // Worked out once, since every load needs them.
-  private(set) var requestFields = RequestFields()
-  private(set) var loadEvents: LoadRequest.Events = []
-  private(set) var ignoredQuery = QueryNameFilter.none
-
-  public init() { settle() }
-
-  /// To be called when options have changed.
-  mutating func settle() {
-    requestFields = RequestFields(makeRequestHeaders())
-    loadEvents = EventNames.events(events)
-    ignoredQuery = QueryNameFilter(keyIgnoredQuery)
-  }
+  public init() {}
 
   enum VerifyMode: String, CaseIterable { case random, always, never }
   enum NetworkMode: String, CaseIterable { case any, `public` }

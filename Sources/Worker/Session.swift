@@ -11,6 +11,7 @@ internal import Threads
 @LoadingActor
 final class Session {
   private(set) var options: Options
+  private(set) var defaults: LoadDefaults
   let loader: Loader
   let storage: Storage
   let transport: Transport
@@ -58,6 +59,7 @@ final class Session {
     writer: LineWriter, log: Log, onEnd: @escaping @Sendable (Int32) -> Void
   ) {
     self.options = options
+    defaults = LoadDefaults(options)
     self.loader = loader
     self.storage = storage
     self.transport = transport
@@ -71,15 +73,20 @@ final class Session {
 
   func receive(_ batch: [Incoming]) {
     for incoming in batch {
-      for step in conversation.accept(incoming) {
-        switch step {
-        case .perform(let request, let ticket): perform(request, ticket)
-        case .failedNotification(let error, _): tellFailure(error, of: nil)
-        case .send(let line):
-          hasFailures = true
-          writer.send(line, deferred: true)
-        }
+      switch incoming {
+      case .call(let call): take(conversation.accept(call))
+      case .batch(let calls): for step in conversation.accept(batch: calls) { take(step) }
       }
+    }
+  }
+
+  private func take(_ step: Conversation.Step) {
+    switch step {
+    case .perform(let request, let ticket): perform(request, ticket)
+    case .failedNotification(let error, _): tellFailure(error, of: nil)
+    case .send(let line):
+      hasFailures = true
+      writer.send(line, deferred: true)
     }
   }
 
@@ -144,9 +151,10 @@ final class Session {
 
   func apply(_ new: Options) {
     let changesRequests =
-      new.transportConfiguration != options.transportConfiguration || new.requestFields.all != options.requestFields.all
+      new.transportConfiguration != options.transportConfiguration || new.requestHeaders != options.requestHeaders
       || new.maxBytes != options.maxBytes || new.maxRedirects != options.maxRedirects
     options = new
+    defaults = LoadDefaults(new)
     loader.apply(new.loaderSettings)
     transport.configure(new.transportConfiguration)
     decoders.configure(new.decoderSettings)

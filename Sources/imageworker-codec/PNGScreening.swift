@@ -1,8 +1,8 @@
 internal import CVips
 internal import ImageCodec
 
-/// Looks through the chunks of a PNG before libpng does, which inflates all that a chunk holds, whatever it is for: a small
-/// file could keep it busy for seconds. See PNG, third edition, sections 5 and 11.
+/// Looks through a PNG before libpng does, which inflates all that a chunk holds, whatever it is for: a small file could
+/// keep it busy for seconds. See PNG, third edition, sections 5, 8 and 11.
 struct PNGScreening {
   private let file: UnsafeRawBufferPointer
 
@@ -11,44 +11,30 @@ struct PNGScreening {
   /// The file without compressed text, which nobody reads; nil when there is none.
   func screened() throws(DecodeError) -> EncodedFile? {
     var (imageData, hasText) = (0, false)
-    forEachChunk { name, range in
-      if name == Self.imageData { imageData += range.count }
-      if Self.text.contains(name) { hasText = true }
+    for chunk in PNGChunks(file) {
+      if chunk.name == PNGChunks.imageData { imageData += chunk.content.count }
+      if chunk.isCompressedText { hasText = true }
     }
-    // What may still be a lie costs time, which the limit to each decode bounds, but no memory.
-    if let pixels = bytesOfPixels, imageData > 2 * pixels + 16384 {
+    if let rows = bytesOfRows, hasMore(than: rows, in: imageData) {
       throw .corrupt("there is more in the PNG than its pixels")
     }
     return hasText ? try withoutText() : nil
   }
 
-  private static let imageData = name("IDAT")
-  private static let end = name("IEND")
-  private static let text = [name("zTXt"), name("iTXt")]
-  private static let firstChunk = 8
+  /// Encoders have been seen to write some bytes too many. So many take libpng no longer than an image of 16 MB.
+  private static let tolerance = 16 << 20
 
-  private static func name(_ text: StaticString) -> UInt32 {
-    UnsafeRawPointer(text.utf8Start).loadUnaligned(as: UInt32.self).bigEndian
+  /// The first is for data that inflates to next to nothing, but takes its time for it.
+  private func hasMore(than rows: Int, in imageData: Int) -> Bool {
+    if imageData > 2 * rows + 16384 { return true }
+    let limit = rows + Self.tolerance
+    guard imageData > limit / PNGInflation.mostOfEachByte else { return false }
+    var inflation = PNGInflation(file)
+    return inflation.exceeds(limit)
   }
 
-  private func number(at offset: Int) -> UInt32 {
-    file.loadUnaligned(fromByteOffset: offset, as: UInt32.self).bigEndian
-  }
-
-  /// Up to the last, or to where the file is cut. A range is of the whole chunk.
-  private func forEachChunk(_ body: (_ name: UInt32, _ range: Range<Int>) -> Void) {
-    var position = Self.firstChunk
-    while file.count - position >= 12 {
-      let (length, name) = (Int(number(at: position)), number(at: position + 4))
-      guard length <= file.count - position - 12 else { return }
-      body(name, position..<position + 12 + length)
-      if name == Self.end { return }
-      position += 12 + length
-    }
-  }
-
-  /// What its header says that all rows take, uncompressed; nil where no file could be as large.
-  private var bytesOfPixels: Int? {
+  /// What all rows take, uncompressed, as its header says; nil where no file could be as large.
+  private var bytesOfRows: Int? {
     guard file.count >= 33 else { return nil }
     let samples =
       switch file[25] {
@@ -57,10 +43,32 @@ struct PNGScreening {
       case 6: 4
       default: 1
       }
-    let row = (Int(number(at: 16)) * samples * Int(file[24]) + 7) / 8 + 1
-    let all = row.multipliedReportingOverflow(by: Int(number(at: 20)))
-    return all.overflow || all.partialValue > Int.max / 4 ? nil : all.partialValue
+    let (width, height) = (Int(file.bigEndian(at: 16)), Int(file.bigEndian(at: 20)))
+    var all = 0
+    for pass in file[28] == 1 ? Self.interlacedPasses : [Self.wholeImage] {
+      let (columns, rows) = ((width - pass.x).dividedUp(by: pass.everyX), (height - pass.y).dividedUp(by: pass.everyY))
+      // A pass without pixels has no rows.
+      guard columns > 0, rows > 0 else { continue }
+      let row = (columns * samples * Int(file[24])).dividedUp(by: 8) + 1
+      let (bytes, overflow) = row.multipliedReportingOverflow(by: rows)
+      guard !overflow, bytes < Int.max / 16 else { return nil }
+      all += bytes
+    }
+    return all
   }
+
+  private struct Pass {
+    var (x, y): (Int, Int)
+    var (everyX, everyY): (Int, Int)
+  }
+
+  private static let wholeImage = Pass(x: 0, y: 0, everyX: 1, everyY: 1)
+  private static let interlacedPasses = [
+    Pass(x: 0, y: 0, everyX: 8, everyY: 8), Pass(x: 4, y: 0, everyX: 8, everyY: 8),
+    Pass(x: 0, y: 4, everyX: 4, everyY: 8), Pass(x: 2, y: 0, everyX: 4, everyY: 4),
+    Pass(x: 0, y: 2, everyX: 2, everyY: 4), Pass(x: 1, y: 0, everyX: 2, everyY: 2),
+    Pass(x: 0, y: 1, everyX: 1, everyY: 2),
+  ]
 
   private func withoutText() throws(DecodeError) -> EncodedFile {
     guard let start = file.baseAddress, let copy = g_try_malloc(gsize(file.count)) else {
@@ -71,14 +79,22 @@ struct PNGScreening {
       copy.advanced(by: count).copyMemory(from: start + range.lowerBound, byteCount: range.count)
       count += range.count
     }
-    var end = Self.firstChunk
+    var end = PNGChunks.start
     take(0..<end)
-    forEachChunk { name, range in
-      if !Self.text.contains(name) { take(range) }
-      end = range.upperBound
+    for chunk in PNGChunks(file) {
+      if !chunk.isCompressedText { take(chunk.range) }
+      end = chunk.range.upperBound
     }
-    // A file that is cut stays one.
     take(end..<file.count)
     return EncodedFile(bytes: copy, count: count)
   }
+}
+
+extension PNGChunks.Chunk {
+  /// A file that is cut in it stays one.
+  fileprivate var isCompressedText: Bool { isWhole && PNGChunks.compressedText.contains(name) }
+}
+
+extension Int {
+  fileprivate func dividedUp(by divisor: Int) -> Int { (self + divisor - 1) / divisor }
 }

@@ -29,6 +29,8 @@ def bombs() -> List[Bomb]:
     return [
         Bomb("PNG of 30,000 x 30,000", png(30_000, rows), "tooManyPixels"),
         Bomb("PNG that says 100 x 100 and goes on", png(100, rows), "corrupt"),
+        Bomb("PNG with 1 GB behind its rows", png(3_000, zeros(1 << 10)), "corrupt"),
+        Bomb("interlaced PNG with 1 GB behind its rows", png(3_000, zeros(1 << 10), interlaced=True), "corrupt"),
         Bomb("PNG with 500 MB of text", png(8, zlib.compress(bytes(16)), (b"zTXt", text)), "result"),
         Bomb("JPEG of 65,500 x 65,500", jpeg(65_500), "tooManyPixels"),
         Bomb("JPEG of 9,000 x 9,000 in 4,000 scans", progressive_jpeg(9_000, 4_000), "corrupt"),
@@ -43,9 +45,16 @@ def harmless() -> bytes:
     return png(8, zlib.compress(bytes(16)))
 
 
-def png(side: int, rows: bytes, *chunks: Tuple[bytes, bytes]) -> bytes:
+def zeros(megabytes: int) -> bytes:
+    """As zlib.compress has them, but for the checksum, and sooner."""
+    packer = zlib.compressobj(9)
+    first, further = (packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    return first + further * (megabytes - 1) + packer.flush()
+
+
+def png(side: int, rows: bytes, *chunks: Tuple[bytes, bytes], interlaced: bool = False) -> bytes:
     """Of one bit a pixel."""
-    header = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, interlaced)
     file = b"\x89PNG\r\n\x1a\n"
     for kind, data in [(b"IHDR", header), *chunks, (b"IDAT", rows), (b"IEND", b"")]:
         file += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -6,12 +6,19 @@ struct ConversationTests {
 
   private func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
 
+  private mutating func accept(_ incoming: Incoming) -> [Conversation.Step] {
+    switch incoming {
+    case .call(let call): [conversation.accept(call)]
+    case .batch(let calls): conversation.accept(batch: calls)
+    }
+  }
+
   private mutating func tickets(_ incoming: Incoming) -> [Ticket] {
-    conversation.accept(incoming).compactMap { if case .perform(_, let ticket) = $0 { ticket } else { nil } }
+    accept(incoming).compactMap { if case .perform(_, let ticket) = $0 { ticket } else { nil } }
   }
 
   private mutating func lines(_ incoming: Incoming) -> [String] {
-    conversation.accept(incoming).compactMap {
+    accept(incoming).compactMap {
       if case .send(let line) = $0 { String(decoding: line, as: UTF8.self) } else { nil }
     }
   }
@@ -24,7 +31,7 @@ struct ConversationTests {
     #"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a request with this id is in flight","data":{"kind":"invalidRequest","retryable":false,"id":1}}}"#
 
   @Test mutating func `a request is performed and its result sent under its id`() throws {
-    let steps = conversation.accept(.call(load(1)))
+    let steps = accept(.call(load(1)))
     guard case .perform(let request, let ticket)? = steps.first, steps.count == 1 else {
       Issue.record("one request is to be performed")
       return
@@ -68,8 +75,8 @@ struct ConversationTests {
   @Test mutating func `a notification that cannot be carried out is reported, not answered`() {
     let error = RPCError.invalidParams(member: "params", "m")
     let call = Call.failedNotification(error, method: "load")
-    #expect(conversation.accept(.call(call)) == [.failedNotification(error, method: "load")])
-    #expect(conversation.accept(.batch([call])) == [.failedNotification(error, method: "load")])
+    #expect(accept(.call(call)) == [.failedNotification(error, method: "load")])
+    #expect(accept(.batch([call])) == [.failedNotification(error, method: "load")])
     #expect(conversation.unanswered == 0)
   }
 
@@ -122,7 +129,7 @@ struct ConversationTests {
   }
 
   @Test mutating func `a batch of notifications gets no answer at all`() {
-    let steps = conversation.accept(.batch([load(nil), load(nil)]))
+    let steps = accept(.batch([load(nil), load(nil)]))
     #expect(steps.count == 2)
     for case .send in steps { Issue.record("nothing is sent") }
   }

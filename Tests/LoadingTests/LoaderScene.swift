@@ -86,7 +86,7 @@ enum Ask {
     { request in
       if pixels { request.delivery = .pixels }
       if checks { request.validation = .decode }
-      request.processing = Processing(
+      request.processing = .asked(
         transform: transform, deliversPixels: pixels, wantsPlaceholder: placeholder, checks: checks)
     }
   }

@@ -32,7 +32,7 @@ extension Session {
     switch name {
     case "url":
       let url = try params.string("url") ?? ""
-      return .url(url, key: try LoadParameters.request(for: url, key: nil, options).key)
+      return .url(url, key: try LoadParameters.request(for: url, key: nil, defaults).key)
     case "key": return .key(try params.string("key") ?? "")
     case "prefix": return .prefix(try params.string("prefix") ?? "")
     case "host": return try host(try params.string("host") ?? "")
@@ -61,10 +61,9 @@ extension Session {
     let params = try Parameters(params, known: ["url", "key", "transform"])
     var request =
       try params.one(of: ["url", "key"]) == "key"
-      ? LoadParameters.request(forKey: params.label("key") ?? "", options)
-      : LoadParameters.request(for: params.string("url") ?? "", key: nil, options)
-    request.processing = Processing(
-      transform: try TransformParameters.read(params), deliversPixels: false, wantsPlaceholder: false, checks: false)
+      ? LoadParameters.request(forKey: params.label("key") ?? "", defaults)
+      : LoadParameters.request(for: params.string("url") ?? "", key: nil, defaults)
+    request.processing = .asked(transform: try TransformParameters.read(params))
     loader.query(request) { [weak self] report in
       self?.answer(ticket) { $0.members(of: report) }
     }
@@ -93,9 +92,9 @@ extension Session {
     let url = try params.string("url")
     let request: LoadRequest
     if let url {
-      request = try LoadParameters.request(for: url, key: params.label("key"), options)
+      request = try LoadParameters.request(for: url, key: params.label("key"), defaults)
     } else {
-      request = LoadParameters.request(forKey: try params.label("key") ?? "", options)
+      request = LoadParameters.request(forKey: try params.label("key") ?? "", defaults)
     }
     let content: Loader.Content
     if try params.one(of: ["path", "data"]) == "path" {

@@ -96,7 +96,6 @@ extension Options {
     guard (changed.diskLimit > 0) == tierIsOn else {
       throw .invalidParams(member: "diskLimit", "the disk tier cannot be turned on or off while the worker runs")
     }
-    changed.settle()
     return changed
   }
 }

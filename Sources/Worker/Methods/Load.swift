@@ -8,10 +8,10 @@ internal import Loading
 extension Session {
   /// Brings one image.
   func load(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
-    let request = try LoadParameters.read(params, options)
+    let request = try LoadParameters.request(params, defaults)
     if let image = loader.recall(request) {
       counts.received += 1
-      return answer(ticket, with: .success(image), of: request.url)
+      return answer(ticket, with: image, of: request.url)
     }
     let id = loader.makeID()
     loader.submit(request, as: id, for: LoadAnswer(to: ticket, by: id, of: request.url, in: self))
@@ -25,11 +25,18 @@ enum LoadParameters {
     "timeoutMs", "deadlineMs", "retries", "maxBytes", "retryFailed", "response", "digest", "transform", "placeholder",
   ]
 
-  static func read(_ object: JSONObject, _ options: Options) throws(RPCError) -> LoadRequest {
+  static func request(_ object: JSONObject, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
     let params = try Parameters(object, known: known)
     guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url is missing") }
-    var request = try request(for: url, key: params.label("key"), options)
-    request.fields = try fields(params, options)
+    var request = try request(for: url, key: params.label("key"), defaults)
+    try read(params, defaults, into: &request)
+    return request
+  }
+
+  private static func read(
+    _ params: Parameters, _ defaults: LoadDefaults, into request: inout LoadRequest
+  ) throws(RPCError) {
+    request.fields = try fields(params, defaults)
     request.priority = try priority(params) ?? .normal
     request.group = try params.label("group")
     request.slot = try params.label("slot")
@@ -38,7 +45,12 @@ enum LoadParameters {
     request.delivery = try params.choice("deliver") ?? .path
     request.saveTo = try saveTo(params)
     request.validation = try params.choice("validate") ?? .header
-    request.processing = try processing(params, for: request)
+    if request.delivery == .pixels, request.saveTo != nil {
+      throw .invalidParams(member: "saveTo", "saveTo takes an image file, which pixels are not")
+    }
+    request.processing = .asked(
+      transform: try TransformParameters.read(params), deliversPixels: request.delivery == .pixels,
+      wantsPlaceholder: try params.flag("placeholder") ?? false, checks: request.validation == .decode)
     if params.has("events") { request.events = try events(params) }
     if let timeout = try params.milliseconds("timeoutMs") { request.timeout = timeout.limit }
     if let deadline = try params.milliseconds("deadlineMs") { request.deadline = deadline == .zero ? nil : deadline }
@@ -47,38 +59,15 @@ enum LoadParameters {
     request.retriesFailed = try params.flag("retryFailed") ?? false
     request.wantsResponse = try params.flag("response") ?? false
     request.digest = try digest(params)
-    return request
   }
 
   /// A request for a URL with everything as the options say.
-  static func request(for url: String, key: String?, _ options: Options) throws(RPCError) -> LoadRequest {
-    var request = try named(url, key: key, options)
-    apply(options, to: &request)
-    return request
-  }
-
-  /// A request for what the cache has by a key, wherever it came from.
-  static func request(forKey key: String, _ options: Options) -> LoadRequest {
-    var request = LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: key)
-    apply(options, to: &request)
-    return request
-  }
-
-  private static func apply(_ options: Options, to request: inout LoadRequest) {
-    request.fields = options.requestFields
-    request.events = options.loadEvents
-    request.timeout = options.timeout.limit
-    request.deadline = options.deadline == .zero ? nil : options.deadline
-    request.retries = options.retries
-    request.maxBytes = options.maxBytes
-  }
-
-  private static func named(_ url: String, key: String?, _ options: Options) throws(RPCError) -> LoadRequest {
+  static func request(for url: String, key: String?, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
     if DataURL.isDataURL(url) {
       do {
         let data = try DataURL(url)
         let key = key ?? "sha256-\(SHA256.digest(of: data.body).hexadecimal)"
-        return LoadRequest(
+        return defaults.request(
           url: DataURL.echo(url), source: .inline(bytes: data.body, mediaType: data.mediaType), key: key)
       } catch {
         throw .invalidParams(member: "url", "url is no data URL: \(error)")
@@ -86,11 +75,16 @@ enum LoadParameters {
     }
     do throws(ResourceURLError) {
       let resource = try ResourceURL(url)
-      return LoadRequest(
-        url: url, source: .http(resource), key: key ?? resource.cacheKey(ignoring: options.ignoredQuery))
+      return defaults.request(
+        url: url, source: .http(resource), key: key ?? resource.cacheKey(ignoring: defaults.ignoredQuery))
     } catch {
       throw .invalidParams(member: "url", "\(error)")
     }
+  }
+
+  /// A request for what the cache has by a key, wherever it came from.
+  static func request(forKey key: String, _ defaults: LoadDefaults) -> LoadRequest {
+    defaults.request(url: "", source: .inline(bytes: [], mediaType: ""), key: key)
   }
 
   static func priority(_ params: Parameters) throws(RPCError) -> Priority? {
@@ -103,8 +97,8 @@ enum LoadParameters {
   }
 
   /// The request's own headers, and these in the place of the options'.
-  static func fields(_ params: Parameters, _ options: Options) throws(RPCError) -> RequestFields {
-    guard let value = params.value("headers") else { return options.requestFields }
+  static func fields(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> RequestFields {
+    guard let value = params.value("headers") else { return defaults.fields }
     guard case .object(let object) = value else { throw .invalidParams(member: "headers", "headers is no object") }
     guard object.members.count <= mostHeaders else {
       throw .invalidParams(member: "headers", "headers has over \(mostHeaders) fields")
@@ -117,21 +111,11 @@ enum LoadParameters {
       own[member.name.lowercased()] = text
     }
     if let problem = RequestHeaders.problem(in: own) { throw .invalidParams(member: "headers", problem) }
-    return options.requestFields(with: own)
+    return defaults.fields(with: own)
   }
 
   /// More than any server takes, and few enough that looking through them for each takes no time.
   private static let mostHeaders = 1000
-
-  private static func processing(_ params: Parameters, for request: LoadRequest) throws(RPCError) -> Processing? {
-    let deliversPixels = request.delivery == .pixels
-    if deliversPixels, request.saveTo != nil {
-      throw .invalidParams(member: "saveTo", "saveTo takes an image file, which pixels are not")
-    }
-    return Processing(
-      transform: try TransformParameters.read(params), deliversPixels: deliversPixels,
-      wantsPlaceholder: try params.flag("placeholder") ?? false, checks: request.validation == .decode)
-  }
 
   private static func saveTo(_ params: Parameters) throws(RPCError) -> String? {
     guard let path = try params.string("saveTo") else { return nil }

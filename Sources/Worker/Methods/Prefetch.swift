@@ -10,9 +10,8 @@ extension Session {
     }
     let priority = try LoadParameters.priority(params) ?? .lowest
     let group = try params.label("group")
-    let fields = try LoadParameters.fields(params, options)
-    let processing = Processing(
-      transform: try TransformParameters.read(params), deliversPixels: false, wantsPlaceholder: false, checks: false)
+    let fields = try LoadParameters.fields(params, defaults)
+    let processing = Processing.asked(transform: try TransformParameters.read(params))
     let events =
       params.has("events")
       ? try LoadParameters.eventNames(params) { name in
@@ -24,7 +23,7 @@ extension Session {
     for (index, element) in elements.enumerated() {
       do throws(RPCError) {
         var request = try item(element)
-        request.fields = options.requestFields(with: fields.own.replacing(request.fields.own))
+        request.fields = defaults.fields(with: fields.own.replacing(request.fields.own))
         request.delivery = .none
         request.processing = processing
         request.events = []
@@ -41,12 +40,12 @@ extension Session {
   private func item(_ element: JSON) throws(RPCError) -> LoadRequest {
     switch element {
     case .string(let url):
-      return try LoadParameters.request(for: url, key: nil, options)
+      return try LoadParameters.request(for: url, key: nil, defaults)
     case .object(let object):
       let params = try Parameters(object, known: ["url", "key", "headers"])
       guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url is missing") }
-      var request = try LoadParameters.request(for: url, key: params.label("key"), options)
-      request.fields = try LoadParameters.fields(params, options)
+      var request = try LoadParameters.request(for: url, key: params.label("key"), defaults)
+      request.fields = try LoadParameters.fields(params, defaults)
       return request
     default:
       throw .invalidParams(member: "urls", "neither a string nor an object")

@@ -1,0 +1,43 @@
+internal import HTTPTypes
+internal import Loading
+
+/// What the options say of every load, worked out once for all of them.
+///
+/// An object, because each load looks here.
+final class LoadDefaults: Sendable {
+  let fields: RequestFields
+  let events: LoadRequest.Events
+  let timeout: Duration
+  /// Nil for none.
+  let deadline: Duration?
+  let retries: Int
+  let maxBytes: Int64
+  /// What of a query makes no other image.
+  let ignoredQuery: QueryNameFilter
+
+  init(_ options: Options) {
+    fields = RequestFields(options.requestHeaders)
+    events = EventNames.events(options.events)
+    timeout = options.timeout.limit
+    deadline = options.deadline == .zero ? nil : options.deadline
+    retries = options.retries
+    maxBytes = options.maxBytes
+    ignoredQuery = QueryNameFilter(options.keyIgnoredQuery)
+  }
+
+  /// A request with everything as the options say.
+  func request(url: String, source: LoadRequest.Source, key: String) -> LoadRequest {
+    var request = LoadRequest(url: url, source: source, key: key, fields: fields)
+    request.events = events
+    request.timeout = timeout
+    request.deadline = deadline
+    request.retries = retries
+    request.maxBytes = maxBytes
+    return request
+  }
+
+  /// What a request sends that has these header fields for itself, in the place of the usual ones of those names.
+  func fields(with own: HeaderFields) -> RequestFields {
+    own.isEmpty ? fields : RequestFields(fields.all.replacing(own), own: own)
+  }
+}

@@ -1,0 +1,130 @@
+internal import CZlib
+import ImageCodec
+import Testing
+
+/// PNGs whose image data inflates to more than their rows.
+struct PNGScreeningTests {
+  private static let refusal = DecodeError.corrupt("there is more in the PNG than its pixels")
+  /// More than this behind its rows, and a PNG is refused.
+  private static let tolerance = 16 << 20
+
+  /// R G B, all black: the rows are zeros, and so is what follows them.
+  struct Picture: CustomTestStringConvertible {
+    var width: Int
+    var height: Int
+    var isInterlaced: Bool
+
+    var testDescription: String { "\(width) x \(height)\(isInterlaced ? ", interlaced" : "")" }
+
+    static let all = [(63, 61), (130, 3), (3, 130)].flatMap { width, height in
+      [false, true].map { Picture(width: width, height: height, isInterlaced: $0) }
+    }
+
+    /// In which pass each pixel comes, of 8 x 8.
+    private static let passes: [[Character]] = [
+      "16462646", "77777777", "56565656", "77777777", "36463646", "77777777", "56565656", "77777777",
+    ].map { Array($0) }
+
+    var bytesOfRows: Int {
+      guard isInterlaced else { return (3 * width + 1) * height }
+      var bytes = 0
+      for y in 0..<height {
+        let pixels = Dictionary(grouping: 0..<width) { Self.passes[y % 8][$0 % 8] }
+        for pass in pixels.values { bytes += 3 * pass.count + 1 }
+      }
+      return bytes
+    }
+
+    func png(_ imageData: [[UInt8]]) -> [UInt8] {
+      var file: [UInt8] = [0x89] + Build.text("PNG\r\n\u{1A}\n")
+      file += Pictures.chunk("IHDR", Build.big32(width) + Build.big32(height) + [8, 2, 0, 0, isInterlaced ? 1 : 0])
+      for piece in imageData { file += Pictures.chunk("IDAT", piece) }
+      return file + Pictures.chunk("IEND", [])
+    }
+
+    func png(zerosBehindRows count: Int) -> [UInt8] { png([PNGScreeningTests.zeros(bytesOfRows + count)]) }
+  }
+
+  private static func deflated(_ content: [UInt8]) -> [UInt8] {
+    var length = compressBound(UInt(content.count))
+    var result = [UInt8](repeating: 0, count: Int(length))
+    #expect(compress2(&result, &length, content, UInt(content.count), 9) == Z_OK)
+    return Array(result.prefix(Int(length)))
+  }
+
+  fileprivate static func zeros(_ count: Int) -> [UInt8] { deflated([UInt8](repeating: 0, count: count)) }
+
+  @Test(arguments: Picture.all)
+  func `a PNG that inflates to far more than its rows is refused, and not for a byte less`(picture: Picture)
+    async throws
+  {
+    let decoding = try Decoding()
+    for (count, isRefused) in [(0, false), (Self.tolerance, false), (Self.tolerance + 1, true)] {
+      let outcome = await decoding.run(try decoding.task(picture.png(zerosBehindRows: count), .check))
+      switch outcome {
+      case .success: #expect(!isRefused, "\(count)")
+      case .failure(let error): #expect(isRefused && error == Self.refusal, "\(count): \(error)")
+      }
+    }
+  }
+
+  @Test func `neither a cut file nor pieces nor text in between hide what follows the rows`() async throws {
+    let decoding = try Decoding()
+    let picture = Picture(width: 100, height: 100, isInterlaced: false)
+    let data = Self.zeros(picture.bytesOfRows + 2 * Self.tolerance)
+    let whole = picture.png([data])
+    let text = Pictures.chunk("zTXt", Build.text("a\0\0b"))
+    let files = [
+      // Where IDAT says how long it is, the file is not.
+      Array(whole.dropLast(1000)),
+      picture.png([[], [data[0]], [], [data[1]], [data[2]], Array(data.dropFirst(3))]),
+      Array(whole.prefix(33)) + text + whole.dropFirst(33),
+      picture.png([Array(data.prefix(5000))]).dropLast(12) + text
+        + picture.png([Array(data.dropFirst(5000))]).dropFirst(33),
+    ]
+    for (number, file) in files.enumerated() {
+      let outcome = await decoding.run(try decoding.task(file, .check))
+      #expect(outcome == .failure(Self.refusal), "\(number): \(outcome)")
+    }
+  }
+
+  /// Rows of noise, so much that they are inflated for a look.
+  private static func noise(_ picture: Picture) -> [UInt8] {
+    var random = SystemRandomNumberGenerator()
+    var rows: [UInt8] = []
+    for _ in 0..<picture.height {
+      rows.append(0)
+      for _ in 0..<(3 * picture.width) { rows.append(.random(in: 0...255, using: &random)) }
+    }
+    return deflated(rows)
+  }
+
+  @Test func `legal image data is decoded however it lies in chunks, and with something behind its end`() async throws {
+    let decoding = try Decoding()
+    let picture = Picture(width: 90, height: 80, isInterlaced: false)
+    let data = Self.noise(picture)
+    let expected = try await decoding.pixels(picture.png([data]))
+    let single = data.prefix(300).flatMap { [[$0], []] }
+    let files = [
+      picture.png([[]] + single + [Array(data.dropFirst(300))]),
+      picture.png(stride(from: 0, to: data.count, by: 999).map { Array(data[$0..<min($0 + 999, data.count)]) }),
+      picture.png([data + [UInt8](repeating: 1, count: 1000)]),
+      // libpng does not inflate a second stream, whose length therefore does not matter.
+      picture.png([data + Self.zeros(2 * Self.tolerance)]), picture.png([data, Self.zeros(2 * Self.tolerance)]),
+    ]
+    for file in files { #expect(try await decoding.pixels(file) == expected) }
+  }
+
+  @Test func `of damaged image data libpng says what it is`() async throws {
+    let decoding = try Decoding()
+    let picture = Picture(width: 90, height: 80, isInterlaced: false)
+    let data = Self.noise(picture)
+    var blockType = data
+    blockType[2] = 0b111
+    for damaged in [blockType, [0x78, 0x9D] + data.dropFirst(2), Array(data.dropLast(2000))] {
+      let outcome = await decoding.run(try decoding.task(picture.png([damaged]), .check))
+      guard case .failure(.corrupt) = outcome else { return #expect(Bool(false), "\(outcome)") }
+      #expect(outcome != .failure(Self.refusal))
+    }
+  }
+}
