@@ -19,7 +19,7 @@ extension Board {
   /// Tells the others what has been cleared.
   func note(_ clearing: Clearing) {
     let number = words[Layout.clears].add(1, ordering: .sequentiallyConsistent).newValue
-    // Who reads it before it is written takes it for a clear of all.
+    // Who comes to a later one before it is written takes it for a clear of all.
     var bytes = ClearingText(clearing).bytes
     if bytes.count > Layout.longestClearing { bytes = ClearingText(Clearing(.all, reachesMemory: true)).bytes }
     let first = Layout.clearing(number)
@@ -35,10 +35,21 @@ extension Board {
 
   /// What other workers have cleared since the count was `number`: all, where that is not known any more.
   public func clearings(since number: UInt64) -> [Clearing] {
-    let last = clearCount
-    guard last != number else { return [] }
-    guard last > number, last - number <= UInt64(Layout.clearings) else { return [Clearing(.all, reachesMemory: true)] }
-    return (number + 1...last).compactMap { clearing($0) }
+    var number = number
+    return takeClearings(since: &number)
+  }
+
+  /// The same, for one that asks again later. What is just being written is for then: its clear is not answered yet.
+  public func takeClearings(since number: inout UInt64) -> [Clearing] {
+    var last = clearCount
+    while last > number, words[Layout.clearing(last)].load(ordering: .sequentiallyConsistent) < last { last -= 1 }
+    let first = number
+    guard last != first else { return [] }
+    number = last
+    // However many there are, they are this worker's own.
+    if hasAlwaysBeenAlone { return [] }
+    guard last > first, last - first <= UInt64(Layout.clearings) else { return [Clearing(.all, reachesMemory: true)] }
+    return (first + 1...last).compactMap { clearing($0) }
   }
 
   /// Nil for this worker's own.

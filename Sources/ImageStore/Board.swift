@@ -26,6 +26,8 @@ public final class Board: Sendable {
   /// The number of workers that ever came when it was last looked who is there, and whether there was another then.
   private let joinsSurveyed = Atomic<UInt64>(0)
   private let hadCompany = Atomic<Bool>(false)
+  /// The number of workers that ever came, this one the last, where there was no other then.
+  private let joinsWhenAlone: UInt64?
 
   /// Where what stands, in words. What must not get into each other's way has a cache line of its own.
   enum Layout {
@@ -73,6 +75,7 @@ public final class Board: Sendable {
     let owner = UInt64(UInt32(bitPattern: instance)) << 32 | UInt64(UInt32(bitPattern: getpid()))
     row = Self.takeRow(for: owner, in: words)
     let joins = words[Layout.joins].add(1, ordering: .sequentiallyConsistent).newValue
+    joinsWhenAlone = Self.rows(in: words, but: row).isEmpty ? joins : nil
     noteCompany(!others.isEmpty, joins: joins)
   }
 
@@ -140,12 +143,19 @@ public final class Board: Sendable {
   }
 
   /// The rows of other workers, by their numbers, with the workers' instance numbers.
-  var others: [(row: UInt64, instance: Int32)] {
+  var others: [(row: UInt64, instance: Int32)] { Self.rows(in: words, but: row) }
+
+  private static func rows(
+    in words: UnsafeMutablePointer<Atomic<UInt64>>, but own: UInt64?
+  ) -> [(row: UInt64, instance: Int32)] {
     (1...Layout.rows).compactMap { row in
       let owner = words[Layout.row(row)].load(ordering: .sequentiallyConsistent)
-      return owner == 0 || row == self.row ? nil : (row, Self.instance(of: owner))
+      return owner == 0 || row == own ? nil : (row, instance(of: owner))
     }
   }
+
+  /// Whether there has been no other worker since this one came.
+  var hasAlwaysBeenAlone: Bool { joins == joinsWhenAlone }
 
   private static func instance(of owner: UInt64) -> Int32 { Int32(truncatingIfNeeded: owner >> 32) }
 

@@ -186,6 +186,14 @@ extension DiskTier {
     noteUse(of: id, Deliveries.Use(at: time))
   }
 
+  /// The same for a path that `absolutePath` gave. Nothing happens with any other.
+  public func markDelivered(path: String, at time: Int) {
+    guard path.hasPrefix(directory + "/"), let name = path.split(separator: "/").last,
+      let file = FileName.parse(String(name))
+    else { return }
+    markDelivered(file.id, at: time)
+  }
+
   func noteUse(of id: Int64, _ use: Deliveries.Use) {
     deliveries.note(id, use)
     agenda.noteUse()

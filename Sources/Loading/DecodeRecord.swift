@@ -14,8 +14,6 @@ final class DecodeRecord {
   let clearCount: UInt64
   /// Where it is in the pool.
   var ticket: DecodeTicket?
-  /// False once the cache was cleared: the result is delivered, but not kept.
-  var mayKeep = true
   /// How many bytes wait in memory with it.
   private(set) var waitingBytes = 0
   /// The scratch file that waits with it.
@@ -36,6 +34,9 @@ final class DecodeRecord {
     guard (own.responseTime, own.id) < (new.responseTime, new.id) else { return }
     candidate = other
   }
+
+  /// The cache was cleared of it: the result is delivered, but not kept.
+  func markCleared() { candidate.keeping = .cleared }
 
   /// The bytes wait in memory.
   func hold(_ bytes: [UInt8]) {

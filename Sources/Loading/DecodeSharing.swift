@@ -14,8 +14,8 @@ struct DecodeSharing {
     var from: String
     var to: String
     var step: Processing.Step
-    /// What may not be kept is not shared with what may.
-    var isTransient: Bool
+    /// What may not be kept is not shared with what may, nor what was cleared with what came after.
+    var keeping: Candidate.Keeping
     /// Pixels are one load's own.
     var owner: LoadID?
   }
@@ -28,9 +28,14 @@ struct DecodeSharing {
   }
 
   struct Guest {
+    /// The load's.
     var priority: Priority
     /// What the load's result will say of where the image came from.
     var status: CacheStatus
+    /// Whether it goes first, whatever its load's priority is or becomes.
+    var goesFirst = false
+
+    fileprivate var urgency: Priority { goesFirst ? .highest : priority }
   }
 
   struct ID: Hashable {
@@ -40,14 +45,14 @@ struct DecodeSharing {
   private struct Decode {
     let work: Work
     var guests: [Seat: Guest] = [:]
-    var byPriority = PriorityCounts()
+    var byUrgency = PriorityCounts()
     var priority: Priority
     var isJoinable = true
 
     /// A guest comes, changes, or goes.
     mutating func set(_ guest: Guest?, at seat: Seat) {
-      if let old = guests[seat] { byPriority[old.priority] -= 1 }
-      if let guest { byPriority[guest.priority] += 1 }
+      if let old = guests[seat] { byUrgency[old.urgency] -= 1 }
+      if let guest { byUrgency[guest.urgency] += 1 }
       guests[seat] = guest
     }
   }
@@ -71,13 +76,13 @@ struct DecodeSharing {
     if let id = byWork[work], let decode = decodes[id] {
       seats[seat] = id
       decodes[id]?.set(guest, at: seat)
-      guard guest.priority > decode.priority else { return .joined(id, raisedTo: nil) }
-      decodes[id]?.priority = guest.priority
-      return .joined(id, raisedTo: guest.priority)
+      guard guest.urgency > decode.priority else { return .joined(id, raisedTo: nil) }
+      decodes[id]?.priority = guest.urgency
+      return .joined(id, raisedTo: guest.urgency)
     }
     lastSerial += 1
     let id = ID(serial: lastSerial)
-    var decode = Decode(work: work, priority: guest.priority)
+    var decode = Decode(work: work, priority: guest.urgency)
     decode.set(guest, at: seat)
     decodes[id] = decode
     byWork[work] = id
@@ -97,11 +102,11 @@ struct DecodeSharing {
       let seat = Seat(load: load, isFinal: isFinal)
       guard let id = seats.removeValue(forKey: seat) else { return nil }
       decodes[id]?.set(nil, at: seat)
-      guard let decode = decodes[id], let highest = decode.byPriority.highest else {
+      guard let decode = decodes[id], !decode.guests.isEmpty else {
         _ = end(id)
         return .abandoned(id)
       }
-      return highest == decode.priority ? nil : setPriority(highest, of: id)
+      return updatePriority(of: id)
     }
   }
 
@@ -110,20 +115,27 @@ struct DecodeSharing {
     let own = [true, false].map { Seat(load: load, isFinal: $0) }.filter { seats[$0] != nil }
     guard own.contains(where: { seat in seats[seat].map { decodes[$0]?.guests[seat]?.priority != priority } ?? false })
     else { return nil }
-    return own.compactMap { seat in
-      guard let id = seats[seat], var guest = decodes[id]?.guests[seat] else { return nil }
-      guest.priority = priority
-      decodes[id]?.set(guest, at: seat)
-      guard let decode = decodes[id], let highest = decode.byPriority.highest, highest != decode.priority else {
-        return nil
-      }
-      return setPriority(highest, of: id)
-    }
+    return own.compactMap { seat in change(seat) { $0.priority = priority } }
   }
 
-  private mutating func setPriority(_ priority: Priority, of id: ID) -> Change {
-    decodes[id]?.priority = priority
-    return .priority(id, priority)
+  /// What the load is to be shown goes first from here on: its answer waits for that.
+  mutating func hurry(whatIsShownTo load: LoadID) -> Change? {
+    change(Seat(load: load, isFinal: false)) { $0.goesFirst = true }
+  }
+
+  private mutating func change(_ seat: Seat, _ body: (inout Guest) -> Void) -> Change? {
+    guard let id = seats[seat], var guest = decodes[id]?.guests[seat] else { return nil }
+    body(&guest)
+    decodes[id]?.set(guest, at: seat)
+    return updatePriority(of: id)
+  }
+
+  private mutating func updatePriority(of id: ID) -> Change? {
+    guard let decode = decodes[id], let highest = decode.byUrgency.highest, highest != decode.priority else {
+      return nil
+    }
+    decodes[id]?.priority = highest
+    return .priority(id, highest)
   }
 
   /// Takes the decode out of reach of loads to come.
@@ -150,8 +162,7 @@ struct DecodeSharing {
 
   func priority(of id: ID) -> Priority? { decodes[id]?.priority }
 
-  func contains(_ load: LoadID) -> Bool { seats[Seat(load: load, isFinal: true)] != nil || isShown(load) }
-
-  /// Whether the load waits for what it is to be shown until its answer is there.
-  func isShown(_ load: LoadID) -> Bool { seats[Seat(load: load, isFinal: false)] != nil }
+  func contains(_ load: LoadID) -> Bool {
+    [true, false].contains { seats[Seat(load: load, isFinal: $0)] != nil }
+  }
 }

@@ -9,8 +9,18 @@ struct Candidate: Sendable {
   var response: StoredResponse
   var bytes: [UInt8]?
   var place: Place
+  var keeping = Keeping.allowed
+
   /// Whether neither it nor what is made of it may be kept.
-  var isTransient = false
+  var isTransient: Bool { keeping != .allowed }
+
+  enum Keeping: Sendable, Hashable {
+    case allowed
+    /// The load, or what the server said of it, does not allow it.
+    case forbidden
+    /// It has been cleared since it was found.
+    case cleared
+  }
 
   enum Place: Sendable, Equatable {
     case memory
@@ -143,6 +153,15 @@ final class JobRecord {
   }
 
   var subject: FailureMemory.Subject { FailureMemory.Subject(key: first.request.key, partition: first.partition) }
+
+  /// Marks those candidates that a clear has taken.
+  ///
+  /// - Returns: whether there are any.
+  func markCleared(where matches: (StoredResponse) -> Bool) -> Bool {
+    let taken = candidates?.indices.filter { matches(candidates![$0].response) } ?? []
+    for place in taken { candidates![place].keeping = .cleared }
+    return !taken.isEmpty
+  }
 
   /// The stored response that the transfer asks about.
   var basis: Candidate? { basisIndex.flatMap { candidates?[$0] } }

@@ -30,7 +30,7 @@ final class Load {
   let request: LoadRequest
   let partition: String
   let acceptedAt: ContinuousClock.Instant
-  /// How many times the cache had been cleared when the load was accepted: it puts nothing into a cache cleared since.
+  /// How many clears there had been when the load was accepted: it sees nothing of what they removed.
   let generation: Int
   let observer: any LoadObserver
   /// Whether the host knows nothing of it: an item is its prefetch's, and nobody waits for a revalidation in the

@@ -14,8 +14,8 @@ extension Loader {
       record.forgetBasis()
       return sendAnew(job, record)
     }
-    if record.mayKeep {
-      for candidate in updated { keepUpdate(of: candidate, under: record.lease.take()) }
+    for candidate in updated where record.mayKeep && !candidate.isTransient {
+      keepUpdate(of: candidate, under: record.lease.take())
     }
     failures.forget(record.subject)
     var confirmed = basis.response.cached
@@ -162,8 +162,8 @@ extension Loader {
       jobs[job] = nil
       var candidate = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
-      candidate.isTransient = places.isEmpty || !record.mayKeep
-      if !places.isEmpty, record.mayKeep, stored.isIntact {
+      candidate.keeping = !record.mayKeep ? .cleared : places.isEmpty ? .forbidden : .allowed
+      if !candidate.isTransient, stored.isIntact {
         remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
       }
       failures.forget(record.subject)

@@ -116,7 +116,9 @@ extension Loader {
     storage.look(up: key, partition: partition, variant: variant) { [weak self] found in
       guard let self else { return }
       if found.hasPartial { record.mayTakeUp = true }
-      self.looked(for: job, found: Candidate.current(self.merge(known, found.candidates)))
+      var candidates = Candidate.current(self.merge(known, found.candidates))
+      if let clear = self.clears.mark(&candidates) { self.separate(job, after: clear) }
+      self.looked(for: job, found: candidates)
     }
   }
 

@@ -7,10 +7,12 @@ extension Loader {
   ///
   /// - Returns: what was in memory.
   func forget(_ filter: ClearFilter, inMemory: Bool) -> [StoredResponse] {
-    generation += 1
     let now = storage.now()
+    clears.begin(filter, at: now)
+    storage.perform({}) { [weak self] in self?.clears.endFirst() }
     for job in scheduler.allJobs {
       guard let record = jobs[job] else { continue }
+      let hadSuch = record.markCleared { filter.matches($0, now: now) }
       let matches = filter.matches(record.first.request)
       if matches, scheduler.job(job)?.phase != .waiting {
         record.mayKeep = false
@@ -19,24 +21,30 @@ extension Loader {
       }
       // What has not begun, or begins anew, may be kept.
       if matches, let beginning = takeBeginning(of: record) { storage.discard(beginning.body) }
-      if record.candidates?.contains(where: { filter.matches($0.response, now: now) }) == true {
-        // What it brings may be kept, but what it knows is not for loads to come.
-        scheduler.detach(job)
-      }
+      // What it brings may be kept, but what it knows is not for loads to come.
+      if hadSuch { scheduler.detach(job) }
     }
     detachDecodes { filter.matches($0, now: now) }
     return inMemory ? memory.clear(filter, now: now) : []
+  }
+
+  /// What a job has looked for had been cleared when it was found: those that were sent after that clear see nothing of it.
+  func separate(_ job: JobID, after clear: Int) {
+    scheduler.detach(job)
+    for id in scheduler.subscribers(of: job) {
+      guard let load = loads[id], load.generation >= clear else { continue }
+      leaveJob(load)
+      join(load)
+    }
   }
 
   /// Does as other workers have cleared. Costs a look at a word of memory: to be called before each load is looked for in the
   /// memory tier, and before something that was read is put there.
   func heedOthers() {
     guard let board, board.clearCount != clearCount else { return }
-    let count = board.clearCount
-    for clearing in board.clearings(since: clearCount) {
+    for clearing in board.takeClearings(since: &clearCount) {
       _ = forget(clearing.filter, inMemory: clearing.reachesMemory)
     }
-    clearCount = count
   }
 
   /// Finds the board where the cache directory has been made anew. What was cleared meanwhile nobody knows.

@@ -12,8 +12,6 @@ extension Loader {
       isChecked: record.step == .check)
     candidate.response.findings = candidate.response.findings?.adding(found) ?? found
     record.keepFile()
-    // Nor may what comes of it next be kept once it was cleared.
-    if !record.mayKeep { candidate.isTransient = true }
     if !candidate.isTransient {
       memory.note(findingsOf: candidate.response)
       if let tier = storage.tier(of: candidate) {
@@ -41,7 +39,7 @@ extension Loader {
       placeholder: decoded.placeholder.map(Findings.Placeholder.init), isChecked: original.findings?.isChecked == true)
     let guests = decodes.guests(of: id)
     var places: LoadRequest.Places = []
-    if record.mayKeep, !record.candidate.isTransient {
+    if !record.candidate.isTransient {
       for (seat, _) in guests { places.formUnion(loads[seat.load]?.request.store ?? []) }
     }
     let served = Dictionary(grouping: guests.map(\.seat), by: \.load).compactMap { id, seats in
@@ -69,8 +67,8 @@ extension Loader {
     case .success(let stored):
       var variant = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
-      variant.isTransient = record.candidate.isTransient
-      if !places.isEmpty, record.mayKeep, !stored.isOutdated {
+      variant.keeping = record.candidate.keeping
+      if !places.isEmpty, !variant.isTransient, !stored.isOutdated {
         remember(variant.response, places.contains(.memory) ? stored.bytes : nil)
       }
       for (load, guest, isFinal) in endDecode(id) {

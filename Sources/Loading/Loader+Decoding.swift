@@ -10,8 +10,6 @@ extension Loader {
   func process(
     _ candidate: Candidate, for load: Load, _ step: Processing.Step, as status: CacheStatus, isFinal: Bool
   ) {
-    // Nobody would release what an event has shown.
-    if step == .pixels, !isFinal { return endShowing(of: load) }
     let response = candidate.response
     if step == .encode, let variant = variantInMemory(of: candidate, named: load.request.variant) {
       return deliver(variant, to: load, as: status, isFinal: isFinal)
@@ -24,19 +22,17 @@ extension Loader {
     let work = DecodeSharing.Work(
       key: response.key, partition: response.partition, selection: response.selection,
       original: response.originalDigest, from: response.variant, to: subject.to, step: step,
-      isTransient: candidate.isTransient, owner: step == .pixels ? load.id : nil)
+      keeping: candidate.keeping, owner: step == .pixels ? load.id : nil)
     let seat = DecodeSharing.Seat(load: load.id, isFinal: isFinal)
-    // What was evicted before its turn came is not to be so again.
-    let priority = load.hasStartedOver ? .highest : load.priority
-    switch decodes.take(seat, as: .init(priority: priority, status: status), for: work) {
+    // What was evicted before its turn came is not to be so again, and no answer is to wait long for what is shown before.
+    let goesFirst = isFinal ? load.hasStartedOver : load.showing?.end != nil
+    let guest = DecodeSharing.Guest(priority: load.priority, status: status, goesFirst: goesFirst)
+    switch decodes.take(seat, as: guest, for: work) {
     case .joined(let id, let raised):
       if storage.tier(of: candidate) != nil { decodeRecords[id]?.adopt(withoutBytes(candidate)) }
       if let raised, let ticket = decodeRecords[id]?.ticket { decoder.reprioritize(ticket, to: raised.rawValue) }
     case .created(let id):
       let record = DecodeRecord(withoutBytes(candidate), step, transform, subject, clearCount: clearCount)
-      // What was found in the cache may have been cleared while it was looked for.
-      record.mayKeep = status == .miss || load.generation == generation
-      if !record.mayKeep { decodes.detach(id) }
       getReady(id, for: load, candidate, record)
     }
     noteDeadline(of: load)
@@ -84,7 +80,9 @@ extension Loader {
     switch readiness {
     case .lost: startOver(id)
     case .failed(let error): failDecode(id, error)
-    case .found(let variant): goOn(id, with: variant)
+    case .found(var variant):
+      variant.keeping = record.candidate.keeping
+      goOn(id, with: variant)
     case .ready(let task, let file):
       if let file { record.wait(with: file) }
       let priority = decodes.priority(of: id)?.rawValue ?? Priority.lowest.rawValue
@@ -162,7 +160,7 @@ extension Loader {
     return true
   }
 
-  private func carryOut(_ changes: [DecodeSharing.Change]) {
+  func carryOut(_ changes: [DecodeSharing.Change]) {
     for change in changes {
       switch change {
       case .priority(let id, let priority):
@@ -189,7 +187,11 @@ extension Loader {
     let moment = Moment(now)
     while let (_, id) = decodeDeadlines.take(dueAt: moment) {
       guard decodes.contains(id) else { continue }
-      finish(id, loads[id]?.showing?.end ?? .failure(LoadError.timeout(.deadline, "the deadline passed")))
+      if let load = loads[id], load.showing?.end != nil {
+        endShowing(of: load)
+      } else {
+        finish(id, .failure(LoadError.timeout(.deadline, "the deadline passed")))
+      }
     }
     return decodeDeadlines.next?.instant
   }
@@ -197,7 +199,7 @@ extension Loader {
   /// What was sent before a `clear` is not kept, and nobody joins it.
   func detachDecodes(where matches: (StoredResponse) -> Bool) {
     for (id, record) in decodeRecords where matches(record.candidate.response) {
-      record.mayKeep = false
+      record.markCleared()
       decodes.detach(id)
     }
   }

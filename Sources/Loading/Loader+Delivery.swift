@@ -21,7 +21,8 @@ extension Loader {
     } else if let tier = storage.tier(of: candidate) {
       source = .stored(candidate.response, in: tier)
       delivery.wantsBytes =
-        candidate.place == .disk && candidate.bytes == nil && load.request.store.contains(.memory)
+        candidate.place == .disk && candidate.bytes == nil && !candidate.isTransient
+        && load.request.store.contains(.memory)
         && candidate.response.byteCount <= memory.largestEntry
     } else {
       source = .bytes(candidate.bytes ?? [], format: candidate.response.format)
@@ -32,7 +33,7 @@ extension Loader {
       switch result {
       case .success(let delivered):
         self.heedOthers()
-        if order.wantsBytes, let bytes = delivered.bytes, load.generation == self.generation {
+        if order.wantsBytes, let bytes = delivered.bytes, !self.clears.reach(candidate.response) {
           self.memory.promote(candidate.response, bytes: bytes)
         }
         self.complete(id, candidate, delivered, as: status, isFinal: isFinal)

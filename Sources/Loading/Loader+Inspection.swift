@@ -140,7 +140,6 @@ extension Loader {
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + policy.maxAge,
       mediaType: "application/octet-stream")
     let began = ContinuousClock.now
-    let generation = generation
     let largestInMemory = memory.largestEntry
     storage.perform({ [storage] in
       Arrival.put(
@@ -153,7 +152,7 @@ extension Loader {
       case .failure(let error):
         completion(.failure(error))
       case .success(let stored):
-        let isCleared = generation != self.generation
+        let isCleared = self.clears.reach(stored.response)
         let isInMemory = self.remember(stored.response, isCleared ? nil : stored.bytes)
         guard isCleared || isInMemory || stored.response.isOnDisk else {
           return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))

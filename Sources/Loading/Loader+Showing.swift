@@ -1,20 +1,24 @@
 /// The `cached` event of `refresh`, which comes before the answer.
 ///
 /// What is cached may have to be read first, or decoded, and the answer may be there earlier. Then it waits for the event,
-/// unless it is an image that needed no decode or another one than the event's: that is better seen at once, and there is no event.
+/// which goes first now. There is no event if what is cached turns out to be gone or damaged, or when the deadline passes.
 extension Loader {
   /// Shows what is cached: once, whatever tier has it first.
   func show(_ candidate: Candidate, to load: Load, as status: CacheStatus) {
     guard !load.hasShownCached else { return }
     load.hasShownCached = true
+    // Nobody would release the pixels of an event.
+    if load.request.processing?.deliversPixels == true { return }
     load.showing = Load.Showing()
     deliver(candidate, to: load, as: status, isFinal: false)
   }
 
   /// What is cached has been shown, or cannot be: nothing waits for it any more.
   func endShowing(of load: Load) {
-    guard let showing = load.showing.take() else { return }
-    if let end = showing.end { finish(load.id, end) }
+    guard let showing = load.showing.take(), let end = showing.end else { return }
+    // The host has the path from now on only.
+    if case .success(let image) = end, let path = image.path { storage.markDelivered(path) }
+    finish(load.id, end)
   }
 
   /// Tells a load its end, or what is cached.
@@ -30,11 +34,8 @@ extension Loader {
       finish(id, result)
       return
     }
-    if case .success = result, decodes.isShown(id) {
-      finish(id, result)
-      return
-    }
     showing.end = result
     leaveJob(load)
+    if let change = decodes.hurry(whatIsShownTo: id) { carryOut([change]) }
   }
 }

@@ -41,8 +41,7 @@ public final class Loader {
   var arriving: [FailureMemory.Subject: JobID] = [:]
   var policy: CachePolicy
   private(set) var maxRedirects: Int
-  /// How many times the cache has been cleared.
-  var generation = 0
+  var clears = ClearsUnderWay()
   public internal(set) var counts = LoaderCounts()
   /// The names of loads, of prefetches and of what is put in.
   private(set) var names = SlotPool<LoadID>()
@@ -101,7 +100,7 @@ public final class Loader {
     heedOthers()
     let load = Load(
       id: id, request: request, partition: Credentials.partition(of: request), acceptedAt: .now,
-      generation: generation, observer: observer, isOwn: isOwn)
+      generation: clears.count, observer: observer, isOwn: isOwn)
     load.place = place
     clearSlot(for: request)
     loads[id] = load

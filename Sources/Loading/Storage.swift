@@ -103,6 +103,15 @@ public final class Storage: Sendable {
     perform({ delivery.perform(on: source, scratch: self.scratch, now: self.now()) }, then: completion)
   }
 
+  /// Notes that a path that was delivered is given to a host only now, from any thread.
+  func markDelivered(_ path: String) {
+    executor.run {
+      let now = self.now()
+      self.scratch.assumeIsolated { $0.markDelivered(path, at: now) }
+      self.tier?.assumeIsolated { $0.markDelivered(path: path, at: now) }
+    }
+  }
+
   func candidates(for key: String, _ partition: String, variant: String = "") -> [Candidate] {
     var found: [Candidate] = []
     if let tier {

@@ -174,6 +174,32 @@ import Threads
     #expect(b.clearings(since: before) == [everything])
   }
 
+  @Test func `what one that is alone clears is all its own, however much it is`() async throws {
+    let tier = try await fixture.openTier()
+    let board = try #require(tier.companyBoard)
+    var count = board.clearCount
+    for _ in 0..<Board.Layout.clearings { _ = await tier.clear(.key("x")) }
+    #expect(board.takeClearings(since: &count).isEmpty && count == board.clearCount)
+    let other = try await fixture.openTier()
+    _ = await other.clear(.key("y"))
+    let clearing = Board.Clearing(.key("y"), reachesMemory: true)
+    #expect(board.takeClearings(since: &count) == [clearing, clearing])
+  }
+
+  @Test func `what is just being told is for the next time`() async throws {
+    let (tier, a, _, b) = try await boards()
+    var count = b.clearCount
+    _ = await tier.clear(.key("x"))
+    a.words[Board.Layout.clears].add(1, ordering: .sequentiallyConsistent)
+    let clearing = Board.Clearing(.key("x"), reachesMemory: true)
+    #expect(b.takeClearings(since: &count) == [clearing, clearing])
+    #expect(b.takeClearings(since: &count).isEmpty && count == b.clearCount - 1)
+    // It was never told to its end.
+    _ = await tier.clear(.key("x"))
+    #expect(b.takeClearings(since: &count) == [Board.Clearing(.all, reachesMemory: true), clearing, clearing])
+    #expect(count == b.clearCount)
+  }
+
   @Test func `what was cleared since its transfer began is not stored`() async throws {
     let (tier, a, other, _) = try await boards()
     let begun = a.clearCount

@@ -5,15 +5,15 @@ import Testing
 struct DecodeSharingTests {
   private func work(_ to: String = "v1,w=1") -> DecodeSharing.Work {
     DecodeSharing.Work(
-      key: "a", partition: "", selection: "", original: [1], from: "", to: to, step: .encode, isTransient: false)
+      key: "a", partition: "", selection: "", original: [1], from: "", to: to, step: .encode, keeping: .allowed)
   }
 
   private func seat(_ load: Int32, isFinal: Bool = true) -> DecodeSharing.Seat {
     DecodeSharing.Seat(load: LoadID(load), isFinal: isFinal)
   }
 
-  private func guest(_ priority: Priority = .normal) -> DecodeSharing.Guest {
-    DecodeSharing.Guest(priority: priority, status: .miss)
+  private func guest(_ priority: Priority = .normal, goesFirst: Bool = false) -> DecodeSharing.Guest {
+    DecodeSharing.Guest(priority: priority, status: .miss, goesFirst: goesFirst)
   }
 
   private func created(_ arrival: DecodeSharing.Arrival) throws -> DecodeSharing.ID {
@@ -43,6 +43,27 @@ struct DecodeSharingTests {
     #expect(sharing.setPriority(.highest, of: LoadID(1)) == nil)
     #expect(sharing.setPriority(.lowest, of: LoadID(3)) == [])
     #expect(sharing.leave(LoadID(1)) == [.priority(id, .lowest)])
+  }
+
+  @Test func `what goes first does so whatever its load's priority becomes`() throws {
+    var sharing = DecodeSharing()
+    let id = try created(sharing.take(seat(1), as: guest(goesFirst: true), for: work()))
+    #expect(sharing.priority(of: id) == .highest)
+    #expect(sharing.setPriority(.normal, of: LoadID(1)) == nil)
+    for other in [Priority.low, .high, .highest, .normal] {
+      #expect(sharing.setPriority(other, of: LoadID(1)) == [])
+    }
+    #expect(sharing.take(seat(2), as: guest(.low), for: work()) == .joined(id, raisedTo: nil))
+    #expect(sharing.leave(LoadID(1)) == [.priority(id, .low)])
+  }
+
+  @Test func `what is shown goes first once its answer waits, and the answer's own decode does not`() throws {
+    var sharing = DecodeSharing()
+    let shown = try created(sharing.take(seat(1, isFinal: false), as: guest(), for: work("old")))
+    _ = try created(sharing.take(seat(1), as: guest(), for: work("new")))
+    #expect(sharing.hurry(whatIsShownTo: LoadID(1)) == .priority(shown, .highest))
+    #expect(sharing.hurry(whatIsShownTo: LoadID(1)) == nil)
+    #expect(sharing.hurry(whatIsShownTo: LoadID(2)) == nil)
   }
 
   @Test func `the last to leave abandons it`() throws {

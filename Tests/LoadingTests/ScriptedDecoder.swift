@@ -63,6 +63,8 @@ final class ScriptedDecoder: Decoding {
     _ = state.wait { $0.orders[Int(order.ticket.number)].priority == priority ? () : nil }
   }
 
+  func priority(of order: Order) -> Int { state.withLock { $0.orders[Int(order.ticket.number)].priority } }
+
   func waitForCancel(of order: Order) { _ = state.wait { $0.cancelled.contains(order.ticket) ? () : nil } }
 
   /// Is asked and answers at once.

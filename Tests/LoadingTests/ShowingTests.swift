@@ -86,18 +86,72 @@ struct ShowingTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `another image waits for nothing`() async throws {
+  @Test func `another image waits for it, too, and it goes first then`() async throws {
     let scene = try await scene()
     await scene.put(Scene.otherImage)
     let id = await scene.submit(Self.refresh(Ask.small()))
     let (old, new) = (scene.decoder.next(), scene.decoder.next())
+    #expect(scene.decoder.priority(of: old) == Priority.normal.rawValue)
     new.then(ScriptedDecoder.succeed(new.task))
-    #expect(scene.witness.end(of: id) == "miss")
-    scene.decoder.waitForCancel(of: old)
+    scene.decoder.waitForPriority(Priority.highest.rawValue, of: old)
+    #expect(await scene.loader.prioritize(.one(id), .normal) == 0)
+    #expect(scene.decoder.priority(of: old) == Priority.highest.rawValue)
+    #expect(scene.witness.ends.withLock { $0[id] == nil })
     old.then(ScriptedDecoder.succeed(old.task))
-    try await scene.settle()
+    #expect(scene.witness.end(of: id) == "miss")
+    #expect(isShown(id, in: scene))
+    #expect(scene.witness.shown.withLock { $0[id] }?.source?.byteCount == Int64(Scene.otherImage.count))
+    #expect(try scene.witness.image(of: id).source?.byteCount == Int64(Scene.image.count))
+    #expect(scene.decoder.orderCount == 2)
+    #expect(await scene.isIdle)
+  }
+
+  /// The answer to a scene's `refresh`, which is a new image and waits for the old one to be decoded.
+  private func waiting(
+    in scene: Scene, _ change: @Sendable (inout LoadRequest) -> Void = { _ in }
+  ) async throws -> (LoadID, ScriptedDecoder.Order) {
+    await scene.put(Scene.otherImage)
+    let id = await scene.submit {
+      Self.refresh(Ask.small())(&$0)
+      change(&$0)
+    }
+    let (old, new) = (scene.decoder.next(), scene.decoder.next())
+    new.then(ScriptedDecoder.succeed(new.task))
+    scene.decoder.waitForPriority(Priority.highest.rawValue, of: old)
+    return (id, old)
+  }
+
+  @Test func `an image waits no longer when what was cached cannot be decoded`() async throws {
+    let scene = try await scene()
+    let (id, old) = try await waiting(in: scene)
+    old.then(.failure(.corrupt("cut")))
+    #expect(scene.witness.end(of: id) == "miss")
     #expect(!isShown(id, in: scene))
     #expect(await scene.isIdle)
+  }
+
+  @Test func `at its deadline a load has the image that has waited`() async throws {
+    let scene = try await scene()
+    let (id, old) = try await waiting(in: scene) { $0.deadline = .nanoseconds(1) }
+    _ = await scene.loader.advance()
+    #expect(scene.witness.end(of: id) == "miss")
+    scene.decoder.waitForCancel(of: old)
+    #expect(!isShown(id, in: scene))
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `the path of an image that has waited stays for 60 seconds from then on`() async throws {
+    let scene = try await scene()
+    let (id, old) = try await waiting(in: scene)
+    let uses = { [tier = scene.disk.tier] in
+      try scene.disk.onDisk {
+        tier.assumeIsolated { $0.look(up: "a", variant: Ask.small().canonical).first.flatMap($0.usage)?.count }
+      }
+    }
+    let before = try #require(try uses())
+    old.then(ScriptedDecoder.succeed(old.task))
+    #expect(scene.witness.end(of: id) == "miss")
+    #expect(try uses() == before + 1)
   }
 
   @Test func `a load is cancelled while an error waits`() async throws {

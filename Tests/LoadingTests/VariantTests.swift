@@ -262,6 +262,19 @@ struct VariantTests {
     #expect(scene.witness.end(of: id) == "disk")
   }
 
+  @Test(arguments: [Priority.normal, .low, .high, .highest])
+  func `one that has the next turn keeps it, whatever its priority is said to be`(priority: Priority) async throws {
+    let scene = try await Scene(memory: 0)
+    let id = await scene.submit(Ask.for(Ask.small()))
+    scene.decoder.answer { _ in .failure(.io("no such file")) }
+    let order = scene.decoder.next()
+    #expect(await scene.loader.prioritize(.one(id), priority) == (priority == .normal ? 0 : 1))
+    #expect(await scene.loader.prioritize(.one(id), priority) == 0)
+    #expect(scene.decoder.priority(of: order) == Priority.highest.rawValue)
+    order.then(ScriptedDecoder.succeed(order.task))
+    #expect(scene.witness.end(of: id) == "disk")
+  }
+
   @Test func `an original that is gone before its turn is looked for once more`() async throws {
     let scene = try await Scene(memory: 0)
     let id = await scene.submit(Ask.for(Ask.small()))

@@ -58,6 +58,49 @@ import Testing
     }
   }
 
+  /// Refreshes a transform of what is cached as it is.
+  private func refreshThumbnail(
+    of answers: [String], _ worker: WorkerProcess, _ origin: OriginProcess, _ params: JSON = [:]
+  ) async throws -> (shown: [JSON], result: JSON, decoded: JSON) {
+    try await origin.script("s", answers)
+    let url = JSON.string(origin.url("s"))
+    try await worker.call("load", ["url": url])
+    let thumbnail: JSON = ["url": url, "cache": "refresh", "transform": ["width": 20]]
+    let id = worker.request("load", thumbnail.merging(params))
+    let result = try await worker.response(to: id)["result"]
+    let decoded = try await worker.call("stats")["result"]["decoders"]["decoded"]
+    return (cachedEvents(worker, id).map { $0["params"] }, result, decoded)
+  }
+
+  @Test func `one decode is for what refresh shows and for the answer that it still holds`() async throws {
+    try await withOrigin { worker, origin in
+      let (shown, result, decoded) = try await refreshThumbnail(of: [Self.image, Self.image], worker, origin)
+      #expect(result["cache"] == "revalidated" && result["width"] == 20)
+      #expect(shown.count == 1 && shown.first?["path"] == result["path"])
+      #expect(decoded == 1)
+    }
+  }
+
+  @Test func `refresh shows what was cached before it answers with another image`() async throws {
+    try await withOrigin { worker, origin in
+      let (shown, result, decoded) = try await refreshThumbnail(of: [Self.image, Self.changed], worker, origin)
+      #expect(result["cache"] == "miss" && result["source"]["bytes"] == 20_000)
+      #expect(shown.map { $0["source"]["bytes"] } == [10_000])
+      #expect(decoded == 2)
+    }
+  }
+
+  @Test func `refresh shows no pixels`() async throws {
+    try await withOrigin { worker, origin in
+      let (shown, result, decoded) = try await refreshThumbnail(
+        of: [Self.image, Self.image], worker, origin, ["deliver": "pixels", "validate": "decode"])
+      #expect(result["cache"] == "revalidated" && result["pixels"]["width"] == 20)
+      #expect(shown.isEmpty)
+      #expect(decoded == 2, "the check and the pixels")
+      #expect(try await worker.call("stats")["result"]["pixels"]["regions"] == 1)
+    }
+  }
+
   @Test func `refresh of what is fresh and immutable is the answer at once`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?etag=v1&cache-control=max-age%3D3600,immutable")

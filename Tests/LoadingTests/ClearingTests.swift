@@ -1,0 +1,310 @@
+import HTTPCaching
+import HTTPTypes
+import ImageCodec
+import Testing
+import Threads
+
+@testable import ImageStore
+@testable import Loading
+
+/// What a clear means for loads that are under way, and what it does not.
+struct ClearingTests {
+  /// Filters that a load of the key `a` does not fall under.
+  static let others: [ClearFilter] = [
+    .url("https://other.test/b", key: "b"), .key("b"), .prefix("b"), .host("other.test", port: nil),
+    .olderThan(seconds: 1), .expired,
+  ]
+  /// Filters that what is stored under the key `a` falls under.
+  static let own: [ClearFilter] = [
+    .url("https://own.test/a", key: "c"), .key("a"), .prefix("a"), .host("own.test", port: 443),
+    .olderThan(seconds: -1), .all,
+  ]
+
+  private func load(of url: String = "https://own.test/a") -> @Sendable (inout LoadRequest) -> Void {
+    { request in
+      Ask.for(Ask.small())(&request)
+      request.url = url
+    }
+  }
+
+  /// A scene with an image on disk.
+  private func scene(memory: Int64 = 1 << 20) async throws -> Scene {
+    let first = try await Scene(memory: 0)
+    _ = first.witness.end(of: await first.submit { $0.url = "https://own.test/a" })
+    return try await Scene(memory: memory, on: first.disk)
+  }
+
+  @LoadingActor private func clear(_ filter: ClearFilter, in scene: Scene, _ tiers: Loader.Tiers = .all) {
+    scene.loader.clear(filter, in: tiers) { _ in }
+  }
+
+  /// Whether memory has an original or a variant.
+  @LoadingActor private func isInMemory(_ variant: String, _ scene: Scene) -> Bool {
+    !scene.loader.memory.peek(at: "a", variant: variant).isEmpty
+  }
+
+  private static let variant = Ask.small().canonical
+
+  // MARK: - A clear of something else
+
+  @Test(arguments: others)
+  func `what a clear of something else finds being looked for is decoded once for all, and kept`(filter: ClearFilter)
+    async throws
+  {
+    let scene = try await scene()
+    let gate = scene.disk.closeGate()
+    let ids = await { @LoadingActor in
+      let before = [scene.submit(load()), scene.submit(load())]
+      clear(filter, in: scene)
+      return before + [scene.submit(load())]
+    }()
+    gate.open()
+    scene.decoder.answer()
+    for id in ids { #expect(scene.witness.end(of: id) == "disk") }
+    #expect(scene.decoder.orderCount == 1)
+    #expect(await isInMemory(Self.variant, scene))
+    #expect(scene.witness.end(of: await scene.submit(load())) == "memory")
+    #expect(await scene.isIdle)
+  }
+
+  @Test(arguments: others) func `what it finds being decoded is shared with those that come after it, and kept`(
+    filter: ClearFilter
+  ) async throws {
+    let scene = try await scene()
+    let before = await scene.submit(load())
+    let order = scene.decoder.next()
+    await clear(filter, in: scene)
+    let after = await scene.submit(load())
+    try await scene.settle()
+    order.then(ScriptedDecoder.succeed(order.task))
+    #expect(scene.witness.end(of: before) == "disk" && scene.witness.end(of: after) == "disk")
+    #expect(scene.decoder.orderCount == 1)
+    #expect(await isInMemory(Self.variant, scene))
+    #expect(await scene.isIdle)
+  }
+
+  @Test(arguments: others) func `what it finds being read goes into memory`(filter: ClearFilter) async throws {
+    let scene = try await scene()
+    let id = await reading(in: scene) { clear(filter, in: scene) }
+    #expect(scene.witness.end(of: id) == "disk")
+    #expect(await isInMemory("", scene))
+  }
+
+  @Test(arguments: others) func `what the host puts in meanwhile goes into memory`(filter: ClearFilter) async throws {
+    let scene = try await Scene()
+    await put(in: scene) { clear(filter, in: scene) }
+    #expect(await isInMemory("", scene))
+  }
+
+  // MARK: - A clear of the very image
+
+  @Test(arguments: own)
+  func `what a clear finds being looked for is decoded once for those before it, and not kept`(filter: ClearFilter)
+    async throws
+  {
+    let scene = try await scene()
+    let gate = scene.disk.closeGate()
+    let (before, after) = await { @LoadingActor in
+      let before = [scene.submit(load()), scene.submit(load())]
+      clear(filter, in: scene)
+      return (before, scene.submit(load()))
+    }()
+    gate.open()
+    let orders = [scene.decoder.next(), scene.decoder.next()]
+    try await scene.settle()
+    for order in orders { order.then(ScriptedDecoder.succeed(order.task)) }
+    for id in before { #expect(scene.witness.end(of: id) == "disk") }
+    #expect(scene.witness.end(of: after) == "miss")
+    #expect(scene.decoder.orderCount == 2)
+    #expect(await scene.isIdle)
+  }
+
+  @Test(arguments: own) func `what is made of it is in no tier afterwards`(filter: ClearFilter) async throws {
+    let scene = try await scene()
+    let gate = scene.disk.closeGate()
+    let id = await { @LoadingActor in
+      defer { clear(filter, in: scene) }
+      return scene.submit(load())
+    }()
+    gate.open()
+    scene.decoder.answer()
+    #expect(scene.witness.end(of: id) == "disk")
+    #expect(await !isInMemory(Self.variant, scene))
+    #expect(await !isInMemory("", scene))
+    let tier = scene.disk.tier
+    #expect(try scene.disk.onDisk { tier.assumeIsolated { $0.counts.entries } } == 0)
+    #expect(await scene.isIdle)
+  }
+
+  @Test(arguments: own) func `nobody joins its decode, and that is not kept`(filter: ClearFilter) async throws {
+    let scene = try await scene()
+    let before = await scene.submit(load())
+    let old = scene.decoder.next()
+    await clear(filter, in: scene)
+    let after = await scene.submit(load())
+    let new = scene.decoder.next()
+    old.then(ScriptedDecoder.succeed(old.task))
+    #expect(scene.witness.end(of: before) == "disk")
+    #expect(await !isInMemory(Self.variant, scene))
+    new.then(ScriptedDecoder.succeed(new.task))
+    #expect(scene.witness.end(of: after) == "miss")
+    #expect(await isInMemory(Self.variant, scene))
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `one that keeps nothing shares no decode with what was cleared before it`() async throws {
+    let scene = try await scene()
+    let gate = scene.disk.closeGate()
+    let ids = await { @LoadingActor in
+      let before = scene.submit(load())
+      clear(.key("a"), in: scene)
+      let after = scene.submit {
+        load()(&$0)
+        $0.cacheMode = .noStore
+      }
+      return [before, after]
+    }()
+    gate.open()
+    scene.decoder.answer()
+    scene.decoder.answer()
+    #expect(ids.map { scene.witness.end(of: $0) } == ["disk", "miss"])
+    #expect(await scene.isIdle)
+  }
+
+  @Test(arguments: own) func `what it finds being read does not go into memory`(filter: ClearFilter) async throws {
+    let scene = try await scene()
+    let id = await reading(in: scene) { clear(filter, in: scene) }
+    #expect(scene.witness.end(of: id) == "disk")
+    #expect(await !isInMemory("", scene))
+  }
+
+  @Test(arguments: [Loader.Tiers.memory, .disk])
+  func `nor where one tier was cleared`(tiers: Loader.Tiers) async throws {
+    let scene = try await scene()
+    let id = await reading(in: scene) { clear(.key("a"), in: scene, tiers) }
+    #expect(scene.witness.end(of: id) == "disk")
+    #expect(await !isInMemory("", scene))
+    let next = await scene.submit { $0.cacheMode = .onlyIfCached }
+    #expect(scene.witness.end(of: next) == (tiers == .memory ? "disk" : "notCached"))
+  }
+
+  @Test(arguments: own) func `what the host has put in before is gone`(filter: ClearFilter) async throws {
+    let scene = try await Scene()
+    await put(in: scene) { clear(filter, in: scene) }
+    #expect(await !isInMemory("", scene))
+  }
+
+  @Test(arguments: own) func `one sent after it gets nothing that an earlier one has looked for`(filter: ClearFilter)
+    async throws
+  {
+    let scene = try await scene(memory: 0)
+    let gate = scene.disk.closeGate()
+    let ids = await { @LoadingActor in
+      // The URL of what is stored under the key is another one.
+      let url = "https://own.test/other"
+      let change: @Sendable (inout LoadRequest) -> Void = {
+        $0.url = url
+        $0.cacheMode = .onlyIfCached
+      }
+      let before = scene.submit(change)
+      clear(filter, in: scene)
+      return [before, scene.submit(change)]
+    }()
+    gate.open()
+    #expect(ids.map { scene.witness.end(of: $0) } == ["disk", "notCached"])
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `what comes after a clear is kept, also for one that was sent before it`() async throws {
+    let scene = try await scene()
+    let before = await scene.submit(load())
+    let order = scene.decoder.next()
+    await clear(.key("a"), in: scene)
+    let after = await scene.submit { $0.url = "https://own.test/a" }
+    #expect(scene.witness.end(of: after) == "miss")
+    // It looks once more, and finds what is new.
+    order.then(.failure(.io("no such file")))
+    scene.decoder.answer()
+    #expect(scene.witness.end(of: before) == "memory")
+    #expect(await isInMemory(Self.variant, scene))
+    #expect(await scene.isIdle)
+  }
+
+  // MARK: - Held up
+
+  /// A load of the original whose file is being read when `event` happens.
+  private func reading(in scene: Scene, _ event: @LoadingActor @Sendable () -> Void) async -> LoadID {
+    let (isReading, gate) = (Promise<Bool>(), Gate())
+    scene.disk.cacheFault.withLock { fault in
+      fault = { operation in
+        guard operation == .read else { return nil }
+        isReading.fulfil(true)
+        gate.pass()
+        return nil
+      }
+    }
+    let id = await scene.submit()
+    _ = isReading.value
+    await event()
+    gate.open()
+    return id
+  }
+
+  /// Puts an image in, and has `event` happen before that is done.
+  private func put(in scene: Scene, _ event: @LoadingActor @Sendable () -> Void) async {
+    let gate = scene.disk.closeGate()
+    let stored = Promise<Bool>()
+    await { @LoadingActor in
+      let request = LoadRequest(
+        url: "https://own.test/a", source: .inline(bytes: [], mediaType: ""), key: "a")
+      scene.loader.put(.bytes(Scene.image), as: request) { stored.fulfil((try? $0.get()) != nil) }
+      event()
+    }()
+    gate.open()
+    #expect(stored.value)
+  }
+}
+
+/// The filters of the clears that may have overtaken what comes from the disk.
+struct ClearsUnderWayTests {
+  private func response(_ key: String, storedAt: Int = 0) -> StoredResponse {
+    StoredResponse(
+      key: key, url: key, headers: [:], requestTime: 0, responseTime: 0, storedAt: storedAt, validatedAt: 0,
+      expiresAt: 0, mediaType: "image/png")
+  }
+
+  @Test func `they end in their order, and reach nothing afterwards`() {
+    var clears = ClearsUnderWay()
+    let keys = (1...100).map { "\($0)" }
+    for key in keys { clears.begin(.key(key), at: 0) }
+    for (number, key) in keys.enumerated() {
+      #expect(clears.reach(response(key)))
+      clears.endFirst()
+      #expect(!clears.reach(response(key)))
+      #expect(clears.isEmpty == (number == 99))
+    }
+    #expect(clears.count == 100)
+  }
+
+  @Test func `the first of those that have reached something is told`() {
+    var clears = ClearsUnderWay()
+    clears.begin(.key("z"), at: 0)
+    clears.endFirst()
+    for key in ["a", "b", "a"] { clears.begin(.key(key), at: 0) }
+    var candidates = ["b", "c", "a"].map { Candidate(response: response($0), place: .disk) }
+    #expect(clears.mark(&candidates) == 2)
+    #expect(candidates.map(\.isTransient) == [true, false, true])
+    clears.endFirst()
+    var late = [Candidate(response: response("a"), place: .disk)]
+    #expect(clears.mark(&late) == 4)
+    var untouched = [Candidate(response: response("c"), place: .disk)]
+    #expect(clears.mark(&untouched) == nil)
+  }
+
+  @Test func `ages are counted from the clear`() {
+    var clears = ClearsUnderWay()
+    clears.begin(.olderThan(seconds: 10), at: 100)
+    #expect(clears.reach(response("a", storedAt: 89)))
+    #expect(!clears.reach(response("a", storedAt: 90)))
+  }
+}
