@@ -31,6 +31,8 @@ extension Board {
       words[place].store(word, ordering: .sequentiallyConsistent)
     }
     words[first].store(number, ordering: .sequentiallyConsistent)
+    // If this has taken so long, a later one may have stood there.
+    if clearCount >= number + UInt64(Layout.clearings) { note(Clearing(.all, reachesMemory: true)) }
   }
 
   /// What other workers have cleared since the count was `number`: all, where that is not known any more.
@@ -42,7 +44,11 @@ extension Board {
   /// The same, for one that asks again later. What is just being written is for then: its clear is not answered yet.
   public func takeClearings(since number: inout UInt64) -> [Clearing] {
     var last = clearCount
-    while last > number, words[Layout.clearing(last)].load(ordering: .sequentiallyConsistent) < last { last -= 1 }
+    while last > number, last - number <= UInt64(Layout.clearings),
+      words[Layout.clearing(last)].load(ordering: .sequentiallyConsistent) < last
+    {
+      last -= 1
+    }
     let first = number
     guard last != first else { return [] }
     number = last

@@ -26,7 +26,8 @@ public final class Board: Sendable {
   /// The number of workers that ever came when it was last looked who is there, and whether there was another then.
   private let joinsSurveyed = Atomic<UInt64>(0)
   private let hadCompany = Atomic<Bool>(false)
-  /// The number of workers that ever came, this one the last, where there was no other then.
+  /// The number of workers that ever came, this one the last, where there was no other then. Nil where there have been more
+  /// than rows, since then not all are seen.
   private let joinsWhenAlone: UInt64?
 
   /// Where what stands, in words. What must not get into each other's way has a cache line of its own.
@@ -75,7 +76,7 @@ public final class Board: Sendable {
     let owner = UInt64(UInt32(bitPattern: instance)) << 32 | UInt64(UInt32(bitPattern: getpid()))
     row = Self.takeRow(for: owner, in: words)
     let joins = words[Layout.joins].add(1, ordering: .sequentiallyConsistent).newValue
-    joinsWhenAlone = Self.rows(in: words, but: row).isEmpty ? joins : nil
+    joinsWhenAlone = joins <= UInt64(Layout.rows) && Self.rows(in: words, but: row).isEmpty ? joins : nil
     noteCompany(!others.isEmpty, joins: joins)
   }
 

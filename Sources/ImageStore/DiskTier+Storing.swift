@@ -186,12 +186,12 @@ extension DiskTier {
     noteUse(of: id, Deliveries.Use(at: time))
   }
 
-  /// The same for a path that `absolutePath` gave. Nothing happens with any other.
+  /// The same for a path that `absolutePath` gave, which has counted as a use before. Nothing happens with any other.
   public func markDelivered(path: String, at time: Int) {
     guard path.hasPrefix(directory + "/"), let name = path.split(separator: "/").last,
       let file = FileName.parse(String(name))
     else { return }
-    markDelivered(file.id, at: time)
+    noteUse(of: file.id, Deliveries.Use(at: time, times: 0))
   }
 
   func noteUse(of id: Int64, _ use: Deliveries.Use) {

@@ -108,6 +108,7 @@ extension Slice where Base == UnsafeMutableBufferPointer<UInt8> {
   /// In lower case; the upper digits are cut off.
   fileprivate mutating func write(hexadecimal value: UInt64, digits: Int) {
     precondition(digits <= count)
+    // Past the buffer's own checks of each index.
     let start = base.baseAddress! + startIndex
     var (value, place) = (value, digits)
     while place > 0 {

@@ -48,6 +48,7 @@ public struct FileSystem: Sendable {
   }
 
   func exists(_ path: String) -> Bool {
+    // Each hit asks. Passed as it is, a string would be copied for C.
     (try? perform(.status, path) { path.withCString { access($0, F_OK) } }) != nil
   }
 

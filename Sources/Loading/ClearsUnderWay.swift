@@ -1,28 +1,45 @@
 internal import ImageStore
 
+/// A clear, as far as it concerns what is under way.
+struct Clear: Sendable {
+  let filter: ClearFilter
+  let tiers: Loader.Tiers
+  /// Unix seconds.
+  let time: Int
+
+  func matches(_ response: StoredResponse) -> Bool { filter.matches(response, now: time) }
+
+  /// Whether nothing of the candidate is left in any tier.
+  func takes(_ candidate: Candidate) -> Bool {
+    guard matches(candidate.response) else { return false }
+    return switch candidate.place {
+    case .memory: tiers == .all || tiers == .memory && !candidate.response.isOnDisk
+    case .disk: tiers != .memory
+    case .readOnly: false
+    case .scratch: tiers == .all
+    }
+  }
+}
+
 /// The clears that the disk's thread has not come to yet.
 ///
 /// What was asked of that thread before a clear comes back before the clear's turn there is over, and what is asked of it
-/// after the clear comes back later. So of all that comes back, what falls under the filter of one of these is what it has
-/// cleared, and nothing else is. A pure value.
+/// after the clear comes back later. So of all that comes back, one of these has cleared what it matches, and no other
+/// clear has. A pure value.
 struct ClearsUnderWay {
-  private struct Clear {
-    var filter: ClearFilter
-    /// Unix seconds.
-    var time: Int
-  }
-
   private var clears: [Clear] = []
   /// How many of them are over.
   private var overCount = 0
   /// How many clears there have been.
   private(set) var count = 0
 
-  var isEmpty: Bool { clears.isEmpty }
+  private var pending: ArraySlice<Clear> { clears[overCount...] }
 
-  mutating func begin(_ filter: ClearFilter, at time: Int) {
+  var isEmpty: Bool { pending.isEmpty }
+
+  mutating func begin(_ clear: Clear) {
     count += 1
-    clears.append(Clear(filter: filter, time: time))
+    clears.append(clear)
   }
 
   /// The first of them is over.
@@ -33,22 +50,20 @@ struct ClearsUnderWay {
     overCount = 0
   }
 
-  func reach(_ response: StoredResponse) -> Bool { first(reaching: response) != nil }
+  /// Whether some tier has lost the response.
+  func reach(_ response: StoredResponse) -> Bool { pending.contains { $0.matches(response) } }
 
-  /// Marks those that have been cleared.
-  ///
-  /// - Returns: the number of the first clear that has reached any of them, which is what `count` was right after it.
-  func mark(_ candidates: inout [Candidate]) -> Int? {
-    var first: Int?
-    for place in candidates.indices {
-      guard let number = self.first(reaching: candidates[place].response) else { continue }
-      candidates[place].keeping = .cleared
-      first = min(first ?? number, number)
-    }
-    return first
+  /// Marks a candidate of which nothing is left.
+  func mark(_ candidate: inout Candidate) {
+    if pending.contains(where: { $0.takes(candidate) }) { candidate.keeping = .cleared }
   }
 
-  private func first(reaching response: StoredResponse) -> Int? {
-    clears[overCount...].firstIndex { $0.filter.matches(response, now: $0.time) }.map { count - clears.count + $0 + 1 }
+  /// Marks all those.
+  ///
+  /// - Returns: the number of the first clear that has reached any candidate, which is what `count` was right after it.
+  func mark(_ candidates: inout [Candidate]) -> Int? {
+    for place in candidates.indices { mark(&candidates[place]) }
+    return pending.firstIndex { clear in candidates.contains { clear.matches($0.response) } }
+      .map { count - clears.count + $0 + 1 }
   }
 }

@@ -35,8 +35,8 @@ final class DecodeRecord {
     candidate = other
   }
 
-  /// The cache was cleared of it: the result is delivered, but not kept.
-  func markCleared() { candidate.keeping = .cleared }
+  /// Where nothing is left of what is decoded, the result is delivered, but not kept.
+  func mark(_ clear: Clear) { if clear.takes(candidate) { candidate.keeping = .cleared } }
 
   /// The bytes wait in memory.
   func hold(_ bytes: [UInt8]) {

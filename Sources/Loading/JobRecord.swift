@@ -154,13 +154,13 @@ final class JobRecord {
 
   var subject: FailureMemory.Subject { FailureMemory.Subject(key: first.request.key, partition: first.partition) }
 
-  /// Marks those candidates that a clear has taken.
+  /// Marks those candidates of which a clear has left nothing.
   ///
-  /// - Returns: whether there are any.
-  func markCleared(where matches: (StoredResponse) -> Bool) -> Bool {
-    let taken = candidates?.indices.filter { matches(candidates![$0].response) } ?? []
-    for place in taken { candidates![place].keeping = .cleared }
-    return !taken.isEmpty
+  /// - Returns: whether it has reached any.
+  func mark(_ clear: Clear) -> Bool {
+    guard let known = candidates else { return false }
+    for place in known.indices where clear.takes(known[place]) { candidates?[place].keeping = .cleared }
+    return known.contains { clear.matches($0.response) }
   }
 
   /// The stored response that the transfer asks about.

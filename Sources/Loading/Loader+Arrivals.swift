@@ -163,7 +163,8 @@ extension Loader {
       var candidate = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
       candidate.keeping = !record.mayKeep ? .cleared : places.isEmpty ? .forbidden : .allowed
-      if !candidate.isTransient, stored.isIntact {
+      clears.mark(&candidate)
+      if !candidate.isTransient, stored.isIntact, !clears.reach(candidate.response) {
         remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
       }
       failures.forget(record.subject)

@@ -6,13 +6,13 @@ extension Loader {
   /// Forgets what falls under the filter. What is under way for it is not kept, and no load to come joins it.
   ///
   /// - Returns: what was in memory.
-  func forget(_ filter: ClearFilter, inMemory: Bool) -> [StoredResponse] {
-    let now = storage.now()
-    clears.begin(filter, at: now)
+  func forget(_ filter: ClearFilter, in tiers: Tiers) -> [StoredResponse] {
+    let clear = Clear(filter: filter, tiers: tiers, time: storage.now())
+    clears.begin(clear)
     storage.perform({}) { [weak self] in self?.clears.endFirst() }
     for job in scheduler.allJobs {
       guard let record = jobs[job] else { continue }
-      let hadSuch = record.markCleared { filter.matches($0, now: now) }
+      let hadSuch = record.mark(clear)
       let matches = filter.matches(record.first.request)
       if matches, scheduler.job(job)?.phase != .waiting {
         record.mayKeep = false
@@ -23,9 +23,11 @@ extension Loader {
       if matches, let beginning = takeBeginning(of: record) { storage.discard(beginning.body) }
       // What it brings may be kept, but what it knows is not for loads to come.
       if hadSuch { scheduler.detach(job) }
+      // Nothing is left that the server could confirm.
+      if record.basis?.keeping == .cleared, scheduler.job(job)?.phase == .waiting { record.forgetBasis() }
     }
-    detachDecodes { filter.matches($0, now: now) }
-    return inMemory ? memory.clear(filter, now: now) : []
+    detachDecodes(clear)
+    return tiers == .disk ? [] : memory.clear(filter, now: clear.time)
   }
 
   /// What a job has looked for had been cleared when it was found: those that were sent after that clear see nothing of it.
@@ -43,14 +45,14 @@ extension Loader {
   func heedOthers() {
     guard let board, board.clearCount != clearCount else { return }
     for clearing in board.takeClearings(since: &clearCount) {
-      _ = forget(clearing.filter, inMemory: clearing.reachesMemory)
+      _ = forget(clearing.filter, in: clearing.reachesMemory ? .all : .disk)
     }
   }
 
   /// Finds the board where the cache directory has been made anew. What was cleared meanwhile nobody knows.
   func findBoard() {
     guard let current = storage.tier?.companyBoard, current !== board else { return }
-    if board != nil { _ = forget(.all, inMemory: true) }
+    if board != nil { _ = forget(.all, in: .all) }
     board = current
     clearCount = current.clearCount
   }

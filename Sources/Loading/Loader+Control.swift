@@ -110,7 +110,7 @@ extension Loader {
     _ filter: ClearFilter, in tiers: Tiers,
     then completion: @escaping @LoadingActor @Sendable (Result<(removed: Int, bytes: Int64), LoadError>) -> Void
   ) {
-    let cleared = forget(filter, inMemory: tiers != .disk)
+    let cleared = forget(filter, in: tiers)
     guard tiers != .memory, let tier = storage.tier else {
       return completion(.success((cleared.count, cleared.reduce(0) { $0 + $1.byteCount })))
     }

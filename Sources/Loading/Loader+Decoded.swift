@@ -68,7 +68,8 @@ extension Loader {
       var variant = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
       variant.keeping = record.candidate.keeping
-      if !places.isEmpty, !variant.isTransient, !stored.isOutdated {
+      clears.mark(&variant)
+      if !places.isEmpty, !variant.isTransient, !stored.isOutdated, !clears.reach(variant.response) {
         remember(variant.response, places.contains(.memory) ? stored.bytes : nil)
       }
       for (load, guest, isFinal) in endDecode(id) {

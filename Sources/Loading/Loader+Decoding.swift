@@ -82,6 +82,7 @@ extension Loader {
     case .failed(let error): failDecode(id, error)
     case .found(var variant):
       variant.keeping = record.candidate.keeping
+      clears.mark(&variant)
       goOn(id, with: variant)
     case .ready(let task, let file):
       if let file { record.wait(with: file) }
@@ -176,8 +177,8 @@ extension Loader {
     decodeDeadlines.add(load.id, at: Moment(load.acceptedAt.advanced(by: deadline)))
     // Loads end long before their deadlines: those of the ended are not to pile up.
     guard decodeDeadlines.count > 4 * decodes.seatCount + 64 else { return }
-    var known: Set<LoadID> = []
-    decodeDeadlines = decodeDeadlines.filter { decodes.contains($1) && known.insert($1).inserted }
+    var known: [LoadID: Set<Moment>] = [:]
+    decodeDeadlines = decodeDeadlines.filter { decodes.contains($1) && known[$1, default: []].insert($0).inserted }
   }
 
   /// Ends the loads whose deadline has passed while they wait for a decode.
@@ -197,9 +198,9 @@ extension Loader {
   }
 
   /// What was sent before a `clear` is not kept, and nobody joins it.
-  func detachDecodes(where matches: (StoredResponse) -> Bool) {
-    for (id, record) in decodeRecords where matches(record.candidate.response) {
-      record.markCleared()
+  func detachDecodes(_ clear: Clear) {
+    for (id, record) in decodeRecords where clear.matches(record.candidate.response) {
+      record.mark(clear)
       decodes.detach(id)
     }
   }

@@ -1,8 +1,12 @@
 /// The `cached` event of `refresh`, which comes before the answer.
 ///
 /// What is cached may have to be read first, or decoded, and the answer may be there earlier. Then it waits for the event,
-/// which goes first now. There is no event if what is cached turns out to be gone or damaged, or when the deadline passes.
+/// which goes first now. There is no event if what is cached turns out to be gone or damaged, if it takes too long or the deadline
+/// passes, nor of pixels.
 extension Loader {
+  /// How long an answer waits for the event: less than its file stays without it.
+  private static let longestWait = Duration.seconds(30)
+
   /// Shows what is cached: once, whatever tier has it first.
   func show(_ candidate: Candidate, to load: Load, as status: CacheStatus) {
     guard !load.hasShownCached else { return }
@@ -36,6 +40,7 @@ extension Loader {
     }
     showing.end = result
     leaveJob(load)
+    decodeDeadlines.add(id, at: Moment(.now + Self.longestWait))
     if let change = decodes.hurry(whatIsShownTo: id) { carryOut([change]) }
   }
 }

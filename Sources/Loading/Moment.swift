@@ -1,6 +1,6 @@
 /// A `ContinuousClock.Instant` in eight bytes instead of sixteen: nanoseconds since the first one was made. What is
 /// further away than the 292 years that this reaches counts as never.
-struct Moment: Comparable, Sendable {
+struct Moment: Hashable, Comparable, Sendable {
   private static let zero = ContinuousClock.now
   static let never = Moment(nanoseconds: .max)
 

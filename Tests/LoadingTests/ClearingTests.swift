@@ -188,6 +188,27 @@ struct ClearingTests {
     #expect(scene.witness.end(of: next) == (tiers == .memory ? "disk" : "notCached"))
   }
 
+  @Test(arguments: own) func `nor what it finds being stored`(filter: ClearFilter) async throws {
+    let scene = try await Scene()
+    let id = await load({ $0.url = "https://own.test/a" }, heldUpAt: .rename, in: scene) { clear(filter, in: scene) }
+    #expect(scene.witness.end(of: id) == "miss")
+    #expect(await !isInMemory("", scene))
+    #expect(scene.witness.end(of: await scene.submit { $0.cacheMode = .onlyIfCached }) == "notCached")
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `what is left on disk is decoded for those before it, and kept there`() async throws {
+    let scene = try await scene()
+    let before = await scene.submit(load())
+    let order = scene.decoder.next()
+    await clear(.key("a"), in: scene, .memory)
+    order.then(ScriptedDecoder.succeed(order.task))
+    #expect(scene.witness.end(of: before) == "disk")
+    let tier = scene.disk.tier
+    #expect(try scene.disk.onDisk { tier.assumeIsolated { $0.counts.entries } } == 2)
+    #expect(await scene.isIdle)
+  }
+
   @Test(arguments: own) func `what the host has put in before is gone`(filter: ClearFilter) async throws {
     let scene = try await Scene()
     await put(in: scene) { clear(filter, in: scene) }
@@ -234,17 +255,25 @@ struct ClearingTests {
 
   /// A load of the original whose file is being read when `event` happens.
   private func reading(in scene: Scene, _ event: @LoadingActor @Sendable () -> Void) async -> LoadID {
-    let (isReading, gate) = (Promise<Bool>(), Gate())
+    await load({ _ in }, heldUpAt: .read, in: scene, event)
+  }
+
+  /// A load that has come to an operation of the disk's when `event` happens.
+  private func load(
+    _ change: @Sendable (inout LoadRequest) -> Void, heldUpAt place: FileSystem.Operation, in scene: Scene,
+    _ event: @LoadingActor @Sendable () -> Void
+  ) async -> LoadID {
+    let (isThere, gate) = (Promise<Bool>(), Gate())
     scene.disk.cacheFault.withLock { fault in
       fault = { operation in
-        guard operation == .read else { return nil }
-        isReading.fulfil(true)
+        guard operation == place else { return nil }
+        isThere.fulfil(true)
         gate.pass()
         return nil
       }
     }
-    let id = await scene.submit()
-    _ = isReading.value
+    let id = await scene.submit(change)
+    _ = isThere.value
     await event()
     gate.open()
     return id
@@ -273,24 +302,48 @@ struct ClearsUnderWayTests {
       expiresAt: 0, mediaType: "image/png")
   }
 
+  private func clear(_ filter: ClearFilter, in tiers: Loader.Tiers = .all, at time: Int = 0) -> Clear {
+    Clear(filter: filter, tiers: tiers, time: time)
+  }
+
+  @Test(arguments: Loader.Tiers.allCases)
+  func `what is left in a tier is not cleared`(tiers: Loader.Tiers) {
+    var clears = ClearsUnderWay()
+    clears.begin(clear(.key("a"), in: tiers))
+    var stored = response("a")
+    stored.id = 1
+    var candidates = [
+      Candidate(response: response("a"), place: .memory), Candidate(response: stored, place: .memory),
+      Candidate(response: stored, place: .disk), Candidate(response: stored, place: .readOnly(0)),
+    ]
+    #expect(clears.mark(&candidates) == 1)
+    let cleared: [Bool] =
+      switch tiers {
+      case .memory: [true, false, false, false]
+      case .disk: [false, false, true, false]
+      case .all: [true, true, true, false]
+      }
+    #expect(candidates.map(\.isTransient) == cleared)
+    #expect(clears.reach(stored))
+  }
+
   @Test func `they end in their order, and reach nothing afterwards`() {
     var clears = ClearsUnderWay()
     let keys = (1...100).map { "\($0)" }
-    for key in keys { clears.begin(.key(key), at: 0) }
-    for (number, key) in keys.enumerated() {
+    for key in keys { clears.begin(clear(.key(key))) }
+    for key in keys {
       #expect(clears.reach(response(key)))
       clears.endFirst()
       #expect(!clears.reach(response(key)))
-      #expect(clears.isEmpty == (number == 99))
     }
     #expect(clears.count == 100)
   }
 
   @Test func `the first of those that have reached something is told`() {
     var clears = ClearsUnderWay()
-    clears.begin(.key("z"), at: 0)
+    clears.begin(clear(.key("z")))
     clears.endFirst()
-    for key in ["a", "b", "a"] { clears.begin(.key(key), at: 0) }
+    for key in ["a", "b", "a"] { clears.begin(clear(.key(key))) }
     var candidates = ["b", "c", "a"].map { Candidate(response: response($0), place: .disk) }
     #expect(clears.mark(&candidates) == 2)
     #expect(candidates.map(\.isTransient) == [true, false, true])
@@ -303,7 +356,7 @@ struct ClearsUnderWayTests {
 
   @Test func `ages are counted from the clear`() {
     var clears = ClearsUnderWay()
-    clears.begin(.olderThan(seconds: 10), at: 100)
+    clears.begin(clear(.olderThan(seconds: 10), at: 100))
     #expect(clears.reach(response("a", storedAt: 89)))
     #expect(!clears.reach(response("a", storedAt: 90)))
   }

@@ -19,11 +19,15 @@ final class DiskFixture: Sendable {
   let cacheFault = Locked<(@Sendable (FileSystem.Operation) -> Int32?)?>(nil)
   let scratchFault = Locked<(@Sendable (FileSystem.Operation) -> Int32?)?>(nil)
 
+  /// Unix seconds.
+  let time = Locked(1_700_000_000)
+
   init(limit: Int64 = 1 << 30) throws {
+    let now: @Sendable () -> Int = { [time] in time.withLock { $0 } }
     directory = NSTemporaryDirectory() + "/loading-" + UUID().uuidString
     let environment = { (fault: Locked<(@Sendable (FileSystem.Operation) -> Int32?)?>) in
       StoreEnvironment(
-        now: { 1_700_000_000 }, random: { .random(in: .min ... .max) },
+        now: now, random: { .random(in: .min ... .max) },
         files: FileSystem { operation in fault.withLock { $0 }?(operation) })
     }
     tier = DiskTier(
@@ -35,7 +39,7 @@ final class DiskFixture: Sendable {
       parent: directory + "/pixels", executor: executor, environment: environment(scratchFault))
     storage = Storage(
       directory: directory, executor: executor, tier: tier, readOnlyTiers: [], scratch: scratch, pixels: pixels,
-      now: { 1_700_000_000 })
+      now: now)
     try storage.open()
   }
 

@@ -143,15 +143,28 @@ struct ShowingTests {
   @Test func `the path of an image that has waited stays for 60 seconds from then on`() async throws {
     let scene = try await scene()
     let (id, old) = try await waiting(in: scene)
-    let uses = { [tier = scene.disk.tier] in
+    let usage = { [tier = scene.disk.tier] in
       try scene.disk.onDisk {
-        tier.assumeIsolated { $0.look(up: "a", variant: Ask.small().canonical).first.flatMap($0.usage)?.count }
+        tier.assumeIsolated { $0.look(up: "a", variant: Ask.small().canonical).first.flatMap($0.usage) }
       }
     }
-    let before = try #require(try uses())
+    let before = try #require(try usage())
+    scene.disk.time.withLock { $0 += 20 }
     old.then(ScriptedDecoder.succeed(old.task))
     #expect(scene.witness.end(of: id) == "miss")
-    #expect(try uses() == before + 1)
+    let after = try #require(try usage())
+    #expect(after.lastUse == scene.disk.time.withLock { $0 } && after.lastUse != before.lastUse)
+    #expect(after.count == before.count, "that it waited is no use")
+  }
+
+  @Test func `an image waits no longer than its file is sure to stay`() async throws {
+    let scene = try await scene()
+    let (id, old) = try await waiting(in: scene)
+    _ = await scene.loader.endOverdueDecodes(at: .now + .seconds(31))
+    #expect(scene.witness.end(of: id) == "miss")
+    scene.decoder.waitForCancel(of: old)
+    #expect(!isShown(id, in: scene))
+    #expect(await scene.isIdle)
   }
 
   @Test func `a load is cancelled while an error waits`() async throws {
