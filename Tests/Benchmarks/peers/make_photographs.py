@@ -1,4 +1,4 @@
-"""Paints pictures of 1600 x 1200 that are as hard on a JPEG codec as photographs are: shapes, texture, some noise; 250 kB each."""
+"""Paints pictures of 1600 x 1200 that are as hard on a codec as photographs are: shapes, texture, some noise; JPEGs of 250 kB, and PNGs."""
 
 import sys
 
@@ -20,6 +20,8 @@ def photograph(seed):
 
 
 if __name__ == "__main__":
-    folder, count = sys.argv[1], int(sys.argv[2])
-    for number in range(count):
+    folder, jpegs, pngs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    for number in range(jpegs):
         photograph(number * 1000).jpegsave(f"{folder}/{number}.jpg", Q=85)
+    for number in range(pngs):
+        photograph(number * 1000).pngsave(f"{folder}/{number}.png")

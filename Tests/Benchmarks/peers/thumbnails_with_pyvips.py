@@ -1,4 +1,4 @@
-"""Makes thumbnails of a folder's JPEGs into another, with a pool of processes, and prints how many seconds that took.
+"""Makes JPEG thumbnails of a folder's images of one kind into another, with a pool of processes, and prints how many seconds that took.
 
 Start-up and imports do not count, and each process has made a thumbnail before. One thread a process is its fastest with
 as many processes as cores.
@@ -15,13 +15,13 @@ import pyvips  # noqa: E402
 
 pyvips.cache_set_max(0)  # No picture comes twice, so that what it keeps of the last hundred would only cost.
 
-source, target, side, quality, processes = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
-files = sorted(path.name for path in Path(source).glob("*.jpg"))
+source, target, extension, side, quality, processes = *sys.argv[1:4], *map(int, sys.argv[4:])
+files = sorted(path.name for path in Path(source).glob(f"*.{extension}"))
 
 
 def thumbnail(name):
     image = pyvips.Image.thumbnail(f"{source}/{name}", side, height=side)
-    image.jpegsave(f"{target}/{name}", Q=quality, strip=True, optimize_coding=True)
+    image.jpegsave(f"{target}/{name}.jpg", Q=quality, strip=True, optimize_coding=True)
 
 
 def warm_up():
@@ -34,6 +34,6 @@ with multiprocessing.get_context("spawn" if sys.platform == "darwin" else "fork"
     for _ in pool.imap_unordered(thumbnail, files):
         pass
     took = time.perf_counter() - begun
-if any(pyvips.Image.new_from_file(f"{target}/{name}").width != side for name in files):
+if any(pyvips.Image.new_from_file(f"{target}/{name}.jpg").width != side for name in files):
     sys.exit("not the thumbnails that were asked for")
 print(took)
