@@ -31,6 +31,53 @@ static inline int cvips_load_webp(VipsSource *source, VipsImage **out, VipsFailO
                               scale, NULL);
 }
 
+// MARK: Looking before the end
+
+/// Other than 0 where the last rows may be read.
+typedef int (*cvips_gate)(void *context);
+
+typedef struct {
+  cvips_gate gate;
+  void *context;
+} cvips_gated;
+
+static inline int cvips_gated_generate(VipsRegion *out, void *sequence, void *image, void *client, gboolean *stop) {
+  VipsRegion *in = (VipsRegion *)sequence;
+  cvips_gated *gated = (cvips_gated *)client;
+  VipsRect *wanted = &out->valid;
+  // libvips reads PNGs in strips of 16 rows.
+  int last = (out->im->Ysize - 1) / 16 * 16;
+  if (VIPS_RECT_BOTTOM(wanted) > last) {
+    VipsRect upper = *wanted;
+    upper.height = last - wanted->top;
+    if (upper.height > 0 && vips_region_prepare(in, &upper)) return -1;
+    if (!gated->gate(gated->context)) {
+      vips_error("cvips_gated", "the last rows may not be read");
+      return -1;
+    }
+  }
+  return vips_region_prepare(in, wanted) || vips_region_region(out, in, wanted, wanted->left, wanted->top) ? -1 : 0;
+}
+
+/// The same image, which asks `gate`, on any thread, before it reads the last rows, all others having been read.
+static inline int cvips_gated_end(VipsImage *in, VipsImage **out, cvips_gate gate, void *context) {
+  VipsImage *result = vips_image_new();
+  cvips_gated *gated = VIPS_NEW(result, cvips_gated);
+  g_object_ref(in);
+  vips_object_local(result, in);
+  if (gated) {
+    gated->gate = gate;
+    gated->context = context;
+  }
+  if (!gated || vips_image_pipelinev(result, VIPS_DEMAND_STYLE_THINSTRIP, in, NULL) ||
+      vips_image_generate(result, vips_start_one, cvips_gated_generate, vips_stop_one, in, gated)) {
+    g_object_unref(result);
+    return -1;
+  }
+  *out = result;
+  return 0;
+}
+
 // MARK: Changing
 
 static inline int cvips_extract_area(VipsImage *in, VipsImage **out, int x, int y, int width, int height) {

@@ -14,7 +14,7 @@ struct Decode {
     } catch let error as DecodeError {
       throw error
     } catch let error as LibraryError {
-      throw error.asDecodeError
+      throw input.refusal ?? error.asDecodeError
     } catch {
       throw .io("\(error)")
     }

@@ -11,6 +11,7 @@ internal import ImageCodec
 final class Input {
   let bytes: UnsafeRawBufferPointer
   private let file: EncodedFile?
+  private var ends: [PNGEnd] = []
 
   /// nil when the file cannot be mapped. The descriptor is not needed afterwards.
   init?(mapping descriptor: Int32) {
@@ -42,7 +43,7 @@ final class Input {
     }
     defer { cvips_unref(source) }
     let count: Int32 = allFrames ? -1 : 1
-    return try Picture.make { result in
+    let picture = try Picture.make { result in
       switch format {
       case .jpeg: cvips_load_jpeg(source, result, strictness, Int32(shrink))
       case .webp: cvips_load_webp(source, result, strictness, count, 1 / Double(shrink))
@@ -50,5 +51,11 @@ final class Input {
       default: cvips_load(loader, source, result, strictness)
       }
     }
+    guard format == .png, !PNGScreening(bytes).isInterlaced else { return picture }
+    ends.append(PNGEnd(of: bytes, readFrom: source))
+    return try ends[ends.count - 1].watch(picture)
   }
+
+  /// Why a picture could not be read to its end, where that is not libvips' word.
+  var refusal: DecodeError? { ends.contains(where: \.goesOn) ? PNGScreening.refusal : nil }
 }

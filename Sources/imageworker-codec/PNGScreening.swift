@@ -15,23 +15,35 @@ struct PNGScreening {
       if chunk.name == PNGChunks.imageData { imageData += chunk.content.count }
       if chunk.isCompressedText { hasText = true }
     }
-    if let rows = bytesOfRows, hasMore(than: rows, in: imageData) {
-      throw .corrupt("there is more in the PNG than its pixels")
+    // The first is for data that inflates to next to nothing, but takes its time for it. libvips reads all of an interlaced
+    // image before it gives a row, so that is looked at now, and others before their end: see `PNGEnd`.
+    if let rows = bytesOfRows, imageData > 2 * rows + 16384 || isInterlaced && mayGoOn(in: imageData) && goesOn() {
+      throw Self.refusal
     }
     return hasText ? try withoutText() : nil
   }
 
+  static let refusal = DecodeError.corrupt("there is more in the PNG than its pixels")
+
+  var isInterlaced: Bool { file.count >= 33 && file[28] == 1 }
+
+  /// Whether so much image data could keep libpng busy for longer than a tenth of a second.
+  func mayGoOn(in imageData: Int) -> Bool { imageData > (48 << 20) / PNGInflation.mostOfEachByte }
+
+  /// Whether the image data inflates to much more than the rows. Takes about as long as reading them.
+  func goesOn() -> Bool {
+    guard let rows = bytesOfRows else { return false }
+    var inflation = PNGInflation(file)
+    return inflation.exceeds(rows + Self.tolerance)
+  }
+
+  /// Where the image data ends.
+  var endOfImageData: Int {
+    PNGChunks(file).reduce(0) { $1.name == PNGChunks.imageData ? $1.range.upperBound : $0 }
+  }
+
   /// Encoders have been seen to write some bytes too many. So many take libpng no longer than an image of 16 MB.
   private static let tolerance = 16 << 20
-
-  /// The first is for data that inflates to next to nothing, but takes its time for it.
-  private func hasMore(than rows: Int, in imageData: Int) -> Bool {
-    if imageData > 2 * rows + 16384 { return true }
-    let limit = rows + Self.tolerance
-    guard imageData > limit / PNGInflation.mostOfEachByte else { return false }
-    var inflation = PNGInflation(file)
-    return inflation.exceeds(limit)
-  }
 
   /// What all rows take, uncompressed, as its header says; nil where no file could be as large.
   private var bytesOfRows: Int? {
@@ -45,7 +57,7 @@ struct PNGScreening {
       }
     let (width, height) = (Int(file.bigEndian(at: 16)), Int(file.bigEndian(at: 20)))
     var all = 0
-    for pass in file[28] == 1 ? Self.interlacedPasses : [Self.wholeImage] {
+    for pass in isInterlaced ? Self.interlacedPasses : [Self.wholeImage] {
       let (columns, rows) = ((width - pass.x).dividedUp(by: pass.everyX), (height - pass.y).dividedUp(by: pass.everyY))
       // A pass without pixels has no rows.
       guard columns > 0, rows > 0 else { continue }
