@@ -21,6 +21,10 @@ struct Clear: Sendable {
   }
 }
 
+extension Candidate {
+  mutating func mark(_ clear: Clear) { if clear.takes(self) { keeping = .cleared } }
+}
+
 /// The clears that the disk's thread has not come to yet.
 ///
 /// What was asked of that thread before a clear comes back before the clear's turn there is over, and what is asked of it
@@ -54,9 +58,7 @@ struct ClearsUnderWay {
   func reach(_ response: StoredResponse) -> Bool { pending.contains { $0.matches(response) } }
 
   /// Marks a candidate of which nothing is left.
-  func mark(_ candidate: inout Candidate) {
-    if pending.contains(where: { $0.takes(candidate) }) { candidate.keeping = .cleared }
-  }
+  func mark(_ candidate: inout Candidate) { for clear in pending { candidate.mark(clear) } }
 
   /// Marks all those.
   ///

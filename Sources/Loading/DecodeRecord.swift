@@ -36,7 +36,7 @@ final class DecodeRecord {
   }
 
   /// Where nothing is left of what is decoded, the result is delivered, but not kept.
-  func mark(_ clear: Clear) { if clear.takes(candidate) { candidate.keeping = .cleared } }
+  func mark(_ clear: Clear) { candidate.mark(clear) }
 
   /// The bytes wait in memory.
   func hold(_ bytes: [UInt8]) {

@@ -159,7 +159,7 @@ final class JobRecord {
   /// - Returns: whether it has reached any.
   func mark(_ clear: Clear) -> Bool {
     guard let known = candidates else { return false }
-    for place in known.indices where clear.takes(known[place]) { candidates?[place].keeping = .cleared }
+    for place in known.indices { candidates?[place].mark(clear) }
     return known.contains { clear.matches($0.response) }
   }
 

@@ -164,7 +164,7 @@ extension Loader {
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
       candidate.keeping = !record.mayKeep ? .cleared : places.isEmpty ? .forbidden : .allowed
       clears.mark(&candidate)
-      if !candidate.isTransient, stored.isIntact, !clears.reach(candidate.response) {
+      if !candidate.isTransient, stored.isIntact {
         remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
       }
       failures.forget(record.subject)

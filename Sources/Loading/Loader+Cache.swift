@@ -23,12 +23,13 @@ extension Loader {
     return Candidate.together(variants.map(Candidate.init(inMemory:)), originals)
   }
 
-  /// Puts what was just stored into the memory tier. Without its bytes, what it replaces is forgotten there.
+  /// Puts what was just stored into the memory tier. Without its bytes, or cleared meanwhile, what it replaces is forgotten
+  /// there.
   ///
   /// - Returns: whether it is in memory now.
   @discardableResult
   func remember(_ response: StoredResponse, _ bytes: [UInt8]?) -> Bool {
-    if let bytes { return memory.store(response, bytes: bytes) }
+    if let bytes, !clears.reach(response) { return memory.store(response, bytes: bytes) }
     memory.remove(replacedBy: response)
     return false
   }

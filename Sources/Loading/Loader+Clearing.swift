@@ -14,7 +14,8 @@ extension Loader {
       guard let record = jobs[job] else { continue }
       let hadSuch = record.mark(clear)
       let matches = filter.matches(record.first.request)
-      if matches, scheduler.job(job)?.phase != .waiting {
+      let isWaiting = scheduler.job(job)?.phase == .waiting
+      if matches, !isWaiting {
         record.mayKeep = false
         scheduler.detach(job)
         continue
@@ -24,7 +25,7 @@ extension Loader {
       // What it brings may be kept, but what it knows is not for loads to come.
       if hadSuch { scheduler.detach(job) }
       // Nothing is left that the server could confirm.
-      if record.basis?.keeping == .cleared, scheduler.job(job)?.phase == .waiting { record.forgetBasis() }
+      if record.basis?.keeping == .cleared, isWaiting { record.forgetBasis() }
     }
     detachDecodes(clear)
     return tiers == .disk ? [] : memory.clear(filter, now: clear.time)

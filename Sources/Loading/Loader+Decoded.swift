@@ -69,7 +69,7 @@ extension Loader {
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
       variant.keeping = record.candidate.keeping
       clears.mark(&variant)
-      if !places.isEmpty, !variant.isTransient, !stored.isOutdated, !clears.reach(variant.response) {
+      if !places.isEmpty, !variant.isTransient, !stored.isOutdated {
         remember(variant.response, places.contains(.memory) ? stored.bytes : nil)
       }
       for (load, guest, isFinal) in endDecode(id) {

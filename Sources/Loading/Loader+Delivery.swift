@@ -65,7 +65,7 @@ extension Loader {
   ) -> Delivery.Delivered? {
     if delivery.isNothing { return Delivery.Delivered() }
     guard place == .memory, delivery.saveTo == nil else { return nil }
-    let tier = response.isOnDisk ? storage.tier : nil
+    let tier = storage.tier(of: response, in: place)
     if delivery.wantsPath {
       guard let path = tier?.pin(response) else { return nil }
       return Delivery.Delivered(path: path, bytes: nil)

@@ -152,9 +152,8 @@ extension Loader {
       case .failure(let error):
         completion(.failure(error))
       case .success(let stored):
-        let isCleared = self.clears.reach(stored.response)
-        let isInMemory = self.remember(stored.response, isCleared ? nil : stored.bytes)
-        guard isCleared || isInMemory || stored.response.isOnDisk else {
+        let isInMemory = self.remember(stored.response, stored.bytes)
+        guard isInMemory || stored.response.isOnDisk || self.clears.reach(stored.response) else {
           return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))
         }
         guard let delivered = stored.delivered[id] else { return }

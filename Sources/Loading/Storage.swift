@@ -147,9 +147,11 @@ public final class Storage: Sendable {
   }
 
   /// The tier that holds a candidate's file; nil when it lies in memory only.
-  func tier(of candidate: Candidate) -> DiskTier? {
-    switch candidate.place {
-    case .memory: candidate.response.isOnDisk ? tier : nil
+  func tier(of candidate: Candidate) -> DiskTier? { tier(of: candidate.response, in: candidate.place) }
+
+  func tier(of response: StoredResponse, in place: Candidate.Place) -> DiskTier? {
+    switch place {
+    case .memory: response.isOnDisk ? tier : nil
     case .disk: tier
     case .readOnly(let number): readOnlyTiers[number]
     case .scratch: nil

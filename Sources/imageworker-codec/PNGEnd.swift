@@ -5,7 +5,6 @@ internal import CVips
 final class PNGEnd {
   private let screening: PNGScreening
   private let source: UnsafeMutablePointer<VipsSource>
-  private let end: Int
   private var isNear = false
   /// Whether it was refused.
   private(set) var goesOn = false
@@ -14,7 +13,6 @@ final class PNGEnd {
   init(of file: UnsafeRawBufferPointer, readFrom source: UnsafeMutablePointer<VipsSource>) {
     screening = PNGScreening(file)
     self.source = source
-    end = screening.endOfImageData
     cvips_ref(source)
   }
 
@@ -35,7 +33,8 @@ final class PNGEnd {
   private var mayBeRead: Bool {
     if !isNear {
       isNear = true
-      goesOn = screening.mayGoOn(in: end - Int(source.pointee.read_position)) && screening.goesOn()
+      let left = screening.endOfImageData - Int(source.pointee.read_position)
+      goesOn = screening.mayGoOn(in: left) && screening.goesOn()
     }
     return !goesOn
   }

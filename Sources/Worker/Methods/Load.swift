@@ -33,6 +33,7 @@ enum LoadParameters {
     return request
   }
 
+  /// Changes what is there: a request that is changed and then returned is copied, with all that it refers to.
   private static func read(
     _ params: Parameters, _ defaults: LoadDefaults, into request: inout LoadRequest
   ) throws(RPCError) {
