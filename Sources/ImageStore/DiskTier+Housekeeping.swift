@@ -24,11 +24,12 @@ extension DiskTier {
     }
     deliveries.forget(now: now)
     if now < agenda.surveyAt || agenda.clockCheckWanted { bringBack() }
+    // Before anything is evicted: what they leave may be room enough.
+    removeDueIfAny()
     if surveyIsDue {
       watchFreeSpace()
       survey()
     }
-    removeDueIfAny()
     if let at = agenda.trimAt, at <= now { trim() }
     if let due = agenda.partialsDue, due <= now { removeExpiredPartials() }
     takeStepOfSweep(now: now)

@@ -216,13 +216,13 @@ import Threads
     #expect(await tier.counts.bytes == 19 * 4096)
   }
 
-  @Test func `a dropped spool is removed`() async throws {
+  @Test(.timeLimit(.minutes(1))) func `a dropped spool is removed`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     try await tier.makeSpool().append([1])
-    await tier.trim()  // after what the end of the spool gave to the executor
+    // Whoever lets go of the spool last leaves the rest to the tier's thread, which may be busy with us.
+    while await tier.counts.bytes > 0 { await Task.yield() }
     #expect(fixture.imageFiles.isEmpty)
-    #expect(await tier.counts.bytes == 0)
   }
 
   /// Random operations beside the plainest model of the rules: a list in the order of use, and the times of deliveries.
