@@ -96,6 +96,20 @@ static inline int cvips_resize(VipsImage *in, VipsImage **out, double horizontal
   return vips_resize(in, out, horizontal, "vscale", vertical, "kernel", VIPS_KERNEL_LANCZOS3, NULL);
 }
 
+/// Other pixels, which are bytes and are copied, that mean what those of `in` do.
+static inline VipsImage *cvips_like(VipsImage *in, const void *bytes, size_t length, int width, int height) {
+  VipsImage *out =
+      vips_image_new_from_memory_copy(bytes, length, width, height, vips_image_get_bands(in), VIPS_FORMAT_UCHAR);
+  const void *profile;
+  size_t profile_length;
+  if (!out) return NULL;
+  out->Type = in->Type;
+  if (vips_image_get_typeof(in, VIPS_META_ICC_NAME) &&
+      !vips_image_get_blob(in, VIPS_META_ICC_NAME, &profile, &profile_length))
+    vips_image_set_blob_copy(out, VIPS_META_ICC_NAME, profile, profile_length);
+  return out;
+}
+
 static inline int cvips_colourspace(VipsImage *in, VipsImage **out, VipsInterpretation space) {
   return vips_colourspace(in, out, space, NULL);
 }
@@ -160,11 +174,6 @@ static inline int cvips_stack(VipsImage **in, VipsImage **out, int count) {
 }
 
 // MARK: Writing. No metadata; pixels are sRGB by then and need no profile.
-
-static inline int cvips_save_jpeg(VipsImage *in, void **bytes, size_t *length, int quality) {
-  return vips_jpegsave_buffer(in, bytes, length, "Q", quality, "strip", TRUE, "optimize_coding", TRUE, "subsample_mode",
-                              VIPS_FOREIGN_SUBSAMPLE_AUTO, NULL);
-}
 
 // Filtered rows are less than half as large; more than level 4 takes three times as long for nothing.
 static inline int cvips_save_png(VipsImage *in, void **bytes, size_t *length) {

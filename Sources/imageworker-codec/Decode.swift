@@ -30,7 +30,7 @@ struct Decode {
     switch request.output {
     case .placeholder: decoded.placeholder = try Placeholder(of: try small(source))
     case .check:
-      try source.picture.forEachRows { _ in }
+      try source.readAll()
       if request.wantsPlaceholder { decoded.placeholder = try Placeholder(of: try small(source)) }
     case .pixels: try writePixels(of: source, into: &decoded)
     case .encoded: try writeFile(of: source, transform: request.transform, into: &decoded)

@@ -52,7 +52,7 @@ enum Library {
 
   private static func canEncode(_ format: ImageFormat) -> Bool {
     switch format {
-    case .jpeg: has("jpegsave_buffer")
+    case .jpeg: true
     case .png: has("pngsave_buffer")
     case .webp: has("webpsave_buffer")
     case .avif: has("heifsave_buffer") && HEIFCodecs.have("encoder", .av1)

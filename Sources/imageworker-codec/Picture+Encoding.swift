@@ -3,13 +3,13 @@ internal import ImageCodec
 
 extension Picture {
   /// As a file: no metadata, JPEG not progressive and with full colour resolution only from quality 90 on.
-  func encoded(_ format: ImageFormat, quality: Int) throws(LibraryError) -> EncodedFile {
+  func encoded(_ format: ImageFormat, quality: Int) throws -> EncodedFile {
+    if format == .jpeg { return try jpeg(quality: quality) }
     var bytes: UnsafeMutableRawPointer?
     var count = 0
     let quality = Int32(quality)
     let status =
       switch format {
-      case .jpeg: cvips_save_jpeg(pointer, &bytes, &count, quality)
       case .png: cvips_save_png(pointer, &bytes, &count)
       case .webp: cvips_save_webp(pointer, &bytes, &count, quality)
       case .avif: cvips_save_avif(pointer, &bytes, &count, quality, 3)
@@ -18,9 +18,15 @@ extension Picture {
     guard status == 0, let bytes else { throw LibraryError() }
     return EncodedFile(bytes: bytes, count: count)
   }
+
+  private func jpeg(quality: Int) throws -> EncodedFile {
+    let writer = try JPEGWriter(width: width, height: height, bands: bands, quality: quality)
+    try forEachRows { try writer.write($0) }
+    return try writer.finish()
+  }
 }
 
-/// Memory that libvips wrote a file into.
+/// Memory that a library wrote a file into.
 final class EncodedFile {
   let bytes: UnsafeRawBufferPointer
 

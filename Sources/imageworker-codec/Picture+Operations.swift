@@ -8,9 +8,23 @@ extension Picture {
 
   /// With Lanczos3, by the stored values: linear light would cost three times as much, and neither browsers nor libvips' own
   /// thumbnailer do it (Tests/Benchmarks/light.py). Colours are weighted by their alpha.
-  func resized(toWidth width: Int, height: Int) throws(LibraryError) -> Picture {
+  func resized(toWidth width: Int, height: Int) throws -> Picture {
     if width == self.width, height == self.height { return self }
+    if bandFormat == VIPS_FORMAT_UCHAR, !hasAlpha, bands <= 4, width * height <= Self.mostSmallPixels {
+      return try resampled(toWidth: width, height: height)
+    }
     return try premultiplied { picture throws(LibraryError) in try picture.stretched(toWidth: width, height: height) }
+  }
+
+  /// What may be held in memory without a thought: libvips can do with a part of the result at a time.
+  static let mostSmallPixels = 1 << 22
+
+  private func resampled(toWidth width: Int, height: Int) throws -> Picture {
+    let resampler = Resampler(
+      channels: bands, sourceWidth: self.width, across: Lanczos(from: Double(self.width), to: width),
+      down: Lanczos(from: Double(self.height), to: height))
+    try forEachRows { resampler.add($0.bindMemory(to: UInt8.self).baseAddress!) }
+    return try like(resampler.bytes, width: width, height: height)
   }
 
   private func stretched(toWidth width: Int, height: Int) throws(LibraryError) -> Picture {

@@ -54,6 +54,14 @@ final class Picture {
     return Picture(owning: image)
   }
 
+  /// Other pixels, one byte for each band of each, that mean what those of this one do.
+  func like(_ bytes: UnsafeRawBufferPointer, width: Int, height: Int) throws(LibraryError) -> Picture {
+    guard let image = cvips_like(pointer, bytes.baseAddress, bytes.count, Int32(width), Int32(height)) else {
+      throw LibraryError()
+    }
+    return Picture(owning: image)
+  }
+
   /// Reads all rows from the top, some at a time.
   func forEachRows(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
     guard let region = vips_region_new(pointer) else { throw LibraryError() }

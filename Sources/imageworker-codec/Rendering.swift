@@ -18,6 +18,11 @@ struct Rendering {
 
   func still() throws -> Picture {
     let stored = StoredLayout(source: source, geometry: geometry)
+    if stored.scaledWidth * stored.scaledHeight <= Picture.mostSmallPixels,
+      let reader = try source.reopenedByLibjpeg(shrink: stored.shrink)
+    {
+      return try finished(try taken(from: reader, stored).standardized().oriented(source.orientation))
+    }
     let picture = try source.reopened(shrink: stored.shrink)
     return try finished(try taken(from: picture, stored, loadedHeight: picture.height / source.frames))
   }
@@ -36,7 +41,7 @@ struct Rendering {
   }
 
   /// The part that is wanted, in its final size and upright.
-  private func taken(from picture: Picture, _ stored: StoredLayout, loadedHeight: Int) throws(LibraryError) -> Picture {
+  private func taken(from picture: Picture, _ stored: StoredLayout, loadedHeight: Int) throws -> Picture {
     let area = stored.area(loadedWidth: picture.width, loadedHeight: loadedHeight)
     var result = try picture.extracted(x: area.x, y: area.y, width: area.width, height: area.height)
     // Deep and rare kinds of pixels become common ones first; the profile of common ones is applied to fewer pixels.
@@ -45,6 +50,17 @@ struct Rendering {
     }
     result = try result.resized(toWidth: stored.scaledWidth, height: stored.scaledHeight)
     return try result.standardized().oriented(source.orientation)
+  }
+
+  /// The part that is wanted in its final size, as stored.
+  private func taken(from reader: JPEGReader, _ stored: StoredLayout) throws(LibraryError) -> Picture {
+    let area = stored.area(loadedWidth: reader.width, loadedHeight: reader.height)
+    let resampler = Resampler(
+      channels: reader.bands, sourceWidth: area.width,
+      across: Lanczos(from: stored.lengths.across, to: stored.scaledWidth),
+      down: Lanczos(from: stored.lengths.down, to: stored.scaledHeight))
+    try reader.forEachRow(in: area.y..<(area.y + resampler.rowCount)) { resampler.add($0 + area.x * reader.bands) }
+    return try source.picture.like(resampler.bytes, width: stored.scaledWidth, height: stored.scaledHeight)
   }
 
   private func finished(_ picture: Picture) throws(LibraryError) -> Picture {

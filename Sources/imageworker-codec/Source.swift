@@ -51,6 +51,19 @@ struct Source {
     try input.open(format, strictness: strictness, allFrames: allFrames, shrink: shrink)
   }
 
+  /// Decodes every pixel, of all frames.
+  func readAll() throws {
+    if let reader = try reopenedByLibjpeg(shrink: 1) { return try reader.forEachRow(in: 0..<reader.height) { _ in } }
+    try picture.forEachRows { _ in }
+  }
+
+  /// The same by libjpeg alone, where it makes of it what libvips would. Not for part of a file, of which libvips makes more.
+  func reopenedByLibjpeg(shrink: Int) throws(LibraryError) -> JPEGReader? {
+    // CMYK is stored in two ways, and libvips knows which.
+    guard format == .jpeg, picture.bands == 1 || picture.bands == 3, strictness == VIPS_FAIL_ON_ERROR else { return nil }
+    return try JPEGReader(input.bytes, shrink: shrink)
+  }
+
   private func check(width: Int, height: Int) throws(DecodeError) {
     guard height <= maxPixels / max(1, width) else {
       throw .tooManyPixels("\(width) x \(height) is more than \(maxPixels) pixels")

@@ -9,6 +9,10 @@ struct StoredLayout {
   let scaledHeight: Int
   let shrink: Int
 
+  /// How much smaller the better filter makes what was loaded smaller, at least: from there on, no error is greater than that of
+  /// averaging areas (Tests/Benchmarks/README.md).
+  private static let leastLeft = 1.5
+
   init(source: Source, geometry: Geometry) {
     (width, height) = (source.width, source.height)
     let orientation = source.orientation
@@ -16,11 +20,16 @@ struct StoredLayout {
     let isTurned = orientation >= 5
     scaledWidth = isTurned ? geometry.scaledHeight : geometry.scaledWidth
     scaledHeight = isTurned ? geometry.scaledWidth : geometry.scaledHeight
-    // A step of two is left to the better filter.
-    let reduction = min(crop.width / scaledWidth, crop.height / scaledHeight) / 2
+    let reduction = min(Double(crop.width) / Double(scaledWidth), Double(crop.height) / Double(scaledHeight))
+    let mostShrink = Int(reduction / Self.leastLeft)
     let (crop, width, height) = (crop, width, height)
     shrink =
-      source.format.shrinks(upTo: reduction).first { crop.isAligned(to: $0, width: width, height: height) } ?? 1
+      source.format.shrinks(upTo: mostShrink).first { crop.isAligned(to: $0, width: width, height: height) } ?? 1
+  }
+
+  /// How many pixels of an image that was loaded so much smaller the crop is: at the image's edge, the last may be cut.
+  var lengths: (across: Double, down: Double) {
+    (Double(crop.width) / Double(shrink), Double(crop.height) / Double(shrink))
   }
 
   /// What to take of an image that was loaded so much smaller.

@@ -44,6 +44,21 @@ struct ReferenceTests {
     #expect(pixels.meanDifference(from: expected) < 1.5)
   }
 
+  /// As photographs have them: the profile is applied to what libjpeg makes, and CMYK is libvips'.
+  @Test(arguments: ["p3", "cmyk"], [nil, 40]) func `the profile of a JPEG is applied`(profile: String, size: Int?)
+    async throws
+  {
+    let decoding = try Decoding()
+    let picture = Pictures(width: 80, height: 60, samples: 3) { x, y in [60 + x, 80 + y, 160 - x] }
+    let (plain, wide) = (decoding.newPath() + ".png", decoding.newPath() + ".jpg")
+    try Data(picture.png()).write(to: URL(filePath: plain))
+    try run(["icc_transform", plain, wide + "[Q=98]", profile, "--input-profile", "srgb"])
+    let transform = Transform.with { $0.width = size }
+    let expected = try await decoding.pixels(picture.png(), transform)
+    let pixels = try await decoding.pixels([UInt8](try Data(contentsOf: URL(filePath: wide))), transform)
+    #expect(pixels.meanDifference(from: expected) < (profile == "cmyk" ? 4 : 1.5))
+  }
+
   private func run(_ arguments: [String]) throws {
     let process = try Process.run(URL(filePath: try #require(vips)), arguments: arguments)
     process.waitUntilExit()

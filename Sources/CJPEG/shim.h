@@ -1,0 +1,137 @@
+#pragma once
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+// libjpeg reports an error by a function that must not return, and Swift cannot jump out of one: every call of the library
+// is made here, and says whether it came through. After one that did not, only the message may be asked for.
+
+typedef struct {
+  struct jpeg_error_mgr manager;
+  jmp_buf failed;
+  char message[JMSG_LENGTH_MAX];
+} cjpeg_errors;
+
+static inline void cjpeg_fail(j_common_ptr jpeg) {
+  cjpeg_errors *errors = (cjpeg_errors *)jpeg->err;
+  jpeg->err->format_message(jpeg, errors->message);
+  longjmp(errors->failed, 1);
+}
+
+/// Warnings pass, as in libvips, but for that of a file that ends too early.
+static inline void cjpeg_warn(j_common_ptr jpeg, int level) {
+  if (level < 0 && jpeg->err->msg_code == JWRN_JPEG_EOF) cjpeg_fail(jpeg);
+}
+
+static inline void cjpeg_output_message(j_common_ptr jpeg) { (void)jpeg; }
+
+static inline void cjpeg_set_errors(struct jpeg_error_mgr **place, cjpeg_errors *errors) {
+  *place = jpeg_std_error(&errors->manager);
+  errors->manager.error_exit = cjpeg_fail;
+  errors->manager.emit_message = cjpeg_warn;
+  errors->manager.output_message = cjpeg_output_message;
+}
+
+// MARK: Reading
+
+typedef struct {
+  struct jpeg_decompress_struct jpeg;
+  cjpeg_errors errors;
+} cjpeg_reader;
+
+/// Zeroed memory becomes a reader, to be closed whatever else is called. The file must stay until then.
+static inline int cjpeg_open(cjpeg_reader *reader, const void *bytes, size_t count) {
+  cjpeg_set_errors(&reader->jpeg.err, &reader->errors);
+  if (setjmp(reader->errors.failed)) return 0;
+  jpeg_create_decompress(&reader->jpeg);
+  jpeg_mem_src(&reader->jpeg, (const unsigned char *)bytes, count);
+  return jpeg_read_header(&reader->jpeg, TRUE) == JPEG_HEADER_OK;
+}
+
+/// Begins with the pixels, `shrink` (1, 2, 4 or 8) times fewer on each side, rounded up.
+static inline int cjpeg_start(cjpeg_reader *reader, int shrink) {
+  if (setjmp(reader->errors.failed)) return 0;
+  reader->jpeg.scale_num = 1;
+  reader->jpeg.scale_denom = shrink;
+  return jpeg_start_decompress(&reader->jpeg);
+}
+
+static inline int cjpeg_read_row(cjpeg_reader *reader, unsigned char *row) {
+  if (setjmp(reader->errors.failed)) return 0;
+  return jpeg_read_scanlines(&reader->jpeg, &row, 1) == 1;
+}
+
+static inline void cjpeg_close_reader(cjpeg_reader *reader) { jpeg_destroy_decompress(&reader->jpeg); }
+
+// MARK: Writing
+
+// libjpeg's own destination in memory cannot be given back before the end.
+typedef struct {
+  struct jpeg_compress_struct jpeg;
+  struct jpeg_destination_mgr destination;
+  cjpeg_errors errors;
+  unsigned char *bytes;
+  size_t count;
+} cjpeg_writer;
+
+static inline void cjpeg_make_room(cjpeg_writer *writer) {
+  size_t room = writer->count ? writer->count : 1 << 14;
+  unsigned char *bytes = (unsigned char *)realloc(writer->bytes, writer->count + room);
+  if (!bytes) ERREXIT1(&writer->jpeg, JERR_OUT_OF_MEMORY, 0);
+  writer->bytes = bytes;
+  writer->destination.next_output_byte = bytes + writer->count;
+  writer->destination.free_in_buffer = room;
+  writer->count += room;
+}
+
+static inline void cjpeg_init_destination(j_compress_ptr jpeg) { cjpeg_make_room((cjpeg_writer *)jpeg); }
+
+static inline boolean cjpeg_empty_output_buffer(j_compress_ptr jpeg) {
+  cjpeg_make_room((cjpeg_writer *)jpeg);
+  return TRUE;
+}
+
+static inline void cjpeg_term_destination(j_compress_ptr jpeg) {
+  ((cjpeg_writer *)jpeg)->count -= jpeg->dest->free_in_buffer;
+}
+
+/// Zeroed memory becomes a writer, to be closed whatever else is called. Colours have their full resolution, or half of it.
+static inline int cjpeg_begin(cjpeg_writer *writer, int width, int height, int bands, int quality, int full_color) {
+  struct jpeg_compress_struct *jpeg = &writer->jpeg;
+  cjpeg_set_errors(&jpeg->err, &writer->errors);
+  if (setjmp(writer->errors.failed)) return 0;
+  jpeg_create_compress(jpeg);
+  writer->destination.init_destination = cjpeg_init_destination;
+  writer->destination.empty_output_buffer = cjpeg_empty_output_buffer;
+  writer->destination.term_destination = cjpeg_term_destination;
+  jpeg->dest = &writer->destination;
+  jpeg->image_width = width;
+  jpeg->image_height = height;
+  jpeg->input_components = bands;
+  jpeg->in_color_space = bands == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_set_defaults(jpeg);
+  jpeg_set_quality(jpeg, quality, TRUE);
+  if (full_color) jpeg->comp_info[0].h_samp_factor = jpeg->comp_info[0].v_samp_factor = 1;
+  jpeg_start_compress(jpeg, TRUE);
+  return 1;
+}
+
+static inline int cjpeg_write_row(cjpeg_writer *writer, const unsigned char *row) {
+  JSAMPROW rows[1] = {(JSAMPROW)row};
+  if (setjmp(writer->errors.failed)) return 0;
+  return jpeg_write_scanlines(&writer->jpeg, rows, 1) == 1;
+}
+
+static inline int cjpeg_finish(cjpeg_writer *writer) {
+  if (setjmp(writer->errors.failed)) return 0;
+  jpeg_finish_compress(&writer->jpeg);
+  return 1;
+}
+
+/// What was written is the caller's to free.
+static inline void cjpeg_close_writer(cjpeg_writer *writer) { jpeg_destroy_compress(&writer->jpeg); }

@@ -1,0 +1,44 @@
+internal import CJPEG
+
+/// Writes a JPEG row by row: with the tables of the standard, which is 5 % larger than with its own and takes a quarter of
+/// the time.
+final class JPEGWriter {
+  private let writer: UnsafeMutablePointer<cjpeg_writer>
+
+  /// - Parameters:
+  ///   - bands: 1 for grey, 3 for RGB.
+  ///   - quality: 1 to 100. From 90 on, colours have their full resolution.
+  init(width: Int, height: Int, bands: Int, quality: Int) throws(LibraryError) {
+    writer = .allocate(capacity: 1)
+    writer.initialize(to: cjpeg_writer())
+    let size = (Int32(width), Int32(height))
+    guard cjpeg_begin(writer, size.0, size.1, Int32(bands), Int32(quality), quality >= 90 ? 1 : 0) != 0 else {
+      let error = LibraryError(writer.pointee.errors.text)
+      Self.close(writer)
+      throw error
+    }
+  }
+
+  deinit { Self.close(writer) }
+
+  func write(_ row: UnsafeRawBufferPointer) throws(LibraryError) {
+    try check(cjpeg_write_row(writer, row.bindMemory(to: UInt8.self).baseAddress))
+  }
+
+  func finish() throws(LibraryError) -> EncodedFile {
+    try check(cjpeg_finish(writer))
+    guard let bytes = writer.pointee.bytes else { throw LibraryError("there is no memory for the JPEG") }
+    writer.pointee.bytes = nil
+    return EncodedFile(bytes: bytes, count: Int(writer.pointee.count))
+  }
+
+  private func check(_ status: Int32) throws(LibraryError) {
+    if status == 0 { throw LibraryError(writer.pointee.errors.text) }
+  }
+
+  private static func close(_ writer: UnsafeMutablePointer<cjpeg_writer>) {
+    cjpeg_close_writer(writer)
+    free(writer.pointee.bytes)
+    writer.deallocate()
+  }
+}

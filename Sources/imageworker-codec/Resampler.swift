@@ -1,0 +1,123 @@
+/// Makes an image of bytes another size while its rows are read: with the filter that libvips has for it too, but without the
+/// milliseconds that libvips takes to prepare for each image (Tests/Benchmarks/README.md).
+///
+/// A row is added to all rows of the result that it is part of, in its full width; a row that is complete is given its final
+/// width then.
+final class Resampler {
+  private typealias Piece = SIMD4<Float>
+
+  private let channels: Int
+  private let (across, down): (Lanczos, Lanczos)
+  /// Samples of a row of the source, and of the result.
+  private let (sourceCount, count): (Int, Int)
+  /// Those of the source in pieces, and one for what is read behind the last pixel.
+  private let pieces: Int
+  /// Rows of the source that are not added yet: as many as can be, since each addition goes over the sums.
+  private let waiting: UnsafeMutablePointer<Piece>
+  private static let mostWaiting = 4
+  private var added = 0
+  private var index = 0
+  /// The result's rows that are begun and not complete, each in the place of its number modulo `mostOpen`.
+  private let open: UnsafeMutablePointer<Piece>
+  private let mostOpen: Int
+  private var (begun, complete) = (0, 0)
+  private let result: UnsafeMutableBufferPointer<UInt8>
+
+  /// - Parameters:
+  ///   - channels: of a pixel, at most 4.
+  ///   - sourceWidth: of the rows that will be added, in pixels.
+  init(channels: Int, sourceWidth: Int, across: Lanczos, down: Lanczos) {
+    (self.channels, self.across, self.down) = (channels, across, down)
+    sourceCount = sourceWidth * channels
+    count = across.spans.count * channels
+    pieces = (sourceCount + 3) / 4 + 1
+    mostOpen = down.mostOpen(during: Self.mostWaiting)
+    waiting = .allocate(capacity: pieces * Self.mostWaiting)
+    waiting.initialize(repeating: .zero, count: pieces * Self.mostWaiting)
+    open = .allocate(capacity: pieces * mostOpen)
+    open.initialize(repeating: .zero, count: pieces * mostOpen)
+    // A pixel is written as four samples.
+    result = .allocate(capacity: count * down.spans.count + 4)
+  }
+
+  deinit {
+    waiting.deallocate()
+    open.deallocate()
+    result.deallocate()
+  }
+
+  /// How many rows from the top are of use.
+  var rowCount: Int { down.spans.last?.upperBound ?? 0 }
+
+  /// All rows, once `rowCount` of the source have been added.
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: result.baseAddress, count: result.count - 4) }
+
+  /// The next row from the top.
+  func add(_ row: UnsafePointer<UInt8>) {
+    let samples = UnsafeMutableRawPointer(waiting + (index - added) * pieces).assumingMemoryBound(to: Float.self)
+    for offset in 0..<sourceCount { samples[offset] = Float(row[offset]) }
+    index += 1
+    guard index - added == Self.mostWaiting || index == rowCount else { return }
+    while begun < down.spans.count, down.spans[begun].lowerBound < index { begun += 1 }
+    for number in complete..<begun { addWaiting(to: number) }
+    added = index
+    while complete < begun, down.spans[complete].upperBound <= index { finish() }
+  }
+
+  private func place(of number: Int) -> UnsafeMutablePointer<Piece> { open + number % mostOpen * pieces }
+
+  private func addWaiting(to number: Int) {
+    let sums = place(of: number)
+    let (first, second, third, fourth) = (waiting, waiting + pieces, waiting + 2 * pieces, waiting + 3 * pieces)
+    // Those of rows that are not there are 0.
+    let weights = SIMD4((added..<(added + 4)).map { down.weight(of: $0, in: number) })
+    for piece in 0..<pieces {
+      sums[piece] +=
+        first[piece] * weights[0] + second[piece] * weights[1] + (third[piece] * weights[2] + fourth[piece] * weights[3])
+    }
+  }
+
+  private func finish() {
+    let row = place(of: complete)
+    narrow(UnsafeRawPointer(row), into: result.baseAddress! + complete * count)
+    row.update(repeating: .zero, count: pieces)
+    complete += 1
+  }
+
+  /// Four samples are taken at a time, of which as many count as a pixel has.
+  private func narrow(_ row: UnsafeRawPointer, into bytes: UnsafeMutablePointer<UInt8>) {
+    let size = channels * MemoryLayout<Float>.stride
+    var bytes = UnsafeMutableRawPointer(bytes)
+    across.weights.withUnsafeBufferPointer { weights in
+      var next = 0
+      for span in across.spans {
+        var samples = row + span.lowerBound * size
+        // Two sums, as the next addition to one would have to wait for the last.
+        var (even, odd) = (Piece.zero, Piece.zero)
+        let end = next + span.count
+        while next + 1 < end {
+          even += samples.loadUnaligned(as: Piece.self) * weights[next]
+          odd += samples.loadUnaligned(fromByteOffset: size, as: Piece.self) * weights[next + 1]
+          samples += 2 * size
+          next += 2
+        }
+        if next < end {
+          even += samples.loadUnaligned(as: Piece.self) * weights[next]
+          next += 1
+        }
+        bytes.storeBytes(of: (even + odd).rounded, as: SIMD4<UInt8>.self)
+        bytes += channels
+      }
+    }
+  }
+}
+
+extension SIMD4<Float> {
+  /// The nearest bytes.
+  fileprivate var rounded: SIMD4<UInt8> {
+    let notBelow = replacing(with: 0, where: self .< 0)
+    let inRange = notBelow.replacing(with: 255, where: notBelow .> 255)
+    // Above 2^23 a Float has no fraction, so that its last bits are the rounded number.
+    return SIMD4<UInt8>(truncatingIfNeeded: unsafeBitCast(inRange + 0x1p23, to: SIMD4<UInt32>.self))
+  }
+}

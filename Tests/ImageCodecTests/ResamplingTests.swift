@@ -1,0 +1,117 @@
+import Foundation
+import ImageCodec
+import Testing
+
+/// What becomes of pixels that get another size, or are written as a JPEG: through the real decoder.
+struct ResamplingTests {
+  let decoding: Decoding
+
+  init() throws { decoding = try Decoding() }
+
+  struct Case: CustomTestStringConvertible {
+    var (from, to): (size: (Int, Int), result: (Int, Int))
+    var samples = 3
+    var testDescription: String { "\(from) to \(to), \(samples) samples" }
+
+    init(_ width: Int, _ height: Int, to newWidth: Int, _ newHeight: Int, samples: Int = 3) {
+      (from, to) = ((width, height), (newWidth, newHeight))
+      self.samples = samples
+    }
+  }
+
+  static let edges = [
+    Case(1, 1, to: 5, 3), Case(5, 3, to: 1, 1), Case(64, 1, to: 7, 1), Case(1, 64, to: 1, 9, samples: 1),
+    Case(40, 30, to: 40, 7), Case(40, 30, to: 9, 30), Case(40, 30, to: 41, 31), Case(3, 200, to: 200, 3),
+    Case(200, 150, to: 2, 1, samples: 1), Case(7, 5, to: 90, 80, samples: 1), Case(101, 67, to: 50, 33),
+  ]
+
+  static let others = (0..<12).map { _ in
+    let sides = (0..<4).map { _ in Int.random(in: 1...120) }
+    return Case(sides[0], sides[1], to: sides[2], sides[3], samples: [1, 3].randomElement()!)
+  }
+
+  @Test(arguments: edges + others) func `another size is made by Lanczos' filter`(of one: Case) async throws {
+    let waves = Pictures.waves(one.from.0, one.from.1)
+    let picture = Pictures(width: waves.width, height: waves.height, samples: one.samples) { x, y in
+      Array(waves.pixel(x, y).prefix(one.samples))
+    }
+    let transform = Transform.with {
+      ($0.width, $0.height, $0.fit, $0.enlarge) = (one.to.0, one.to.1, .fill, true)
+    }
+    let pixels = try await decoding.pixels(picture.png(), transform)
+    #expect((pixels.width, pixels.height, pixels.channels) == (one.to.0, one.to.1, one.samples))
+    let expected = naive(picture, one.to.0, one.to.1)
+    for (index, byte) in pixels.bytes.enumerated() {
+      // What lies between two bytes may become either.
+      #expect(abs(Double(byte) - expected[index]) < 0.51, "sample \(index)")
+    }
+  }
+
+  /// By the definition, all at once.
+  private func naive(_ picture: Pictures, _ width: Int, _ height: Int) -> [Double] {
+    let (across, down) = (weights(picture.width, width), weights(picture.height, height))
+    let source = (0..<picture.height).map { y in (0..<picture.width).map { x in picture.pixel(x, y).map(Double.init) } }
+    var result: [Double] = []
+    for row in down {
+      for column in across {
+        for sample in 0..<picture.samples {
+          var sum = 0.0
+          for (y, weight) in row.enumerated() where weight != 0 {
+            for (x, other) in column.enumerated() where other != 0 { sum += weight * other * source[y][x][sample] }
+          }
+          result.append(min(max(sum, 0), 255))
+        }
+      }
+    }
+    return result
+  }
+
+  /// Of each pixel of the result, those of all pixels of the source.
+  private func weights(_ source: Int, _ result: Int) -> [[Double]] {
+    let scale = Double(source) / Double(result)
+    return (0..<result).map { pixel in
+      let center = (Double(pixel) + 0.5) * scale
+      let weights = (0..<source).map { lanczos((Double($0) + 0.5 - center) / max(1, scale)) }
+      let sum = weights.reduce(0, +)
+      return weights.map { $0 / sum }
+    }
+  }
+
+  private func lanczos(_ x: Double) -> Double {
+    if abs(x) < 1e-9 { return 1 }
+    return abs(x) < 3 ? sin(.pi * x) / (.pi * x) * sin(.pi * x / 3) / (.pi * x / 3) : 0
+  }
+
+  @Test(arguments: [1, 3], [512, 301, 257, 100, 64, 40, 5]) func `a JPEG becomes what its pixels would`(
+    samples: Int, width: Int
+  ) async throws {
+    // 512 x 301: libjpeg's own reductions cut the last row.
+    let hills = Pictures.hills(512, 301)
+    let picture = Pictures(width: 512, height: 301, samples: samples) { x, y in
+      Array(hills.pixel(x, y).prefix(samples))
+    }
+    let jpeg = try await decoding.encoded(picture.png(), as: .jpeg)
+    let pixels = try await decoding.pixels(jpeg, .with { $0.width = width })
+    let expected = try await decoding.pixels(picture.png(), .with { $0.width = width })
+    #expect((pixels.width, pixels.height, pixels.channels) == (width, expected.height, samples))
+    #expect(pixels.meanDifference(from: expected) < 1.5)
+  }
+
+  @Test(arguments: [(89, 0x22), (90, 0x11)]) func `colours of a JPEG have their full resolution from quality 90 on`(
+    quality: Int, sampling: Int
+  ) async throws {
+    let jpeg = try await decoding.encoded(Pictures.hills(64, 48).png(), as: .jpeg, quality: quality)
+    let frame = try #require(jpeg.indices.first { jpeg[$0] == 0xFF && jpeg[$0 + 1] == 0xC0 })
+    #expect(Int(jpeg[frame + 11]) == sampling)
+  }
+
+  @Test(arguments: [1, 3]) func `a JPEG may be large`(samples: Int) async throws {
+    let waves = Pictures.waves(400, 300)
+    let picture = Pictures(width: 400, height: 300, samples: samples) { x, y in Array(waves.pixel(x, y).prefix(samples)) }
+    let jpeg = try await decoding.encoded(picture.png(), as: .jpeg, quality: 100)
+    #expect(jpeg.count > 60_000)
+    let pixels = try await decoding.pixels(jpeg)
+    #expect(pixels.channels == samples)
+    #expect(pixels.meanDifference(from: try await decoding.pixels(picture.png())) < 2)
+  }
+}
