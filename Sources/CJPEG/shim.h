@@ -23,9 +23,11 @@ static inline void cjpeg_fail(j_common_ptr jpeg) {
   longjmp(errors->failed, 1);
 }
 
-/// Warnings pass, as in libvips, but for that of a file that ends too early.
+/// Some warnings pass, as in libvips, but that of a file that ends too early does not.
 static inline void cjpeg_warn(j_common_ptr jpeg, int level) {
-  if (level < 0 && jpeg->err->msg_code == JWRN_JPEG_EOF) cjpeg_fail(jpeg);
+  if (level >= 0) return;
+  jpeg->err->num_warnings++;
+  if (jpeg->err->msg_code == JWRN_JPEG_EOF || jpeg->err->num_warnings == 100) cjpeg_fail(jpeg);
 }
 
 static inline void cjpeg_output_message(j_common_ptr jpeg) { (void)jpeg; }

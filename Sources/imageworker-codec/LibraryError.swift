@@ -16,7 +16,8 @@ struct LibraryError: Error {
 
   /// The libraries tell kinds of failures by their texts only.
   var asDecodeError: DecodeError {
-    if message.contains("nsupported") { return .unsupportedFormat(message) }
+    // A marker that does not exist is no format.
+    if message.contains("nsupported"), !message.contains("marker") { return .unsupportedFormat(message) }
     if message.contains("out of memory") || message.contains("Insufficient memory") {
       return .tooManyPixels("a decoder may not have as much memory as this takes")
     }
