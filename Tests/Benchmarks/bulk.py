@@ -122,7 +122,8 @@ def img2dataset(python: str, urls: Path, directory: Path, work: Work) -> Tuple[f
 def seconds(command: List[str], environment: Dict[str, str], log: Path) -> float:
     with log.open("wb") as output:
         begun = time.perf_counter()
-        status = subprocess.run(command, env={**plain_environment(), **environment}, stdout=output, stderr=output).returncode
+        environment = {**plain_environment(), "TMPDIR": str(log.parent), **environment}
+        status = subprocess.run(command, env=environment, stdout=output, stderr=output).returncode
         took = time.perf_counter() - begun
     if status != 0:
         raise RuntimeError(f"{command[1]} failed: {log.read_text()[-500:]}")
