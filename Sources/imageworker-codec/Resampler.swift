@@ -72,8 +72,9 @@ final class Resampler {
     // Those of rows that are not there are 0.
     let weights = SIMD4((added..<(added + 4)).map { down.weight(of: $0, in: number) })
     for piece in 0..<pieces {
-      sums[piece] +=
-        first[piece] * weights[0] + second[piece] * weights[1] + (third[piece] * weights[2] + fourth[piece] * weights[3])
+      let upper = first[piece] * weights[0] + second[piece] * weights[1]
+      let lower = third[piece] * weights[2] + fourth[piece] * weights[3]
+      sums[piece] += upper + lower
     }
   }
 

@@ -60,7 +60,7 @@ struct Source {
   /// The same by libjpeg alone, where it makes of it what libvips would. Not for part of a file, of which libvips makes more.
   func reopenedByLibjpeg(shrink: Int) throws(LibraryError) -> JPEGReader? {
     // CMYK is stored in two ways, and libvips knows which.
-    guard format == .jpeg, picture.bands == 1 || picture.bands == 3, strictness == VIPS_FAIL_ON_ERROR else { return nil }
+    guard format == .jpeg, [1, 3].contains(picture.bands), strictness == VIPS_FAIL_ON_ERROR else { return nil }
     return try JPEGReader(input.bytes, shrink: shrink)
   }
 

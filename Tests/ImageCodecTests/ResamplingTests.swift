@@ -107,7 +107,9 @@ struct ResamplingTests {
 
   @Test(arguments: [1, 3]) func `a JPEG may be large`(samples: Int) async throws {
     let waves = Pictures.waves(400, 300)
-    let picture = Pictures(width: 400, height: 300, samples: samples) { x, y in Array(waves.pixel(x, y).prefix(samples)) }
+    let picture = Pictures(width: 400, height: 300, samples: samples) { x, y in
+      Array(waves.pixel(x, y).prefix(samples))
+    }
     let jpeg = try await decoding.encoded(picture.png(), as: .jpeg, quality: 100)
     #expect(jpeg.count > 60_000)
     let pixels = try await decoding.pixels(jpeg)
