@@ -10,6 +10,14 @@ enum Contact: Equatable {
   case unresponsive
   /// Nothing that tells of the origin: cancelled, trouble on this side, a body cut short.
   case inconclusive
+
+  /// Whether there is a way to the origin.
+  var isAnswer: Bool {
+    switch self {
+    case .answered, .refused: true
+    case .unreachable, .unresponsive, .inconclusive: false
+    }
+  }
 }
 
 /// What one origin may do, as it follows from how the transfers to it have gone.
@@ -22,6 +30,7 @@ enum Contact: Equatable {
 /// - Unresponsive, or silent while others wait for its slots: an allowance of one.
 /// - Unreachable for the fifth time without an answer between: the circuit opens. A hold from a second on, doubling, then
 ///   an allowance of one: a probe. If that cannot reach it either, the circuit opens again, for longer.
+///   The hold ends early when it turns out that no other origin could be reached either: `Scheduler.cutOff`.
 /// - Answered: the circuit closes, the doubling starts over, and the allowance grows by one until it is whole again.
 ///
 /// Besides, it is known whether it has answered at all: one of which nobody knows that must not take all the slots that
@@ -56,8 +65,13 @@ struct OriginGate {
     round == self.round && (!isResponsive || allowance != Self.whole || refusals > 0 || failures > 0)
   }
 
+  /// When the first of the connections failed that have since, without an answer between.
+  private(set) var unreachableSince: Moment?
+
   private var refusals = 0
-  private var failures = 0
+  private var failures = 0 {
+    didSet { if failures == 0 { unreachableSince = nil } }
+  }
 
   private static let whole = Int.max
 
@@ -108,6 +122,7 @@ struct OriginGate {
       keptSilent(in: round)
     case .unreachable:
       isResponsive = false
+      unreachableSince = unreachableSince ?? Moment(now)
       let wasOpen = isCircuitOpen
       failures += 1
       if isCircuitOpen {
@@ -133,6 +148,11 @@ struct OriginGate {
     if hold == nil { round &+= 1 }
     hold = Hold(until: until, cause: cause)
     allowance = 1
+  }
+
+  /// Ends the hold of an open circuit: a probe may start.
+  mutating func endCircuitsHold() {
+    if hold?.cause == .unreachable { hold = nil }
   }
 
   /// Ends the hold if it is over by then. False when there is none, or a longer one.

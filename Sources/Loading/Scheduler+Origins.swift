@@ -47,16 +47,43 @@ extension Scheduler {
     let probeFailed = origins[slot].gate.note(
       contact, round: round, limit: limits.maxPerOrigin, now: now, random: &random)
     let until = origins[slot].gate.hold?.until
-    if let until, until != before { addTimer(.release(origins.id(at: slot)), at: until) }
+    if let until, until != before {
+      addTimer(.release(origins.id(at: slot)), at: until)
+      noteCutOff(slot)
+    }
     if wasResponsive && !origins[slot].gate.isResponsive { silenceDue = min(silenceDue, latest) }
     reconsider(slot)
+    if contact.isAnswer { hear() }
     return probeFailed
+  }
+
+  // MARK: - The machine's own network
+
+  /// When nothing has been heard of any origin since the first failure of one, the fault may be on this side: a cable, a
+  /// laptop that slept. None of those origins need then be left alone any longer once one answers.
+  private mutating func noteCutOff(_ slot: Int32) {
+    let gate = origins[slot].gate
+    guard gate.hold?.cause == .unreachable, let since = gate.unreachableSince else { return }
+    if lastHeard.map({ $0 < since }) ?? true { cutOff.insert(origins.id(at: slot)) }
+  }
+
+  /// O(1) but for the first answer after a time without any.
+  private mutating func hear() {
+    lastHeard = latest
+    guard !cutOff.isEmpty else { return }
+    let reachable = cutOff.sorted { $0.serial < $1.serial }
+    cutOff = []
+    for id in reachable {
+      origins[id.slot].gate.endCircuitsHold()
+      reconsider(id.slot)
+      forgetIfIdle(id.slot)
+    }
   }
 
   /// Whether it is worth knowing that the job's transfer is being answered, before it has ended.
   func wantsEarlyWord(of id: JobID) -> Bool {
     guard let job = jobs[id], job.phase == .active else { return false }
-    return origins[job.origin].gate.isChanged(byAnswerIn: running[Int(job.seat)].round)
+    return !cutOff.isEmpty || origins[job.origin].gate.isChanged(byAnswerIn: running[Int(job.seat)].round)
   }
 
   /// O(n) in the jobs that wait for the origin. Each is met once for each of its attempts.
@@ -125,6 +152,7 @@ extension Scheduler {
 
   private mutating func forget(_ slot: Int32) {
     let id = origins.id(at: slot)
+    cutOff.remove(id)
     if origins[slot].forgetAt != nil { rememberedCount -= 1 }
     byOrigin[origins[slot].origin] = nil
     origins.remove(id)

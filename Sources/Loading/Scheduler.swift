@@ -135,6 +135,10 @@ struct Scheduler: ~Copyable {
   var byKey: [JobKey: Int32] = [:]
   var subscribers = SlotTable<LoadID, Subscriber>()
   var subscriberLinks: [Chain.Link] = []
+  /// The origins that could not be reached while none was heard of, and when one last was. See Scheduler+Origins.
+  var cutOff: Set<OriginID> = []
+  var lastHeard: Moment?
+
   var originIDs = SlotPool<OriginID>()
   var origins = SlotTable<OriginID, OriginRecord>()
   var byOrigin: [Origin: OriginID] = [:]

@@ -55,6 +55,9 @@ struct NaiveScheduler {
   private var steps = 0
   private var starts = 0
   private var latest = Instant.now
+  private var lastHeard: Instant?
+  /// How many holds ended because another origin was heard of.
+  private(set) var releases = 0
 
   /// What is known of an origin beside its jobs.
   struct Known: Equatable {
@@ -67,6 +70,10 @@ struct NaiveScheduler {
     var allowance: Int?
     var refusals = 0
     var failures = 0
+    /// When the first of these failed.
+    var unreachableSince: Instant?
+    /// Whether it could not be reached while no other was heard of.
+    var isCutOff = false
     var hasAnswered = false
     var forgetAt: Instant?
 
@@ -356,7 +363,9 @@ struct NaiveScheduler {
         }
       }
     case .unreachable where isNews:
-      change(job.origin) { ($0.failures, $0.hasAnswered) = ($0.failures + 1, false) }
+      change(job.origin) {
+        ($0.failures, $0.unreachableSince, $0.hasAnswered) = ($0.failures + 1, $0.unreachableSince ?? now, false)
+      }
       if before.failures >= 4 {
         let ceilings = [1000, 2000, 4000, 8000, 16_000]
         let ceiling = before.failures - 4 < ceilings.count ? ceilings[before.failures - 4] : 30_000
@@ -369,8 +378,32 @@ struct NaiveScheduler {
     let step = steps
     change(id) { $0.startedAt = step }
     if contact == .answered { change(id) { $0.isAnswered = true } }
+    let after = known(job.origin)
+    if after.failures == 0 { change(job.origin) { $0.unreachableSince = nil } }
+    if after.heldUntil != before.heldUntil, after.cause == .unreachable, let since = after.unreachableSince,
+      lastHeard == nil || lastHeard! < since
+    {
+      change(job.origin) { $0.isCutOff = true }
+    }
     refresh(job.origin)
+    switch contact {
+    case .answered, .refused: hear(now)
+    default: break
+    }
     return probeFailed ? failWaiting(at: job.origin, now) : nil
+  }
+
+  /// Whoever was cut off may be there again.
+  private mutating func hear(_ now: Instant) {
+    lastHeard = now
+    for known in origins where known.isCutOff {
+      change(known.origin) { $0.isCutOff = false }
+      guard known.heldUntil != nil, known.cause == .unreachable else { continue }
+      change(known.origin) { $0.heldUntil = nil }
+      releases += 1
+      refresh(known.origin)
+      forgetIfIdle(known.origin)
+    }
   }
 
   private mutating func hold(_ origin: Origin, _ wait: Duration, _ cause: WaitReason, _ now: Instant) {

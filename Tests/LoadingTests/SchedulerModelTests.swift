@@ -37,7 +37,7 @@ private struct ModelRun: ~Copyable {
   private(set) var tally: [String: Int] = [
     "starts": 0, "joins": 0, "retries": 0, "late": 0, "probes failed": 0, "attempts lost": 0, "exhausted": 0,
     "remembered": 0, "asked to give way": 0, "gave way": 0, "answered before": 0, "put aside": 0, "shared keys": 0,
-    "moved": 0,
+    "moved": 0, "tried again early": 0,
   ]
   /// How each origin is for the time being.
   private var moods = [Mood](repeating: .well, count: 7)
@@ -63,6 +63,9 @@ private struct ModelRun: ~Copyable {
 
   /// Half of the time few transfers end, so that slots are short.
   private var isSluggish: Bool { (events / 500).isMultiple(of: 2) }
+
+  /// For a third of the time nothing can be reached.
+  private var isOutage: Bool { (events / 300) % 3 == 2 }
 
   private enum Mood { case well, busy, dead, silent }
   private mutating func mood() -> Mood { [.well, .well, .well, .busy, .dead, .silent][random(6)] }
@@ -213,9 +216,12 @@ private struct ModelRun: ~Copyable {
   }
 
   private mutating func beginAnswer(of job: JobID) {
+    if isOutage { return }
     answered.insert(job)
     guard random(2) == 0 else { return }
     var naiveJitter = jitter
+    let releases = naive.releases
+    defer { count("tried again early", naive.releases - releases) }
     let failed = real.note(.answered, by: job, now: now, random: &jitter)
     same("early word", failed, naive.note(.answered, by: job, now: now, random: &naiveJitter))
   }
@@ -262,6 +268,7 @@ private struct ModelRun: ~Copyable {
 
   /// How a transfer goes at an origin of that mood: mostly as it has to, sometimes otherwise.
   private mutating func contact(at origin: Origin) -> Contact {
+    if isOutage { return random(10) == 0 ? .inconclusive : .unreachable }
     let mood = random(8) == 0 ? mood() : moods[Int(origin.host)!]
     switch mood {
     case .well: return random(10) == 0 ? .inconclusive : .answered
@@ -278,6 +285,8 @@ private struct ModelRun: ~Copyable {
 
   private mutating func endTransfer(of id: JobID, _ contact: Contact) {
     var naiveJitter = jitter
+    let releases = naive.releases
+    defer { count("tried again early", naive.releases - releases) }
     let failed = real.note(contact, by: id, now: now, random: &jitter)
     same("note \(contact)", failed, naive.note(contact, by: id, now: now, random: &naiveJitter))
     same("chance used by note", jitter, naiveJitter)

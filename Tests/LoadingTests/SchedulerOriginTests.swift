@@ -284,6 +284,40 @@ struct SchedulerOriginTests {
     #expect(failed?.retrying == [patient.job])
   }
 
+  @Test func `once something answers after a time when nothing did, what could not be reached is tried at once`() {
+    var queue = Queue()
+    let places = ["a", "b"].flatMap { host in (0..<8).map { queue.wait(for: "\(host)\($0)", at: host, retries: 0) } }
+    let other = queue.wait(for: "c", at: "c")
+    _ = queue.starts()
+    for place in places where queue.phase(place.job) == .active { queue.end(place, .unreachable) }
+    #expect(queue.state(of: "a")?.reason == .unreachable && queue.state(of: "b")?.reason == .unreachable)
+    #expect(queue.starts().isEmpty)
+    queue.end(other, .answered)
+    #expect(queue.starts() == ["a6", "b6"], "one of each, as a probe")
+    // This time the other has been heard of, and it must be the origin's own fault.
+    queue.end(places[6], .unreachable)
+    let another = queue.wait(for: "c again", at: "c")
+    #expect(queue.starts() == ["c again"])
+    queue.end(another, .answered)
+    #expect(queue.starts().isEmpty)
+    #expect(queue.state(of: "a")?.reason == .unreachable)
+  }
+
+  @Test func `an answer of another does not end the hold of one that failed meanwhile`() {
+    var queue = Queue()
+    let places = (0..<8).map { queue.wait(for: "\($0)", at: "a") }
+    let others = (0..<2).map { queue.wait(for: "other \($0)", at: "b") }
+    _ = queue.starts()
+    for place in places[..<3] { queue.end(place, .unreachable) }
+    _ = queue.pass(.milliseconds(1))
+    queue.end(others[0], .answered)
+    for place in places[3..<6] { queue.end(place, .unreachable) }
+    _ = queue.pass(.milliseconds(1))
+    queue.end(others[1], .answered)
+    #expect(queue.starts().isEmpty)
+    #expect(queue.state()?.reason == .unreachable)
+  }
+
   @Test func `failures of what started before the circuit opened are not those of a probe`() {
     var (queue, places) = queue(of: 8)
     for place in places[..<5] { #expect(queue.end(place, .unreachable) == nil) }
