@@ -9,6 +9,8 @@ struct Decode {
   let output: OutputFile?
 
   func run() throws(DecodeError) -> Decoded {
+    // Warnings of an image that was read are not what is wrong with this one.
+    vips_error_clear()
     do {
       return try perform()
     } catch let error as DecodeError {

@@ -4,10 +4,11 @@ internal import CJPEG
 /// (Tests/Benchmarks/README.md).
 final class JPEGReader {
   private let reader: UnsafeMutablePointer<cjpeg_reader>
-  let width: Int
-  let height: Int
+
+  var width: Int { Int(reader.pointee.jpeg.output_width) }
+  var height: Int { Int(reader.pointee.jpeg.output_height) }
   /// 1 for grey, 3 for RGB, 4 for CMYK as it is stored.
-  let bands: Int
+  var bands: Int { Int(reader.pointee.jpeg.output_components) }
 
   /// - Parameters:
   ///   - bytes: the whole file, which must outlive the reader.
@@ -15,17 +16,15 @@ final class JPEGReader {
   init(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(LibraryError) {
     reader = .allocate(capacity: 1)
     reader.initialize(to: cjpeg_reader())
-    guard cjpeg_open(reader, bytes.baseAddress, bytes.count) != 0, cjpeg_start(reader, Int32(shrink)) != 0 else {
-      let error = Self.error(of: reader)
-      Self.close(reader)
-      throw error
-    }
-    width = Int(reader.pointee.jpeg.output_width)
-    height = Int(reader.pointee.jpeg.output_height)
-    bands = Int(reader.pointee.jpeg.output_components)
+    try check(cjpeg_open(reader, bytes.baseAddress, bytes.count))
+    try check(cjpeg_start(reader, Int32(shrink)))
   }
 
-  deinit { Self.close(reader) }
+  /// Also when `init` throws: all that is stored is there by then.
+  deinit {
+    cjpeg_close_reader(reader)
+    reader.deallocate()
+  }
 
   /// Reads from the top to the last of these rows.
   func forEachRow(in rows: Range<Int>, _ body: (UnsafePointer<UInt8>) -> Void) throws(LibraryError) {
@@ -34,18 +33,13 @@ final class JPEGReader {
     // libjpeg-turbo writes past the cache where it finds an aligned row, and reading it back takes half as long as decoding.
     let row = memory + 1
     for index in 0..<rows.upperBound {
-      guard cjpeg_read_row(reader, row) != 0 else { throw Self.error(of: reader) }
+      try check(cjpeg_read_row(reader, row))
       if index >= rows.lowerBound { body(row) }
     }
   }
 
-  private static func close(_ reader: UnsafeMutablePointer<cjpeg_reader>) {
-    cjpeg_close_reader(reader)
-    reader.deallocate()
-  }
-
-  private static func error(of reader: UnsafeMutablePointer<cjpeg_reader>) -> LibraryError {
-    LibraryError(reader.pointee.errors.text)
+  private func check(_ status: Int32) throws(LibraryError) {
+    if status == 0 { throw LibraryError(reader.pointee.errors.text) }
   }
 }
 

@@ -12,14 +12,15 @@ final class JPEGWriter {
     writer = .allocate(capacity: 1)
     writer.initialize(to: cjpeg_writer())
     let size = (Int32(width), Int32(height))
-    guard cjpeg_begin(writer, size.0, size.1, Int32(bands), Int32(quality), quality >= 90 ? 1 : 0) != 0 else {
-      let error = LibraryError(writer.pointee.errors.text)
-      Self.close(writer)
-      throw error
-    }
+    try check(cjpeg_begin(writer, size.0, size.1, Int32(bands), Int32(quality), quality >= 90 ? 1 : 0))
   }
 
-  deinit { Self.close(writer) }
+  /// Also when `init` throws: all that is stored is there by then.
+  deinit {
+    cjpeg_close_writer(writer)
+    free(writer.pointee.bytes)
+    writer.deallocate()
+  }
 
   func write(_ row: UnsafeRawBufferPointer) throws(LibraryError) {
     try check(cjpeg_write_row(writer, row.bindMemory(to: UInt8.self).baseAddress))
@@ -34,11 +35,5 @@ final class JPEGWriter {
 
   private func check(_ status: Int32) throws(LibraryError) {
     if status == 0 { throw LibraryError(writer.pointee.errors.text) }
-  }
-
-  private static func close(_ writer: UnsafeMutablePointer<cjpeg_writer>) {
-    cjpeg_close_writer(writer)
-    free(writer.pointee.bytes)
-    writer.deallocate()
   }
 }

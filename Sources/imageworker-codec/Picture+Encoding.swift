@@ -19,9 +19,11 @@ extension Picture {
     return EncodedFile(bytes: bytes, count: count)
   }
 
+  /// Of two bands that are not grey and alpha, the first: a JPEG may have had two components.
   private func jpeg(quality: Int) throws -> EncodedFile {
-    let writer = try JPEGWriter(width: width, height: height, bands: bands, quality: quality)
-    try forEachRows { try writer.write($0) }
+    let picture = bands == 2 ? try map { cvips_extract_bands($0, $1, 0, 1) } : self
+    let writer = try JPEGWriter(width: width, height: height, bands: picture.bands, quality: quality)
+    try picture.forEachRows { try writer.write($0) }
     return try writer.finish()
   }
 }

@@ -10,14 +10,13 @@ extension Picture {
   /// thumbnailer do it (Tests/Benchmarks/light.py). Colours are weighted by their alpha.
   func resized(toWidth width: Int, height: Int) throws -> Picture {
     if width == self.width, height == self.height { return self }
-    if bandFormat == VIPS_FORMAT_UCHAR, !hasAlpha, bands <= 4, width * height <= Self.mostSmallPixels {
+    if bandFormat == VIPS_FORMAT_UCHAR, !hasAlpha, bands <= 4,
+      Resampler.holdsLittle(from: (self.width, self.height), to: (width, height))
+    {
       return try resampled(toWidth: width, height: height)
     }
     return try premultiplied { picture throws(LibraryError) in try picture.stretched(toWidth: width, height: height) }
   }
-
-  /// What may be held in memory without a thought: libvips can do with a part of the result at a time.
-  static let mostSmallPixels = 1 << 22
 
   private func resampled(toWidth width: Int, height: Int) throws -> Picture {
     let resampler = Resampler(

@@ -18,9 +18,7 @@ struct Rendering {
 
   func still() throws -> Picture {
     let stored = StoredLayout(source: source, geometry: geometry)
-    if stored.scaledWidth * stored.scaledHeight <= Picture.mostSmallPixels,
-      let reader = try source.reopenedByLibjpeg(shrink: stored.shrink)
-    {
+    if stored.holdsLittle, let reader = try source.reopenedByLibjpeg(shrink: stored.shrink) {
       return try finished(try taken(from: reader, stored).standardized().oriented(source.orientation))
     }
     let picture = try source.reopened(shrink: stored.shrink)

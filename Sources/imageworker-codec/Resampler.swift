@@ -5,6 +5,14 @@
 /// width then.
 final class Resampler {
   private typealias Piece = SIMD4<Float>
+  private static let mostPixels = 1 << 22
+
+  /// Whether all that is held at a time is so little that memory is no concern. libvips holds but a few rows, whatever the size.
+  static func holdsLittle(from source: (width: Int, height: Int), to result: (width: Int, height: Int)) -> Bool {
+    // Where the height grows, nearly all rows of the result may be open, in the source's width.
+    let width = result.height > source.height ? max(source.width, result.width) : result.width
+    return width * result.height <= mostPixels
+  }
 
   private let channels: Int
   private let (across, down): (Lanczos, Lanczos)
@@ -54,8 +62,10 @@ final class Resampler {
 
   /// The next row from the top.
   func add(_ row: UnsafePointer<UInt8>) {
-    let samples = UnsafeMutableRawPointer(waiting + (index - added) * pieces).assumingMemoryBound(to: Float.self)
-    for offset in 0..<sourceCount { samples[offset] = Float(row[offset]) }
+    let sourceCount = sourceCount
+    (waiting + (index - added) * pieces).withMemoryRebound(to: Float.self, capacity: pieces * Piece.scalarCount) {
+      for offset in 0..<sourceCount { $0[offset] = Float(row[offset]) }
+    }
     index += 1
     guard index - added == Self.mostWaiting || index == rowCount else { return }
     while begun < down.spans.count, down.spans[begun].lowerBound < index { begun += 1 }

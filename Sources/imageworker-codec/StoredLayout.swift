@@ -27,6 +27,10 @@ struct StoredLayout {
       source.format.shrinks(upTo: mostShrink).first { crop.isAligned(to: $0, width: width, height: height) } ?? 1
   }
 
+  var holdsLittle: Bool {
+    Resampler.holdsLittle(from: (crop.width, crop.height), to: (scaledWidth, scaledHeight))
+  }
+
   /// How many pixels of an image that was loaded so much smaller the crop is: at the image's edge, the last may be cut.
   var lengths: (across: Double, down: Double) {
     (Double(crop.width) / Double(shrink), Double(crop.height) / Double(shrink))

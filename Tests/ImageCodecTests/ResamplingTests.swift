@@ -97,6 +97,29 @@ struct ResamplingTests {
     #expect(pixels.meanDifference(from: expected) < 1.5)
   }
 
+  @Test func `what would hold too many rows at a time is made with little memory`() async throws {
+    let decoding = try Decoding(memory: 300 << 20)
+    let stripe = Pictures(width: 20_000, height: 2, samples: 1) { x, _ in [x < 10_000 ? 50 : 200] }
+    let jpeg = try await decoding.encoded(stripe.png(), as: .jpeg)
+    for file in [stripe.png(), jpeg] {
+      let tall = try await decoding.pixels(
+        file, .with { ($0.width, $0.height, $0.fit, $0.enlarge) = (64, 65_500, .fill, true) })
+      #expect((tall.width, tall.height) == (64, 65_500))
+      #expect(isNear(tall[8, 100], [50], within: 3) && isNear(tall[56, 65_400], [200], within: 3))
+    }
+  }
+
+  @Test func `a JPEG of two components becomes one of its first`() async throws {
+    let codes: [UInt8] = [1] + [UInt8](repeating: 0, count: 16)  // one code, of one bit, for 0
+    var file: [UInt8] = [0xFF, 0xD8] + Build.segment(0xDB, [0] + [UInt8](repeating: 1, count: 64))
+    file += Build.segment(0xC0, [8, 0, 8, 0, 8, 2, 1, 0x11, 0, 2, 0x11, 0])
+    file += Build.segment(0xC4, [0x00] + codes + [0x10] + codes)
+    file += Build.segment(0xDA, [2, 1, 0, 2, 0, 0, 63, 0]) + [0x0F, 0xFF, 0xD9]
+    let pixels = try await decoding.pixels(try await decoding.encoded(file, as: .jpeg))
+    #expect((pixels.width, pixels.height, pixels.channels) == (8, 8, 1))
+    #expect(pixels[3, 3] == [128])
+  }
+
   @Test(arguments: [(89, 0x22), (90, 0x11)]) func `colours of a JPEG have their full resolution from quality 90 on`(
     quality: Int, sampling: Int
   ) async throws {
