@@ -9,11 +9,17 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Iterable, Optional
+from typing import Any, Iterable, List, Optional, Tuple
 
-from kills_origin import ChangingOrigin, Picture, body_of, picture_of, policy_of
+from kills_origin import LANGUAGES, ChangingOrigin, Picture, body_of, picture_of, policy_of
 
+Subject = Tuple[str, str]
+"""A picture's name and language: what is stored of one language does not take the place of another's."""
 ERRORS = {"http", "truncated", "network"}
+
+
+def subjects(name: str) -> List[Subject]:
+    return [(name, language) for language in (LANGUAGES if policy_of(name) == "varied" else ["-"])]
 
 
 class Violation(Exception):
@@ -36,7 +42,7 @@ class Asked:
     """The version of each below which no transfer can be that it may have begun or joined."""
     oldest_hit: int = 0
     """The version below which nothing may come from the cache."""
-    floors: dict[str, int] = field(default_factory=dict)
+    floors: dict[Subject, int] = field(default_factory=dict)
     """What is below, for those that clear or settle something."""
     is_answered: bool = False
     is_cut_off: bool = False
@@ -61,7 +67,7 @@ class Book:
     def __init__(self, origin: ChangingOrigin) -> None:
         self.origin = origin
         self.lock = threading.RLock()
-        self.floors: dict[str, int] = {}
+        self.floors: dict[Subject, int] = {}
         """The oldest version of each picture that the disk may still give."""
         self.delivered: dict[str, Delivery] = {}
         self.digests: dict[bytes, float] = {}
@@ -104,7 +110,7 @@ class Oracle:
                     asked.may_share = each.may_share = True
                 self._touched.setdefault(name, []).append(asked)
             if asked.method == "load":
-                asked.oldest_hit = self._floors.get(asked.names[0], 0)
+                asked.oldest_hit = self._floors.get((asked.names[0], asked.language), 0)
 
     def _under_way(self, name: str) -> list[Asked]:
         """What may have a transfer of the picture: answered it has none, but a cancelled one may go on for a while."""
@@ -120,10 +126,11 @@ class Oracle:
         for name in asked.names:
             floor = version(name)
             if "tier" not in asked.params:
-                self._floors[name] = max(self._floors.get(name, 0), floor)
+                for subject in subjects(name):
+                    self._floors[subject] = max(self._floors.get(subject, 0), floor)
             for other in others:
                 floor = min([floor, *(each.oldest_transfer[name] for each in other._under_way(name))])
-            asked.floors[name] = floor
+            asked.floors.update((subject, floor) for subject in subjects(name))
             for each in self._touched.get(name, []):
                 each.is_cut_off = True
         if not asked.names:
@@ -187,14 +194,15 @@ class Oracle:
         """Acknowledged, a `clear` is durable, and so is what it was told after."""
         if "tier" in asked.params:
             return
-        for name, floor in asked.floors.items():
-            self.book.floors[name] = max(self.book.floors.get(name, 0), floor)
+        for subject, floor in asked.floors.items():
+            self.book.floors[subject] = max(self.book.floors.get(subject, 0), floor)
 
     def _note_content(self, name: str, version: int, asked: Asked) -> None:
         """An image that was stored takes the place of older ones, if nobody else is at it."""
         others = [each for each in self._touched.get(name, []) if each is not asked and each in self._under_way(name)]
         if self.is_alone and not others and asked.params.get("store", "all") in ("all", "disk"):
-            self._floors[name] = max(self._floors.get(name, 0), version)
+            subject = (name, asked.language)
+            self._floors[subject] = max(self._floors.get(subject, 0), version)
 
     # Images.
 

@@ -25,6 +25,8 @@ struct PreviewTests {
         $0.source = .http(url)
         $0.events = .preview
         $0.cacheMode = .noStore
+        // The test may have to wait for a thread for longer than a server that keeps silent is waited for.
+        $0.timeout = .seconds(3600)
       }
       return (id, scene.loader.scheduler.job(of: id))
     }()
