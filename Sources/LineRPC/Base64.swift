@@ -1,9 +1,10 @@
 /// Base64 with the standard alphabet (RFC 4648 section 4).
 public enum Base64 {
   public static func encode(_ data: [UInt8]) -> [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: length(of: data.count)) { text, count in
-      guard let start = text.baseAddress else { return }
-      count = data.withUnsafeBytes { encode($0, to: start) }
+    // The storage of empty arrays is one for all, and must not be written to.
+    if data.isEmpty { return [] }
+    return [UInt8](unsafeUninitializedCapacity: length(of: data.count)) { text, count in
+      count = data.withUnsafeBytes { encode($0, to: text.baseAddress!) }
     }
   }
 
@@ -50,6 +51,7 @@ public enum Base64 {
       count -= text[count - 2] == padding ? 2 : 1
     }
     guard count % 4 != 1 else { return nil }
+    if count == 0 { return [] }
     let size = count / 4 * 3 + count % 4 * 3 / 4
     var isValid = true
     let data = [UInt8](unsafeUninitializedCapacity: size) { data, written in

@@ -3,14 +3,19 @@ import Testing
 
 /// Transfers whose last load has left: those that are nearly complete go on for the cache.
 @Suite struct LeavingTests {
-  /// Beginning again would cost half a second, the last bytes at this pace next to nothing.
-  private static let image = "image/7.png?bytes=200000&etag=a&cache-control=max-age=60&delay=500&hold=gate@199000"
+  /// Beginning again would cost five seconds, the last bytes at this pace next to nothing. It goes on for twice as long and a
+  /// second more: longer than a busy machine takes from one line of a test to the next.
+  private static let image = image(delay: 5000)
+
+  private static func image(delay: Int) -> String {
+    "image/7.png?bytes=200000&etag=a&cache-control=max-age=60&delay=\(delay)&hold=gate@199000"
+  }
 
   /// A load whose image has come but for its end.
-  private func nearlyComplete(_ worker: WorkerProcess, _ origin: OriginProcess, _ params: JSON = [:]) async throws
-    -> JSON
-  {
-    let url = origin.url(Self.image)
+  private func nearlyComplete(
+    _ worker: WorkerProcess, _ origin: OriginProcess, _ params: JSON = [:], image: String = image
+  ) async throws -> JSON {
+    let url = origin.url(image)
     let id = worker.request("load", JSON.object(["url": .string(url), "events": ["progress"]]).merging(params))
     try await origin.held(at: "gate")
     _ = try await worker.event("progress", for: id)
@@ -94,7 +99,7 @@ import Testing
 
   @Test func `one that stops is ended by its time-out, and not tried again`() async throws {
     try await withOrigin("--retries", "3") { worker, origin in
-      let id = try await nearlyComplete(worker, origin, ["timeoutMs": 700])
+      let id = try await nearlyComplete(worker, origin, ["timeoutMs": 700], image: Self.image(delay: 500))
       try await worker.call("cancel", ["id": id])
       try await origin.reaches("left", 1)
       while try await active(worker) > 0 {}
