@@ -150,11 +150,6 @@ struct OriginGate {
     allowance = 1
   }
 
-  /// Ends the hold of an open circuit: a probe may start.
-  mutating func endCircuitsHold() {
-    if hold?.cause == .unreachable { hold = nil }
-  }
-
   /// Ends the hold if it is over by then. False when there is none, or a longer one.
   mutating func release(at moment: Moment) -> Bool {
     guard let hold, hold.until <= moment else { return false }

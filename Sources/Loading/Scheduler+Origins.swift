@@ -74,9 +74,7 @@ extension Scheduler {
     let reachable = cutOff.sorted { $0.serial < $1.serial }
     cutOff = []
     for id in reachable {
-      origins[id.slot].gate.endCircuitsHold()
-      reconsider(id.slot)
-      forgetIfIdle(id.slot)
+      if let hold = origins[id.slot].gate.hold, hold.cause == .unreachable { release(id, dueAt: hold.until) }
     }
   }
 

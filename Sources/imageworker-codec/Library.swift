@@ -66,7 +66,8 @@ enum Library {
     for format in [ImageFormat.jpeg, .png, .webp] where formats.encode.contains(format) {
       guard let encoded = try? picture.encoded(format, quality: 80) else { continue }
       let input = Input(copying: encoded)
-      _ = try? input.open(format, strictness: VIPS_FAIL_ON_ERROR).resized(toWidth: 16, height: 16).inMemory()
+      // By libvips, which compiles its filters, and finds no place for them later.
+      _ = try? input.open(format, strictness: VIPS_FAIL_ON_ERROR).stretched(toWidth: 16, height: 16).inMemory()
     }
     vips_error_clear()
   }

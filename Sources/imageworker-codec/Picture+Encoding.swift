@@ -28,7 +28,7 @@ extension Picture {
   }
 }
 
-/// Memory that a library wrote a file into.
+/// Memory that a library wrote a file into. Whether it is glib's or not is one since GLib 2.46.
 final class EncodedFile {
   let bytes: UnsafeRawBufferPointer
 

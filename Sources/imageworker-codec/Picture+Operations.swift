@@ -20,13 +20,13 @@ extension Picture {
 
   private func resampled(toWidth width: Int, height: Int) throws -> Picture {
     let resampler = Resampler(
-      channels: bands, sourceWidth: self.width, across: Lanczos(from: Double(self.width), to: width),
-      down: Lanczos(from: Double(self.height), to: height))
+      channels: bands, from: (Double(self.width), Double(self.height)), to: (width, height))
     try forEachRows { resampler.add($0.bindMemory(to: UInt8.self).baseAddress!) }
     return try like(resampler.bytes, width: width, height: height)
   }
 
-  private func stretched(toWidth width: Int, height: Int) throws(LibraryError) -> Picture {
+  /// By libvips, whatever the size and kind of pixels.
+  func stretched(toWidth width: Int, height: Int) throws(LibraryError) -> Picture {
     let horizontal = Double(width) / Double(self.width)
     let vertical = Double(height) / Double(self.height)
     return try map { cvips_resize($0, $1, horizontal, vertical) }

@@ -67,9 +67,11 @@ final class Picture {
     guard let region = vips_region_new(pointer) else { throw LibraryError() }
     defer { cvips_unref(region) }
     let rowLength = width * bands * Int(vips_format_sizeof(bandFormat))
+    // What a filter needs of the rows around is computed anew for each step.
+    let step = max(16, (1 << 20) / rowLength)
     var y = 0
     while y < height {
-      var area = VipsRect(left: 0, top: Int32(y), width: Int32(width), height: Int32(min(16, height - y)))
+      var area = VipsRect(left: 0, top: Int32(y), width: Int32(width), height: Int32(min(step, height - y)))
       guard vips_region_prepare(region, &area) == 0 else { throw LibraryError() }
       for row in y..<(y + Int(area.height)) {
         try body(UnsafeRawBufferPointer(start: cvips_region_row(region, Int32(row)), count: rowLength))

@@ -19,7 +19,7 @@ struct Rendering {
   func still() throws -> Picture {
     let stored = StoredLayout(source: source, geometry: geometry)
     if stored.holdsLittle, let reader = try source.reopenedByLibjpeg(shrink: stored.shrink) {
-      return try finished(try taken(from: reader, stored).standardized().oriented(source.orientation))
+      return try finished(try taken(from: reader, stored))
     }
     let picture = try source.reopened(shrink: stored.shrink)
     return try finished(try taken(from: picture, stored, loadedHeight: picture.height / source.frames))
@@ -50,15 +50,13 @@ struct Rendering {
     return try result.standardized().oriented(source.orientation)
   }
 
-  /// The part that is wanted in its final size, as stored.
   private func taken(from reader: JPEGReader, _ stored: StoredLayout) throws(LibraryError) -> Picture {
     let area = stored.area(loadedWidth: reader.width, loadedHeight: reader.height)
-    let resampler = Resampler(
-      channels: reader.bands, sourceWidth: area.width,
-      across: Lanczos(from: stored.lengths.across, to: stored.scaledWidth),
-      down: Lanczos(from: stored.lengths.down, to: stored.scaledHeight))
+    let size = (width: stored.scaledWidth, height: stored.scaledHeight)
+    let resampler = Resampler(channels: reader.bands, from: stored.lengths, to: size)
     try reader.forEachRow(in: area.y..<(area.y + resampler.rowCount)) { resampler.add($0 + area.x * reader.bands) }
-    return try source.picture.like(resampler.bytes, width: stored.scaledWidth, height: stored.scaledHeight)
+    let result = try source.picture.like(resampler.bytes, width: size.width, height: size.height)
+    return try result.standardized().oriented(source.orientation)
   }
 
   private func finished(_ picture: Picture) throws(LibraryError) -> Picture {

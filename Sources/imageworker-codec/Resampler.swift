@@ -33,11 +33,13 @@ final class Resampler {
 
   /// - Parameters:
   ///   - channels: of a pixel, at most 4.
-  ///   - sourceWidth: of the rows that will be added, in pixels.
-  init(channels: Int, sourceWidth: Int, across: Lanczos, down: Lanczos) {
-    (self.channels, self.across, self.down) = (channels, across, down)
-    sourceCount = sourceWidth * channels
-    count = across.spans.count * channels
+  ///   - lengths: of the source in its pixels. Rows have all of their last pixel, and so has the image its last row.
+  init(channels: Int, from lengths: (across: Double, down: Double), to size: (width: Int, height: Int)) {
+    self.channels = channels
+    across = Lanczos(from: lengths.across, to: size.width)
+    down = Lanczos(from: lengths.down, to: size.height)
+    sourceCount = Int(lengths.across.rounded(.up)) * channels
+    count = size.width * channels
     pieces = (sourceCount + 3) / 4 + 1
     mostOpen = down.mostOpen(during: Self.mostWaiting)
     waiting = .allocate(capacity: pieces * Self.mostWaiting)
@@ -45,7 +47,7 @@ final class Resampler {
     open = .allocate(capacity: pieces * mostOpen)
     open.initialize(repeating: .zero, count: pieces * mostOpen)
     // A pixel is written as four samples.
-    result = .allocate(capacity: count * down.spans.count + 4)
+    result = .allocate(capacity: count * size.height + 4)
   }
 
   deinit {
@@ -80,7 +82,8 @@ final class Resampler {
     let sums = place(of: number)
     let (first, second, third, fourth) = (waiting, waiting + pieces, waiting + 2 * pieces, waiting + 3 * pieces)
     // Those of rows that are not there are 0.
-    let weights = SIMD4((added..<(added + 4)).map { down.weight(of: $0, in: number) })
+    var weights = Piece.zero
+    for row in 0..<Self.mostWaiting { weights[row] = down.weight(of: added + row, in: number) }
     for piece in 0..<pieces {
       let upper = first[piece] * weights[0] + second[piece] * weights[1]
       let lower = third[piece] * weights[2] + fourth[piece] * weights[3]
