@@ -16,7 +16,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-from origin_process import Origin
+from origin_process import PATIENCE, Origin
 from package import ROOT
 from processes import Watched, children
 
@@ -61,6 +61,9 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
         self.addCleanup(self.exits.close)
         self.folder = Path(self.exits.enter_context(tempfile.TemporaryDirectory()))
         self.origin = self.exits.enter_context(Origin())
+
+    async def asyncSetUp(self) -> None:
+        asyncio.get_running_loop().slow_callback_duration = PATIENCE  # That a machine is busy is no news.
 
     def worker(self, *options: str, **settings: Any) -> ImageWorker:
         return ImageWorker(["--cache-dir", str(self.folder / "cache"), *options], **settings)
