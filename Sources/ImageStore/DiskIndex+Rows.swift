@@ -182,6 +182,22 @@ extension DiskIndex {
     return try find.first { Holding($0) }
   }
 
+  /// The rows that came first, where too many differ from `response` by their selection alone.
+  func surplus(beside response: StoredResponse) throws(SQLiteError) -> [Holding] {
+    let find = try writing(
+      """
+      SELECT id, digest, format, allocated, used_at, delivered_at FROM responses
+      WHERE key = ?1 AND partition = ?2 AND variant = ?3 AND id <> ?4
+      ORDER BY response_time DESC, id DESC LIMIT -1 OFFSET ?5
+      """)
+    find.bind(1, response.key)
+    find.bind(2, response.partition)
+    find.bind(3, response.variant)
+    find.bind(4, response.id)
+    find.bind(5, StoredResponse.mostSelections - 1)
+    return try find.rows { Holding($0) }
+  }
+
   /// Some of the least recently used rows after a place in that order; none when there are none.
   ///
   /// Two statements, since SQLite would look through all rows of the place's second for `(used_at, id) > (?1, ?2)`.

@@ -1,3 +1,4 @@
+internal import HTTPTypes
 internal import Threads
 
 /// Storing, and noting what was delivered.
@@ -137,6 +138,9 @@ extension DiskTier {
         response, allocated: allocated, usedAt: now, deliveredAt: deliveredAt, boot: session.bootNumber)
       {
         if let rival = try index.rival(of: response) { try retire(rival, from: index, now: now) }
+      }
+      if !response.varyingHeaders.isEmpty {
+        for surplus in try index.surplus(beside: response) { try retire(surplus, from: index, now: now) }
       }
       if response.variant.isEmpty, try index.hasVariants() {
         try settleVariants(of: response, in: index, now: now)

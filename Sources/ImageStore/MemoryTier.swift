@@ -106,7 +106,18 @@ public struct MemoryTier: Sendable {
     label(place, response)
     counts.entries += 1
     counts.bytes += Int64(bytes.count)
+    removeSurplus(beside: place)
     return true
+  }
+
+  /// Removes the one that came first when too many differ by their varying fields.
+  private mutating func removeSurplus(beside place: Int) {
+    let identity = Identity(slots[place]!.response)
+    guard byIdentity.list(of: identity)?.only == nil else { return }
+    let places = byIdentity.places(of: identity)
+    guard places.count > StoredResponse.mostSelections else { return }
+    func arrival(_ place: Int) -> (Int, Int64) { (slots[place]!.response.responseTime, slots[place]!.response.id) }
+    if let first = places.filter({ $0 != place }).min(by: { arrival($0) < arrival($1) }) { remove(first) }
   }
 
   /// Keeps what was read elsewhere, unless there is an entry that it would replace: that one may be newer.

@@ -79,6 +79,10 @@ public struct StoredResponse: Sendable, Equatable {
     if varyingHeaders.isEmpty { return "" }
     return HeaderFields(varyingHeaders.lines.sorted { $0.name < $1.name }).storedText
   }
+
+  /// How many with other varying fields a tier keeps of one key, partition and variant, for each look-up goes through them
+  /// all. One more takes the place of the one that came first (RFC 9111 section 4.1 leaves it open how many to keep).
+  static let mostSelections = 32
 }
 
 extension HeaderFields {

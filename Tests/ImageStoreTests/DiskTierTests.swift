@@ -106,6 +106,21 @@ import Threads
     #expect(await tier.look(up: "a") == [any, webp])
   }
 
+  @Test func `so many may differ by Vary, then the one that came first goes, and its file`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    _ = try await tier.store([0], as: fixture.draft("a", variant: "w=1", varying: ["accept": "0"]))
+    var stored: [StoredResponse] = []
+    for number in 1...40 {
+      fixture.advance(1)
+      stored.append(try await tier.store([1], as: fixture.draft("a", varying: ["accept": "\(number)"])))
+    }
+    #expect(await tier.look(up: "a") == stored.suffix(32).reversed())
+    #expect(await tier.look(up: "a", variant: "w=1").count == 1)
+    #expect(fixture.imageFiles.count == 33)
+    #expect(await tier.counts.entries == 33)
+  }
+
   @Test func `a response replaces the one of its key, and its file`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()

@@ -35,6 +35,19 @@ import Testing
     #expect(foreign.isEmpty)
   }
 
+  @Test func `so many may differ by Vary, then the one that came first goes`() {
+    var tier = MemoryTier(limit: 1 << 20)
+    for number in 1...40 {
+      tier.store(response("a", at: 100 - number, varying: ["accept": "\(number)"]), bytes: bytes(number))
+      tier.store(response("b", varying: ["accept": "\(number)"]), bytes: [])
+    }
+    let found = tier.look(up: "a").map(\.bytes.count)
+    // The last to be stored is kept, though it came first of all.
+    #expect(found == Array(1...31) + [40])
+    #expect(tier.look(up: "b").count == 32)
+    #expect(tier.counts == MemoryTier.Counts(entries: 64, bytes: Int64(found.reduce(0, +)), limit: 1 << 20, evicted: 0))
+  }
+
   @Test func `what is said of a response that was replaced does not change the one in its place`() {
     var tier = MemoryTier(limit: 1 << 20)
     let old = response("a", at: 1)
