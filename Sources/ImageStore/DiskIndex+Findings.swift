@@ -26,21 +26,28 @@ extension DiskIndex {
   func relatives(of response: StoredResponse) throws(SQLiteError) -> [Relative] {
     let find = try writing(
       """
-      SELECT id, digest, format, allocated, used_at, delivered_at, variant, coalesce(source_digest, digest)
+      SELECT id, digest, format, allocated, used_at, delivered_at, coalesce(source_digest, digest)
       FROM responses WHERE key = ?1 AND partition = ?2 AND selection = ?3 AND variant <> ?4
       """)
     find.bind(1, response.key)
     find.bind(2, response.partition)
     find.bind(3, response.selection)
     find.bind(4, response.variant)
-    return try find.rows {
-      Relative(holding: Holding($0), isOriginal: $0.text(6).isEmpty, originalDigest: $0.bytes(7))
-    }
+    return try find.rows { Relative(holding: Holding($0), originalDigest: $0.bytes(6)) }
+  }
+
+  /// Of the original that is stored where a variant's belongs, whichever it is; nil where there is none.
+  func digest(ofOriginalOf variant: StoredResponse) throws(SQLiteError) -> [UInt8]? {
+    let find = try writing(
+      "SELECT digest FROM responses WHERE key = ?1 AND partition = ?2 AND variant = '' AND selection = ?3")
+    find.bind(1, variant.key)
+    find.bind(2, variant.partition)
+    find.bind(3, variant.selection)
+    return try find.first { $0.bytes(0) }
   }
 
   struct Relative {
     var holding: Holding
-    var isOriginal: Bool
     var originalDigest: [UInt8]
   }
 }

@@ -13,7 +13,7 @@ extension DiskTier {
   /// Whether an original of another content has taken the place of the one that the variant was made of.
   func isOutdated(_ variant: StoredResponse, in index: DiskIndex) throws(SQLiteError) -> Bool {
     guard let source = variant.findings?.source else { return false }
-    return try index.relatives(of: variant).contains { $0.isOriginal && $0.originalDigest != source.digest }
+    return try index.digest(ofOriginalOf: variant).map { $0 != source.digest } ?? false
   }
 
   /// Brings the variants of an original that has just been listed in line with it: those of another content go.

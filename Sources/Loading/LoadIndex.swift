@@ -33,6 +33,15 @@ struct LoadIndex {
   func loads(group: String) -> [LoadID] { Self.list(byGroup[group]) }
   func loads(slot: String) -> [LoadID] { Self.list(bySlot[slot]) }
 
+  /// Any of those that `loads` lists.
+  func someLoad(slot: String) -> LoadID? {
+    switch bySlot[slot] {
+    case nil: nil
+    case .one(let id): id
+    case .many(let ids): ids.first
+    }
+  }
+
   private static func list(_ members: Members?) -> [LoadID] {
     switch members {
     case nil: []

@@ -27,10 +27,7 @@ extension Loader {
   }
 
   /// How many more may wait when those that are looked for in the cache have found their place.
-  private var freePlaces: Int {
-    let ofItems = scheduler.reserved.total - prefetches.values.reduce(0) { $0 + $1.placesHeld }
-    return max(0, scheduler.freePlaces - (scheduler.preparingCount - ofItems))
-  }
+  private var freePlaces: Int { max(0, scheduler.freePlaces - (scheduler.preparingCount - placesOfLoads)) }
 
   /// Lets go of a prefetch that has ended. False when it has been before.
   func forget(_ prefetch: Prefetch) -> Bool {
@@ -47,6 +44,7 @@ extension Loader {
   /// The load has taken a place in the queue, or needs none.
   func releasePlace(of load: Load) {
     guard let place = load.place.take() else { return }
+    placesOfLoads -= 1
     release(places: 1, at: place)
   }
 

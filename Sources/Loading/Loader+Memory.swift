@@ -36,10 +36,12 @@ extension Loader {
       now: storage.now())
   }
 
-  /// Cancels what the request's slot is no longer for.
+  /// Cancels what the request's slot is no longer for. All in a slot are for one image.
   func clearSlot(for request: LoadRequest) {
-    guard let slot = request.slot else { return }
-    for other in index.loads(slot: slot) where loads[other]?.request.namesImage(of: request) != true { cancel(other) }
+    guard let slot = request.slot, let some = index.someLoad(slot: slot),
+      loads[some]?.request.namesImage(of: request) != true
+    else { return }
+    for other in index.loads(slot: slot) { cancel(other) }
   }
 }
 

@@ -22,6 +22,8 @@ public final class Loader {
   var loads = SlotTable<LoadID, Load>()
   var jobs = SlotTable<JobID, JobRecord>()
   var prefetches: [LoadID: Prefetch] = [:]
+  /// How many loads have a place reserved that they have not taken yet (`Load.place`).
+  var placesOfLoads = 0
   // What waits for a decoder. See Loader+Decoding.
   var decodes = DecodeSharing()
   var decodeRecords: [DecodeSharing.ID: DecodeRecord] = [:]
@@ -102,6 +104,7 @@ public final class Loader {
       id: id, request: request, partition: Credentials.partition(of: request), acceptedAt: .now,
       generation: clears.count, observer: observer, isOwn: isOwn)
     load.place = place
+    if place != nil { placesOfLoads += 1 }
     clearSlot(for: request)
     loads[id] = load
     index.insert(id, load.labels)

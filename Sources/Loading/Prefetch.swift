@@ -66,8 +66,7 @@ public final class Prefetch: LoadObserver {
     summary.total = queue.total
   }
 
-  /// How many items wait to become loads and have a place; and by origin.
-  var placesHeld: Int { queue.placesHeld }
+  /// How many items wait to become loads and have a place, by origin.
   var heldBack: [(origin: Origin, count: Int)] { queue.heldBack }
 
   /// Submits what may be submitted.
