@@ -44,7 +44,7 @@ import Testing
       target: "image/1.png?hold=never", kind: "timeout", code: 2004, params: ["timeoutMs": 200],
       data: ["phase": "firstByte"], retryable: true),
     Case(
-      target: "image/1.png?bytes=9000&hold=never@5000", kind: "timeout", code: 2004, params: ["timeoutMs": 200],
+      target: "image/1.png?bytes=9000&hold=never@5000", kind: "timeout", code: 2004, params: ["timeoutMs": 2000],
       data: ["phase": "idle"], retryable: true),
     Case(
       target: "image/1.png?hold=never", kind: "timeout", code: 2004, params: ["deadlineMs": 200],

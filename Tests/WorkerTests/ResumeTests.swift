@@ -174,7 +174,7 @@ import Testing
     try await withOrigin("--retries", "1") { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script("s.png", ["\(target)&hold=never@500000", target])
-      let result = try await worker.load(origin.url("s.png"), ["timeoutMs": 300])
+      let result = try await worker.load(origin.url("s.png"), ["timeoutMs": 2000])
       #expect(try content(result) == (try await original(worker, origin)))
       #expect(ranges(try await origin.log("s.png")) == [[], ["bytes=500000-"]])
     }
