@@ -60,12 +60,13 @@ extension Loader {
         LoadingActor.run { [weak self] in self?.ended(job, ending) }
       },
       unixTime: storage.now)
-    let transfer = transport.start(request, consumer: download)
-    record.transfer = transfer
-    record.download = download
+    // Before it starts: what comes first may be all that comes for long.
     scheduler.forEachSubscriber(of: job) { id in
       if loads[id]?.request.events.contains(.preview) == true { download.wantPreviews() }
     }
+    let transfer = transport.start(request, consumer: download)
+    record.transfer = transfer
+    record.download = download
     download.began { [transport] in transport.resume(transfer) }
   }
 

@@ -9,13 +9,19 @@ struct DecoderPoolTests {
     printf 'says=done\\nbytes=0\\nwidth=0\\nheight=0\\nframes=1\\nchannels=0\\nsourceWidth=4\\nsourceHeight=4\\n\\n' >&0
     """
 
+  /// What the decoders of all tests leave, until the end of the process: they may outlive their tests by a moment.
+  private static let folder: String = {
+    atexit { try? FileManager.default.removeItem(atPath: DecoderPoolTests.folder) }
+    return FileManager.default.temporaryDirectory.appending(path: "pools-\(UUID().uuidString)").path
+  }()
+
   /// A decoder that says it is ready and then does `body` for each request. `$HERE` is a directory of the test's own, in which
   /// `pids` has a line for each process.
   private func decoding(
     _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), ready: Bool = true, perProcess: Int = 1000,
     idleTime: Duration = .seconds(3600)
   ) throws -> (Decoding, String) {
-    let here = FileManager.default.temporaryDirectory.appending(path: "pool-\(UUID().uuidString)").path
+    let here = "\(Self.folder)/\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: here, withIntermediateDirectories: true)
     let hello = "printf 'says=ready\\ndecode=png\\nencode=png\\nsandbox=none\\n\\n' >&0"
     let script = """

@@ -22,9 +22,9 @@ final class WorkerProcess: Sendable {
     self.directory = try directory ?? TemporaryDirectory()
     self.longLines = longLines
     let cache = options.contains("--cache-dir") ? [] : ["--cache-dir", self.directory.appending("cache")]
-    // What a test holds at the origin must not end by a time-out, however long a busy machine takes over the next line. Of an
-    // option that is given twice the last counts.
-    let patient = ["--timeout", "1h"]
+    // What a test holds at the origin must not end by a time-out, however long a busy machine takes over the next line, nor
+    // what it has decoded. Of an option that is given twice the last counts.
+    let patient = ["--timeout", "1h", "--decode-timeout", "1h"]
     let home = ["HOME": self.directory.path]
     child = try ChildProcess(
       try Self.binary(), patient + cache + options,
