@@ -61,8 +61,7 @@ struct Rendering {
 
   private func finished(_ picture: Picture) throws(LibraryError) -> Picture {
     var result = picture
-    if transform.isGrayscale { result = try result.inColorSpace(VIPS_INTERPRETATION_B_W) }
-    if geometry.x < 0 || geometry.y < 0 {
+    if geometry.width < result.width || geometry.height < result.height {
       result = try result.inMemory().extracted(
         x: max(0, -geometry.x), y: max(0, -geometry.y), width: min(geometry.width, result.width),
         height: min(geometry.height, result.height))
@@ -74,6 +73,8 @@ struct Rendering {
     }
     if transform.blur > 0 { result = try result.blurred(sigma: transform.blur) }
     if transform.cornerRadius > 0 { result = try result.withRoundCorners(radius: transform.cornerRadius) }
-    return keepsAlpha ? result : try result.flattened(on: transform.background)
+    if !keepsAlpha { result = try result.flattened(on: transform.background) }
+    // Last, so that what shows of the background is grey as well.
+    return transform.isGrayscale ? try result.inColorSpace(VIPS_INTERPRETATION_B_W) : result
   }
 }

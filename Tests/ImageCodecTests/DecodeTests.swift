@@ -177,6 +177,32 @@ struct DecodeTests {
     #expect(isNear(pixels[10, 10], [0, 255, 0]) && isNear(pixels[1, 10], [0, 255, 0], within: 40))
   }
 
+  /// With one row or column too many, and with both many.
+  @Test(arguments: [(101, 99, 50), (99, 101, 50), (64, 48, 3), (20, 10, 1), (40, 10, 10)])
+  func `cover is never larger than its box`(width: Int, height: Int, side: Int) async throws {
+    let picture = Pictures(width: width, height: height, samples: 3) { x, y in [x, y, 0] }
+    let transform = Transform.with { ($0.width, $0.height, $0.fit) = (side, side, .cover) }
+    for file in [picture.png(), try await decoding.encoded(picture.png(), .with { $0.format = .jpeg }).1] {
+      let pixels = try await decoding.pixels(file, transform)
+      #expect((pixels.width, pixels.height) == (side, side))
+    }
+  }
+
+  @Test func `grey is the background, too`() async throws {
+    let picture = Pictures(width: 40, height: 20, samples: 3) { _, _ in [255, 0, 0] }
+    for format in [ImageFormat.png, .jpeg] {
+      let (_, file) = try await decoding.encoded(
+        picture.png(),
+        .with {
+          ($0.width, $0.height, $0.fit, $0.background) = (40, 40, .contain, 0x00FF00)
+          ($0.isGrayscale, $0.cornerRadius, $0.format) = (true, 8, format)
+        })
+      let pixels = try await decoding.pixels(file)
+      #expect(pixels[20, 3][0] > pixels[20, 20][0] + 50, "green is brighter than red")
+      for place in [(20, 3), (20, 20), (0, 0)] { #expect(Set(pixels[place.0, place.1].prefix(3)).count == 1) }
+    }
+  }
+
   @Test func `effects do what they are called`() async throws {
     let file = Pictures.quarters(64, 64).png()
     let grey = try await decoding.pixels(file, .with { $0.isGrayscale = true })
