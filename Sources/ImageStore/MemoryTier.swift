@@ -129,7 +129,7 @@ public struct MemoryTier: Sendable {
   }
 
   /// Removes what has the same key, partition, variant and varying fields, and the variants that an original of another
-  /// content had.
+  /// content had. Those of the same content are as fresh as the new one is.
   public mutating func remove(replacedBy response: StoredResponse) {
     remove(replacedBy: response, rival(of: response))
   }
@@ -137,7 +137,13 @@ public struct MemoryTier: Sendable {
   private mutating func remove(replacedBy response: StoredResponse, _ rival: Int?) {
     if let rival { remove(rival) }
     guard response.variant.isEmpty else { return }
-    for place in variants(of: response) where slots[place]!.response.originalDigest != response.digest { remove(place) }
+    for place in variants(of: response) {
+      if slots[place]!.response.originalDigest == response.digest {
+        change(place) { $0.adopt(responseOf: response) }
+      } else {
+        remove(place)
+      }
+    }
   }
 
   /// Where the variants lie that are, or were, of the original that the response is or was made of.

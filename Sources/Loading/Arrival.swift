@@ -9,6 +9,8 @@ struct Arrival: Sendable {
   /// The response as it will be stored, less what the body tells.
   var draft: StoredResponse
   var places: LoadRequest.Places
+  /// Whether what is stored under its name is out of date, even where it is not kept itself.
+  var supersedes = false
   /// Whose beginnings nobody needs any more once this is stored.
   var partials: StoredPartial.Identity?
   /// The largest body that the memory tier takes, in bytes.
@@ -103,7 +105,7 @@ struct Arrival: Sendable {
         stored.isOutdated = error.kind == .outdated
       }
     }
-    if !places.isEmpty, !stored.isOutdated {
+    if !places.isEmpty || supersedes, !stored.isOutdated {
       // What the disk has under the name is older than what was just loaded, and may not come back in its place.
       storage.tier?.assumeIsolated { $0.remove(replacedBy: draft) }
     }

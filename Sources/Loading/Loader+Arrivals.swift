@@ -71,11 +71,14 @@ extension Loader {
     guard response.isOnDisk, candidate.place == .memory || candidate.place == .disk, let tier = storage.tier else {
       return
     }
-    storage.executor.run {
+    confirmed[response.id] = response
+    storage.perform({
       tier.assumeIsolated { tier in
         tier.update(response)
         if let lease { tier.keep(lease) }
       }
+    }) { [weak self] in
+      if self?.confirmed[response.id] == response { self?.confirmed[response.id] = nil }
     }
   }
 
@@ -139,7 +142,7 @@ extension Loader {
     let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }
     let mayHavePartials = storage.tier?.mayHavePartials == true
     let arrival = Arrival(
-      body: body, format: format, draft: draft, places: places,
+      body: body, format: format, draft: draft, places: places, supersedes: record.supersedes(draft),
       partials: mayHavePartials ? record.first.request.partialIdentity(in: record.first.partition) : nil,
       largestInMemory: memory.largestEntry,
       needsSize: record.first.request.validation != .none, lease: record.lease.take(), clearCount: record.clearCount,
@@ -166,6 +169,8 @@ extension Loader {
       clears.mark(&candidate)
       if !candidate.isTransient, stored.isIntact {
         remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
+      } else if record.supersedes(candidate.response) {
+        memory.remove(replacedBy: candidate.response)
       }
       failures.forget(record.subject)
       for id in scheduler.end(job) {

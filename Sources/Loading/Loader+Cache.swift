@@ -7,6 +7,7 @@ extension Loader {
   /// What the memory tier has for a key: the variant of that name, and the original. What is likely to be served counts as
   /// used.
   func remembered(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
+    if isBeingPut(key) { return [] }
     if variant.isEmpty { return memory.look(up: key, partition: partition).map(Candidate.init(inMemory:)) }
     let variants = memory.look(up: key, partition: partition, variant: variant)
     if variants.isEmpty { return memory.look(up: key, partition: partition).map(Candidate.init(inMemory:)) }
@@ -22,6 +23,10 @@ extension Loader {
     let variants = memory.peek(at: key, partition: partition, variant: variant)
     return Candidate.together(variants.map(Candidate.init(inMemory:)), originals)
   }
+
+  /// Whether a host is putting an image in under the key. Who asks for it now comes after that: by way of the disk's thread,
+  /// and looks into memory then.
+  func isBeingPut(_ key: String) -> Bool { !puts.isEmpty && puts[key] != nil }
 
   /// Puts what was just stored into the memory tier. Without its bytes, or cleared meanwhile, what it replaces is forgotten
   /// there.
@@ -110,13 +115,15 @@ extension Loader {
     if scheduler.job(job)?.key.revalidation == .whenStale { claim(record) }
     let (key, partition) = (record.first.request.key, record.first.partition)
     let variant = record.first.request.variant
-    let known = bypassing ? [] : glimpsed(key, partition, variant)
-    guard hasDiskTiers else { return looked(for: job, found: known) }
+    let isBeingPut = isBeingPut(key)
+    let known = bypassing || isBeingPut ? [] : glimpsed(key, partition, variant)
+    guard hasDiskTiers || isBeingPut else { return looked(for: job, found: known) }
     // What goes past the cache takes the same way, so that nothing gets ahead of what was sent before it.
     if bypassing { return storage.perform({}) { [weak self] in self?.looked(for: job, found: []) } }
     storage.look(up: key, partition: partition, variant: variant) { [weak self] found in
       guard let self else { return }
       if found.hasPartial { record.mayTakeUp = true }
+      let known = isBeingPut ? self.glimpsed(key, partition, variant) : known
       var candidates = Candidate.current(self.merge(known, found.candidates))
       if let clear = self.clears.mark(&candidates) { self.separate(job, after: clear) }
       self.looked(for: job, found: candidates)

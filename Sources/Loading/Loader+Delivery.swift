@@ -35,6 +35,9 @@ extension Loader {
         self.heedOthers()
         if order.wantsBytes, let bytes = delivered.bytes, !self.clears.reach(candidate.response) {
           self.memory.promote(candidate.response, bytes: bytes)
+          for response in self.confirmed.values where response.key == candidate.response.key {
+            self.memory.update(response)
+          }
         }
         self.complete(id, candidate, delivered, as: status, isFinal: isFinal)
       case .failure(.damaged) where candidate.bytes != nil:

@@ -78,11 +78,15 @@ extension Loader {
   ) {
     let (key, partition) = (request.key, Credentials.partition(of: request))
     let variant = request.variant
-    let remembered = glimpsed(key, partition, variant).filter { $0.response.variant == variant }
+    let isBeingPut = isBeingPut(key)
+    let before = isBeingPut ? [] : glimpsed(key, partition, variant)
     let failure = failures.failure(
       of: FailureMemory.Subject(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
     storage.perform({ [storage] in storage.inspect(key, partition, variant) }) { [weak self] onDisk in
       guard let self else { return }
+      let remembered = (isBeingPut ? self.glimpsed(key, partition, variant) : before).filter {
+        $0.response.variant == variant
+      }
       var report = CacheReport()
       report.isInMemory = !remembered.isEmpty
       report.isOnDisk = !onDisk.candidates.isEmpty
@@ -141,6 +145,7 @@ extension Loader {
       mediaType: "application/octet-stream")
     let began = ContinuousClock.now
     let largestInMemory = memory.largestEntry
+    puts[request.key, default: 0] += 1
     storage.perform({ [storage] in
       Arrival.put(
         content, as: draft, delivery: Delivery(request), maxBytes: request.maxBytes, largestInMemory: largestInMemory,
@@ -148,6 +153,7 @@ extension Loader {
     }) { [weak self] outcome in
       guard let self else { return }
       self.retire(id)
+      self.puts[request.key] = self.puts[request.key].flatMap { $0 > 1 ? $0 - 1 : nil }
       switch outcome {
       case .failure(let error):
         completion(.failure(error))

@@ -24,6 +24,7 @@ extension Loader {
 
   /// What memory has to answer with, if there is no choice.
   private func onlyEntry(for request: LoadRequest) -> MemoryTier.Entry? {
+    if isBeingPut(request.key) { return nil }
     let found = memory.look(up: request.key, partition: Credentials.partition(of: request), variant: request.variant)
     guard found.count == 1, let only = found.first else { return nil }
     let isOfAnother = !request.variant.isEmpty && memory.hasReplacement(forOriginalOf: only.response)

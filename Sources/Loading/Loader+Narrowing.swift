@@ -46,6 +46,13 @@ extension Loader {
 }
 
 extension JobRecord {
+  /// Whether an answer takes the place of what is stored although the server does not let it be kept: it shows that this is
+  /// out of date (RFC 9111 section 4.3.3).
+  func supersedes(_ response: StoredResponse) -> Bool {
+    mayKeep && !first.request.mayStore(status: response.status, headers: response.headers)
+      && first.request.mayStore(status: 200, headers: [:])
+  }
+
   /// Whether a load has headers that could have brought another answer than those that were sent.
   func sentOthers(than load: Load) -> Bool {
     load !== first && load.request.tellingHeaders != first.request.tellingHeaders

@@ -44,6 +44,10 @@ public final class Loader {
   var policy: CachePolicy
   private(set) var maxRedirects: Int
   var clears = ClearsUnderWay()
+  /// What a 304 has changed and the disk's thread has not written yet, by id: what that thread read before is out of date.
+  var confirmed: [Int64: StoredResponse] = [:]
+  /// How many images hosts are putting in under a key. What memory has under it is about to be replaced.
+  var puts: [String: Int] = [:]
   public internal(set) var counts = LoaderCounts()
   /// The names of loads, of prefetches and of what is put in.
   private(set) var names = SlotPool<LoadID>()

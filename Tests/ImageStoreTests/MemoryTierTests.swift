@@ -63,6 +63,24 @@ import Testing
     #expect(forgotten.map(\.bytes) == [[2]])
   }
 
+  @Test func `variants are as fresh as their original, which came again`() {
+    var tier = MemoryTier(limit: 1 << 20)
+    var variant = response("a", at: 1)
+    variant.variant = "w=1"
+    variant.findings = Findings(source: Findings.Source(digest: [7], byteCount: 1, format: "png", width: 1, height: 1))
+    tier.store(variant, bytes: [1])
+    var original = response("a", at: 9)
+    original.digest = [7]
+    tier.store(original, bytes: [2])
+    #expect(tier.peek(at: "a", variant: "w=1").map(\.response.expiresAt) == [9])
+    original.expiresAt = 3
+    tier.remove(replacedBy: original)
+    #expect(tier.peek(at: "a", variant: "w=1").map(\.response.expiresAt) == [3])
+    original.digest = [8]
+    tier.store(original, bytes: [2])
+    #expect(tier.peek(at: "a", variant: "w=1").isEmpty)
+  }
+
   @Test func `what is promoted takes nothing's place`() {
     var tier = MemoryTier(limit: 1 << 20)
     tier.store(response("a", at: 2), bytes: [2])

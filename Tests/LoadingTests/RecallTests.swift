@@ -37,6 +37,39 @@ struct RecallTests {
     #expect(nothing.data == nil)
   }
 
+  @Test(arguments: [true, false]) func `what comes after a put sees what was put`(isImage: Bool) async throws {
+    let scene = try await warmScene()
+    let gate = scene.disk.closeGate()
+    let (id, report) = await { @LoadingActor in
+      let report = Promise<Loader.CacheReport>()
+      let content = isImage ? Scene.otherImage : [1, 2, 3]
+      scene.loader.put(.bytes(content), as: scene.request { _ in }) { _ in }
+      #expect(scene.recall { $0.delivery = .data } == nil)
+      let id = scene.submit { $0.delivery = .data }
+      scene.loader.query(scene.request { _ in }) { report.fulfil($0) }
+      return (id, report)
+    }()
+    gate.open()
+    // What was no image has replaced nothing, in memory neither.
+    #expect(try scene.witness.image(of: id).data == (isImage ? Scene.otherImage : Scene.image))
+    #expect(report.value.isInMemory)
+    #expect(await scene.recall { $0.delivery = .data }?.data == (isImage ? Scene.otherImage : Scene.image))
+    #expect(await scene.isIdle)
+  }
+
+  @Test func `what was read from disk before a 304 changed it is as fresh as that says`() async throws {
+    let scene = try await warmScene()
+    let id = await { @LoadingActor in
+      var response = scene.loader.memory.peek(at: "a")[0].response
+      scene.loader.clear(.all, in: .memory) { _ in }
+      response.expiresAt = 5
+      scene.loader.confirmed[response.id] = response
+      return scene.submit { $0.delivery = .data }
+    }()
+    #expect(scene.witness.end(of: id) == "disk")
+    #expect(await scene.loader.memory.peek(at: "a").map(\.response.expiresAt) == [5])
+  }
+
   @Test func `the response's head comes with it where it is wanted`() async throws {
     let scene = try await warmScene()
     #expect(await scene.recall { $0.wantsResponse = true }?.response?.status == 200)

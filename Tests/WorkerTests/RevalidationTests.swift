@@ -121,6 +121,25 @@ import Testing
     }
   }
 
+  @Test(arguments: ["reload", "no-cache"]) func `what may not be kept takes the place of what was`(mode: String)
+    async throws
+  {
+    try await withOrigin { worker, origin in
+      let forbidden = "image/2.png?bytes=20000&etag=v2&cache-control=no-store"
+      try await origin.script("s", [Self.image, forbidden, forbidden, Self.image, Self.image])
+      let url = origin.url("s")
+      _ = try await worker.load(url)
+      #expect(try await worker.load(url, ["cache": .string(mode)])["bytes"] == 20_000)
+      let state = try await worker.call("query", ["url": .string(url)])["result"]
+      #expect(state["memory"] == false && state["disk"] == false)
+      #expect(try await worker.load(url)["cache"] == "miss")
+      // What the host does not want kept leaves what is there.
+      _ = try await worker.load(url)
+      #expect(try await worker.load(url, ["cache": "no-store"])["cache"] == "miss")
+      #expect(try await worker.load(url)["cache"] == "memory")
+    }
+  }
+
   // MARK: - stale-if-error
 
   static let failures = ["status=503", "status=500", "close=start", "reset=start", "truncate=100", "hold=never"]
