@@ -39,7 +39,9 @@ extension TransferError {
         CURLE_HTTP2_STREAM where transfer.reception.head != nil, CURLE_GOT_NOTHING where transfer.reception.head != nil:
         error(.truncated, "the connection to \(origin) broke within the body")
       case CURLE_GOT_NOTHING: error(.network, "\(origin) closed the connection before an answer")
-      case CURLE_BAD_CONTENT_ENCODING: error(.malformed, "\(origin) sent a body that cannot be decompressed")
+      // The latter for what follows the end of compressed data.
+      case CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
+        error(.malformed, "\(origin) sent a body that cannot be decompressed")
       default: error(.network, "\(origin): \(String(cString: curl_easy_strerror(code)))")
       }
   }

@@ -11,7 +11,8 @@ public struct RPCError: Error, Sendable, Equatable {
 
   public init(code: Int, message: String, kind: String, retryable: Bool = false, details: JSONObject = [:]) {
     self.code = code
-    self.message = message
+    // What it quotes may be of any length.
+    self.message = message.utf8.count <= 2048 ? message : String(message.unicodeScalars.prefix(512)) + "…"
     self.kind = kind
     self.retryable = retryable
     self.details = details

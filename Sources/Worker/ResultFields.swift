@@ -19,7 +19,10 @@ extension JSONWriter {
     if let pixels = image.pixels { members(of: pixels) }
     if let source = image.source { members(of: source) }
     if let placeholder = image.placeholder { members(of: placeholder) }
-    if let finalURL = image.finalURL { member("finalURL", finalURL) }
+    // A host's own URL is no longer either.
+    if let finalURL = image.finalURL, finalURL.asciiJSONLength <= ResourceURL.maximumLength {
+      member("finalURL", finalURL)
+    }
     if !image.isKept { member("kept", false) }
     if image.frames > 1 { member("frames", image.frames) }
     if image.orientation != 1 { member("orientation", image.orientation) }

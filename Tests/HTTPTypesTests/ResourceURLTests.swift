@@ -85,6 +85,7 @@ import Testing
     ("data:,x", .unsupportedScheme), ("http:/h/x", .noAuthority), ("http:h", .noAuthority),
     ("http:\\\\h\\x", .noAuthority), ("http://", .host), ("http:///x", .host), ("http://:80/", .host),
     ("http://u@/x", .host), ("http://./", .host), ("http://a b/", .host), ("http://a%41/", .host),
+    ("http://*.a/", .host), ("http://a,b/", .host), ("http://a'b/", .host), ("http://a=b/", .host),
     ("http://a\\@b/", .userInfo), ("http://a\\b/", .host), ("http://a|b/", .host), ("http://[::1/", .host),
     ("http://[]/", .host), ("http://[::1]x/", .host), ("http://[:::]/", .host), ("http://[1::2::3]/", .host),
     ("http://[1:2:3:4:5:6:7]/", .host), ("http://[1:2:3:4:5:6:7:8:9]/", .host), ("http://[12345::]/", .host),

@@ -98,6 +98,9 @@ import Testing
       (["url": "http://a/", "digest": "sha256-short"], "digest"),
       (["url": "http://a/", "headers": ["Bad Name": "x"]], "headers"),
       (["url": "http://a/", "headers": ["A": "b\nc"]], "headers"),
+      (["url": "http://a/", "headers": ["a": "b", "A": "c"]], "headers"), (["url": "http://*.a/"], "url"),
+      (["url": "http://a/", "deliver": "pixels", "transform": ["frames": "all"]], "transform.frames"),
+      (["url": "http://a/", "events": [.string(String(repeating: "x", count: 70_000))]], "events"),
       (["url": "http://a/", "retries": 1.5], "retries"),
       (["url": "http://a/", "deliver": "carrier pigeon"], "deliver"),
     ] as [(JSON, String)])

@@ -1,6 +1,7 @@
 internal import HTTPCaching
 internal import HTTPTransport
 internal import HTTPTypes
+internal import ImageCodec
 internal import ImageStore
 internal import LineRPC
 internal import Loading
@@ -49,8 +50,12 @@ enum LoadParameters {
     if request.delivery == .pixels, request.saveTo != nil {
       throw .invalidParams(member: "saveTo", "saveTo takes an image file, which pixels are not")
     }
+    let transform = try TransformParameters.read(params)
+    if request.delivery == .pixels, transform?.frames == .all {
+      throw .invalidParams(member: "transform.frames", "pixels are of one frame")
+    }
     request.processing = .asked(
-      transform: try TransformParameters.read(params), deliversPixels: request.delivery == .pixels,
+      transform: transform, deliversPixels: request.delivery == .pixels,
       wantsPlaceholder: try params.flag("placeholder") ?? false, checks: request.validation == .decode)
     if params.has("events") { request.events = try events(params) }
     if let timeout = try params.milliseconds("timeoutMs") { request.timeout = timeout.limit }
@@ -109,7 +114,11 @@ enum LoadParameters {
       guard case .string(let text) = member.value else {
         throw .invalidParams(member: "headers", "a header's value is no string")
       }
-      own[member.name.lowercased()] = text
+      let name = member.name.lowercased()
+      guard own[name] == nil else {
+        throw .invalidParams(member: "headers", "headers has \(name.quotable) twice, in another case")
+      }
+      own[name] = text
     }
     if let problem = RequestHeaders.problem(in: own) { throw .invalidParams(member: "headers", problem) }
     return defaults.fields(with: own)
