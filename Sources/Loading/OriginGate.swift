@@ -28,8 +28,8 @@ enum Contact: Equatable {
 /// - Refused: a hold, as long as Retry-After says or else from half a second on, doubling; then an allowance of one. From
 ///   the sixth time on without an answer between, what is let in is a probe, too.
 /// - Unresponsive, or silent while others wait for its slots: an allowance of one.
-/// - Unreachable or unresponsive for the fifth time without an answer between: the circuit opens. A hold from a second on,
-///   doubling, then an allowance of one: a probe. If that is not answered either, the circuit opens again, for longer.
+/// - Unreachable for the fifth time without an answer between: the circuit opens. A hold from a second on, doubling, then
+///   an allowance of one: a probe. If that cannot reach it either, the circuit opens again, for longer.
 ///   The hold ends early when it turns out that no other origin could be reached either: `Scheduler.cutOff`.
 /// - Answered: the circuit closes, the doubling starts over, and the allowance grows by one until it is whole again.
 ///
@@ -65,12 +65,12 @@ struct OriginGate {
     round == self.round && (!isResponsive || allowance != Self.whole || refusals > 0 || failures > 0)
   }
 
-  /// When the first transfer failed of those that have since, without an answer between.
-  private(set) var failingSince: Moment?
+  /// When the first of the connections failed that have since, without an answer between.
+  private(set) var unreachableSince: Moment?
 
   private var refusals = 0
   private var failures = 0 {
-    didSet { if failures == 0 { failingSince = nil } }
+    didSet { if failures == 0 { unreachableSince = nil } }
   }
 
   private static let whole = Int.max
@@ -118,10 +118,11 @@ struct OriginGate {
         hold(for: BackOff.fromHalf(first: 500, refusals, &random), because: .unavailable, now: now)
       }
       return wereMany
-    case .unresponsive, .unreachable:
+    case .unresponsive:
+      keptSilent(in: round)
+    case .unreachable:
       isResponsive = false
-      if contact == .unresponsive { allowance = 1 }
-      failingSince = failingSince ?? Moment(now)
+      unreachableSince = unreachableSince ?? Moment(now)
       let wasOpen = isCircuitOpen
       failures += 1
       if isCircuitOpen {
@@ -133,7 +134,8 @@ struct OriginGate {
     return false
   }
 
-  /// Takes note that a transfer that started in `round` is not answered, while others wait for its slot.
+  /// Takes note that a transfer that started in `round` is not answered: after its time-out, or when others wait for its
+  /// slot.
   mutating func keptSilent(in round: UInt32) {
     guard round == self.round else { return }
     isResponsive = false

@@ -2,8 +2,7 @@ internal import HTTPTypes
 
 /// What the origins have to do with it: which may start a transfer, and why another may not.
 extension Scheduler {
-  /// What becomes of the jobs that wait for an origin when its probe has failed. It stands for an attempt of each, but for
-  /// those that would have waited longer for an answer.
+  /// What becomes of the jobs that wait for an origin when its probe has failed. It stands for an attempt of each.
   struct FailedProbe: Equatable {
     /// Those that have no attempt left, or nobody who would wait for it: each is to be ended, with the probe's error.
     var exhausted: [JobID] = []
@@ -11,11 +10,6 @@ extension Scheduler {
     var retrying: [JobID] = []
     /// How long the origin is held.
     var delay: Duration
-    /// For how long the probe had waited for an answer, in milliseconds, if that was its end.
-    var silenceMs: Int64?
-
-    /// Whether it stands for an attempt of a job, or an item, that waits so long for an answer.
-    func standsFor(timeoutMs: Int64) -> Bool { silenceMs.map { timeoutMs <= $0 } ?? true }
   }
 
   /// A transfer has ended: takes note of how it went with the origin. Its job stays active; `finish`, `retry` or `end` comes
@@ -29,8 +23,7 @@ extension Scheduler {
     running[seat].round = origins[job.origin].gate.round
     if contact == .answered { running[seat].isAnswered = true }
     guard probeFailed, let until = origins[job.origin].gate.hold?.until else { return nil }
-    let silence = contact == .unresponsive ? job.key.timeoutMs : nil
-    return failWaiting(of: job.origin, until: until, silenceMs: silence, now: now)
+    return failWaiting(of: job.origin, until: until, now: now)
   }
 
   /// Takes note of how it went with an origin that a redirect led to.
@@ -70,7 +63,7 @@ extension Scheduler {
   /// laptop that slept. None of those origins need then be left alone any longer once one answers.
   private mutating func noteCutOff(_ slot: Int32) {
     let gate = origins[slot].gate
-    guard gate.hold?.cause == .unreachable, let since = gate.failingSince else { return }
+    guard gate.hold?.cause == .unreachable, let since = gate.unreachableSince else { return }
     if lastHeard.map({ $0 < since }) ?? true { cutOff.insert(origins.id(at: slot)) }
   }
 
@@ -93,12 +86,11 @@ extension Scheduler {
 
   /// O(n) in the jobs that wait for the origin. Each is met once for each of its attempts.
   private mutating func failWaiting(
-    of origin: Int32, until: Moment, silenceMs: Int64?, now: ContinuousClock.Instant
+    of origin: Int32, until: Moment, now: ContinuousClock.Instant
   ) -> FailedProbe {
-    var result = FailedProbe(delay: now.duration(to: until.instant), silenceMs: silenceMs)
+    var result = FailedProbe(delay: now.duration(to: until.instant))
     for slot in backlog.jobs(of: origin) {
       let job = jobs[slot]
-      guard result.standsFor(timeoutMs: job.key.timeoutMs) else { continue }
       if job.attempt <= job.key.retries, hasSubscriber(of: job, waitingPast: until) {
         jobs[slot].attempt += 1
         result.retrying.append(jobs.id(at: slot))

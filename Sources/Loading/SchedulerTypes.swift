@@ -65,7 +65,7 @@ public enum WaitReason: String, Sendable, CaseIterable {
   case retryAfter
   /// It answered 429 or 503 without saying when.
   case unavailable
-  /// There is no connection to it, or no answer: it is left alone for a while, or a probe is under way.
+  /// There is no connection to it: it is left alone for a while, or a probe is under way.
   case unreachable
   /// It is let in again one by one after something of the above, or after it kept silent.
   case readmission

@@ -71,7 +71,7 @@ struct NaiveScheduler {
     var refusals = 0
     var failures = 0
     /// When the first of these failed.
-    var failingSince: Instant?
+    var unreachableSince: Instant?
     /// Whether it could not be reached while no other was heard of.
     var isCutOff = false
     var hasAnswered = false
@@ -352,6 +352,8 @@ struct NaiveScheduler {
       let ceiling = before.refusals < ceilings.count ? ceilings[before.refusals] : 30_000
       hold(job.origin, .milliseconds(Int.random(in: ceiling / 2...ceiling, using: &random)), .unavailable, now)
       probeFailed = before.refusals >= 5
+    case .unresponsive where isNews:
+      change(job.origin) { ($0.allowance, $0.hasAnswered) = (1, false) }
     case .answered where isNews:
       let limit = limits.maxPerOrigin
       change(job.origin) { known in
@@ -360,10 +362,9 @@ struct NaiveScheduler {
           known.allowance = allowance + 1 < limit ? allowance + 1 : nil
         }
       }
-    case .unreachable where isNews, .unresponsive where isNews:
+    case .unreachable where isNews:
       change(job.origin) {
-        ($0.failures, $0.failingSince, $0.hasAnswered) = ($0.failures + 1, $0.failingSince ?? now, false)
-        if contact == .unresponsive { $0.allowance = 1 }
+        ($0.failures, $0.unreachableSince, $0.hasAnswered) = ($0.failures + 1, $0.unreachableSince ?? now, false)
       }
       if before.failures >= 4 {
         let ceilings = [1000, 2000, 4000, 8000, 16_000]
@@ -378,8 +379,8 @@ struct NaiveScheduler {
     change(id) { $0.startedAt = step }
     if contact == .answered { change(id) { $0.isAnswered = true } }
     let after = known(job.origin)
-    if after.failures == 0 { change(job.origin) { $0.failingSince = nil } }
-    if after.heldUntil != before.heldUntil, after.cause == .unreachable, let since = after.failingSince,
+    if after.failures == 0 { change(job.origin) { $0.unreachableSince = nil } }
+    if after.heldUntil != before.heldUntil, after.cause == .unreachable, let since = after.unreachableSince,
       lastHeard == nil || lastHeard! < since
     {
       change(job.origin) { $0.isCutOff = true }
@@ -389,8 +390,7 @@ struct NaiveScheduler {
     case .answered, .refused: hear(now)
     default: break
     }
-    let silence = contact == .unresponsive ? job.key.timeoutMs : nil
-    return probeFailed ? failWaiting(at: job.origin, silence: silence, now) : nil
+    return probeFailed ? failWaiting(at: job.origin, now) : nil
   }
 
   /// Whoever was cut off may be there again.
@@ -415,13 +415,11 @@ struct NaiveScheduler {
     if held == nil { change(origin) { $0.heldSince = step } }
   }
 
-  private mutating func failWaiting(at origin: Origin, silence: Int64?, _ now: Instant) -> Scheduler.FailedProbe {
+  private mutating func failWaiting(at origin: Origin, _ now: Instant) -> Scheduler.FailedProbe {
     let until = known(origin).heldUntil!
-    var failed = Scheduler.FailedProbe(delay: now.duration(to: until), silenceMs: silence)
+    var failed = Scheduler.FailedProbe(delay: now.duration(to: until))
     for level in Priority.allCases.reversed() {
       for id in queue where job(id)!.origin == origin && job(id)!.priority == level {
-        // Who would have waited longer has lost nothing.
-        if let silence, job(id)!.key.timeoutMs > silence { continue }
         let isAwaited = subscribers.contains { $0.job == id && ($0.deadline.map { $0 > until } ?? true) }
         if isAwaited && job(id)!.attempt <= job(id)!.key.retries {
           change(id) { $0.attempt += 1 }

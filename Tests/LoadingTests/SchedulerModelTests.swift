@@ -129,7 +129,7 @@ private struct ModelRun: ~Copyable {
   private mutating func subscribe() {
     let id = names.take()
     let number = random(60)
-    let key = Queue.key("\(number)", timeoutMs: [15_000, 15_000, 500, .max][number % 4], retries: number % 9)
+    let key = Queue.key("\(number)", retries: number % 9)
     let origin = Queue.origin("\(number % moods.count)")
     let priority = priority()
     let deadline = random(4) == 0 ? now.advanced(by: .milliseconds(random(300_000))) : nil

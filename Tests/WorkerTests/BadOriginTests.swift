@@ -49,12 +49,12 @@ import Testing
   }
 
   @Test func `an origin that keeps silent has one slot in the end, and the others have the rest`() async throws {
-    try await withOrigin("--max-concurrent", "6", "--retries", "0", origin: ["--origins", "2"]) { worker, origin in
+    try await withOrigin("--max-concurrent", "6", origin: ["--origins", "2"]) { worker, origin in
       let (silent, good) = (origin.bases[0], origin.bases[1])
-      let ids = (1...4).map { number in
+      let ids = (1...7).map { number in
         worker.request("load", ["url": .string("\(silent)/image/\(number).png?hold=never"), "timeoutMs": 500])
       }
-      for id in ids { #expect(try await worker.response(to: id)["error"]["data"]["kind"] == "timeout") }
+      for id in ids.prefix(6) { #expect(try await worker.response(to: id)["error"]["data"]["kind"] == "timeout") }
       let more = (11...20).map { number in
         worker.request("load", ["url": .string("\(silent)/image/\(number).png?hold=never"), "timeoutMs": 0])
       }
@@ -123,26 +123,6 @@ import Testing
       }
       let transfers = try await worker.call("stats")["result"]["transfers"]
       #expect((transfers["started"].integer ?? .max) < 40)
-    }
-  }
-
-  @Test func `loads for a server that never answers end after a few time-outs, but for those that would wait longer`()
-    async throws
-  {
-    try await withOrigin("--retries", "2") { worker, origin in
-      let ids = (1...200).map { number in
-        worker.request("load", ["url": .string(origin.url("image/\(number).png?hold=never")), "timeoutMs": 500])
-      }
-      let patient = worker.request("load", ["url": .string(origin.url("image/0.png?hold=never"))])
-      for id in ids {
-        let data = try await worker.response(to: id)["error"]["data"]
-        #expect(data["kind"] == "timeout" && data["phase"] == "firstByte")
-        #expect(data["attempts"] == 3)
-      }
-      let transfers = try await worker.call("stats")["result"]["transfers"]
-      #expect((transfers["started"].integer ?? .max) < 40)
-      try await worker.call("cancel", ["id": patient])
-      #expect(try await worker.response(to: patient)["error"]["data"]["kind"] == "cancelled")
     }
   }
 
