@@ -223,14 +223,18 @@ extension DiskTier {
     for (id, use) in pins.take() { noteUse(of: id, use) }
   }
 
-  /// Removes what `response` would have replaced, had it been stored; its file once the 60 s after its last delivery are
-  /// over.
+  /// Removes what `response` would have replaced, had it been stored, variants included; files once the 60 s after their
+  /// last delivery are over.
   public func remove(replacedBy response: StoredResponse) {
     guard mode == .readWrite else { return }
     let now = now
     try? withIndex { index throws(SQLiteError) in
-      guard let rival = try index.rival(of: response), rival.id != response.id else { return }
-      try retire(rival, from: index, now: now)
+      if let rival = try index.rival(of: response), rival.id != response.id {
+        try retire(rival, from: index, now: now)
+      }
+      if response.variant.isEmpty, try index.hasVariants() {
+        try settleVariants(of: response, in: index, now: now)
+      }
       agenda.noteWrite()
     }
   }

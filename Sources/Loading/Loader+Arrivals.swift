@@ -116,8 +116,9 @@ extension Loader {
       mediaType: ending.format?.mediaType ?? head.headers["content-type"] ?? "application/octet-stream")
     draft.expiresAt = policy.freshUntil(draft.cached)
     let attempts = scheduler.job(job)?.attempt ?? 1
-    let places =
-      record.first.request.mayStore(status: head.status, headers: head.headers) ? places(of: job) : []
+    let wanted = places(of: job)
+    let places = record.first.request.mayStore(status: head.status, headers: head.headers) ? wanted : []
+    let supersedes = places.isEmpty && !wanted.isEmpty && record.supersedes(draft)
     scheduler.finish(job)
     record.arrived = draft.cached
     arriving[record.subject] = job
@@ -131,18 +132,18 @@ extension Loader {
         startAnew(load)
       }
     }
-    store(job, record, body: ending.body, format: ending.format, as: draft, keeping: places)
+    store(job, record, body: ending.body, format: ending.format, as: draft, keeping: places, supersedes: supersedes)
   }
 
   /// Hands a complete body to the disk's thread, which keeps it where it may be kept and serves all who wait.
   private func store(
     _ job: JobID, _ record: JobRecord, body: Download.Body, format: ImageFormat?, as draft: StoredResponse,
-    keeping places: LoadRequest.Places
+    keeping places: LoadRequest.Places, supersedes: Bool = false
   ) {
     let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }
     let mayHavePartials = storage.tier?.mayHavePartials == true
     let arrival = Arrival(
-      body: body, format: format, draft: draft, places: places, supersedes: record.supersedes(draft),
+      body: body, format: format, draft: draft, places: places, supersedes: supersedes,
       partials: mayHavePartials ? record.first.request.partialIdentity(in: record.first.partition) : nil,
       largestInMemory: memory.largestEntry,
       needsSize: record.first.request.validation != .none, lease: record.lease.take(), clearCount: record.clearCount,
@@ -150,11 +151,13 @@ extension Loader {
         (load.id, load.request.digest, load.request.processing == nil ? Delivery(load.request) : .forDecoder)
       })
     storage.perform({ [storage] in arrival.store(in: storage) }) { [weak self] outcome in
-      self?.stored(job, outcome, keeping: places)
+      self?.stored(job, outcome, keeping: places, supersedes: supersedes)
     }
   }
 
-  private func stored(_ job: JobID, _ outcome: Arrival.Outcome, keeping places: LoadRequest.Places) {
+  private func stored(
+    _ job: JobID, _ outcome: Arrival.Outcome, keeping places: LoadRequest.Places, supersedes: Bool
+  ) {
     heedOthers()
     guard let record = jobs[job] else { return }
     if arriving[record.subject] == job { arriving[record.subject] = nil }
@@ -169,7 +172,7 @@ extension Loader {
       clears.mark(&candidate)
       if !candidate.isTransient, stored.isIntact {
         remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
-      } else if record.supersedes(candidate.response) {
+      } else if supersedes, stored.isIntact {
         memory.remove(replacedBy: candidate.response)
       }
       failures.forget(record.subject)

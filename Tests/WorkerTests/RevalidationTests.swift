@@ -126,10 +126,18 @@ import Testing
   {
     try await withOrigin { worker, origin in
       let forbidden = "image/2.png?bytes=20000&etag=v2&cache-control=no-store"
-      try await origin.script("s", [Self.image, forbidden, forbidden, Self.image, Self.image])
-      let url = origin.url("s")
+      try await origin.script("s", [Self.image, forbidden, forbidden, forbidden, forbidden, Self.image, Self.image])
+      let (url, small) = (origin.url("s"), ["transform": ["width": 8]] as JSON)
+      _ = try await worker.load(url, small)
       _ = try await worker.load(url)
+      // What nobody has accepted, or wants kept, replaces nothing.
+      let wrong: JSON = ["cache": .string(mode), "digest": .string("sha256-" + String(repeating: "0", count: 64))]
+      #expect(try await worker.failure(url, wrong)["data"]["kind"] == "digestMismatch")
+      _ = try await worker.load(url, ["cache": .string(mode), "store": "none"])
+      #expect(try await worker.load(url)["cache"] == "memory")
       #expect(try await worker.load(url, ["cache": .string(mode)])["bytes"] == 20_000)
+      let variant = try await worker.call("query", JSON.object(["url": .string(url)]).merging(small))["result"]
+      #expect(variant["memory"] == false && variant["disk"] == false)
       let state = try await worker.call("query", ["url": .string(url)])["result"]
       #expect(state["memory"] == false && state["disk"] == false)
       #expect(try await worker.load(url)["cache"] == "miss")
