@@ -98,7 +98,15 @@ struct Delivery: Sendable {
     } else if !tier.assumeIsolated({ $0.check(response) }) {
       throw StoreError(.damaged, "the file is gone")
     }
-    if let saveTo { try ImageStore.save(copyOf: .file(path), to: saveTo) }
+    if let saveTo {
+      do {
+        try ImageStore.save(copyOf: delivered.bytes.map { .bytes($0) } ?? .file(path), to: saveTo)
+      } catch {
+        // Another worker may have removed the file since.
+        if tier.assumeIsolated({ $0.check(response) }) { throw error }
+        throw StoreError(.damaged, "the file is gone")
+      }
+    }
     if wantsPath { delivered.path = path }
   }
 }
