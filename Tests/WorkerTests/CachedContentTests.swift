@@ -258,7 +258,7 @@ import Testing
     try await withOrigin { worker, origin in
       let url = JSON.string(origin.url(Self.stale))
       try await worker.call("load", ["url": url])
-      for filter in [[:], ["expired": true]] as [JSON] {
+      for filter in [[:], ["url": url]] as [JSON] {
         try await worker.call("pause")
         let before = worker.request("load", ["url": url])
         try await worker.call("stats")
