@@ -256,15 +256,20 @@ import Testing
 
   @Test func `a load sent after clear sees nothing of what a waiting one has found`() async throws {
     try await withOrigin { worker, origin in
-      let url = JSON.string(origin.url(Self.stale))
+      let url = JSON.string(origin.url("s"))
+      let held = ["g1", "g2"].map { Self.stale + "&hold=" + $0 }
+      try await origin.script("s", [Self.stale, held[0], held[0], held[1]])
       try await worker.call("load", ["url": url])
-      for filter in [[:], ["url": url]] as [JSON] {
+      for (filter, gate) in zip([[:], ["expired": true]] as [JSON], ["g1", "g2"]) {
         try await worker.call("pause")
         let before = worker.request("load", ["url": url])
         try await worker.call("stats")
         try await worker.call("clear", filter)
         let after = worker.request("load", ["url": url, "cache": "force-cache"])
         try await worker.call("resume")
+        // Neither has an answer before both have asked: what one brings would serve the other, and rightly so.
+        try await origin.held(2, at: gate)
+        try await origin.release(gate)
         #expect(try await worker.response(to: after)["result"]["cache"] == "miss")
         #expect(try await worker.response(to: before)["result"]["bytes"] == 10_000)
       }
