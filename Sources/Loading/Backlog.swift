@@ -30,16 +30,20 @@ struct Backlog {
   /// The waiting jobs of each origin, and the ring that it is in; `levels` elements an origin.
   private var queues: [Chain] = []
   private var ringNumbers: [Int8?] = []
+  /// The job of each origin that goes first out of its turn.
+  private var chosen: [(job: Int32, priority: Priority)?] = []
 
   /// Makes room for an origin. Nothing waits for it, and it may start jobs.
   mutating func admit(_ origin: Int32) {
     while standings.count <= Int(origin) {
       standings.append(.open)
+      chosen.append(nil)
       queues.append(contentsOf: repeatElement(Chain(), count: Self.levels))
       ringNumbers.append(contentsOf: repeatElement(nil, count: Self.levels))
       for level in ringLinks.indices { ringLinks[level].reach(origin) }
     }
     standings[Int(origin)] = .open
+    chosen[Int(origin)] = nil
   }
 
   mutating func setStanding(_ standing: Standing, of origin: Int32) {
@@ -70,9 +74,16 @@ struct Backlog {
   }
 
   mutating func remove(_ job: Int32, of origin: Int32, at priority: Priority) {
+    if chosen[Int(origin)]?.job == job { chosen[Int(origin)] = nil }
     queues[index(origin, priority)].remove(job, in: &jobLinks)
     counts[priority] -= 1
     refreshRing(of: origin, at: priority)
+  }
+
+  /// Has one of the waiting jobs of an origin be its next, whatever its place and priority. When it is the origin's turn
+  /// follows from the others.
+  mutating func choose(_ job: Int32, of origin: Int32, at priority: Priority) {
+    chosen[Int(origin)] = (job, priority)
   }
 
   /// Takes out the job whose turn it is, nil if no origin that may start one has one. The next turn is another origin's.
@@ -85,13 +96,13 @@ struct Backlog {
     let priority = Priority.allCases[ring / 2]
     let origin = rings[ring].first
     let queue = queues[index(origin, priority)]
-    let job = order == .fifo ? queue.first : queue.last
-    remove(job, of: origin, at: priority)
+    let next = chosen[Int(origin)] ?? (order == .fifo ? queue.first : queue.last, priority)
+    remove(next.job, of: origin, at: next.priority)
     if ringNumbers[index(origin, priority)] == Int8(ring) {
       rings[ring].remove(origin, in: &ringLinks[ring / 2])
       rings[ring].append(origin, in: &ringLinks[ring / 2])
     }
-    return job
+    return next.job
   }
 
   /// Whether an open origin has a waiting job.

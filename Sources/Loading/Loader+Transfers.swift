@@ -140,7 +140,9 @@ extension Loader {
       contact = .answered
     }
     if contact == .answered, record.isAnswerNoted { return }
-    let failed = scheduler.note(contact, by: probe, now: .now, random: &random)
+    let failed = scheduler.note(contact, by: probe, now: .now, random: &random) {
+      jobs[$0]?.download?.isAnswered ?? false
+    }
     guard let failed else { return }
     var error: LoadError
     switch outcome {
@@ -151,7 +153,7 @@ extension Loader {
       error.response = nil
     }
     // First, so that no item of theirs takes the place of one that is about to end.
-    for prefetch in prefetches.values { prefetch.probeFailed(at: record.first.request.origin, error) }
+    for prefetch in prefetches.values { prefetch.probeFailed(at: record.first.request.origin, failed, error) }
     for job in failed.retrying {
       let attempt = scheduler.job(job)?.attempt ?? 1
       for id in scheduler.subscribers(of: job) {

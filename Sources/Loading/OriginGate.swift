@@ -27,7 +27,8 @@ enum Contact: Equatable {
 ///
 /// - Refused: a hold, as long as Retry-After says or else from half a second on, doubling; then an allowance of one. From
 ///   the sixth time on without an answer between, what is let in is a probe, too.
-/// - Unresponsive, or silent while others wait for its slots: an allowance of one.
+/// - Unresponsive, or silent while others wait for its slots: an allowance of one. What is let in after it was unresponsive
+///   so many times in a row that it can be no accident, one after the other, is a probe, too.
 /// - Unreachable for the fifth time without an answer between: the circuit opens. A hold from a second on, doubling, then
 ///   an allowance of one: a probe. If that cannot reach it either, the circuit opens again, for longer.
 ///   The hold ends early when it turns out that no other origin could be reached either: `Scheduler.cutOff`.
@@ -51,6 +52,9 @@ struct OriginGate {
 
   static let longestHold = Duration.seconds(120)
   private static let failuresToOpen = 5
+  /// What waits for a silent origin is tried in no order (`Scheduler.chooseProbe`), so that one that answers half of it
+  /// passes for dead once in thousands of times.
+  private static let mostSilences = 12
 
   private(set) var hold: Hold?
   /// How many holds have begun. A transfer belongs to the round in which it started.
@@ -72,6 +76,9 @@ struct OriginGate {
   private var failures = 0 {
     didSet { if failures == 0 { unreachableSince = nil } }
   }
+
+  /// How many transfers have waited for an answer in vain, one after the other.
+  private var silences = 0
 
   private static let whole = Int.max
 
@@ -101,12 +108,12 @@ struct OriginGate {
       break
     case .answered:
       isResponsive = true
-      (refusals, failures) = (0, 0)
+      (refusals, failures, silences) = (0, 0, 0)
       if allowance < limit { allowance += 1 }
       if allowance >= limit { allowance = Self.whole }
     case .refused(let retryAfter):
       isResponsive = true
-      failures = 0
+      (failures, silences) = (0, 0)
       allowance = 1
       // One that is to be over at once begins no round, so that a burst of them would count as many.
       if let retryAfter, retryAfter <= .zero { break }
@@ -120,6 +127,8 @@ struct OriginGate {
       return wereMany
     case .unresponsive:
       keptSilent(in: round)
+      silences += 1
+      return silences > Self.mostSilences
     case .unreachable:
       isResponsive = false
       unreachableSince = unreachableSince ?? Moment(now)

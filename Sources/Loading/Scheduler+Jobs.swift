@@ -21,10 +21,11 @@ extension Scheduler {
     return mayStart(at: origin)
   }
 
-  /// Has a job wait again that has waited for longer than the others of its level.
+  /// Has a job wait again, which has waited for longer than the others of its level. One that was not answered goes behind
+  /// them: it may be why they wait.
   mutating func requeue(_ slot: Int32) {
     jobs[slot].phase = .waiting
-    jobs[slot].place = nextPlace(atFront: true)
+    jobs[slot].place = nextPlace(jobs[slot].hasTimedOut ? .last : .first)
     addToBacklog(slot)
   }
 

@@ -2,7 +2,8 @@ internal import HTTPTypes
 
 /// What the origins have to do with it: which may start a transfer, and why another may not.
 extension Scheduler {
-  /// What becomes of the jobs that wait for an origin when its probe has failed. It stands for an attempt of each.
+  /// What becomes of the jobs that wait for an origin when its probe has failed. It stands for an attempt of each, but for
+  /// those that would have waited longer for an answer.
   struct FailedProbe: Equatable {
     /// Those that have no attempt left, or nobody who would wait for it: each is to be ended, with the probe's error.
     var exhausted: [JobID] = []
@@ -10,20 +11,54 @@ extension Scheduler {
     var retrying: [JobID] = []
     /// How long the origin is held.
     var delay: Duration
+    /// For how long the probe had waited for an answer, in milliseconds, if that was its end.
+    var silenceMs: Int64?
+
+    /// Whether it stands for an attempt of a job, or an item, that waits so long for an answer.
+    func standsFor(timeoutMs: Int64) -> Bool { silenceMs.map { timeoutMs <= $0 } ?? true }
   }
 
   /// A transfer has ended: takes note of how it went with the origin. Its job stays active; `finish`, `retry` or `end` comes
   /// next, or another transfer in its place. That it is being answered may be noted before.
+  ///
+  /// - Parameter isAnswered: whether an answer to another has begun. Asked where this has not told.
   mutating func note(
-    _ contact: Contact, by id: JobID, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
+    _ contact: Contact, by id: JobID, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator,
+    isAnswered: (JobID) -> Bool = { _ in false }
   ) -> FailedProbe? {
     guard let job = jobs[id], job.phase == .active else { return nil }
     let seat = Int(job.seat)
+    var contact = contact
+    if contact == .unresponsive {
+      jobs[id.slot].hasTimedOut = true
+      if !isNews(silenceOf: running[seat], isAnswered) { contact = .inconclusive }
+    }
     let probeFailed = note(contact, at: job.origin, round: running[seat].round, now: now, random: &random)
     running[seat].round = origins[job.origin].gate.round
     if contact == .answered { running[seat].isAnswered = true }
-    guard probeFailed, let until = origins[job.origin].gate.hold?.until else { return nil }
-    return failWaiting(of: job.origin, until: until, now: now)
+    if contact == .unresponsive { chooseProbe(of: job.origin, random: &random) }
+    guard probeFailed else { return nil }
+    let silence = contact == .unresponsive ? job.key.timeoutMs : nil
+    return failWaiting(of: job.origin, silenceMs: silence, now: now)
+  }
+
+  /// Whether it tells something of the origin that a transfer was not answered. It does not where the origin has been heard
+  /// of since the transfer started, was found silent or held since (many of them at once are one), or is answering another.
+  private func isNews(silenceOf transfer: Running, _ isAnswered: (JobID) -> Bool) -> Bool {
+    let origin = jobs[transfer.job].origin
+    return transfer.number > origins[origin].lastWord && transfer.round == origins[origin].gate.round
+      && !running.contains {
+        $0.job != transfer.job && jobs[$0.job].origin == origin && ($0.isAnswered || isAnswered(jobs.id(at: $0.job)))
+      }
+  }
+
+  /// Has any of the jobs that wait for a silent origin and have been tried least be its next: the first in line may be just
+  /// those that it never answers. O(n) in the jobs that wait for the origin.
+  private mutating func chooseProbe(of origin: Int32, random: inout some RandomNumberGenerator) {
+    let waiting = backlog.jobs(of: origin)
+    let leastTried = waiting.map { jobs[$0].attempt }.min()
+    guard let probe = waiting.filter({ jobs[$0].attempt == leastTried }).randomElement(using: &random) else { return }
+    backlog.choose(probe, of: origin, at: jobs[probe].priority)
   }
 
   /// Takes note of how it went with an origin that a redirect led to.
@@ -53,6 +88,7 @@ extension Scheduler {
     }
     if wasResponsive && !origins[slot].gate.isResponsive { silenceDue = min(silenceDue, latest) }
     reconsider(slot)
+    if contact.isAnswer || contact == .unresponsive { origins[slot].lastWord = startCount }
     if contact.isAnswer { hear() }
     return probeFailed
   }
@@ -86,11 +122,13 @@ extension Scheduler {
 
   /// O(n) in the jobs that wait for the origin. Each is met once for each of its attempts.
   private mutating func failWaiting(
-    of origin: Int32, until: Moment, now: ContinuousClock.Instant
+    of origin: Int32, silenceMs: Int64?, now: ContinuousClock.Instant
   ) -> FailedProbe {
-    var result = FailedProbe(delay: now.duration(to: until.instant))
+    let until = origins[origin].gate.hold?.until ?? Moment(now)
+    var result = FailedProbe(delay: now.duration(to: until.instant), silenceMs: silenceMs)
     for slot in backlog.jobs(of: origin) {
       let job = jobs[slot]
+      guard result.standsFor(timeoutMs: job.key.timeoutMs) else { continue }
       if job.attempt <= job.key.retries, hasSubscriber(of: job, waitingPast: until) {
         jobs[slot].attempt += 1
         result.retrying.append(jobs.id(at: slot))

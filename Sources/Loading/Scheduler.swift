@@ -20,7 +20,7 @@ internal import HTTPTypes
 /// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a limit, an allowance or
 /// a hold forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets its turn,
 /// unless more urgent ones keep coming. What happens to one load or job costs O(1) or O(log n), however many wait. A probe
-/// that failed costs O(n) in the jobs that it failed for and their loads.
+/// that failed, or a silent one, costs O(n) in the jobs that wait for the origin and their loads.
 ///
 /// Not copyable: as a property of an object it would be copied, one reference after the other, for each call that looks.
 struct Scheduler: ~Copyable {
@@ -41,6 +41,8 @@ struct Scheduler: ~Copyable {
     private var storedAttempt: Int32 = 1
     /// Whether a transfer of it has been aborted for others: that happens once.
     var hasGivenWay = false
+    /// Whether a transfer of it has waited for an answer in vain.
+    var hasTimedOut = false
     /// Where its transfer is among those that run.
     var seat: Int32 = -1
     /// Its place among the waiting jobs of its origin and priority, from before it is one of them.
@@ -92,6 +94,8 @@ struct Scheduler: ~Copyable {
     var jobs = 0
     var active = 0
     var gate = OriginGate()
+    /// How many transfers had started, of all, when it was last heard of or found silent.
+    var lastWord: UInt64 = 0
     /// Set while there are no jobs and the gate has something to remember.
     var forgetAt: Moment?
   }
@@ -192,7 +196,7 @@ struct Scheduler: ~Copyable {
     origins[originID.slot].jobs += 1
     let id = jobIDs.take()
     preparingCount += 1
-    jobs.insert(Job(key: key, origin: originID.slot, place: nextPlace(atFront: false)), at: id)
+    jobs.insert(Job(key: key, origin: originID.slot, place: nextPlace(.asItComes)), at: id)
     byKey[key] = id.slot
     return id
   }
@@ -252,15 +256,21 @@ struct Scheduler: ~Copyable {
     jobs[slot].priority = new
     // A raised job queues up behind those that were this urgent before it; a lowered one has waited longer than the
     // others of its level. So does one that is still looked for in the cache: it finds its place later.
-    jobs[slot].place = nextPlace(atFront: new < old)
+    jobs[slot].place = nextPlace(new < old ? .first : .asItComes)
     if isWaiting { addToBacklog(slot) }
   }
 
+  enum Turn {
+    /// Before all others that wait.
+    case first
+    case asItComes
+    /// After all others that wait.
+    case last
+  }
+
   /// A place before all others, or behind them.
-  ///
-  /// - Parameter atFront: whether it is the first to start, rather than in the order of coming.
-  mutating func nextPlace(atFront: Bool) -> Int64 {
-    if atFront && limits.order == .fifo {
+  mutating func nextPlace(_ turn: Turn) -> Int64 {
+    if turn == (limits.order == .fifo ? .first : .last) {
       firstPlace -= 1
       return firstPlace
     }

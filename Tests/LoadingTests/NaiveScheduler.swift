@@ -28,6 +28,7 @@ struct NaiveScheduler {
     var isAnswered = false
     var isGivingWay = false
     var hasGivenWay = false
+    var hasTimedOut = false
   }
 
   struct Subscriber {
@@ -75,6 +76,12 @@ struct NaiveScheduler {
     /// Whether it could not be reached while no other was heard of.
     var isCutOff = false
     var hasAnswered = false
+    /// How many transfers, one after the other, waited in vain, and how many of all had started when that was last told or it
+    /// was heard of.
+    var silences = 0
+    var lastWord = 0
+    /// The waiting job that goes first out of its turn.
+    var next: JobID?
     var forgetAt: Instant?
 
     var isAsNew: Bool { heldUntil == nil && allowance == nil && refusals == 0 && failures == 0 }
@@ -148,7 +155,7 @@ struct NaiveScheduler {
     } else {
       job = new
       subscription = .created(new)
-      jobs.append(Job(id: new, key: key, origin: origin, place: nextPlace(atFront: false)))
+      jobs.append(Job(id: new, key: key, origin: origin, place: nextPlace(.asItComes)))
       if !origins.contains(where: { $0.origin == origin }) { origins.append(Known(origin: origin)) }
       change(origin) { $0.forgetAt = nil }
     }
@@ -230,8 +237,8 @@ struct NaiveScheduler {
       let level = Priority.allCases[row / 2]
       let origin = turns[row].removeFirst()
       let waiting = queue.filter { job($0)!.origin == origin && job($0)!.priority == level }
-      let id = limits.order == .fifo ? waiting.first! : waiting.last!
-      queue.removeAll { $0 == id }
+      let id = known(origin).next ?? (limits.order == .fifo ? waiting.first! : waiting.last!)
+      takeFromQueue(id)
       steps += 1
       self.starts += 1
       let (step, number) = (steps, self.starts)
@@ -317,7 +324,7 @@ struct NaiveScheduler {
   }
 
   private mutating func putBack(_ id: JobID) {
-    let place = nextPlace(atFront: true)
+    let place = nextPlace(job(id)!.hasTimedOut ? .last : .first)
     change(id) { ($0.phase, $0.due, $0.place) = (.waiting, nil, place) }
     addToQueue(id)
     refresh(job(id)!.origin)
@@ -330,7 +337,7 @@ struct NaiveScheduler {
   }
 
   mutating func note(
-    _ contact: Contact, by id: JobID, now: Instant, random: inout SeededChance
+    _ contact: Contact, by id: JobID, now: Instant, random: inout SeededChance, answered: Set<JobID> = []
   ) -> Scheduler.FailedProbe? {
     guard let job = job(id), job.phase == .active else { return nil }
     latest = now
@@ -338,26 +345,40 @@ struct NaiveScheduler {
     let before = known(job.origin)
     let isNews = job.startedAt > before.heldSince
     var probeFailed = false
+    var failed: Scheduler.FailedProbe?
     switch contact {
     case .refused(let wait?):
       if isNews {
         let count = before.refusals + (wait > .zero ? 1 : 0)
-        change(job.origin) { ($0.failures, $0.refusals, $0.allowance, $0.hasAnswered) = (0, count, 1, true) }
+        change(job.origin) {
+          ($0.failures, $0.silences, $0.refusals, $0.allowance, $0.hasAnswered) = (0, 0, count, 1, true)
+        }
         probeFailed = wait > .zero && before.refusals >= 5
       }
       hold(job.origin, wait, .retryAfter, now)
     case .refused(nil) where isNews:
-      change(job.origin) { ($0.failures, $0.refusals, $0.allowance, $0.hasAnswered) = (0, $0.refusals + 1, 1, true) }
+      change(job.origin) {
+        ($0.failures, $0.silences, $0.refusals, $0.allowance, $0.hasAnswered) = (0, 0, $0.refusals + 1, 1, true)
+      }
       let ceilings = [500, 1000, 2000, 4000, 8000, 16_000]
       let ceiling = before.refusals < ceilings.count ? ceilings[before.refusals] : 30_000
       hold(job.origin, .milliseconds(Int.random(in: ceiling / 2...ceiling, using: &random)), .unavailable, now)
       probeFailed = before.refusals >= 5
-    case .unresponsive where isNews:
-      change(job.origin) { ($0.allowance, $0.hasAnswered) = (1, false) }
+    case .unresponsive:
+      change(id) { $0.hasTimedOut = true }
+      let answering = jobs.contains {
+        $0.origin == job.origin && $0.phase == .active && $0.id != id && ($0.isAnswered || answered.contains($0.id))
+      }
+      guard isNews && job.number > before.lastWord && !answering else { break }
+      change(job.origin) { ($0.allowance, $0.hasAnswered, $0.silences) = (1, false, $0.silences + 1) }
+      let (silence, started) = (job.key.timeoutMs, starts)
+      change(job.origin) { $0.lastWord = started }
+      chooseNext(of: job.origin, &random)
+      if before.silences >= 12 { failed = failWaiting(at: job.origin, silence: silence, now) }
     case .answered where isNews:
       let limit = limits.maxPerOrigin
       change(job.origin) { known in
-        (known.failures, known.refusals, known.hasAnswered) = (0, 0, true)
+        (known.failures, known.refusals, known.silences, known.hasAnswered) = (0, 0, 0, true)
         if let allowance = known.allowance {
           known.allowance = allowance + 1 < limit ? allowance + 1 : nil
         }
@@ -387,10 +408,22 @@ struct NaiveScheduler {
     }
     refresh(job.origin)
     switch contact {
-    case .answered, .refused: hear(now)
+    case .answered, .refused:
+      let started = starts
+      change(job.origin) { $0.lastWord = started }
+      hear(now)
     default: break
     }
-    return probeFailed ? failWaiting(at: job.origin, now) : nil
+    return probeFailed ? failWaiting(at: job.origin, silence: nil, now) : failed
+  }
+
+  /// Any of those that have been tried least.
+  private mutating func chooseNext(of origin: Origin, _ random: inout SeededChance) {
+    let waiting = Priority.allCases.reversed().flatMap { level in
+      queue.map { job($0)! }.filter { $0.origin == origin && $0.priority == level }
+    }
+    let untried = waiting.filter { job in !waiting.contains { $0.attempt < job.attempt } }
+    if let next = untried.randomElement(using: &random) { change(origin) { $0.next = next.id } }
   }
 
   /// Whoever was cut off may be there again.
@@ -415,11 +448,13 @@ struct NaiveScheduler {
     if held == nil { change(origin) { $0.heldSince = step } }
   }
 
-  private mutating func failWaiting(at origin: Origin, _ now: Instant) -> Scheduler.FailedProbe {
-    let until = known(origin).heldUntil!
-    var failed = Scheduler.FailedProbe(delay: now.duration(to: until))
+  private mutating func failWaiting(at origin: Origin, silence: Int64?, _ now: Instant) -> Scheduler.FailedProbe {
+    let until = known(origin).heldUntil ?? now
+    var failed = Scheduler.FailedProbe(delay: now.duration(to: until), silenceMs: silence)
     for level in Priority.allCases.reversed() {
       for id in queue where job(id)!.origin == origin && job(id)!.priority == level {
+        // Who would have waited longer has lost nothing.
+        if let silence, job(id)!.key.timeoutMs > silence { continue }
         let isAwaited = subscribers.contains { $0.job == id && ($0.deadline.map { $0 > until } ?? true) }
         if isAwaited && job(id)!.attempt <= job(id)!.key.retries {
           change(id) { $0.attempt += 1 }
@@ -461,7 +496,7 @@ struct NaiveScheduler {
     guard let job = job(id) else { return [] }
     let waited = loads(of: id)
     subscribers.removeAll { $0.job == id }
-    queue.removeAll { $0 == id }
+    takeFromQueue(id)
     jobs.removeAll { $0.id == id }
     refresh(job.origin)
     forgetIfIdle(job.origin)
@@ -503,21 +538,30 @@ struct NaiveScheduler {
   private mutating func updatePriority(of id: JobID) {
     let old = job(id)!
     guard let new = subscribers.filter({ $0.job == id }).map(\.priority).max(), new != old.priority else { return }
-    let place = nextPlace(atFront: new < old.priority)
+    let place = nextPlace(new < old.priority ? .first : .asItComes)
     change(id) { ($0.priority, $0.place) = (new, place) }
     guard old.phase == .waiting else { return }
-    queue.removeAll { $0 == id }
+    takeFromQueue(id)
     addToQueue(id)
     refresh(old.origin)
+  }
+
+  private mutating func takeFromQueue(_ id: JobID) {
+    queue.removeAll { $0 == id }
+    for known in origins where known.next == id { change(known.origin) { $0.next = nil } }
   }
 
   private mutating func addToQueue(_ id: JobID) {
     queue = (queue + [id]).sorted { job($0)!.place < job($1)!.place }
   }
 
-  private mutating func nextPlace(atFront: Bool) -> Int {
+  private mutating func nextPlace(_ turn: Scheduler.Turn) -> Int {
     places += 1
-    return atFront && limits.order == .fifo ? -places : places
+    switch turn {
+    case .first: return limits.order == .fifo ? -places : places
+    case .asItComes: return places
+    case .last: return limits.order == .fifo ? places : -places
+    }
   }
 
   private mutating func refresh(_ origin: Origin) {

@@ -45,11 +45,12 @@ struct Queue {
 
   /// Subscribes a new load.
   mutating func subscribe(
-    _ name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil, retries: Int = 2
+    _ name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil, retries: Int = 2,
+    timeoutMs: Int64 = 15_000
   ) -> (load: LoadID, subscription: Scheduler.Subscription) {
     let load = names.take()
     let subscription = scheduler.subscribe(
-      load, to: Self.key(name, retries: retries), of: Self.origin(host), priority: priority,
+      load, to: Self.key(name, timeoutMs: timeoutMs, retries: retries), of: Self.origin(host), priority: priority,
       deadline: deadline.map { now.advanced(by: $0) })
     return (load, subscription)
   }
@@ -57,9 +58,11 @@ struct Queue {
   /// Subscribes a new load; a job that it makes waits for its transfer.
   @discardableResult
   mutating func wait(
-    for name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil, retries: Int = 2
+    for name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil,
+    retries: Int = 2, timeoutMs: Int64 = 15_000
   ) -> Place {
-    let (load, subscription) = subscribe(name, at: host, priority, deadline: deadline, retries: retries)
+    let (load, subscription) = subscribe(
+      name, at: host, priority, deadline: deadline, retries: retries, timeoutMs: timeoutMs)
     switch subscription {
     case .created(let job):
       _ = scheduler.enqueue(job)
@@ -89,8 +92,8 @@ struct Queue {
   }
 
   @discardableResult
-  mutating func note(_ contact: Contact, by job: JobID) -> Scheduler.FailedProbe? {
-    box.scheduler.note(contact, by: job, now: now, random: &random)
+  mutating func note(_ contact: Contact, by job: JobID, answered: Set<JobID> = []) -> Scheduler.FailedProbe? {
+    box.scheduler.note(contact, by: job, now: now, random: &random) { answered.contains($0) }
   }
 
   /// The transfer went so, and its job is over.

@@ -37,10 +37,10 @@ private struct ModelRun: ~Copyable {
   private(set) var tally: [String: Int] = [
     "starts": 0, "joins": 0, "retries": 0, "late": 0, "probes failed": 0, "attempts lost": 0, "exhausted": 0,
     "remembered": 0, "asked to give way": 0, "gave way": 0, "answered before": 0, "put aside": 0, "shared keys": 0,
-    "moved": 0, "tried again early": 0,
+    "moved": 0, "tried again early": 0, "probes not answered": 0,
   ]
-  /// How each origin is for the time being.
-  private var moods = [Mood](repeating: .well, count: 7)
+  /// How each origin is for the time being. The last one hardly ever answers.
+  private var moods = [Mood](repeating: .well, count: 6) + [.silent]
   /// The first thing in which the two differ.
   private(set) var difference: String?
   /// Loads that have left, and one that never was: their slots are used again.
@@ -129,7 +129,7 @@ private struct ModelRun: ~Copyable {
   private mutating func subscribe() {
     let id = names.take()
     let number = random(60)
-    let key = Queue.key("\(number)", retries: number % 9)
+    let key = Queue.key("\(number)", timeoutMs: [15_000, 15_000, 500, .max][number % 4], retries: number % 9)
     let origin = Queue.origin("\(number % moods.count)")
     let priority = priority()
     let deadline = random(4) == 0 ? now.advanced(by: .milliseconds(random(300_000))) : nil
@@ -191,6 +191,7 @@ private struct ModelRun: ~Copyable {
   }
 
   private mutating func startTransfers() -> [JobID] {
+    let chosen = Set(naive.origins.compactMap(\.next))
     let starts = real.takeStarts(at: now)
     same("takeStarts", starts, naive.takeStarts(at: now))
     count("starts", starts.count)
@@ -200,7 +201,7 @@ private struct ModelRun: ~Copyable {
       }
     }
     guard !starts.isEmpty else { return [] }
-    let least = starts.compactMap { naive.job($0)?.priority }.min()!
+    let least = starts.filter { !chosen.contains($0) }.compactMap { naive.job($0)?.priority }.min() ?? .highest
     for job in naive.jobs where job.phase == .waiting && job.priority > least {
       same(
         "a more urgent one than those that start stays behind", naive.isShut(job.origin) || naive.isSpared(job.origin),
@@ -268,8 +269,9 @@ private struct ModelRun: ~Copyable {
 
   /// How a transfer goes at an origin of that mood: mostly as it has to, sometimes otherwise.
   private mutating func contact(at origin: Origin) -> Contact {
-    if isOutage { return random(10) == 0 ? .inconclusive : .unreachable }
-    let mood = random(8) == 0 ? mood() : moods[Int(origin.host)!]
+    let usual = moods[Int(origin.host)!]
+    if isOutage && usual != .silent { return random(10) == 0 ? .inconclusive : .unreachable }
+    let mood = random(usual == .silent ? 64 : 8) == 0 ? mood() : usual
     switch mood {
     case .well: return random(10) == 0 ? .inconclusive : .answered
     case .busy: return .refused(retryAfter: random(2) == 0 ? nil : .seconds(random(140) - 5))
@@ -287,11 +289,11 @@ private struct ModelRun: ~Copyable {
     var naiveJitter = jitter
     let releases = naive.releases
     defer { count("tried again early", naive.releases - releases) }
-    let failed = real.note(contact, by: id, now: now, random: &jitter)
-    same("note \(contact)", failed, naive.note(contact, by: id, now: now, random: &naiveJitter))
+    let failed = real.note(contact, by: id, now: now, random: &jitter) { [answered] in answered.contains($0) }
+    same("note \(contact)", failed, naive.note(contact, by: id, now: now, random: &naiveJitter, answered: answered))
     same("chance used by note", jitter, naiveJitter)
     if let failed {
-      count("probes failed")
+      count(failed.silenceMs == nil ? "probes failed" : "probes not answered")
       count("attempts lost", failed.retrying.count)
       count("exhausted", failed.exhausted.count)
       for job in failed.exhausted { end(job) }
@@ -317,7 +319,7 @@ private struct ModelRun: ~Copyable {
     if failure == .final { end(id) } else { count("retries") }
   }
 
-  private mutating func changeMood() { moods[random(moods.count)] = mood() }
+  private mutating func changeMood() { moods[random(moods.count - 1)] = mood() }
 
   private mutating func end(in phase: Scheduler.Phase) {
     guard let id = job(in: phase) else { return }

@@ -1,0 +1,206 @@
+import HTTPTypes
+import Testing
+
+@testable import Loading
+
+/// Origins that take requests and do not answer them.
+struct SchedulerSilenceTests {
+  /// The transfers of one origin, played to their end. One that hangs is given up after its time-out; another has its answer
+  /// after a millisecond.
+  private struct Play {
+    var queue: Queue
+    /// Whether a transfer of that name that starts so long after the beginning hangs.
+    let hangs: (String, Duration) -> Bool
+    private var places: [String: Queue.Place] = [:]
+    private var running: [(name: String, due: ContinuousClock.Instant, hangs: Bool)] = []
+    private let beginning: ContinuousClock.Instant
+    private(set) var transfers = 0
+    /// When each was answered, counted from the beginning, or after how many attempts it failed.
+    private(set) var answered: [String: Duration] = [:]
+    private(set) var failed: [String: Int] = [:]
+
+    init(_ change: (inout SchedulerLimits) -> Void = { _ in }, hangs: @escaping (String, Duration) -> Bool) {
+      queue = Queue(change)
+      beginning = queue.now
+      self.hangs = hangs
+    }
+
+    mutating func wait(for name: String, _ priority: Priority = .normal, timeoutMs: Int64 = 15_000) {
+      places[name] = queue.wait(for: name, priority, timeoutMs: timeoutMs)
+    }
+
+    var time: Duration { beginning.duration(to: queue.now) }
+
+    mutating func run() {
+      while !queue.scheduler.isEmpty {
+        for name in queue.starts() {
+          transfers += 1
+          let hangs = hangs(name, time)
+          let timeout = Duration.milliseconds(queue.scheduler.job(places[name]!.job)!.key.timeoutMs)
+          running.append((name, queue.now + (hangs ? timeout : .milliseconds(1)), hangs))
+        }
+        guard let next = (running.map(\.due) + [queue.scheduler.nextTimer].compactMap(\.self)).min() else {
+          return #expect(Bool(false), "nothing runs, and jobs wait")
+        }
+        _ = queue.pass(max(.zero, queue.now.duration(to: next)))
+        guard let index = running.firstIndex(where: { $0.due <= queue.now }) else { continue }
+        let (name, _, hangs) = running.remove(at: index)
+        end(name, hangs)
+      }
+    }
+
+    private mutating func end(_ name: String, _ hangs: Bool) {
+      let place = places[name]!
+      let probe = queue.note(hangs ? .unresponsive : .answered, by: place.job)
+      for job in probe?.exhausted ?? [] { giveUp(job) }
+      if !hangs {
+        answered[name] = time
+        _ = queue.scheduler.end(place.job)
+      } else if queue.retry(place.job) == .final {
+        giveUp(place.job)
+      }
+    }
+
+    private mutating func giveUp(_ id: JobID) {
+      let job = queue.scheduler.job(id)!
+      failed[job.key.key] = job.attempt
+      _ = queue.scheduler.end(id)
+    }
+  }
+
+  @Test(arguments: [QueueOrder.fifo, .lifo], [Priority.normal, .highest])
+  func `a few that hang, first in line, are no attempt of the others`(order: QueueOrder, priority: Priority) {
+    var play = Play({ $0.order = order }) { name, _ in name.hasPrefix("hangs") }
+    if order == .fifo { for number in 0..<7 { play.wait(for: "hangs \(number)", priority) } }
+    for number in 0..<300 { play.wait(for: "\(number)") }
+    if order == .lifo { for number in 0..<7 { play.wait(for: "hangs \(number)", priority) } }
+    play.run()
+    #expect(play.answered.count == 300)
+    #expect(play.failed.count == 7 && play.failed.values.allSatisfy { $0 == 3 })
+    #expect(play.transfers == 300 + 21)
+    // One by one they would have kept the others waiting for 225 s.
+    #expect(play.answered.values.max()! < .seconds(60))
+  }
+
+  @Test func `nor are hundreds of them where the others are as many`() {
+    var play = Play { name, _ in name.hasPrefix("hangs") }
+    for number in 0..<200 { play.wait(for: "hangs \(number)") }
+    for number in 0..<200 { play.wait(for: "\(number)") }
+    play.run()
+    #expect(play.answered.count == 200)
+    #expect(play.failed.count == 200 && play.failed.values.allSatisfy { $0 == 3 })
+  }
+
+  @Test func `a thousand loads of one that never answers end within minutes, by a few transfers`() {
+    var play = Play { _, _ in true }
+    for number in 0..<1000 { play.wait(for: "\(number)") }
+    play.run()
+    #expect(play.failed.count == 1000 && play.failed.values.allSatisfy { $0 == 3 })
+    #expect(play.time < .seconds(300))
+    #expect(play.transfers < 30)
+  }
+
+  @Test func `when it answers again within minutes, nobody has waited in vain`() {
+    var play = Play { _, start in start < .seconds(150) }
+    for number in 0..<1000 { play.wait(for: "\(number)") }
+    play.run()
+    #expect(play.failed.isEmpty)
+    #expect(play.time < .seconds(180))
+  }
+
+  @Test func `the time-outs of the hasty are no attempts of the patient`() {
+    var play = Play { name, _ in name.hasPrefix("hasty") }
+    for number in 0..<100 { play.wait(for: "hasty \(number)", timeoutMs: 200) }
+    for number in 0..<3 { play.wait(for: "patient \(number)", .low, timeoutMs: 12_000) }
+    play.run()
+    #expect(play.failed.count == 100 && play.answered.count == 3)
+  }
+
+  @Test func `it has one slot until it answers`() {
+    var (queue, places) = sixSilent(of: 20)
+    #expect(queue.state()?.heldUntil == nil)
+    let next = queue.starts()
+    #expect(next.count == 1)
+    #expect(queue.state()?.reason == .readmission)
+    queue.end(places[Int(next[0])!], .unresponsive)
+    let last = queue.starts()
+    #expect(last.count == 1)
+    queue.end(places[Int(last[0])!], .answered)
+    #expect(queue.starts().count == 2)
+  }
+
+  @Test func `the thirteenth silence in a row is an attempt of all who would not have waited longer`() {
+    var (queue, places) = sixSilent(of: 40)
+    places.append(queue.wait(for: "hasty", timeoutMs: 14_999))
+    // The six were one.
+    for _ in 2...12 { #expect(queue.end(start(&queue, places), .unresponsive) == nil) }
+    let probe = start(&queue, places)
+    let waiting = places.filter { $0 != probe && queue.phase($0.job) != nil }
+    queue.wait(for: "patient", timeoutMs: 15_001)
+    let failed = queue.end(probe, .unresponsive)
+    #expect(failed?.retrying == waiting.map(\.job))
+    #expect(failed?.delay == .zero && failed?.silenceMs == 15_000)
+  }
+
+  @Test func `an answer lets the count start over`() {
+    var (queue, places) = sixSilent(of: 60)
+    for _ in 2...12 { queue.end(start(&queue, places), .unresponsive) }
+    queue.end(start(&queue, places), .answered)
+    for _ in 1...6 { #expect(queue.end(start(&queue, places), .unresponsive) == nil) }
+  }
+
+  @Test func `a time-out tells nothing where the origin has answered since, or answers another`() {
+    var queue = Queue()
+    let places = (0..<40).map { queue.wait(for: "\($0)") }
+    _ = queue.starts()
+    queue.end(places[0], .answered)
+    queue.end(places[1], .unresponsive)
+    #expect(queue.starts() == ["6", "7"], "it has answered since that began")
+    queue.note(.answered, by: places[2].job)
+    _ = queue.scheduler.end(places[3].job)
+    #expect(queue.starts() == ["8"])
+    queue.end(places[8], .unresponsive)
+    #expect(queue.starts() == ["9"], "a long download goes on")
+    _ = queue.scheduler.end(places[2].job)
+    #expect(queue.starts() == ["10"])
+    queue.note(.unresponsive, by: places[10].job, answered: [places[4].job])
+    _ = queue.scheduler.end(places[10].job)
+    #expect(queue.starts() == ["11"])
+    queue.end(places[11], .unresponsive)
+    #expect(queue.starts().isEmpty)
+  }
+
+  @Test func `one that was not answered goes behind the others of its priority`() {
+    for (order, first, others) in [(QueueOrder.fifo, "0", ["1", "2", "3"]), (.lifo, "3", ["2", "1", "0"])] {
+      var queue = Queue {
+        $0.maxPerOrigin = 1
+        $0.order = order
+      }
+      let places = (0..<4).map { queue.wait(for: "\($0)") }
+      #expect(queue.starts() == [first])
+      queue.note(.answered, by: places[Int(first)!].job)
+      queue.note(.unresponsive, by: places[Int(first)!].job)
+      _ = queue.retry(places[Int(first)!].job)
+      _ = queue.pass(.seconds(1))
+      for name in others + [first] {
+        #expect(queue.starts() == [name])
+        queue.end(places[Int(name)!], .answered)
+      }
+    }
+  }
+
+  /// So many jobs, six of which have timed out together.
+  private func sixSilent(of count: Int) -> (Queue, [Queue.Place]) {
+    var queue = Queue()
+    let places = (0..<count).map { queue.wait(for: "\($0)") }
+    _ = queue.starts()
+    for place in places[..<6] { queue.end(place, .unresponsive) }
+    return (queue, places)
+  }
+
+  /// The one that starts next.
+  private func start(_ queue: inout Queue, _ places: [Queue.Place]) -> Queue.Place {
+    _ = queue.starts()
+    return places.first { queue.phase($0.job) == .active }!
+  }
+}
