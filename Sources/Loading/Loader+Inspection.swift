@@ -131,7 +131,8 @@ extension Loader {
     case file(String)
   }
 
-  /// Keeps an image that the host brings, under the key: fresh until `--max-age`. What was stored there is replaced.
+  /// Keeps an image that the host brings, under the key: fresh until `--max-age`. What was stored there is replaced, and
+  /// what is being transferred for the key does not replace it: loads that come later do not join that.
   public func put(
     _ content: Content, as request: LoadRequest,
     then completion: @escaping @LoadingActor @Sendable (Result<LoadedImage, LoadError>) -> Void
@@ -146,6 +147,7 @@ extension Loader {
     let began = ContinuousClock.now
     let largestInMemory = memory.largestEntry
     puts[request.key, default: 0] += 1
+    let overtaken = overtakeTransfers(for: request.key)
     storage.perform({ [storage] in
       Arrival.put(
         content, as: draft, delivery: Delivery(request), maxBytes: request.maxBytes, largestInMemory: largestInMemory,
@@ -156,6 +158,7 @@ extension Loader {
       self.puts[request.key] = self.puts[request.key].flatMap { $0 > 1 ? $0 - 1 : nil }
       switch outcome {
       case .failure(let error):
+        for job in overtaken { self.jobs[job]?.mayKeep = true }
         completion(.failure(error))
       case .success(let stored):
         let isInMemory = self.remember(stored.response, stored.bytes)
@@ -173,6 +176,20 @@ extension Loader {
             return image
           })
       }
+    }
+  }
+}
+
+extension Loader {
+  /// Has no load join the running transfers for a key, and nothing kept of what they bring.
+  ///
+  /// - Returns: those of which something might have been kept.
+  private func overtakeTransfers(for key: String) -> [JobID] {
+    scheduler.runningJobs.filter { job in
+      guard let record = jobs[job], record.mayKeep, record.first.request.key == key else { return false }
+      record.mayKeep = false
+      scheduler.detach(job)
+      return true
     }
   }
 }

@@ -38,6 +38,30 @@ import Testing
     }
   }
 
+  @Test func `what a host stores is not replaced by what is being transferred, unless it is no image`() async throws {
+    try await withOrigin { worker, origin in
+      let own = try await worker.load(origin.url("image/7.png?bytes=5000"))["path"]
+      for (gate, content, expected) in [("a", ["path": own], 5000), ("b", ["data": "aGVsbG8="], 10_000)]
+        as [(String, JSON, Int)]
+      {
+        let url = JSON.string(origin.url("image/8.png?bytes=10000&cache-control=max-age%3D60&hold=\(gate)"))
+        let before = worker.request("load", ["url": url])
+        try await origin.held(1, at: gate)
+        guard case .object(var params) = content else { return }
+        params["url"] = url
+        let store = worker.request("store", .object(params))
+        let after = worker.request("load", ["url": url])
+        #expect(try await worker.response(to: store)["error"]["data"]["kind"] == (expected == 5000 ? .null : "notAnImage"))
+        if expected == 5000 { #expect(try await worker.response(to: after)["result"]["bytes"] == 5000) }
+        try await origin.release(gate)
+        #expect(try await worker.response(to: before)["result"]["bytes"] == 10_000)
+        #expect(try await worker.response(to: after)["result"]["bytes"] == .integer(expected))
+        let last = try await worker.load(url.string!)
+        #expect(last["bytes"] == .integer(expected) && last["cache"] == "memory")
+      }
+    }
+  }
+
   @Test func `store refuses what is no image and what is not there`() async throws {
     try await withWorker { worker in
       let noImage = try await worker.call("store", ["key": "a", "data": "aGVsbG8="])["error"]
