@@ -16,6 +16,8 @@ extension TransferError {
       case CURLE_COULDNT_RESOLVE_HOST: error(.resolve, "no address for \(origin.host)")
       case CURLE_COULDNT_RESOLVE_PROXY: error(.connect, "no address for the proxy")
       case CURLE_PROXY: error(.connect, "the proxy does not connect to \(origin)")
+      case CURLE_SSL_CONNECT_ERROR where Self.isOfClosedConnection(text):
+        error(.network, "\(transfer.peer) closed the connection within the TLS handshake")
       case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
         CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS,
         CURLE_SSL_CLIENTCERT, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_ENGINE_SETFAILED:
@@ -33,16 +35,23 @@ extension TransferError {
       case CURLE_UNSUPPORTED_PROTOCOL where !isConnecting, CURLE_WEIRD_SERVER_REPLY:
         error(.network, "\(origin) does not answer in HTTP")
       case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: error(.invalidRequest, "the URL cannot be transferred")
+      case CURLE_PARTIAL_FILE where transfer.reception.head == nil,
+        CURLE_GOT_NOTHING where transfer.reception.head == nil:
+        error(.network, "\(origin) closed the connection before an answer")
       case CURLE_PARTIAL_FILE: error(.truncated, "\(origin) closed the connection within the body")
       case CURLE_RECV_ERROR where text.contains("chunk"): error(.malformed, "\(origin) sent a malformed body")
       case CURLE_RECV_ERROR where transfer.reception.head != nil, CURLE_HTTP2 where transfer.reception.head != nil,
-        CURLE_HTTP2_STREAM where transfer.reception.head != nil, CURLE_GOT_NOTHING where transfer.reception.head != nil:
+        CURLE_HTTP2_STREAM where transfer.reception.head != nil, CURLE_GOT_NOTHING:
         error(.truncated, "the connection to \(origin) broke within the body")
-      case CURLE_GOT_NOTHING: error(.network, "\(origin) closed the connection before an answer")
       // The latter for what follows the end of compressed data.
       case CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
         error(.malformed, "\(origin) sent a body that cannot be decompressed")
       default: error(.network, "\(origin): \(String(cString: curl_easy_strerror(code)))")
       }
+  }
+
+  /// Whether a handshake failed because the other side was gone, which curl tells by its text alone.
+  private static func isOfClosedConnection(_ text: String) -> Bool {
+    ["SSL_ERROR_SYSCALL", "Recv failure", "Send failure", "unexpected eof"].contains { text.contains($0) }
   }
 }

@@ -32,6 +32,12 @@ struct ProxyRules {
       }
       rest = proxy[scheme.upperBound...]
     }
+    let authority = rest.prefix { $0 != "/" }
+    let port = authority[(authority.lastIndex(where: { "]@".contains($0) }) ?? authority.startIndex)...]
+      .split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).dropFirst().first
+    if let port, !port.isEmpty, !(Int(port).map { (1...65_535).contains($0) } ?? false) {
+      return "has a port that is not between 1 and 65535"
+    }
     let isClean = proxy.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
     return isClean && (proxy.isEmpty || !rest.isEmpty) ? nil : "is no proxy's URL"
   }

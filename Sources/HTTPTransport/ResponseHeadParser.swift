@@ -43,11 +43,12 @@ struct ResponseHeadParser {
     return length
   }
 
-  /// Whether it names several lengths, so that nobody knows where the body ends (RFC 9112 section 6.3).
+  /// Whether it names several lengths, be it in one field, so that nobody knows where the body ends (RFC 9112 section 6.3).
   var hasAmbiguousLength: Bool {
-    guard let first = lines.first(where: { $0.name == "content-length" }) else { return false }
-    return lines.contains { $0.name == "content-length" && $0.value != first.value }
-      && !lines.contains { $0.name == "transfer-encoding" }
+    let named = lines.lazy.filter { $0.name == "content-length" }
+    guard let first = named.first else { return false }
+    let differ = named.contains { $0.value != first.value } || Set(first.value.split { ", \t".contains($0) }).count > 1
+    return differ && !lines.contains { $0.name == "transfer-encoding" }
   }
 
   /// Whether the body is a part of the content only, by Content-Range (RFC 9110 section 14.4).

@@ -35,6 +35,12 @@ struct Target {
 
   /// - Parameter base: what a relative `reference` (a Location) is resolved against (RFC 3986 section 5).
   init(parsing reference: String, relativeTo base: Target? = nil) throws(Problem) {
+    let reference = String(reference.prefix { $0 != "#" })
+    // Curl takes an empty one for the origin alone.
+    if reference.isEmpty, let base {
+      self = base
+      return
+    }
     guard !reference.utf8.contains(0), let handle = curl_url() else { throw .malformed }
     defer { curl_url_cleanup(handle) }
     let flags = UInt32(CURLU_URLENCODE | CURLU_ALLOW_SPACE | CURLU_NON_SUPPORT_SCHEME)
@@ -57,6 +63,10 @@ struct Target {
     if host != givenHost { curl_url_set(handle, CURLUPART_HOST, host, 0) }
     let user = part(CURLUPART_USER, CURLU_URLDECODE)
     let password = part(CURLUPART_PASSWORD, CURLU_URLDECODE)
+    // What has control characters in it is not decoded.
+    guard (user == nil) == (part(CURLUPART_USER) == nil), (password == nil) == (part(CURLUPART_PASSWORD) == nil) else {
+      throw .malformed
+    }
     for secret in [CURLUPART_FRAGMENT, CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS] {
       curl_url_set(handle, secret, nil, 0)
     }

@@ -11,11 +11,16 @@ public final class RequestFields: Sendable {
   public let own: HeaderFields
   /// The lines that say who asks; empty where none does.
   let credentials: String
+  /// What else is sent, which the transport adds.
+  public let cookies: CookieFile?
   /// Whether the cache has nothing to heed in them.
   let arePlain: Bool
 
-  public init(_ all: HeaderFields = HeaderFields(), own: HeaderFields = HeaderFields()) {
+  public init(
+    _ all: HeaderFields = HeaderFields(), own: HeaderFields = HeaderFields(), cookies: CookieFile? = nil
+  ) {
     self.all = all
+    self.cookies = cookies
     self.own = own
     credentials = Credentials.lines(in: all)
     arePlain = CachePolicy.isPlain(all)

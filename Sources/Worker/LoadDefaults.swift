@@ -15,8 +15,9 @@ final class LoadDefaults: Sendable {
   /// What of a query makes no other image.
   let ignoredQuery: QueryNameFilter
 
-  init(_ options: Options) {
-    fields = RequestFields(options.requestHeaders)
+  /// - Parameter cookies: the content of the options' cookie file.
+  init(_ options: Options, cookies: CookieFile?) {
+    fields = RequestFields(options.requestHeaders, cookies: cookies)
     events = EventNames.events(options.events)
     timeout = options.timeout.limit
     deadline = options.deadline == .zero ? nil : options.deadline
@@ -38,6 +39,6 @@ final class LoadDefaults: Sendable {
 
   /// What a request sends that has these header fields for itself, in the place of the usual ones of those names.
   func fields(with own: HeaderFields) -> RequestFields {
-    own.isEmpty ? fields : RequestFields(fields.all.replacing(own), own: own)
+    own.isEmpty ? fields : RequestFields(fields.all.replacing(own), own: own, cookies: fields.cookies)
   }
 }

@@ -57,10 +57,8 @@ extension Duration {
 }
 
 extension HeaderFields {
-  /// These fields, with `others` in the place of those of the same names.
+  /// These fields, with `others` instead of those of the same names.
   func replacing(_ others: HeaderFields) -> HeaderFields {
-    var merged = self
-    for line in others.lines { merged[line.name] = line.value }
-    return merged
+    HeaderFields(lines.filter { line in !others.lines.contains { $0.name == line.name } } + others.lines)
   }
 }

@@ -20,12 +20,13 @@ public func run(_ options: Options) -> Int32 {
   Signals.block()
   allowDescriptors()
   let log = Log(level: options.logLevel)
-  let storage: Storage
+  let (cookies, storage): (CookieFile?, Storage)
   do throws(StartError) {
+    cookies = try readCookies(options)
     storage = try openStorage(options, log)
   } catch {
     complain(error.message)
-    return ExitStatus.noCacheDirectory
+    return error.status
   }
   log.info("imageworker \(Version.current), cache in \(storage.directory)")
   let transport = Transport(configuration: options.transportConfiguration)
@@ -49,7 +50,8 @@ public func run(_ options: Options) -> Int32 {
     let loader = Loader(
       transport: transport, storage: storage, decoder: decoders, settings: options.loaderSettings)
     let new = Session(
-      options: options, loader: loader, storage: storage, transport: transport, decoders: decoders, writer: writer,
+      options: options, cookies: cookies, loader: loader, storage: storage, transport: transport, decoders: decoders,
+      writer: writer,
       log: log, onEnd: end)
     session.withLock { $0 = new }
     LoadingActor.executor.setAfterBatch { LoadingActor.assumeIsolated { new.advance() } }
@@ -86,6 +88,7 @@ public func run(_ options: Options) -> Int32 {
 enum ExitStatus {
   /// With `--exit-status`: a request ended in an error.
   static let failures: Int32 = 3
+  static let noCookieFile = EX_NOINPUT
   static let noCacheDirectory = EX_CANTCREAT
   /// Standard input cannot be read, or nobody reads standard output.
   static let inputOrOutput = EX_IOERR
@@ -119,6 +122,18 @@ private func allowDescriptors() {
 
 private struct StartError: Error {
   let message: String
+  var status = ExitStatus.noCacheDirectory
+}
+
+/// Read here as well as by curl, to tell loads apart by it. A file that is not there would go unnoticed with curl.
+private func readCookies(_ options: Options) throws(StartError) -> CookieFile? {
+  guard let path = options.cookies else { return nil }
+  do throws(StoreError) {
+    let file = try HostFile(path)
+    return CookieFile(String(decoding: try file.read(at: 0, count: Int(file.byteCount)), as: UTF8.self))
+  } catch {
+    throw StartError(message: "the cookie file cannot be read: \(error.message)", status: ExitStatus.noCookieFile)
+  }
 }
 
 private func openStorage(_ options: Options, _ log: Log) throws(StartError) -> Storage {

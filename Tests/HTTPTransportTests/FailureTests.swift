@@ -29,6 +29,8 @@ import Testing
   @Test(arguments: [
     "", "HTTP/1.1 200 O", "HTTP/1.1 200 OK\r\nContent-Le", "SSH-2.0-OpenSSH_9.2\r\n", "<html></html>", "\0\0\0\0",
     "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nabc", "HTTP/7.3 200 OK\r\n\r\n", "HTTP/1.1 abc\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 3, 268\r\n\r\nabc",
+    "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 268\r\n\r\nabc",
   ])
   func `an answer that is none is a network error`(response: String) throws {
     let error = try error(of: response)
@@ -123,6 +125,13 @@ import Testing
     let error = try transport.get("https://\(server.origin)/?secret").error()
     #expect(error.kind == .tls)
     #expect(!error.message.contains("secret"))
+  }
+
+  @Test func `a connection that ends within the handshake is a network error`() throws {
+    let server = ScriptedServer(greeting: nil) { _, _ in }
+    let error = try transport.get("https://\(server.origin)/?secret").error()
+    #expect(error.kind == .network)
+    #expect(error.message == "\(server.origin) closed the connection within the TLS handshake")
   }
 
   @Test(arguments: [

@@ -60,11 +60,17 @@ import Testing
   @Test(arguments: [
     "ftp://127.0.0.1/x", "file:///etc/passwd", "gopher://127.0.0.1/", "data:image/png;base64,AA", "javascript:0",
     "http://",
-    "http://[", "//:80", "http:///",
+    "http://[", "//:80", "http:///", "http://a%0ab@127.0.0.1/", "http://a:%00@127.0.0.1/",
   ])
   func `other schemes and broken targets are refused`(location: String) throws {
     let server = ScriptedServer { _, connection in connection.redirect(to: location) }
     #expect(try transport.get(server.url()).error().kind == .redirects)
+  }
+
+  @Test(arguments: ["", "#part"]) func `a redirect to nothing is one to the same place`(location: String) throws {
+    let server = ScriptedServer { _, connection in connection.redirect(to: location) }
+    #expect(try transport.get(server.url("/a?b")).error().kind == .redirects)
+    #expect(Set(server.requests.map(\.path)) == ["/a?b"])
   }
 
   @Test func `spaces and non-ASCII letters in a Location are encoded`() throws {

@@ -17,9 +17,9 @@ final class ScriptedServer: @unchecked Sendable {
   private let state = Locked(State())
 
   /// - Parameters:
-  ///   - greeting: sent before any request has come.
+  ///   - greeting: sent before any request has come; nil ends the connection.
   ///   - script: called for each request of each connection, on a thread of its own for each connection.
-  init(greeting: String = "", _ script: @escaping Script) {
+  init(greeting: String? = "", _ script: @escaping Script) {
     let listener = socket(AF_INET, streamType, 0)
     self.listener = listener
     var address = sockaddr_in()
@@ -48,7 +48,7 @@ final class ScriptedServer: @unchecked Sendable {
           break
         }
         startThread(name: "connection") {
-          connection.send(greeting)
+          if let greeting { connection.send(greeting) } else { connection.close() }
           while let request = connection.readRequest() {
             state.withLock { $0.requests.append(request) }
             state.notify()

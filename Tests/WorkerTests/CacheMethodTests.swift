@@ -51,7 +51,8 @@ import Testing
         params["url"] = url
         let store = worker.request("store", .object(params))
         let after = worker.request("load", ["url": url])
-        #expect(try await worker.response(to: store)["error"]["data"]["kind"] == (expected == 5000 ? .null : "notAnImage"))
+        #expect(
+          try await worker.response(to: store)["error"]["data"]["kind"] == (expected == 5000 ? .null : "notAnImage"))
         if expected == 5000 { #expect(try await worker.response(to: after)["result"]["bytes"] == 5000) }
         try await origin.release(gate)
         #expect(try await worker.response(to: before)["result"]["bytes"] == 10_000)

@@ -49,6 +49,33 @@ struct CompanyTests {
     return places
   }
 
+  @Test func `nobody gets what was fetched with the cookies of another's file`() async throws {
+    let directory = try TemporaryDirectory()
+    try await turns.taking {
+      let origin = try await OriginProcess()
+      let url = origin.url("image/1.png?by=cookie&cache-control=max-age%3D3600")
+      var seen: [[UInt8]] = []
+      var places: [JSON] = []
+      for cookies in ["a", "b", "", "elsewhere", "a"] {
+        var options: [String] = []
+        if !cookies.isEmpty {
+          let file = directory.path + "/cookies-" + cookies
+          let host = cookies == "elsewhere" ? "example.com" : "127.0.0.1"
+          try Data("\(host)\tFALSE\t/\tFALSE\t0\tuser\t\(cookies)\n".utf8).write(to: URL(fileURLWithPath: file))
+          options = ["--cookies", file]
+        }
+        let worker = try WorkerProcess(options, directory: directory)
+        defer { worker.child.kill() }
+        let image = try await worker.load(url)
+        seen.append(try contents(of: image["path"].string))
+        places.append(image["cache"])
+        #expect(try await worker.end() == .exit(0))
+      }
+      #expect(places == ["miss", "miss", "miss", "disk", "disk"], "cookies of other hosts tell nothing apart")
+      #expect(Set(seen).count == 3 && seen[2] == seen[3] && seen[0] == seen[4])
+    }
+  }
+
   @Test func `four workers that want the same 500 images make 500 transfers`() async throws {
     try await withCompany(of: 4) { workers, origin in
       let urls = (0..<500).map { origin.url("image/\($0).png?cache-control=max-age=600") }

@@ -156,7 +156,10 @@ import Testing
   // MARK: - The request
 
   @Test func `headers are sent as they were given`() async throws {
-    try await withOrigin("--user-agent", "tests/1", "--header", "X-Always: yes") { worker, origin in
+    try await withOrigin(
+      "--user-agent", "tests/1", "--header", "X-Always: yes", "--header", "X-Twice: 1", "--header", "X-Twice: 2",
+      "--header", "X-Own: usual"
+    ) { worker, origin in
       let headers: JSON = ["Authorization": "Basic abc", "X-Own": "value", "Accept": "image/png"]
       let result = try await worker.load(origin.url("echo"), ["validate": "none", "headers": headers])
       let told = try JSON(parsing: contents(of: result["path"].string))["headers"]
@@ -165,6 +168,7 @@ import Testing
       #expect(told["accept"] == "image/png")
       #expect(told["user-agent"] == "tests/1")
       #expect(told["x-always"] == "yes")
+      #expect(told["x-twice"] == "1, 2")
     }
   }
 

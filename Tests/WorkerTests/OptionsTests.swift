@@ -8,7 +8,8 @@ import Testing
     ["--timeout", "15"], ["--timeout", "soon"], ["--order", "random"], ["--eof", "never"], ["--events", "nope"],
     ["--verify", "often"], ["--network", "private"], ["--log-level", "loud"], ["--min-free", "500%"],
     ["--header", "x"],
-    ["--proxy", "nonsense://host"], ["stray"], ["--retries", "1.5"],
+    ["--proxy", "nonsense://host"], ["--proxy", "http://u:p@host:99999"], ["--proxy", "[::1]:x/"], ["stray"],
+    ["--retries", "1.5"],
   ])
   func `a bad option is one line on standard error and exit 64`(options: [String]) async throws {
     let result = try await outcome(of: options)
@@ -58,6 +59,17 @@ import Testing
     for path in [file, "\(file)/below", "/dev/null/cache"] {
       let result = try await outcome(of: ["--cache-dir", path])
       #expect(result.ending == .exit(73))
+      #expect(result.errors.split(separator: "\n").count == 1)
+      #expect(result.errors.contains(path))
+      #expect(result.output.isEmpty)
+    }
+  }
+
+  @Test func `a cookie file that cannot be read is named, exit 66`() async throws {
+    let directory = try TemporaryDirectory()
+    for path in [directory.appending("nothing"), directory.path] {
+      let result = try await outcome(of: ["--cache-dir", directory.appending("cache"), "--cookies", path])
+      #expect(result.ending == .exit(66))
       #expect(result.errors.split(separator: "\n").count == 1)
       #expect(result.errors.contains(path))
       #expect(result.output.isEmpty)
