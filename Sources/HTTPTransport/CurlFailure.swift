@@ -43,9 +43,7 @@ extension TransferError {
       case CURLE_RECV_ERROR where transfer.reception.head != nil, CURLE_HTTP2 where transfer.reception.head != nil,
         CURLE_HTTP2_STREAM where transfer.reception.head != nil, CURLE_GOT_NOTHING:
         error(.truncated, "the connection to \(origin) broke within the body")
-      // The latter for what follows the end of compressed data.
-      case CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
-        error(.malformed, "\(origin) sent a body that cannot be decompressed")
+      case CURLE_BAD_CONTENT_ENCODING: error(.malformed, "\(origin) sent a body that cannot be decompressed")
       default: error(.network, "\(origin): \(String(cString: curl_easy_strerror(code)))")
       }
   }

@@ -27,6 +27,7 @@ struct Reception {
   // The hop.
   private var parser = ResponseHeadParser()
   private var use = Use.deliver
+  private var decoder: ContentDecoder?
   private(set) var isHeadComplete = false
   /// Where a redirect leads.
   private(set) var location: String?
@@ -60,6 +61,7 @@ struct Reception {
   mutating func beginHop() {
     parser = ResponseHeadParser()
     use = .deliver
+    decoder = nil
     isHeadComplete = false
     location = nil
     hasRefused = false
@@ -69,6 +71,9 @@ struct Reception {
   var isDropping: Bool {
     if case .drop = use { true } else { false }
   }
+
+  /// Whether a content coding was still to go on when the body ended.
+  var isCutShort: Bool { !isDropping && decoder?.isComplete == false }
 
   /// Takes a header line of the response to `url`, or one of its trailer, which is ignored. False makes curl stop.
   mutating func received(line: UnsafeRawBufferPointer, from url: String) -> Bool {
@@ -93,8 +98,22 @@ struct Reception {
     if parser.isPartial && !asksForRange { return fail(.truncated, "the answer is a part that nobody asked for") }
     let verdict = consumer.received(head: head)
     // After the consumer has seen the head: a long error page that it discards is no reason to hide the status.
-    if verdict == .proceed || verdict == .pause, let announced, announced > allowance { return tooLarge() }
+    if verdict == .proceed || verdict == .pause {
+      if let announced, announced > allowance { return tooLarge() }
+      if hasBody, !setDecoder(for: headers) {
+        return fail(.malformed, "the answer has a content coding that is not known")
+      }
+    }
     return obey(verdict, remaining: contentLength)
+  }
+
+  /// False for a coding that was not asked for, or several.
+  private mutating func setDecoder(for headers: HeaderFields) -> Bool {
+    guard let coding = headers["content-encoding"]?.lowercased(), !coding.isEmpty, coding != "identity" else {
+      return true
+    }
+    decoder = ContentDecoder(coding)
+    return decoder != nil
   }
 
   /// How long the body says it is: a part does so even without a Content-Length.
@@ -119,6 +138,16 @@ struct Reception {
       use = .drop(left: left - bytes.count)
       return bytes.count <= left
     }
+    guard let decoder else { return deliver(bytes) }
+    switch decoder.decode(bytes, to: { deliver($0) && !isDropping }) {
+    case .done: return true
+    // What a decoder may still hold is of no interest where the rest is dropped.
+    case .stopped: return failure == nil && isDropping
+    case .malformed: return fail(.malformed, "the body cannot be decompressed")
+    }
+  }
+
+  private mutating func deliver(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard Int64(bytes.count) <= allowance - bytesReceived else { return tooLarge() }
     bytesReceived += Int64(bytes.count)
     return obey(consumer.received(bytes: bytes), remaining: head?.contentLength.map { $0 - bytesReceived })

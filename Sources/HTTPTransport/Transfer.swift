@@ -100,6 +100,9 @@ final class Transfer {
     }
     // What went wrong in a rest that nobody wants is no failure.
     if let error, !reception.isDropping || isLate { return .finish(.failure(counted(error))) }
+    if error == nil, reception.isCutShort {
+      return .finish(.failure(counted(TransferError(.truncated, "\(origin) ended the body within its content coding"))))
+    }
     guard let summary else {
       return .finish(.failure(TransferError(.network, "\(origin) closed the connection within the header")))
     }
