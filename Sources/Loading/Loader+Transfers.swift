@@ -153,7 +153,7 @@ extension Loader {
       error.response = nil
     }
     // First, so that no item of theirs takes the place of one that is about to end.
-    for prefetch in prefetches.values { prefetch.probeFailed(at: record.first.request.origin, failed, error) }
+    for prefetch in prefetches.values { prefetch.probeFailed(at: record.first.request.origin, error) }
     for job in failed.retrying {
       let attempt = scheduler.job(job)?.attempt ?? 1
       for id in scheduler.subscribers(of: job) {

@@ -27,8 +27,9 @@ enum Contact: Equatable {
 ///
 /// - Refused: a hold, as long as Retry-After says or else from half a second on, doubling; then an allowance of one. From
 ///   the sixth time on without an answer between, what is let in is a probe, too.
-/// - Unresponsive, or silent while others wait for its slots: an allowance of one. What is let in after it was unresponsive
-///   so many times in a row that it can be no accident, one after the other, is a probe, too.
+/// - Unresponsive, or silent while others wait for its slots: an allowance of one.
+/// - Unresponsive for the twelfth time without an answer between, though it had one transfer at a time: it is given up. Its
+///   allowance is whole again, and what it does not answer is not tried again.
 /// - Unreachable for the fifth time without an answer between: the circuit opens. A hold from a second on, doubling, then
 ///   an allowance of one: a probe. If that cannot reach it either, the circuit opens again, for longer.
 ///   The hold ends early when it turns out that no other origin could be reached either: `Scheduler.cutOff`.
@@ -52,9 +53,7 @@ struct OriginGate {
 
   static let longestHold = Duration.seconds(120)
   private static let failuresToOpen = 5
-  /// What waits for a silent origin is tried in no order (`Scheduler.chooseProbe`), so that one that answers half of it
-  /// passes for dead once in thousands of times.
-  private static let mostSilences = 12
+  private static let silencesToGiveUp = 12
 
   private(set) var hold: Hold?
   /// How many holds have begun. A transfer belongs to the round in which it started.
@@ -77,15 +76,18 @@ struct OriginGate {
     didSet { if failures == 0 { unreachableSince = nil } }
   }
 
-  /// How many transfers have waited for an answer in vain, one after the other.
+  /// How many transfers have waited for an answer in vain, one after the other, without an answer between.
   private var silences = 0
 
   private static let whole = Int.max
 
   var isCircuitOpen: Bool { failures >= Self.failuresToOpen }
+  var isGivenUp: Bool { silences >= Self.silencesToGiveUp }
 
   /// Whether it is as if nothing had happened.
-  var isAtRest: Bool { hold == nil && allowance == Self.whole && refusals == 0 && failures == 0 }
+  var isAtRest: Bool {
+    hold == nil && allowance == Self.whole && refusals == 0 && failures == 0 && silences == 0
+  }
 
   /// How many transfers at once there may be when there is no hold.
   ///
@@ -128,7 +130,7 @@ struct OriginGate {
     case .unresponsive:
       keptSilent(in: round)
       silences += 1
-      return silences > Self.mostSilences
+      if isGivenUp { allowance = Self.whole }
     case .unreachable:
       isResponsive = false
       unreachableSince = unreachableSince ?? Moment(now)

@@ -121,8 +121,8 @@ public final class Prefetch: LoadObserver {
   }
 
   /// A probe of an origin has failed, for which items may wait that are not loads yet.
-  func probeFailed(at origin: Origin, _ failed: Scheduler.FailedProbe, _ error: LoadError) {
-    let exhausted = queue.probeFailed(at: origin, failed)
+  func probeFailed(at origin: Origin, _ error: LoadError) {
+    let exhausted = queue.probeFailed(at: origin)
     loader.release(places: exhausted.count, at: priority)
     for item in exhausted { note(.failure(error), of: item) }
     endIfDone()

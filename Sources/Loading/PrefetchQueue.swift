@@ -95,9 +95,7 @@ struct PrefetchQueue {
   /// A probe of the origin has failed, which stands for an attempt of all that wait for it, here as well.
   ///
   /// - Returns: the items with a place that have no attempt left. They are done.
-  mutating func probeFailed(at origin: Origin, _ failed: Scheduler.FailedProbe) -> [Int32] {
-    // All items have the same time-out.
-    guard let item = items.first, failed.standsFor(timeoutMs: item.timeout.milliseconds) else { return [] }
+  mutating func probeFailed(at origin: Origin) -> [Int32] {
     guard let row = rowOfOrigin[origin], waiting.count(of: row) > 0 else { return [] }
     rows[Int(row)].failedProbes += 1
     let exhausted = waiting.jobs(of: row).filter { items[Int($0)].retries < rows[Int(row)].failedProbes }

@@ -82,6 +82,7 @@ extension Scheduler {
     guard let job = jobs[id], job.phase == .active else { return .final }
     latest = Moment(now)
     guard job.attempt <= job.key.retries, job.hasSubscribers else { return .final }
+    if job.hasTimedOut && origins[job.origin].gate.isGivenUp { return .final }
     var delay = BackOff.fromNothing(first: 500, job.attempt, &random)
     if let retryAfter {
       guard retryAfter <= OriginGate.longestHold else { return .final }
@@ -133,6 +134,7 @@ extension Scheduler {
   private mutating func takeSeat(_ slot: Int32) {
     let origin = jobs[slot].origin
     startCount += 1
+    jobs[slot].hasTimedOut = false
     jobs[slot].seat = Int32(running.count)
     running.append(Running(job: slot, number: startCount, since: latest, round: origins[origin].gate.round))
     silenceDue = min(silenceDue, patienceEnd(of: running[running.count - 1]))

@@ -2,8 +2,7 @@ internal import HTTPTypes
 
 /// What the origins have to do with it: which may start a transfer, and why another may not.
 extension Scheduler {
-  /// What becomes of the jobs that wait for an origin when its probe has failed. It stands for an attempt of each, but for
-  /// those that would have waited longer for an answer.
+  /// What becomes of the jobs that wait for an origin when its probe has failed. It stands for an attempt of each.
   struct FailedProbe: Equatable {
     /// Those that have no attempt left, or nobody who would wait for it: each is to be ended, with the probe's error.
     var exhausted: [JobID] = []
@@ -11,11 +10,6 @@ extension Scheduler {
     var retrying: [JobID] = []
     /// How long the origin is held.
     var delay: Duration
-    /// For how long the probe had waited for an answer, in milliseconds, if that was its end.
-    var silenceMs: Int64?
-
-    /// Whether it stands for an attempt of a job, or an item, that waits so long for an answer.
-    func standsFor(timeoutMs: Int64) -> Bool { silenceMs.map { timeoutMs <= $0 } ?? true }
   }
 
   /// A transfer has ended: takes note of how it went with the origin. Its job stays active; `finish`, `retry` or `end` comes
@@ -36,10 +30,9 @@ extension Scheduler {
     let probeFailed = note(contact, at: job.origin, round: running[seat].round, now: now, random: &random)
     running[seat].round = origins[job.origin].gate.round
     if contact == .answered { running[seat].isAnswered = true }
-    if contact == .unresponsive { chooseProbe(of: job.origin, random: &random) }
-    guard probeFailed else { return nil }
-    let silence = contact == .unresponsive ? job.key.timeoutMs : nil
-    return failWaiting(of: job.origin, silenceMs: silence, now: now)
+    if contact == .unresponsive { chooseUntried(of: job.origin) }
+    guard probeFailed, let until = origins[job.origin].gate.hold?.until else { return nil }
+    return failWaiting(of: job.origin, until: until, now: now)
   }
 
   /// Whether it tells something of the origin that a transfer was not answered. It does not where the origin has been heard
@@ -52,13 +45,11 @@ extension Scheduler {
       }
   }
 
-  /// Has any of the jobs that wait for a silent origin and have been tried least be its next: the first in line may be just
-  /// those that it never answers. O(n) in the jobs that wait for the origin.
-  private mutating func chooseProbe(of origin: Int32, random: inout some RandomNumberGenerator) {
-    let waiting = backlog.jobs(of: origin)
-    let leastTried = waiting.map { jobs[$0].attempt }.min()
-    guard let probe = waiting.filter({ jobs[$0].attempt == leastTried }).randomElement(using: &random) else { return }
-    backlog.choose(probe, of: origin, at: jobs[probe].priority)
+  /// Has the first of the jobs that wait for a silent origin and have been tried least be its next: the first in line may be
+  /// just those that it never answers. O(n) in the jobs that wait for the origin.
+  private mutating func chooseUntried(of origin: Int32) {
+    guard let next = backlog.jobs(of: origin).min(by: { jobs[$0].attempt < jobs[$1].attempt }) else { return }
+    backlog.choose(next, of: origin, at: jobs[next].priority)
   }
 
   /// Takes note of how it went with an origin that a redirect led to.
@@ -122,13 +113,11 @@ extension Scheduler {
 
   /// O(n) in the jobs that wait for the origin. Each is met once for each of its attempts.
   private mutating func failWaiting(
-    of origin: Int32, silenceMs: Int64?, now: ContinuousClock.Instant
+    of origin: Int32, until: Moment, now: ContinuousClock.Instant
   ) -> FailedProbe {
-    let until = origins[origin].gate.hold?.until ?? Moment(now)
-    var result = FailedProbe(delay: now.duration(to: until.instant), silenceMs: silenceMs)
+    var result = FailedProbe(delay: now.duration(to: until.instant))
     for slot in backlog.jobs(of: origin) {
       let job = jobs[slot]
-      guard result.standsFor(timeoutMs: job.key.timeoutMs) else { continue }
       if job.attempt <= job.key.retries, hasSubscriber(of: job, waitingPast: until) {
         jobs[slot].attempt += 1
         result.retrying.append(jobs.id(at: slot))

@@ -41,7 +41,7 @@ struct Scheduler: ~Copyable {
     private var storedAttempt: Int32 = 1
     /// Whether a transfer of it has been aborted for others: that happens once.
     var hasGivenWay = false
-    /// Whether a transfer of it has waited for an answer in vain.
+    /// Whether its last transfer has waited for an answer in vain.
     var hasTimedOut = false
     /// Where its transfer is among those that run.
     var seat: Int32 = -1

@@ -59,6 +59,8 @@ struct NaiveScheduler {
   private var lastHeard: Instant?
   /// How many holds ended because another origin was heard of.
   private(set) var releases = 0
+  /// How many jobs were not tried again because their origin had been given up.
+  private(set) var givenUp = 0
 
   /// What is known of an origin beside its jobs.
   struct Known: Equatable {
@@ -84,7 +86,9 @@ struct NaiveScheduler {
     var next: JobID?
     var forgetAt: Instant?
 
-    var isAsNew: Bool { heldUntil == nil && allowance == nil && refusals == 0 && failures == 0 }
+    var isAsNew: Bool {
+      heldUntil == nil && allowance == nil && refusals == 0 && failures == 0 && silences == 0
+    }
   }
 
   init(limits: SchedulerLimits) { self.limits = limits }
@@ -246,6 +250,7 @@ struct NaiveScheduler {
         $0.phase = .active
         $0.startedAt = step
         ($0.since, $0.number, $0.isAnswered, $0.isGivingWay) = (now, number, false, false)
+        $0.hasTimedOut = false
       }
       refresh(origin)
       starts.append(id)
@@ -345,7 +350,6 @@ struct NaiveScheduler {
     let before = known(job.origin)
     let isNews = job.startedAt > before.heldSince
     var probeFailed = false
-    var failed: Scheduler.FailedProbe?
     switch contact {
     case .refused(let wait?):
       if isNews {
@@ -370,11 +374,13 @@ struct NaiveScheduler {
         $0.origin == job.origin && $0.phase == .active && $0.id != id && ($0.isAnswered || answered.contains($0.id))
       }
       guard isNews && job.number > before.lastWord && !answering else { break }
-      change(job.origin) { ($0.allowance, $0.hasAnswered, $0.silences) = (1, false, $0.silences + 1) }
-      let (silence, started) = (job.key.timeoutMs, starts)
-      change(job.origin) { $0.lastWord = started }
-      chooseNext(of: job.origin, &random)
-      if before.silences >= 12 { failed = failWaiting(at: job.origin, silence: silence, now) }
+      let (isGivenUp, started) = (before.silences >= 11, starts)
+      change(job.origin) {
+        ($0.allowance, $0.hasAnswered, $0.silences, $0.lastWord) = (
+          isGivenUp ? nil : 1, false, $0.silences + 1, started
+        )
+      }
+      chooseUntried(of: job.origin)
     case .answered where isNews:
       let limit = limits.maxPerOrigin
       change(job.origin) { known in
@@ -414,16 +420,16 @@ struct NaiveScheduler {
       hear(now)
     default: break
     }
-    return probeFailed ? failWaiting(at: job.origin, silence: nil, now) : failed
+    return probeFailed ? failWaiting(at: job.origin, now) : nil
   }
 
-  /// Any of those that have been tried least.
-  private mutating func chooseNext(of origin: Origin, _ random: inout SeededChance) {
+  /// The first of those that have been tried least goes first.
+  private mutating func chooseUntried(of origin: Origin) {
     let waiting = Priority.allCases.reversed().flatMap { level in
       queue.map { job($0)! }.filter { $0.origin == origin && $0.priority == level }
     }
     let untried = waiting.filter { job in !waiting.contains { $0.attempt < job.attempt } }
-    if let next = untried.randomElement(using: &random) { change(origin) { $0.next = next.id } }
+    if let next = untried.first { change(origin) { $0.next = next.id } }
   }
 
   /// Whoever was cut off may be there again.
@@ -448,13 +454,11 @@ struct NaiveScheduler {
     if held == nil { change(origin) { $0.heldSince = step } }
   }
 
-  private mutating func failWaiting(at origin: Origin, silence: Int64?, _ now: Instant) -> Scheduler.FailedProbe {
-    let until = known(origin).heldUntil ?? now
-    var failed = Scheduler.FailedProbe(delay: now.duration(to: until), silenceMs: silence)
+  private mutating func failWaiting(at origin: Origin, _ now: Instant) -> Scheduler.FailedProbe {
+    let until = known(origin).heldUntil!
+    var failed = Scheduler.FailedProbe(delay: now.duration(to: until))
     for level in Priority.allCases.reversed() {
       for id in queue where job(id)!.origin == origin && job(id)!.priority == level {
-        // Who would have waited longer has lost nothing.
-        if let silence, job(id)!.key.timeoutMs > silence { continue }
         let isAwaited = subscribers.contains { $0.job == id && ($0.deadline.map { $0 > until } ?? true) }
         if isAwaited && job(id)!.attempt <= job(id)!.key.retries {
           change(id) { $0.attempt += 1 }
@@ -473,6 +477,10 @@ struct NaiveScheduler {
     guard let job = job(id), job.phase == .active else { return .final }
     latest = now
     guard job.attempt <= job.key.retries, !loads(of: id).isEmpty else { return .final }
+    if job.hasTimedOut && known(job.origin).silences >= 12 {
+      givenUp += 1
+      return .final
+    }
     let ceilings = [500, 1000, 2000, 4000, 8000, 16_000]
     let ceiling = job.attempt <= ceilings.count ? ceilings[job.attempt - 1] : 30_000
     var delay = Duration.milliseconds(Int.random(in: 0...ceiling, using: &random))

@@ -45,12 +45,11 @@ struct Queue {
 
   /// Subscribes a new load.
   mutating func subscribe(
-    _ name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil, retries: Int = 2,
-    timeoutMs: Int64 = 15_000
+    _ name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil, retries: Int = 2
   ) -> (load: LoadID, subscription: Scheduler.Subscription) {
     let load = names.take()
     let subscription = scheduler.subscribe(
-      load, to: Self.key(name, timeoutMs: timeoutMs, retries: retries), of: Self.origin(host), priority: priority,
+      load, to: Self.key(name, retries: retries), of: Self.origin(host), priority: priority,
       deadline: deadline.map { now.advanced(by: $0) })
     return (load, subscription)
   }
@@ -58,11 +57,9 @@ struct Queue {
   /// Subscribes a new load; a job that it makes waits for its transfer.
   @discardableResult
   mutating func wait(
-    for name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil,
-    retries: Int = 2, timeoutMs: Int64 = 15_000
+    for name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil, retries: Int = 2
   ) -> Place {
-    let (load, subscription) = subscribe(
-      name, at: host, priority, deadline: deadline, retries: retries, timeoutMs: timeoutMs)
+    let (load, subscription) = subscribe(name, at: host, priority, deadline: deadline, retries: retries)
     switch subscription {
     case .created(let job):
       _ = scheduler.enqueue(job)

@@ -37,7 +37,7 @@ private struct ModelRun: ~Copyable {
   private(set) var tally: [String: Int] = [
     "starts": 0, "joins": 0, "retries": 0, "late": 0, "probes failed": 0, "attempts lost": 0, "exhausted": 0,
     "remembered": 0, "asked to give way": 0, "gave way": 0, "answered before": 0, "put aside": 0, "shared keys": 0,
-    "moved": 0, "tried again early": 0, "probes not answered": 0,
+    "moved": 0, "tried again early": 0, "given up": 0,
   ]
   /// How each origin is for the time being. The last one hardly ever answers.
   private var moods = [Mood](repeating: .well, count: 6) + [.silent]
@@ -129,7 +129,7 @@ private struct ModelRun: ~Copyable {
   private mutating func subscribe() {
     let id = names.take()
     let number = random(60)
-    let key = Queue.key("\(number)", timeoutMs: [15_000, 15_000, 500, .max][number % 4], retries: number % 9)
+    let key = Queue.key("\(number)", retries: number % 9)
     let origin = Queue.origin("\(number % moods.count)")
     let priority = priority()
     let deadline = random(4) == 0 ? now.advanced(by: .milliseconds(random(300_000))) : nil
@@ -293,7 +293,7 @@ private struct ModelRun: ~Copyable {
     same("note \(contact)", failed, naive.note(contact, by: id, now: now, random: &naiveJitter, answered: answered))
     same("chance used by note", jitter, naiveJitter)
     if let failed {
-      count(failed.silenceMs == nil ? "probes failed" : "probes not answered")
+      count("probes failed")
       count("attempts lost", failed.retrying.count)
       count("exhausted", failed.exhausted.count)
       for job in failed.exhausted { end(job) }
@@ -313,9 +313,11 @@ private struct ModelRun: ~Copyable {
     var retryAfter: Duration?
     if case .refused(let wait) = contact { retryAfter = wait }
     var naiveJitter = jitter
+    let givenUp = naive.givenUp
     let failure = real.retry(id, retryAfter: retryAfter, now: now, random: &jitter)
     same("retry", failure, naive.retry(id, retryAfter: retryAfter, now: now, random: &naiveJitter))
     same("chance used by retry", jitter, naiveJitter)
+    count("given up", naive.givenUp - givenUp)
     if failure == .final { end(id) } else { count("retries") }
   }
 

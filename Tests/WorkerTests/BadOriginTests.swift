@@ -126,26 +126,23 @@ import Testing
     }
   }
 
-  @Test func `loads for a server that never answers end after a few time-outs, but for those that would wait longer`()
+  @Test
+  func `loads for a server that never answers are tried once in the end, and one that it does answer gets through`()
     async throws
   {
     try await withOrigin("--retries", "2") { worker, origin in
-      let ids = (1...200).map { number in
+      let ids = (1...60).map { number in
         let url = JSON.string(origin.url("image/\(number).png?hold=never"))
-        return worker.request("load", ["url": url, "timeoutMs": 300, "events": ["retrying"]])
+        return worker.request("load", ["url": url, "timeoutMs": 300])
       }
-      let patient = worker.request("load", ["url": .string(origin.url("image/0.png?hold=a")), "priority": "lowest"])
-      try await origin.held(1, at: "a")
-      try await origin.release("a")
-      #expect(try await worker.response(to: patient)["result"]["attempts"] == .null)
+      let good = worker.request("load", ["url": .string(origin.url("image/0.png")), "priority": "lowest"])
+      #expect(try await worker.response(to: good)["result"]["format"] == "png")
       for id in ids {
         let data = try await worker.response(to: id)["error"]["data"]
         #expect(data["kind"] == "timeout" && data["phase"] == "firstByte")
-        #expect(data["attempts"] == 3)
-        #expect(worker.events(for: id).map { $0["params"]["attempt"] } == [2, 3])
       }
       let transfers = try await worker.call("stats")["result"]["transfers"]
-      #expect((transfers["started"].integer ?? .max) < 60)
+      #expect((61...120).contains(transfers["started"].integer ?? 0), "not 3 x 60")
     }
   }
 
