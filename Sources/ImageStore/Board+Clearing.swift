@@ -18,7 +18,7 @@ extension Board {
 
   /// Tells the others what has been cleared.
   func note(_ clearing: Clearing) {
-    let number = words[Layout.clears].add(1, ordering: .sequentiallyConsistent).newValue
+    let number = words[Layout.clears].wrappingAdd(1, ordering: .sequentiallyConsistent).newValue
     // Who comes to a later one before it is written takes it for a clear of all.
     var bytes = ClearingText(clearing).bytes
     if bytes.count > Layout.longestClearing { bytes = ClearingText(Clearing(.all, reachesMemory: true)).bytes }
@@ -32,7 +32,7 @@ extension Board {
     }
     words[first].store(number, ordering: .sequentiallyConsistent)
     // If this has taken so long, a later one may have stood there.
-    if clearCount >= number + UInt64(Layout.clearings) { note(Clearing(.all, reachesMemory: true)) }
+    if clearCount >= number &+ UInt64(Layout.clearings) { note(Clearing(.all, reachesMemory: true)) }
   }
 
   /// What other workers have cleared since the count was `number`: all, where that is not known any more.

@@ -132,7 +132,8 @@ extension Board {
   fileprivate func end(_ place: Int, _ word: UInt64, _ isFruitful: Bool) {
     // First, so that who finds the slot free finds this, too.
     let bucket = place - place % Layout.wordsOfBucket
-    words[bucket].add(isFruitful ? Claim.Endings.fruitful : Claim.Endings.fruitless, ordering: .sequentiallyConsistent)
+    words[bucket].wrappingAdd(
+      isFruitful ? Claim.Endings.fruitful : Claim.Endings.fruitless, ordering: .sequentiallyConsistent)
     giveBack(place, word)
   }
 

@@ -11,7 +11,7 @@ internal import Synchronization
 ///
 /// On it stands who transfers what (`Lease`), how much each worker has on disk that the index does not know of yet, what was
 /// handed out a moment ago, and what has been cleared lately. It is no part of what is stored: a worker that cannot have it goes without, and after
-/// a crash of the machine anything may stand on it.
+/// a crash of the machine anything may stand on it: no number there may be trusted, nor counted up with care for its end.
 ///
 /// All of it are words that are read and written atomically, so it can be used from any thread. What a worker leaves on it
 /// when it dies is wiped off by the others, as soon as its lock file tells that it is dead.
@@ -75,7 +75,7 @@ public final class Board: Sendable {
     identity = FileIdentity(Self.path, in: folder)
     let owner = UInt64(UInt32(bitPattern: instance)) << 32 | UInt64(UInt32(bitPattern: getpid()))
     row = Self.takeRow(for: owner, in: words)
-    let joins = words[Layout.joins].add(1, ordering: .sequentiallyConsistent).newValue
+    let joins = words[Layout.joins].wrappingAdd(1, ordering: .sequentiallyConsistent).newValue
     joinsWhenAlone = joins <= UInt64(Layout.rows) && Self.rows(in: words, but: row).isEmpty ? joins : nil
     noteCompany(!others.isEmpty, joins: joins)
   }
@@ -187,7 +187,7 @@ public final class Board: Sendable {
   /// To be called about once a second by a worker that has leases: one that has stopped loses them.
   public func beat() {
     guard let row else { return }
-    words[Layout.row(row) + 1].add(1, ordering: .relaxed)
+    words[Layout.row(row) + 1].wrappingAdd(1, ordering: .relaxed)
   }
 
   /// How often the worker of a row has beaten.
@@ -210,7 +210,7 @@ public final class Board: Sendable {
   var unlistedBytesOfOthers: Int64 {
     others.reduce(0) { sum, other in
       let bytes = words[Layout.row(other.row) + 2].load(ordering: .sequentiallyConsistent)
-      return sum + Int64(bitPattern: bytes)
+      return bytes < 1 << 48 ? sum + Int64(bytes) : sum
     }
   }
 }

@@ -39,8 +39,9 @@ public struct FileSystem: Sendable {
     try perform(.create, path) { openat(directory, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode) }
   }
 
+  /// Does not wait for a writer, where a pipe has taken the file's place.
   func openFile(_ path: String, in directory: Int32 = workingDirectory) throws(FileError) -> Int32 {
-    try perform(.open, path) { openat(directory, path, O_RDONLY | O_CLOEXEC) }
+    try perform(.open, path) { openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
   }
 
   func openForAppending(_ path: String, in directory: Int32) throws(FileError) -> Int32 {

@@ -91,6 +91,12 @@ extension Loader {
   /// Subscribes the load to its job, and begins that if there is none.
   func join(_ load: Load) {
     let key = load.jobKey
+    // What began before an image was put in is not for who comes after it.
+    if let put = puts[load.request.key], let job = scheduler.job(for: key), let first = jobs[job]?.first.id,
+      first < put.latest
+    {
+      scheduler.detach(job)
+    }
     if let job = scheduler.job(for: key), let candidates = jobs[job]?.candidates, settle(load, from: candidates) {
       return
     }

@@ -78,6 +78,7 @@ extension Loader {
   ) {
     let (key, partition) = (request.key, Credentials.partition(of: request))
     let variant = request.variant
+    heedOthers()
     let isBeingPut = isBeingPut(key)
     let before = isBeingPut ? [] : glimpsed(key, partition, variant)
     let failure = failures.failure(
@@ -146,7 +147,7 @@ extension Loader {
       mediaType: "application/octet-stream")
     let began = ContinuousClock.now
     let largestInMemory = memory.largestEntry
-    puts[request.key, default: 0] += 1
+    puts[request.key] = ((puts[request.key]?.count ?? 0) + 1, id)
     let overtaken = overtakeTransfers(for: request.key)
     storage.perform({ [storage] in
       Arrival.put(
@@ -155,7 +156,7 @@ extension Loader {
     }) { [weak self] outcome in
       guard let self else { return }
       self.retire(id)
-      self.puts[request.key] = self.puts[request.key].flatMap { $0 > 1 ? $0 - 1 : nil }
+      self.puts[request.key] = self.puts[request.key].flatMap { $0.count > 1 ? ($0.count - 1, $0.latest) : nil }
       switch outcome {
       case .failure(let error):
         for job in overtaken { self.jobs[job]?.mayKeep = true }

@@ -46,8 +46,9 @@ public final class Loader {
   var clears = ClearsUnderWay()
   /// What a 304 has changed and the disk's thread has not written yet, by id: what that thread read before is out of date.
   var confirmed: [Int64: StoredResponse] = [:]
-  /// How many images hosts are putting in under a key. What memory has under it is about to be replaced.
-  var puts: [String: Int] = [:]
+  /// The images that hosts are putting in, by their keys: how many, and the latest. What memory has there is about to be
+  /// replaced.
+  var puts: [String: (count: Int, latest: LoadID)] = [:]
   public internal(set) var counts = LoaderCounts()
   /// The names of loads, of prefetches and of what is put in.
   private(set) var names = SlotPool<LoadID>()

@@ -29,6 +29,29 @@ import Threads
     return (a, try #require(a.companyBoard), b, try #require(b.companyBoard))
   }
 
+  @Test(
+    arguments: [UInt64.max, .max - 1, 1 << 63, 0x0101_0101_0101_0101] as [UInt64],
+    [0, 1, 2048, Board.Layout.firstClearing] as [Int])
+  func `whatever stands on it, nothing is worse than a lease that is not to be had`(word: UInt64, from first: Int)
+    async throws
+  {
+    let (_, a, _, b) = try await boards()
+    for place in first..<Board.Layout.words { a.words[place].store(word, ordering: .relaxed) }
+    for board in [a, b] {
+      for hash in 0..<20 as Range<UInt64> { _ = take(hash, on: board) }
+      board.beat()
+      board.note(Board.Clearing(.expired, reachesMemory: true))
+      _ = board.clearings(since: 0)
+      var since = UInt64.max - 3
+      _ = board.takeClearings(since: &since)
+      board.noteDelivery(of: 1, at: 1_000_000)
+      _ = board.unlessDelivered(1, now: 1_000_000) {}
+      #expect(board.unlistedBytesOfOthers >= 0)
+      for other in board.others { board.wipe(row: other.row, of: other.instance) }
+    }
+    _ = try await fixture.openTier()
+  }
+
   @Test func `a lease is one worker's until its last reference is gone`() async throws {
     let (_, a, _, b) = try await boards()
     var claim = b.claim(7)

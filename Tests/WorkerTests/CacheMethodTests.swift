@@ -63,6 +63,55 @@ import Testing
     }
   }
 
+  @Test(arguments: ["0", "64M"]) func `a load right behind a store has what was stored`(memoryLimit: String)
+    async throws
+  {
+    try await withOrigin("--memory-limit", memoryLimit) { worker, origin in
+      var paths: [JSON] = []
+      for size in [5000, 6000] {
+        paths.append(try await worker.load(origin.url("image/7.png?bytes=\(size)"))["path"])
+      }
+      for delivery in ["path", "data", "none"] {
+        let url = JSON.string(origin.url("image/8.png?bytes=10000&cache-control=max-age%3D60&\(delivery)"))
+        let load: JSON = ["url": url, "deliver": .string(delivery)]
+        try await worker.call("load", load)
+        // Sent at once.
+        let lines = (0..<20).flatMap { number -> [JSON] in
+          let store: JSON = ["url": url, "path": paths[number % 2]]
+          return [
+            requestLine("load", load, id: .string("\(delivery) before \(number)")),
+            requestLine("store", store, id: .string("\(delivery) store \(number)")),
+            requestLine("load", load, id: .string("\(delivery) after \(number)")),
+          ]
+        }
+        worker.send(lines)
+        for number in 0..<20 {
+          let after = try await worker.response(to: .string("\(delivery) after \(number)"))
+          #expect(after["result"]["bytes"] == .integer(number % 2 == 0 ? 5000 : 6000))
+        }
+      }
+    }
+  }
+
+  @Test func `a pipe in the place of a file holds up nothing`() async throws {
+    try await withOrigin("--memory-limit", "0", "--verify", "always") { worker, origin in
+      let url = origin.url("image/1.png?cache-control=max-age%3D60")
+      let path = try #require(try await worker.load(url)["path"].string)
+      #expect(unlink(path) == 0 && mkfifo(path, 0o600) == 0)
+      let again = try await worker.load(url, ["deliver": "data"])
+      #expect(again["cache"] == "miss")
+    }
+  }
+
+  @Test func `an empty key or prefix is none`() async throws {
+    try await withWorker { worker in
+      for name in ["key", "prefix"] {
+        let error = try await worker.call("clear", .object([name: ""]))["error"]
+        #expect(error["code"] == -32602 && error["data"]["member"] == .string(name))
+      }
+    }
+  }
+
   @Test func `store refuses what is no image and what is not there`() async throws {
     try await withWorker { worker in
       let noImage = try await worker.call("store", ["key": "a", "data": "aGVsbG8="])["error"]

@@ -33,8 +33,9 @@ extension Session {
     case "url":
       let url = try params.string("url") ?? ""
       return .url(url, key: try LoadParameters.request(for: url, key: nil, defaults).key)
-    case "key": return .key(try params.string("key") ?? "")
-    case "prefix": return .prefix(try params.string("prefix") ?? "")
+    case "key": return .key(try params.label("key") ?? "")
+    // An empty one would be all there is, which nobody says by accident then.
+    case "prefix": return .prefix(try params.label("prefix") ?? "")
     case "host": return try host(try params.string("host") ?? "")
     case "olderThanSeconds":
       return .olderThan(seconds: Int(try params.integer("olderThanSeconds", in: 0...(1 << 40)) ?? 0))
