@@ -61,8 +61,8 @@ final class EasyHandle {
       set(CURLOPT_CAPATH, directory)
       set(CURLOPT_PROXY_CAPATH, directory)
     }
-    if configuration.cookiesFile != nil {
-      // Switches this handle's cookies on; the file has been read into the share.
+    if configuration.cookies != nil {
+      // Switches this handle's cookies on; they are in the share.
       set(CURLOPT_COOKIEFILE, "")
     }
     if let share = settings.share { _ = ccurl_set_pointer(raw, CURLOPT_SHARE, share.raw) }

@@ -7,19 +7,19 @@ internal import CCurl
 /// checked for each request.)
 final class Share {
   let raw: UnsafeMutableRawPointer
-  private let cookiesFile: String?
+  private let cookies: String?
   private let insecure: Bool
 
   /// nil when memory is short; then nothing is shared.
   init?(_ configuration: TransportConfiguration) {
     guard let raw = curl_share_init() else { return nil }
     self.raw = raw
-    cookiesFile = configuration.cookiesFile
+    cookies = configuration.cookies
     insecure = configuration.insecure
     _ = ccurl_share(raw, CURL_LOCK_DATA_SSL_SESSION)
-    if let cookiesFile {
+    if let cookies {
       _ = ccurl_share(raw, CURL_LOCK_DATA_COOKIE)
-      loadCookies(from: cookiesFile)
+      add(cookies)
     }
   }
 
@@ -30,15 +30,15 @@ final class Share {
 
   /// Whether it can be used under `configuration` too.
   func suits(_ configuration: TransportConfiguration) -> Bool {
-    cookiesFile == configuration.cookiesFile && insecure == configuration.insecure
+    cookies == configuration.cookies && insecure == configuration.insecure
   }
 
-  private func loadCookies(from file: String) {
+  private func add(_ cookies: String) {
     guard let easy = curl_easy_init() else { return }
     defer { curl_easy_cleanup(easy) }
     _ = ccurl_set_pointer(easy, CURLOPT_SHARE, raw)
-    // To curl "-" is standard input, which is not ours to read.
-    _ = ccurl_set_string(easy, CURLOPT_COOKIEFILE, file == "-" ? "./-" : file)
-    _ = ccurl_set_string(easy, CURLOPT_COOKIELIST, "RELOAD")
+    for line in cookies.split(whereSeparator: \.isNewline) {
+      _ = ccurl_set_string(easy, CURLOPT_COOKIELIST, String(line.drop { $0 == " " || $0 == "\t" }))
+    }
   }
 }

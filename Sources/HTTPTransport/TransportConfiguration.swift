@@ -19,11 +19,10 @@ public struct TransportConfiguration: Sendable, Hashable {
   /// one means no proxy at all, as in curl.
   public var proxy: String?
   public var userAgent: String
-  /// A file of cookies in Netscape's format or of `Set-Cookie` lines, as curl's `-b FILE`. It is read when the first
-  /// transfer starts, and again when another file or another `insecure` is set; from then on all transfers share the
-  /// cookies, those that servers set included. Without it there are no cookies but those of the request's own header.
-  /// A missing file counts as an empty one.
-  public var cookiesFile: String?
+  /// Lines of cookies in Netscape's format or of `Set-Cookie` fields, as in a file for curl's `-b`. All transfers share them
+  /// and what servers set, until others or another `insecure` are set. Without it there are no cookies but those of
+  /// the request's own header.
+  public var cookies: String?
   /// Accept every certificate, as curl's `--insecure`.
   public var insecure = false
   /// How many connections are kept open for later use, or a few times the most transfers that there were at once if that

@@ -5,13 +5,10 @@ internal import ImageStore
 enum Credentials {
   private static let fields: Set = ["authorization", "cookie", "proxy-authorization"]
 
-  /// A digest of the credentials in the request's headers, URL and cookie file; empty when there are none.
+  /// A digest of the request's credentials; empty when there are none.
   static func partition(of request: LoadRequest) -> String {
     var text = request.fields.credentials
-    if case .http(let url) = request.source {
-      if let userInfo = url.userInfo { text += "@\(userInfo)\n" }
-      if let cookies = request.fields.cookies { text += cookies.lines(for: url.host) }
-    }
+    if case .http(let url) = request.source, let userInfo = url.userInfo { text += "@\(userInfo)\n" }
     return text.isEmpty ? "" : SHA256.digest(of: Array(text.utf8)).hexadecimal
   }
 

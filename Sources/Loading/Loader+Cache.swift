@@ -28,6 +28,14 @@ extension Loader {
   /// and looks into memory then.
   func isBeingPut(_ key: String) -> Bool { !puts.isEmpty && puts[key] != nil }
 
+  /// Whether an image is being put in, or has been, since the job was wanted: it is not for who comes after that, and what it
+  /// brings is not kept.
+  func isOvertaken(_ record: JobRecord) -> Bool {
+    let first = record.first.id
+    if !puts.isEmpty, let put = puts[record.first.request.key], first < put.latest { return true }
+    return recentPuts.overtook(first, at: record.subject)
+  }
+
   /// Puts what was just stored into the memory tier. Without its bytes, or cleared meanwhile, what it replaces is forgotten
   /// there.
   ///
@@ -91,12 +99,7 @@ extension Loader {
   /// Subscribes the load to its job, and begins that if there is none.
   func join(_ load: Load) {
     let key = load.jobKey
-    // What began before an image was put in is not for who comes after it.
-    if let put = puts[load.request.key], let job = scheduler.job(for: key), let first = jobs[job]?.first.id,
-      first < put.latest
-    {
-      scheduler.detach(job)
-    }
+    if let job = scheduler.job(for: key), let record = jobs[job], isOvertaken(record) { scheduler.detach(job) }
     if let job = scheduler.job(for: key), let candidates = jobs[job]?.candidates, settle(load, from: candidates) {
       return
     }

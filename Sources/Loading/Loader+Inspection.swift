@@ -148,7 +148,6 @@ extension Loader {
     let began = ContinuousClock.now
     let largestInMemory = memory.largestEntry
     puts[request.key] = ((puts[request.key]?.count ?? 0) + 1, id)
-    let overtaken = overtakeTransfers(for: request.key)
     storage.perform({ [storage] in
       Arrival.put(
         content, as: draft, delivery: Delivery(request), maxBytes: request.maxBytes, largestInMemory: largestInMemory,
@@ -159,9 +158,9 @@ extension Loader {
       self.puts[request.key] = self.puts[request.key].flatMap { $0.count > 1 ? ($0.count - 1, $0.latest) : nil }
       switch outcome {
       case .failure(let error):
-        for job in overtaken { self.jobs[job]?.mayKeep = true }
         completion(.failure(error))
       case .success(let stored):
+        self.recentPuts.note(id, at: FailureMemory.Subject(key: draft.key, partition: draft.partition))
         let isInMemory = self.remember(stored.response, stored.bytes)
         guard isInMemory || stored.response.isOnDisk || self.clears.reach(stored.response) else {
           return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))
@@ -177,20 +176,6 @@ extension Loader {
             return image
           })
       }
-    }
-  }
-}
-
-extension Loader {
-  /// Has no load join the running transfers for a key, and nothing kept of what they bring.
-  ///
-  /// - Returns: those of which something might have been kept.
-  private func overtakeTransfers(for key: String) -> [JobID] {
-    scheduler.runningJobs.filter { job in
-      guard let record = jobs[job], record.mayKeep, record.first.request.key == key else { return false }
-      record.mayKeep = false
-      scheduler.detach(job)
-      return true
     }
   }
 }

@@ -99,6 +99,7 @@ extension Loader {
     }
     note(ending.outcome, by: job)
     guard let record = jobs[job] else { return }
+    if isOvertaken(record) { record.mayKeep = false }
     record.transfer = nil
     record.download = nil
     if let preview = record.preview.take() { decoder.cancel(preview) }

@@ -49,6 +49,7 @@ public final class Loader {
   /// The images that hosts are putting in, by their keys: how many, and the latest. What memory has there is about to be
   /// replaced.
   var puts: [String: (count: Int, latest: LoadID)] = [:]
+  var recentPuts = RecentPuts()
   public internal(set) var counts = LoaderCounts()
   /// The names of loads, of prefetches and of what is put in.
   private(set) var names = SlotPool<LoadID>()

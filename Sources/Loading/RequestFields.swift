@@ -9,20 +9,18 @@ public final class RequestFields: Sendable {
   public let all: HeaderFields
   /// Those of `all` that the load has for itself, by which it is another transfer than a load without them.
   public let own: HeaderFields
+  public let alsoSent: String
   /// The lines that say who asks; empty where none does.
   let credentials: String
-  /// What else is sent, which the transport adds.
-  public let cookies: CookieFile?
   /// Whether the cache has nothing to heed in them.
   let arePlain: Bool
 
-  public init(
-    _ all: HeaderFields = HeaderFields(), own: HeaderFields = HeaderFields(), cookies: CookieFile? = nil
-  ) {
+  /// - Parameter alsoSent: a name for the credentials that the transport adds; empty for none.
+  public init(_ all: HeaderFields = HeaderFields(), own: HeaderFields = HeaderFields(), alsoSent: String = "") {
     self.all = all
-    self.cookies = cookies
+    self.alsoSent = alsoSent
     self.own = own
-    credentials = Credentials.lines(in: all)
+    credentials = Credentials.lines(in: all) + (alsoSent.isEmpty ? "" : "also:\(alsoSent)\n")
     arePlain = CachePolicy.isPlain(all)
   }
 }

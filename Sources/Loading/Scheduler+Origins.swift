@@ -48,8 +48,13 @@ extension Scheduler {
   /// Has the first of the jobs that wait for a silent origin and have been tried least be its next: the first in line may be
   /// just those that it never answers. O(n) in the jobs that wait for the origin.
   private mutating func chooseUntried(of origin: Int32) {
-    guard let next = backlog.jobs(of: origin).min(by: { jobs[$0].attempt < jobs[$1].attempt }) else { return }
-    backlog.choose(next, of: origin, at: jobs[next].priority)
+    let waiting = backlog.jobs(of: origin)
+    let leastTried = waiting.map { jobs[$0].attempt }.min()
+    let untried = waiting.filter { jobs[$0].attempt == leastTried }
+    guard let priority = untried.first.map({ jobs[$0].priority }) else { return }
+    let urgent = untried.prefix { jobs[$0].priority == priority }
+    guard let next = limits.order == .fifo ? urgent.first : urgent.last else { return }
+    backlog.choose(next, of: origin, at: priority)
   }
 
   /// Takes note of how it went with an origin that a redirect led to.

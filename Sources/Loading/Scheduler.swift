@@ -319,9 +319,6 @@ struct Scheduler: ~Copyable {
     return subscribers.id(at: jobs[id.slot].subscribers.first)
   }
 
-  /// Those whose transfers have a slot. O(n) in these.
-  var runningJobs: [JobID] { running.map { jobs.id(at: $0.job) } }
-
   /// For what concerns them all, as `clear` does.
   var allJobs: [JobID] { jobs.ids }
 

@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import ImageStore
 internal import Loading
 
 /// What the options say of every load, worked out once for all of them.
@@ -15,9 +16,10 @@ final class LoadDefaults: Sendable {
   /// What of a query makes no other image.
   let ignoredQuery: QueryNameFilter
 
-  /// - Parameter cookies: the content of the options' cookie file.
-  init(_ options: Options, cookies: CookieFile?) {
-    fields = RequestFields(options.requestHeaders, cookies: cookies)
+  init(_ options: Options) {
+    // Of the whole file: redirects lead to any host.
+    let cookies = options.cookieLines.map { SHA256.digest(of: Array($0.utf8)).hexadecimal }
+    fields = RequestFields(options.requestHeaders, alsoSent: cookies ?? "")
     events = EventNames.events(options.events)
     timeout = options.timeout.limit
     deadline = options.deadline == .zero ? nil : options.deadline
@@ -39,6 +41,6 @@ final class LoadDefaults: Sendable {
 
   /// What a request sends that has these header fields for itself, in the place of the usual ones of those names.
   func fields(with own: HeaderFields) -> RequestFields {
-    own.isEmpty ? fields : RequestFields(fields.all.replacing(own), own: own, cookies: fields.cookies)
+    own.isEmpty ? fields : RequestFields(fields.all.replacing(own), own: own, alsoSent: fields.alsoSent)
   }
 }

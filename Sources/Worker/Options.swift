@@ -39,6 +39,8 @@ public struct Options: Sendable {
   /// `Name: value`, each.
   public var headers: [String] = []
   public var cookies: String?
+  /// What the file held at the start.
+  var cookieLines: String?
   public var insecure = false
   public var keyIgnoredQuery: [String] = []
   var events: [String] = []

@@ -15,14 +15,14 @@ internal import Threads
 ///
 /// Threads: one reads and decodes lines, one owns the session, the queue and the memory tier, one the network, one the
 /// disk, one writes lines, one waits for signals. The caller's waits for the end.
-public func run(_ options: Options) -> Int32 {
+public func run(_ given: Options) -> Int32 {
   let streams = StandardStreams.take()
   Signals.block()
   allowDescriptors()
-  let log = Log(level: options.logLevel)
-  let (cookies, storage): (CookieFile?, Storage)
+  let log = Log(level: given.logLevel)
+  let (options, storage): (Options, Storage)
   do throws(StartError) {
-    cookies = try readCookies(options)
+    options = try withCookies(given)
     storage = try openStorage(options, log)
   } catch {
     complain(error.message)
@@ -50,8 +50,7 @@ public func run(_ options: Options) -> Int32 {
     let loader = Loader(
       transport: transport, storage: storage, decoder: decoders, settings: options.loaderSettings)
     let new = Session(
-      options: options, cookies: cookies, loader: loader, storage: storage, transport: transport, decoders: decoders,
-      writer: writer,
+      options: options, loader: loader, storage: storage, transport: transport, decoders: decoders, writer: writer,
       log: log, onEnd: end)
     session.withLock { $0 = new }
     LoadingActor.executor.setAfterBatch { LoadingActor.assumeIsolated { new.advance() } }
@@ -125,12 +124,14 @@ private struct StartError: Error {
   var status = ExitStatus.noCacheDirectory
 }
 
-/// Read here as well as by curl, to tell loads apart by it. A file that is not there would go unnoticed with curl.
-private func readCookies(_ options: Options) throws(StartError) -> CookieFile? {
-  guard let path = options.cookies else { return nil }
+/// The options with the content of the cookie file, which is read this once.
+private func withCookies(_ options: Options) throws(StartError) -> Options {
+  guard let path = options.cookies else { return options }
   do throws(StoreError) {
     let file = try HostFile(path)
-    return CookieFile(String(decoding: try file.read(at: 0, count: Int(file.byteCount)), as: UTF8.self))
+    var options = options
+    options.cookieLines = String(decoding: try file.read(at: 0, count: Int(file.byteCount)), as: UTF8.self)
+    return options
   } catch {
     throw StartError(message: "the cookie file cannot be read: \(error.message)", status: ExitStatus.noCookieFile)
   }

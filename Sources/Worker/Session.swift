@@ -55,12 +55,12 @@ final class Session {
 
   /// - Parameter onEnd: gets the exit status, once, when everything has been answered.
   init(
-    options: Options, cookies: CookieFile?, loader: Loader, storage: Storage, transport: Transport,
+    options: Options, loader: Loader, storage: Storage, transport: Transport,
     decoders: DecoderPool,
     writer: LineWriter, log: Log, onEnd: @escaping @Sendable (Int32) -> Void
   ) {
     self.options = options
-    defaults = LoadDefaults(options, cookies: cookies)
+    defaults = LoadDefaults(options)
     self.loader = loader
     self.storage = storage
     self.transport = transport
@@ -155,7 +155,7 @@ final class Session {
       new.transportConfiguration != options.transportConfiguration || new.requestHeaders != options.requestHeaders
       || new.maxBytes != options.maxBytes || new.maxRedirects != options.maxRedirects
     options = new
-    defaults = LoadDefaults(new, cookies: defaults.fields.cookies)
+    defaults = LoadDefaults(new)
     loader.apply(new.loaderSettings)
     transport.configure(new.transportConfiguration)
     decoders.configure(new.decoderSettings)

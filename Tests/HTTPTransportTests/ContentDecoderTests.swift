@@ -69,7 +69,7 @@ import Testing
     let both = decode("gzip", [member + member])
     #expect(both.bytes == Self.content + Self.content && both.isComplete)
     #expect(!decode("gzip", [member, Array(member.dropLast())]).isComplete)
-    #expect(decode("gzip", [member + [0]]).isMalformed || !decode("gzip", [member + [0]]).isComplete)
+    #expect(!decode("gzip", [member + [0]]).isComplete)
     #expect(decode("gzip", [member + Array("more than that".utf8)]).isMalformed)
     #expect(decode("deflate", [Self.coded(windowBits: 15) + [0]]).isMalformed)
   }

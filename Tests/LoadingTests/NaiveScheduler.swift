@@ -429,7 +429,8 @@ struct NaiveScheduler {
       queue.map { job($0)! }.filter { $0.origin == origin && $0.priority == level }
     }
     let untried = waiting.filter { job in !waiting.contains { $0.attempt < job.attempt } }
-    if let next = untried.first { change(origin) { $0.next = next.id } }
+    let urgent = untried.filter { job in !untried.contains { $0.priority > job.priority } }
+    if let next = limits.order == .fifo ? urgent.first : urgent.last { change(origin) { $0.next = next.id } }
   }
 
   /// Whoever was cut off may be there again.

@@ -93,6 +93,27 @@ import Testing
     }
   }
 
+  @Test func `nor is it replaced by what waited, or is tried again, or after another store that failed`() async throws {
+    try await withOrigin("--memory-limit", "0", "--max-per-host", "1", "--retries", "2") { worker, origin in
+      let own = try await worker.load(origin.url("image/7.png?bytes=5000"))["path"]
+      let image = "image/8.png?bytes=10000&cache-control=max-age%3D60"
+      try await origin.script("tried", ["image/8.png?fail=1&status=500", image + "&hold=b"])
+      let urls = ["tried", image + "&hold=a", image].map { JSON.string(origin.url($0)) }
+      let ids = urls.map { worker.request("load", ["url": $0, "events": ["retrying"]]) }
+      _ = try await worker.event("retrying", for: ids[0])
+      try await origin.held(1, at: "a")
+      for url in urls {
+        #expect(
+          try await worker.call("store", ["url": url, "data": "aGVsbG8="])["error"]["data"]["kind"] == "notAnImage")
+        #expect(try await worker.call("store", ["url": url, "path": own])["result"]["bytes"] == 5000)
+        #expect(try await worker.load(url.string!)["bytes"] == 5000)
+      }
+      for gate in ["a", "b"] { try await origin.release(gate) }
+      for id in ids { #expect(try await worker.response(to: id)["result"]["bytes"] == 10_000) }
+      for url in urls { #expect(try await worker.load(url.string!)["bytes"] == 5000) }
+    }
+  }
+
   @Test func `a pipe in the place of a file holds up nothing`() async throws {
     try await withOrigin("--memory-limit", "0", "--verify", "always") { worker, origin in
       let url = origin.url("image/1.png?cache-control=max-age%3D60")
