@@ -9,6 +9,7 @@ public final class RequestFields: Sendable {
   public let all: HeaderFields
   /// Those of `all` that the load has for itself, by which it is another transfer than a load without them.
   public let own: HeaderFields
+  /// What else is sent that says who asks, which the transport adds; empty for nothing.
   public let alsoSent: String
   /// The lines that say who asks; empty where none does.
   let credentials: String
