@@ -18,8 +18,8 @@ final class ContentDecoder {
 
   private let isGzip: Bool
   /// It must not move: zlib's state knows where it is.
-  private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
-  private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 1)
+  private let stream: UnsafeMutablePointer<z_stream>
+  private let output: UnsafeMutableRawBufferPointer
   private var isReady = false
   private var isAtEnd = false
   /// The first byte of a deflate stream that has come alone: the second tells what it is.
@@ -29,6 +29,9 @@ final class ContentDecoder {
   init?(_ coding: String) {
     guard ["gzip", "x-gzip", "deflate"].contains(coding) else { return nil }
     isGzip = coding != "deflate"
+    // Behind the guard: an initialiser that fails has no `deinit`.
+    stream = .allocate(capacity: 1)
+    output = .allocate(byteCount: 64 << 10, alignment: 1)
     stream.initialize(to: z_stream())
   }
 

@@ -35,7 +35,7 @@ struct ProxyRules {
     let authority = rest.prefix { $0 != "/" }
     let port = authority[(authority.lastIndex(where: { "]@".contains($0) }) ?? authority.startIndex)...]
       .split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).dropFirst().first
-    if let port, !port.isEmpty, !(Int(port).map { (1...65_535).contains($0) } ?? false) {
+    if let port, !port.isEmpty, !(1...65_535).contains(Int(port) ?? 0) {
       return "has a port that is not between 1 and 65535"
     }
     let isClean = proxy.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }

@@ -110,10 +110,9 @@ struct URLParser {
       throw ResourceURLError(.userInfo, "the URL has a backslash in its user info")
     }
     for mark in userInfo.indices where userInfo[mark] == UInt8(ascii: "%") {
-      guard let byte = PercentEncoding.decodedByte(at: mark, of: userInfo), byte < 0x20 || byte == 0x7F else {
-        continue
+      if let byte = PercentEncoding.decodedByte(at: mark, of: userInfo), byte < 0x20 || byte == 0x7F {
+        throw ResourceURLError(.userInfo, "the URL has a control character in its user info")
       }
-      throw ResourceURLError(.userInfo, "the URL has a control character in its user info")
     }
     guard !userInfo.isEmpty else { return }
     for byte in userInfo {

@@ -33,7 +33,7 @@ extension Loader {
   func isOvertaken(_ record: JobRecord) -> Bool {
     let first = record.first.id
     if !puts.isEmpty, let put = puts[record.first.request.key], first < put.latest { return true }
-    return recentPuts.overtook(first, at: record.subject)
+    return recentPuts.recall(record.subject, now: .now).map { first < $0 } ?? false
   }
 
   /// Puts what was just stored into the memory tier. Without its bytes, or cleared meanwhile, what it replaces is forgotten
@@ -99,9 +99,12 @@ extension Loader {
   /// Subscribes the load to its job, and begins that if there is none.
   func join(_ load: Load) {
     let key = load.jobKey
-    if let job = scheduler.job(for: key), let record = jobs[job], isOvertaken(record) { scheduler.detach(job) }
-    if let job = scheduler.job(for: key), let candidates = jobs[job]?.candidates, settle(load, from: candidates) {
-      return
+    if let job = scheduler.job(for: key), let record = jobs[job] {
+      if isOvertaken(record) {
+        scheduler.detach(job)
+      } else if let candidates = record.candidates, settle(load, from: candidates) {
+        return
+      }
     }
     let deadline = load.request.deadline.map { load.acceptedAt.advanced(by: $0) }
     let subscription = scheduler.subscribe(

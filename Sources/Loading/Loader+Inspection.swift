@@ -133,7 +133,7 @@ extension Loader {
   }
 
   /// Keeps an image that the host brings, under the key: fresh until `--max-age`. What was stored there is replaced, and
-  /// what is being transferred for the key does not replace it: loads that come later do not join that.
+  /// what was asked for before does not replace it in turn: see `isOvertaken`.
   public func put(
     _ content: Content, as request: LoadRequest,
     then completion: @escaping @LoadingActor @Sendable (Result<LoadedImage, LoadError>) -> Void
@@ -160,7 +160,8 @@ extension Loader {
       case .failure(let error):
         completion(.failure(error))
       case .success(let stored):
-        self.recentPuts.note(id, at: FailureMemory.Subject(key: draft.key, partition: draft.partition))
+        let subject = FailureMemory.Subject(key: draft.key, partition: draft.partition)
+        self.recentPuts.remember(id, of: subject, now: .now)
         let isInMemory = self.remember(stored.response, stored.bytes)
         guard isInMemory || stored.response.isOnDisk || self.clears.reach(stored.response) else {
           return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))

@@ -49,7 +49,9 @@ public final class Loader {
   /// The images that hosts are putting in, by their keys: how many, and the latest. What memory has there is about to be
   /// replaced.
   var puts: [String: (count: Int, latest: LoadID)] = [:]
-  var recentPuts = RecentPuts()
+  /// The latest that have been put in: what was asked for before is not to replace them. Only their number bounds them, so
+  /// who waits while a thousand others are put in may do so after all.
+  var recentPuts = FadingMemory<FailureMemory.Subject, LoadID>(timeToLive: .seconds(1 << 31), capacity: 1000)
   public internal(set) var counts = LoaderCounts()
   /// The names of loads, of prefetches and of what is put in.
   private(set) var names = SlotPool<LoadID>()

@@ -55,8 +55,7 @@ final class Session {
 
   /// - Parameter onEnd: gets the exit status, once, when everything has been answered.
   init(
-    options: Options, loader: Loader, storage: Storage, transport: Transport,
-    decoders: DecoderPool,
+    options: Options, loader: Loader, storage: Storage, transport: Transport, decoders: DecoderPool,
     writer: LineWriter, log: Log, onEnd: @escaping @Sendable (Int32) -> Void
   ) {
     self.options = options

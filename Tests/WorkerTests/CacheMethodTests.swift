@@ -47,9 +47,7 @@ import Testing
         let url = JSON.string(origin.url("image/8.png?bytes=10000&cache-control=max-age%3D60&hold=\(gate)"))
         let before = worker.request("load", ["url": url])
         try await origin.held(1, at: gate)
-        guard case .object(var params) = content else { return }
-        params["url"] = url
-        let store = worker.request("store", .object(params))
+        let store = worker.request("store", content.merging(["url": url]))
         let after = worker.request("load", ["url": url])
         #expect(
           try await worker.response(to: store)["error"]["data"]["kind"] == (expected == 5000 ? .null : "notAnImage"))
