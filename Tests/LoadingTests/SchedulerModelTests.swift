@@ -14,11 +14,13 @@ struct SchedulerModelTests {
   @Test(arguments: runs) func `it does what a naive one does, whatever happens`(seed: UInt64, events: Int) {
     var run = ModelRun(seed: seed)
     for _ in 0..<events where run.difference == nil { run.step() }
+    let isLong = events >= 100_000
+    // What happens least does so about fifteen times in the long run, and less in one of many.
+    while isLong, !run.hasSeenAll, run.difference == nil, run.events < 10 * events { run.step() }
     run.drain()
-    print("SCHEDULER_SEED=\(seed): \(events) events, \(run.tally)")
+    print("SCHEDULER_SEED=\(seed): \(run.events) events, \(run.tally)")
     #expect(run.difference == nil, "SCHEDULER_SEED=\(seed): \(run.difference ?? "")")
-    guard events >= 100_000 else { return }
-    #expect(run.tally.values.allSatisfy { $0 > 10 }, "every kind of thing has happened: \(run.tally)")
+    #expect(run.hasSeenAll || !isLong, "every kind of thing has happened: \(run.tally)")
   }
 }
 
@@ -29,7 +31,7 @@ private struct ModelRun: ~Copyable {
   private var chance: SeededChance
   private var jitter: SeededChance
   private var now = ContinuousClock.now
-  private var events = 0
+  private(set) var events = 0
   private var names = SlotPool<LoadID>()
   private(set) var subscribed: Set<LoadID> = []
   private var handedBack: Set<LoadID> = []
@@ -39,6 +41,8 @@ private struct ModelRun: ~Copyable {
     "remembered": 0, "asked to give way": 0, "gave way": 0, "answered before": 0, "put aside": 0, "shared keys": 0,
     "moved": 0, "tried again early": 0, "given up": 0,
   ]
+  /// Whether every kind of thing has happened, and not just by chance.
+  var hasSeenAll: Bool { tally.values.allSatisfy { $0 > 10 } }
   /// How each origin is for the time being. The last one hardly ever answers.
   private var moods = [Mood](repeating: .well, count: 6) + [.silent]
   /// The first thing in which the two differ.
