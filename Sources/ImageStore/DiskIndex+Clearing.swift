@@ -39,15 +39,10 @@ extension DiskIndex {
 
   /// Keeps the file of a deleted row in the books until `due`.
   func doom(_ holding: Holding, due: Int) throws(SQLiteError) {
-    try doom(holding.id, file: holding.file, allocated: holding.allocated, due: due)
-  }
-
-  /// Enters a file that has no row in the books until `due`.
-  func doom(_ id: Int64, file: String, allocated: Int64, due: Int) throws(SQLiteError) {
     let doom = try writing("INSERT OR REPLACE INTO doomed VALUES (?1, ?2, ?3, ?4)")
-    doom.bind(1, id)
-    doom.bind(2, file)
-    doom.bind(3, allocated)
+    doom.bind(1, holding.id)
+    doom.bind(2, holding.file)
+    doom.bind(3, holding.allocated)
     doom.bind(4, due)
     try doom.run()
   }

@@ -14,8 +14,12 @@ final class DiskIndex {
 
   /// Opens the index, or makes it.
   ///
-  /// - Parameter created: told whether a new one was made.
-  init(path: String, mode: Database.Mode, fault: (() -> Int32?)?, created: inout Bool) throws(OpeningError) {
+  /// - Parameters:
+  ///   - logLimit: of how many pages SQLite's log is brought into the database. The file keeps its size, twice that at most.
+  ///   - created: told whether a new one was made.
+  init(
+    path: String, mode: Database.Mode, logLimit: Int, fault: (() -> Int32?)?, created: inout Bool
+  ) throws(OpeningError) {
     self.mode = mode
     do throws(SQLiteError) {
       database = try Database(path: path, mode: mode, fault: fault)
@@ -24,8 +28,8 @@ final class DiskIndex {
       if mode == .readWrite {
         try database.execute(
           """
-          PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000;
-          PRAGMA journal_size_limit = 33554432; PRAGMA secure_delete = FAST
+          PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = \(logLimit);
+          PRAGMA journal_size_limit = \(2 * 4096 * logLimit); PRAGMA secure_delete = FAST
           """)
       }
     } catch {

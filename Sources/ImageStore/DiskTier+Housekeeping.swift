@@ -38,12 +38,14 @@ extension DiskTier {
 
   private func nextWake(_ instant: ContinuousClock.Instant, _ now: Int) -> ContinuousClock.Instant? {
     if sweep != nil { return instant }
-    let seconds = [agenda.nextDue, agenda.trimAt, agenda.sweepAt, agenda.partialsDue].compactMap(\.self).min()
+    let sweepAt = agenda.sweepWanted ? now : agenda.sweepAt
+    let seconds = [agenda.nextDue, agenda.trimAt, sweepAt, agenda.partialsDue].compactMap(\.self).min()
     let later = seconds.map { instant + .seconds(max($0 - now, 1)) }
     return [agenda.commitBy, agenda.flushBy, later].compactMap(\.self).min()
   }
 
-  /// Writes the rows gathered, and ends the look-ups' view of the index. What could not be written is lost.
+  /// Writes the rows gathered, and ends the look-ups' view of the index. What could not be written is lost, and its files are
+  /// swept; on a full disk what was used least makes way for the next rows.
   @discardableResult
   func commit() -> StoreError? {
     agenda.commitBy = nil
@@ -55,8 +57,10 @@ extension DiskTier {
       for lease in leases { lease.succeed() }
       return nil
     } catch {
-      leavesLeftovers = true
-      return error.isOutOfSpace ? suspendWrites(StoreError(error)) : suspend(StoreError(error))
+      noteLeftovers()
+      let failure = StoreError(error)
+      if !error.isOutOfSpace { return suspend(failure) }
+      return makeSomeRoom() ? failure : suspendWrites(failure)
     }
   }
 
@@ -89,14 +93,14 @@ extension DiskTier {
     {
       commit()
       session.index = nil
-      leavesLeftovers = true
-      if FileIdentity(Self.indexName, in: session.folder) == nil { agenda.sweepWanted = true }
+      noteLeftovers()
     }
     guard let dead = try? surveyCompany(session.folder, lock) else { return }
     if sweep == nil && (!dead.isEmpty || agenda.sweepWanted || (agenda.sweepAt.map { $0 <= now } ?? false)) {
       agenda.sweepWanted = false
       agenda.sweepAt = nil
-      sweep = Sweep(remains: dead)
+      sweep = Sweep(remains: dead, own: hasLeftovers ? lock.instance : nil)
+      hasLeftovers = false
     }
     if !dead.isEmpty || !hasAdopted && session.index != nil { adoptPartials() }
     if othersLive, let index = session.index {
@@ -128,6 +132,12 @@ extension DiskTier {
     if agenda.commitBy == nil { commit() }
   }
 
+  /// Has files looked for whose rows may be lost.
+  func noteLeftovers() {
+    hasLeftovers = true
+    agenda.sweepWanted = true
+  }
+
   /// One shard, so that work that comes in meanwhile does not wait.
   private func takeStepOfSweep(now: Int) {
     guard var sweep, let session, let lock = session.lock else { return }
@@ -137,7 +147,9 @@ extension DiskTier {
         // Rows of other workers are seen, and theirs not held up, by a transaction of its own.
         commit()
         try withIndex { index throws(SQLiteError) in
-          try sweep.remove(suspects, from: session.folder, index: index, now: now)
+          for suspect in suspects where spooled[suspect.id] == nil {
+            try remove(suspect, in: session.folder, from: index, now: now)
+          }
           agenda.nextDue = try index.nextDue()
         }
         if let error = commit() { throw error }
@@ -146,7 +158,24 @@ extension DiskTier {
       if sweep.isOver { sweep.finish() }
     } catch {
       self.sweep = nil
+      if sweep.own != nil { hasLeftovers = true }
       agenda.sweepAt = now + Self.retryInterval
+    }
+  }
+
+  /// Removes a file that has no row; one that a host may still count on is doomed.
+  private func remove(
+    _ suspect: Sweep.Suspect, in folder: CacheFolder, from index: DiskIndex, now: Int
+  ) throws(SQLiteError) {
+    if suspect.isTemporary {
+      if try !index.contains(partial: suspect.id) { folder.remove(suspect.path) }
+    } else if try !index.contains(id: suspect.id),
+      let status = try? folder.files.status(suspect.path, in: folder.descriptor)
+    {
+      let holding = Holding(
+        id: suspect.id, file: suspect.path, allocated: folder.allocated(status.byteCount), usedAt: now,
+        deliveredAt: status.modificationSecond)
+      try dispose(of: holding, from: index, now: now)
     }
   }
 }

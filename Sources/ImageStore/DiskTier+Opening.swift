@@ -90,7 +90,7 @@ extension DiskTier {
       do throws(SQLiteError) {
         return try work(index)
       } catch {
-        leavesLeftovers = true
+        noteLeftovers()
         index.rollBack()
         if error.isOutOfSpace { throw suspendWrites(StoreError(error)) }
         session.index = nil
@@ -109,7 +109,8 @@ extension DiskTier {
       do throws(DiskIndex.OpeningError) {
         var created = false
         let index = try DiskIndex(
-          path: directory + "/" + Self.indexName, mode: databaseMode(session), fault: indexFault, created: &created)
+          path: directory + "/" + Self.indexName, mode: databaseMode(session), logLimit: logLimit(of: session.folder),
+          fault: indexFault, created: &created)
         try continueIDs(of: session, after: index)
         session.index = index
         if created { session.indexIdentity = FileIdentity(Self.indexName, in: session.folder) }
@@ -136,6 +137,13 @@ extension DiskTier {
         }
       }
     }
+  }
+
+  /// In pages: 16 MB, or half a hundredth of a small file system.
+  private func logLimit(of folder: CacheFolder) -> Int {
+    let most = 4000
+    guard let total = try? environment.files.space(of: folder.descriptor).total else { return most }
+    return min(max(64, Int(total / 200 / 4096)), most)
   }
 
   private func continueIDs(of session: Session, after index: DiskIndex) throws(DiskIndex.OpeningError) {

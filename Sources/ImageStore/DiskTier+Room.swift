@@ -1,5 +1,8 @@
 /// The limit: what is evicted, what may not be, and when.
 extension DiskTier {
+  /// The most bytes that are written before the free space is looked at again.
+  private static var mostUnchecked: Int64 { 1 << 24 }
+
   /// How far eviction has looked without finding anything that may go, so that it does not look there again before
   /// something can have changed. Newly used rows come after it in the order.
   struct Skipped {
@@ -88,6 +91,11 @@ extension DiskTier {
   func retire(_ holding: Holding, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
     guard try index.delete(holding.id) else { return }
     _ = deliveries.takeUse(of: holding.id)
+    try dispose(of: holding, from: index, now: now, grace: grace)
+  }
+
+  /// Removes a file without a row: at once, or when its time is over.
+  func dispose(of holding: Holding, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
     var until = max(pinned(holding, now: now) ?? now, now + grace)
     if until <= now && !pins.unlessPinned(holding.id, now: now, { session?.folder.remove(holding.file) }) {
       until = endOfLife(deliveredAt: now)
@@ -108,20 +116,22 @@ extension DiskTier {
   }
 
   /// Now and then compares the free space with its floor; below it the tier may not grow and shrinks by what is missing.
+  ///
+  /// The nearer the floor, the sooner it looks again.
   private func checkFreeSpace(adding bytes: Int64) throws(StoreError) {
     let now = now
-    if let check = spaceCheck, now - check.at < 5, now >= check.at, check.writtenSince + bytes < 1 << 24 {
-      spaceCheck?.writtenSince += bytes
+    if let check = spaceCheck, now - check.at < 5, now >= check.at, bytes <= check.budget {
+      spaceCheck?.budget -= bytes
       return
     }
-    spaceCheck = (now, bytes)
+    spaceCheck = (now, Self.mostUnchecked)
     spaceLimit = .max
     guard minFreeFraction > 0, let session,
       let space = try? environment.files.space(of: session.folder.descriptor)
     else { return }
-    let missing = Int64(minFreeFraction * Double(space.total)) - space.free
-    guard missing > 0 else { return }
-    spaceLimit = max(0, try heldBytes() - missing)
+    let spare = space.free - Int64(minFreeFraction * Double(space.total))
+    spaceLimit = max(0, try heldBytes() + spare)
+    spaceCheck = (now, min(Self.mostUnchecked, max(0, spare / 2 - bytes)))
   }
 
   /// Allocated bytes of all workers' files. Where others live, none of them adds any until the next commit.

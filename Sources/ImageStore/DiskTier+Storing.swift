@@ -15,6 +15,7 @@ extension DiskTier {
       let id = session.nextID()
       return try Spool(id: id, in: session.folder, executor: executor, room: room(for: id))
     }
+    spooled[spool.id] = 0
     if let expected, let error = reserve(expected, for: spool.id) {
       spool.assumeIsolated { $0.discard() }
       throw error
@@ -160,7 +161,7 @@ extension DiskTier {
         return try work(session)
       } catch {
         if mayRetry && error.isMissing {
-          leavesLeftovers = true
+          noteLeftovers()
           self.session = nil
         } else if !mayRetry || !error.isOutOfSpace || !makeSomeRoom() {
           throw error.concernsFolder || error.isMissing ? suspendWrites(StoreError(error)) : StoreError(error)

@@ -4,8 +4,8 @@ public import Threads
 ///
 /// All of it runs on the executor's thread; enter it with `await`, or with `executor.run { tier.assumeIsolated { … } }`.
 /// What is stored is visible to look-ups at once and written to the index in batches: a killed worker loses the rows of
-/// at most its last batch, and their files are swept at a later start. A row never leads to wrong bytes: every delivery
-/// checks that the file is there and has its size.
+/// at most its last batch, and their files are swept at a later start; one that loses rows itself, as on a full disk, sweeps
+/// itself. A row never leads to wrong bytes: every delivery checks that the file is there and has its size.
 ///
 /// A failure of the directory or the index as a whole is one warning; until it is tried again, half a minute later, calls fail at
 /// once and look-ups find nothing.
@@ -58,14 +58,15 @@ public actor DiskTier {
   var suspension: (until: Int, error: StoreError)?
   var writeSuspension: (until: Int, error: StoreError)?
   var hasWarned = false
-  /// Whether rows may have been lost whose files exist: then a later start has to sweep.
-  var leavesLeftovers = false
+  /// Whether rows of this worker may have been lost whose files exist.
+  var hasLeftovers = false
 
   // Room. See DiskTier+Room.
   nonisolated let pins = DeliveryPins()
   var deliveries = Deliveries()
   /// Responses that were found whole, which the index does not know yet or is not told.
   var proven: Set<Int64> = []
+  /// What the temporary files of spools take.
   var spooled: [Int64: Int64] = [:] {
     didSet { board?.setUnlistedBytes(spooledBytes) }
   }
@@ -76,7 +77,8 @@ public actor DiskTier {
   var evicted = Evictions()
   var skipped = Skipped()
   var spaceLimit = Int64.max
-  var spaceCheck: (at: Int, writtenSince: Int64)?
+  /// When the free space was looked at, and how many bytes may be written until it is looked at again.
+  var spaceCheck: (at: Int, budget: Int64)?
 
   // Housekeeping.
   var agenda = Agenda()
@@ -138,7 +140,7 @@ public actor DiskTier {
     commit()
     session.index = nil
     let isSwept = sweep == nil && !agenda.sweepWanted && agenda.sweepAt == nil
-    if !leavesLeftovers && spooled.isEmpty && isSwept { session.lock?.remove() }
+    if !hasLeftovers && spooled.isEmpty && isSwept { session.lock?.remove() }
     sweep = nil
     self.session = nil
     setBoard(nil)

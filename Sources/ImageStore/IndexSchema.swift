@@ -117,12 +117,14 @@ struct Holding: Equatable {
   var usedAt: Int
   var deliveredAt: Int
 
+}
+
+extension Holding {
   init(_ row: borrowing Row) {
-    id = row.integer(0)
-    file = FileName(id: id, digest: row.bytes(1), format: row.optionalText(2)).path
-    allocated = row.integer(3)
-    usedAt = row.int(4)
-    deliveredAt = row.int(5)
+    let id = row.integer(0)
+    self.init(
+      id: id, file: FileName(id: id, digest: row.bytes(1), format: row.optionalText(2)).path, allocated: row.integer(3),
+      usedAt: row.int(4), deliveredAt: row.int(5))
   }
 }
 

@@ -1,20 +1,25 @@
-/// Removes what dead workers left: temporary files, and image files without a row. One shard a step.
+/// Looks for what has no row: temporary files and image files of dead workers, and of one that has lost rows itself. One
+/// shard a step.
 ///
-/// It touches only files whose names the store makes and whose worker is dead. Those that a host may still count on are
-/// entered as doomed: they count against the limit, and go when their time is over.
+/// It names only files whose names the store makes.
 struct Sweep {
   /// Lock files of the dead, held so that nobody else sweeps after them.
   private let remains: [WorkerLock.Remains]
+  /// The instance number of the worker that sweeps, if its own files are looked at, too.
+  let own: Int32?
   private var nextShard = 0
 
-  init(remains: [WorkerLock.Remains]) { self.remains = remains }
+  init(remains: [WorkerLock.Remains], own: Int32?) {
+    self.remains = remains
+    self.own = own
+  }
 
   /// The dead workers that it sweeps after.
   var instances: [Int32] { remains.map(\.instance) }
 
   var isOver: Bool { nextShard == CacheFolder.shards.count }
 
-  /// A file that may have been left by a dead worker.
+  /// A file that nobody may be about to write a row of.
   struct Suspect {
     let id: Int64
     let isTemporary: Bool
@@ -31,25 +36,10 @@ struct Sweep {
     for name in names {
       guard let file = FileName.parse(name), FileName.shard(of: file.id) == shard else { continue }
       let instance = Int32(truncatingIfNeeded: file.id >> 32)
-      if lock.exists(instance) && !instances.contains(instance) { continue }
+      if instance != own && lock.exists(instance) && !instances.contains(instance) { continue }
       suspects.append(Suspect(id: file.id, isTemporary: file.isTemporary, path: shard + "/" + name))
     }
     return suspects
-  }
-
-  /// Removes those suspects that have no row, or dooms them.
-  func remove(_ suspects: [Suspect], from folder: CacheFolder, index: DiskIndex, now: Int) throws(SQLiteError) {
-    for suspect in suspects {
-      let isListed = suspect.isTemporary ? try index.contains(partial: suspect.id) : try index.contains(id: suspect.id)
-      if isListed { continue }
-      if !suspect.isTemporary, let status = try? folder.files.status(suspect.path, in: folder.descriptor),
-        case let due = endOfLife(deliveredAt: status.modificationSecond), due > now, status.modificationSecond <= now
-      {
-        try index.doom(suspect.id, file: suspect.path, allocated: folder.allocated(status.byteCount), due: due)
-      } else {
-        folder.remove(suspect.path)
-      }
-    }
   }
 
   /// Removes the signs of those whose leavings are gone.

@@ -85,6 +85,71 @@ import Threads
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }
 
+  @Test func `when the index finds the disk full, files whose rows are lost are removed and it goes on`() async throws {
+    let fixture = Fixture()
+    let full = Locked(false)
+    let tier = try await fixture.openTier(
+      files: FileSystem { operation in operation == .index && full.withLock { $0 } ? ENOSPC : nil })
+    let old = try await tier.store([0], as: fixture.draft("old"))
+    await tier.commitNow()
+    _ = try await tier.store([1], as: fixture.draft("a"))
+    let spool = try await tier.makeSpool()
+    full.withLock { $0 = true }
+    await tier.commitNow()
+    #expect(fixture.warnings.withLock { $0.count } == 1)
+    #expect(fixture.imageFiles.count == 3)
+    full.withLock { $0 = false }
+    await tier.sweepAll()
+    #expect(fixture.imageFiles.filter { !$0.hasSuffix(".tmp") } == [old.file])
+    #expect(fixture.imageFiles.count == 2, "what is being spooled stays")
+    #expect(await tier.look(up: "old") == [old])
+    await spool.discard()
+    fixture.advance(DiskTier.retryInterval)
+    let later = try await tier.store([2], as: fixture.draft("a"))
+    await tier.close()
+    #expect(fixture.imageFiles == [old.file, later.file])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/test/workers").isEmpty)
+  }
+
+  @Test func `where the index finds the disk full once, what is least used makes way`() async throws {
+    let fixture = Fixture()
+    let faults = Faults()
+    let tier = try await fixture.openTier(files: faults.fileSystem)
+    _ = try await tier.store([1], as: fixture.draft("old"))
+    await tier.commitNow()
+    _ = try await tier.store([2], as: fixture.draft("lost"))
+    faults.fail(at: 1, with: ENOSPC, only: .index)
+    await tier.commitNow()
+    #expect(faults.stop() > 1)
+    let stored = try await tier.store([3], as: fixture.draft("new"))
+    await tier.sweepAll()
+    #expect(fixture.imageFiles == [stored.file])
+    #expect(await tier.counts.evicted == Evictions(diskFull: 1))
+    #expect(fixture.warnings.withLock { $0.isEmpty })
+  }
+
+  @Test func `a file that was delivered outlives its lost row for as long as was promised`() async throws {
+    let fixture = Fixture()
+    fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) }
+    let faults = Faults()
+    let tier = try await fixture.openTier(files: faults.fileSystem)
+    _ = await tier.look(up: "opens the index")
+    let stored = try await tier.store([1], as: fixture.draft("a"), delivered: true)
+    faults.fail(at: 1, with: ENOSPC, only: .index)
+    await tier.commitNow()
+    fixture.advance(50)
+    await tier.markDelivered(stored.id, at: fixture.now)
+    await tier.sweepAll()
+    fixture.advance(59)
+    _ = await tier.settle()
+    #expect(fixture.imageFiles == [stored.file])
+    #expect(await tier.counts.bytes == 4096)
+    fixture.advance(4)
+    _ = await tier.settle()
+    #expect(fixture.imageFiles.isEmpty)
+    #expect(await tier.counts.bytes == 0)
+  }
+
   @Test func `what is stored can be read while nothing can be written`() async throws {
     let fixture = Fixture()
     let readOnly = Locked(false)

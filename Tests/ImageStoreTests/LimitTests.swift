@@ -112,6 +112,20 @@ import Threads
     #expect(await tier.counts.evicted == Evictions(freeSpace: 9))
   }
 
+  @Test func `a small file system is never filled beyond the floor, however fast images come`() async throws {
+    let fixture = Fixture()
+    let least = Locked(Int64.max)
+    var files = FileSystem()
+    files.pretendedSpace = { [unowned fixture] in (400 * 4096 - fixture.bytesOnDisk, 400 * 4096) }
+    let tier = try await fixture.openTier(minFree: 0.05, files: files)
+    for number in 0..<600 {
+      _ = try await tier.store([1], as: fixture.draft("\(number)"))
+      if number % 10 == 0 { least.withLock { $0 = min($0, 400 * 4096 - fixture.bytesOnDisk) } }
+    }
+    #expect(least.withLock { $0 } == 20 * 4096)
+    #expect(await tier.counts.entries == 380)
+  }
+
   @Test func `the tier shrinks without storing anything when others take the free space`() async throws {
     let fixture = Fixture()
     let room = Locked<Int64>(1000 * 4096)

@@ -63,6 +63,24 @@ import Threads
     #expect(fixture.warnings.withLock { $0 }.isEmpty)
   }
 
+  @Test func `where the index is removed under a worker, the images that it listed are swept`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    _ = try await tier.store([1], as: fixture.draft("a"))
+    await tier.commitNow()
+    let spool = try await tier.makeSpool()
+    try await spool.append([3])
+    for name in ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"] {
+      try FileManager.default.removeItem(atPath: fixture.directory + "/test/" + name)
+    }
+    await tier.sweepAll()
+    #expect(fixture.imageFiles.count == 1)
+    let stored = try await tier.store(.spool(spool), as: fixture.draft("b"), delivered: false)
+    await tier.sweepAll()
+    #expect(fixture.imageFiles == [stored.file])
+    #expect(await tier.look(up: "b") == [stored])
+  }
+
   @Test func `images without rows that were too young to sweep are removed by a later worker`() async throws {
     let fixture = Fixture()
     let first = try await fixture.openTier()
