@@ -9,6 +9,9 @@ public struct ImageHeader: Sendable, Hashable {
   /// As in EXIF, 1 to 8; 1 is upright. For AVIF and HEIC it stands for their own rotation and mirroring.
   public let orientation: Int
 
+  /// In pixels, so that width times height is a number.
+  static let longestSide = 1 << 31
+
   public init(_ format: ImageFormat, width: Int?, height: Int?, frames: Int = 1, orientation: Int = 1) {
     self.format = format
     (self.width, self.height) = (width, height)
@@ -36,6 +39,9 @@ public struct ImageHeader: Sendable, Hashable {
       }
     if let width = header.width, let height = header.height, width < 1 || height < 1 {
       throw .impossible("the image has no pixels (\(width) x \(height))")
+    }
+    if let side = [header.width, header.height].compactMap(\.self).max(), side > Self.longestSide {
+      throw .impossible("a side of \(side) pixels is longer than an image can be")
     }
     return header
   }

@@ -13,7 +13,7 @@ final class PoolMailbox: Sendable {
 
   private enum Thread {
     case notStarted
-    case running(WakeUp)
+    case running
     case ended
   }
 
@@ -27,6 +27,8 @@ final class PoolMailbox: Sendable {
   }
 
   private let state: Locked<State>
+  /// Here from the start: by the time of the first decode, transfers may hold all the descriptors there are.
+  private let wakeUp = WakeUp.required()
 
   init(_ settings: DecoderSettings) { state = Locked(State(settings: settings)) }
 
@@ -59,14 +61,14 @@ final class PoolMailbox: Sendable {
       }
       if case .shutDown = command { state.isClosed = true }
       state.commands.append(command)
-      if case .running(let wakeUp) = state.thread, state.commands.count == 1 { wakeUp.wake() }
+      if case .running = state.thread, state.commands.count == 1 { wakeUp.wake() }
       return true
     }
   }
 
   private func start(_ state: inout State) {
-    let (settings, wakeUp) = (state.settings, WakeUp.required())
-    state.thread = .running(wakeUp)
+    let settings = state.settings
+    state.thread = .running
     startThread(name: "decoders") { [self] in
       let loop = PoolLoop(mailbox: self, settings: settings, wakeUp: wakeUp)
       while loop.turn() {}

@@ -17,17 +17,24 @@ final class CacheFolder: Sendable {
     self.path = path
     self.files = files
     if writable { try files.makeDirectories(path) }
-    descriptor = try files.openDirectory(path)
-    if writable {
-      do throws(FileError) {
-        try files.makeDirectory(WorkerLock.directory, in: descriptor)
-      } catch {
-        if error.code != EEXIST { throw error }
-      }
-      blockSize = try files.space(of: descriptor).block
-    } else {
-      blockSize = 4096
+    let descriptor = try files.openDirectory(path)
+    do throws(FileError) {
+      blockSize = writable ? try Self.prepare(descriptor, files) : 4096
+    } catch {
+      close(descriptor)
+      throw error
     }
+    self.descriptor = descriptor
+  }
+
+  /// Makes the folder of the workers' locks. Returns the size of a block.
+  private static func prepare(_ descriptor: Int32, _ files: FileSystem) throws(FileError) -> Int64 {
+    do throws(FileError) {
+      try files.makeDirectory(WorkerLock.directory, in: descriptor)
+    } catch {
+      if error.code != EEXIST { throw error }
+    }
+    return try files.space(of: descriptor).block
   }
 
   /// Makes a new folder of the same shape for files that are not kept.

@@ -38,6 +38,15 @@ extension DiskTier {
     func continueIDs(after id: Int64) { lastID = max(lastID, id) }
   }
 
+  /// What failed, and since when it is left alone, in Unix seconds.
+  struct Suspension {
+    let error: StoreError
+    let since: Int
+
+    /// A clock that was set back ends it.
+    func holds(at now: Int) -> Bool { (since..<since + retryInterval).contains(now) }
+  }
+
   static let indexName = "index.sqlite"
   private static let rebuildLock = WorkerLock.directory + "/index.lock"
 
@@ -57,10 +66,8 @@ extension DiskTier {
   /// The open session, opened again if need be.
   func usableSession() throws(StoreError) -> Session {
     if isClosed { throw StoreError(.io, "the disk tier is closed") }
-    if let suspension {
-      if now < suspension.until && now > suspension.until - 10 * Self.retryInterval { throw suspension.error }
-      self.suspension = nil
-    }
+    if let suspension, suspension.holds(at: now) { throw suspension.error }
+    suspension = nil
     if let session { return session }
     do throws(FileError) {
       try openSession()
@@ -72,12 +79,8 @@ extension DiskTier {
 
   func writableSession() throws(StoreError) -> Session {
     if mode == .readOnly { throw StoreError(.io, "\(directory) is only read") }
-    if let writeSuspension {
-      if now < writeSuspension.until && now > writeSuspension.until - 10 * Self.retryInterval {
-        throw writeSuspension.error
-      }
-      self.writeSuspension = nil
-    }
+    if let writeSuspension, writeSuspension.holds(at: now) { throw writeSuspension.error }
+    writeSuspension = nil
     return try usableSession()
   }
 
@@ -126,7 +129,7 @@ extension DiskTier {
         switch error {
         case .foreignVersion(let version):
           let message = "\(directory) belongs to version \(version) of the index, not \(IndexSchema.version)"
-          throw suspend(StoreError(.unusable(path: directory), message), for: .max / 2)
+          throw suspend(StoreError(.unusable(path: directory), message))
         case .failed(let error):
           guard error.isDamage && mayRebuild else {
             if !session.folder.isInPlace { self.session = nil }
@@ -201,8 +204,8 @@ extension DiskTier {
   }
 
   /// Takes the tier out of use for a while, with one warning.
-  func suspend(_ error: StoreError, for seconds: Int = retryInterval) -> StoreError {
-    suspension = (now.addingReportingOverflow(seconds).partialValue, error)
+  func suspend(_ error: StoreError) -> StoreError {
+    suspension = Suspension(error: error, since: now)
     session?.index = nil
     warn(error)
     return error
@@ -210,7 +213,7 @@ extension DiskTier {
 
   /// Stores nothing for a while, with one warning; what is there can still be read.
   func suspendWrites(_ error: StoreError) -> StoreError {
-    writeSuspension = (now + Self.retryInterval, error)
+    writeSuspension = Suspension(error: error, since: now)
     warn(error)
     return error
   }

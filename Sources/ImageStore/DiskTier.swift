@@ -55,8 +55,8 @@ public actor DiskTier {
   // What is open. See DiskTier+Opening.
   var session: Session?
   var isClosed = false
-  var suspension: (until: Int, error: StoreError)?
-  var writeSuspension: (until: Int, error: StoreError)?
+  var suspension: Suspension?
+  var writeSuspension: Suspension?
   var hasWarned = false
   /// Whether rows of this worker may have been lost whose files exist.
   var hasLeftovers = false

@@ -40,19 +40,20 @@ final class ProcessFolder {
     while true {
       let path = parent + "/\(getpid())-" + hexadecimal(environment.random(), digits: 8)
       let opened = try CacheFolder(scratch: path, files: system)
+      var file: Int32 = -1
       do throws(FileError) {
-        lock = try system.createFile(Self.lockName, in: opened.descriptor)
+        file = try system.createFile(Self.lockName, in: opened.descriptor)
+        // Between the two calls a starting process may have taken the folder for a dead one's.
+        if try system.lock(file, path), try system.status(of: file, path).st_nlink > 0 {
+          (folder, lock) = (opened, file)
+          return opened
+        }
+        closeFile(file)
       } catch {
-        try? system.removeDirectory(path)
+        if file >= 0 { closeFile(file) }
+        removeWhole(path)
         throw error
       }
-      // Between the two calls a starting process may have taken the folder for a dead one's.
-      if try system.lock(lock, path), try system.status(of: lock, path).st_nlink > 0 {
-        folder = opened
-        return opened
-      }
-      closeFile(lock)
-      lock = -1
     }
   }
 

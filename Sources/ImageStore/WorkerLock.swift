@@ -91,11 +91,11 @@ final class WorkerLock {
   }
 
   private static func path(of instance: Int32) -> String {
-    directory + "/" + hexadecimal(UInt64(instance), digits: 8) + ".lock"
+    directory + "/" + hexadecimal(UInt64(UInt32(bitPattern: instance)), digits: 8) + ".lock"
   }
 
   private static func instance(of name: String) -> Int32? {
     guard name.utf8.count == 13, name.hasSuffix(".lock") else { return nil }
-    return Int32(name.prefix(8), radix: 16)
+    return UInt32(name.prefix(8), radix: 16).flatMap(Int32.init(exactly:))
   }
 }

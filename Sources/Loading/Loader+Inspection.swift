@@ -166,7 +166,9 @@ extension Loader {
         guard isInMemory || stored.response.isOnDisk || self.clears.reach(stored.response) else {
           return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))
         }
-        guard let delivered = stored.delivered[id] else { return }
+        guard let delivered = stored.delivered[id] else {
+          return completion(.failure(LoadError(.internal, "the image was stored without an answer")))
+        }
         completion(
           delivered.map { delivered in
             var image = LoadedImage(

@@ -150,7 +150,9 @@ private struct SlowFile: ByteSource {
   static let impossible: [(format: ImageFormat, bytes: [UInt8])] = [
     (.jpeg, Build.jpeg(0, 4)), (.jpeg, Build.jpeg(4, 0)), (.jpeg, [0xFF, 0xD8, 0xFF, 0xD9, 0, 0]),
     (.jpeg, [0xFF, 0xD8] + Build.segment(0xDA, [0])), (.jpeg, [0xFF, 0xD8, 0xFF, 0xE0, 0, 1, 0, 0]),
-    (.png, Build.png(0, 4)), (.png, Build.png(4, 1 << 31)), (.png, Build.png(4, 4, depth: 3)),
+    (.png, Build.png(0, 4)), (.png, Build.png(4, 1 << 31)),
+    (.heic, Build.heif(heic, properties: [Build.ispe(4, (1 << 31) + 1)])), (.tiff, Build.tiff([(256, 4, (1 << 32) - 1), (257, 3, 4)])),
+    (.png, Build.png(4, 4, depth: 3)),
     (.png, Build.png(4, 4, color: 1)), (.png, Build.png(4, 4).enumerated().map { $0 == 19 ? 9 : $1 }),
     (.png, Array(Build.png(4, 4).prefix(8)) + Build.chunk("IDAT", [UInt8](repeating: 0, count: 40))),
     (.gif, Build.gif(0, 0, frames: 0)), (.gif, Build.gif(0, 0, frames: 1, frameSize: (0, 0))),

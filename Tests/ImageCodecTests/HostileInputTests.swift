@@ -37,7 +37,10 @@ private struct Seeded: RandomNumberGenerator {
       do throws(ImageHeaderError) {
         let header = try ImageHeader.read(bytes, format: format)
         read += 1
-        if header.width ?? 1 < 1 || header.height ?? 1 < 1 || header.frames < 1 || !(1...8).contains(header.orientation)
+        let sides = [header.width ?? 1, header.height ?? 1]
+        let geometry = try? Transform().geometry(of: header)
+        if !sides.allSatisfy((1...(1 << 31)).contains) || header.frames < 1 || !(1...8).contains(header.orientation)
+          || (geometry == nil) != (header.width == nil)
         {
           Issue.record("seed \(Self.seed), round \(round), \(sample.name): \(header)")
         }

@@ -6,17 +6,17 @@ import Testing
 @Suite struct ClearTests {
   private static let urls = [
     "https://a.test/x/1.jpg", "https://a.test:8443/x/2.jpg", "http://A.test/y/3.jpg", "https://user@b.test/x/4.jpg",
-    "https://[::1]:81/5.jpg", "data:image/png;base64,AA==",
+    "https://[::1]:81/5.jpg", "data:image/png;base64,AA==", "http://b\u{fc}cher.test/7.jpg",
   ]
 
   static let cases: [(ClearFilter, [Int])] = [
-    (.all, [0, 1, 2, 3, 4, 5]), (.url(urls[1], key: urls[1]), [1]),
+    (.all, [0, 1, 2, 3, 4, 5, 6]), (.url(urls[1], key: urls[1]), [1]),
     (.url("https://a.test/", key: "https://a.test/"), []),
     (.url(urls[1], key: urls[3]), [1, 3]), (.key(urls[2]), [2]),
-    (.prefix("https://a.test"), [0, 1]), (.prefix("http"), [0, 1, 2, 3, 4]), (.prefix(""), [0, 1, 2, 3, 4, 5]),
+    (.prefix("https://a.test"), [0, 1]), (.prefix("http"), [0, 1, 2, 3, 4, 6]), (.prefix(""), [0, 1, 2, 3, 4, 5, 6]),
     (.host("a.test", port: nil), [0, 1, 2]), (.host("A.TEST", port: 443), [0]), (.host("a.test", port: 80), [2]),
     (.host("b.test", port: nil), [3]), (.host("::1", port: 81), [4]), (.host("[::1]", port: nil), [4]),
-    (.host("test", port: nil), []), (.olderThan(seconds: 35), [0, 1, 2]), (.olderThan(seconds: 100), []),
+    (.host("test", port: nil), []), (.host("xn--bcher-kva.test", port: nil), [6]), (.olderThan(seconds: 45), [0, 1, 2]), (.olderThan(seconds: 100), []),
     (.expired, [0, 2, 4]),
   ]
 

@@ -175,10 +175,17 @@ import Threads
     await first.close()
     let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
     try index.execute("PRAGMA user_version = \(IndexSchema.version + 1)")
-    let tier = try await fixture.openTier()
+    let steps = Locked(0)
+    let counting = FileSystem { operation in
+      if operation == .index { steps.withLock { $0 += 1 } }
+      return nil
+    }
+    let tier = try await fixture.openTier(files: counting)
     for _ in 0..<3 {
       #expect(await tier.look(up: "a").isEmpty)
+      let before = steps.withLock { $0 }
       await #expect(throws: StoreError.self) { try await tier.store([1], as: fixture.draft("b")) }
+      #expect(steps.withLock { $0 } == before, "it is not opened again for each")
       fixture.advance(1000)
     }
     await tier.sweepAll()
@@ -224,6 +231,18 @@ import Threads
     var isRead = 0
     for _ in 0..<20 where await later.check(believed) { isRead = reads.withLock { $0 } - before }
     #expect(isRead < 40, "but for one in a hundred")
+  }
+
+  @Test func `names of locks that no worker gives are left alone`() async throws {
+    let fixture = Fixture()
+    try await fixture.openTier().close()
+    for name in ["-0000001.lock", "+0000001.lock", "ffffffff.lock", "0000000g.lock"] {
+      try Data().write(to: URL(fileURLWithPath: fixture.directory + "/test/workers/" + name))
+    }
+    let tier = try await fixture.openTier()
+    let stored = try await tier.store([1], as: fixture.draft("a"))
+    await tier.sweepAll()
+    #expect(await tier.look(up: "a") == [stored])
   }
 
   @Test func `foreign files are left alone`() async throws {
