@@ -16,7 +16,8 @@ import Testing
     (.prefix("https://a.test"), [0, 1]), (.prefix("http"), [0, 1, 2, 3, 4, 6]), (.prefix(""), [0, 1, 2, 3, 4, 5, 6]),
     (.host("a.test", port: nil), [0, 1, 2]), (.host("A.TEST", port: 443), [0]), (.host("a.test", port: 80), [2]),
     (.host("b.test", port: nil), [3]), (.host("::1", port: 81), [4]), (.host("[::1]", port: nil), [4]),
-    (.host("test", port: nil), []), (.host("xn--bcher-kva.test", port: nil), [6]), (.olderThan(seconds: 45), [0, 1, 2]), (.olderThan(seconds: 100), []),
+    (.host("test", port: nil), []), (.host("xn--bcher-kva.test", port: nil), [6]),
+    (.olderThan(seconds: 45), [0, 1, 2]), (.olderThan(seconds: 100), []),
     (.expired, [0, 2, 4]),
   ]
 
