@@ -96,7 +96,8 @@ private struct DirectiveReader {
     return Directive(name: lowercased, value: value + String(decoding: token, as: UTF8.self))
   }
 
-  /// Takes a quoted string, with its escapes undone. A quote that is never closed is none: restrictions behind it count.
+  /// Takes a quoted string, with its escapes undone. A quote that is never closed is none: restrictions behind it
+  /// count.
   private mutating func quotedString() -> String? {
     guard rest.first == UInt8(ascii: "\"") else { return nil }
     var content: [UInt8] = []

@@ -94,8 +94,8 @@ public struct PartialResponse: Sendable, Hashable {
     return told == completeLength ? told : nil
   }
 
-  /// A part has the entity tag of the whole (RFC 9110 section 15.3.7): one without does not heed If-Range, or comes from a
-  /// server that knows none. A date it need not repeat, but what it says must be what was said.
+  /// A part has the entity tag of the whole (RFC 9110 section 15.3.7): one without does not heed If-Range, or comes
+  /// from a server that knows none. A date it need not repeat, but what it says must be what was said.
   private func hasSameValidators(_ answered: HeaderFields) -> Bool {
     ["etag", "last-modified"].allSatisfy { name in
       let told = Set(answered.values(of: name).filter { !$0.isEmpty })

@@ -2,8 +2,8 @@ public import HTTPTypes
 
 /// What most hits come to, in a few comparisons: a fresh response for a request that asks nothing special of the cache.
 ///
-/// It holds in the modes `default`, `force-cache` and `only-if-cached`, which all serve what is fresh. Where it says no,
-/// nothing is said: that is for `decide`.
+/// It holds in the modes `default`, `force-cache` and `only-if-cached`, which all serve what is fresh. Where it says
+/// no, nothing is said: that is for `decide`.
 extension CachePolicy {
   /// Whether a request with these header fields, their names in lower case, asks nothing of the cache.
   public static func isPlain(_ requestHeaders: HeaderFields) -> Bool {

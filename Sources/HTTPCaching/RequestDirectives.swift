@@ -41,8 +41,8 @@ struct RequestDirectives {
     }
   }
 
-  /// A host that validates on its own goes past the cache, and in the default mode leaves nothing there (Fetch standard,
-  /// HTTP-network-or-cache fetch), unless it asks for what is cached in so many words.
+  /// A host that validates on its own goes past the cache, and in the default mode leaves nothing there (Fetch
+  /// standard, HTTP-network-or-cache fetch), unless it asks for what is cached in so many words.
   func effectiveMode(_ mode: CacheMode) -> CacheMode {
     guard isConditional else { return mode }
     return switch mode {

@@ -15,7 +15,8 @@ public struct SelectingFields: Sendable, Hashable {
     let value: [String]?
   }
 
-  /// Nil where no response is stored, which means that any field may matter, and where one has `Vary: *`, which says so.
+  /// Nil where no response is stored, which means that any field may matter, and where one has `Vary: *`, which says
+  /// so.
   public init?(of requestHeaders: HeaderFields, among stored: [CachedResponse]) {
     guard !stored.isEmpty else { return nil }
     var names: Set<String> = []

@@ -50,7 +50,8 @@ public enum Storing {
     return HeaderFields(stored.lines.filter { !names.contains($0.name) } + update)
   }
 
-  /// The fields as they go to the host with a response that was not just fetched or validated: with its Age (section 5.1).
+  /// The fields as they go to the host with a response that was not just fetched or validated: with its Age (section
+  /// 5.1).
   public static func fieldsToServe(_ response: CachedResponse, now: Int) -> HeaderFields {
     var fields = response.headers
     fields["age"] = "\(Freshness(of: response, maxAge: 0).age(at: now))"

@@ -17,7 +17,8 @@ public enum Validation {
     guard stored.indices.contains(asked) else { return [] }
     let others = stored.indices.reversed().filter { $0 != asked }
     if let tag = entityTag(of: notModified) {
-      // Weak comparison for the one asked about: nginx sends a weak tag with a compressed 200 and a strong one with its 304.
+      // Weak comparison for the one asked about: nginx sends a weak tag with a compressed 200 and a strong one with its
+      // 304.
       let confirmed = entityTag(of: stored[asked].headers).map { opaque($0) == opaque(tag) } ?? false
       let alike = isStrong(tag) ? others.filter { entityTag(of: stored[$0].headers) == tag } : []
       return (confirmed ? [asked] : []) + alike

@@ -48,8 +48,9 @@ public enum Variants {
     return (date ?? response.responseTime, response.responseTime)
   }
 
-  /// White space around commas makes no difference, nor does how a list is spread over lines, nor case where the field's
-  /// definition says so (RFC 9110 sections 8.3.2, 8.4.1 and 8.5.1). The order does: servers take it for a preference.
+  /// White space around commas makes no difference, nor does how a list is spread over lines, nor case where the
+  /// field's definition says so (RFC 9110 sections 8.3.2, 8.4.1 and 8.5.1). The order does: servers take it for a
+  /// preference.
   static func normalized(_ value: String, of name: String) -> [String] {
     let members = value.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
     return switch name {

@@ -1,7 +1,7 @@
 internal import CZlib
 
-/// Undoes a content coding (RFC 9110 section 8.4.1), piece by piece: gzip (RFC 1952), of one member or more, or deflate,
-/// which is zlib's format (RFC 1950) and from some servers what is in it (RFC 1951).
+/// Undoes a content coding (RFC 9110 section 8.4.1), piece by piece: gzip (RFC 1952), of one member or more, or
+/// deflate, which is zlib's format (RFC 1950) and from some servers what is in it (RFC 1951).
 ///
 /// Curl could do that, but takes a stream that breaks off for a whole one (until 8.11).
 final class ContentDecoder {

@@ -28,8 +28,8 @@ final class EasyHandle {
     let configuration = settings.configuration
 
     set(CURLOPT_NOSIGNAL, 1)
-    // A transfer that ends while its host's name is being resolved leaves the resolver's thread to end by itself. Without
-    // this curl would wait for it, and all other transfers with it.
+    // A transfer that ends while its host's name is being resolved leaves the resolver's thread to end by itself.
+    // Without this curl would wait for it, and all other transfers with it.
     set(CURLOPT_QUICK_EXIT, 1)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
     set(CURLOPT_HTTP09_ALLOWED, 0)

@@ -83,7 +83,8 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     }
   }
 
-  /// Waits until something is posted, a socket is ready, or curl has something to do. Sockets are looked at in any case.
+  /// Waits until something is posted, a socket is ready, or curl has something to do. Sockets are looked at in any
+  /// case.
   func sleep(in curl: CurlLoop?) {
     let maySleep = state.withLock { state in
       guard state.work.isEmpty else { return false }

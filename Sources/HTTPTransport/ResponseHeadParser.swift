@@ -43,7 +43,8 @@ struct ResponseHeadParser {
     return length
   }
 
-  /// Whether it names several lengths, be it in one field, so that nobody knows where the body ends (RFC 9112 section 6.3).
+  /// Whether it names several lengths, be it in one field, so that nobody knows where the body ends (RFC 9112 section
+  /// 6.3).
   var hasAmbiguousLength: Bool {
     let named = lines.lazy.filter { $0.name == "content-length" }
     guard let first = named.first else { return false }

@@ -9,8 +9,8 @@ internal import Threads
 
 /// The sockets that curl waits for, and the sleep of its thread until one of them is ready.
 ///
-/// Curl names its sockets once and is told which of them are ready (`curl_multi_socket_action`), so that it works on those
-/// only. `curl_multi_perform` would look at all transfers, with a system call for each.
+/// Curl names its sockets once and is told which of them are ready (`curl_multi_socket_action`), so that it works on
+/// those only. `curl_multi_perform` would look at all transfers, with a system call for each.
 final class SocketPoll {
   let wakeUp: WakeUp
   /// First the one of `wakeUp`.
@@ -63,8 +63,8 @@ final class SocketPoll {
     if Self.timeLeft(multi) == 0 { curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running) }
   }
 
-  /// Until curl has something to do that no socket tells of, in milliseconds; nil where there is nothing. Asked for rather
-  /// than told: some versions of curl do not say each change.
+  /// Until curl has something to do that no socket tells of, in milliseconds; nil where there is nothing. Asked for
+  /// rather than told: some versions of curl do not say each change.
   private static func timeLeft(_ multi: UnsafeMutableRawPointer) -> Int32? {
     var milliseconds = 0
     guard curl_multi_timeout(multi, &milliseconds) == CURLM_OK, milliseconds >= 0 else { return nil }

@@ -3,8 +3,8 @@ extension Target {
   /// transfer more than anything else that is done before it starts. Nil for all others.
   ///
   /// Scheme and host are in lower case, the host is a name whose last label begins with a letter, or an IPv4 address;
-  /// there are no user information, no fragment, no port that is the scheme's own, no dot segments and nothing encoded or
-  /// to be encoded.
+  /// there are no user information, no fragment, no port that is the scheme's own, no dot segments and nothing encoded
+  /// or to be encoded.
   init?(plain url: String) {
     var url = url
     guard let origin = url.withUTF8(PlainURL.origin) else { return nil }
@@ -35,8 +35,8 @@ private enum PlainURL {
     return isLetter(host[lastLabel]) || IPAddress(String(decoding: host, as: UTF8.self)) != nil
   }
 
-  /// Without a dot behind a slash, without a question mark at the end, which curl leaves out, and without what may have to
-  /// be, or be no longer, percent-encoded.
+  /// Without a dot behind a slash, without a question mark at the end, which curl leaves out, and without what may have
+  /// to be, or be no longer, percent-encoded.
   private static func isPlainPath(_ path: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
     var previous: UInt8 = 0
     for byte in path {

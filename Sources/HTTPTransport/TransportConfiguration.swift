@@ -19,14 +19,14 @@ public struct TransportConfiguration: Sendable, Hashable {
   /// one means no proxy at all, as in curl.
   public var proxy: String?
   public var userAgent: String
-  /// Lines of cookies in Netscape's format or of `Set-Cookie` fields, as in a file for curl's `-b`. All transfers share them
-  /// and what servers set, until others or another `insecure` are set. Without it there are no cookies but those of
-  /// the request's own header.
+  /// Lines of cookies in Netscape's format or of `Set-Cookie` fields, as in a file for curl's `-b`. All transfers share
+  /// them and what servers set, until others or another `insecure` are set. Without it there are no cookies but those
+  /// of the request's own header.
   public var cookies: String?
   /// Accept every certificate, as curl's `--insecure`.
   public var insecure = false
-  /// How many connections are kept open for later use, or a few times the most transfers that there were at once if that
-  /// is more. It does not limit how many are opened.
+  /// How many connections are kept open for later use, or a few times the most transfers that there were at once if
+  /// that is more. It does not limit how many are opened.
   public var keptConnections = 128
 
   public init(userAgent: String) {

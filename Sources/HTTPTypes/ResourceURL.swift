@@ -1,7 +1,7 @@
 /// An absolute `http` or `https` URL, checked and encoded so that it can be sent.
 ///
-/// Spelling is kept where it is allowed: only the scheme and the host go to lower case, the fragment goes away, an empty
-/// port and user info go away, and what may not stand in a URL (spaces, `"<>\^`{|}`, everything beyond ASCII) is
+/// Spelling is kept where it is allowed: only the scheme and the host go to lower case, the fragment goes away, an
+/// empty port and user info go away, and what may not stand in a URL (spaces, `"<>\^`{|}`, everything beyond ASCII) is
 /// percent-encoded as UTF-8. Nothing is trimmed and no error is mended: control characters, a missing host or a port
 /// out of range are refused.
 public struct ResourceURL: Sendable, Hashable {

@@ -36,8 +36,8 @@ struct HeaderReader {
     return Int(try refill(at: offset))
   }
 
-  /// Moves the window, and returns its first byte. Out of line because it is rare, and because the optimiser of Swift 6.3
-  /// crashes on loops that it is inlined into.
+  /// Moves the window, and returns its first byte. Out of line because it is rare, and because the optimiser of Swift
+  /// 6.3 crashes on loops that it is inlined into.
   @inline(never)
   private mutating func refill(at offset: Int) throws(ImageHeaderError) -> UInt8 {
     guard offset >= 0, offset < source.count else { throw .cut }

@@ -1,8 +1,8 @@
 /// What the worker and a decoder process say to each other: lines `name=value`, and an empty one at the end.
 ///
-/// The worker asks for one decode at a time, with the descriptors of the input and of the output, if there is one, on the
-/// first byte. The decoder says once what it can, then answers each request with one message. Neither believes the other
-/// more than it must: what cannot be read as agreed is nil.
+/// The worker asks for one decode at a time, with the descriptors of the input and of the output, if there is one, on
+/// the first byte. The decoder says once what it can, then answers each request with one message. Neither believes the
+/// other more than it must: what cannot be read as agreed is nil.
 package struct CodecMessage: Sendable, Hashable {
   /// No message is longer.
   package static let longest = 4096

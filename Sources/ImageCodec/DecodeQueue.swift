@@ -1,7 +1,7 @@
 /// Which decode is next: of those that wait the most urgent, of equally urgent ones the first that came.
 ///
-/// It also keeps to the budget: the pixels of all that run are at most so many, except that what is larger runs alone. The
-/// next one waits until it fits and nothing overtakes it, so that small ones do not starve a large one.
+/// It also keeps to the budget: the pixels of all that run are at most so many, except that what is larger runs alone.
+/// The next one waits until it fits and nothing overtakes it, so that small ones do not starve a large one.
 struct DecodeQueue {
   private struct Waiting {
     var priority: Int

@@ -1,8 +1,9 @@
 /// The decoder processes and what waits for them.
 ///
-/// Nothing is there before the first task: then a thread, and up to `DecoderSettings.count` processes, each with one image at a time.
-/// A process that crashes, takes too long or is cancelled late is killed and replaced, and only its own task knows; one crash
-/// is tried again in a fresh process first. Each task is answered exactly once, on the pool's thread, which must not be blocked.
+/// Nothing is there before the first task: then a thread, and up to `DecoderSettings.count` processes, each with one
+/// image at a time. A process that crashes, takes too long or is cancelled late is killed and replaced, and only its
+/// own task knows; one crash is tried again in a fresh process first. Each task is answered exactly once, on the pool's
+/// thread, which must not be blocked.
 public final class DecoderPool: Sendable {
   private let mailbox: PoolMailbox
 
@@ -26,8 +27,8 @@ public final class DecoderPool: Sendable {
   /// Has no effect on what runs already.
   public func reprioritize(_ ticket: DecodeTicket, to priority: Int) { mailbox.post(.reprioritize(ticket, priority)) }
 
-  /// Has the task answered with `cancelled`, unless it is answered already. A decode that has been running for a while is
-  /// killed; a young one is let end, because starting a process costs more.
+  /// Has the task answered with `cancelled`, unless it is answered already. A decode that has been running for a while
+  /// is killed; a young one is let end, because starting a process costs more.
   public func cancel(_ ticket: DecodeTicket) { mailbox.post(.cancel(ticket)) }
 
   /// Tells what the decoders can do, for which one is started if there is none. Empty when none can be.

@@ -34,7 +34,8 @@ public struct DecoderStatistics: Sendable, Hashable {
   /// Processes that ended in the middle of a decode.
   public var crashed = 0
   public var timedOut = 0
-  /// What is in force in the decoders, of `noNewPrivileges`, `rlimits`, `landlock` and `seccomp`. Empty before the first.
+  /// What is in force in the decoders, of `noNewPrivileges`, `rlimits`, `landlock` and `seccomp`. Empty before the
+  /// first.
   public var sandbox: [String] = []
 
   public init() {}

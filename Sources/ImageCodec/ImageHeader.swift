@@ -20,8 +20,8 @@ public struct ImageHeader: Sendable, Hashable {
 
   /// Reads the header of a content that `Recognition` has recognised as `format`.
   ///
-  /// Reads a bounded number of small pieces, wherever they stand; only GIF frames are counted through the whole file, to
-  /// a limit. Damage behind what gives the size is no error.
+  /// Reads a bounded number of small pieces, wherever they stand; only GIF frames are counted through the whole file,
+  /// to a limit. Damage behind what gives the size is no error.
   public static func read(_ source: any ByteSource, format: ImageFormat) throws(ImageHeaderError) -> ImageHeader {
     var reader = HeaderReader(source)
     let header =

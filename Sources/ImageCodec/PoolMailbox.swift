@@ -43,7 +43,8 @@ final class PoolMailbox: Sendable {
     }
   }
 
-  /// Starts the thread if there is something for it to do. False when the pool is closed and nobody will see the command.
+  /// Starts the thread if there is something for it to do. False when the pool is closed and nobody will see the
+  /// command.
   @discardableResult
   func post(_ command: Command) -> Bool {
     state.withLock { state in

@@ -6,8 +6,8 @@
 
 /// Counts the scans of a progressive JPEG (ITU-T T.81 annex B) that are complete, while its bytes arrive in pieces.
 ///
-/// What stands within a segment, such as a thumbnail, is passed over. What is no JPEG, or not progressive, has nothing to
-/// count: it is over as soon as that is known.
+/// What stands within a segment, such as a thumbnail, is passed over. What is no JPEG, or not progressive, has nothing
+/// to count: it is over as soon as that is known.
 public struct ScanCounter: Sendable {
   /// Never falls.
   public private(set) var completeScans = 0

@@ -6,12 +6,13 @@ internal import Synchronization
   internal import Glibc
 #endif
 
-/// What the workers of a directory have handed out a moment ago: its file stays, though the index does not know yet why.
+/// What the workers of a directory have handed out a moment ago: its file stays, though the index does not know yet
+/// why.
 ///
-/// A word for each id, which many share: the Unix second of the latest delivery, or `removing` while a file that falls on it is
-/// being removed. Who hands out writes before it looks whether the file is there; who removes makes the word its own
-/// before it does. So no path is handed out whose file goes right after. Ids that share a word keep each other's files for some
-/// seconds longer, and that is all.
+/// A word for each id, which many share: the Unix second of the latest delivery, or `removing` while a file that falls
+/// on it is being removed. Who hands out writes before it looks whether the file is there; who removes makes the word
+/// its own before it does. So no path is handed out whose file goes right after. Ids that share a word keep each
+/// other's files for some seconds longer, and that is all.
 extension Board {
   /// For how long a delivery may be unknown to the index, in seconds: until it is flushed and committed.
   private static let memory = Agenda.flushInterval + 2

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// What a transfer is for, as the workers of a directory tell it apart, and what stood on the board of such transfers when
-/// it was last looked.
+/// What a transfer is for, as the workers of a directory tell it apart, and what stood on the board of such transfers
+/// when it was last looked.
 public struct Claim: Sendable {
   /// Two that are equal here and mean different things wait for each other in vain, which costs time and nothing else.
   let hash: UInt64
@@ -27,8 +27,8 @@ public struct Claim: Sendable {
 
 /// The right to transfer something for all workers of a directory, for as long as it is referred to.
 ///
-/// The others wait for it, then look into the index. It has to outlive the commit of what it brings; where that is not to be,
-/// it ends with its last reference.
+/// The others wait for it, then look into the index. It has to outlive the commit of what it brings; where that is not
+/// to be, it ends with its last reference.
 public final class Lease: Sendable {
   private let board: Board
   private let place: Int

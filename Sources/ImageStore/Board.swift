@@ -6,15 +6,16 @@ internal import Synchronization
   internal import Glibc
 #endif
 
-/// What the workers of one directory tell each other without a lock and without the disk: a file, `board-1`, that each of
-/// them has in its memory.
+/// What the workers of one directory tell each other without a lock and without the disk: a file, `board-1`, that each
+/// of them has in its memory.
 ///
-/// On it stands who transfers what (`Lease`), how much each worker has on disk that the index does not know of yet, what was
-/// handed out a moment ago, and what has been cleared lately. It is no part of what is stored: a worker that cannot have it goes without, and after
-/// a crash of the machine anything may stand on it: no number there may be trusted, nor counted up with care for its end.
+/// On it stands who transfers what (`Lease`), how much each worker has on disk that the index does not know of yet,
+/// what was handed out a moment ago, and what has been cleared lately. It is no part of what is stored: a worker that
+/// cannot have it goes without, and after a crash of the machine anything may stand on it: no number there may be
+/// trusted, nor counted up with care for its end.
 ///
-/// All of it are words that are read and written atomically, so it can be used from any thread. What a worker leaves on it
-/// when it dies is wiped off by the others, as soon as its lock file tells that it is dead.
+/// All of it are words that are read and written atomically, so it can be used from any thread. What a worker leaves on
+/// it when it dies is wiped off by the others, as soon as its lock file tells that it is dead.
 public final class Board: Sendable {
   // Unsafe: atomic words, which stay where they are until `deinit`.
   nonisolated(unsafe) let words: UnsafeMutablePointer<Atomic<UInt64>>
@@ -26,8 +27,8 @@ public final class Board: Sendable {
   /// The number of workers that ever came when it was last looked who is there, and whether there was another then.
   private let joinsSurveyed = Atomic<UInt64>(0)
   private let hadCompany = Atomic<Bool>(false)
-  /// The number of workers that ever came, this one the last, where there was no other then. Nil where there have been more
-  /// than rows, since then not all are seen.
+  /// The number of workers that ever came, this one the last, where there was no other then. Nil where there have been
+  /// more than rows, since then not all are seen.
   private let joinsWhenAlone: UInt64?
 
   /// Where what stands, in words. What must not get into each other's way has a cache line of its own.
@@ -85,8 +86,8 @@ public final class Board: Sendable {
     munmap(words, Layout.byteCount)
   }
 
-  /// A new one is whole before it has its name, and all its blocks are there: memory that the disk has no room for would be
-  /// the end of the process.
+  /// A new one is whole before it has its name, and all its blocks are there: memory that the disk has no room for
+  /// would be the end of the process.
   private static func open(in folder: CacheFolder, instance: Int32) throws(FileError) -> Int32 {
     let files = folder.files
     do throws(FileError) {
@@ -160,8 +161,8 @@ public final class Board: Sendable {
 
   private static func instance(of owner: UInt64) -> Int32 { Int32(truncatingIfNeeded: owner >> 32) }
 
-  /// Wipes off what a dead worker left. Where two do so at once and a third takes the row meanwhile, that one may lose a
-  /// lease, which costs a transfer.
+  /// Wipes off what a dead worker left. Where two do so at once and a third takes the row meanwhile, that one may lose
+  /// a lease, which costs a transfer.
   func wipe(row: UInt64, of instance: Int32) {
     let owner = words[Layout.row(row)].load(ordering: .sequentiallyConsistent)
     guard Self.instance(of: owner) == instance else { return }

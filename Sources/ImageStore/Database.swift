@@ -66,8 +66,8 @@ final class Database {
       throw SQLiteError(code: code, message: message)
     }
     self.handle = handle
-    // SQLite's own handler soon sleeps for a tenth of a second at a time, and never meets the moments in which a worker that
-    // stores image after image lets go of the lock. This one looks twice in a millisecond, for about five seconds.
+    // SQLite's own handler soon sleeps for a tenth of a second at a time, and never meets the moments in which a worker
+    // that stores image after image lets go of the lock. This one looks twice in a millisecond, for about five seconds.
     sqlite3_busy_handler(
       handle,
       { _, attempts in

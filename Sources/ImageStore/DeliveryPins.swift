@@ -1,6 +1,7 @@
 internal import Threads
 
-/// Files that another thread, or another worker, hands out without waiting for the store's: what stands here is not removed.
+/// Files that another thread, or another worker, hands out without waiting for the store's: what stands here is not
+/// removed.
 ///
 /// The store removes a file with `unlessPinned`, the other thread pins before it looks whether the file is there.
 /// Whoever comes first, no path is handed out whose file goes right after.
@@ -13,8 +14,8 @@ final class DeliveryPins: Sendable {
 
   private let pins = Locked(Pins())
 
-  /// Returns whether it is time that the store entered in its book what stands here, for other workers to see: true once
-  /// a second.
+  /// Returns whether it is time that the store entered in its book what stands here, for other workers to see: true
+  /// once a second.
   func pin(_ id: Int64, at time: Int) -> Bool {
     pins.withLock { pins in
       pins.uses[id, default: Deliveries.Use(at: time, times: 0)].add(Deliveries.Use(at: time))

@@ -1,7 +1,7 @@
 internal import HTTPTypes
 
-/// The rows of `partials`. One whose file is being written has `allocated` 0; only the others may be taken or removed by
-/// everyone.
+/// The rows of `partials`. One whose file is being written has `allocated` 0; only the others may be taken or removed
+/// by everyone.
 extension DiskIndex {
   func insert(_ partial: StoredPartial, id: Int64, boot: String, storedAt: Int, expiresAt: Int) throws(SQLiteError) {
     let insert = try writing(
@@ -115,8 +115,8 @@ extension DiskIndex {
     return try find.rows { $0.integer(0) }
   }
 
-  /// Those under the filter. The ones that are being written are included, unless it asks for what is too old: what they
-  /// will be is new.
+  /// Those under the filter. The ones that are being written are included, unless it asks for what is too old: what
+  /// they will be is new.
   func partials(matching filter: ClearFilter, now: Int) throws(SQLiteError) -> [Int64] {
     try beginWriting()
     let (condition, values) = filter.condition(now: now)

@@ -56,8 +56,8 @@ extension DiskIndex {
 
   /// Adds the row unless one with its key, partition, variant and selection is there.
   ///
-  /// FAIL where the default is ABORT, here and in the triggers: nothing can be left half done that ABORT would undo, and
-  /// SQLite need not copy each page it changes in case it has to.
+  /// FAIL where the default is ABORT, here and in the triggers: nothing can be left half done that ABORT would undo,
+  /// and SQLite need not copy each page it changes in case it has to.
   func insert(
     _ response: StoredResponse, allocated: Int64, usedAt: Int, deliveredAt: Int, boot: Int64
   ) throws(SQLiteError) -> Bool {

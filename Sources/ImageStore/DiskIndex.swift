@@ -1,7 +1,7 @@
 /// The typed statements of the index: what is stored, what is doomed, how much it is.
 ///
-/// Changes gather in a transaction that the caller ends with `commit`; look-ups before that see them. Reading, too, keeps
-/// one transaction until `commit`, which saves locking for each look-up.
+/// Changes gather in a transaction that the caller ends with `commit`; look-ups before that see them. Reading, too,
+/// keeps one transaction until `commit`, which saves locking for each look-up.
 final class DiskIndex {
   let database: Database
   let mode: Database.Mode
@@ -15,7 +15,8 @@ final class DiskIndex {
   /// Opens the index, or makes it.
   ///
   /// - Parameters:
-  ///   - logLimit: of how many pages SQLite's log is brought into the database. The file keeps its size, twice that at most.
+  ///   - logLimit: of how many pages SQLite's log is brought into the database. The file keeps its size, twice that at
+  ///     most.
   ///   - created: told whether a new one was made.
   init(
     path: String, mode: Database.Mode, logLimit: Int, fault: (() -> Int32?)?, created: inout Bool

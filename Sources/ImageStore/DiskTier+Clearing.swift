@@ -7,8 +7,8 @@ extension DiskTier {
     public var failure: StoreError?
   }
 
-  /// Clears what falls under the filter, for all workers. It is unlisted at once; files delivered in the last 60 s are removed
-  /// when those are over.
+  /// Clears what falls under the filter, for all workers. It is unlisted at once; files delivered in the last 60 s are
+  /// removed when those are over.
   ///
   /// - Parameters:
   ///   - reachesMemory: whether the other workers are to clear their memory tiers, too.

@@ -44,8 +44,8 @@ extension DiskTier {
     return [agenda.commitBy, agenda.flushBy, later].compactMap(\.self).min()
   }
 
-  /// Writes the rows gathered, and ends the look-ups' view of the index. What could not be written is lost, and its files are
-  /// swept; on a full disk what was used least makes way for the next rows.
+  /// Writes the rows gathered, and ends the look-ups' view of the index. What could not be written is lost, and its
+  /// files are swept; on a full disk what was used least makes way for the next rows.
   @discardableResult
   func commit() -> StoreError? {
     agenda.commitBy = nil

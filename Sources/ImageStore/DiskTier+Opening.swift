@@ -158,7 +158,8 @@ extension DiskTier {
     }
   }
 
-  /// Lets go of an index that is only read when a writer has come, gone, or written, so that the next look-up sees that.
+  /// Lets go of an index that is only read when a writer has come, gone, or written, so that the next look-up sees
+  /// that.
   func refreshReading() {
     agenda.surveyAt = now
     guard let session, let index = session.index else { return }

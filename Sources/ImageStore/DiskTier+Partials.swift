@@ -38,7 +38,8 @@ extension DiskTier {
     return true
   }
 
-  /// The spool is over, its file stays. False when it may not. Once the tier is closed it is left as by a killed worker.
+  /// The spool is over, its file stays. False when it may not. Once the tier is closed it is left as by a killed
+  /// worker.
   func leave(_ id: Int64, byteCount: Int64) -> Bool {
     if isClosed { return listedSpools.contains(id) }
     guard listedSpools.contains(id), byteCount > 0, let folder = session?.folder else { return false }
@@ -64,8 +65,8 @@ extension DiskTier {
     return found ?? false
   }
 
-  /// Takes up the largest file there is of these, for this worker alone. It is read through once, in pieces between other
-  /// work, for the digest.
+  /// Takes up the largest file there is of these, for this worker alone. It is read through once, in pieces between
+  /// other work, for the digest.
   ///
   /// - Parameter maxBytes: how large the whole may be. What is known to be larger is left to others.
   public func takeUp(

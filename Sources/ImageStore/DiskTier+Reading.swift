@@ -1,6 +1,7 @@
 /// Looking up and reading.
 extension DiskTier {
-  /// All stored responses of the key, which differ by what their Vary names, newest first. Empty when the tier cannot be used.
+  /// All stored responses of the key, which differ by what their Vary names, newest first. Empty when the tier cannot
+  /// be used.
   ///
   /// A response found here may be gone when it is read: `read` and `check` tell.
   public func look(up key: String, partition: String = "", variant: String = "") -> [StoredResponse] {
@@ -26,8 +27,8 @@ extension DiskTier {
     public var count: Int
   }
 
-  /// How often and when the response was used, by all workers; of what others did in the last seconds nothing is known. Nil
-  /// when it is gone.
+  /// How often and when the response was used, by all workers; of what others did in the last seconds nothing is known.
+  /// Nil when it is gone.
   public func usage(of response: StoredResponse) -> Usage? {
     notePins()
     let written = try? withIndex { index throws(SQLiteError) in try index.usage(of: response.id) }
@@ -41,8 +42,8 @@ extension DiskTier {
 
   /// The bytes of a stored response.
   ///
-  /// Throws `damaged` when the file is missing, has another size or, if that is checked now, another digest; the response is then
-  /// dropped.
+  /// Throws `damaged` when the file is missing, has another size or, if that is checked now, another digest; the
+  /// response is then dropped.
   public func read(_ response: StoredResponse) throws(StoreError) -> [UInt8] {
     let session = try usableSession()
     let file = try open(response, in: session)

@@ -43,8 +43,8 @@ extension DiskTier {
   /// always be.
   func largestFile(in folder: CacheFolder) -> Int64 { max(limit / 10, min(folder.blockSize, limit)) }
 
-  /// Evicts partial files, then the least recently used, until `bytes` are free. At the limit a little more goes, a hundredth
-  /// at most, so that the next stores need not look again.
+  /// Evicts partial files, then the least recently used, until `bytes` are free. At the limit a little more goes, a
+  /// hundredth at most, so that the next stores need not look again.
   ///
   /// - Returns: the bytes freed; fewer when the rest was delivered lately.
   private func evict(_ bytes: Int64, for reason: Evictions.Reason) throws(StoreError) -> Int64 {
@@ -115,7 +115,8 @@ extension DiskTier {
     return until > now && delivered <= now + deliveredFileLifetime ? until : nil
   }
 
-  /// Now and then compares the free space with its floor; below it the tier may not grow and shrinks by what is missing.
+  /// Now and then compares the free space with its floor; below it the tier may not grow and shrinks by what is
+  /// missing.
   ///
   /// The nearer the floor, the sooner it looks again.
   private func checkFreeSpace(adding bytes: Int64) throws(StoreError) {

@@ -62,8 +62,8 @@ extension DiskTier {
   ///   - clearCount: what the board said when its transfer began.
   /// - Returns: the draft with its id, size and digest.
   ///
-  /// Throws `outdated`, `cleared`, `noRoom`, `diskFull` or `io`; nothing is in the cache then, and a spool can be read on:
-  /// `discard` is the caller's.
+  /// Throws `outdated`, `cleared`, `noRoom`, `diskFull` or `io`; nothing is in the cache then, and a spool can be read
+  /// on: `discard` is the caller's.
   public func store(
     _ body: Body, as draft: StoredResponse, delivered: Bool, clearCount: UInt64? = nil
   ) throws(StoreError) -> StoredResponse {
@@ -152,7 +152,8 @@ extension DiskTier {
     hasWarned = false
   }
 
-  /// Runs `work` on the folder: anew in a folder made again when it was deleted, and after making room when the disk is full.
+  /// Runs `work` on the folder: anew in a folder made again when it was deleted, and after making room when the disk is
+  /// full.
   private func withFolder<Result>(_ work: (Session) throws(FileError) -> Result) throws(StoreError) -> Result {
     var mayRetry = true
     while true {
@@ -173,7 +174,8 @@ extension DiskTier {
 
   private var tooLarge: StoreError { StoreError(.noRoom, "the image takes over a tenth of the disk cache's limit") }
 
-  /// Writes what a 304 changed: header fields, times, and what follows from them. Nothing happens when the response is gone.
+  /// Writes what a 304 changed: header fields, times, and what follows from them. Nothing happens when the response is
+  /// gone.
   public func update(_ response: StoredResponse) {
     guard mode == .readWrite else { return }
     try? withIndex { index throws(SQLiteError) in
@@ -204,8 +206,8 @@ extension DiskTier {
     agenda.noteUse()
   }
 
-  /// The path of a stored response for a host to have now, from any thread and without waiting for the store's. It stays for
-  /// 60 s, and counts as used. Nil when the file is gone.
+  /// The path of a stored response for a host to have now, from any thread and without waiting for the store's. It
+  /// stays for 60 s, and counts as used. Nil when the file is gone.
   public nonisolated func pin(_ response: StoredResponse) -> String? {
     noteUse(of: response)
     let path = absolutePath(of: response)
@@ -224,8 +226,8 @@ extension DiskTier {
     for (id, use) in pins.take() { noteUse(of: id, use) }
   }
 
-  /// Removes what `response` would have replaced, had it been stored, variants included; files once the 60 s after their
-  /// last delivery are over.
+  /// Removes what `response` would have replaced, had it been stored, variants included; files once the 60 s after
+  /// their last delivery are over.
   public func remove(replacedBy response: StoredResponse) {
     guard mode == .readWrite else { return }
     let now = now

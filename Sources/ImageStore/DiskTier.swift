@@ -2,13 +2,14 @@ public import Threads
 
 /// The disk tier: one directory of image files with an SQLite index, shared by any number of workers.
 ///
-/// All of it runs on the executor's thread; enter it with `await`, or with `executor.run { tier.assumeIsolated { … } }`.
-/// What is stored is visible to look-ups at once and written to the index in batches: a killed worker loses the rows of
-/// at most its last batch, and their files are swept at a later start; one that loses rows itself, as on a full disk, sweeps
-/// itself. A row never leads to wrong bytes: every delivery checks that the file is there and has its size.
+/// All of it runs on the executor's thread; enter it with `await`, or with
+/// `executor.run { tier.assumeIsolated { … } }`. What is stored is visible to look-ups at once and written to the index
+/// in batches: a killed worker loses the rows of at most its last batch, and their files are swept at a later start;
+/// one that loses rows itself, as on a full disk, sweeps itself. A row never leads to wrong bytes: every delivery
+/// checks that the file is there and has its size.
 ///
-/// A failure of the directory or the index as a whole is one warning; until it is tried again, half a minute later, calls fail at
-/// once and look-ups find nothing.
+/// A failure of the directory or the index as a whole is one warning; until it is tried again, half a minute later,
+/// calls fail at once and look-ups find nothing.
 public actor DiskTier {
   public enum Mode: Sendable { case readWrite, readOnly }
 
@@ -120,7 +121,8 @@ public actor DiskTier {
       && name.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "\\") }
   }
 
-  /// Makes the directories, for the owner only, and proves that they can be written. Cheap: the index is opened when it is needed.
+  /// Makes the directories, for the owner only, and proves that they can be written. Cheap: the index is opened when it
+  /// is needed.
   ///
   /// Throws `unusable` with the path.
   public func open() throws(StoreError) {
@@ -154,8 +156,8 @@ public actor DiskTier {
       entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + unlisted, limit: limit, evicted: evicted)
   }
 
-  /// Sets the limit and brings the tier under it. What is over a tenth of the new one and was kept before, stays until its turn
-  /// comes.
+  /// Sets the limit and brings the tier under it. What is over a tenth of the new one and was kept before, stays until
+  /// its turn comes.
   public func setLimit(_ limit: Int64) {
     self.limit = limit
     trim()

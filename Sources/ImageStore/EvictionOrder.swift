@@ -1,11 +1,14 @@
-/// Which entry of a cache goes next, by how often and how lately it was used: S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO
-/// queues are all you need for cache eviction", SOSP 2023). A pure value over places, which are small numbers.
+/// Which entry of a cache goes next, by how often and how lately it was used: S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi,
+/// "FIFO queues are all you need for cache eviction", SOSP 2023). A pure value over places, which are small numbers.
 ///
-/// - What is new is on probation, in a queue that may have a tenth of the room. One that was used there goes over into the
-///   main queue when its turn comes, the others go: however many come that nobody asks for again, they displace each other.
-/// - Of those that went, fingerprints are kept for a while, as many as would fill the main queue. What comes back in that time is
-///   no longer on probation, so a new set of entries that are used takes over the second time it is asked for.
-/// - The main queue is a clock: whoever was used gets another turn for each use, three at most, so nothing stays for ever.
+/// - What is new is on probation, in a queue that may have a tenth of the room. One that was used there goes over into
+///   the main queue when its turn comes, the others go: however many come that nobody asks for again, they displace
+///   each other.
+/// - Of those that went, fingerprints are kept for a while, as many as would fill the main queue. What comes back in
+///   that time is no longer on probation, so a new set of entries that are used takes over the second time it is asked
+///   for.
+/// - The main queue is a clock: whoever was used gets another turn for each use, three at most, so nothing stays for
+///   ever.
 ///
 /// A use is one count and moves nothing. Every step is O(1), eviction amortised: each further entry that it looks at
 /// loses a use, or its probation.

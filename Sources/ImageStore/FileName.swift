@@ -1,8 +1,8 @@
 /// The name of an image file: where it lies, which row it belongs to, and whose it is.
 ///
-/// It is made of the row's id, which holds the worker's instance number, and the start of the content's digest. So a name
-/// is never used for other content, a file's row is found without an index of names, and a file without a row tells whether
-/// the worker that may still be about to write the row is alive.
+/// It is made of the row's id, which holds the worker's instance number, and the start of the content's digest. So a
+/// name is never used for other content, a file's row is found without an index of names, and a file without a row
+/// tells whether the worker that may still be about to write the row is alive.
 struct FileName: Equatable {
   /// Instance number in the upper half, a counter in the lower one.
   var id: Int64

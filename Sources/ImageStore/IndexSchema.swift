@@ -2,15 +2,16 @@ internal import HTTPTypes
 
 /// The index of the disk tier, `index.sqlite`, version 4.
 ///
-/// - `responses`: a row for each stored response; its file's name follows from `id`, `digest` and `format`. `selection` is
-///   the varying request fields as text. `url` is NULL where it equals `key`. `used_at` orders eviction, `delivered_at` is when
-///   its path was last given to a host (both lag by the flush interval), `allocated` what the file takes on disk. Since
-///   version 3: `boot` names the run of the system that wrote the file, and is NULL once the file was found whole in a later
-///   one; `checked` (1 when every pixel is known to decode), `thumbhash` and `color`; and of a variant what it was made of
-///   (`source_…`).
+/// - `responses`: a row for each stored response; its file's name follows from `id`, `digest` and `format`. `selection`
+///   is the varying request fields as text. `url` is NULL where it equals `key`. `used_at` orders eviction,
+///   `delivered_at` is when its path was last given to a host (both lag by the flush interval), `allocated` what the
+///   file takes on disk. Since version 3: `boot` names the run of the system that wrote the file, and is NULL once the
+///   file was found whole in a later one; `checked` (1 when every pixel is known to decode), `thumbhash` and `color`;
+///   and of a variant what it was made of (`source_…`).
 /// - `doomed`: files that have no row any more and may not be removed before `due`.
-/// - `partials`: temporary files that are the beginning of a response (since version 2). `request` is a digest of what makes
-///   the answer differ, `boot` names the run of the system that wrote the file, `allocated` is 0 while somebody writes it.
+/// - `partials`: temporary files that are the beginning of a response (since version 2). `request` is a digest of what
+///   makes the answer differ, `boot` names the run of the system that wrote the file, `allocated` is 0 while somebody
+///   writes it.
 /// - `totals`: one row, kept by triggers: rows in `responses`, allocated bytes of all tables, and (since version 4) how
 ///   many of the rows are variants, so that what has to be done about them costs nothing where there are none.
 ///

@@ -1,5 +1,5 @@
-/// The memory tier: image bytes under a limit. Who goes first is decided by use (`EvictionOrder`): one scan of many images does
-/// not displace those that are asked for again.
+/// The memory tier: image bytes under a limit. Who goes first is decided by use (`EvictionOrder`): one scan of many
+/// images does not displace those that are asked for again.
 ///
 /// A pure value; every step is O(1) but `clear`, which see.
 public struct MemoryTier: Sendable {
@@ -90,7 +90,8 @@ public struct MemoryTier: Sendable {
 
   /// Keeps an entry in place of what has the same key, partition, variant and varying fields.
   ///
-  /// - Returns: false when it is larger than a tenth of the limit; then what it would have replaced is gone all the same.
+  /// - Returns: false when it is larger than a tenth of the limit; then what it would have replaced is gone all the
+  ///   same.
   @discardableResult
   public mutating func store(_ response: StoredResponse, bytes: [UInt8]) -> Bool {
     let rival = rival(of: response)
@@ -159,8 +160,8 @@ public struct MemoryTier: Sendable {
     byIdentity.places(of: Identity(response)).first { slots[$0]!.response.selection == response.selection }
   }
 
-  /// Replaces header fields and times after a 304, those of the variants as well. Nothing happens to an entry that is gone
-  /// or that another has taken the place of.
+  /// Replaces header fields and times after a 304, those of the variants as well. Nothing happens to an entry that is
+  /// gone or that another has taken the place of.
   public mutating func update(_ response: StoredResponse) {
     if let place = place(of: response), let old = slots[place]?.response {
       unlabel(place, old)
@@ -197,8 +198,9 @@ public struct MemoryTier: Sendable {
 
   /// Clears what falls under the filter, variants with their originals.
   ///
-  /// By key and by URL it takes as long as there are matches. The other filters look at every entry, of which there are at most
-  /// one for each 512 bytes of the limit: an order of all keys would cost each entry more than those rare calls do.
+  /// By key and by URL it takes as long as there are matches. The other filters look at every entry, of which there are
+  /// at most one for each 512 bytes of the limit: an order of all keys would cost each entry more than those rare calls
+  /// do.
   ///
   /// - Returns: what was cleared, for `DiskTier.clear` to count once.
   public mutating func clear(_ filter: ClearFilter, now: Int) -> [StoredResponse] {

@@ -6,10 +6,11 @@ public import Threads
   internal import Glibc
 #endif
 
-/// Decoded images in shared memory, for hosts to map: each is a file of the host's until it says that it is done with it.
+/// Decoded images in shared memory, for hosts to map: each is a file of the host's until it says that it is done with
+/// it.
 ///
-/// They lie in a folder of this process in `/dev/shm/imageworker-UID`, where there is such a thing, and are gone when the
-/// process ends, at the latest when the next one begins. What a host has mapped stays mapped.
+/// They lie in a folder of this process in `/dev/shm/imageworker-UID`, where there is such a thing, and are gone when
+/// the process ends, at the latest when the next one begins. What a host has mapped stays mapped.
 public actor PixelFolder {
   public struct Counts: Sendable, Equatable {
     public var regions = 0

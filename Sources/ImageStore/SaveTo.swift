@@ -14,9 +14,9 @@ public enum CopySource: Sendable {
 /// Writes a copy of an image to a place that the host chose: complete or not at all.
 ///
 /// The bytes go to a temporary file in the same folder, which is then renamed over the target. Where the system can do
-/// that, the file has no name until it is complete, so that a killed process leaves nothing. The mode follows the umask.
-/// A target that is there and no regular file (a device, a pipe, a link to one) is refused: it would be replaced, not
-/// written to.
+/// that, the file has no name until it is complete, so that a killed process leaves nothing. The mode follows the
+/// umask. A target that is there and no regular file (a device, a pipe, a link to one) is refused: it would be
+/// replaced, not written to.
 /// Blocks; call it on a thread that may. Throws `diskFull` or `io`, with what was wrong in the message.
 public func save(
   copyOf source: CopySource, to target: String, environment: StoreEnvironment = .system

@@ -8,8 +8,8 @@ public import Threads
 
 /// A folder for images that are not kept: each file lives for the 60 s after its delivery, and serves nothing else.
 ///
-/// Every process has its own in `${TMPDIR:-/tmp}/imageworker-UID`, made when it is first needed. What a process leaves when it
-/// ends is removed by a later one, once it is over 60 s old; a lock in the folder tells who is alive.
+/// Every process has its own in `${TMPDIR:-/tmp}/imageworker-UID`, made when it is first needed. What a process leaves
+/// when it ends is removed by a later one, once it is over 60 s old; a lock in the folder tells who is alive.
 public actor ScratchFolder {
   private nonisolated let executor: ThreadExecutor
   private let environment: StoreEnvironment

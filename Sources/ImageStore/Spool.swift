@@ -117,8 +117,8 @@ public actor Spool {
     return digest
   }
 
-  /// Reads what was there of a file that was taken up into the digest, piece by piece: other work of the thread comes in
-  /// between. What is not read by then, `takeDigest` reads.
+  /// Reads what was there of a file that was taken up into the digest, piece by piece: other work of the thread comes
+  /// in between. What is not read by then, `takeDigest` reads.
   func catchUp() {
     executor.run { [weak self] in
       self?.assumeIsolated { spool in
@@ -135,7 +135,8 @@ public actor Spool {
     hashedCount += Int64(bytes.count)
   }
 
-  /// Lets go of the file and leaves it for `DiskTier.takeUp`, if it may stay; else it is discarded. The spool is over then.
+  /// Lets go of the file and leaves it for `DiskTier.takeUp`, if it may stay; else it is discarded. The spool is over
+  /// then.
   public func leave() {
     guard descriptor >= 0 else { return }
     guard !isFinished, room.leave(byteCount) else { return discard() }
@@ -153,8 +154,8 @@ public actor Spool {
     _ = room.release()
   }
 
-  /// Stores it: `publish` gets the digest and moves the file to its place. Whether that works or not, what was added can
-  /// be read until `discard`.
+  /// Stores it: `publish` gets the digest and moves the file to its place. Whether that works or not, what was added
+  /// can be read until `discard`.
   func finish(_ publish: (_ digest: [UInt8]) throws(StoreError) -> Void) throws(StoreError) {
     guard descriptor >= 0 else { throw StoreError(.io, "the temporary file was discarded") }
     try publish(takeDigest())

@@ -74,14 +74,16 @@ public struct StoredResponse: Sendable, Equatable {
 
   func path(below folder: String) -> String { FileName(id: id, digest: digest, format: format, below: folder).path }
 
-  /// What tells the stored responses of one key, partition and variant apart: the varying fields, in the order of their names.
+  /// What tells the stored responses of one key, partition and variant apart: the varying fields, in the order of their
+  /// names.
   public var selection: String {
     if varyingHeaders.isEmpty { return "" }
     return HeaderFields(varyingHeaders.lines.sorted { $0.name < $1.name }).storedText
   }
 
-  /// How many with other varying fields a tier keeps of one key, partition and variant, for each look-up goes through them
-  /// all. One more takes the place of the one that came first (RFC 9111 section 4.1 leaves it open how many to keep).
+  /// How many with other varying fields a tier keeps of one key, partition and variant, for each look-up goes through
+  /// them all. One more takes the place of the one that came first (RFC 9111 section 4.1 leaves it open how many to
+  /// keep).
   static let mostSelections = 32
 }
 

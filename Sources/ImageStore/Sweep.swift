@@ -1,5 +1,5 @@
-/// Looks for what has no row: temporary files and image files of dead workers, and of one that has lost rows itself. One
-/// shard a step.
+/// Looks for what has no row: temporary files and image files of dead workers, and of one that has lost rows itself.
+/// One shard a step.
 ///
 /// It names only files whose names the store makes.
 struct Sweep {
@@ -30,7 +30,8 @@ struct Sweep {
   mutating func step(in folder: CacheFolder, lock: WorkerLock) -> [Suspect] {
     let shard = CacheFolder.shards[nextShard]
     nextShard += 1
-    // The order matters: names first, then who lives, then the rows. A worker that ends in between has written its rows.
+    // The order matters: names first, then who lives, then the rows. A worker that ends in between has written its
+    // rows.
     let names = (try? folder.files.list(shard, in: folder.descriptor)) ?? []
     var suspects: [Suspect] = []
     for name in names {

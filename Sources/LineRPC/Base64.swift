@@ -37,8 +37,8 @@ public enum Base64 {
 
   /// The bytes that `text` stands for, or nil when it is no base64.
   ///
-  /// Padding may be left out, but not half of it. White space and other alphabets are refused. Bits beyond the last whole
-  /// byte are ignored, as browsers do for `data:` URLs (WHATWG Infra, forgiving-base64 decode).
+  /// Padding may be left out, but not half of it. White space and other alphabets are refused. Bits beyond the last
+  /// whole byte are ignored, as browsers do for `data:` URLs (WHATWG Infra, forgiving-base64 decode).
   public static func decode(_ text: String) -> [UInt8]? {
     var text = text
     return text.withUTF8 { decode(UnsafeRawBufferPointer($0)) }

@@ -8,8 +8,8 @@ internal import Threads
 
 /// A thread that reads lines from a descriptor and decodes them, beside the thread that acts on them.
 ///
-/// What one read gave is handed over as one batch, in the order of its lines. While `handle` blocks nothing is read, and
-/// the sender is held back by the pipe: memory is bounded by one read and one line.
+/// What one read gave is handed over as one batch, in the order of its lines. While `handle` blocks nothing is read,
+/// and the sender is held back by the pipe: memory is bounded by one read and one line.
 public final class LineReader: Sendable {
   /// How the stream ended.
   public enum End: Sendable, Equatable {

@@ -6,8 +6,8 @@
 
 /// Cuts a stream of bytes into lines.
 ///
-/// LF ends a line. One CR before it and one byte order mark at the start of the stream are dropped, lines of white space
-/// only are skipped, and a last line without LF counts. Of a line that is too long nothing is kept.
+/// LF ends a line. One CR before it and one byte order mark at the start of the stream are dropped, lines of white
+/// space only are skipped, and a last line without LF counts. Of a line that is too long nothing is kept.
 public struct LineSplitter: Sendable {
   public enum Line {
     /// Valid only during the call that it is passed to. Never empty.

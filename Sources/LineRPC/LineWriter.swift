@@ -10,7 +10,8 @@ internal import Threads
 ///
 /// Lines go out in the order of `send`, many in one write(2), and only whole lines in a write that the kernel takes
 /// whole. None is lost while the output is open, however slow its reader; after a failure all are discarded.
-/// A reader that goes away is noticed even while there is nothing to write. SIGPIPE never reaches the process from here.
+/// A reader that goes away is noticed even while there is nothing to write. SIGPIPE never reaches the process from
+/// here.
 ///
 /// All methods may be called from any thread. The closures are called on the writer's own thread, with no lock held.
 public final class LineWriter: Sendable {

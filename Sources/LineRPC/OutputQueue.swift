@@ -1,7 +1,7 @@
 /// The lines that wait to be written, in their order.
 ///
-/// Nothing is ever dropped but a replaceable line for a newer one about the same request. The newer line takes the place
-/// of the older, so it overtakes lines about other requests, but never one about its own.
+/// Nothing is ever dropped but a replaceable line for a newer one about the same request. The newer line takes the
+/// place of the older, so it overtakes lines about other requests, but never one about its own.
 struct OutputQueue: Sendable {
   private struct Piece {
     /// One or more whole lines.

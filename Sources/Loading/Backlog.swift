@@ -2,8 +2,8 @@
 ///
 /// Within a priority the origins take turns, one job each, so that the one with a thousand jobs does not keep another
 /// waiting. An origin that may start nothing is out of the turns until it may again; it comes back as the last.
-/// Every operation is O(1), but for adding a job in the middle of others and for what says so. Jobs and origins are named
-/// by their slots.
+/// Every operation is O(1), but for adding a job in the middle of others and for what says so. Jobs and origins are
+/// named by their slots.
 struct Backlog {
   /// Whether an origin takes its turns.
   enum Standing {
@@ -52,8 +52,8 @@ struct Backlog {
     for priority in Priority.allCases { refreshRing(of: origin, at: priority) }
   }
 
-  /// - Parameter place: no other job has it. O(1) for one before or behind all others of its origin and priority; else as
-  ///   much as there are behind it.
+  /// - Parameter place: no other job has it. O(1) for one before or behind all others of its origin and priority; else
+  ///   as much as there are behind it.
   mutating func add(_ job: Int32, of origin: Int32, at priority: Priority, place: Int64) {
     jobLinks.reach(job)
     while places.count <= Int(job) { places.append(0) }
@@ -80,13 +80,14 @@ struct Backlog {
     refreshRing(of: origin, at: priority)
   }
 
-  /// Has one of the waiting jobs of an origin be its next, whatever its place and priority. When it is the origin's turn
-  /// follows from the others.
+  /// Has one of the waiting jobs of an origin be its next, whatever its place and priority. When it is the origin's
+  /// turn follows from the others.
   mutating func choose(_ job: Int32, of origin: Int32, at priority: Priority) {
     chosen[Int(origin)] = (job, priority)
   }
 
-  /// Takes out the job whose turn it is, nil if no origin that may start one has one. The next turn is another origin's.
+  /// Takes out the job whose turn it is, nil if no origin that may start one has one. The next turn is another
+  /// origin's.
   ///
   /// - Parameter sparesLast: whether the origins that come last get no turn, because others may be about to come.
   mutating func takeNext(_ order: QueueOrder, sparesLast: Bool = false) -> Int32? {
@@ -108,8 +109,8 @@ struct Backlog {
   /// Whether an open origin has a waiting job.
   var hasOpen: Bool { rings.indices.contains { !$0.isMultiple(of: 2) && !rings[$0].isEmpty } }
 
-  /// How many open origins have a job of the highest priority that one of them has, if it is `level` or above. One more is
-  /// not counted: `origin`.
+  /// How many open origins have a job of the highest priority that one of them has, if it is `level` or above. One more
+  /// is not counted: `origin`.
   func openOrigins(atLeast level: Priority, but origin: Int32) -> Int {
     for priority in Priority.allCases.reversed() where priority >= level {
       let ring = 2 * priority.rawValue + 1

@@ -2,8 +2,8 @@ internal import ImageStore
 
 /// What turned out to be corrupt, and is not decoded again for a while: a stored image, and what was to be made of it.
 ///
-/// What one decode stumbles on another may never read. And what is transferred anew is decoded anew, if it has the same content:
-/// the file of before may have been damaged on its disk.
+/// What one decode stumbles on another may never read. And what is transferred anew is decoded anew, if it has the same
+/// content: the file of before may have been damaged on its disk.
 struct CorruptSubject: Hashable {
   static let capacity = 10_000
 

@@ -1,7 +1,7 @@
 /// Which loads wait for which decode: one for all that ask for the same.
 ///
-/// A pure value, as the `Scheduler` is. A decode's priority is the highest of its loads'; when the last of them leaves, it
-/// is of no use any more. A load may wait for two: for its answer, and for what it is shown until that is there.
+/// A pure value, as the `Scheduler` is. A decode's priority is the highest of its loads'; when the last of them leaves,
+/// it is of no use any more. A load may wait for two: for its answer, and for what it is shown until that is there.
 struct DecodeSharing {
   /// What makes two decodes one.
   struct Work: Hashable {

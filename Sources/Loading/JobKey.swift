@@ -3,16 +3,16 @@ internal import HTTPTypes
 
 /// What makes two loads one transfer: the image, who may see it, and everything that changes what is sent or accepted.
 ///
-/// Delivery, transform, events, priority and `store` are not in it; they are each load's own. It is an object, and hashed
-/// once: a waiting job is found by it and keeps it.
+/// Delivery, transform, events, priority and `store` are not in it; they are each load's own. It is an object, and
+/// hashed once: a waiting job is found by it and keeps it.
 final class JobKey: Sendable {
   /// The cache key.
   let key: String
   /// The credentials the load was given, as `Credentials.partition` tells them apart; empty for none.
   let partition: String
   let headers: Headers
-  /// How the cache is treated; loads that send different Cache-Control fields, or keep what others must not, do not share
-  /// a transfer.
+  /// How the cache is treated; loads that send different Cache-Control fields, or keep what others must not, do not
+  /// share a transfer.
   let revalidation: Revalidation
   /// Whether content that is no image is accepted (`validate: none`).
   let acceptsAnything: Bool

@@ -44,8 +44,8 @@ final class Load {
   var hasStartedOver = false
   /// Set once what was cached turned out to be damaged: the cache is not asked again.
   var ignoresCache = false
-  /// Set once the answer that it waited for was none for it: it waits for no other load's again, unless that has come and
-  /// fits, and another's failure is not its own.
+  /// Set once the answer that it waited for was none for it: it waits for no other load's again, unless that has come
+  /// and fits, and another's failure is not its own.
   var goesByItself = false
   /// Set once the `cached` event of `refresh` has been taken care of.
   var hasShownCached = false
@@ -162,9 +162,10 @@ extension LoadRequest {
 
   /// The headers by which a load is another transfer while no response is known, in an order of their own.
   ///
-  /// Which representation a server chooses may depend on any field, `accept` and `user-agent` first of all. The only ones
-  /// left out are those that by their definition say nothing about it: the urgency of RFC 9218 and the marks of W3C Trace
-  /// Context, which are others in each request. A response whose Vary names them is nevertheless told apart by them.
+  /// Which representation a server chooses may depend on any field, `accept` and `user-agent` first of all. The only
+  /// ones left out are those that by their definition say nothing about it: the urgency of RFC 9218 and the marks of
+  /// W3C Trace Context, which are others in each request. A response whose Vary names them is nevertheless told apart
+  /// by them.
   var tellingHeaders: HeaderFields {
     let telling = headers.lines.contains(where: Self.isTrivial) ? headers.lines.filter { !Self.isTrivial($0) } : nil
     // Those of the options come in the same order each time.

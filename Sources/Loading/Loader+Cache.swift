@@ -4,8 +4,8 @@ internal import ImageStore
 
 /// What the cache can do for a load.
 extension Loader {
-  /// What the memory tier has for a key: the variant of that name, and the original. What is likely to be served counts as
-  /// used.
+  /// What the memory tier has for a key: the variant of that name, and the original. What is likely to be served counts
+  /// as used.
   func remembered(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
     if isBeingPut(key) { return [] }
     if variant.isEmpty { return memory.look(up: key, partition: partition).map(Candidate.init(inMemory:)) }
@@ -24,20 +24,20 @@ extension Loader {
     return Candidate.together(variants.map(Candidate.init(inMemory:)), originals)
   }
 
-  /// Whether a host is putting an image in under the key. Who asks for it now comes after that: by way of the disk's thread,
-  /// and looks into memory then.
+  /// Whether a host is putting an image in under the key. Who asks for it now comes after that: by way of the disk's
+  /// thread, and looks into memory then.
   func isBeingPut(_ key: String) -> Bool { !puts.isEmpty && puts[key] != nil }
 
-  /// Whether an image is being put in, or has been, since the job was wanted: it is not for who comes after that, and what it
-  /// brings is not kept.
+  /// Whether an image is being put in, or has been, since the job was wanted: it is not for who comes after that, and
+  /// what it brings is not kept.
   func isOvertaken(_ record: JobRecord) -> Bool {
     let first = record.first.id
     if !puts.isEmpty, let put = puts[record.first.request.key], first < put.latest { return true }
     return recentPuts.recall(record.subject, now: .now).map { first < $0 } ?? false
   }
 
-  /// Puts what was just stored into the memory tier. Without its bytes, or cleared meanwhile, what it replaces is forgotten
-  /// there.
+  /// Puts what was just stored into the memory tier. Without its bytes, or cleared meanwhile, what it replaces is
+  /// forgotten there.
   ///
   /// - Returns: whether it is in memory now.
   @discardableResult
@@ -263,8 +263,8 @@ extension Load {
 }
 
 extension LoadRequest {
-  /// Whether what is stored is what is asked for, or can be made into it: it has the digest, and it is an image if it has to
-  /// be one.
+  /// Whether what is stored is what is asked for, or can be made into it: it has the digest, and it is an image if it
+  /// has to be one.
   func accepts(_ response: StoredResponse) -> Bool {
     if validation != .none, response.format == nil { return false }
     if !response.variant.isEmpty, processing?.accepts(variant: response) != true { return false }

@@ -31,7 +31,8 @@ extension Loader {
     return tiers == .disk ? [] : memory.clear(filter, now: clear.time)
   }
 
-  /// What a job has looked for had been cleared when it was found: those that were sent after that clear see nothing of it.
+  /// What a job has looked for had been cleared when it was found: those that were sent after that clear see nothing of
+  /// it.
   func separate(_ job: JobID, after clear: Int) {
     scheduler.detach(job)
     for id in scheduler.subscribers(of: job) {
@@ -41,8 +42,8 @@ extension Loader {
     }
   }
 
-  /// Does as other workers have cleared. Costs a look at a word of memory: to be called before each load is looked for in the
-  /// memory tier, and before something that was read is put there.
+  /// Does as other workers have cleared. Costs a look at a word of memory: to be called before each load is looked for
+  /// in the memory tier, and before something that was read is put there.
   func heedOthers() {
     guard let board, board.clearCount != clearCount else { return }
     for clearing in board.takeClearings(since: &clearCount) {

@@ -4,15 +4,16 @@ internal import Threads
 
 /// One transfer for one image among all workers that share a cache directory.
 ///
-/// A job takes the lease when its transfer is about to start, not while it waits, and keeps it until what came is committed
-/// to the index. A job that finds it taken is put aside: it needs no slot, loses no attempt, and when the other worker is done
-/// it is looked for in the cache again. What has to come from the server in any case, or is not kept on disk, takes no
-/// lease.
+/// A job takes the lease when its transfer is about to start, not while it waits, and keeps it until what came is
+/// committed to the index. A job that finds it taken is put aside: it needs no slot, loses no attempt, and when the
+/// other worker is done it is looked for in the cache again. What has to come from the server in any case, or is not
+/// kept on disk, takes no lease.
 ///
-/// Nobody waits for ever: not for a worker that has died or stopped, not again once a transfer came to nothing (the answer
-/// could not be kept, or was none), and in all not longer than `Company.patience`.
+/// Nobody waits for ever: not for a worker that has died or stopped, not again once a transfer came to nothing (the
+/// answer could not be kept, or was none), and in all not longer than `Company.patience`.
 extension Loader {
-  /// Notes how far others are, before the cache is looked into. The load that began the job decides whether it concerns them.
+  /// Notes how far others are, before the cache is looked into. The load that began the job decides whether it concerns
+  /// them.
   func claim(_ record: JobRecord) {
     guard let board, record.first.request.store.contains(.disk), case .http = record.first.request.source else {
       return
@@ -83,8 +84,8 @@ extension Loader {
 }
 
 extension LoadRequest {
-  /// The same in every worker for what may be one answer: the image, who may see it, and the request headers, as long as
-  /// nobody knows which of them matter.
+  /// The same in every worker for what may be one answer: the image, who may see it, and the request headers, as long
+  /// as nobody knows which of them matter.
   func sharedHash(in partition: String) -> UInt64 {
     var hash = StableHash()
     hash.combine(key)

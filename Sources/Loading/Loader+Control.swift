@@ -101,9 +101,11 @@ extension Loader {
     case memory, disk, all
   }
 
-  /// Clears the cache. Loads submitted after this call see nothing of what it removed and join no transfer begun before.
+  /// Clears the cache. Loads submitted after this call see nothing of what it removed and join no transfer begun
+  /// before.
   ///
-  /// - Parameter completion: gets how many entries there were, each counted once, and their bytes; or why some may be left.
+  /// - Parameter completion: gets how many entries there were, each counted once, and their bytes; or why some may be
+  ///   left.
   public func clear(
     _ filter: ClearFilter, in tiers: Tiers,
     then completion: @escaping @LoadingActor @Sendable (Result<(removed: Int, bytes: Int64), LoadError>) -> Void

@@ -24,7 +24,8 @@ extension Loader {
       original: response.originalDigest, from: response.variant, to: subject.to, step: step,
       keeping: candidate.keeping, owner: step == .pixels ? load.id : nil)
     let seat = DecodeSharing.Seat(load: load.id, isFinal: isFinal)
-    // What was evicted before its turn came is not to be so again, and no answer is to wait long for what is shown before.
+    // What was evicted before its turn came is not to be so again, and no answer is to wait long for what is shown
+    // before.
     let goesFirst = isFinal ? load.hasStartedOver : load.showing?.end != nil
     let guest = DecodeSharing.Guest(priority: load.priority, status: status, goesFirst: goesFirst)
     switch decodes.take(seat, as: guest, for: work) {

@@ -132,8 +132,8 @@ extension Loader {
     case file(String)
   }
 
-  /// Keeps an image that the host brings, under the key: fresh until `--max-age`. What was stored there is replaced, and
-  /// what was asked for before does not replace it in turn: see `isOvertaken`.
+  /// Keeps an image that the host brings, under the key: fresh until `--max-age`. What was stored there is replaced,
+  /// and what was asked for before does not replace it in turn: see `isOvertaken`.
   public func put(
     _ content: Content, as request: LoadRequest,
     then completion: @escaping @LoadingActor @Sendable (Result<LoadedImage, LoadError>) -> Void

@@ -4,8 +4,8 @@ internal import ImageStore
 /// What has come while a job waited for its turn.
 extension Loader {
   /// Looks once more before a job's first transfer: a response of its key may have come meanwhile, for loads with other
-  /// headers. If it is still being stored and is an answer to this job too, its loads wait for that. If it is in memory, it
-  /// serves them, or is asked about, or shows that another job asks about it.
+  /// headers. If it is still being stored and is an answer to this job too, its loads wait for that. If it is in
+  /// memory, it serves them, or is asked about, or shows that another job asks about it.
   ///
   /// - Returns: whether there still is a transfer to start; if not, the job has ended.
   func stillNeedsTransfer(_ job: JobID, _ record: JobRecord) -> Bool {

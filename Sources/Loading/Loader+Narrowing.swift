@@ -4,13 +4,13 @@ internal import ImageStore
 
 /// Loads that differ in headers which may make no difference.
 ///
-/// While no response is known, each header may: such loads are jobs of their own. Once the cache has been looked into and
-/// has a response for the key, stale or not fitting, its Vary tells which headers count. A job is known by those from then
-/// on, and the loads of a later one that is known by the same wait for its transfer instead of causing another. What comes
-/// has a Vary of its own, by which each load that sent, or would have sent, something else is checked: if the answer is
-/// not for it, it starts anew by itself and waits for no answer again of which nobody knows yet whom it is for. So each
-/// request that is sent answers at least the load that it was made for. Credentials are not headers here; they always keep
-/// loads apart.
+/// While no response is known, each header may: such loads are jobs of their own. Once the cache has been looked into
+/// and has a response for the key, stale or not fitting, its Vary tells which headers count. A job is known by those
+/// from then on, and the loads of a later one that is known by the same wait for its transfer instead of causing
+/// another. What comes has a Vary of its own, by which each load that sent, or would have sent, something else is
+/// checked: if the answer is not for it, it starts anew by itself and waits for no answer again of which nobody knows
+/// yet whom it is for. So each request that is sent answers at least the load that it was made for. Credentials are not
+/// headers here; they always keep loads apart.
 extension Loader {
   /// Has the job's loads wait for an earlier job, if one is known by the same.
   ///
@@ -46,8 +46,8 @@ extension Loader {
 }
 
 extension JobRecord {
-  /// Whether an answer takes the place of what is stored although the server does not let it be kept: it shows that this is
-  /// out of date (RFC 9111 section 4.3.3).
+  /// Whether an answer takes the place of what is stored although the server does not let it be kept: it shows that
+  /// this is out of date (RFC 9111 section 4.3.3).
   func supersedes(_ response: StoredResponse) -> Bool {
     response.status == 200 && !first.request.mayStore(status: 200, headers: response.headers)
       && first.request.mayStore(status: 200, headers: [:])
@@ -58,8 +58,8 @@ extension JobRecord {
     load !== first && load.request.tellingHeaders != first.request.tellingHeaders
   }
 
-  /// Whether the answer to what was sent may be that of a load, by its Vary. What may not be stored is used for nobody who
-  /// would have asked in other words (RFC 9111 section 4).
+  /// Whether the answer to what was sent may be that of a load, by its Vary. What may not be stored is used for nobody
+  /// who would have asked in other words (RFC 9111 section 4).
   ///
   /// - Parameter response: what came or was confirmed, with the headers that were sent as its selecting ones.
   func isAnswered(_ load: Load, by response: CachedResponse) -> Bool {

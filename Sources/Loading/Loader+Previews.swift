@@ -77,8 +77,8 @@ extension Loader {
 }
 
 extension ScanCounter {
-  /// Counts the scans in what an earlier load has left, on the disk's thread. Nil where there is nothing to be counted, or
-  /// no preview is made any more.
+  /// Counts the scans in what an earlier load has left, on the disk's thread. Nil where there is nothing to be counted,
+  /// or no preview is made any more.
   init?(countingIn spool: Spool) {
     self.init()
     guard spool.length <= Loader.mostPreviewBytes else { return nil }

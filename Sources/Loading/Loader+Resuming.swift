@@ -3,8 +3,8 @@ internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
 
-/// What broken transfers leave: for the next attempt, and where it may stay on disk for a later load, in this process or
-/// another.
+/// What broken transfers leave: for the next attempt, and where it may stay on disk for a later load, in this process
+/// or another.
 extension Loader {
   /// Keeps what an attempt has left, while there is room for it.
   func keep(_ beginning: Beginning?, for record: JobRecord) {
@@ -44,8 +44,8 @@ extension Loader {
     if let job = scheduler.job(for: record.first.jobKey) { jobs[job]?.mayTakeUp = true }
   }
 
-  /// Whether to go on with what an earlier load has left, which is tried once. Loads that go past the cache start anew, and
-  /// what is stored is asked about first.
+  /// Whether to go on with what an earlier load has left, which is tried once. Loads that go past the cache start anew,
+  /// and what is stored is asked about first.
   func shouldTakeUp(_ job: JobID, _ record: JobRecord) -> Bool {
     guard record.mayTakeUp, record.beginning == nil, record.basis == nil,
       places(of: job).contains(.disk), let key = scheduler.job(job)?.key,

@@ -1,8 +1,8 @@
 /// The `cached` event of `refresh`, which comes before the answer.
 ///
-/// What is cached may have to be read first, or decoded, and the answer may be there earlier. Then it waits for the event,
-/// which goes first now. There is no event if what is cached turns out to be gone or damaged, if it takes too long or the deadline
-/// passes, nor of pixels.
+/// What is cached may have to be read first, or decoded, and the answer may be there earlier. Then it waits for the
+/// event, which goes first now. There is no event if what is cached turns out to be gone or damaged, if it takes too
+/// long or the deadline passes, nor of pixels.
 extension Loader {
   /// How long an answer waits for the event: less than its file stays without it.
   private static let longestWait = Duration.seconds(30)

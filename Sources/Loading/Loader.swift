@@ -34,7 +34,8 @@ public final class Loader {
   var random = SystemRandomNumberGenerator()
   var pace = Pace()
   var company = Company()
-  /// What the workers of the directory write on, and how often the cache had been cleared when this one last did so, too.
+  /// What the workers of the directory write on, and how often the cache had been cleared when this one last did so,
+  /// too.
   var board: Board?
   var clearCount: UInt64 = 0
   /// The transfers that all have left and that go on for the cache, and until when. See Loader+Leaving.
@@ -44,13 +45,14 @@ public final class Loader {
   var policy: CachePolicy
   private(set) var maxRedirects: Int
   var clears = ClearsUnderWay()
-  /// What a 304 has changed and the disk's thread has not written yet, by id: what that thread read before is out of date.
+  /// What a 304 has changed and the disk's thread has not written yet, by id: what that thread read before is out of
+  /// date.
   var confirmed: [Int64: StoredResponse] = [:]
-  /// The images that hosts are putting in, by their keys: how many, and the latest. What memory has there is about to be
-  /// replaced.
+  /// The images that hosts are putting in, by their keys: how many, and the latest. What memory has there is about to
+  /// be replaced.
   var puts: [String: (count: Int, latest: LoadID)] = [:]
-  /// The latest that have been put in: what was asked for before is not to replace them. Only their number bounds them, so
-  /// who waits while a thousand others are put in may do so after all.
+  /// The latest that have been put in: what was asked for before is not to replace them. Only their number bounds them,
+  /// so who waits while a thousand others are put in may do so after all.
   var recentPuts = FadingMemory<FailureMemory.Subject, LoadID>(timeToLive: .seconds(1 << 31), capacity: 1000)
   public internal(set) var counts = LoaderCounts()
   /// The names of loads, of prefetches and of what is put in.
@@ -119,7 +121,8 @@ public final class Loader {
     if !settle(load, from: remembered(request.key, load.partition, request.variant)) { join(load) }
   }
 
-  /// Does what is due: starts transfers, ends what is late. To be called after each batch of work on the loading thread.
+  /// Does what is due: starts transfers, ends what is late. To be called after each batch of work on the loading
+  /// thread.
   ///
   /// - Returns: when to call again if nothing happens before.
   public func advance() -> ContinuousClock.Instant? {

@@ -25,21 +25,21 @@ enum Contact: Equatable {
 /// There is an *allowance*, how many transfers it may have at once, and sometimes a *hold*, a time before which it gets
 /// none. What makes them change:
 ///
-/// - Refused: a hold, as long as Retry-After says or else from half a second on, doubling; then an allowance of one. From
-///   the sixth time on without an answer between, what is let in is a probe, too.
+/// - Refused: a hold, as long as Retry-After says or else from half a second on, doubling; then an allowance of one.
+///   From the sixth time on without an answer between, what is let in is a probe, too.
 /// - Unresponsive, or silent while others wait for its slots: an allowance of one.
-/// - Unresponsive for the twelfth time without an answer between, though it had one transfer at a time: it is given up. Its
-///   allowance is whole again, and what it does not answer is not tried again.
-/// - Unreachable for the fifth time without an answer between: the circuit opens. A hold from a second on, doubling, then
-///   an allowance of one: a probe. If that cannot reach it either, the circuit opens again, for longer.
+/// - Unresponsive for the twelfth time without an answer between, though it had one transfer at a time: it is given up.
+///   Its allowance is whole again, and what it does not answer is not tried again.
+/// - Unreachable for the fifth time without an answer between: the circuit opens. A hold from a second on, doubling,
+///   then an allowance of one: a probe. If that cannot reach it either, the circuit opens again, for longer.
 ///   The hold ends early when it turns out that no other origin could be reached either: `Scheduler.cutOff`.
 /// - Answered: the circuit closes, the doubling starts over, and the allowance grows by one until it is whole again.
 ///
 /// Besides, it is known whether it has answered at all: one of which nobody knows that must not take all the slots that
 /// others could use.
 ///
-/// A transfer that had started before a hold began knows nothing new when it ends: a burst of six 503s is one refusal, and
-/// a late answer does not open the door. Only a longer Retry-After counts, which extends the hold.
+/// A transfer that had started before a hold began knows nothing new when it ends: a burst of six 503s is one refusal,
+/// and a late answer does not open the door. Only a longer Retry-After counts, which extends the hold.
 struct OriginGate {
   /// What a hold is for.
   enum Cause {
@@ -145,8 +145,8 @@ struct OriginGate {
     return false
   }
 
-  /// Takes note that a transfer that started in `round` is not answered: after its time-out, or when others wait for its
-  /// slot.
+  /// Takes note that a transfer that started in `round` is not answered: after its time-out, or when others wait for
+  /// its slot.
   mutating func keptSilent(in round: UInt32) {
     guard round == self.round else { return }
     isResponsive = false

@@ -9,8 +9,8 @@ public final class Processing: Sendable {
   public let wantsPlaceholder: Bool
   /// Whether every pixel has to decode.
   public let checks: Bool
-  /// What the result is stored as: a transform's canonical form. Empty for the image as it is, and for pixels, which are
-  /// made anew each time.
+  /// What the result is stored as: a transform's canonical form. Empty for the image as it is, and for pixels, which
+  /// are made anew each time.
   let variant: String
 
   /// Nil when nothing is to be done.

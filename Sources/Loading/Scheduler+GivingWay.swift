@@ -1,12 +1,13 @@
 /// Silent transfers give way: an origin that does not answer must not keep slots that others could use.
 ///
-/// A transfer is *silent* when it has run for longer than our patience with its origin and no byte of an answer has come.
-/// The oldest silent one of an origin is its probe, which goes on to its own time-out. The others give way when jobs of
-/// other origins wait for nothing but a slot: their jobs wait again, as the first of their level, and have lost no attempt.
-/// The origin has one slot from then on, until it answers. A job gives way once, and never for a less urgent one.
+/// A transfer is *silent* when it has run for longer than our patience with its origin and no byte of an answer has
+/// come. The oldest silent one of an origin is its probe, which goes on to its own time-out. The others give way when
+/// jobs of other origins wait for nothing but a slot: their jobs wait again, as the first of their level, and have lost
+/// no attempt. The origin has one slot from then on, until it answers. A job gives way once, and never for a less
+/// urgent one.
 extension Scheduler {
-  /// How long an origin that has not answered yet may let a transfer wait. A lost packet at the beginning costs a second
-  /// (RFC 6298 section 2.1); more than that is no accident, and the others should not pay for it.
+  /// How long an origin that has not answered yet may let a transfer wait. A lost packet at the beginning costs a
+  /// second (RFC 6298 section 2.1); more than that is no accident, and the others should not pay for it.
   static let patience = Duration.seconds(1)
   /// The same for one that has. It may be slow, where each image is made when it is asked for, and would make it twice.
   static let patienceWithResponsive = Duration.seconds(5)
@@ -23,11 +24,11 @@ extension Scheduler {
     return Moment(transfer.since.instant.advanced(by: patience))
   }
 
-  /// The transfers to abort now, for others that wait. They hold their slots until they have ended: then call `giveWay`, or
-  /// what fits the answer if it was faster.
+  /// The transfers to abort now, for others that wait. They hold their slots until they have ended: then call
+  /// `giveWay`, or what fits the answer if it was faster.
   ///
-  /// O(1), but for when a transfer has become silent, or is and cannot give way to what waits: then O(n log n) in those that
-  /// run.
+  /// O(1), but for when a transfer has become silent, or is and cannot give way to what waits: then O(n log n) in those
+  /// that run.
   ///
   /// - Parameter isAnswered: whether an answer has begun. Asked where `note` has not told.
   mutating func makeWay(at now: ContinuousClock.Instant, isAnswered: (JobID) -> Bool) -> [JobID] {
@@ -72,8 +73,8 @@ extension Scheduler {
       .sorted { (jobs[$0.job].priority, $1.number) < (jobs[$1.job].priority, $0.number) }
   }
 
-  /// The transfer that was to give way has ended, and there is nothing to be made of it: the slot is free, and the job waits
-  /// for it again. False, and nothing changes, if it was not to.
+  /// The transfer that was to give way has ended, and there is nothing to be made of it: the slot is free, and the job
+  /// waits for it again. False, and nothing changes, if it was not to.
   mutating func giveWay(_ id: JobID) -> Bool {
     guard let job = jobs[id], job.phase == .active, running[Int(job.seat)].isGivingWay, job.hasSubscribers else {
       return false

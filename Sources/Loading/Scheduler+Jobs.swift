@@ -1,7 +1,7 @@
 /// A job's way from its place in the queue to its end.
 extension Scheduler {
-  /// The cache could not answer: the job waits for its transfer. False, and nothing changes, when the queue is full; what
-  /// was in it before is let in again.
+  /// The cache could not answer: the job waits for its transfer. False, and nothing changes, when the queue is full;
+  /// what was in it before is let in again.
   mutating func enqueue(_ id: JobID) -> Bool {
     if jobs[id]?.phase == .elsewhere {
       elsewhereCount -= 1
@@ -21,8 +21,8 @@ extension Scheduler {
     return mayStart(at: origin)
   }
 
-  /// Has a job wait again, which has waited for longer than the others of its level. One that was not answered goes behind
-  /// them: it may be why they wait.
+  /// Has a job wait again, which has waited for longer than the others of its level. One that was not answered goes
+  /// behind them: it may be why they wait.
   mutating func requeue(_ slot: Int32) {
     jobs[slot].phase = .waiting
     jobs[slot].place = nextPlace(jobs[slot].hasTimedOut ? .last : .first)
@@ -73,7 +73,8 @@ extension Scheduler {
     case final
   }
 
-  /// The transfer failed in a way that may pass. The answer says whether there is another attempt; then the slot is free.
+  /// The transfer failed in a way that may pass. The answer says whether there is another attempt; then the slot is
+  /// free.
   ///
   /// - Parameter retryAfter: what the server asked for: the attempt does not come before that.
   mutating func retry(

@@ -12,8 +12,8 @@ extension Scheduler {
     var delay: Duration
   }
 
-  /// A transfer has ended: takes note of how it went with the origin. Its job stays active; `finish`, `retry` or `end` comes
-  /// next, or another transfer in its place. That it is being answered may be noted before.
+  /// A transfer has ended: takes note of how it went with the origin. Its job stays active; `finish`, `retry` or `end`
+  /// comes next, or another transfer in its place. That it is being answered may be noted before.
   ///
   /// - Parameter isAnswered: whether an answer to another has begun. Asked where this has not told.
   mutating func note(
@@ -35,8 +35,9 @@ extension Scheduler {
     return failWaiting(of: job.origin, until: until, now: now)
   }
 
-  /// Whether it tells something of the origin that a transfer was not answered. It does not where the origin has been heard
-  /// of since the transfer started, was found silent or held since (many of them at once are one), or is answering another.
+  /// Whether it tells something of the origin that a transfer was not answered. It does not where the origin has been
+  /// heard of since the transfer started, was found silent or held since (many of them at once are one), or is
+  /// answering another.
   private func isNews(silenceOf transfer: Running, _ isAnswered: (JobID) -> Bool) -> Bool {
     let origin = jobs[transfer.job].origin
     return transfer.number > origins[origin].lastWord && transfer.round == origins[origin].gate.round
@@ -45,8 +46,8 @@ extension Scheduler {
       }
   }
 
-  /// Has the first of the jobs that wait for a silent origin and have been tried least be its next: the first in line may be
-  /// just those that it never answers. O(n) in the jobs that wait for the origin.
+  /// Has the first of the jobs that wait for a silent origin and have been tried least be its next: the first in line
+  /// may be just those that it never answers. O(n) in the jobs that wait for the origin.
   private mutating func chooseUntried(of origin: Int32) {
     let waiting = backlog.jobs(of: origin)
     let leastTried = waiting.map { jobs[$0].attempt }.min()
@@ -91,8 +92,8 @@ extension Scheduler {
 
   // MARK: - The machine's own network
 
-  /// When nothing has been heard of any origin since the first failure of one, the fault may be on this side: a cable, a
-  /// laptop that slept. None of those origins need then be left alone any longer once one answers.
+  /// When nothing has been heard of any origin since the first failure of one, the fault may be on this side: a cable,
+  /// a laptop that slept. None of those origins need then be left alone any longer once one answers.
   private mutating func noteCutOff(_ slot: Int32) {
     let gate = origins[slot].gate
     guard gate.hold?.cause == .unreachable, let since = gate.unreachableSince else { return }
@@ -135,7 +136,8 @@ extension Scheduler {
 
   /// Whether the origin may start a job may have changed.
   mutating func reconsider(_ slot: Int32) {
-    // As long as nobody knows whether it answers at all, it gets a second transfer only where no other origin wants one.
+    // As long as nobody knows whether it answers at all, it gets a second transfer only where no other origin wants
+    // one.
     let comesLast = origins[slot].active > 0 && !origins[slot].gate.isResponsive
     backlog.setStanding(!mayStart(at: slot) ? .shut : comesLast ? .last : .open, of: slot)
   }

@@ -12,17 +12,20 @@ internal import HTTPTypes
 ///                     └─ backing off, elsewhere
 ///
 /// *Preparing* jobs look into the disk cache and need no transfer slot. *Finishing* jobs have their bytes and are being
-/// stored. What is *elsewhere* another worker transfers; it is waited for, then looked for in the cache. Joining is possible in every phase, until `detach` or the end.
+/// stored. What is *elsewhere* another worker transfers; it is waited for, then looked for in the cache. Joining is
+/// possible in every phase, until `detach` or the end.
 ///
-/// When a transfer has ended, `note` says how that went with the origin (`OriginGate` tells what follows), then `finish`,
-/// `retry` or `end` what becomes of the job. After `takeStarts`, `makeWay` tells which transfers to abort for others.
+/// When a transfer has ended, `note` says how that went with the origin (`OriginGate` tells what follows), then
+/// `finish`, `retry` or `end` what becomes of the job. After `takeStarts`, `makeWay` tells which transfers to abort for
+/// others.
 ///
-/// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a limit, an allowance or
-/// a hold forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets its turn,
-/// unless more urgent ones keep coming. What happens to one load or job costs O(1) or O(log n), however many wait. A probe
-/// that failed, or a silent one, costs O(n) in the jobs that wait for the origin and their loads.
+/// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a limit, an allowance
+/// or a hold forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets its
+/// turn, unless more urgent ones keep coming. What happens to one load or job costs O(1) or O(log n), however many
+/// wait. A probe that failed, or a silent one, costs O(n) in the jobs that wait for the origin and their loads.
 ///
-/// Not copyable: as a property of an object it would be copied, one reference after the other, for each call that looks.
+/// Not copyable: as a property of an object it would be copied, one reference after the other, for each call that
+/// looks.
 struct Scheduler: ~Copyable {
   enum Phase {
     case preparing, waiting, active, finishing, backingOff, elsewhere
@@ -125,8 +128,8 @@ struct Scheduler: ~Copyable {
   /// How many transfers have started so far.
   var startCount: UInt64 = 0
   var givingWayCount = 0
-  /// Whether there were silent transfers that may give way when it was last looked, and when there may be more of them. See
-  /// Scheduler+GivingWay.
+  /// Whether there were silent transfers that may give way when it was last looked, and when there may be more of them.
+  /// See Scheduler+GivingWay.
   var mayGiveWay = false
   var silenceDue = Moment.never
   var finishingCount = 0
@@ -207,8 +210,8 @@ struct Scheduler: ~Copyable {
     case jobStays
     /// Nobody waits any more. Without a transfer the job is gone.
     case jobAbandoned(JobID)
-    /// Nobody waits any more. Abort the transfer and `detach` the job, or let it go on: then it can be joined again. Either
-    /// way it holds its slot until `end`, so that limits hold.
+    /// Nobody waits any more. Abort the transfer and `detach` the job, or let it go on: then it can be joined again.
+    /// Either way it holds its slot until `end`, so that limits hold.
     case transferAbandoned(JobID)
   }
 

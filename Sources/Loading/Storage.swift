@@ -248,7 +248,8 @@ extension Storage {
 }
 
 extension Storage {
-  /// Takes in a copy of a file of the host's, on the disk's thread. What the disk has no room for is read, if memory has.
+  /// Takes in a copy of a file of the host's, on the disk's thread. What the disk has no room for is read, if memory
+  /// has.
   func read(_ path: String, maxBytes: Int64, largestInMemory: Int64) throws(LoadError) -> Download.Body {
     let file: HostFile
     do throws(StoreError) {

@@ -36,8 +36,8 @@ extension Contact {
     self = isRefusal ? .refused(retryAfter: retryAfter) : .answered
   }
 
-  /// What a transfer's end tells of the origin that gave the last answer or none; where redirects led to one that failed,
-  /// of the first, for which a redirect is an answer.
+  /// What a transfer's end tells of the origin that gave the last answer or none; where redirects led to one that
+  /// failed, of the first, for which a redirect is an answer.
   ///
   /// - Parameter now: Unix seconds.
   init(_ outcome: Result<TransferSummary, TransferError>, now: Int) {

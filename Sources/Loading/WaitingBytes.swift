@@ -1,4 +1,5 @@
-/// How many bytes of images wait for a decoder in memory, because no file has them. Beyond a limit they wait in scratch files.
+/// How many bytes of images wait for a decoder in memory, because no file has them. Beyond a limit they wait in scratch
+/// files.
 struct WaitingBytes {
   var limit = 16 << 20
   private(set) var count = 0

@@ -9,8 +9,8 @@
 /// It is the project's one lock. A pthread mutex rather than `Synchronization.Mutex`, because ThreadSanitizer sees it
 /// and because it comes with a condition variable.
 public final class Locked<Value>: @unchecked Sendable {
-  // Unchecked: `value` is only reached with `mutex` held. A pointer, since Swift would look for overlapping accesses to a
-  // property each time, which the mutex rules out.
+  // Unchecked: `value` is only reached with `mutex` held. A pointer, since Swift would look for overlapping accesses to
+  // a property each time, which the mutex rules out.
   private let value: UnsafeMutablePointer<Value>
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>

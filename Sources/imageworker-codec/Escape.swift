@@ -8,7 +8,8 @@ internal import CSystem
 
 /// Tries from inside of the sandbox what must not be possible, and prints how each ended: the proof for the tests.
 ///
-/// `--try-escape landlock` and `--try-escape seccomp` close only that one lock; without a name all are closed, as for a decode.
+/// `--try-escape landlock` and `--try-escape seccomp` close only that one lock; without a name all are closed, as for a
+/// decode.
 enum Escape {
   static func tryAll(behind lock: String?) {
     #if os(Linux)

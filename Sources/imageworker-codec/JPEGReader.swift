@@ -30,7 +30,8 @@ final class JPEGReader {
   func forEachRow(in rows: Range<Int>, _ body: (UnsafePointer<UInt8>) -> Void) throws(LibraryError) {
     let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: width * bands + 1)
     defer { memory.deallocate() }
-    // libjpeg-turbo writes past the cache where it finds an aligned row, and reading it back takes half as long as decoding.
+    // libjpeg-turbo writes past the cache where it finds an aligned row, and reading it back takes half as long as
+    // decoding.
     let row = memory + 1
     for index in 0..<rows.upperBound {
       try check(cjpeg_read_row(reader, row))

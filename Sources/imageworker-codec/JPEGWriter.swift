@@ -1,7 +1,7 @@
 internal import CJPEG
 
-/// Writes a JPEG row by row: with the tables of the standard, which is 5 % larger than with its own and takes a quarter of
-/// the time.
+/// Writes a JPEG row by row: with the tables of the standard, which is 5 % larger than with its own and takes a quarter
+/// of the time.
 final class JPEGWriter {
   private let writer: UnsafeMutablePointer<cjpeg_writer>
 

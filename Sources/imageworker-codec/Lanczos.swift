@@ -4,8 +4,9 @@
   internal import Glibc
 #endif
 
-/// How the pixels of a result are made of those of the source, along one axis: by a sinc windowed by the middle of another
-/// (three lobes), which is made as wide as the result is small (Duchon, Lanczos Filtering in One and Two Dimensions, 1979).
+/// How the pixels of a result are made of those of the source, along one axis: by a sinc windowed by the middle of
+/// another (three lobes), which is made as wide as the result is small (Duchon, Lanczos Filtering in One and Two
+/// Dimensions, 1979).
 struct Lanczos {
   private static let lobes = 3.0
 
@@ -56,8 +57,8 @@ struct Lanczos {
   }
 
   private static func weights(count: Int, from distance: Double, step: Double) -> [Float] {
-    // sinc(d) sinc(d / 3) is s² (3 - 4 s²) / 3a², where a is a third of pi d, and s its sine, which is turned on from one to
-    // the next.
+    // sinc(d) sinc(d / 3) is s² (3 - 4 s²) / 3a², where a is a third of pi d, and s its sine, which is turned on from
+    // one to the next.
     var angle = distance * .pi / lobes
     let turn = step * .pi / lobes
     var (sine, cosine) = (sin(angle), cos(angle))

@@ -1,7 +1,7 @@
 internal import CVips
 
-/// Looks at a PNG that is being read before libpng reads its last rows, and with them all that follows: if much image data is
-/// left by then, whether it goes on behind the rows. Most have little left, and cost nothing.
+/// Looks at a PNG that is being read before libpng reads its last rows, and with them all that follows: if much image
+/// data is left by then, whether it goes on behind the rows. Most have little left, and cost nothing.
 final class PNGEnd {
   private let screening: PNGScreening
   private let source: UnsafeMutablePointer<VipsSource>

@@ -1,8 +1,8 @@
 internal import CVips
 internal import ImageCodec
 
-/// Looks through a PNG before libpng does, which inflates all that a chunk holds, whatever it is for: a small file could
-/// keep it busy for seconds. See PNG, third edition, sections 5, 8 and 11.
+/// Looks through a PNG before libpng does, which inflates all that a chunk holds, whatever it is for: a small file
+/// could keep it busy for seconds. See PNG, third edition, sections 5, 8 and 11.
 struct PNGScreening {
   private let file: UnsafeRawBufferPointer
 
@@ -15,8 +15,8 @@ struct PNGScreening {
       if chunk.name == PNGChunks.imageData { imageData += chunk.content.count }
       if chunk.isCompressedText { hasText = true }
     }
-    // The first is for data that inflates to next to nothing, but takes its time for it. libvips reads all of an interlaced
-    // image before it gives a row, so that is looked at now, and others before their end: see `PNGEnd`.
+    // The first is for data that inflates to next to nothing, but takes its time for it. libvips reads all of an
+    // interlaced image before it gives a row, so that is looked at now, and others before their end: see `PNGEnd`.
     if let rows = bytesOfRows, imageData > 2 * rows + 16384 || isInterlaced && mayGoOn(in: imageData) && goesOn() {
       throw Self.refusal
     }

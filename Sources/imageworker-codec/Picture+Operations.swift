@@ -6,8 +6,8 @@ extension Picture {
     return try map { cvips_extract_area($0, $1, Int32(x), Int32(y), Int32(width), Int32(height)) }
   }
 
-  /// With Lanczos3, by the stored values: linear light would cost three times as much, and neither browsers nor libvips' own
-  /// thumbnailer do it (Tests/Benchmarks/light.py). Colours are weighted by their alpha.
+  /// With Lanczos3, by the stored values: linear light would cost three times as much, and neither browsers nor
+  /// libvips' own thumbnailer do it (Tests/Benchmarks/light.py). Colours are weighted by their alpha.
   func resized(toWidth width: Int, height: Int) throws -> Picture {
     if width == self.width, height == self.height { return self }
     if bandFormat == VIPS_FORMAT_UCHAR, !hasAlpha, bands <= 4,

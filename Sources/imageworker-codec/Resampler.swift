@@ -1,13 +1,14 @@
-/// Makes an image of bytes another size while its rows are read: with the filter that libvips has for it too, but without the
-/// milliseconds that libvips takes to prepare for each image (Tests/Benchmarks/README.md).
+/// Makes an image of bytes another size while its rows are read: with the filter that libvips has for it too, but
+/// without the milliseconds that libvips takes to prepare for each image (Tests/Benchmarks/README.md).
 ///
-/// A row is added to all rows of the result that it is part of, in its full width; a row that is complete is given its final
-/// width then.
+/// A row is added to all rows of the result that it is part of, in its full width; a row that is complete is given its
+/// final width then.
 final class Resampler {
   private typealias Piece = SIMD4<Float>
   private static let mostPixels = 1 << 22
 
-  /// Whether all that is held at a time is so little that memory is no concern. libvips holds but a few rows, whatever the size.
+  /// Whether all that is held at a time is so little that memory is no concern. libvips holds but a few rows, whatever
+  /// the size.
   static func holdsLittle(from source: (width: Int, height: Int), to result: (width: Int, height: Int)) -> Bool {
     // Where the height grows, nearly all rows of the result may be open, in the source's width.
     let width = result.height > source.height ? max(source.width, result.width) : result.width

@@ -57,7 +57,8 @@ struct Source {
     try picture.forEachRows { _ in }
   }
 
-  /// The same by libjpeg alone, where it makes of it what libvips would. Not for part of a file, of which libvips makes more.
+  /// The same by libjpeg alone, where it makes of it what libvips would. Not for part of a file, of which libvips makes
+  /// more.
   func reopenedByLibjpeg(shrink: Int) throws(LibraryError) -> JPEGReader? {
     // CMYK is stored in two ways, and libvips knows which.
     guard format == .jpeg, [1, 3].contains(picture.bands), strictness == VIPS_FAIL_ON_ERROR else { return nil }

@@ -9,8 +9,8 @@ struct StoredLayout {
   let scaledHeight: Int
   let shrink: Int
 
-  /// How much smaller the better filter makes what was loaded smaller, at least: from there on, no error is greater than that of
-  /// averaging areas (Tests/Benchmarks/README.md).
+  /// How much smaller the better filter makes what was loaded smaller, at least: from there on, no error is greater
+  /// than that of averaging areas (Tests/Benchmarks/README.md).
   private static let leastLeft = 1.5
 
   init(source: Source, geometry: Geometry) {
@@ -47,7 +47,8 @@ struct StoredLayout {
 }
 
 extension ImageFormat {
-  /// By how much the loader can make an image smaller, up to `limit`, the most first: libjpeg by halves, libwebp by any factor.
+  /// By how much the loader can make an image smaller, up to `limit`, the most first: libjpeg by halves, libwebp by any
+  /// factor.
   fileprivate func shrinks(upTo limit: Int) -> [Int] {
     switch self {
     case .jpeg: [8, 4, 2].filter { $0 <= limit }

@@ -6,7 +6,8 @@ internal import ImageCodec
   internal import Glibc
 #endif
 
-// The worker starts this with a socket as standard input, see CodecMessage. By hand there are only the tests of the sandbox.
+// The worker starts this with a socket as standard input, see CodecMessage. By hand there are only the tests of the
+// sandbox.
 switch CommandLine.arguments.dropFirst().first {
 case "--serve":
   let sandbox = Sandbox.close(memoryLimit: CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) })

@@ -133,7 +133,8 @@ struct BrokenImageTests {
     guard case .failure(.io) = second else { return #expect(Bool(false), "\(second)") }
   }
 
-  /// Thousands of files, each broken somewhere: exactly one answer each (a second would trap), no hang, nothing left behind.
+  /// Thousands of files, each broken somewhere: exactly one answer each (a second would trap), no hang, nothing left
+  /// behind.
   @Test func `a thousand broken images of each kind hurt nobody`() async throws {
     let decoding = try Decoding(count: 2, decodesPerProcess: 500)
     let picture = Pictures.waves(48, 40).png()

@@ -15,8 +15,8 @@ struct DecoderPoolTests {
     return FileManager.default.temporaryDirectory.appending(path: "pools-\(UUID().uuidString)").path
   }()
 
-  /// A decoder that says it is ready and then does `body` for each request. `$HERE` is a directory of the test's own, in which
-  /// `pids` has a line for each process.
+  /// A decoder that says it is ready and then does `body` for each request. `$HERE` is a directory of the test's own,
+  /// in which `pids` has a line for each process.
   private func decoding(
     _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), ready: Bool = true, perProcess: Int = 1000,
     idleTime: Duration = .seconds(3600)
@@ -37,7 +37,8 @@ struct DecoderPoolTests {
       """
     let path = "\(here)/decoder"
     try script.write(toFile: path + ".sh", atomically: true, encoding: .utf8)
-    // Copied by another process: a file that this one has open for writing, or a child of another test for a moment, does not run.
+    // Copied by another process: a file that this one has open for writing, or a child of another test for a moment,
+    // does not run.
     let copy = try Process.run(URL(filePath: "/bin/cp"), arguments: [path + ".sh", path])
     copy.waitUntilExit()
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)

@@ -60,8 +60,8 @@ import Testing
     #expect(hits.0 > 3000, "\(hits.0) of 30000")
   }
 
-  /// What people ask for follows Zipf's law: 200,000 requests for 20,000 entries, of which a twentieth has room. Then the
-  /// same with 40,000 entries that are asked for once, in four bursts. Hits in percent.
+  /// What people ask for follows Zipf's law: 200,000 requests for 20,000 entries, of which a twentieth has room. Then
+  /// the same with 40,000 entries that are asked for once, in four bursts. Hits in percent.
   @Test(
     arguments: [(0.7, false, 33, 23), (1.0, false, 68, 61), (0.7, true, 33, 21), (1.0, true, 68, 59)]
       as [(Double, Bool, Int, Int)])

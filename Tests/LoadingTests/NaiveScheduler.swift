@@ -78,8 +78,8 @@ struct NaiveScheduler {
     /// Whether it could not be reached while no other was heard of.
     var isCutOff = false
     var hasAnswered = false
-    /// How many transfers, one after the other, waited in vain, and how many of all had started when that was last told or it
-    /// was heard of.
+    /// How many transfers, one after the other, waited in vain, and how many of all had started when that was last told
+    /// or it was heard of.
     var silences = 0
     var lastWord = 0
     /// The waiting job that goes first out of its turn.
@@ -264,8 +264,8 @@ struct NaiveScheduler {
       && !proven(at: .lowest).isEmpty
   }
 
-  /// Of the origins that answer or have no transfer, and may start a job, those with one of the highest priority, if that is
-  /// `level` or above.
+  /// Of the origins that answer or have no transfer, and may start a job, those with one of the highest priority, if
+  /// that is `level` or above.
   private func proven(at level: Priority, but own: Origin? = nil) -> [Origin] {
     for priority in Priority.allCases.reversed() where priority >= level {
       let found = origins.map(\.origin).filter { origin in

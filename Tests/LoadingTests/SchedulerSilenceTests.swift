@@ -5,8 +5,8 @@ import Testing
 
 /// Origins that take requests and do not answer them.
 struct SchedulerSilenceTests {
-  /// The transfers of one origin, played to their end. One that hangs is given up after its time-out; another has its answer
-  /// after a millisecond.
+  /// The transfers of one origin, played to their end. One that hangs is given up after its time-out; another has its
+  /// answer after a millisecond.
   private struct Play {
     var queue: Queue
     /// Whether a transfer of that name that starts so long after the beginning hangs.

@@ -15,7 +15,8 @@ import Testing
     return results
   }
 
-  /// Stores the first of the answers, has three loads share the request that brings the second, and gives the origin's log.
+  /// Stores the first of the answers, has three loads share the request that brings the second, and gives the origin's
+  /// log.
   private func answers(
     _ answers: String..., reads: ([JSON], [JSON]) throws -> Void
   ) async throws {

@@ -3,8 +3,8 @@ import Testing
 
 /// Transfers whose last load has left: those that are nearly complete go on for the cache.
 @Suite struct LeavingTests {
-  /// Beginning again would cost five seconds, the last bytes at this pace next to nothing. It goes on for twice as long and a
-  /// second more: longer than a busy machine takes from one line of a test to the next.
+  /// Beginning again would cost five seconds, the last bytes at this pace next to nothing. It goes on for twice as long
+  /// and a second more: longer than a busy machine takes from one line of a test to the next.
   private static let image = image(delay: 5000)
 
   private static func image(delay: Int) -> String {

@@ -310,7 +310,8 @@ import Testing
 
   /// The first transfer is held after 500,000 bytes of 900,000, later ones are not.
   ///
-  /// - Parameter isSized: whether it tells its length. Else nobody can take it for nearly complete when it is cancelled.
+  /// - Parameter isSized: whether it tells its length. Else nobody can take it for nearly complete when it is
+  ///   cancelled.
   private func script(
     _ origin: OriginProcess, _ name: String = "s.png", isSized: Bool = false, then: [String] = ["\(image)&etag=a"]
   ) async throws {

@@ -80,7 +80,8 @@ final class ChildProcess: Sendable {
   /// and again; how often does not matter.
   func outputIsFull() async throws {
     let patienceEnds = ContinuousClock.now.advanced(by: patience)
-    // How much a pipe of 64 kB takes depends on the sizes of the writes: each begins a page if it does not fit the last.
+    // How much a pipe of 64 kB takes depends on the sizes of the writes: each begins a page if it does not fit the
+    // last.
     var (last, unchanged) = (Int32(0), 0)
     while true {
       var unread: Int32 = 0

@@ -22,8 +22,8 @@ final class WorkerProcess: Sendable {
     self.directory = try directory ?? TemporaryDirectory()
     self.longLines = longLines
     let cache = options.contains("--cache-dir") ? [] : ["--cache-dir", self.directory.appending("cache")]
-    // What a test holds at the origin must not end by a time-out, however long a busy machine takes over the next line, nor
-    // what it has decoded. Of an option that is given twice the last counts.
+    // What a test holds at the origin must not end by a time-out, however long a busy machine takes over the next line,
+    // nor what it has decoded. Of an option that is given twice the last counts.
     let patient = ["--timeout", "1h", "--decode-timeout", "1h"]
     let home = ["HOME": self.directory.path]
     child = try ChildProcess(
@@ -141,8 +141,8 @@ final class WorkerProcess: Sendable {
     return ending
   }
 
-  /// What standard output may hold: whole lines of ASCII, each one JSON object (or an array, for a batch), none too long,
-  /// one response to a request and nothing about it afterwards.
+  /// What standard output may hold: whole lines of ASCII, each one JSON object (or an array, for a batch), none too
+  /// long, one response to a request and nothing about it afterwards.
   func checkLines(_ sourceLocation: SourceLocation = #_sourceLocation) {
     let written = child.output.value
     #expect(written.rest.isEmpty, "a line was not finished: \(written)", sourceLocation: sourceLocation)
