@@ -126,10 +126,6 @@ static inline int cvips_cast(VipsImage *in, VipsImage **out, VipsBandFormat form
   return vips_cast(in, out, format, NULL);
 }
 
-static inline int cvips_copy_as(VipsImage *in, VipsImage **out, VipsInterpretation interpretation) {
-  return vips_copy(in, out, "interpretation", interpretation, NULL);
-}
-
 static inline int cvips_copy(VipsImage *in, VipsImage **out) { return vips_copy(in, out, NULL); }
 
 static inline int cvips_multiply(VipsImage *left, VipsImage *right, VipsImage **out) {
@@ -188,14 +184,6 @@ static inline int cvips_save_webp(VipsImage *in, void **bytes, size_t *length, i
 static inline int cvips_save_avif(VipsImage *in, void **bytes, size_t *length, int quality, int effort) {
   return vips_heifsave_buffer(in, bytes, length, "Q", quality, "strip", TRUE, "compression",
                               VIPS_FOREIGN_HEIF_COMPRESSION_AV1, "effort", effort, "bitdepth", 8, NULL);
-}
-
-static inline int cvips_save_tiff(VipsImage *in, void **bytes, size_t *length) {
-  return vips_tiffsave_buffer(in, bytes, length, "compression", VIPS_FOREIGN_TIFF_COMPRESSION_LZW, NULL);
-}
-
-static inline int cvips_save_gif(VipsImage *in, void **bytes, size_t *length) {
-  return vips_gifsave_buffer(in, bytes, length, NULL);
 }
 
 // MARK: Macros

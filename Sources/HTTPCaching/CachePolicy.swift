@@ -83,11 +83,6 @@ public struct CachePolicy: Sendable, Hashable {
 
   /// The Unix second at which the response stops being fresh; `Int.min` where it is never served unasked.
   public func freshUntil(_ response: CachedResponse) -> Int { Freshness(of: response, maxAge: maxAge).freshUntil }
-
-  /// The response's age in seconds (RFC 9111 section 4.2.3).
-  public func currentAge(_ response: CachedResponse, now: Int) -> Int {
-    Freshness(of: response, maxAge: maxAge).age(at: now)
-  }
 }
 
 extension Freshness {

@@ -19,9 +19,8 @@ struct RequestDirectives {
       switch line.name {
       case "cache-control": hasCacheControl = true
       case "pragma": pragmas.append(line.value)
-      case "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since": isConditional = true
       case "range": hasRange = true
-      default: break
+      default: isConditional = isConditional || Self.conditions.contains(line.name)
       }
     }
     if hasCacheControl {
@@ -33,13 +32,11 @@ struct RequestDirectives {
 
   /// Whether a field of this name, in lower case, means something to the cache.
   static func isRelevant(_ name: String) -> Bool {
-    switch name {
-    case "cache-control", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "pragma",
-      "range":
-      true
-    default: false
-    }
+    ["cache-control", "pragma", "range"].contains(name) || conditions.contains(name)
   }
+
+  /// RFC 9110 section 13.1.
+  private static let conditions = ["if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since"]
 
   /// A host that validates on its own goes past the cache, and in the default mode leaves nothing there (Fetch
   /// standard, HTTP-network-or-cache fetch), unless it asks for what is cached in so many words.

@@ -43,12 +43,7 @@ public enum AddressPolicy {
       self.length = length
     }
 
-    func contains(_ address: [UInt8]) -> Bool {
-      let whole = length / 8
-      guard address.prefix(whole).elementsEqual(prefix.prefix(whole)) else { return false }
-      let rest = length % 8
-      return rest == 0 || (address[whole] ^ prefix[whole]) >> (8 - rest) == 0
-    }
+    func contains(_ address: [UInt8]) -> Bool { address.begins(with: prefix, bits: length) }
   }
 
   private static let specialIPv4 = [

@@ -1,9 +1,10 @@
 internal import CCurl
+internal import HTTPTypes
 
 extension TransferError {
   /// The one place where curl's errors get the project's names.
   init(_ code: CURLcode, of transfer: Transfer, on easy: EasyHandle) {
-    let origin = transfer.origin
+    let server = transfer.server
     let text = easy.errorText
     func error(_ kind: Kind, _ message: String) -> TransferError { TransferError(kind, message) }
 
@@ -12,10 +13,10 @@ extension TransferError {
     self =
       switch code {
       case CURLE_COULDNT_RESOLVE_HOST where text.contains("thread failed to start"):
-        error(.network, "the system gives no more threads to resolve \(origin.host)")
-      case CURLE_COULDNT_RESOLVE_HOST: error(.resolve, "no address for \(origin.host)")
+        error(.network, "the system gives no more threads to resolve \(transfer.origin.host)")
+      case CURLE_COULDNT_RESOLVE_HOST: error(.resolve, "no address for \(transfer.origin.host)")
       case CURLE_COULDNT_RESOLVE_PROXY: error(.connect, "no address for the proxy")
-      case CURLE_PROXY: error(.connect, "the proxy does not connect to \(origin)")
+      case CURLE_PROXY: error(.connect, "the proxy does not connect to \(server)")
       case CURLE_SSL_CONNECT_ERROR where Self.isOfClosedConnection(text):
         error(.network, "\(transfer.peer) closed the connection within the TLS handshake")
       case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
@@ -25,26 +26,26 @@ extension TransferError {
       case CURLE_COULDNT_CONNECT where transfer.sockets.isExhausted:
         error(.network, "the system gives no more sockets")
       case CURLE_COULDNT_CONNECT where transfer.sockets.blocked > 0 && transfer.sockets.opened == 0:
-        error(.blockedAddress, "\(origin) is not a public address")
+        error(.blockedAddress, "\(server) is not a public address")
       case CURLE_OPERATION_TIMEDOUT where isConnecting:
         TransferError(.timeout, "no connection to \(transfer.peer) in time", phase: .connect)
       case CURLE_COULDNT_CONNECT: error(.connect, "no connection to \(transfer.peer)")
       case CURLE_RECV_ERROR where isConnecting && hasProxy, CURLE_SEND_ERROR where isConnecting && hasProxy,
         CURLE_GOT_NOTHING where isConnecting && hasProxy:
-        error(.connect, "the proxy does not connect to \(origin)")
+        error(.connect, "the proxy does not connect to \(server)")
       case CURLE_UNSUPPORTED_PROTOCOL where !isConnecting, CURLE_WEIRD_SERVER_REPLY:
-        error(.network, "\(origin) does not answer in HTTP")
+        error(.network, "\(server) does not answer in HTTP")
       case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: error(.invalidRequest, "the URL cannot be transferred")
       case CURLE_PARTIAL_FILE where transfer.reception.head == nil,
         CURLE_GOT_NOTHING where transfer.reception.head == nil:
-        error(.network, "\(origin) closed the connection before an answer")
-      case CURLE_PARTIAL_FILE: error(.truncated, "\(origin) closed the connection within the body")
-      case CURLE_RECV_ERROR where text.contains("chunk"): error(.malformed, "\(origin) sent a malformed body")
+        error(.network, "\(server) closed the connection before an answer")
+      case CURLE_PARTIAL_FILE: error(.truncated, "\(server) closed the connection within the body")
+      case CURLE_RECV_ERROR where text.contains("chunk"): error(.malformed, "\(server) sent a malformed body")
       case CURLE_RECV_ERROR where transfer.reception.head != nil, CURLE_HTTP2 where transfer.reception.head != nil,
         CURLE_HTTP2_STREAM where transfer.reception.head != nil, CURLE_GOT_NOTHING:
-        error(.truncated, "the connection to \(origin) broke within the body")
-      case CURLE_BAD_CONTENT_ENCODING: error(.malformed, "\(origin) sent a body that cannot be decompressed")
-      default: error(.network, "\(origin): \(String(cString: curl_easy_strerror(code)))")
+        error(.truncated, "the connection to \(server) broke within the body")
+      case CURLE_BAD_CONTENT_ENCODING: error(.malformed, "\(server) sent a body that cannot be decompressed")
+      default: error(.network, "\(server): \(String(cString: curl_easy_strerror(code)))")
       }
   }
 

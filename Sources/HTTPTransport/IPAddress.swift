@@ -47,9 +47,15 @@ struct IPAddress: Hashable {
     guard let prefix = parts.first.flatMap({ IPAddress($0) }), prefix.bytes.count == bytes.count else { return false }
     guard parts.count == 2 else { return prefix == self }
     guard let length = Int(parts[1]), (0...(bytes.count * 8)).contains(length) else { return false }
-    let whole = length / 8
-    let rest = length % 8
-    return bytes.prefix(whole) == prefix.bytes.prefix(whole)
-      && (rest == 0 || (bytes[whole] ^ prefix.bytes[whole]) >> (8 - rest) == 0)
+    return bytes.begins(with: prefix.bytes, bits: length)
+  }
+}
+
+extension [UInt8] {
+  /// Whether the first `count` bits are those of `prefix`.
+  func begins(with prefix: [UInt8], bits count: Int) -> Bool {
+    let (whole, rest) = count.quotientAndRemainder(dividingBy: 8)
+    guard self.prefix(whole).elementsEqual(prefix.prefix(whole)) else { return false }
+    return rest == 0 || (self[whole] ^ prefix[whole]) >> (8 - rest) == 0
   }
 }

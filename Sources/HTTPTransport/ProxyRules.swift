@@ -1,3 +1,5 @@
+internal import HTTPTypes
+
 /// Which proxy a URL is fetched through, by the rules that curl documents for its environment variables.
 ///
 /// They are decided here and not in curl, because the network policy has to know whether the peer is a proxy.

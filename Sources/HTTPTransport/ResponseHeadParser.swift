@@ -33,7 +33,7 @@ struct ResponseHeadParser {
     for line in lines {
       switch line.name {
       case "content-length":
-        let isNumber = !line.value.isEmpty && line.value.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        let isNumber = !line.value.isEmpty && line.value.utf8.allSatisfy(\.isASCIIDigit)
         length = isNumber ? Int64(line.value) ?? .max : nil
       case "transfer-encoding", "content-encoding":
         if line.value.lowercased() != "identity" { return nil }

@@ -51,7 +51,7 @@ struct Route {
       next = try Target(parsing: location, relativeTo: target)
     } catch {
       let what = error == .scheme ? "a scheme other than http and https" : "a malformed URL"
-      throw TransferError(.redirects, "\(target.origin) redirects to \(what)")
+      throw TransferError(.redirects, "\(target.origin.hostAndPort) redirects to \(what)")
     }
     if next.origin != target.origin {
       headers = RequestHeaders.withoutCredentials(headers)

@@ -1,3 +1,5 @@
+internal import HTTPTypes
+
 extension Target {
   /// A URL that curl would take as it stands, which most are: to have it parsed and put together again would cost a
   /// transfer more than anything else that is done before it starts. Nil for all others.
@@ -48,19 +50,18 @@ private enum PlainURL {
 
   /// A port as programs write it.
   private static func number(_ digits: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
-    guard let first = digits.first, first != UInt8(ascii: "0"), digits.count <= 5, digits.allSatisfy(isDigit) else {
+    guard let first = digits.first, first != UInt8(ascii: "0"), digits.count <= 5, digits.allSatisfy(\.isASCIIDigit)
+    else {
       return nil
     }
     let number = digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
     return number <= 65_535 ? number : nil
   }
 
-  private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
-
   private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7a).contains(byte) }
 
   private static func mayStandInHost(_ byte: UInt8) -> Bool {
-    isLetter(byte) || isDigit(byte) || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "-")
+    isLetter(byte) || byte.isASCIIDigit || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "-")
   }
 
   /// RFC 3986 section 3.3 and 3.4, less the percent sign.

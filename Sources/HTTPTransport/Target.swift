@@ -1,15 +1,5 @@
 internal import CCurl
-
-/// Scheme, host and port: what credentials and connections belong to.
-struct Origin: Hashable, CustomStringConvertible {
-  /// `http` or `https`.
-  var scheme: String
-  /// In lower case, IPv6 addresses in brackets.
-  var host: String
-  var port: Int
-
-  var description: String { "\(host):\(port)" }
-}
+internal import HTTPTypes
 
 /// A URL as one hop of a transfer needs it, parsed by the same code that connects later.
 struct Target {

@@ -38,8 +38,10 @@ final class Transfer {
   }
 
   var origin: Origin { route.target.origin }
+  /// What messages call the origin.
+  var server: String { origin.hostAndPort }
   /// What it is or would be connected to.
-  var peer: String { proxy == nil ? origin.description : "the proxy for \(origin)" }
+  var peer: String { proxy == nil ? server : "the proxy for \(server)" }
   var isConnecting: Bool { watch.stage == .connecting }
 
   /// Whether a callback has made curl stop, or would have.
@@ -101,10 +103,10 @@ final class Transfer {
     // What went wrong in a rest that nobody wants is no failure.
     if let error, !reception.isDropping || isLate { return .finish(.failure(counted(error))) }
     if error == nil, reception.isCutShort {
-      return .finish(.failure(counted(TransferError(.truncated, "\(origin) ended the body within its content coding"))))
+      return .finish(.failure(counted(TransferError(.truncated, "\(server) ended the body within its content coding"))))
     }
     guard let summary else {
-      return .finish(.failure(TransferError(.network, "\(origin) closed the connection within the header")))
+      return .finish(.failure(TransferError(.network, "\(server) closed the connection within the header")))
     }
     return .finish(.success(summary))
   }
@@ -161,7 +163,7 @@ final class Transfer {
     return address().map(isPermitted) ?? false
   }
 
-  private var blocked: TransferError { TransferError(.blockedAddress, "\(origin) is not a public address") }
+  private var blocked: TransferError { TransferError(.blockedAddress, "\(server) is not a public address") }
 
   /// False makes curl stop.
   func received(line: UnsafeRawBufferPointer) -> Bool {
@@ -211,8 +213,8 @@ final class Transfer {
     }
     return switch watch.stage {
     case .connecting: TransferError(.timeout, "no connection to \(peer) in time", phase: .connect)
-    case .waiting: TransferError(.timeout, "no answer from \(origin) in time", phase: .firstByte)
-    case .receiving: TransferError(.timeout, "\(origin) has stopped sending", phase: .idle)
+    case .waiting: TransferError(.timeout, "no answer from \(server) in time", phase: .firstByte)
+    case .receiving: TransferError(.timeout, "\(server) has stopped sending", phase: .idle)
     }
   }
 }

@@ -8,7 +8,7 @@ public protocol TransferConsumer: AnyObject, Sendable {
   /// once at most.
   func received(head: ResponseHead) -> Verdict
 
-  /// The next part of the body, with content encodings undone; valid during the call only. At most 16 kB.
+  /// The next part of the body, with content encodings undone; valid during the call only. At most 64 kB.
   func received(bytes: UnsafeRawBufferPointer) -> Verdict
 
   /// The transfer has ended. It is called exactly once, and nothing is called after it.

@@ -29,6 +29,6 @@ public struct ContentRange: Sendable, Hashable {
   }
 
   private static func number(_ digits: Substring) -> Int64? {
-    digits.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? Int64(digits) : nil
+    digits.utf8.allSatisfy(\.isASCIIDigit) ? Int64(digits) : nil
   }
 }

@@ -16,5 +16,8 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
     port == Self.defaultPort(of: scheme) ? "\(scheme)://\(host)" : "\(scheme)://\(host):\(port)"
   }
 
+  /// Host and port, always with the port: what a connection is made to.
+  public var hostAndPort: String { "\(host):\(port)" }
+
   static func defaultPort(of scheme: String) -> Int { scheme == "https" ? 443 : 80 }
 }

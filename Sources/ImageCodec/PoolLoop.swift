@@ -18,7 +18,7 @@ final class PoolLoop {
 
   let mailbox: PoolMailbox
   var settings: DecoderSettings
-  /// Used when there are commands.
+  /// The mailbox wakes the loop by it.
   private let wakeUp: WakeUp
   var queue: DecodeQueue
   var pending: [DecodeTicket: Pending] = [:]

@@ -25,7 +25,7 @@ extension Board {
     let first = Layout.clearing(number)
     words[first].store(0, ordering: .sequentiallyConsistent)
     words[first + 1].store((row ?? 0) << 32 | UInt64(bytes.count), ordering: .sequentiallyConsistent)
-    words[first + 2].store(UInt64(bitPattern: stableHash(bytes)), ordering: .sequentiallyConsistent)
+    words[first + 2].store(UInt64(bitPattern: fnv1a(bytes)), ordering: .sequentiallyConsistent)
     for (place, start) in zip((first + 3)..., stride(from: 0, to: bytes.count, by: 8)) {
       let word = bytes[start..<min(start + 8, bytes.count)].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
       words[place].store(word, ordering: .sequentiallyConsistent)
@@ -74,7 +74,7 @@ extension Board {
     }
     bytes.removeLast(bytes.count - count)
     let isStill = words[first].load(ordering: .sequentiallyConsistent) == number
-    guard isStill, UInt64(bitPattern: stableHash(bytes)) == hash else { return unknown }
+    guard isStill, UInt64(bitPattern: fnv1a(bytes)) == hash else { return unknown }
     if let row, head >> 32 == row { return nil }
     return ClearingText(bytes: bytes).clearing ?? unknown
   }

@@ -44,7 +44,7 @@ public enum ClearFilter: Sendable, Equatable {
     case .url(let url, let key):
       (
         "(url_hash = ?1 AND coalesce(url, key) = ?2) OR key = ?3",
-        [.integer(stableHash(url)), .text(url), .text(key)]
+        [.integer(fnv1a(url)), .text(url), .text(key)]
       )
     case .key(let key): ("key = ?1", [.text(key)])
     case .prefix(let prefix):
@@ -85,9 +85,9 @@ public enum ClearFilter: Sendable, Equatable {
 }
 
 /// FNV-1a of the text's bytes: the same in every process and version.
-func stableHash(_ text: String) -> Int64 { stableHash(text.utf8) }
+func fnv1a(_ text: String) -> Int64 { fnv1a(text.utf8) }
 
-func stableHash(_ bytes: some Sequence<UInt8>) -> Int64 {
+func fnv1a(_ bytes: some Sequence<UInt8>) -> Int64 {
   var hash: UInt64 = 0xcbf2_9ce4_8422_2325
   for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
   return Int64(bitPattern: hash)

@@ -14,8 +14,7 @@ final class DeliveryPins: Sendable {
 
   private let pins = Locked(Pins())
 
-  /// Returns whether it is time that the store entered in its book what stands here, for other workers to see: true
-  /// once a second.
+  /// Returns true once a second: the store should then take over what is pinned, for other workers to see.
   func pin(_ id: Int64, at time: Int) -> Bool {
     pins.withLock { pins in
       pins.uses[id, default: Deliveries.Use(at: time, times: 0)].add(Deliveries.Use(at: time))

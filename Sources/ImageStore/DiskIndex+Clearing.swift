@@ -11,27 +11,30 @@ extension DiskIndex {
   func matches(_ filter: ClearFilter, now: Int, limit: Int) throws(SQLiteError) -> [Match] {
     try beginWriting()
     let (condition, values) = filter.condition(now: now)
-    let find = try database.prepare(
+    let find = try query(
       """
       SELECT \(IndexSchema.holdingColumns), key, partition, variant = '' FROM responses WHERE \(condition) LIMIT \(limit)
-      """)
-    for (place, value) in zip(Int32(1)..., values) {
-      switch value {
-      case .integer(let value): find.bind(place, value)
-      case .text(let value): find.bind(place, value)
-      }
-    }
+      """, values)
     return try find.rows {
       Match(holding: Holding($0), key: $0.text(6), partition: $0.text(7), isOriginal: $0.int(8) == 1)
     }
   }
 
+  /// A statement that is used once, with what to bind to its places.
+  func query(_ sql: String, _ values: [ClearFilter.Value]) throws(SQLiteError) -> Statement {
+    let statement = try database.prepare(sql)
+    for (place, value) in zip(Int32(1)..., values) {
+      switch value {
+      case .integer(let value): statement.bind(place, value)
+      case .text(let value): statement.bind(place, value)
+      }
+    }
+    return statement
+  }
+
   func variants(key: String, partition: String) throws(SQLiteError) -> [Holding] {
-    let find = try writing(
-      """
-      SELECT id, digest, format, allocated, used_at, delivered_at FROM responses
-      WHERE key = ?1 AND partition = ?2 AND variant > ''
-      """)
+    try beginWriting()
+    let find = try holdings("WHERE key = ?1 AND partition = ?2 AND variant > ''")
     find.bind(1, key)
     find.bind(2, partition)
     return try find.rows { Holding($0) }

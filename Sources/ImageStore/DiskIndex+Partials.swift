@@ -12,7 +12,7 @@ extension DiskIndex {
     insert.bind(3, partial.identity.partition)
     insert.bind(4, partial.identity.request)
     insert.bind(5, partial.url)
-    insert.bind(6, stableHash(partial.url))
+    insert.bind(6, fnv1a(partial.url))
     insert.bind(7, authority?.host ?? "")
     insert.bind(8, authority?.port ?? 0)
     insert.bind(9, partial.finalURL)
@@ -121,14 +121,7 @@ extension DiskIndex {
     try beginWriting()
     let (condition, values) = filter.condition(now: now)
     let which = filter.dependsOnTime ? "(\(condition)) AND allocated > 0" : condition
-    let find = try database.prepare("SELECT id FROM partials WHERE \(which)")
-    for (place, value) in zip(Int32(1)..., values) {
-      switch value {
-      case .integer(let value): find.bind(place, value)
-      case .text(let value): find.bind(place, value)
-      }
-    }
-    return try find.rows { $0.integer(0) }
+    return try query("SELECT id FROM partials WHERE \(which)", values).rows { $0.integer(0) }
   }
 
   /// The first to go when room is needed.

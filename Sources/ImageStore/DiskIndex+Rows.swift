@@ -77,7 +77,7 @@ extension DiskIndex {
     insert.bind(4, response.variant)
     insert.bind(5, response.selection)
     insert.bind(6, response.url == response.key ? nil : response.url)
-    insert.bind(7, stableHash(response.url))
+    insert.bind(7, fnv1a(response.url))
     insert.bind(8, authority?.host ?? "")
     insert.bind(9, authority?.port ?? 0)
     insert.bind(10, response.finalURL)
@@ -162,19 +162,16 @@ extension DiskIndex {
   }
 
   func holding(_ id: Int64) throws(SQLiteError) -> Holding? {
-    let find = try reading(
-      "SELECT id, digest, format, allocated, used_at, delivered_at FROM responses WHERE id = ?1")
+    try beginReading()
+    let find = try holdings("WHERE id = ?1")
     find.bind(1, id)
     return try find.first { Holding($0) }
   }
 
   /// The row that stands where `response` would go.
   func rival(of response: StoredResponse) throws(SQLiteError) -> Holding? {
-    let find = try reading(
-      """
-      SELECT id, digest, format, allocated, used_at, delivered_at FROM responses
-      WHERE key = ?1 AND partition = ?2 AND variant = ?3 AND selection = ?4
-      """)
+    try beginReading()
+    let find = try holdings("WHERE key = ?1 AND partition = ?2 AND variant = ?3 AND selection = ?4")
     find.bind(1, response.key)
     find.bind(2, response.partition)
     find.bind(3, response.variant)
@@ -184,9 +181,9 @@ extension DiskIndex {
 
   /// The rows that came first, where too many differ from `response` by their selection alone.
   func surplus(beside response: StoredResponse) throws(SQLiteError) -> [Holding] {
-    let find = try writing(
+    try beginWriting()
+    let find = try holdings(
       """
-      SELECT id, digest, format, allocated, used_at, delivered_at FROM responses
       WHERE key = ?1 AND partition = ?2 AND variant = ?3 AND id <> ?4
       ORDER BY response_time DESC, id DESC LIMIT -1 OFFSET ?5
       """)
@@ -202,21 +199,15 @@ extension DiskIndex {
   ///
   /// Two statements, since SQLite would look through all rows of the place's second for `(used_at, id) > (?1, ?2)`.
   func leastRecentlyUsed(after place: (usedAt: Int, id: Int64), limit: Int) throws(SQLiteError) -> [Holding] {
-    let findInSecond = try writing(
-      """
-      SELECT id, digest, format, allocated, used_at, delivered_at FROM responses
-      WHERE used_at = ?1 AND id > ?2 ORDER BY id LIMIT ?3
-      """)
+    try beginWriting()
+    let findInSecond = try holdings("WHERE used_at = ?1 AND id > ?2 ORDER BY id LIMIT ?3")
     findInSecond.bind(1, place.usedAt)
     findInSecond.bind(2, place.id)
     findInSecond.bind(3, limit)
     let found = try findInSecond.rows { Holding($0) }
     if !found.isEmpty { return found }
-    let findLater = try writing(
-      """
-      SELECT id, digest, format, allocated, used_at, delivered_at FROM responses
-      WHERE used_at > ?1 ORDER BY used_at, id LIMIT ?2
-      """)
+    try beginWriting()
+    let findLater = try holdings("WHERE used_at > ?1 ORDER BY used_at, id LIMIT ?2")
     findLater.bind(1, place.usedAt)
     findLater.bind(2, limit)
     return try findLater.rows { Holding($0) }

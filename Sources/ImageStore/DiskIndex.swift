@@ -114,10 +114,18 @@ final class DiskIndex {
   }
 
   /// The prepared form of `sql`, made once.
-  func statement(_ sql: StaticString) throws(SQLiteError) -> Statement {
-    if let statement = statements[sql.identity] { return statement }
-    let statement = try database.prepare(sql.description)
-    statements[sql.identity] = statement
+  func statement(_ sql: StaticString) throws(SQLiteError) -> Statement { try statement("", sql) }
+
+  /// The prepared form of a query for `Holding`s, made once; `rest` is what follows the table.
+  func holdings(_ rest: StaticString) throws(SQLiteError) -> Statement {
+    try statement("SELECT \(IndexSchema.holdingColumns) FROM responses ", rest)
+  }
+
+  private func statement(_ beginning: @autoclosure () -> String, _ rest: StaticString) throws(SQLiteError) -> Statement
+  {
+    if let statement = statements[rest.identity] { return statement }
+    let statement = try database.prepare(beginning() + rest.description)
+    statements[rest.identity] = statement
     return statement
   }
 

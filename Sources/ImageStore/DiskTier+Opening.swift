@@ -23,7 +23,7 @@ extension DiskTier {
       self.folder = folder
       self.lock = lock
       self.boot = boot ?? "worker \(lock?.instance ?? 0)"
-      bootNumber = stableHash(self.boot)
+      bootNumber = fnv1a(self.boot)
       // The counter starts anywhere in the shards, lest the first ones fill up.
       let instance = Int64(lock?.instance ?? 0)
       lastID = instance << 32 | instance & 0xff

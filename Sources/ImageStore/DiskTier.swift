@@ -15,7 +15,7 @@ public actor DiskTier {
 
   /// When a file's digest is checked before it is delivered.
   public enum Verification: Sendable {
-    /// Once in a hundred times.
+    /// Once in a hundred times, and at the first delivery of a file that an earlier run of the system wrote.
     case random
     case always
     case never

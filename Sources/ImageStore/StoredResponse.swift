@@ -17,10 +17,15 @@ public struct StoredResponse: Sendable, Equatable {
   public var headers: HeaderFields
   /// The request's fields that the response's Vary named (RFC 9111 section 4.1).
   public var varyingHeaders: HeaderFields
+  /// When the request was sent that brought the response, or the 304 that confirmed it last (RFC 9111 section 4.2.3).
   public var requestTime: Int
+  /// When that answer came.
   public var responseTime: Int
+  /// When the bytes came; a 304 leaves it as it is.
   public var storedAt: Int
+  /// When the bytes came or were confirmed last.
   public var validatedAt: Int
+  /// Until when it is fresh, by the policy of the worker that stored or confirmed it.
   public var expiresAt: Int
   public var mediaType: String
   public var format: String?

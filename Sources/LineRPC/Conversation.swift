@@ -180,18 +180,19 @@ public struct Conversation: Sendable {
   /// An event about a request, as the line to send. Nil when the request has been answered: after that comes nothing.
   ///
   /// `params` starts with the request's id, if it has one; `write` writes the other members.
-  public func event(_ name: StaticString, about ticket: Ticket, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
-    guard isOpen(ticket) else { return nil }
+  ///
+  /// - Parameter ticket: nil for an event about no request.
+  public func event(_ name: StaticString, about ticket: Ticket?, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
+    if let ticket, !isOpen(ticket) { return nil }
     var writer = JSONWriter(capacity: 256)
-    writer.beginObject()
-    writer.member("jsonrpc", constant: "2.0")
-    writer.member("method", constant: name)
-    writer.key("params")
-    writer.beginObject()
-    if let id = ticket.id { writer.member("id", id) }
-    write(&writer)
-    writer.endObject()
-    writer.endObject()
+    writer.object { writer in
+      writer.member("jsonrpc", constant: "2.0")
+      writer.member("method", constant: name)
+      writer.object("params") { writer in
+        if let id = ticket?.id { writer.member("id", id) }
+        write(&writer)
+      }
+    }
     return writer.line()
   }
 

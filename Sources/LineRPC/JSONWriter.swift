@@ -25,6 +25,26 @@ public struct JSONWriter: ~Copyable {
   public mutating func beginArray() { open(UInt8(ascii: "[")) }
   public mutating func endArray() { close(UInt8(ascii: "]")) }
 
+  /// Writes an object whose members `write` writes.
+  @inlinable public mutating func object(_ write: (inout JSONWriter) -> Void) {
+    beginObject()
+    write(&self)
+    endObject()
+  }
+
+  @inlinable public mutating func object(_ name: StaticString, _ write: (inout JSONWriter) -> Void) {
+    key(name)
+    object(write)
+  }
+
+  /// Writes an array whose elements `write` writes.
+  @inlinable public mutating func array(_ name: StaticString, _ write: (inout JSONWriter) -> Void) {
+    key(name)
+    beginArray()
+    write(&self)
+    endArray()
+  }
+
   /// Writes a member's name; its value has to follow.
   public mutating func key(_ name: StaticString) {
     let length = name.utf8CodeUnitCount

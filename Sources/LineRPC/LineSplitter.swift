@@ -53,7 +53,7 @@ public struct LineSplitter: Sendable {
 
   /// The stream has ended: passes on the last line if it had no line end.
   public mutating func finish(_ body: (Line) -> Void) {
-    beginning.append(contentsOf: Self.mark.prefix(markLength.map { $0 % 3 } ?? 0))
+    beginning.append(contentsOf: Self.mark.prefix(markLength ?? 0))
     markLength = nil
     deliverBeginning(body)
     isSkipping = false

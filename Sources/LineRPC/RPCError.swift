@@ -59,12 +59,11 @@ extension JSONWriter {
     beginObject()
     member("code", error.code)
     member("message", error.message)
-    key("data")
-    beginObject()
-    member("kind", error.kind)
-    member("retryable", error.retryable)
-    members(of: error.details)
-    endObject()
+    object("data") { writer in
+      writer.member("kind", error.kind)
+      writer.member("retryable", error.retryable)
+      writer.members(of: error.details)
+    }
     endObject()
   }
 

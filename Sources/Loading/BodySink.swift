@@ -32,7 +32,7 @@ final class BodySink: Sendable {
   private let makeScratchSpool: MakeSpool
   private let onRoom: @Sendable () -> Void
   private let state = Locked(State())
-  /// Touched on the disk's thread only.
+  /// Touched on the disk's thread only; the lock is there for `Sendable` alone.
   private let body: Locked<Result<SpooledBody, StoreError>?>
 
   /// - Parameters:

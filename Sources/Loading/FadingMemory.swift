@@ -37,11 +37,9 @@ struct FadingMemory<Subject: Hashable, Value> {
 
   mutating func forget(_ subject: Subject) { entries[subject] = nil }
 
-  /// Forgets those that `matches` names. Returns how many.
-  mutating func forget(where matches: (Subject, Value) -> Bool) -> Int {
-    let gone = entries.filter { matches($0.key, $0.value.value) }.map(\.key)
-    gone.forEach { entries[$0] = nil }
-    if entries.isEmpty { order = [] }
-    return gone.count
+  /// Returns how many there were.
+  mutating func forgetAll() -> Int {
+    defer { (entries, order) = ([:], []) }
+    return entries.count
   }
 }

@@ -9,8 +9,6 @@ struct FailureMemory {
 
   struct Failure {
     let error: LoadError
-    let url: String
-    let host: String
     let maxBytes: Int64
     let until: ContinuousClock.Instant
   }
@@ -29,11 +27,10 @@ struct FailureMemory {
   var orderCount: Int { failures.orderCount }
 
   mutating func remember(
-    _ error: LoadError, of subject: Subject, url: String, host: String, maxBytes: Int64, now: ContinuousClock.Instant
+    _ error: LoadError, of subject: Subject, maxBytes: Int64, now: ContinuousClock.Instant
   ) {
     let until = now.advanced(by: timeToLive)
-    failures.remember(
-      Failure(error: error, url: url, host: host, maxBytes: maxBytes, until: until), of: subject, now: now)
+    failures.remember(Failure(error: error, maxBytes: maxBytes, until: until), of: subject, now: now)
   }
 
   /// What is remembered, unless the load asks for what did not fail: any content, or a larger body.
@@ -48,6 +45,6 @@ struct FailureMemory {
 
   mutating func forget(_ subject: Subject) { failures.forget(subject) }
 
-  /// Forgets those that `matches` names. Returns how many.
-  mutating func forget(where matches: (Subject, Failure) -> Bool) -> Int { failures.forget(where: matches) }
+  /// Returns how many there were.
+  mutating func forgetAll() -> Int { failures.forgetAll() }
 }

@@ -129,12 +129,13 @@ final class JobRecord {
     set { madeTurn.clearCount = newValue }
   }
 
-  /// Since when it has waited for other workers, and whether it does so again if it has to.
+  /// Since when it has waited for other workers.
   var elsewhereSince: ContinuousClock.Instant? {
     get { turn?.elsewhereSince }
     set { madeTurn.elsewhereSince = newValue }
   }
 
+  /// Whether it waits for other workers again if it has to.
   var mayWaitElsewhere: Bool {
     get { turn?.mayWaitElsewhere ?? true }
     set { madeTurn.mayWaitElsewhere = newValue }

@@ -35,7 +35,7 @@ final class Load {
   let observer: any LoadObserver
   /// Whether the host knows nothing of it: an item is its prefetch's, and nobody waits for a revalidation in the
   /// background.
-  let isOwn: Bool
+  let isInternal: Bool
   /// The priority at which a place in the queue is reserved for it, until it takes one or needs none.
   var place: Priority?
   /// How urgent it is now; the queue and the decodes go by it.
@@ -59,7 +59,7 @@ final class Load {
 
   init(
     id: LoadID, request: LoadRequest, partition: String, acceptedAt: ContinuousClock.Instant, generation: Int,
-    observer: any LoadObserver, isOwn: Bool
+    observer: any LoadObserver, isInternal: Bool
   ) {
     self.id = id
     self.request = request
@@ -67,12 +67,12 @@ final class Load {
     self.acceptedAt = acceptedAt
     self.generation = generation
     self.observer = observer
-    self.isOwn = isOwn
+    self.isInternal = isInternal
     priority = request.priority
   }
 
   var labels: LoadIndex.Labels {
-    isOwn ? LoadIndex.Labels() : LoadIndex.Labels(url: request.url, group: request.group, slot: request.slot)
+    isInternal ? LoadIndex.Labels() : LoadIndex.Labels(url: request.url, group: request.group, slot: request.slot)
   }
 
   var jobKey: JobKey { request.jobKey(in: partition, bypassingCache: ignoresCache) }

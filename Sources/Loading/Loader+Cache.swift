@@ -90,7 +90,7 @@ extension Loader {
     // One is enough, however many are served meanwhile.
     let key = request.jobKey(in: load.partition, bypassingCache: false)
     guard scheduler.job(for: key) == nil else { return }
-    submit(request, as: makeID(), for: Unheard.shared, isOwn: true, place: nil)
+    submit(request, as: makeID(), for: Unheard.shared, isInternal: true, place: nil)
   }
 
   /// Whether there is a disk cache to look into for a load.

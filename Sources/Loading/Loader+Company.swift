@@ -87,7 +87,7 @@ extension LoadRequest {
   /// The same in every worker for what may be one answer: the image, who may see it, and the request headers, as long
   /// as nobody knows which of them matter.
   func sharedHash(in partition: String) -> UInt64 {
-    var hash = StableHash()
+    var hash = SharedHash()
     hash.combine(key)
     hash.combine(partition)
     for line in headers.lines {

@@ -54,7 +54,7 @@ extension Loader {
     case .url(let url): index.loads(url: url)
     case .group(let group): index.loads(group: group)
     case .slot(let slot): index.loads(slot: slot)
-    case .all: (loads.ids.filter { loads[$0]?.isOwn == false } + prefetches.keys).sorted()
+    case .all: (loads.ids.filter { loads[$0]?.isInternal == false } + prefetches.keys).sorted()
     }
   }
 
@@ -70,7 +70,7 @@ extension Loader {
 
   /// Gives up what goes on for nobody. It takes a moment until all is at rest.
   public func abandonRest() {
-    for id in loads.ids where loads[id]?.isOwn == true { cancel(id) }
+    for id in loads.ids where loads[id]?.isInternal == true { cancel(id) }
     for job in scheduler.allJobs where scheduler.job(job)?.hasSubscribers == false { abortTransfer(of: job) }
   }
 
@@ -133,5 +133,5 @@ extension Loader {
   }
 
   /// Forgets remembered failures. Returns how many there were.
-  public func clearFailures() -> Int { failures.forget { _, _ in true } + corrupt.forget { _, _ in true } }
+  public func clearFailures() -> Int { failures.forgetAll() + corrupt.forgetAll() }
 }

@@ -102,17 +102,18 @@ public final class Loader {
 
   /// Accepts a load. Its observer hears of it from within this call on.
   public func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver) {
-    submit(request, as: id, for: observer, isOwn: false, place: nil)
+    submit(request, as: id, for: observer, isInternal: false, place: nil)
   }
 
   /// - Parameters:
-  ///   - isOwn: whether the host knows nothing of the load, so that it cannot name it.
+  ///   - isInternal: whether the host knows nothing of the load, so that it cannot name it.
   ///   - place: the priority at which a place in the queue is reserved for it.
-  func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver, isOwn: Bool, place: Priority?) {
+  func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver, isInternal: Bool, place: Priority?)
+  {
     heedOthers()
     let load = Load(
       id: id, request: request, partition: Credentials.partition(of: request), acceptedAt: .now,
-      generation: clears.count, observer: observer, isOwn: isOwn)
+      generation: clears.count, observer: observer, isInternal: isInternal)
     load.place = place
     if place != nil { placesOfLoads += 1 }
     clearSlot(for: request)

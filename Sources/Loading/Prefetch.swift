@@ -80,7 +80,7 @@ public final class Prefetch: LoadObserver {
       pending[load] = item
       var own = request
       own.priority = priority
-      loader.submit(own, as: load, for: self, isOwn: true, place: hasPlace ? priority : nil)
+      loader.submit(own, as: load, for: self, isInternal: true, place: hasPlace ? priority : nil)
     }
     isSubmitting = false
     if count == Self.mostAtOnce {

@@ -7,7 +7,7 @@ enum RetryAfter {
   /// - Parameter now: Unix seconds.
   static func parse(_ value: String?, now: Int) -> Duration? {
     guard let value else { return nil }
-    if !value.isEmpty, value.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
+    if !value.isEmpty, value.utf8.allSatisfy(\.isASCIIDigit) {
       return .seconds(min(Int(value) ?? .max, 365 * 86_400))
     }
     return HTTPDate.parse(value, now: now).map { .seconds(max(0, $0 - now)) }

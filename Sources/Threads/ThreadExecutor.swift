@@ -9,7 +9,7 @@
 /// Work runs in the order in which it was given, whether it comes from an `await` on an actor (`enqueue`) or as a
 /// closure (`run`). Many enqueues cost one wake-up: the thread takes all that is there as one batch.
 public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
-  // Unchecked: `thread` is set before `init` returns and never changes; all else is behind the lock.
+  // Unchecked: `nextWake` is the thread's alone; all else is behind the lock.
 
   private enum Work {
     case job(UnownedJob)
@@ -98,7 +98,8 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     if wasSleeping { state.notify() }
   }
 
-  private var nextWake: ContinuousClock.Instant?  // only touched by the thread itself
+  /// Touched by the thread itself only.
+  private var nextWake: ContinuousClock.Instant?
 
   /// Waits for work and runs it. False when the executor was stopped and nothing is left.
   private func runBatch() -> Bool {

@@ -18,7 +18,7 @@ final class LoadDefaults: Sendable {
 
   init(_ options: Options) {
     // Of the whole file: redirects lead to any host.
-    let cookies = options.cookieLines.map { SHA256.digest(of: Array($0.utf8)).hexadecimal }
+    let cookies = options.cookieFile.map { SHA256.digest(of: Array($0.utf8)).hexadecimal }
     fields = RequestFields(options.requestHeaders, alsoSent: cookies ?? "")
     events = EventNames.events(options.events)
     timeout = options.timeout.limit

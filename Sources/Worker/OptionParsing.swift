@@ -1,3 +1,4 @@
+internal import HTTPTypes
 internal import LineRPC
 internal import Loading
 
@@ -67,7 +68,8 @@ extension Options {
       \(table.joined(separator: "\n"))
 
       SIZE takes K, M, G (powers of 1024); DURATION takes ms, s, m, h, d.
-      Exit status: 0 done, 3 something failed (--exit-status), 64 bad option, 73 no cache directory, 74 output closed.
+      Exit status: 0 done, 3 something failed (--exit-status), 64 bad option, 66 no cookie file, 73 no cache directory,
+      74 input cannot be read or nobody reads the output.
 
       """
   }
@@ -202,7 +204,7 @@ enum Quantity {
   }
 
   private static func scaled(_ digits: Substring, by factor: Int64) -> Int64? {
-    guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int64(digits) else {
+    guard !digits.isEmpty, digits.utf8.allSatisfy(\.isASCIIDigit), let number = Int64(digits) else {
       return nil
     }
     let (product, overflow) = number.multipliedReportingOverflow(by: factor)

@@ -31,13 +31,18 @@ struct OptionDefinition: Sendable {
   let placeholder: String
   let kind: Kind
   let isRuntime: Bool
+  /// Whether its value can hold a password, so that no message shows it.
+  let isSecret: Bool
   let help: String
 
-  init(_ name: String, _ placeholder: String, _ kind: Kind, runtime: Bool = true, _ help: String) {
+  init(
+    _ name: String, _ placeholder: String, _ kind: Kind, runtime: Bool = true, secret: Bool = false, _ help: String
+  ) {
     self.name = name
     self.placeholder = placeholder
     self.kind = kind
     self.isRuntime = runtime
+    isSecret = secret
     self.help = help
   }
 
@@ -49,10 +54,8 @@ struct OptionDefinition: Sendable {
     return String(camelCase)
   }
 
-  /// What a message about a refused value may show of it: nothing where that can hold a secret.
-  func shown(_ value: String) -> String {
-    ["header", "proxy"].contains(name) ? "" : "\"\(value)\" "
-  }
+  /// What a message about a refused value may show of it.
+  func shown(_ value: String) -> String { isSecret ? "" : "\"\(value)\" " }
 
   private static func choice<Choice: RawRepresentable & CaseIterable & Sendable>(
     _ path: OptionPath<Choice>
@@ -101,11 +104,11 @@ struct OptionDefinition: Sendable {
     .init("network", "any|public", choice(\.network), "public refuses addresses that are not globally routable [any]"),
     .init(
       "proxy", "URL", .optionalText(\.proxy, check: { TransportConfiguration.problem(inProxy: $0) }),
-      "as in curl; an empty one is none at all [the environment's]"),
+      secret: true, "as in curl; an empty one is none at all [the environment's]"),
     .init("user-agent", "TEXT", .text(\.userAgent, check: checkUserAgent), "as in curl"),
     .init(
       "header", "'Name: value'", .list(\.headers, separator: nil, check: checkHeader),
-      "sent with every request; repeatable"),
+      secret: true, "sent with every request; repeatable"),
     .init(
       "cookies", "FILE", .optionalText(\.cookies, check: checkPath), runtime: false, "a cookie file, as curl's --cookie"
     ),

@@ -26,7 +26,7 @@ extension Options {
     configuration.connectTimeout = connectTimeout.limit
     configuration.network = network == .public ? .publicOnly : .any
     configuration.proxy = proxy
-    configuration.cookies = cookieLines
+    configuration.cookies = cookieFile
     configuration.insecure = insecure
     configuration.keptConnections = max(128, maxConcurrent)
     return configuration

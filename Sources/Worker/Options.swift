@@ -40,7 +40,7 @@ public struct Options: Sendable {
   public var headers: [String] = []
   public var cookies: String?
   /// What the file held at the start.
-  var cookieLines: String?
+  var cookieFile: String?
   public var insecure = false
   public var keyIgnoredQuery: [String] = []
   var events: [String] = []

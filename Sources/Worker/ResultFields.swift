@@ -28,44 +28,40 @@ extension JSONWriter {
     if image.orientation != 1 { member("orientation", image.orientation) }
     if let response = image.response { member("response", ResponseFields.json(response)) }
     if image.attempts > 1 { member("attempts", image.attempts) }
-    key("timing")
-    beginObject()
-    member("queuedMs", image.timing.queued.milliseconds)
-    member("firstByteMs", image.timing.firstByte.milliseconds)
-    member("totalMs", image.timing.total.milliseconds)
-    endObject()
+    object("timing") { writer in
+      writer.member("queuedMs", image.timing.queued.milliseconds)
+      writer.member("firstByteMs", image.timing.firstByte.milliseconds)
+      writer.member("totalMs", image.timing.total.milliseconds)
+    }
   }
 
   private mutating func members(of pixels: LoadedImage.Pixels) {
-    key("pixels")
-    beginObject()
-    member("path", pixels.path)
-    member("offset", 0)
-    member("width", pixels.width)
-    member("height", pixels.height)
-    member("stride", pixels.stride)
-    member("channels", pixels.channels)
-    member("bytes", pixels.byteCount)
-    endObject()
+    object("pixels") { writer in
+      writer.member("path", pixels.path)
+      writer.member("offset", 0)
+      writer.member("width", pixels.width)
+      writer.member("height", pixels.height)
+      writer.member("stride", pixels.stride)
+      writer.member("channels", pixels.channels)
+      writer.member("bytes", pixels.byteCount)
+    }
   }
 
   private mutating func members(of source: LoadedImage.Source) {
-    key("source")
-    beginObject()
-    member("bytes", source.byteCount)
-    member("format", source.format)
-    if let width = source.width { member("width", width) }
-    if let height = source.height { member("height", height) }
-    endObject()
+    object("source") { writer in
+      writer.member("bytes", source.byteCount)
+      writer.member("format", source.format)
+      if let width = source.width { writer.member("width", width) }
+      if let height = source.height { writer.member("height", height) }
+    }
   }
 
   private mutating func members(of placeholder: LoadedImage.Placeholder) {
-    key("placeholder")
-    beginObject()
-    member("thumbhash", base64: placeholder.thumbHash)
-    let digits = String(placeholder.color & 0xFFFFFF, radix: 16)
-    member("color", "#" + String(repeating: "0", count: 6 - digits.count) + digits)
-    endObject()
+    object("placeholder") { writer in
+      writer.member("thumbhash", base64: placeholder.thumbHash)
+      let digits = String(placeholder.color & 0xFFFFFF, radix: 16)
+      writer.member("color", "#" + String(repeating: "0", count: 6 - digits.count) + digits)
+    }
   }
 
   mutating func members(of summary: Prefetch.Summary) {
@@ -75,18 +71,17 @@ extension JSONWriter {
     member("failed", summary.failed)
     member("cancelled", summary.cancelled)
     member("bytes", summary.bytes)
-    key("errors")
-    beginArray()
-    var room = ResponseFields.lineBudget
-    for error in summary.errors {
-      room -= error.url.asciiJSONLength + 48
-      guard room >= 0 else { break }
-      beginObject()
-      member("url", error.url)
-      member("kind", error.kind.rawValue)
-      endObject()
+    array("errors") { writer in
+      var room = ResponseFields.lineBudget
+      for error in summary.errors {
+        room -= error.url.asciiJSONLength + 48
+        guard room >= 0 else { break }
+        writer.beginObject()
+        writer.member("url", error.url)
+        writer.member("kind", error.kind.rawValue)
+        writer.endObject()
+      }
     }
-    endArray()
   }
 }
 

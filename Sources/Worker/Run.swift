@@ -37,7 +37,8 @@ public func run(_ given: Options) -> Int32 {
     status.notify()
   }
   let writer = LineWriter(
-    descriptor: streams.output, marks: LineWriter.Marks(high: Backlog.transfersWait, low: Backlog.transfersGoOn),
+    descriptor: streams.output,
+    marks: LineWriter.Marks(high: OutputMarks.transfersWait, low: OutputMarks.transfersGoOn),
     onRelief: { LoadingActor.run {} },
     // Nobody would hear of anything that is still done. The cache keeps what has arrived, if that takes no time.
     onClosed: { _ in
@@ -60,10 +61,10 @@ public func run(_ given: Options) -> Int32 {
   }
   Signals.onTermination { withSession { $0.terminate() } }
   let ahead = Locked(0)
-  let reader = LineReader(
+  LineReader(
     descriptor: STDIN_FILENO, maxLine: Int(options.maxLine),
     handle: { batch in
-      writer.waitForRoom(below: Backlog.requestsWait)
+      writer.waitForRoom(below: OutputMarks.requestsWait)
       // One batch is decoded while the one before is acted on.
       ahead.wait { $0 < 2 ? ($0 += 1) : nil }
       withSession { session in
@@ -76,7 +77,6 @@ public func run(_ given: Options) -> Int32 {
       if case .failed(let code) = end { log.error("cannot read standard input: \(String(cString: strerror(code)))") }
       withSession { $0.endOfInput(failed: end != .endOfInput) }
     })
-  _ = reader
   let result = status.wait { $0 }!
   decoders.shutDown()
   storage.close()
@@ -94,7 +94,7 @@ enum ExitStatus {
 }
 
 /// How much unread output holds back what, in bytes.
-private enum Backlog {
+private enum OutputMarks {
   /// No new transfers start.
   static let transfersWait = 64 << 10
   static let transfersGoOn = 16 << 10
@@ -130,7 +130,7 @@ private func withCookies(_ options: Options) throws(StartError) -> Options {
   do throws(StoreError) {
     let file = try HostFile(path)
     var options = options
-    options.cookieLines = String(decoding: try file.read(at: 0, count: Int(file.byteCount)), as: UTF8.self)
+    options.cookieFile = String(decoding: try file.read(at: 0, count: Int(file.byteCount)), as: UTF8.self)
     return options
   } catch {
     throw StartError(message: "the cookie file cannot be read: \(error.message)", status: ExitStatus.noCookieFile)

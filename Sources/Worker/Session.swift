@@ -113,11 +113,7 @@ final class Session {
       _ = conversation.respond(to: ticket) { $0.null() }
       return
     }
-    let line = conversation.respond(to: ticket) { writer in
-      writer.beginObject()
-      write(&writer)
-      writer.endObject()
-    }
+    let line = conversation.respond(to: ticket) { $0.object(write) }
     if let line { send(line, about: ticket) }
   }
 
@@ -130,17 +126,11 @@ final class Session {
 
   private func tellFailure(_ error: RPCError, of ticket: Ticket?, url: String? = nil) {
     hasFailures = true
-    var writer = JSONWriter(capacity: 256)
-    writer.beginObject()
-    writer.member("jsonrpc", constant: "2.0")
-    writer.member("method", constant: "failed")
-    writer.key("params")
-    writer.beginObject()
-    if let url { writer.member("url", url) }
-    writer.member("error", error)
-    writer.endObject()
-    writer.endObject()
-    send(writer.line(), about: ticket)
+    let line = conversation.event("failed", about: ticket) { writer in
+      if let url { writer.member("url", url) }
+      writer.member("error", error)
+    }
+    if let line { send(line, about: ticket) }
   }
 
   func send(_ line: [UInt8], about ticket: Ticket?) {

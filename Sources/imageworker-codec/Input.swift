@@ -34,7 +34,7 @@ final class Input {
 
   /// The pixels are decoded from the top when they are read.
   ///
-  /// - Parameter shrink: at least so much smaller would do; what comes is between that and the full size.
+  /// - Parameter shrink: the most by which each side may be reduced while it is decoded; the loader may do less.
   func open(
     _ format: ImageFormat, strictness: VipsFailOn, allFrames: Bool = false, shrink: Int = 1
   ) throws(LibraryError) -> Picture {

@@ -15,7 +15,7 @@ struct PNGScreening {
       if chunk.name == PNGChunks.imageData { imageData += chunk.content.count }
       if chunk.isCompressedText { hasText = true }
     }
-    // The first is for data that inflates to next to nothing, but takes its time for it. libvips reads all of an
+    // The first test catches data that inflates to almost nothing and is slow all the same. libvips reads all of an
     // interlaced image before it gives a row, so that is looked at now, and others before their end: see `PNGEnd`.
     if let rows = bytesOfRows, imageData > 2 * rows + 16384 || isInterlaced && mayGoOn(in: imageData) && goesOn() {
       throw Self.refusal

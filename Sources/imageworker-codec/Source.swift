@@ -46,7 +46,7 @@ struct Source {
 
   func hasAlpha(after transform: Transform) -> Bool { picture.hasAlpha || transform.cornerRadius > 0 }
 
-  /// The image again, to be read from its top; at least `shrink` times smaller would do, and what comes may be.
+  /// The image opened again, to be read from its top. The result may be up to `shrink` times smaller on each side.
   func reopened(shrink: Int) throws(LibraryError) -> Picture {
     try input.open(format, strictness: strictness, allFrames: allFrames, shrink: shrink)
   }

@@ -13,9 +13,7 @@ struct FailureMemoryTests {
     _ kind: LoadError.Kind = .http, of key: String, _ partition: String = "", maxBytes: Int64 = 100,
     in memory: inout FailureMemory, at now: ContinuousClock.Instant
   ) {
-    memory.remember(
-      LoadError(kind, "no"), of: subject(key, partition), url: "http://h/\(key)", host: "h", maxBytes: maxBytes,
-      now: now)
+    memory.remember(LoadError(kind, "no"), of: subject(key, partition), maxBytes: maxBytes, now: now)
   }
 
   private func kind(
@@ -87,15 +85,14 @@ struct FailureMemoryTests {
     #expect(memory.orderCount == 1)
   }
 
-  @Test func `one or several can be forgotten`() {
+  @Test func `one or all can be forgotten`() {
     var memory = FailureMemory()
     for key in ["a", "b", "c", "d"] { remember(of: key, in: &memory, at: now) }
     memory.forget(subject("a"))
     #expect(kind(of: "a", in: memory, at: now) == nil)
-    #expect(memory.forget { subject, failure in subject.key != "d" && failure.host == "h" } == 2)
-    #expect(memory.count == 1)
-    #expect(memory.forget { _, _ in true } == 1)
-    #expect(memory.forget { _, _ in true } == 0)
+    #expect(memory.count == 3)
+    #expect(memory.forgetAll() == 3)
+    #expect(memory.forgetAll() == 0)
     #expect(memory.orderCount == 0)
   }
 

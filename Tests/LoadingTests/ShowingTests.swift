@@ -22,7 +22,7 @@ struct ShowingTests {
     guard failing else { return scene }
     await { @LoadingActor in
       scene.loader.failures.remember(
-        LoadError(.http, "404"), of: .init(key: "a", partition: ""), url: "", host: "", maxBytes: 0, now: .now)
+        LoadError(.http, "404"), of: .init(key: "a", partition: ""), maxBytes: 0, now: .now)
     }()
     return scene
   }

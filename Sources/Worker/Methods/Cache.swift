@@ -143,10 +143,9 @@ extension JSONWriter {
     if let failure = report.failure { member("failure", failure.rawValue) }
     if let until = report.failedUntil { member("failedUntil", Timestamp.format(WallClock.seconds(at: until))) }
     if let process = report.leaseHolder {
-      key("lease")
-      beginObject()
-      member("pid", process)
-      endObject()
+      object("lease") { writer in
+        writer.member("pid", process)
+      }
     }
     member("reason", report.reason)
   }

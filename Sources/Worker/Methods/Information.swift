@@ -30,31 +30,28 @@ extension Session {
   private func answerInitialize(_ ticket: Ticket, _ formats: CodecFormats) {
     let (options, directory) = (options, storage.directory)
     answer(ticket) { writer in
-      writer.key("server")
-      writer.beginObject()
-      writer.member("name", constant: "imageworker")
-      writer.member("version", Version.current)
-      writer.endObject()
+      writer.object("server") { writer in
+        writer.member("name", constant: "imageworker")
+        writer.member("version", Version.current)
+      }
       writer.member("protocolVersion", 1)
       writer.member("methods", .array(Method.allCases.map { .string($0.rawValue) }))
       writer.member("events", .array(EventNames.all.map(JSON.string)))
       let names = { (formats: [ImageFormat]) in JSON.array(formats.map { .string($0.rawValue) }) }
       writer.member("formats", .object(["decode": names(formats.decode), "encode": names(formats.encode)]))
-      writer.key("limits")
-      writer.beginObject()
-      writer.member("maxLine", options.maxLine)
-      writer.member("maxURL", ResourceURL.maximumLength)
-      writer.member("maxConcurrent", options.maxConcurrent)
-      writer.member("maxPerHost", options.maxPerHost)
-      writer.member("maxQueued", options.maxQueued)
-      writer.member("maxBytes", options.maxBytes)
-      writer.member("maxPixels", options.maxPixels)
-      writer.endObject()
-      writer.key("cache")
-      writer.beginObject()
-      writer.member("directory", directory)
-      writer.member("namespace", options.cacheNamespace)
-      writer.endObject()
+      writer.object("limits") { writer in
+        writer.member("maxLine", options.maxLine)
+        writer.member("maxURL", ResourceURL.maximumLength)
+        writer.member("maxConcurrent", options.maxConcurrent)
+        writer.member("maxPerHost", options.maxPerHost)
+        writer.member("maxQueued", options.maxQueued)
+        writer.member("maxBytes", options.maxBytes)
+        writer.member("maxPixels", options.maxPixels)
+      }
+      writer.object("cache") { writer in
+        writer.member("directory", directory)
+        writer.member("namespace", options.cacheNamespace)
+      }
     }
   }
 
@@ -121,10 +118,9 @@ extension JSONWriter {
       writer.member("active", statistics.active)
       writer.member("paused", statistics.isPaused)
     }
-    key("origins")
-    beginArray()
-    for origin in statistics.origins { value(of: origin) }
-    endArray()
+    array("origins") { writer in
+      for origin in statistics.origins { writer.value(of: origin) }
+    }
     object("transfers") { writer in
       writer.member("started", statistics.counts.transfersStarted)
       writer.member("succeeded", statistics.counts.transfersSucceeded)
@@ -178,13 +174,6 @@ extension JSONWriter {
     member("waiting", origin.waiting)
     if let until = origin.heldUntil { member("heldUntil", Timestamp.format(WallClock.seconds(at: until))) }
     if let reason = origin.reason { member("reason", reason.rawValue) }
-    endObject()
-  }
-
-  private mutating func object(_ name: StaticString, _ write: (inout JSONWriter) -> Void) {
-    key(name)
-    beginObject()
-    write(&self)
     endObject()
   }
 }
