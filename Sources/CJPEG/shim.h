@@ -15,6 +15,8 @@ typedef struct {
   struct jpeg_error_mgr manager;
   jmp_buf failed;
   char message[JMSG_LENGTH_MAX];
+  /// Whether each pixel has to be in the data.
+  int is_strict;
 } cjpeg_errors;
 
 static inline void cjpeg_fail(j_common_ptr jpeg) {
@@ -23,11 +25,19 @@ static inline void cjpeg_fail(j_common_ptr jpeg) {
   longjmp(errors->failed, 1);
 }
 
-/// Some warnings pass, as in libvips, but that of a file that ends too early does not.
+/// Some warnings pass, as in libvips, but that of a file that ends too early does not; where it is strict, neither do those
+/// of data that end too early or are none.
 static inline void cjpeg_warn(j_common_ptr jpeg, int level) {
   if (level >= 0) return;
   jpeg->err->num_warnings++;
-  if (jpeg->err->msg_code == JWRN_JPEG_EOF || jpeg->err->num_warnings == 100) cjpeg_fail(jpeg);
+  switch (jpeg->err->msg_code) {
+  case JWRN_HIT_MARKER:
+  case JWRN_HUFF_BAD_CODE:
+    if (!((cjpeg_errors *)jpeg->err)->is_strict) break;
+    // Fall through.
+  case JWRN_JPEG_EOF: cjpeg_fail(jpeg);
+  }
+  if (jpeg->err->num_warnings == 100) cjpeg_fail(jpeg);
 }
 
 static inline void cjpeg_output_message(j_common_ptr jpeg) { (void)jpeg; }
@@ -47,8 +57,9 @@ typedef struct {
 } cjpeg_reader;
 
 /// Zeroed memory becomes a reader, to be closed whatever else is called. The file must stay until then.
-static inline int cjpeg_open(cjpeg_reader *reader, const void *bytes, size_t count) {
+static inline int cjpeg_open(cjpeg_reader *reader, const void *bytes, size_t count, int is_strict) {
   cjpeg_set_errors(&reader->jpeg.err, &reader->errors);
+  reader->errors.is_strict = is_strict;
   if (setjmp(reader->errors.failed)) return 0;
   jpeg_create_decompress(&reader->jpeg);
   jpeg_mem_src(&reader->jpeg, (const unsigned char *)bytes, count);

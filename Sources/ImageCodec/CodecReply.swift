@@ -76,6 +76,7 @@ extension DecodeError {
     case .corrupt(let text): ("corrupt", text)
     case .unsupportedFormat(let text): ("unsupportedFormat", text)
     case .tooManyPixels(let text): ("tooManyPixels", text)
+    case .outOfMemory(let text): ("outOfMemory", text)
     case .cropOutside(let text): ("cropOutside", text)
     case .io(let text): ("io", text)
     case .crashed, .timedOut, .cancelled, .unavailable: ("io", "\(self)")
@@ -87,6 +88,7 @@ extension DecodeError {
     case "corrupt": self = .corrupt(text)
     case "unsupportedFormat": self = .unsupportedFormat(text)
     case "tooManyPixels": self = .tooManyPixels(text)
+    case "outOfMemory": self = .outOfMemory(text)
     case "cropOutside": self = .cropOutside(text)
     case "io": self = .io(text)
     default: return nil

@@ -3,6 +3,8 @@ public enum DecodeError: Error, Sendable, Hashable {
   case corrupt(String)
   case unsupportedFormat(String)
   case tooManyPixels(String)
+  /// The decoder process may not have as much memory as this takes, though it had seen no image before.
+  case outOfMemory(String)
   /// The transform's crop lies wholly outside of the image.
   case cropOutside(String)
   /// The decoder process ended in the middle of it, and so did another one that tried again.

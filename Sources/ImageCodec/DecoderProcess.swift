@@ -102,15 +102,16 @@ final class DecoderProcess {
     return .reply(reply)
   }
 
-  /// Bytes of memory that it has; 0 where the system does not tell.
-  var residentBytes: Int {
+  /// Bytes of memory that it has allocated, touched or not; 0 where the system does not tell.
+  var allocatedBytes: Int {
     let file = open("/proc/\(id)/statm", O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return 0 }
     defer { close(file) }
     var text = [UInt8](repeating: 0, count: 128)
     let length = read(file, &text, text.count)
     let fields = String(decoding: text.prefix(max(0, length)), as: UTF8.self).split(separator: " ")
-    return fields.count > 1 ? (Int(fields[1]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
+    // The sixth is data and stack, proc(5): what its limit counts.
+    return fields.count > 5 ? (Int(fields[5]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
   }
 
   /// Takes a killed process off the system's list, once it has ended.

@@ -1,5 +1,5 @@
 /// GIF (GIF89a): the logical screen, and the pictures counted by skipping their data.
-enum GIFHeader {
+package enum GIFHeader {
   /// What is counted through; frames behind it are not counted.
   private static let longestScan = 64 << 20
 
@@ -22,6 +22,20 @@ enum GIFHeader {
       guard width > 0, height > 0 else { throw error }
     }
     return ImageHeader(.gif, width: width, height: height, frames: max(frames, 1))
+  }
+
+  /// Whether the file ends within a block. What is too long to be counted through is taken for whole.
+  package static func isCut(_ source: any ByteSource) -> Bool {
+    var reader = HeaderReader(source)
+    do throws(ImageHeaderError) {
+      var position = 13 + colorTableLength(try reader.uint8(10))
+      while position < min(longestScan, reader.count), let next = try skipBlock(&reader, at: position) {
+        position = next
+      }
+      return false
+    } catch {
+      return true
+    }
   }
 
   /// Where the block after the one at `start` begins; nil behind the last.

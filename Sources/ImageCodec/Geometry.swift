@@ -22,7 +22,7 @@ public struct GeometryError: Error, Hashable, CustomStringConvertible {
 }
 
 extension Transform {
-  /// Where the pixels of a source go. Its size is that after orientation, at most 2^31 a side.
+  /// Where the pixels of a source go. Its size is that after orientation, at most 2^32 a side.
   ///
   /// Sides are rounded to the nearest pixel and are at least 1. Without `enlarge` the scale is at most 1: `inside` and
   /// `cover` then give less than their box, `contain` fills it with more background, and `fill` keeps the side.

@@ -1,16 +1,14 @@
 /// What the header of an image file says.
 public struct ImageHeader: Sendable, Hashable {
   public let format: ImageFormat
-  /// Pixels as stored, before `orientation` is applied; nil where the header does not tell (SVG).
+  /// Pixels as stored, before `orientation` is applied; nil where the header does not tell (SVG). Up to 2^32 - 1, so that
+  /// their product need not be an `Int`.
   public let width: Int?
   public let height: Int?
   /// 1 where there is one, or where counting them takes more than the headers.
   public let frames: Int
   /// As in EXIF, 1 to 8; 1 is upright. For AVIF and HEIC it stands for their own rotation and mirroring.
   public let orientation: Int
-
-  /// In pixels, so that width times height is a number.
-  static let longestSide = 1 << 31
 
   public init(_ format: ImageFormat, width: Int?, height: Int?, frames: Int = 1, orientation: Int = 1) {
     self.format = format
@@ -39,9 +37,6 @@ public struct ImageHeader: Sendable, Hashable {
       }
     if let width = header.width, let height = header.height, width < 1 || height < 1 {
       throw .impossible("the image has no pixels (\(width) x \(height))")
-    }
-    if let side = [header.width, header.height].compactMap(\.self).max(), side > Self.longestSide {
-      throw .impossible("a side of \(side) pixels is longer than an image can be")
     }
     return header
   }

@@ -1,24 +1,36 @@
-/// JPEG (ITU-T T.81 annex B): segments up to the start of the frame.
+/// JPEG (ITU-T T.81 annex B): segments up to the start of the scan, as the one with EXIF may stand behind the frame's.
 enum JPEGHeader {
   private static let mostSegments = 10_000
   private static let mostGarbage = 65_536
 
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
-    var position = 2
+    var size: (width: Int, height: Int)?
     var orientation = 1
+    do throws(ImageHeaderError) {
+      try readSegments(&reader, &size, &orientation)
+    } catch {
+      if size == nil { throw error }
+    }
+    guard let size else { throw .impossible("the JPEG has no frame header") }
+    return ImageHeader(.jpeg, width: size.width, height: size.height, orientation: orientation)
+  }
+
+  private static func readSegments(
+    _ reader: inout HeaderReader, _ size: inout (width: Int, height: Int)?, _ orientation: inout Int
+  ) throws(ImageHeaderError) {
+    var position = 2
     for _ in 0..<mostSegments {
       let marker = try nextMarker(&reader, &position)
       switch marker {
       case 0x01, 0xD0...0xD8: continue  // these stand alone
-      case 0xD9, 0xDA: throw .impossible("the JPEG has no frame header")
+      case 0xD9, 0xDA: return
       default: break
       }
       let length = try reader.big16(position)
       guard length >= 2 else { throw .impossible("a JPEG segment is shorter than its own length") }
       switch marker {
       case 0xC0...0xCF where marker != 0xC4 && marker != 0xC8 && marker != 0xCC:
-        let (height, width) = (try reader.big16(position + 3), try reader.big16(position + 5))
-        return ImageHeader(.jpeg, width: width, height: height, orientation: orientation)
+        if size == nil { size = (width: try reader.big16(position + 5), height: try reader.big16(position + 3)) }
       case 0xE1 where orientation == 1 && length >= 8:
         if try reader.bytes(position + 2, count: 6) == EXIF.mark {
           orientation = EXIF.orientation(&reader, at: position + 8)

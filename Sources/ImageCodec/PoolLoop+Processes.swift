@@ -60,8 +60,10 @@ extension PoolLoop {
       switch (process.activity, reply) {
       case (.starting, .ready(let formats, let sandbox)): welcome(process, formats, sandbox)
       case (.busy(let assignment), .done(let decoded)): complete(assignment, of: process, decoded)
+      // An image before may have left too little; in a new process there is all there can be.
+      case (.busy, .failed(.outOfMemory)) where process.decodes > 1: lose(process)
       case (.busy(let assignment), .failed(let error)):
-        release(process)
+        release(process, hasFailed: true)
         assignment.files.discardOutput()
         finish(assignment.ticket, .failure(error))
       default: lose(process)
@@ -93,10 +95,11 @@ extension PoolLoop {
     finish(assignment.ticket, .success(decoded))
   }
 
-  /// It has done its task; it stays, unless it has had enough.
-  func release(_ process: DecoderProcess) {
+  /// It has done its task; it stays, unless it has had enough. Libraries lose memory where they fail.
+  func release(_ process: DecoderProcess, hasFailed: Bool = false) {
     process.activity = .idle(since: now)
-    let isDue = process.decodes.isMultiple(of: 16) && process.residentBytes > Self.largestIdleProcess
+    let isLookedAt = hasFailed || process.decodes.isMultiple(of: 16)
+    let isDue = isLookedAt && process.allocatedBytes > Self.largestIdleProcess
     if process.decodes >= settings.decodesPerProcess || isDue { dismiss(process) }
   }
 

@@ -15,6 +15,8 @@ final class ProcessFolder {
   private var lock: Int32 = -1
 
   private static let lockName = "lock"
+  /// In seconds.
+  private static let longestWithoutLock = 86_400
 
   /// `${TMPDIR:-/tmp}/imageworker-UID`.
   static var usualParent: String {
@@ -79,8 +81,14 @@ final class ProcessFolder {
       if path == folder?.path { continue }
       guard let status = try? system.status(path, follow: false), status.st_mode & S_IFMT == S_IFDIR else { continue }
       guard let lock = try? system.openFile(path + "/" + Self.lockName) else {
-        // Empty, and of somebody who died before the lock was there or after it was gone, unless it has just been made.
-        if endOfLife(deliveredAt: status.modificationSecond) <= environment.now() { try? system.removeDirectory(path) }
+        // Of somebody who died before the lock was there or after it was gone, unless it has just been made. Those who
+        // tidy up such directories may have taken the lock and left the files.
+        let age = environment.now() - status.modificationSecond
+        if age >= Self.longestWithoutLock {
+          removeWhole(path)
+        } else if age >= deliveredFileLifetime {
+          try? system.removeDirectory(path)
+        }
         continue
       }
       defer { closeFile(lock) }

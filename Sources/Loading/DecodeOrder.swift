@@ -104,7 +104,7 @@ struct DecodeOrder: Sendable {
           Result { () throws(StoreError) in try scratch.newPath() }
         }.get())
     case .pixels:
-      let byteCount = Int64(min(try pixelCount(header), .max / 4)) * 4
+      let byteCount = Int64(min(try pixelCount(header), .max / 4) * 4)
       return .pixels(
         try storage.pixels.assumeIsolated { pixels in
           Result { () throws(StoreError) in try pixels.makeRoom(for: byteCount) }
@@ -121,12 +121,10 @@ struct DecodeOrder: Sendable {
       throw LoadError(.cropOutside(error.description))
     }
     guard let geometry else { return 0 }
-    // No side, of an image or of a transform, is over 2^31.
-    let count = geometry.width * geometry.height
-    guard count <= maxPixels else {
+    guard geometry.height <= maxPixels / geometry.width else {
       throw LoadError(.tooManyPixels, "\(geometry.width) x \(geometry.height) pixels are over \(maxPixels)")
     }
-    return count
+    return geometry.width * geometry.height
   }
 }
 

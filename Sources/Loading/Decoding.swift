@@ -20,7 +20,7 @@ extension LoadError {
     switch error {
     case .corrupt(let message): self.init(.corrupt, message)
     case .unsupportedFormat(let message): self.init(.unsupportedFormat, message)
-    case .tooManyPixels(let message): self.init(.tooManyPixels, message)
+    case .tooManyPixels(let message), .outOfMemory(let message): self.init(.tooManyPixels, message)
     case .cropOutside(let message):
       self.init(.invalidParams, message)
       member = "transform.crop"

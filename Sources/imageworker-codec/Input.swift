@@ -59,3 +59,12 @@ final class Input {
   /// Why a picture could not be read to its end, where that is not libvips' word.
   var refusal: DecodeError? { ends.contains(where: \.goesOn) ? PNGScreening.refusal : nil }
 }
+
+extension Input: ByteSource {
+  var count: Int { bytes.count }
+
+  func bytes(at offset: Int, count: Int) -> ArraySlice<UInt8> {
+    guard offset >= 0, offset < bytes.count, count > 0 else { return [] }
+    return ArraySlice(bytes[offset..<(offset + min(count, bytes.count - offset))])
+  }
+}

@@ -13,10 +13,11 @@ final class JPEGReader {
   /// - Parameters:
   ///   - bytes: the whole file, which must outlive the reader.
   ///   - shrink: 1, 2, 4 or 8. So much smaller the image is, its size rounded up.
-  init(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(LibraryError) {
+  ///   - isStrict: whether data that lack pixels are an error, and not grey.
+  init(_ bytes: UnsafeRawBufferPointer, shrink: Int, isStrict: Bool) throws(LibraryError) {
     reader = .allocate(capacity: 1)
     reader.initialize(to: cjpeg_reader())
-    try check(cjpeg_open(reader, bytes.baseAddress, bytes.count))
+    try check(cjpeg_open(reader, bytes.baseAddress, bytes.count, isStrict ? 1 : 0))
     try check(cjpeg_start(reader, Int32(shrink)))
   }
 

@@ -17,6 +17,8 @@ enum Library {
     // Its modules (Magick, Poppler, OpenSlide ...) would be loaded from here. They take 90 ms, and none is wanted.
     let library = cvips_library_path().map { String(cString: $0) }
     setenv("VIPSHOME", "/nonexistent", 1)
+    // What is large would be put into a temporary file, which the sandbox forbids; there is a limit on memory.
+    setenv("VIPS_DISC_THRESHOLD", "1000g", 1)
     guard vips_init("imageworker-codec") == 0 else {
       exit(EX_UNAVAILABLE)
     }

@@ -18,9 +18,13 @@ struct LibraryError: Error {
   var asDecodeError: DecodeError {
     // A marker that does not exist is no format.
     if message.contains("nsupported"), !message.contains("marker") { return .unsupportedFormat(message) }
-    if message.contains("out of memory") || message.contains("Insufficient memory") {
-      return .tooManyPixels("a decoder may not have as much memory as this takes")
+    if Self.wordsOfMemory.contains(where: message.contains) {
+      return .outOfMemory("a decoder may not have as much memory as this takes")
     }
     return .corrupt(message)
   }
+
+  private static let wordsOfMemory = [
+    "out of memory", "Out of memory", "nsufficient memory", "to allocate", "nable to allocate",
+  ]
 }

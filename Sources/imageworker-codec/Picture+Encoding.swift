@@ -16,6 +16,7 @@ extension Picture {
       default: Int32(-1)
       }
     guard status == 0, let bytes else { throw LibraryError() }
+    if format == .webp { count = WebPMetadata.remove(from: UnsafeMutableRawBufferPointer(start: bytes, count: count)) }
     return EncodedFile(bytes: bytes, count: count)
   }
 

@@ -10,7 +10,7 @@ extension Picture {
   /// libvips' own thumbnailer do it (Tests/Benchmarks/light.py). Colours are weighted by their alpha.
   func resized(toWidth width: Int, height: Int) throws -> Picture {
     if width == self.width, height == self.height { return self }
-    if bandFormat == VIPS_FORMAT_UCHAR, !hasAlpha, bands <= 4,
+    if bandFormat == VIPS_FORMAT_UCHAR, bands <= 4,
       Resampler.holdsLittle(from: (self.width, self.height), to: (width, height))
     {
       return try resampled(toWidth: width, height: height)
@@ -20,7 +20,7 @@ extension Picture {
 
   private func resampled(toWidth width: Int, height: Int) throws -> Picture {
     let resampler = Resampler(
-      channels: bands, from: (Double(self.width), Double(self.height)), to: (width, height))
+      channels: bands, hasAlpha: hasAlpha, from: (Double(self.width), Double(self.height)), to: (width, height))
     try forEachRows { resampler.add($0.bindMemory(to: UInt8.self).baseAddress!) }
     return try like(resampler.bytes, width: width, height: height)
   }
@@ -29,7 +29,12 @@ extension Picture {
   func stretched(toWidth width: Int, height: Int) throws(LibraryError) -> Picture {
     let horizontal = Double(width) / Double(self.width)
     let vertical = Double(height) / Double(self.height)
-    return try map { cvips_resize($0, $1, horizontal, vertical) }
+    guard max(horizontal, vertical) > 1 else { return try map { cvips_resize($0, $1, horizontal, vertical) } }
+    let smaller =
+      min(horizontal, vertical) < 1 ? try map { cvips_resize($0, $1, min(1, horizontal), min(1, vertical)) } : self
+    return try smaller.map {
+      cvips_enlarge($0, $1, max(1, horizontal), max(1, vertical), Int32(width), Int32(height))
+    }
   }
 
   /// A wide blur is made in a smaller image, which loses what the blur does: it would take minutes otherwise.

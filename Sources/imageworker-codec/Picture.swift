@@ -67,8 +67,9 @@ final class Picture {
     guard let region = vips_region_new(pointer) else { throw LibraryError() }
     defer { cvips_unref(region) }
     let rowLength = width * bands * Int(vips_format_sizeof(bandFormat))
-    // What a filter needs of the rows around is computed anew for each step.
-    let step = max(16, (1 << 20) / rowLength)
+    // What a filter needs of the rows around is computed anew for each step; very many rows at a time take longer than
+    // some after the others.
+    let step = min(max(16, (1 << 20) / rowLength), 1024)
     var y = 0
     while y < height {
       var area = VipsRect(left: 0, top: Int32(y), width: Int32(width), height: Int32(min(step, height - y)))

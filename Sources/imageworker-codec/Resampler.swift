@@ -16,6 +16,8 @@ final class Resampler {
   }
 
   private let channels: Int
+  /// Whether the last channel is alpha: colours are weighted by it, those of transparent pixels count for nothing.
+  private let hasAlpha: Bool
   private let (across, down): (Lanczos, Lanczos)
   /// Samples of a row of the source, and of the result.
   private let (sourceCount, count): (Int, Int)
@@ -35,8 +37,11 @@ final class Resampler {
   /// - Parameters:
   ///   - channels: of a pixel, at most 4.
   ///   - lengths: of the source in its pixels. Rows have all of their last pixel, and so has the image its last row.
-  init(channels: Int, from lengths: (across: Double, down: Double), to size: (width: Int, height: Int)) {
-    self.channels = channels
+  init(
+    channels: Int, hasAlpha: Bool = false, from lengths: (across: Double, down: Double),
+    to size: (width: Int, height: Int)
+  ) {
+    (self.channels, self.hasAlpha) = (channels, hasAlpha)
     across = Lanczos(from: lengths.across, to: size.width)
     down = Lanczos(from: lengths.down, to: size.height)
     sourceCount = Int(lengths.across.rounded(.up)) * channels
@@ -68,6 +73,7 @@ final class Resampler {
     let sourceCount = sourceCount
     (waiting + (index - added) * pieces).withMemoryRebound(to: Float.self, capacity: pieces * Piece.scalarCount) {
       for offset in 0..<sourceCount { $0[offset] = Float(row[offset]) }
+      if hasAlpha { weighByAlpha($0) }
     }
     index += 1
     guard index - added == Self.mostWaiting || index == rowCount else { return }
@@ -75,6 +81,13 @@ final class Resampler {
     for number in complete..<begun { addWaiting(to: number) }
     added = index
     while complete < begun, down.spans[complete].upperBound <= index { finish() }
+  }
+
+  private func weighByAlpha(_ row: UnsafeMutablePointer<Float>) {
+    for pixel in stride(from: 0, to: sourceCount, by: channels) {
+      let weight = row[pixel + channels - 1] / 255
+      for color in pixel..<(pixel + channels - 1) { row[color] *= weight }
+    }
   }
 
   private func place(of number: Int) -> UnsafeMutablePointer<Piece> { open + number % mostOpen * pieces }
@@ -120,7 +133,13 @@ final class Resampler {
           even += samples.loadUnaligned(as: Piece.self) * weights[next]
           next += 1
         }
-        bytes.storeBytes(of: (even + odd).rounded, as: SIMD4<UInt8>.self)
+        var sum = even + odd
+        if hasAlpha {
+          let alpha = sum[channels - 1]
+          sum *= alpha > 0 ? 255 / alpha : 0
+          sum[channels - 1] = alpha
+        }
+        bytes.storeBytes(of: sum.rounded, as: SIMD4<UInt8>.self)
         bytes += channels
       }
     }

@@ -21,6 +21,8 @@ struct Source {
     picture = try input.open(format, strictness: strictness, allFrames: allFrames)
     frames = allFrames ? max(1, picture.height / max(1, picture.pageHeight)) : 1
     try check(width: picture.width, height: picture.height)
+    // Of a cut animation libvips has fewer frames, the last of which may be half empty.
+    if format == .gif, allFrames, GIFHeader.isCut(input) { throw DecodeError.corrupt("the GIF is cut") }
     guard picture.bands <= 5 else { throw DecodeError.unsupportedFormat("the image has \(picture.bands) channels") }
   }
 
@@ -53,16 +55,18 @@ struct Source {
 
   /// Decodes every pixel, of all frames.
   func readAll() throws {
-    if let reader = try reopenedByLibjpeg(shrink: 1) { return try reader.forEachRow(in: 0..<reader.height) { _ in } }
+    if let reader = try reopenedByLibjpeg(shrink: 1, isStrict: true) {
+      return try reader.forEachRow(in: 0..<reader.height) { _ in }
+    }
     try picture.forEachRows { _ in }
   }
 
   /// The same by libjpeg alone, where it makes of it what libvips would. Not for part of a file, of which libvips makes
   /// more.
-  func reopenedByLibjpeg(shrink: Int) throws(LibraryError) -> JPEGReader? {
+  func reopenedByLibjpeg(shrink: Int, isStrict: Bool = false) throws(LibraryError) -> JPEGReader? {
     // CMYK is stored in two ways, and libvips knows which.
     guard format == .jpeg, [1, 3].contains(picture.bands), strictness == VIPS_FAIL_ON_ERROR else { return nil }
-    return try JPEGReader(input.bytes, shrink: shrink)
+    return try JPEGReader(input.bytes, shrink: shrink, isStrict: isStrict)
   }
 
   private func check(width: Int, height: Int) throws(DecodeError) {

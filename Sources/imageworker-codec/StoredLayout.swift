@@ -23,8 +23,13 @@ struct StoredLayout {
     let reduction = min(Double(crop.width) / Double(scaledWidth), Double(crop.height) / Double(scaledHeight))
     let mostShrink = Int(reduction / Self.leastLeft)
     let (crop, width, height) = (crop, width, height)
+    let isWhole = crop.width == width && crop.height == height
     shrink =
-      source.format.shrinks(upTo: mostShrink).first { crop.isAligned(to: $0, width: width, height: height) } ?? 1
+      source.format.shrinks(upTo: mostShrink).first { step in
+        // libwebp stretches what it makes smaller to whole pixels; libjpeg cuts the last one.
+        let isExact = isWhole || source.format != .webp || width.isMultiple(of: step) && height.isMultiple(of: step)
+        return isExact && crop.isAligned(to: step, width: width, height: height)
+      } ?? 1
   }
 
   var holdsLittle: Bool {

@@ -81,6 +81,37 @@ struct BrokenImageTests {
     #expect((preview.width, preview.height) == (100, 67))
   }
 
+  @Test func `an animation that was cut is corrupt where all of it is decoded`() async throws {
+    let decoding = try Decoding()
+    let whole = Pictures.gif(60, 40, colors: [(255, 0, 0), (0, 255, 0), (0, 0, 255)])
+    for count in [whole.count * 9 / 10, whole.count / 2] {
+      let cut = Array(whole.prefix(count))
+      for (output, frames) in [
+        (DecodeTask.Output.check, Transform.Frames.first), (.encoded(decoding.newPath()), .all),
+      ] {
+        let outcome = await decoding.run(try decoding.task(cut, output, .with { $0.frames = frames }))
+        guard case .failure(.corrupt) = outcome else { return #expect(Bool(false), "\(output): \(outcome)") }
+      }
+    }
+    // Without the last byte nothing is missing.
+    _ = try await decoding.run(try decoding.task(Array(whole.dropLast()), .check)).get()
+  }
+
+  @Test func `a JPEG whose data lack pixels does not decode wholly, whatever follows them`() async throws {
+    let decoding = try Decoding()
+    let whole = try await decoding.encoded(Pictures.waves(300, 200).png(), as: .jpeg)
+    let short = Array(whole.prefix(whole.count / 2)) + [0xFF, 0xD9]
+    let checked = await decoding.run(try decoding.task(short, .check))
+    guard case .failure(.corrupt) = checked else { return #expect(Bool(false), "\(checked)") }
+    #expect(try await decoding.pixels(short).width == 300, "what is there can be shown")
+  }
+
+  @Test func `a narrow image of very many rows takes no time`() async throws {
+    let decoding = try Decoding(timeout: .seconds(60))
+    let tall = Pictures(width: 1, height: 800_000, samples: 1) { _, _ in [7] }.png()
+    #expect(try await decoding.run(try decoding.task(tall, .check)).get().sourceHeight == 800_000)
+  }
+
   @Test func `another format under the name of one is not looked at`() async throws {
     let decoding = try Decoding()
     var task = try decoding.task(Pictures.quarters(8, 8).png(), .check)

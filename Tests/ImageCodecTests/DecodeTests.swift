@@ -151,6 +151,55 @@ struct DecodeTests {
     #expect(isNear(pixels[8, 8], [255, 0, 0, 128], within: 4))
   }
 
+  /// The last is so large that libvips does it.
+  @Test(arguments: [(320, 320), (128, 8), (8, 128), (20, 20), (3000, 2000)])
+  func `another size displaces nothing, with alpha or without`(width: Int, height: Int) async throws {
+    let transform = Transform.with { ($0.width, $0.height, $0.fit, $0.enlarge) = (width, height, .fill, true) }
+    for samples in [3, 4] {
+      let picture = Pictures(width: 32, height: 32, samples: samples) { x, y in
+        let isInside = (8..<24).contains(x) && (8..<24).contains(y)
+        return [Int](repeating: isInside ? 255 : 0, count: 3) + (samples == 4 ? [isInside ? 255 : 64] : [])
+      }
+      let pixels = try await decoding.pixels(picture.png(), transform)
+      for (x, y) in [(width / 4, height / 2), (width / 4 - 1, height / 3), (width / 2, height / 4), (1, 1)] {
+        #expect(isNear(pixels[x, y], pixels[width - 1 - x, height - 1 - y], within: 1), "\(samples): \(x), \(y)")
+      }
+    }
+  }
+
+  @Test(arguments: [1.0, 4, 20]) func `a blur is as wide as it is called`(sigma: Double) async throws {
+    // The edge of a half becomes the bell's integral: at one sigma from it 0.159 of the way.
+    let side = Int(sigma * 12)
+    let picture = Pictures(width: 2 * side, height: 16, samples: 1) { x, _ in [x < side ? 0 : 255] }
+    let pixels = try await decoding.pixels(picture.png(), .with { $0.blur = sigma })
+    let place = Double(side) - 0.5 - sigma
+    let (left, right) = (pixels[Int(place), 8][0], pixels[Int(place) + 1, 8][0])
+    let value = Double(left) + (place - place.rounded(.down)) * Double(right - left)
+    #expect(abs(value - 0.159 * 255) < 8, "\(value)")
+  }
+
+  @Test func `a variant has no metadata`() async throws {
+    let picture = Pictures.quarters(60, 40)
+    for format in [ImageFormat.webp, .png, .jpeg] {
+      let file = try await decoding.encoded(picture.png(), as: format)
+      for name in ["EXIF", "Exif", "VP8X", "XMP "] {
+        #expect(Data(file).range(of: Data(name.utf8)) == nil, "\(format)")
+      }
+    }
+    let transparent = Pictures(width: 20, height: 10, samples: 4) { x, _ in [x, 0, 0, x * 10] }
+    let webp = try await decoding.encoded(transparent.png(), as: .webp)
+    #expect(Data(webp).range(of: Data("EXIF".utf8)) == nil)
+    #expect(try await decoding.pixels(webp)[10, 5][3] == 100)
+  }
+
+  @Test func `a large WebP is decoded in memory`() async throws {
+    let gif = Pictures.gif(1000, 900, colors: [(UInt8, UInt8, UInt8)](repeating: (255, 0, 0), count: 40))
+    let (all, webp) = try await decoding.encoded(gif, .with { ($0.frames, $0.width) = (.all, 1000) })
+    #expect(all.frames == 40)
+    let checked = try await decoding.run(try decoding.task(webp, .check)).get()
+    #expect(checked.sourceWidth == 1000)
+  }
+
   @Test func `alpha is laid on the background for JPEG only`() async throws {
     let picture = Pictures(width: 32, height: 32, samples: 4) { _, _ in [0, 0, 0, 0] }
     let jpeg = try await decoding.encoded(picture.png(), .with { ($0.format, $0.background) = (.jpeg, 0x3366CC) }).1

@@ -79,6 +79,16 @@ struct DecoderPoolTests {
     #expect(try pids(here).count == 2)
   }
 
+  @Test func `what finds no memory left by others is tried again in a fresh process`() async throws {
+    let failed = "printf 'says=failed\\nkind=outOfMemory\\ntext=x\\n\\n' >&0"
+    let (decoding, here) = try decoding("N=$((N + 1)); if [ $N -gt 1 ]; then \(failed); else \(Self.answer); fi")
+    for _ in 0..<3 { #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4) }
+    #expect(try pids(here).count == 3)
+    let (poor, only) = try self.decoding(failed)
+    #expect(await poor.run(try poor.task(Self.image, .check)) == .failure(.outOfMemory("x")))
+    #expect(try pids(only).count == 1)
+  }
+
   @Test func `a decoder that takes too long is killed, and the next task gets another one`() async throws {
     let (decoding, here) = try decoding(
       "if [ ! -e \"$HERE/late\" ]; then touch \"$HERE/late\"; sleep 1000; fi; \(Self.answer)",

@@ -39,7 +39,7 @@ private struct Seeded: RandomNumberGenerator {
         read += 1
         let sides = [header.width ?? 1, header.height ?? 1]
         let geometry = try? Transform().geometry(of: header)
-        if !sides.allSatisfy((1...(1 << 31)).contains) || header.frames < 1 || !(1...8).contains(header.orientation)
+        if !sides.allSatisfy((1..<(1 << 32)).contains) || header.frames < 1 || !(1...8).contains(header.orientation)
           || (geometry == nil) != (header.width == nil)
         {
           Issue.record("seed \(Self.seed), round \(round), \(sample.name): \(header)")
