@@ -41,6 +41,17 @@ def bombs() -> List[Bomb]:
     ]
 
 
+def giants() -> List[Bomb]:
+    """Not to be multiplied: sides of up to 2^32 - 1 pixels."""
+    longest = (1 << 32) - 1
+    pixels = {"deliver": "pixels"}
+    enlarged = {**pixels, "transform": {"width": 65_535, "enlarge": True}}
+    return [
+        Bomb("TIFF of 2^32 - 1 x 2^32 - 1", tiff(longest, longest), "tooManyPixels", pixels),
+        Bomb("TIFF of 1 x 2^32 - 1, enlarged", tiff(1, longest), "tooManyPixels", enlarged),
+    ]
+
+
 def harmless() -> bytes:
     return png(8, zlib.compress(bytes(16)))
 
@@ -59,6 +70,13 @@ def png(side: int, rows: bytes, *chunks: Tuple[bytes, bytes], interlaced: bool =
     for kind, data in [(b"IHDR", header), *chunks, (b"IDAT", rows), (b"IEND", b"")]:
         file += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     return file
+
+
+def tiff(width: int, height: int) -> bytes:
+    """A directory, and no pixels."""
+    tags = [(256, width), (257, height), (258, 8), (259, 1), (262, 1), (273, 8), (277, 1), (278, 100), (279, 10_000)]
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
+    return b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + bytes(4)
 
 
 def segment(marker: int, content: bytes) -> bytes:

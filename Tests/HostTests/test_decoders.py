@@ -22,7 +22,7 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any
 
-from bomb_files import SMALL, bombs, harmless, png
+from bomb_files import SMALL, bombs, giants, harmless, png
 from chaos_session import default_worker
 from origin_process import PATIENCE, Origin
 from processes import Watched, children
@@ -193,7 +193,7 @@ class Decoders(unittest.TestCase):
         worker = self.worker("--decoders", "1")
         self.store(worker, "harmless", harmless())
         self.assertEqual(worker.load("harmless", **SMALL), "result")
-        for number, bomb in enumerate(bombs()):
+        for number, bomb in enumerate([*bombs(), *giants()]):
             with self.subTest(bomb.name):
                 self.store(worker, f"bomb-{number}", bomb.file)
                 before = worker.memory()
