@@ -75,7 +75,7 @@ import Threads
     await dying.die()
     let before = fixture.imageFiles.count
     let tier = try await fixture.openTier()
-    await tier.sweepAll()
+    await tier.sweepOnce()
     #expect(fixture.imageFiles.count == before - 1)
     let stored = try await living.store(.spool(spool), as: fixture.draft("a"), delivered: false)
     await living.commitNow()
