@@ -15,9 +15,8 @@ public actor ScratchFolder {
   private let environment: StoreEnvironment
   private let home: ProcessFolder
   private var counter: Int64 = 0
-  private var files: [String: Int] = [:]  // relative path: last delivery
-  private var order: [(path: String, at: Int)] = []
-  private var head = 0
+  /// By relative path.
+  private var files = DeliveryTimes<String>()
   /// Files that somebody works on, by how many do.
   private var held: [String: Int] = [:]
   private var sweepAt: Int? = .min
@@ -76,14 +75,14 @@ public actor ScratchFolder {
     } catch {
       throw StoreError(error)
     }
-    note(path, at: environment.now())
+    files.note(path, at: environment.now())
     return folder.path + "/" + path
   }
 
   /// Notes that a path that `store` gave is given to a host at `time` (Unix seconds): the 60 s start again.
   public func markDelivered(_ path: String, at time: Int) {
     guard let folder, let relative = relative(path), files[relative] != nil else { return }
-    note(relative, at: time)
+    files.note(relative, at: time)
     folder.files.setModificationTime(of: relative, in: folder.descriptor, to: time)
   }
 
@@ -98,8 +97,8 @@ public actor ScratchFolder {
   public func letGo(_ path: String, removing: Bool) {
     guard let relative = relative(path), let count = held[relative] else { return }
     held[relative] = count > 1 ? count - 1 : nil
-    guard removing, count == 1 else { return note(relative, at: environment.now()) }
-    files[relative] = nil
+    guard removing, count == 1 else { return files.note(relative, at: environment.now()) }
+    files.remove(relative)
     folder?.remove(relative)
   }
 
@@ -117,7 +116,7 @@ public actor ScratchFolder {
       try? folder.files.remove(path)
       throw StoreError(error)
     }
-    note(new, at: environment.now())
+    files.note(new, at: environment.now())
     return folder.path + "/" + new
   }
 
@@ -130,7 +129,7 @@ public actor ScratchFolder {
       sweepAt = home.removeDead(sparing: { hasYoungFiles($0, now: now) }) ? endOfLife(deliveredAt: now) : nil
     }
     removeExpired(now: now)
-    let next = [sweepAt, head < order.count ? endOfLife(deliveredAt: order[head].at) : nil].compactMap(\.self).min()
+    let next = [sweepAt, files.nextEnd].compactMap(\.self).min()
     return next.map { .now + .seconds(max($0 - now, 1)) }
   }
 
@@ -138,10 +137,8 @@ public actor ScratchFolder {
   public func close() {
     removeExpired(now: environment.now())
     home.close(removing: files.isEmpty)
-    files = [:]
+    files = DeliveryTimes()
     held = [:]
-    order = []
-    head = 0
   }
 
   // MARK: Files
@@ -176,32 +173,8 @@ public actor ScratchFolder {
     return String(path.dropFirst(folder.path.count + 1))
   }
 
-  private func note(_ path: String, at time: Int) {
-    if let earlier = files[path] {
-      files[path] = max(earlier, time)
-    } else {
-      files[path] = time
-      order.append((path, time))
-    }
-  }
-
   private func removeExpired(now: Int) {
-    while head < order.count, endOfLife(deliveredAt: order[head].at) <= now {
-      let path = order[head].path
-      head += 1
-      guard var time = files[path] else { continue }
-      if held[path] != nil { time = now }
-      if endOfLife(deliveredAt: time) <= now {
-        files[path] = nil
-        folder?.remove(path)
-      } else {
-        order.append((path, time))
-      }
-    }
-    if head > 1024 && head * 2 > order.count {
-      order.removeFirst(head)
-      head = 0
-    }
+    for path in files.takeExpired(now: now, sparing: { held[$0] != nil }) { folder?.remove(path) }
   }
 
   private func hasYoungFiles(_ path: String, now: Int) -> Bool {
