@@ -106,7 +106,7 @@ final class CurlLoop {
 
   /// Waits for what `work` has to do next, or only looks whether there is something.
   func sleep(mayWait: Bool) {
-    sockets.sleep(for: multi, milliseconds: mayWait ? clock.nextCheck?.millisecondsAway ?? .max : 0)
+    sockets.sleep(for: multi, milliseconds: mayWait ? clock.nextCheck?.pollTimeout ?? .max : 0)
   }
 
   private func endLateTransfers() {

@@ -1,5 +1,6 @@
 internal import CCurl
 internal import HTTPTypes
+internal import Threads
 
 /// A curl handle, used for one transfer after the other.
 ///
@@ -40,7 +41,7 @@ final class EasyHandle {
     set(CURLOPT_HEADEROPT, CURLHEADER_SEPARATE)
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     // Also makes curl give up an address that does not answer in time to try the next one.
-    set(CURLOPT_CONNECTTIMEOUT_MS, max(1, min(configuration.connectTimeout, .seconds(86_400)).milliseconds))
+    set(CURLOPT_CONNECTTIMEOUT_MS, max(1, min(configuration.connectTimeout, .seconds(86_400)).millisecondsRoundedUp))
     // Idle connections stay open in address translators on the way, and dead ones are found out.
     set(CURLOPT_TCP_KEEPALIVE, 1)
     set(CURLOPT_TCP_KEEPIDLE, 30)
@@ -166,13 +167,5 @@ final class EasyHandle {
       guard let transfer = EasyHandle.behind(context)?.transfer, let peer else { return CURL_PREREQFUNC_ABORT }
       return transfer.mayRequest(from: peer) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
     }
-  }
-}
-
-extension Duration {
-  /// Whole milliseconds, rounded up.
-  var milliseconds: Int64 {
-    let (seconds, attoseconds) = components
-    return seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
   }
 }

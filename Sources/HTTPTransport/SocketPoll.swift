@@ -109,10 +109,3 @@ final class SocketPoll {
     return readiness
   }
 }
-
-extension ContinuousClock.Instant {
-  /// How long it is until then, for poll(2). An hour is as good as for ever, and no time overflows.
-  var millisecondsAway: Int32 {
-    Int32(max(.zero, min(ContinuousClock.now.duration(to: self), .seconds(3600))).milliseconds)
-  }
-}

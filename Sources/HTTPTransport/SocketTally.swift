@@ -1,4 +1,5 @@
 internal import CCurl
+internal import Threads
 
 #if canImport(Darwin)
   internal import Darwin
@@ -36,7 +37,7 @@ struct SocketTally {
   }
 
   private func limit(_ socket: curl_socket_t, to patience: Duration) {
-    let milliseconds = max(1, min(patience, .seconds(3600)).milliseconds)
+    let milliseconds = max(1, min(patience, .seconds(3600)).millisecondsRoundedUp)
     #if canImport(Darwin)
       var value = Int32((milliseconds + 999) / 1000)
       let option = TCP_RXT_CONNDROPTIME

@@ -146,14 +146,9 @@ final class PoolLoop {
     var next = processes.compactMap { $0.due(settings) }.min()
     if let nextLaunch, queue.waitingCount > 0 || !formatWaiters.isEmpty { next = min(next ?? nextLaunch, nextLaunch) }
     if !dying.isEmpty { next = min(next ?? .now + .seconds(1), .now + Self.reapingPause) }
-    let left = next.map { min(max(.zero, ContinuousClock.now.duration(to: $0)), .seconds(3600)) }
-    // Rounded up, or the last millisecond would be spent turning.
-    let milliseconds = left.map {
-      Int32($0.components.seconds * 1000 + $0.components.attoseconds / 1_000_000_000_000_000) + 1
-    }
     var descriptors = [pollfd(fd: wakeUp.descriptor, events: Int16(POLLIN), revents: 0)]
     descriptors += processes.map { pollfd(fd: $0.socket, events: Int16(POLLIN), revents: 0) }
-    let ready = poll(&descriptors, nfds_t(descriptors.count), milliseconds ?? -1)
+    let ready = poll(&descriptors, nfds_t(descriptors.count), next?.pollTimeout ?? -1)
     guard ready > 0 else { return }
     now = .now
     if descriptors[0].revents != 0 { wakeUp.reset() }

@@ -44,7 +44,7 @@ extension Loader {
     var order = DecodeOrder(
       candidate: record.candidate, step: record.step, transform: record.transform,
       wantsPlaceholder: load.request.processing?.wantsPlaceholder == true && record.step != .check,
-      maxPixels: maxPixels)
+      maxPixels: settings.maxPixels)
     if let bytes = candidate.bytes, storage.tier(of: candidate) == nil {
       order.candidate.bytes = bytes
       order.mayHoldBytes = waitingBytes.take(bytes.count)

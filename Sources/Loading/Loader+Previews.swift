@@ -32,7 +32,7 @@ extension Loader {
     // Enough waits for a decoder as it is; there will be another scan.
     guard waitingBytes.take(arriving.end) else { return }
     record.isPreviewing = true
-    storage.perform({ [storage, maxPixels] in
+    storage.perform({ [storage, maxPixels = settings.maxPixels] in
       storage.previewTask(of: arriving, maxSide: Self.previewSide, maxPixels: maxPixels)
     }) { [weak self] task in
       guard let self else { return }

@@ -25,7 +25,8 @@ extension Loader {
     var request = TransferRequest(
       url: url.requestURL, headers: HeaderFields(record.first.request.headers.lines + record.conditions.lines),
       validatedURL: record.basis.map { $0.response.finalURL ?? url.requestURL },
-      idleTimeout: record.first.request.timeout, maxBytes: record.first.request.maxBytes, maxRedirects: maxRedirects)
+      idleTimeout: record.first.request.timeout, maxBytes: record.first.request.maxBytes,
+      maxRedirects: settings.maxRedirects)
     request.needsFreshConnection = record.hasTimedOut
     if let beginning { request.askForRest(after: beginning) }
     let storage = storage

@@ -13,6 +13,7 @@ public final class Loader {
   let transport: Transport
   let storage: Storage
   public let decoder: any Decoding
+  private(set) var settings: LoaderSettings
 
   var scheduler: Scheduler
   var memory: MemoryTier
@@ -30,7 +31,6 @@ public final class Loader {
   var decodeDeadlines = TimerHeap<LoadID>()
   var waitingBytes = WaitingBytes()
   var corrupt = FadingMemory<CorruptSubject, LoadError>(timeToLive: .seconds(60), capacity: CorruptSubject.capacity)
-  private(set) var maxPixels: Int
   var random = SystemRandomNumberGenerator()
   var pace = Pace()
   var company = Company()
@@ -42,8 +42,6 @@ public final class Loader {
   var alone: [JobID: ContinuousClock.Instant] = [:]
   /// The job of each key and partition whose answer is being stored. See Loader+LookingAgain.
   var arriving: [FailureMemory.Subject: JobID] = [:]
-  var policy: CachePolicy
-  private(set) var maxRedirects: Int
   var clears = ClearsUnderWay()
   /// What a 304 has changed and the disk's thread has not written yet, by id: what that thread read before is out of
   /// date.
@@ -57,6 +55,8 @@ public final class Loader {
   public internal(set) var counts = LoaderCounts()
   /// The names of loads, of prefetches and of what is put in.
   private(set) var names = SlotPool<LoadID>()
+
+  var policy: CachePolicy { CachePolicy(maxAge: settings.maxAge) }
 
   /// Whether nobody reads what is written: running transfers go on, none starts.
   public var isOutputStuck = false {
@@ -74,22 +74,17 @@ public final class Loader {
     scheduler = Scheduler(limits: settings.limits)
     memory = MemoryTier(limit: settings.memoryLimit)
     beginnings = KeptBeginnings(diskLimit: settings.diskLimit)
-    policy = CachePolicy(maxAge: settings.maxAge)
-    maxRedirects = settings.maxRedirects
-    maxPixels = settings.maxPixels
-    failures.timeToLive = settings.failedTimeToLive
-    corrupt.timeToLive = settings.failedTimeToLive
+    self.settings = settings
+    apply(settings)
     findBoard()
   }
 
   /// Puts settings in force for all that starts from now on.
   public func apply(_ settings: LoaderSettings) {
+    self.settings = settings
     scheduler.limits = settings.limits
     memory.setLimit(settings.memoryLimit)
     beginnings.setDiskLimit(settings.diskLimit)
-    policy = CachePolicy(maxAge: settings.maxAge)
-    maxRedirects = settings.maxRedirects
-    maxPixels = settings.maxPixels
     failures.timeToLive = settings.failedTimeToLive
     corrupt.timeToLive = settings.failedTimeToLive
   }
