@@ -158,6 +158,12 @@ struct EventfulLife {
   private mutating func check(_ tier: DiskTier) async throws {
     for key in contents.keys { await read(key, from: tier) }
     #expect(fixture.warnings.withLock { $0.count } <= 1, place)
+    if await tier.othersLive {
+      // The dead worker seems to live, so that what it may have delivered takes the room.
+      await tier.sweepAll()
+      fixture.advance(deliveredFileLifetime + Agenda.flushInterval + 1)
+      _ = await tier.settle()
+    }
     try await put("later", bytes(100, 88), into: tier)
     #expect(await tier.look(up: "later").count == 1, place)
     await tier.close()
