@@ -9,13 +9,14 @@
 
 The rules this client keeps, so that a program built on it need not know them:
 
-- Reading never waits for writing: requests go to the pipe's buffer, all of one turn of the loop in one write.
+- Reading never waits for writing: all requests of one turn of the loop go to the pipe in one write, or wait while that is full.
 - A line may be of any length; the worker's log on standard error is always read.
 - Each call ends once: in a result, in an ImageWorkerError, or in the task's own cancellation, which cancels the load.
 - When the worker dies, every pending call fails with WorkerExited, which names the loads lost with it. The next call starts
-  another worker, after a pause that doubles with each death in a row; after `max_restarts` of them it stays dead.
+  another worker, after a pause that doubles with each death in a row; after `max_restarts` of them calls fail at once, and one
+  in `longest_pause` starts a worker.
 - Leaving the `with` block ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL. A host that exits or is
-  killed takes the worker along, because its pipes close.
+  killed takes the worker along, because its pipes close. Ctrl-C reaches the host alone: the worker has a session of its own.
 - After a fork the child has nothing of the parent's worker. A BlockingImageWorker starts one of its own there when it is used.
 
 The protocol is in protocol/README.md.
@@ -34,6 +35,7 @@ import logging
 import mmap
 import os
 import shutil
+import sys
 import threading
 import weakref
 from collections import deque
@@ -60,8 +62,8 @@ from typing import (
 )
 
 if TYPE_CHECKING:
-    import numpy  # type: ignore[import-not-found, unused-ignore]
-    import PIL.Image  # type: ignore[import-not-found, unused-ignore]
+    import numpy  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    import PIL.Image  # type: ignore[import-not-found, import-untyped, unused-ignore]
     from typing_extensions import Unpack
 
 __all__ = [
@@ -113,6 +115,10 @@ class ImageWorkerError(Exception):
         self.url: Optional[str] = data.get("url")
         self.data = data
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy, which would call `__init__` with the message alone."""
+        return _without_init, (type(self), *self.args), self.__dict__
+
     @staticmethod
     def of(error: Mapping[str, Any]) -> ImageWorkerError:
         """The error that an answer carries, in the class of its family."""
@@ -146,18 +152,25 @@ class LifecycleError(ImageWorkerError):
 
 
 class WorkerExited(LifecycleError):
-    """The worker ended before it answered. `lost` are the URLs of all loads that ended with it.
+    """The worker ended before it answered, or could not be started again. `lost` are the URLs of all loads that ended with it.
 
-    `code` is 0; `data` has its exit status (negative for a signal) and the end of its log.
+    `code` is 0; `data` has its exit status (negative for a signal, None if it did not start) and the end of its log. It is
+    `retryable` unless no worker will be started any more.
     """
 
-    def __init__(self, status: Optional[int], log: Sequence[str], url: Optional[str] = None, lost: Sequence[str] = ()):
-        message = f"the worker ended (status {status})"
+    def __init__(
+        self, status: Optional[int], log: Sequence[str], url: Optional[str] = None, lost: Sequence[str] = (), **data: Any
+    ) -> None:
+        message = f"the worker ended (status {status})" if status is not None else "the worker did not start"
         if log:
             message += f": {log[-1]}"
-        data = {"kind": "workerExited", "retryable": True, "exitStatus": status, "log": list(log), "url": url}
-        super().__init__(0, message, data)
+        about = {"kind": "workerExited", "retryable": True, "exitStatus": status, "log": list(log), "url": url}
+        super().__init__(0, message, {**about, **data})
         self.lost = lost
+
+
+def _without_init(family: type[ImageWorkerError], *arguments: Any) -> ImageWorkerError:
+    return family.__new__(family, *arguments)
 
 
 _FAMILIES = {2: NetworkError, 3: CacheError, 4: DecodingError, 5: LifecycleError}
@@ -206,12 +219,15 @@ class Event(NamedTuple):
 
     name: str
     params: Mapping[str, Any]
+    image: Optional[Image] = None
+    """Comes with the `completed` of `load_events`. Its pixels are there for as long as this is."""
 
 
 class Pixels:
     """Decoded pixels in memory shared with the worker: 8-bit sRGB, rows of `stride` bytes, straight alpha.
 
-    They are the host's until `release`, which collecting the object does, too. An array or a picture made of them stays valid after that.
+    They are the host's until `release`, which collecting the object does, too. An array or a picture made of them stays valid after
+    that. Up to 1 MB is copied; more is mapped, which before Python 3.13 takes a descriptor until all that is made of it is collected.
     """
 
     def __init__(self, wire: Mapping[str, Any], release: Callable[[str], None]) -> None:
@@ -221,11 +237,12 @@ class Pixels:
         self.channels: int = wire["channels"]
         """1 grey, 2 grey and alpha, 3 R G B, 4 R G B A."""
         self.path = Path(wire["path"])
-        with open(self.path, "rb") as file:
-            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        start: int = wire["offset"]
-        self.memory = memoryview(mapping)[start : start + wire["bytes"]]
         self._finalizer = weakref.finalize(self, release, wire["path"])
+        try:
+            self.memory = _content(self.path, wire["offset"], wire["bytes"])
+        except BaseException:
+            self.release()
+            raise
 
     def release(self) -> None:
         """Gives the memory back to the worker's budget. Later calls do nothing."""
@@ -241,8 +258,9 @@ class Pixels:
         """An array of height x width x channels, uint8, without a copy. Needs numpy."""
         import numpy
 
-        shape = (self.height, self.width, self.channels)
-        return numpy.ndarray(shape, numpy.uint8, self.memory, strides=(self.stride, self.channels, 1))
+        shape, strides = (self.height, self.width, self.channels), (self.stride, self.channels, 1)
+        array: numpy.ndarray[Any, Any] = numpy.ndarray(shape, numpy.uint8, self.memory, strides=strides)
+        return array
 
     def pil(self) -> PIL.Image.Image:
         """A Pillow image. Needs Pillow."""
@@ -250,7 +268,22 @@ class Pixels:
 
         mode = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[self.channels]
         memory: Any = self.memory
-        return PIL.Image.frombuffer(mode, (self.width, self.height), memory, "raw", mode, self.stride, 1)
+        size = (self.width, self.height)
+        picture: PIL.Image.Image = PIL.Image.frombuffer(mode, size, memory, "raw", mode, self.stride, 1)
+        return picture
+
+
+_COPIED = 1 << 20
+_UNTRACKED: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+
+
+def _content(path: Path, start: int, size: int) -> memoryview:
+    """A part of a file that does not change, and may be removed from now on."""
+    with open(path, "rb") as file:
+        if size <= _COPIED:
+            file.seek(start)
+            return memoryview(file.read(size))
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_UNTRACKED))[start : start + size]
 
 
 class Image:
@@ -319,7 +352,7 @@ def find_worker(binary: Optional[StrPath] = None) -> str:
     chosen = binary or os.environ.get("IMAGEWORKER")
     if chosen:
         return os.fspath(chosen)
-    built = Path(__file__).resolve().parents[2] / ".build" / "release" / "imageworker"
+    built = Path(__file__).resolve().parent.parent.parent / ".build" / "release" / "imageworker"
     found = str(built) if os.access(built, os.X_OK) else shutil.which("imageworker")
     if found is None:
         raise FileNotFoundError("no imageworker: build it (swift build -c release), or set IMAGEWORKER to its path")
@@ -331,22 +364,31 @@ def find_worker(binary: Optional[StrPath] = None) -> str:
 
 class _Call(NamedTuple):
     result: asyncio.Future[Any]
+    params: Mapping[str, Any]
     on_event: Optional[EventHandler]
-    url: Optional[str]
+    made: Callable[[Any], Any]
+    """What the caller gets, of the result as it came. Made even if nobody waits any more: pixels that are dropped are released."""
 
 
 class _Life(asyncio.SubprocessProtocol):
     """One worker process from its start to its end: its pipes, and the calls that wait for it."""
 
-    def __init__(self, on_event: Optional[EventHandler], answered: Callable[[], None]) -> None:
+    def __init__(
+        self, on_event: Optional[EventHandler], on_answer: Callable[[], None], on_end: ExitHandler, is_last: bool
+    ) -> None:
         self.loop = asyncio.get_running_loop()
-        self.ended: asyncio.Future[WorkerExited] = self.loop.create_future()
+        self.ended: asyncio.Future[None] = self.loop.create_future()
         self._on_event = on_event
-        self._answered = answered
+        self._on_answer = on_answer
+        self._on_end = on_end
+        self._is_last = is_last
         self._transport: Optional[asyncio.SubprocessTransport] = None
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, _Call] = {}  # Until the answer, which comes to cancelled ones, too.
         self._last_id = 0
-        self._outgoing: list[str] = []
+        self._outgoing: dict[object, bytes] = {}  # Lines in their order; that of a call by its id.
+        self._is_full = False
+        self._refusal: Mapping[str, Any] = {}
+        self._asked_id = 0
         self._line: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
         self._log: deque[str] = deque(maxlen=20)
 
@@ -356,40 +398,47 @@ class _Life(asyncio.SubprocessProtocol):
     def pid(self) -> Optional[int]:
         return self._transport.get_pid() if self._transport else None
 
-    async def call(self, method: str, params: Mapping[str, Any], on_event: Optional[EventHandler]) -> Any:
+    async def call(
+        self, method: str, params: Mapping[str, Any], on_event: Optional[EventHandler], made: Callable[[Any], Any]
+    ) -> Any:
         if self.ended.done():
             raise self._exit(params.get("url"), ())
         self._last_id += 1
         identity = self._last_id
-        call = _Call(self.loop.create_future(), on_event, params.get("url"))
-        self._calls[identity] = call
+        self._send(identity, {"id": identity, "method": method, "params": params})
+        call = self._calls[identity] = _Call(self.loop.create_future(), params, on_event, made)
         try:
-            self.send({"id": identity, "method": method, "params": params})
             return await call.result
         except asyncio.CancelledError:
-            if identity in self._calls:
-                self.send({"method": "cancel", "params": {"id": identity}})
+            if self._outgoing.pop(identity, None) is not None:
+                del self._calls[identity]  # The worker never hears of it.
+            elif identity in self._calls:
+                self.notify("cancel", {"id": identity})
             raise
-        finally:
-            self._calls.pop(identity, None)
 
-    def send(self, request: Mapping[str, Any]) -> None:
-        """Writes at the end of this turn of the loop and never waits. The calls that wait for an answer bound the buffer."""
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        self._send(object(), {"method": method, "params": params})
+
+    def _send(self, key: object, request: Mapping[str, Any]) -> None:
+        """Writes at the end of this turn of the loop, or once there is room, and never waits. The calls that wait bound the buffer."""
+        line = _encode(request)
         if not self._outgoing:
             self.loop.call_soon(self._flush)
-        self._outgoing.append(_encode(request))
+        self._outgoing[key] = line
 
     def _flush(self) -> None:
-        lines, self._outgoing = self._outgoing, []
+        if self._is_full:
+            return
+        lines, self._outgoing = self._outgoing, {}
         pipe = self._pipe(0)
         if lines and pipe is not None and not pipe.is_closing():
-            pipe.write(("\n".join(lines) + "\n").encode("ascii"))
+            pipe.write(b"".join(lines.values()))
 
     async def end(self, grace: float) -> None:
         """Ends the process in steps of `grace` seconds: cancel and close input, SIGTERM, SIGKILL."""
         for identity in list(self._calls):
-            self.send({"method": "cancel", "params": {"id": identity}})
-        self._flush()
+            self.notify("cancel", {"id": identity})
+        self.resume_writing()
         pipe = self._pipe(0)
         if pipe is not None:
             pipe.close()
@@ -408,21 +457,29 @@ class _Life(asyncio.SubprocessProtocol):
         """Closes, in a forked child, its copies of the pipes: else the worker would not see its host end."""
         for descriptor in (0, 1, 2):
             pipe = self._pipe(descriptor)
-            if pipe is not None:
-                pipe.get_extra_info("pipe").close()
+            file = pipe.get_extra_info("pipe") if pipe is not None else None
+            if file is not None:  # Not every loop tells it.
+                file.close()
 
     def _pipe(self, descriptor: int) -> Any:
         return self._transport.get_pipe_transport(descriptor) if self._transport else None
 
     def _exit(self, url: Optional[str], lost: Sequence[str]) -> WorkerExited:
         status = self._transport.get_returncode() if self._transport else None
-        return WorkerExited(status, self._log, url, lost)
+        return WorkerExited(status, self._log, url, lost, retryable=not self._is_last and status not in _HOPELESS)
 
     # What the process does
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.SubprocessTransport)
+    def connection_made(self, transport: Any) -> None:
         self._transport = transport
+        _living.add(self)
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._flush()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Splits lines of any length without joining the start of a long one again and again."""
@@ -435,35 +492,84 @@ class _Life(asyncio.SubprocessProtocol):
         receive = self._receive if fd == 1 else self._keep_log
         for line in lines:
             if line:
-                receive(line)
+                try:
+                    receive(line)
+                except Exception:
+                    logger.exception("not understood: %r", line[:200])
+
+    def pipe_connection_lost(self, fd: int, error: Optional[Exception]) -> None:
+        if fd != 0:
+            self.pipe_data_received(fd, b"\n")  # Ends a last line that has no end of its own.
+        if fd == 1:
+            self._end_soon()
+
+    def process_exited(self) -> None:
+        self._end_soon()
+
+    def _end_soon(self) -> None:
+        """For when somebody else holds the pipes of a process that is gone, or one lives on that has closed its output."""
+        assert self._transport is not None
+        self.loop.call_later(1.0, self._transport.close)
 
     def connection_lost(self, error: Optional[Exception]) -> None:
         """The process is gone, and all that it wrote has been read."""
-        lost = [call.url for call in self._calls.values() if call.url is not None]
-        for call in self._calls.values():
-            if not call.result.done():
-                call.result.set_exception(self._exit(call.url, lost))
-        self.ended.set_result(self._exit(None, lost))
+        calls = [call for call in self._calls.values() if not call.result.done()]
+        self._calls.clear()
+        lost = [url for call in calls for url in _urls(call.params)]
+        for call in calls:
+            call.result.set_exception(self._exit(call.params.get("url"), lost))
         if self._transport is not None:
             self._transport.close()
+        self.ended.set_result(None)
+        self._on_end(self._exit(None, lost))
 
     def _receive(self, line: bytes) -> None:
         message = json.loads(line)
         if "method" in message:
             return self._receive_event(Event(message["method"], message.get("params", {})))
-        self._answered()
-        call = self._calls.get(message["id"]) if message["id"] is not None else None
-        if call is None or call.result.done():
-            if message.get("error") and message["id"] is None:
-                logger.error("the worker refused a line: %s", message["error"]["message"])
-        elif "error" in message:
-            call.result.set_exception(ImageWorkerError.of(message["error"]))
+        identity = message["id"]
+        self._on_answer()
+        if identity is None:
+            return self._ask_whose(message["error"])
+        call = self._calls.pop(identity, None)
+        if call is None:
+            return
+        try:
+            outcome = self._error(call, message["error"]) if "error" in message else call.made(message["result"])
+        except Exception as error:
+            data = {"kind": "internal", "retryable": False, "url": call.params.get("url")}
+            outcome = RequestError(-32603, f"the answer cannot be used: {error!r}", data)
+            outcome.__cause__ = error
+        if call.result.done():
+            return  # It was cancelled.
+        if isinstance(outcome, ImageWorkerError):
+            call.result.set_exception(outcome)
         else:
-            call.result.set_result(message["result"])
+            call.result.set_result(outcome)
+
+    def _ask_whose(self, refusal: Mapping[str, Any]) -> None:
+        """Finds the call whose line the worker could not read: the refusal has no id.
+
+        Each id is sent again, without a method. One in flight is refused a second time, with the id in `data`, and goes on;
+        one that the worker has never read is answered, and its call ends in the refusal.
+        """
+        if "id" in refusal["data"]:
+            return
+        logger.error("the worker refused a line: %s", refusal["message"])
+        self._refusal = refusal
+        for identity in self._calls:
+            if identity > self._asked_id:
+                self._send(object(), {"id": identity})
+        self._asked_id = self._last_id
+
+    def _error(self, call: _Call, error: Mapping[str, Any]) -> ImageWorkerError:
+        if error["code"] == -32600 and self._refusal:  # The answer to what `_ask_whose` sent.
+            error = {**self._refusal, "data": {**self._refusal["data"], "url": call.params.get("url")}}
+        return ImageWorkerError.of(error)
 
     def _receive_event(self, event: Event) -> None:
         call = self._calls.get(event.params.get("id", 0))
-        handler = call.on_event if call else self._on_event
+        handler = call.on_event if call and not call.result.done() else self._on_event
         if handler is None:
             return
         try:
@@ -477,7 +583,28 @@ class _Life(asyncio.SubprocessProtocol):
         logger.info("%s", text)
 
 
-_encode = json.JSONEncoder(separators=(",", ":"), default=os.fspath).encode
+# Sorting fails where one key is text and another is not: 1 and "1" would become one name that comes twice, which is no JSON here.
+_to_json = json.JSONEncoder(separators=(",", ":"), default=os.fspath, ensure_ascii=False, allow_nan=False, sort_keys=True).encode
+
+
+def _encode(request: Mapping[str, Any]) -> bytes:
+    """The line of a request. What JSON cannot say (NaN, half a surrogate pair, an object) is refused before anything is sent."""
+    try:
+        return (_to_json(request) + "\n").encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        data = {"kind": "invalidParams", "retryable": False, "url": request["params"].get("url")}
+        raise RequestError(-32602, f"this cannot be sent: {error}", data) from error
+
+
+def _urls(params: Mapping[str, Any]) -> Iterator[str]:
+    """Those that a request names: the one of a load, all of a prefetch."""
+    urls = params.get("urls")
+    for item in (params, *(urls if isinstance(urls, (list, tuple)) else ())):
+        url = item.get("url") if isinstance(item, Mapping) else item
+        if isinstance(url, str):
+            yield url
+
+
 _living: weakref.WeakSet[_Life] = weakref.WeakSet()
 
 
@@ -510,7 +637,8 @@ class ImageWorker:
         """
         - `options` are the worker's own, such as ["--max-per-host", "8"].
         - `on_event` gets events of no pending call; `on_exit` each unexpected end, with the loads `lost`.
-        - `max_restarts`: how often it may die in a row, without one answer in between, before it is left dead. 0 never restarts.
+        - `max_restarts`: how often it may die in a row, without one answer in between, and be started again at once. After that, calls
+          fail, and one in `longest_pause` starts it. 0 never restarts.
         - `longest_pause`: the pause before a restart is 0.1 s, doubling to this many seconds.
         """
         self._arguments = [find_worker(binary), *options]
@@ -518,9 +646,12 @@ class ImageWorker:
         self._on_exit = on_exit
         self._max_restarts = max_restarts
         self._longest_pause = longest_pause
-        self._life: Optional[_Life] = None
-        self._starting: Optional[asyncio.Future[_Life]] = None
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._life: Optional[_Life] = None  # While it lives.
+        self._starting: Optional[asyncio.Task[Optional[_Life]]] = None
+        self._end: Optional[WorkerExited] = None
         self._deaths = 0
+        self._next_start = 0.0
         self._is_closed = False
 
     async def __aenter__(self) -> ImageWorker:
@@ -537,20 +668,28 @@ class ImageWorker:
         return self._life.pid if self._life else None
 
     async def start(self) -> None:
-        if self._life is not None or self._is_closed:
-            raise RuntimeError("this ImageWorker has been started before")
-        await self._start()
+        if self._loop is not None or self._is_closed:
+            raise RuntimeError("this ImageWorker has been started or closed before")
+        self._loop = asyncio.get_running_loop()
+        self._starting = self._loop.create_task(self._start())
+        try:
+            await self._started(None)
+        except (Exception, asyncio.CancelledError):
+            await self.close()  # It may run by now.
+            raise
 
     async def close(self, grace: float = 5.0) -> None:
         """Ends the worker. Calls still pending are cancelled; notifications sent before are carried out.
 
         Each step (close input, SIGTERM, SIGKILL) gets `grace` seconds.
         """
+        if self._loop is not None:
+            self._check_loop()
         self._is_closed = True
         if self._starting is not None:
             self._starting.cancel()
-            await asyncio.gather(self._starting, return_exceptions=True)
-        if self._life is not None and not self._life.ended.done():
+            await asyncio.wait([self._starting])
+        if self._life is not None:
             await self._life.end(grace)
 
     async def load(
@@ -561,10 +700,11 @@ class ImageWorker:
         for name, value in params.items():
             request[_WIRE_NAMES.get(name, name)] = value
         if "save_to" in params:
-            request["saveTo"] = os.path.abspath(params["save_to"])
+            request["saveTo"] = os.fsdecode(os.path.abspath(params["save_to"]))
         if on_event is not None:
             request.setdefault("events", _ALL_EVENTS)
-        return Image(await self.call("load", request, on_event=on_event), self._release)
+        image: Image = await self._call("load", request, on_event, lambda wire: Image(wire, self._release))
+        return image
 
     async def load_events(self, url: str, **params: Unpack[LoadParams]) -> AsyncGenerator[Event, None]:
         """Loads one image and yields its events; the last is `completed` with the result.
@@ -577,7 +717,8 @@ class ImageWorker:
         try:
             while (event := await events.get()) is not None:
                 yield event
-            yield Event("completed", (await loading).wire)
+            image = await loading
+            yield Event("completed", image.wire, image)
         finally:
             loading.cancel()
             await asyncio.gather(loading, return_exceptions=True)
@@ -599,60 +740,100 @@ class ImageWorker:
         self, method: str, params: Optional[Mapping[str, Any]] = None, *, on_event: Optional[EventHandler] = None
     ) -> Any:
         """Any method of the protocol, by its name; returns its result as it came."""
-        life = self._life
-        if life is None or life.ended.done():
-            life = await self._start_again()
-        return await life.call(method, params or {}, on_event)
+        return await self._call(method, params or {}, on_event, lambda result: result)
 
     def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
         """Sends a request that is carried out but not answered. Lost when the worker is dead."""
-        if self._life is not None and not self._life.ended.done():
-            self._life.send({"method": method, "params": params or {}})
+        if self._life is not None:
+            self._check_loop()
+            self._life.notify(method, params or {})
+
+    async def _call(
+        self, method: str, params: Mapping[str, Any], on_event: Optional[EventHandler], made: Callable[[Any], Any]
+    ) -> Any:
+        if self._is_closed or self._loop is None:
+            raise RuntimeError("use this ImageWorker in `async with`, or between start and close")
+        self._check_loop()
+        life = self._life or await self._started(params.get("url"))
+        return await life.call(method, params, on_event, made)
+
+    def _check_loop(self) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError("this ImageWorker belongs to the event loop that it was started in")
 
     def _release(self, path: str) -> None:
         """Comes from any thread: from where the last reference to pixels went."""
-        life = self._life
-        if life is not None:
+        if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # The loop is closed, and the worker with it.
-                life.loop.call_soon_threadsafe(self.notify, "release", {"path": path})
+                self._loop.call_soon_threadsafe(self.notify, "release", {"path": path})
 
     # Life and death
 
     async def _start(self) -> _Life:
         loop = asyncio.get_running_loop()
-        _, life = await loop.subprocess_exec(lambda: _Life(self._on_event, self._note_answer), *self._arguments)
-        self._life = life
-        _living.add(life)
-        life.ended.add_done_callback(self._note_end)
+        is_last = self._max_restarts == 0
+        # A session of its own, so that Ctrl-C at a terminal leaves it to the host what becomes of its loads.
+        _, life = await loop.subprocess_exec(
+            lambda: _Life(self._on_event, self._note_answer, self._note_end, is_last),
+            *self._arguments,
+            start_new_session=True,
+        )
+        if not life.ended.done():
+            self._life = life
         return life
 
-    async def _start_again(self) -> _Life:
-        """The running worker, once there is one. All callers share one attempt, and none of them can cancel it."""
-        if self._is_closed or self._life is None:
-            raise RuntimeError("use this ImageWorker in `async with`, or between start and close")
-        if self._starting is None or self._starting.done():
-            self._starting = asyncio.ensure_future(self._pause_and_start(self._life.ended.result()))
-        return await asyncio.shield(self._starting)
+    async def _started(self, url: Optional[str]) -> _Life:
+        """The worker, once it runs. All callers share one attempt; none of them can cancel it, and each has an error of its own."""
+        starting = self._starting
+        if starting is None or starting.done():
+            self._check_hope(url)
+            starting = self._starting = asyncio.ensure_future(self._pause_and_start())
+        await asyncio.wait([starting])
+        if starting.cancelled():
+            raise CancelledByRequest(-32800, "cancelled: closed", {"kind": "cancelled", "retryable": False, "url": url})
+        life = starting.result()
+        if life is None:
+            raise self._dead(url)
+        return life
 
-    async def _pause_and_start(self, end: WorkerExited) -> _Life:
-        status = end.data["exitStatus"]
-        if self._deaths > self._max_restarts or status in _HOPELESS:
-            raise WorkerExited(status, end.data["log"])
-        await asyncio.sleep(min(0.1 * 2 ** (self._deaths - 1), self._longest_pause))
+    def _check_hope(self, url: Optional[str]) -> None:
+        assert self._loop is not None and self._end is not None
+        is_given_up = self._deaths > self._max_restarts and self._loop.time() < self._next_start
+        if is_given_up or not self._end.retryable:
+            raise self._dead(url)
+
+    def _dead(self, url: Optional[str]) -> WorkerExited:
+        """The last end, as the error of one more call."""
+        assert self._end is not None
+        error = WorkerExited(self._end.data["exitStatus"], self._end.data["log"], url, retryable=self._end.retryable)
+        error.__cause__ = self._end.__cause__
+        return error
+
+    async def _pause_and_start(self) -> Optional[_Life]:
+        await asyncio.sleep(self._next_start - asyncio.get_running_loop().time())
         logger.warning("starting the worker again")
-        return await self._start()
+        try:
+            return await self._start()
+        except OSError as error:
+            end = WorkerExited(None, [str(error)])
+            end.__cause__ = error
+            self._note_end(end)
+            return None
 
     def _note_answer(self) -> None:
         self._deaths = 0
 
-    def _note_end(self, ended: asyncio.Future[WorkerExited]) -> None:
-        end = ended.result()
+    def _note_end(self, end: WorkerExited) -> None:
+        self._life, self._end = None, end
         if self._is_closed:
             return
+        loop = asyncio.get_running_loop()
         self._deaths += 1
+        pause = 0.1 * 2 ** min(self._deaths - 1, 20) if self._deaths <= self._max_restarts else self._longest_pause
+        self._next_start = loop.time() + min(pause, self._longest_pause)
         logger.warning("%s; lost with it: %s", end, _few(end.lost))
         if self._on_exit is not None:
-            self._on_exit(end)
+            loop.call_soon(self._on_exit, end)
 
 
 def _few(urls: Sequence[str]) -> str:
@@ -660,8 +841,8 @@ def _few(urls: Sequence[str]) -> str:
     return ", ".join(urls[:3]) + more if urls else "nothing"
 
 
-_HOPELESS = (64, 73)
-"""Exit statuses that another start will not change: a bad option, a cache directory that cannot be used."""
+_HOPELESS = (64, 66, 73)
+"""Exit statuses that another start will not change: a bad option, a cookie file or a cache directory that cannot be used."""
 
 
 # The worker, for scripts and threads

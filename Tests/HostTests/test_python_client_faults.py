@@ -1,0 +1,396 @@
+"""examples/python/imageworker.py where something goes wrong: on the host's side, in the worker, or between them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import errno
+import importlib.util
+import json
+import os
+import pickle
+import signal
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any, Callable
+from unittest import mock
+
+from origin_process import PATIENCE, Origin
+from package import ROOT
+from processes import children
+
+sys.path.insert(0, str(ROOT / "examples" / "python"))
+
+import imageworker  # noqa: E402
+from imageworker import (  # noqa: E402
+    CancelledByRequest,
+    Event,
+    Image,
+    ImageWorker,
+    ImageWorkerError,
+    NetworkError,
+    RequestError,
+    WorkerExited,
+)
+
+ANSWER = '{"id":%s,"result":{"key":"k","cache":"miss","bytes":3,"mediaType":"image/png"}}'
+LARGE = "/image/1.png?width=1000&height=600"
+"""More pixels than are copied."""
+
+
+class Fixture(unittest.TestCase):
+    def setUp(self) -> None:
+        self.exits = contextlib.ExitStack()
+        self.addCleanup(self.exits.close)
+        self.folder = Path(self.exits.enter_context(tempfile.TemporaryDirectory()))
+
+    def with_origin(self) -> Origin:
+        return self.exits.enter_context(Origin())
+
+    def options(self, *more: str) -> list[str]:
+        return ["--cache-dir", str(self.folder / "cache"), *more]
+
+    def fake(self, script: str) -> Path:
+        """A worker that is a shell script. It runs in `self.folder`."""
+        path = self.folder / "fake"
+        path.write_text(f"#!/bin/sh\ncd {self.folder}\n{script}\n")
+        path.chmod(0o755)
+        return path
+
+
+class AsyncFixture(Fixture, unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        asyncio.get_running_loop().slow_callback_duration = PATIENCE
+
+    async def command(self, origin: Origin, **command: Any) -> dict[str, Any]:
+        return await asyncio.get_running_loop().run_in_executor(None, origin.command, command)
+
+
+class Requests(AsyncFixture):
+    async def test_what_the_worker_could_not_read_is_refused_and_nothing_else_is_disturbed(self) -> None:
+        origin = self.with_origin()
+        deep: Any = []
+        for _ in range(600):
+            deep = [deep]
+        url = f"{origin.url}/image/1.png"
+        cases: dict[str, tuple[str, Callable[[], Any]]] = {
+            "no number": ("invalidParams", lambda: worker.load(url, transform={"blur": float("nan")})),
+            "half a character": ("invalidParams", lambda: worker.load(f"{url}?\udce9")),
+            "a file name that is no UTF-8": ("invalidParams", lambda: worker.load(url, save_to=b"/tmp/caf\xe9")),  # type: ignore[arg-type]
+            "a name that comes twice": ("invalidParams", lambda: worker.load(url, headers={1: "a", "1": "b"})),  # type: ignore[dict-item]
+            "no JSON": ("invalidParams", lambda: worker.prefetch([object()])),  # type: ignore[list-item]
+            "a number of 400 digits": ("parseError", lambda: worker.load(url, deadline_ms=10**400)),
+            "600 lists in each other": ("parseError", lambda: worker.load(url, transform={"crop": deep})),
+            "a line over --max-line": ("invalidRequest", lambda: worker.prefetch([url] * 2000)),
+        }
+        async with ImageWorker(self.options("--max-line", "20000")) as worker:
+            held = asyncio.ensure_future(worker.load(f"{url}?hold=gate"))
+            await self.command(origin, do="await", gate="gate", held=1)
+            for name, (kind, send) in cases.items():
+                with self.subTest(name), self.assertRaises(RequestError) as refused:
+                    await asyncio.wait_for(send(), PATIENCE)
+                self.assertEqual(refused.exception.kind, kind, name)
+            several = await asyncio.gather(*(worker.load(url, deadline_ms=10**400) for _ in range(3)), return_exceptions=True)
+            self.assertEqual([getattr(error, "kind", None) for error in several], 3 * ["parseError"])
+            self.assertFalse(held.done())
+            await self.command(origin, do="release", gate="gate")
+            self.assertEqual((await held).width, 32)
+            self.assertEqual((await worker.load(url, key="kéy 😀\u2028")).key, "kéy 😀\u2028")
+
+    async def test_save_to_may_be_bytes(self) -> None:
+        origin = self.with_origin()
+        async with ImageWorker(self.options()) as worker:
+            place: Any = os.fsencode(self.folder / "café.png")
+            await worker.load(f"{origin.url}/image/1.png?bytes=4000", save_to=place)
+        self.assertEqual((self.folder / "café.png").stat().st_size, 4000)
+
+    async def test_use_from_another_loop_is_refused_before_anything_is_sent(self) -> None:
+        async with ImageWorker(self.options()) as worker:
+
+            def use(what: Callable[[], Any]) -> None:
+                async def there() -> None:
+                    await what()
+
+                asyncio.run(there())
+
+            for what in (lambda: worker.load("data:,"), worker.close):
+                with self.assertRaisesRegex(RuntimeError, "event loop"):
+                    await asyncio.get_running_loop().run_in_executor(None, use, what)
+            self.assertEqual((await worker.call("stats"))["requests"]["received"], 0)
+
+    async def test_what_was_not_written_yet_when_it_was_cancelled_is_never_sent(self) -> None:
+        origin = self.with_origin()
+        async with ImageWorker(self.options()) as worker:
+            url = f"{origin.url}/image/1.png"
+            await worker.load(url)
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGSTOP)  # More than the pipe holds:
+            loads = [asyncio.ensure_future(worker.load(url, key=f"{n}".ljust(8000, "k"))) for n in range(60)]
+            for _ in range(3):
+                await asyncio.sleep(0)
+            cancelled = asyncio.ensure_future(worker.load(url))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            cancelled.cancel()
+            await asyncio.wait([cancelled])
+            os.kill(worker.pid, signal.SIGCONT)
+            await asyncio.gather(*loads)
+            requests = (await worker.call("stats"))["requests"]
+            self.assertEqual((requests["received"], requests["cancelled"]), (61, 0))
+
+
+class Answers(AsyncFixture):
+    async def test_a_line_that_is_not_understood_is_logged_and_the_rest_is_read(self) -> None:
+        lines = ["no JSON", "[]", '{"result":{}}', '{"id":[1],"result":{}}', '{"id":null,"error":5}']
+        lines += ['{"method":"progress","params":[]}', '{"method":"progress","params":{"id":{}}}', ANSWER % 1]
+        script = self.fake(f"read line; cat <<'END'\n{chr(10).join(lines)}\nEND\nexec cat")
+        with self.assertLogs("imageworker", "ERROR") as log:
+            async with ImageWorker(binary=script) as worker:
+                self.assertEqual((await asyncio.wait_for(worker.load("data:,"), PATIENCE)).key, "k")
+        self.assertEqual(len(log.records), 7)
+
+    async def test_a_call_whose_answer_is_not_understood_fails_as_internal(self) -> None:
+        answers = ['{"id":1,"error":null}', '{"id":2,"error":{"code":-1}}', '{"id":3}', '{"id":4,"result":null}']
+        script = self.fake("read a; read b; read c; read d; " + "; ".join(f"echo '{answer}'" for answer in answers))
+        async with ImageWorker(binary=script) as worker:
+            loads = [asyncio.ensure_future(worker.load(f"data:,{n}")) for n in range(4)]
+            for number, error in enumerate(await asyncio.wait_for(asyncio.gather(*loads, return_exceptions=True), PATIENCE)):
+                assert isinstance(error, RequestError)
+                self.assertEqual((error.kind, error.url), ("internal", f"data:,{number}"))
+
+    async def test_the_last_lines_count_without_an_end(self) -> None:
+        script = self.fake(f"read line; printf '%s' '{ANSWER % 1}'; printf 'out of luck' >&2; exit 9")
+        ends: asyncio.Queue[WorkerExited] = asyncio.Queue()
+        async with ImageWorker(binary=script, on_exit=ends.put_nowait) as worker:
+            self.assertEqual((await worker.load("data:,")).key, "k")
+            self.assertEqual((await ends.get()).data["log"], ["out of luck"])
+
+    async def test_errors_are_pickled_and_copied_whole(self) -> None:
+        data = {"kind": "http", "retryable": True, "url": "u", "status": 503}
+        for error in (
+            NetworkError(2005, "the server answered 503", data),
+            CancelledByRequest(-32800, "cancelled", {"kind": "cancelled"}),
+            WorkerExited(-9, ["its log"], "u", ["u", "v"]),
+        ):
+            for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+                self.assertIs(type(again), type(error))
+                self.assertEqual((str(again), vars(again)), (str(error), vars(error)))
+
+
+class PixelsOfFaults(AsyncFixture):
+    def setUp(self) -> None:
+        super().setUp()
+        self.origin = self.with_origin()
+
+    async def regions(self, worker: ImageWorker) -> int:
+        await worker.call("stats")  # The loop lets go of a result when its task waits again; then the release is sent.
+        return int((await worker.call("stats"))["pixels"]["regions"])
+
+    async def test_those_of_a_cancelled_call_are_released(self) -> None:
+        pixels = {"path": str(self.folder / "pixels"), "offset": 0, "width": 1, "height": 1, "stride": 3, "channels": 3, "bytes": 3}
+        answer = json.dumps({"id": 1, "result": {"key": "k", "pixels": pixels}})
+        event = '{"method":"started","params":{"id":1}}'
+        for when, script in {
+            "before the answer comes": f"read load; echo '{event}'; read cancel; echo '{answer}'",
+            "before the caller sees it": f"read load; printf '%s\\n%s\\n' '{event}' '{answer}'",
+        }.items():
+            with self.subTest(when):
+                (self.folder / "pixels").write_bytes(b"rgb")
+                fake = self.fake(script + '; read release; echo "$release" >&2; exec cat')
+                with self.assertLogs("imageworker", "INFO") as log:
+                    async with ImageWorker(binary=fake) as worker:
+                        tasks: list[asyncio.Future[Image]] = []
+
+                        def cancel(event: Event) -> None:
+                            asyncio.get_running_loop().call_soon(tasks[0].cancel)
+
+                        tasks.append(asyncio.ensure_future(worker.load("data:,", deliver="pixels", on_event=cancel)))
+                        await asyncio.wait(tasks)
+                        self.assertTrue(tasks[0].cancelled())
+                        tasks.clear()
+                        while not log.output:
+                            await asyncio.sleep(0.001)
+                self.assertEqual(json.loads(log.records[0].getMessage())["params"], {"path": pixels["path"]})
+
+    async def test_small_ones_take_no_descriptor(self) -> None:
+        async with ImageWorker(self.options()) as worker:
+            before = os.listdir("/proc/self/fd")
+            images = [await worker.load(f"{self.origin.url}/image/{n}.png", deliver="pixels") for n in range(5)]
+            self.assertEqual(os.listdir("/proc/self/fd"), before)
+            self.assertEqual(await self.regions(worker), 5)
+            del images
+
+    async def test_large_ones_are_mapped_and_stay_valid(self) -> None:
+        async with ImageWorker(self.options()) as worker:
+            before = len(os.listdir("/proc/self/fd"))
+            image = await worker.load(self.origin.url + LARGE, deliver="pixels")
+            assert image.pixels is not None
+            held = 0 if sys.version_info >= (3, 13) else 1
+            self.assertEqual(len(os.listdir("/proc/self/fd")), before + held)
+            memory, first = image.pixels.memory, bytes(image.pixels.memory)
+            del image
+            self.assertEqual(await self.regions(worker), 0)
+            self.assertEqual((len(memory), bytes(memory)), (1_800_000, first))
+            del memory
+            self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+    async def test_those_that_cannot_be_mapped_are_released(self) -> None:
+        async with ImageWorker(self.options()) as worker:
+            full = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            with mock.patch("imageworker.mmap.mmap", side_effect=full), self.assertRaises(ImageWorkerError) as failed:
+                await worker.load(self.origin.url + LARGE, deliver="pixels")
+            self.assertEqual((failed.exception.kind, failed.exception.__cause__), ("internal", full))
+            self.assertEqual(await self.regions(worker), 0)
+
+    async def test_those_of_load_events_are_the_callers(self) -> None:
+        async with ImageWorker(self.options()) as worker:
+            last = Event("", {})
+            async for last in worker.load_events(f"{self.origin.url}/image/1.png", deliver="pixels"):
+                pass
+            assert last.image is not None and last.image.pixels is not None
+            self.assertEqual((last.name, last.image.wire), ("completed", last.params))
+            self.assertEqual((len(last.image.pixels.memory), await self.regions(worker)), (32 * 24 * 3, 1))
+            del last
+            self.assertEqual(await self.regions(worker), 0)
+
+
+class StartsAndEnds(AsyncFixture):
+    async def test_a_dead_worker_has_no_number(self) -> None:
+        ends: asyncio.Queue[WorkerExited] = asyncio.Queue()
+        async with ImageWorker(self.options(), on_exit=ends.put_nowait) as worker:
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
+            await ends.get()
+            self.assertIsNone(worker.pid)
+
+    async def test_lost_names_what_a_prefetch_named(self) -> None:
+        origin = self.with_origin()
+        async with ImageWorker(self.options()) as worker:
+            urls = [f"{origin.url}/image/{n}.png?hold=never" for n in range(3)]
+            prefetch = asyncio.ensure_future(worker.prefetch([urls[0], {"url": urls[1]}, urls[2]]))
+            await self.command(origin, do="await", gate="never", held=3)
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
+            with self.assertRaises(WorkerExited) as exited:
+                await prefetch
+            self.assertEqual(exited.exception.lost, urls)
+
+    async def test_what_no_other_start_will_change_is_not_retryable_and_each_caller_has_an_error_of_its_own(self) -> None:
+        missing = str(self.folder / "missing")
+        for options, restarts in (["--no-such-option"], 5), (["--cookies", missing], 5), (["--cache-dir", "/dev/null"], 5), ([], 0):
+            binary = self.fake("exit 1") if restarts == 0 else None
+            with self.subTest(options=options, restarts=restarts):
+                async with ImageWorker(options, binary=binary, max_restarts=restarts) as worker:
+                    for _ in range(2):
+                        loads = [worker.load(f"data:,{n}") for n in range(5)]
+                        errors = await asyncio.gather(*loads, return_exceptions=True)
+                        self.assertEqual(len(set(map(id, errors))), 5)
+                        for number, error in enumerate(errors):
+                            assert isinstance(error, WorkerExited)
+                            self.assertEqual((error.url, error.retryable), (f"data:,{number}", False))
+
+    async def test_once_in_the_longest_pause_one_call_starts_a_worker_that_died_too_often(self) -> None:
+        answer = f"while read line; do id=${{line#*:}}; printf '{ANSWER}\\n' ${{id%%,*}}; done"
+        script = self.fake(f"echo >> starts; [ $(wc -l < starts) -gt 4 ] || {{ read line; exit 1; }}\n{answer}")
+        async with ImageWorker(binary=script, max_restarts=1, longest_pause=0) as worker:
+            for _ in range(4):
+                with self.assertRaises(WorkerExited) as exited:
+                    await worker.load("data:,")
+                self.assertTrue(exited.exception.retryable)
+            self.assertEqual((await worker.load("data:,")).key, "k")
+
+    async def test_any_number_of_deaths_in_a_row_is_counted(self) -> None:
+        async with ImageWorker(binary=self.fake("exit 1"), max_restarts=10_000, longest_pause=0) as worker:
+            worker._deaths = 5000
+            for _ in range(2):
+                with self.assertRaises(WorkerExited):
+                    await worker.load("data:,")
+
+    async def test_a_worker_that_cannot_be_started_again_is_one_more_death(self) -> None:
+        script = self.fake("exit 1")
+        async with ImageWorker(binary=script, longest_pause=0) as worker:
+            with self.assertRaises(WorkerExited):
+                await worker.load("data:,")
+            script.unlink()
+            errors = await asyncio.gather(worker.load("data:,0"), worker.load("data:,1"), return_exceptions=True)
+            for number, error in enumerate(errors):
+                assert isinstance(error, WorkerExited)
+                self.assertEqual((error.url, error.data["exitStatus"]), (f"data:,{number}", None))
+                self.assertIsInstance(error.__cause__, FileNotFoundError)
+
+    async def test_closing_during_the_pause_before_a_restart_cancels_the_calls_that_wait(self) -> None:
+        ends: asyncio.Queue[WorkerExited] = asyncio.Queue()
+        async with ImageWorker(self.options(), on_exit=ends.put_nowait) as worker:
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
+            await ends.get()
+            loads = [asyncio.ensure_future(worker.load(f"data:,{n}")) for n in range(2)]
+            await asyncio.sleep(0)
+        for number, error in enumerate(await asyncio.gather(*loads, return_exceptions=True)):
+            assert isinstance(error, CancelledByRequest), error
+            self.assertEqual((error.kind, error.url), ("cancelled", f"data:,{number}"))
+
+    async def test_closing_during_the_start_leaves_no_process(self) -> None:
+        before = children(os.getpid())
+        for turns in range(1, 7):
+            worker = ImageWorker(self.options())
+            starting = asyncio.ensure_future(worker.start())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await worker.close()
+            await asyncio.wait([starting])
+            if starting.exception() is not None:
+                self.assertIsInstance(starting.exception(), CancelledByRequest)
+            self.assertEqual((worker.pid, children(os.getpid())), (None, before))
+
+    async def test_the_worker_has_a_session_of_its_own(self) -> None:
+        async with ImageWorker(self.options()) as worker:
+            assert worker.pid is not None
+            self.assertEqual(os.getsid(worker.pid), worker.pid)
+
+    async def test_close_ends_though_somebody_else_holds_the_workers_output(self) -> None:
+        script = self.fake("sleep 1000 & echo $! >&2; exec cat")
+        with self.assertLogs("imageworker", "INFO") as log:
+            async with ImageWorker(binary=script) as worker:
+                while not log.output:
+                    await asyncio.sleep(0.001)
+                self.addCleanup(os.kill, int(log.records[0].getMessage()), signal.SIGKILL)
+                await asyncio.wait_for(worker.close(), PATIENCE)
+
+    async def test_a_worker_that_closes_its_output_and_lives_is_killed(self) -> None:
+        async with ImageWorker(binary=self.fake("exec >&-; exec sleep 1000")) as worker:
+            with self.assertRaises(WorkerExited) as exited:
+                await asyncio.wait_for(worker.load("data:,"), PATIENCE)
+            self.assertEqual(exited.exception.data["exitStatus"], -signal.SIGKILL)
+
+    async def test_a_single_file_near_the_root_finds_the_worker_on_the_path(self) -> None:
+        binary = self.fake("")
+        binary.rename(self.folder / "imageworker")
+        environment = {name: value for name, value in os.environ.items() if name != "IMAGEWORKER"}
+        environment["PATH"] = str(self.folder)
+        with mock.patch.object(imageworker, "__file__", "/imageworker.py"), mock.patch.dict(os.environ, environment, clear=True):
+            self.assertEqual(imageworker.find_worker(), str(self.folder / "imageworker"))
+
+    @unittest.skipIf(importlib.util.find_spec("uvloop") is None, "there is no uvloop here")
+    def test_uvloop_and_a_fork_there(self) -> None:
+        import uvloop  # type: ignore[import-not-found, unused-ignore]
+
+        async def main() -> None:
+            async with ImageWorker(self.options()) as worker:
+                await worker.load("data:,", validate="none")
+                child = os.fork()
+                if child == 0:
+                    os._exit(len(imageworker._living))
+                self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+                await worker.load("data:,", validate="none")
+
+        loop = uvloop.new_event_loop()
+        self.addCleanup(loop.close)
+        loop.run_until_complete(main())
+
+
+if __name__ == "__main__":
+    unittest.main()
