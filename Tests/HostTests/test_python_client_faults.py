@@ -7,15 +7,17 @@ import contextlib
 import copy
 import errno
 import importlib.util
+import itertools
 import json
 import os
 import pickle
 import signal
 import sys
 import tempfile
+import threading
 import unittest
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 from unittest import mock
 
 from origin_process import PATIENCE, Origin
@@ -26,6 +28,7 @@ sys.path.insert(0, str(ROOT / "examples" / "python"))
 
 import imageworker  # noqa: E402
 from imageworker import (  # noqa: E402
+    BlockingImageWorker,
     CancelledByRequest,
     Event,
     Image,
@@ -390,6 +393,143 @@ class StartsAndEnds(AsyncFixture):
         loop = uvloop.new_event_loop()
         self.addCleanup(loop.close)
         loop.run_until_complete(main())
+
+
+class Blocking(Fixture):
+    def blocking(self, **settings: Any) -> BlockingImageWorker:
+        return self.exits.enter_context(BlockingImageWorker([] if "binary" in settings else self.options(), **settings))
+
+    def threads(self) -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name == "imageworker"]
+
+    def test_a_handler_that_calls_its_worker_is_told_that_it_cannot(self) -> None:
+        refusals: list[str] = []
+
+        def handle(event: Event) -> None:
+            for call in (lambda: worker.load("data:,"), worker.close):
+                try:
+                    call()
+                except RuntimeError as error:
+                    refusals.append(str(error))
+
+        worker = self.blocking()
+        worker.load(f"{self.with_origin().url}/image/1.png", on_event=handle, events=["started"])
+        self.assertEqual(len(refusals), 2)
+        self.assertIn("handler", refusals[0])
+        worker.call("stats")
+
+    def test_a_start_that_fails_leaves_nothing(self) -> None:
+        worker = self.blocking(binary=self.folder / "missing")
+        for _ in range(3):
+            with self.assertRaises(FileNotFoundError):
+                worker.load("data:,")
+            for thread in self.threads():
+                thread.join(PATIENCE)
+            self.assertEqual(self.threads(), [])
+
+    def right_after_the_start(self, act: Callable[[], None]) -> Any:
+        """Has the thread of a worker started, and then something done where that is awaited."""
+        start = threading.Thread.start
+
+        def and_then(thread: threading.Thread) -> None:
+            start(thread)
+            if thread.name == "imageworker":
+                act()
+
+        return mock.patch.object(threading.Thread, "start", and_then)
+
+    def test_a_start_that_is_interrupted_leaves_nothing(self) -> None:
+        def interrupt() -> None:
+            raise KeyboardInterrupt
+
+        before = children(os.getpid())
+        worker = self.blocking()
+        with self.right_after_the_start(interrupt), self.assertRaises(KeyboardInterrupt):
+            worker.load("data:,")
+        for thread in self.threads():
+            thread.join(PATIENCE)
+        self.assertEqual((self.threads(), children(os.getpid())), ([], before))
+        worker.call("stats")
+
+    def test_a_signal_handler_may_close_it_during_the_first_load(self) -> None:
+        worker = self.blocking()
+        self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, lambda *_: worker.close()))
+        with self.right_after_the_start(lambda: signal.raise_signal(signal.SIGUSR1)):
+            with self.assertRaisesRegex(RuntimeError, "closed"):
+                worker.load("data:,")
+        self.assertEqual(self.threads(), [])
+
+    def test_closing_during_the_pause_before_a_restart_ends_an_iteration_in_another_thread(self) -> None:
+        died = threading.Semaphore(0)
+        worker = self.blocking(binary=self.fake("exit 1"), max_restarts=50, on_exit=lambda _: died.release())
+        outcomes: list[Any] = []
+
+        def iterate() -> None:
+            with contextlib.suppress(RuntimeError):
+                outcomes.extend(outcome for _, outcome in worker.load_all(itertools.repeat("data:,"), at_once=1))
+
+        thread = threading.Thread(target=iterate, daemon=True)
+        thread.start()
+        for _ in range(3):
+            self.assertTrue(died.acquire(timeout=PATIENCE))
+        worker.close()
+        thread.join(PATIENCE)
+        self.assertFalse(thread.is_alive())
+
+    def test_what_begins_while_it_is_closed_ends(self) -> None:
+        for _ in range(5):
+            worker = self.blocking()
+            worker.call("stats")
+            ended = threading.Semaphore(0)
+
+            def load() -> None:
+                with contextlib.suppress(ImageWorkerError):
+                    try:
+                        while True:
+                            worker.call("stats")
+                    except RuntimeError as error:
+                        self.assertNotIn("Event loop", str(error))
+                ended.release()
+
+            for _ in range(8):
+                threading.Thread(target=load, daemon=True).start()
+            worker.close()
+            for _ in range(8):
+                self.assertTrue(ended.acquire(timeout=PATIENCE))
+
+    def test_loads_begin_while_more_urls_are_awaited(self) -> None:
+        origin = self.with_origin()
+        worker = self.blocking()
+
+        def urls() -> Iterator[str]:
+            yield f"{origin.url}/image/1.png?hold=gate"
+            origin.command({"do": "await", "gate": "gate", "held": 1})
+            yield f"{origin.url}/image/2.png?hold=gate"
+            origin.command({"do": "await", "gate": "gate", "held": 2})
+            origin.command({"do": "release", "gate": "gate"})
+
+        outcomes = [outcome for _, outcome in worker.load_all(urls())]
+        self.assertEqual([type(outcome) for outcome in outcomes], [Image, Image])
+
+    def test_no_loads_at_once_are_refused(self) -> None:
+        with self.assertRaises(ValueError):
+            next(iter(self.blocking().load_all(["data:,"], at_once=0)))
+
+    def test_notifications_are_carried_out(self) -> None:
+        origin = self.with_origin()
+        events: list[Event] = []
+        came = threading.Event()
+
+        def note(event: Event) -> None:
+            events.append(event)
+            came.set()
+
+        worker = self.blocking(on_event=note)
+        worker.notify("prefetch", {"urls": [f"{origin.url}/image/1.png"]})
+        self.assertTrue(came.wait(PATIENCE))
+        self.assertEqual(events[0].name, "completed")
+        with self.assertRaises(RequestError):
+            worker.notify("prefetch", {"urls": [float("nan")]})
 
 
 if __name__ == "__main__":

@@ -857,16 +857,17 @@ class BlockingImageWorker:
     """
 
     def __init__(self, options: Sequence[str] = (), **settings: Any) -> None:
-        """Takes the arguments of ImageWorker. Handlers are called on the loop's thread."""
+        """Takes the arguments of ImageWorker. Handlers are called on the loop's thread, and cannot wait there for another call."""
         find_worker(settings.get("binary"))  # Fails here and not in the first load.
         self._arguments = (tuple(options), settings)
         self._forget()
-        self._exit = atexit.register(_close_if_alive, weakref.ref(self))
+        self._exit = functools.partial(_close_if_alive, weakref.ref(self))
+        atexit.register(self._exit)
 
     def _forget(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # Held for moments; a signal handler that calls `close` may come in one of them.
         self._process = os.getpid()
-        self._running: Optional[tuple[asyncio.AbstractEventLoop, ImageWorker, threading.Thread]] = None
+        self._thread: Optional[_WorkerThread] = None
         self._is_closed = False
 
     def __enter__(self) -> BlockingImageWorker:
@@ -877,22 +878,22 @@ class BlockingImageWorker:
 
     @property
     def pid(self) -> Optional[int]:
-        running = self._running
-        return running[1].pid if running and self._process == os.getpid() else None
+        thread = self._thread
+        return thread.worker.pid if thread and self._process == os.getpid() else None
 
     def close(self, grace: float = 5.0) -> None:
         """Ends the worker; what other threads still wait for is cancelled."""
         if self._process != os.getpid():
             return
+        self._check_thread()
         with self._lock:
-            running, self._running, self._is_closed = self._running, None, True
+            self._is_closed = True
+            thread = self._thread
+            if thread is not None:
+                thread.end_soon(grace)
         atexit.unregister(self._exit)
-        if running is None:
-            return
-        loop, worker, thread = running
-        asyncio.run_coroutine_threadsafe(worker.close(grace), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+        if thread is not None and thread.is_alive():
+            thread.join()
 
     def load(self, url: str, *, on_event: Optional[EventHandler] = None, **params: Unpack[LoadParams]) -> Image:
         """Loads one image. An exception such as KeyboardInterrupt while it waits cancels the load."""
@@ -902,12 +903,14 @@ class BlockingImageWorker:
         self, urls: Iterable[str], *, at_once: int = 1000, **params: Unpack[LoadParams]
     ) -> Iterator[tuple[str, Union[Image, ImageWorkerError]]]:
         """Loads many and yields each with its URL as it ends, image or error. `urls` is read no faster than `at_once` allows."""
-        ended: SimpleQueue[tuple[str, Union[Image, Exception]]] = SimpleQueue()
+        if at_once < 1:
+            raise ValueError("at_once has to be 1 or more")
+        ended: SimpleQueue[tuple[str, Union[Image, BaseException]]] = SimpleQueue()
 
         async def load(worker: ImageWorker, url: str) -> None:
             try:
                 ended.put((url, await worker.load(url, **params)))
-            except Exception as error:
+            except BaseException as error:
                 ended.put((url, error))
 
         async def load_some(worker: ImageWorker, some: list[str]) -> None:
@@ -918,13 +921,16 @@ class BlockingImageWorker:
         begun: list[Future[None]] = []
         try:
             while True:
-                # Handed over to the loop in as few pieces as will do: each costs more than a load from the cache.
+                # As many again as are under way: to hand over one piece costs more than a load from the cache, and where
+                # `urls` is slow to read, neither the first loads nor what has ended must wait for a large one.
                 if ended.empty() or pending <= at_once // 2:
-                    some = list(itertools.islice(left, at_once - pending))
+                    some = list(itertools.islice(left, min(max(pending, 1), at_once - pending)))
                     if some:
                         begun = [future for future in begun if not future.done()]
                         begun.append(self._begin(functools.partial(load_some, some=some)))
                         pending += len(some)
+                        if ended.empty():
+                            continue
                 if pending == 0:
                     return
                 url, outcome = ended.get()
@@ -951,25 +957,46 @@ class BlockingImageWorker:
         """Any method of the protocol, by its name; returns its result as it came."""
         return self._wait(self._begin(lambda worker: worker.call(method, params, on_event=on_event)))
 
+    def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
+        """Sends a request that is carried out but not answered. Lost when the worker is dead."""
+
+        async def notify(worker: ImageWorker) -> None:
+            worker.notify(method, params)
+
+        self._wait(self._begin(notify))
+
     def _begin(self, work: Callable[[ImageWorker], Coroutine[Any, Any, _Result]]) -> Future[_Result]:
         if self._process != os.getpid():
             self._forget()
+        self._check_thread()
         with self._lock:
-            if self._is_closed:
-                raise RuntimeError("this BlockingImageWorker is closed")
-            if self._running is None:
-                self._running = self._start()
-            loop, worker, _ = self._running
-        return asyncio.run_coroutine_threadsafe(work(worker), loop)
+            thread = self._running_thread()
+        loop = thread.loop.result()
+        with self._lock:  # What is begun here has begun when `close` tells the thread to end.
+            self._check_open()
+            return asyncio.run_coroutine_threadsafe(work(thread.worker), loop)
 
-    def _start(self) -> tuple[asyncio.AbstractEventLoop, ImageWorker, threading.Thread]:
-        options, settings = self._arguments
-        worker = ImageWorker(options, **settings)
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=_run, args=(loop,), name="imageworker", daemon=True)
-        thread.start()
-        asyncio.run_coroutine_threadsafe(worker.start(), loop).result()
-        return loop, worker, thread
+    def _running_thread(self) -> _WorkerThread:
+        self._check_open()
+        if self._thread is None or self._thread.has_failed:
+            options, settings = self._arguments
+            thread = _WorkerThread(ImageWorker(options, **settings))
+            try:
+                self._thread = thread
+                thread.start()
+            except BaseException:  # As Ctrl-C: whether it runs by now is not known.
+                self._thread = None
+                thread.end_soon(0)
+                raise
+        return self._thread
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError("this BlockingImageWorker is closed")
+
+    def _check_thread(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a handler cannot wait for a call: it runs on the thread that the answer comes to")
 
     def _wait(self, future: Future[_Result]) -> _Result:
         try:
@@ -979,11 +1006,41 @@ class BlockingImageWorker:
             raise
 
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
+class _WorkerThread(threading.Thread):
+    """The thread of a worker and of its loop, all three from `start` until `end_soon` or a failed start."""
+
+    def __init__(self, worker: ImageWorker) -> None:
+        super().__init__(name="imageworker", daemon=True)
+        self.worker = worker
+        self.loop: Future[asyncio.AbstractEventLoop] = Future()
+        """Once the worker has started."""
+        self._end: Future[float] = Future()
+
+    @property
+    def has_failed(self) -> bool:
+        return self.loop.done() and self.loop.exception() is not None
+
+    def end_soon(self, grace: float) -> None:
+        """Before `start`, too."""
+        if not self._end.done():
+            self._end.set_result(grace)
+
+    def run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            if self.loop.done():
+                raise
+            self.loop.set_exception(error)
+
+    async def _serve(self) -> None:
+        await self.worker.start()
+        self.loop.set_result(asyncio.get_running_loop())
+        grace = await asyncio.wrap_future(self._end)
+        await self.worker.close(grace)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:  # All calls have ended; those who made them need some turns of the loop to see it.
+            await asyncio.wait(others, timeout=grace)
 
 
 def _close_if_alive(reference: weakref.ref[BlockingImageWorker]) -> None:
