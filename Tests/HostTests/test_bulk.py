@@ -1,21 +1,31 @@
-"""examples/bulk against the built worker: lists of every kind, shards, a run that is killed and goes on."""
+"""examples/bulk against the built worker: lists of every kind, shards, a run that is killed and goes on, rows that were never tried."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
+import pty
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 from origin_process import Origin
 from package import ROOT
+from processes import Watched, children
 
 BULK = ROOT / "examples" / "bulk" / "bulk.py"
+sys.path[:0] = [str(BULK.parent), str(ROOT / "examples" / "python")]
+
+import lists  # noqa: E402
+import outcomes  # noqa: E402
 
 
 class Bulk(unittest.TestCase):
@@ -36,6 +46,17 @@ class Bulk(unittest.TestCase):
         )
         self.assertEqual(run.returncode, 0, run.stderr)
         return run.stderr
+
+    def refused(self, list_name: str, *options: str) -> tuple[int, str]:
+        run = subprocess.run(self.command(list_name, *options), stderr=subprocess.PIPE, text=True, cwd=self.folder)
+        self.assertNotIn("Traceback", run.stderr)
+        return run.returncode, run.stderr.splitlines()[-1]
+
+    def begin(self, list_name: str, *options: str) -> subprocess.Popen[bytes]:
+        run = subprocess.Popen(self.command(list_name, *options), stderr=subprocess.DEVNULL)
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        return run
 
     def write(self, name: str, *lines: str) -> None:
         (self.folder / name).write_text("".join(f"{line}\n" for line in lines))
@@ -103,6 +124,129 @@ class Bulk(unittest.TestCase):
         self.assertEqual(list(self.out.glob("*.partial")), [])
         with tarfile.open(self.out / "00001.tar") as tar:
             self.assertEqual(len(tar.getnames()), 20)
+
+    def test_two_runs_on_one_folder_do_not_get_into_each_others_way(self) -> None:
+        self.write("list.txt", f"{self.origin.url}/image/1.png?hold=gate")
+        run = self.begin("list.txt")
+        self.origin.command({"do": "await", "gate": "gate", "held": 1})
+        self.assertEqual(self.refused("list.txt"), (1, f"bulk.py: another run is at work in {self.out}"))
+        self.origin.command({"do": "release", "gate": "gate"})
+        self.assertEqual(run.wait(), 0)
+        self.assertEqual([summary["succeeded"] for summary in self.summaries()], [1])
+
+    def test_rows_that_were_lost_with_a_worker_are_tried_again(self) -> None:
+        for name, end in (("killed", signal.SIGKILL), ("ended", signal.SIGTERM)):
+            with self.subTest(worker=name):
+                self.out = self.folder / name
+                self.write("list.txt", *(f"{self.origin.url}/image/{n}.png?hold={name}" for n in range(10)))
+                run = self.begin("list.txt")
+                self.origin.command({"do": "await", "gate": name, "held": 6})
+                (worker,) = children(run.pid)
+                with Watched(worker) as watched:
+                    os.kill(worker, end)
+                    self.assertTrue(watched.ends())
+                self.origin.command({"do": "release", "gate": name})
+                self.assertEqual(run.wait(), 0)
+                self.assertEqual([summary["succeeded"] for summary in self.summaries()], [10])
+
+    def test_a_worker_that_does_not_start_leaves_no_shard_finished(self) -> None:
+        self.write("list.txt", f"{self.origin.url}/image/1.png")
+        status, words = self.refused("list.txt", "--worker-option=--bogus")
+        self.assertEqual(status, 1)
+        self.assertIn("--bogus is no option", words)
+        self.assertEqual(list(self.out.glob("*.json*")), [])
+        self.assertIn("1 loaded, 0 failed", self.run_bulk("list.txt"))
+
+    def test_a_folder_that_cannot_be_written_leaves_no_shard_finished(self) -> None:
+        self.write("list.txt", f"{self.origin.url}/image/1.png?hold=gate")
+        run = self.begin("list.txt")
+        self.origin.command({"do": "await", "gate": "gate", "held": 1})
+        shutil.rmtree(self.out / "00000.partial")
+        self.origin.command({"do": "release", "gate": "gate"})
+        self.assertEqual(run.wait(), 1)
+        self.assertEqual(list(self.out.glob("*.json*")), [])
+
+    def test_figures_that_are_out_of_range_are_named_before_anything_is_loaded(self) -> None:
+        for option in ("--size", "--quality", "--at-once", "--shard-size", "--shards-at-once"):
+            status, words = self.refused("list.txt", option, "0")
+            self.assertEqual(status, 2)
+            self.assertIn(f"argument {option}: 0 is not within 1 to", words)
+
+    def test_a_list_that_has_grown_has_its_last_shard_loaded_again(self) -> None:
+        urls = [f"{self.origin.url}/image/{n}.png" for n in range(5)]
+        self.write("list.txt", *urls[:3])
+        self.run_bulk("list.txt", "--shard-size", "2")
+        self.write("list.txt", *urls)
+        self.assertIn("3 loaded, 0 failed, ", self.run_bulk("list.txt", "--shard-size", "2"))
+        self.assertEqual([summary["succeeded"] for summary in self.summaries()], [2, 2, 1])
+
+    def test_another_list_or_other_settings_do_not_pass_for_done_before(self) -> None:
+        self.write("list.txt", f"{self.origin.url}/image/1.png")
+        self.run_bulk("list.txt")
+        before = self.summaries()
+        status, words = self.refused("list.txt", "--size", "16")
+        self.assertEqual((status, "other settings" in words), (1, True), words)
+        self.write("list.txt", f"{self.origin.url}/image/2.png")
+        status, words = self.refused("list.txt")
+        self.assertEqual((status, "of other rows" in words), (1, True), words)
+        self.assertEqual(self.summaries(), before)
+
+    def test_quotes_mean_nothing_in_a_tsv_and_must_be_closed_in_a_csv(self) -> None:
+        url = f"{self.origin.url}/image/1.png"
+        self.write("list.tsv", "text\turl", f'"Best of" the cat\t{url}', f'"5 inch\t{url}', f"a\t{url}")
+        self.assertIn("3 loaded, 0 failed", self.run_bulk("list.tsv", "--caption-column", "text"))
+        self.assertEqual((self.out / "00000" / "000000001.txt").read_text(), '"5 inch')
+        self.out = self.folder / "of a csv"
+        self.write("list.csv", "text,url", f"a,{url}", f'"5 inch,{url}', f"a,{url}")
+        self.assertEqual(self.refused("list.csv"), (1, f"bulk.py: {self.folder}/list.csv, after line 2: unexpected end of data"))
+
+    def test_lists_as_other_programs_write_them(self) -> None:
+        url = f"{self.origin.url}/image/1.png"
+        (self.folder / "LIST.CSV").write_bytes(f"\ufeffurl,text\r\n{url},é{'x' * 200_000}\r\n".encode())
+        self.assertIn("1 loaded, 0 failed", self.run_bulk("LIST.CSV", "--caption-column", "text"))
+        (self.folder / "list.txt").write_bytes(f"{url}/caf\xe9\n".encode("latin-1"))
+        status, words = self.refused("list.txt")
+        self.assertEqual((status, "'utf-8' codec can't decode" in words), (1, True), words)
+
+    def test_values_that_are_no_text_are_taken_as_they_are_written(self) -> None:
+        values = [[b"http://a/", 5], [float("nan"), None], [None, 1], ["http://b/", "c"]]
+        with unittest.mock.patch.object(lists, "parquet_lines", lambda path, columns: iter(values)):
+            read = list(lists.rows(Path("list.parquet"), "url", "text"))
+        self.assertEqual(read, [(0, "b'http://a/'", "5"), (1, "nan", None), (3, "http://b/", "c")])
+
+    def test_a_line_that_is_longer_than_the_worker_reads_is_one_failure(self) -> None:
+        self.write("list.txt", f"{self.origin.url}/image/1.png", "x" * (33 << 20))
+        self.assertIn("1 loaded, 1 failed", self.run_bulk("list.txt"))
+
+    def test_with_keep_another_size_transfers_nothing(self) -> None:
+        self.write("list.txt", f"{self.origin.url}/image/1.png?cache-control=no-cache", f"{self.origin.url}/image/2.png")
+        self.run_bulk("list.txt", "--keep", "--size", "16")
+        before = self.origin.command({"do": "counts"})["requests"]
+        self.out = self.folder / "smaller"
+        self.assertIn("2 loaded, 0 failed", self.run_bulk("list.txt", "--keep", "--size", "8"))
+        self.assertEqual(self.origin.command({"do": "counts"})["requests"], before)
+
+    def test_whom_a_robots_tag_speaks_to(self) -> None:
+        for refused in ("none", "NOAI", "imageworker: noai", "*: noindex", "noai;nofollow", "nofollow noai", "max-snippet: 3, noai"):
+            self.assertTrue(outcomes.refuses({"x-robots-tag": refused}), refused)
+        for allowed in ("all", "otherbot: none", "unavailable_after: 25 Jun 2010 15:00:00 PST", "nofollow"):
+            self.assertFalse(outcomes.refuses({"x-robots-tag": allowed}), allowed)
+
+    def test_on_a_terminal_the_line_is_not_wrapped(self) -> None:
+        self.write("list.txt", f"{self.origin.url}/image/1.png")
+        master, terminal = pty.openpty()
+        with os.fdopen(master, "rb", buffering=0) as screen:
+            run = subprocess.Popen(self.command("list.txt"), stderr=terminal)
+            os.close(terminal)
+            self.assertEqual(run.wait(), 0)
+            shown = screen.read(4096).decode()
+        drawn = re.sub(r"\x1b\[\?7l.*?\x1b\[\?7h", "-", shown)
+        self.assertRegex(drawn, r"^\r\x1b\[K-\r\x1b\[K-\r\n$")
+
+    def test_standard_error_may_be_closed(self) -> None:
+        self.write("list.txt", f"{self.origin.url}/image/1.png")
+        self.assertEqual(subprocess.run(["sh", "-c", '"$@" 2>&-', "sh", *self.command("list.txt")]).returncode, 0)
+        self.assertEqual([summary["succeeded"] for summary in self.summaries()], [1])
 
 
 if __name__ == "__main__":

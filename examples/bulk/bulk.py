@@ -11,98 +11,26 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import csv
+import contextlib
+import fcntl
 import io
 import json
+import os
 import shutil
 import sys
 import tarfile
 import time
 from pathlib import Path
-from typing import Any, AsyncIterator, Iterator, Mapping, NamedTuple, Optional, TextIO
+from typing import Any, AsyncIterator, Callable, Iterator, Mapping, Sequence, TextIO, Union
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams, WorkerExited  # noqa: E402
+from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams  # noqa: E402
+from lists import Problem, Row, Shard, digest, rows, shards  # noqa: E402
+from outcomes import Failure, outcome_of  # noqa: E402
 
-REFUSALS = {"noai", "noimageai", "noindex", "noimageindex"}
-"""What X-Robots-Tag may say against this use. The first two are for training, the others for indexes."""
-
-
-class Row(NamedTuple):
-    number: int
-    url: str
-    caption: Optional[str]
-
-
-class Shard(NamedTuple):
-    number: int
-    rows: list[Row]
-
-    @property
-    def name(self) -> str:
-        return f"{self.number:05}"
-
-
-class Refused(Exception):
-    """The server asks that the image be not used."""
-
-    kind = "robots"
-    retryable = False
-
-
-# Reading the list
-
-
-def rows(path: Path, url_column: str, caption_column: Optional[str]) -> Iterator[Row]:
-    """The rows of a list, by its extension: .csv and .tsv with a header line, .parquet, else one URL a line. Empty URLs are left out."""
-    if path.suffix in (".csv", ".tsv"):
-        with path.open(newline="", encoding="utf-8") as file:
-            table = csv.DictReader(file, delimiter="," if path.suffix == ".csv" else "\t")
-            check_columns(path, table.fieldnames or [], url_column, caption_column)
-            yield from numbered((line[url_column], line[caption_column] if caption_column else None) for line in table)
-    elif path.suffix == ".parquet":
-        yield from numbered(parquet_rows(path, url_column, caption_column))
-    else:
-        with path.open(encoding="utf-8") as file:
-            yield from numbered((line.strip(), None) for line in file)
-
-
-def numbered(pairs: Iterator[tuple[str, Optional[str]]]) -> Iterator[Row]:
-    for number, (url, caption) in enumerate(pairs):
-        if url:
-            yield Row(number, url, caption)
-
-
-def parquet_rows(path: Path, url_column: str, caption_column: Optional[str]) -> Iterator[tuple[str, Optional[str]]]:
-    try:
-        import pyarrow.parquet  # type: ignore[import-not-found, unused-ignore]
-    except ModuleNotFoundError:
-        raise SystemExit("bulk.py: a .parquet list needs pyarrow: pip install pyarrow") from None
-    file = pyarrow.parquet.ParquetFile(path)
-    check_columns(path, file.schema_arrow.names, url_column, caption_column)
-    columns = [url_column, *([caption_column] if caption_column else [])]
-    for batch in file.iter_batches(columns=columns):
-        for line in batch.to_pylist():
-            yield line[url_column], line[caption_column] if caption_column else None
-
-
-def check_columns(path: Path, names: Any, *wanted: Optional[str]) -> None:
-    for column in wanted:
-        if column is not None and column not in names:
-            raise SystemExit(f"bulk.py: {path} has no column {column!r}; it has {', '.join(names)}")
-
-
-def shards(list_rows: Iterator[Row], size: int) -> Iterator[Shard]:
-    rows_of_shard: list[Row] = []
-    for row in list_rows:
-        number = row.number // size
-        if rows_of_shard and rows_of_shard[0].number // size != number:
-            yield Shard(rows_of_shard[0].number // size, rows_of_shard)
-            rows_of_shard = []
-        rows_of_shard.append(row)
-    if rows_of_shard:
-        yield Shard(rows_of_shard[0].number // size, rows_of_shard)
+LONGEST_URL = 4 << 20
+"""Characters. Even if JSON writes each in six bytes it fits into the worker's --max-line. All but `data:` URLs end at 8 kB."""
 
 
 # Writing a shard
@@ -140,7 +68,7 @@ class Files(Output):
         place.rename(f"{place}.{extension}")
         place.with_suffix(".json").write_text(json.dumps(about))
         if row.caption is not None:
-            place.with_suffix(".txt").write_text(row.caption)
+            place.with_suffix(".txt").write_text(row.caption, encoding="utf-8")
 
     def finish(self) -> None:
         shutil.rmtree(self.final, ignore_errors=True)
@@ -193,6 +121,7 @@ class Bulk:
         self.params: LoadParams = {
             "deliver": "none",
             "store": "all" if arguments.keep else "none",
+            "cache": "force-cache" if arguments.keep else "default",  # What is kept is wanted as it was, fresh or not.
             "response": not arguments.ignore_robots,
         }
         if arguments.size is not None:
@@ -203,13 +132,20 @@ class Bulk:
                 "format": "jpeg",
                 "quality": arguments.quality,
             }
+        self.settings = {
+            "format": arguments.format,
+            "shardSize": arguments.shard_size,
+            "ignoreRobots": arguments.ignore_robots,
+            "transform": self.params.get("transform"),
+        }
+        """What the shards depend on, besides the list."""
 
     async def run(self, all_shards: Iterator[Shard], shards_at_once: int) -> None:
         """Several shards at a time, so that the queue stays full while the last images of one come in."""
         running: set[asyncio.Task[None]] = set()
         try:
             for shard in all_shards:
-                if (self.folder / f"{shard.name}.json").exists():
+                if self.is_finished(shard):
                     self.progress.skip(len(shard.rows))
                     continue
                 running.add(asyncio.ensure_future(self.load_shard(shard)))
@@ -222,7 +158,25 @@ class Bulk:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
+    def report_of(self, shard: Shard) -> Path:
+        return self.folder / f"{shard.name}.json"
+
+    def is_finished(self, shard: Shard) -> bool:
+        """Whether its report is there. A list may have grown since: then the shard that was the last is loaded again."""
+        path = self.report_of(shard)
+        if not path.exists():
+            return False
+        report = json.loads(path.read_text())
+        if report.get("settings") != self.settings:
+            raise Problem(f"{path} is of a run with other settings, {json.dumps(report.get('settings'))}: choose another folder")
+        if report["list"] == digest(shard.rows):
+            return True
+        if report["list"] == digest(shard.rows[: report["rows"]]):
+            return False
+        raise Problem(f"{path} is of other rows: choose another folder for another list")
+
     async def load_shard(self, shard: Shard) -> None:
+        self.report_of(shard).unlink(missing_ok=True)
         output = self.output(self.folder, shard)
         succeeded, total_bytes, failures = 0, 0, io.StringIO()
         async for row, outcome in self.load_rows(shard.rows, output):
@@ -231,22 +185,28 @@ class Bulk:
                 succeeded, total_bytes = succeeded + 1, total_bytes + outcome.size
             else:
                 output.leave_out(row)
-                report = {"number": row.number, "url": row.url, "kind": outcome.kind, "error": str(outcome)}
-                failures.write(json.dumps(report) + "\n")
+                failures.write(json.dumps({"number": row.number, "url": row.url, **outcome._asdict()}) + "\n")
             self.progress.note(isinstance(outcome, Image))
         output.finish()
         replace(self.folder / f"{shard.name}.failures.jsonl", failures.getvalue())
-        summary = {"rows": len(shard.rows), "succeeded": succeeded, "failed": len(shard.rows) - succeeded, "bytes": total_bytes}
-        replace(self.folder / f"{shard.name}.json", json.dumps(summary))
+        summary = {
+            "rows": len(shard.rows),
+            "succeeded": succeeded,
+            "failed": len(shard.rows) - succeeded,
+            "bytes": total_bytes,
+            "list": digest(shard.rows),
+            "settings": self.settings,
+        }
+        replace(self.report_of(shard), json.dumps(summary))
 
-    async def load_rows(self, of_shard: list[Row], output: Output) -> AsyncIterator[tuple[Row, Any]]:
-        """Each row with its outcome, an Image or an error, in the order in which they end."""
-        ended: asyncio.Queue[tuple[Row, Any]] = asyncio.Queue()
+    async def load_rows(self, of_shard: Sequence[Row], output: Output) -> AsyncIterator[tuple[Row, Union[Image, Failure]]]:
+        """Each row with its outcome, in the order in which they end. Raises what ended a load in any other way."""
+        ended: asyncio.Queue[tuple[Row, Union[Image, Failure, Exception]]] = asyncio.Queue()
 
         async def load(row: Row) -> None:
             try:
                 ended.put_nowait((row, await self.load(row.url, output.place(row))))
-            except (ImageWorkerError, Refused) as error:
+            except Exception as error:  # Whatever it is: the loop below waits for each row.
                 ended.put_nowait((row, error))
             finally:
                 self.places.release()
@@ -260,22 +220,34 @@ class Bulk:
         tasks.append(asyncio.ensure_future(load_all()))
         try:
             for _ in of_shard:
-                yield await ended.get()
+                row, outcome = await ended.get()
+                if isinstance(outcome, Exception):
+                    raise outcome
+                yield row, outcome
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def load(self, url: str, place: Path) -> Image:
-        """A load that went down with the worker is tried once more: the worker has been started again by then."""
+    async def load(self, url: str, place: Path) -> Union[Image, Failure]:
+        """What is the fault of the run is tried again: after the end of a worker another starts by itself, a few times."""
+        if len(url) > LONGEST_URL:
+            return Failure("invalidParams", "the URL is too long")
+        for pause in (0.1, 0.2, 0.4, 0.8):  # Of a worker that ends there are still answers.
+            try:
+                return await self.load_once(url, place)
+            except ImageWorkerError:
+                await asyncio.sleep(pause)
+        return await self.load_once(url, place)
+
+    async def load_once(self, url: str, place: Path) -> Union[Image, Failure]:
         params: LoadParams = {**self.params, "save_to": place}
+        result: Union[Image, ImageWorkerError]
         try:
-            image = await self.worker.load(url, **params)
-        except WorkerExited:
-            image = await self.worker.load(url, **params)
-        if not self.ignores_robots and refuses(image.wire.get("response", {}).get("headers", {})):
-            raise Refused("X-Robots-Tag asks that it be not used")
-        return image
+            result = await self.worker.load(url, **params)
+        except ImageWorkerError as error:
+            result = error
+        return outcome_of(result, self.ignores_robots)
 
     @staticmethod
     def facts(row: Row, image: Image) -> dict[str, Any]:
@@ -286,15 +258,6 @@ class Bulk:
         if row.caption is not None:
             facts["caption"] = row.caption
         return facts
-
-
-def refuses(headers: Mapping[str, Any]) -> bool:
-    """Whether X-Robots-Tag has a directive against this use that is for everybody: `otherbot: noindex` is for another."""
-    for directive in headers.get("x-robots-tag", "").split(","):
-        agent, colon, rest = directive.rpartition(":")
-        if not colon and rest.strip().lower() in REFUSALS:
-            return True
-    return False
 
 
 async def first_of(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
@@ -308,6 +271,17 @@ def replace(path: Path, text: str) -> None:
     partial = path.with_name(path.name + ".partial")
     partial.write_text(text)
     partial.rename(path)
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Nobody else works on the folder meanwhile. The lock goes with the process, however that ends."""
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Problem(f"another run is at work in {folder}") from None
+        yield
 
 
 class Progress:
@@ -330,8 +304,11 @@ class Progress:
         now = time.monotonic()
         if self.stream.isatty() and now - self.drawn > 0.2:
             self.drawn = now
-            self.stream.write(f"\r\x1b[K{self.line()}")
-            self.stream.flush()
+            self.draw()
+
+    def draw(self) -> None:
+        self.stream.write(f"\r\x1b[K\x1b[?7l{self.line()}\x1b[?7h")  # Between the two, a line too long is cut off, not wrapped.
+        self.stream.flush()
 
     def line(self) -> str:
         seconds = max(time.monotonic() - self.began, 0.001)
@@ -339,23 +316,37 @@ class Progress:
         return text + (f", {self.skipped} done before" if self.skipped else "")
 
     def finish(self) -> None:
-        self.stream.write(("\r\x1b[K" if self.stream.isatty() else "") + self.line() + "\n")
+        if self.stream.isatty():
+            self.draw()
+            self.stream.write("\n")
+        else:
+            self.stream.write(self.line() + "\n")
+
+
+def within(low: int, high: int) -> Callable[[str], int]:
+    def integer(text: str) -> int:
+        if not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text} is not within {low} to {high}")
+        return int(text)
+
+    return integer
 
 
 def arguments() -> argparse.Namespace:
+    size, quality, count = within(1, 65535), within(1, 100), within(1, 1_000_000)
     parser = argparse.ArgumentParser(description="A list of URLs to a folder or to WebDataset shards of images.")
     parser.add_argument("list", type=Path, help=".csv, .tsv, .parquet, or one URL a line")
     parser.add_argument("out", type=Path, help="folder to write to; a run that was killed goes on there")
     parser.add_argument("--format", choices=["files", "webdataset"], default="files")
-    parser.add_argument("--size", type=int, help="scale into a square of so many pixels, as JPEG; else images stay as they come")
+    parser.add_argument("--size", type=size, help="scale into a square of so many pixels, as JPEG; else images stay as they come")
     parser.add_argument("--fit", choices=["inside", "contain", "cover", "fill"], default="inside")
-    parser.add_argument("--quality", type=int, default=90)
+    parser.add_argument("--quality", type=quality, default=90)
     parser.add_argument("--url-column", default="url")
     parser.add_argument("--caption-column")
-    parser.add_argument("--shard-size", type=int, default=10_000, help="rows of the list for each shard")
-    parser.add_argument("--shards-at-once", type=int, default=2)
-    parser.add_argument("--at-once", type=int, default=1000, help="loads that the worker has at a time")
-    parser.add_argument("--keep", action="store_true", help="keep originals in the worker's cache")
+    parser.add_argument("--shard-size", type=count, default=10_000, help="rows of the list for each shard")
+    parser.add_argument("--shards-at-once", type=count, default=2)
+    parser.add_argument("--at-once", type=count, default=1000, help="loads that the worker has at a time")
+    parser.add_argument("--keep", action="store_true", help="keep originals in the worker's cache, and take from there what is kept")
     parser.add_argument("--ignore-robots", action="store_true", help="do not look at X-Robots-Tag")
     parser.add_argument(
         "--worker-option", action="append", default=[], metavar="OPTION", help="such as --worker-option=--max-per-host=16"
@@ -363,21 +354,30 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def main() -> int:
+async def run(given: argparse.Namespace) -> None:
+    progress = Progress(sys.stderr or open(os.devnull, "w"))  # There is none when it was closed.
+    list_rows = rows(given.list, given.url_column, given.caption_column)
+    try:
+        async with ImageWorker(["--max-concurrent", "64", *given.worker_option]) as worker:
+            await Bulk(worker, given, progress).run(shards(list_rows, given.shard_size), given.shards_at_once)
+    finally:
+        progress.finish()
+
+
+def main() -> int:
     given = arguments()
     given.out.mkdir(parents=True, exist_ok=True)
-    progress = Progress(sys.stderr)
-    list_rows = rows(given.list, given.url_column, given.caption_column)
-    async with ImageWorker(["--max-concurrent", "64", *given.worker_option]) as worker:
-        await Bulk(worker, given, progress).run(shards(list_rows, given.shard_size), given.shards_at_once)
-    progress.finish()
+    with alone(given.out):
+        asyncio.run(run(given))
     return 0
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(asyncio.run(main()))
+        sys.exit(main())
     except KeyboardInterrupt:
         sys.exit(130)
-    except OSError as problem:
+    except (OSError, Problem) as problem:
         sys.exit(f"bulk.py: {problem}")
+    except ImageWorkerError as fault:
+        sys.exit(f"bulk.py: stopped, since rows could not be tried: {fault.kind}, {fault}. The same command goes on from here")

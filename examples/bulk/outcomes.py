@@ -1,0 +1,50 @@
+"""What becomes of a load in a data set: an image that may be used, a failure of its row, or a fault of the whole run."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Mapping, NamedTuple, Union
+
+from imageworker import DecodingError, Image, ImageWorkerError, NetworkError, RequestError
+
+REFUSALS = {"noai", "noimageai", "noindex", "noimageindex", "none"}
+"""What X-Robots-Tag may say against this use. The first two are for training, the others for indexes; `none` is `noindex, nofollow`."""
+
+ADDRESSEES = {"", "*", "imageworker"}
+
+
+class Failure(NamedTuple):
+    """Why a row has no image."""
+
+    kind: str
+    error: str
+
+
+def outcome_of(result: Union[Image, ImageWorkerError], ignores_robots: bool) -> Union[Image, Failure]:
+    """Raises what is no answer about the row, such as a full disk or a worker that ended: the row has not been tried then."""
+    if isinstance(result, ImageWorkerError):
+        if not is_about_row(result):
+            raise result
+        return Failure(result.kind, str(result))
+    if not ignores_robots and refuses(result.wire.get("response", {}).get("headers", {})):
+        return Failure("robots", "X-Robots-Tag asks that it be not used")
+    return result
+
+
+def is_about_row(error: ImageWorkerError) -> bool:
+    """Whether the server, the image or the URL is to blame. A parameter that is refused, of all but the URL, is wrong for every row."""
+    if isinstance(error, RequestError):
+        return bool(error.data.get("member", "url") == "url")
+    return isinstance(error, (NetworkError, DecodingError))
+
+
+def refuses(headers: Mapping[str, Any]) -> bool:
+    """Whether X-Robots-Tag has a directive against this use, for everybody or for this worker: `otherbot: noindex` is for another.
+
+    The cautious reading: fields that were repeated come joined, so what follows `otherbot: nofollow,` may be for everybody.
+    """
+    for directive in re.split("[,;]", headers.get("x-robots-tag", "").lower()):
+        agent, _, words = directive.rpartition(":")
+        if agent.strip() in ADDRESSEES and not REFUSALS.isdisjoint(words.split()):
+            return True
+    return False
