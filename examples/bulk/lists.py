@@ -71,7 +71,7 @@ def table_lines(path: Path, table: csv.DictReader[str], columns: Sequence[str]) 
 
 def parquet_lines(path: Path, columns: Sequence[str]) -> Iterator[Sequence[Any]]:
     try:
-        import pyarrow.parquet  # type: ignore[import-not-found, unused-ignore]
+        import pyarrow.parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ModuleNotFoundError:
         raise Problem("a .parquet list needs pyarrow: pip install pyarrow") from None
     file = pyarrow.parquet.ParquetFile(path)
