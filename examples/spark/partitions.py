@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import io
 import json
+import shutil
 import tarfile
+import tempfile
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Optional
 from urllib.parse import urlsplit
 
 from imageworker import BlockingImageWorker, ImageWorkerError
+from outcomes import Failure, outcome_of
+
+PORTS = {"http": 80, "https": 443}
 
 _worker: Optional[BlockingImageWorker] = None
 
@@ -23,11 +30,19 @@ def worker(options: list[str], binary: Optional[str]) -> BlockingImageWorker:
     return _worker
 
 
+def end_worker() -> None:
+    global _worker
+    if _worker is not None:
+        _worker.close()
+        _worker = None
+
+
 def origin(url: str) -> str:
-    """Scheme, host and port, as text."""
+    """Scheme, host and port, in the one spelling that all URLs of an origin share."""
     try:
         parts = urlsplit(url)
-        return f"{parts.scheme}://{parts.hostname}:{parts.port or ''}".lower()
+        host = (parts.hostname or "").rstrip(".").encode("idna").decode()
+        return f"{parts.scheme}://{host}:{parts.port or PORTS.get(parts.scheme)}"
     except ValueError:
         return ""
 
@@ -37,34 +52,91 @@ def partition_of(key: str, count: int) -> int:
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % count
 
 
+class Digest:
+    """Of URLs in any order, which Spark does not keep."""
+
+    def __init__(self) -> None:
+        self.sum = 0
+
+    def noting(self, urls: Iterable[str]) -> Iterator[str]:
+        for url in urls:
+            self.sum += int.from_bytes(hashlib.sha256(url.encode()).digest(), "big")
+            yield url
+
+    def __str__(self) -> str:
+        return f"{self.sum % 2**256:064x}"
+
+
+class Attempt:
+    """One attempt at a partition. Spark may make two at a time, and kill either: each writes into a folder of its own."""
+
+    def __init__(self, out: Path, number: int) -> None:
+        self.out = out
+        self.name = f"{number:05}"
+        self.report = out / f"{self.name}.json"
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}.", suffix=".partial", dir=out))
+
+    def publish(self, summary: dict[str, Any]) -> None:
+        """Gives the files their final names, the report last, unless another attempt has done so."""
+        with (self.out / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if self.report.exists():
+                return
+            (self.folder / self.report.name).write_text(json.dumps(summary))
+            for name in (f"{self.name}.tar", f"{self.name}.failures.jsonl", self.report.name):
+                (self.folder / name).rename(self.out / name)
+            for folder in self.out.glob(f"{self.name}.*.partial"):  # Of attempts that were killed, or are of no use now.
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 def load_partition(number: int, urls: Iterable[str], settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Loads the URLs of one partition into OUT/NNNNN.tar and yields its report."""
+    """Loads the URLs of one partition into OUT/NNNNN.tar and yields its report.
+
+    Raises what keeps URLs from being tried, for Spark to run the task again.
+    """
     out = Path(settings["out"])
+    made_with = {name: settings[name] for name in ("load", "ignoreRobots")}
+    digest = Digest()
     report = out / f"{number:05}.json"
     if report.exists():
-        yield {**json.loads(report.read_text()), "skipped": True}
+        before = json.loads(report.read_text())
+        for _ in digest.noting(urls):
+            pass
+        differs = (before.get("list"), before.get("settings")) != (str(digest), made_with)
+        yield {**before, "skipped": True, "differs": differs}
         return
-    succeeded, failures = 0, []
-    tar_path = out / f"{number:05}.tar"
-    partial = tar_path.with_name(tar_path.name + ".partial")
-    loads = worker(settings["options"], settings["binary"]).load_all(urls, **settings["load"])
-    with tarfile.open(partial, "w") as tar:
-        for url, outcome in loads:
-            if isinstance(outcome, ImageWorkerError):
-                failures.append({"url": url, "kind": outcome.kind, "error": str(outcome)})
+    attempt = Attempt(out, number)
+    try:
+        succeeded, failed = write(attempt, digest.noting(urls), settings)
+        attempt.publish(
+            {"partition": number, "succeeded": succeeded, "failed": failed, "list": str(digest), "settings": made_with}
+        )
+    except ImageWorkerError:
+        end_worker()  # It may not start any more; the next attempt has one of its own.
+        raise
+    finally:
+        shutil.rmtree(attempt.folder, ignore_errors=True)
+    yield {**json.loads(report.read_text()), "skipped": False, "differs": False}
+
+
+def write(attempt: Attempt, urls: Iterable[str], settings: dict[str, Any]) -> tuple[int, int]:
+    """Returns how many images and how many failures there are."""
+    succeeded = failed = 0
+    with contextlib.ExitStack() as files:
+        tar = files.enter_context(tarfile.open(attempt.folder / f"{attempt.name}.tar", "w"))
+        failures = files.enter_context((attempt.folder / f"{attempt.name}.failures.jsonl").open("w"))
+        for url, result in worker(settings["options"], settings["binary"]).load_all(urls, **settings["load"]):
+            outcome = outcome_of(result, settings["ignoreRobots"])
+            if isinstance(outcome, Failure):
+                failures.write(json.dumps({"url": url, **outcome._asdict()}) + "\n")
+                failed += 1
                 continue
             name = hashlib.sha256(url.encode()).hexdigest()[:32]
             facts = {"url": url, "width": outcome.width, "height": outcome.height}
             add(tar, f"{name}.{outcome.format}", outcome.data or b"")
             add(tar, f"{name}.json", json.dumps(facts).encode())
             succeeded += 1
-    partial.rename(tar_path)
-    (out / f"{number:05}.failures.jsonl").write_text("".join(json.dumps(line) + "\n" for line in failures))
-    summary = {"partition": number, "succeeded": succeeded, "failed": len(failures)}
-    unfinished = report.with_name(report.name + ".partial")
-    unfinished.write_text(json.dumps(summary))
-    unfinished.rename(report)  # Last: from here on the partition is finished.
-    yield {**summary, "skipped": False}
+    return succeeded, failed
 
 
 def add(tar: tarfile.TarFile, name: str, content: bytes) -> None:

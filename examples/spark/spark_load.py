@@ -16,8 +16,10 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 CLIENT = HERE.parent / "python" / "imageworker.py"
-sys.path[:0] = [str(HERE), str(CLIENT.parent)]
+OUTCOMES = HERE.parent / "bulk" / "outcomes.py"
+sys.path[:0] = [str(HERE), str(CLIENT.parent), str(OUTCOMES.parent)]
 
+from bulk import within  # noqa: E402
 from imageworker import find_worker  # noqa: E402
 from partitions import load_partition, origin, partition_of  # noqa: E402
 
@@ -27,8 +29,9 @@ def main() -> int:
     parser.add_argument("list", help="one URL a line, or .parquet; anything that Spark can read")
     parser.add_argument("out", help="a folder that all executors have")
     parser.add_argument("--url-column", default="url")
-    parser.add_argument("--partitions", type=int, default=200)
-    parser.add_argument("--size", type=int, help="scale into a square of so many pixels, as JPEG")
+    parser.add_argument("--partitions", type=within(1, 100_000), default=200)
+    parser.add_argument("--size", type=within(1, 65535), help="scale into a square of so many pixels, as JPEG")
+    parser.add_argument("--ignore-robots", action="store_true", help="do not look at X-Robots-Tag")
     parser.add_argument("--binary", help="the worker's path on the executors; else where the driver has it")
     parser.add_argument("--worker-option", action="append", default=[], metavar="OPTION")
     given = parser.parse_args()
@@ -36,7 +39,7 @@ def main() -> int:
     from pyspark.sql import SparkSession  # type: ignore[import-not-found, unused-ignore]
 
     Path(given.out).mkdir(parents=True, exist_ok=True)
-    load: dict[str, Any] = {"deliver": "data", "store": "none"}
+    load: dict[str, Any] = {"deliver": "data", "store": "none", "response": not given.ignore_robots}
     if given.size is not None:
         load["transform"] = {"width": given.size, "height": given.size, "format": "jpeg"}
     settings = {
@@ -44,13 +47,14 @@ def main() -> int:
         "options": given.worker_option,
         "binary": given.binary or find_worker(),
         "load": load,
+        "ignoreRobots": given.ignore_robots,
     }
     spark = SparkSession.builder.appName("imageworker").getOrCreate()
     context = spark.sparkContext
-    for module in (CLIENT, HERE / "partitions.py"):
+    for module in (CLIENT, OUTCOMES, HERE / "partitions.py"):
         context.addPyFile(str(module))
     table = spark.read.parquet(given.list).select(given.url_column) if given.list.endswith(".parquet") else spark.read.text(given.list)
-    urls = table.rdd.map(lambda row: row[0]).filter(bool).distinct()
+    urls = table.rdd.map(lambda row: "" if row[0] is None else str(row[0]).lstrip("\ufeff").strip()).filter(bool).distinct()
     reports = (
         urls.map(lambda url: (origin(url), url))
         .partitionBy(given.partitions, lambda key: partition_of(key, given.partitions))
@@ -58,6 +62,12 @@ def main() -> int:
         .collect()
     )
     spark.stop()
+    others = [report["partition"] for report in reports if report["differs"]]
+    if others:
+        sys.exit(
+            f"spark_load.py: {len(others)} partitions in {given.out} are of another list or other settings, as {others[0]:05}; "
+            "they are as they were: choose another folder"
+        )
     done = [report for report in reports if not report["skipped"]]
     print(
         f"{sum(report['succeeded'] for report in done)} loaded, {sum(report['failed'] for report in done)} failed, "
