@@ -2,6 +2,9 @@
 
 import { DecodingError, ImageWorker, ImageWorkerError, WorkerExited, type Image } from "../../examples/node/imageworker.mjs";
 
+/** What `await using` asks for, which tsc reads from 5.2 on. */
+export const disposable: { [Symbol.asyncDispose](): PromiseLike<void> } = new ImageWorker();
+
 export async function use(signal: AbortSignal): Promise<number> {
   const worker = new ImageWorker({ options: ["--retries", "0"], onExit: (end: WorkerExited) => end.lost.join() });
   const image: Image = await worker.load("https://example.com/cat.jpg", {

@@ -1,5 +1,12 @@
 /** The types of imageworker.mjs. The names are those of protocol/openrpc.json. */
 
+declare global {
+  interface SymbolConstructor {
+    /** Here for libraries before TypeScript 5.2, which lack it. */
+    readonly asyncDispose: unique symbol;
+  }
+}
+
 export type Priority = "lowest" | "low" | "normal" | "high" | "highest";
 export type CacheMode = "default" | "no-store" | "reload" | "no-cache" | "force-cache" | "only-if-cached" | "refresh";
 export type LoadEventName = "started" | "progress" | "retrying" | "preview" | "cached";
@@ -146,9 +153,12 @@ export class DecodingError extends ImageWorkerError {}
 /** The worker takes no more requests, or none now: 5001 and on. */
 export class LifecycleError extends ImageWorkerError {}
 
-/** The worker ended before it answered. `data` has its exit status or signal and the end of its log. */
+/**
+ * The worker ended before it answered. `data` has its exit status or signal and the end of its log. It is retryable unless no
+ * worker will be started any more.
+ */
 export class WorkerExited extends LifecycleError {
-  /** The URLs of all loads that ended with it. */
+  /** The URLs of all loads and prefetches that ended with it. */
   readonly lost: string[];
 }
 
@@ -157,13 +167,16 @@ export interface Settings {
   options?: string[];
   /** Else $IMAGEWORKER, this package's release build, or `imageworker` on the PATH. */
   binary?: string;
-  /** Gets the events that belong to no pending call. */
+  /** Gets the outcomes of what was sent by `notify`. */
   onEvent?: (event: WorkerEvent) => void;
-  /** Gets the lines of the worker's log. */
+  /** Gets the lines of the worker's log, and what else went wrong with it. */
   onLog?: (line: string) => void;
   /** Gets each unexpected end, with the loads `lost`. */
   onExit?: (end: WorkerExited) => void;
-  /** How often it may die in a row, without one answer in between, before it is left dead. 5; 0 never restarts. */
+  /**
+   * How often it may die in a row, without one answer in between, and be started again. 5. After that, calls fail at once,
+   * and one in `longestPauseMs` starts it. 0 never restarts.
+   */
   maxRestarts?: number;
   /** The pause before a restart is 100 ms, doubling to this. 10,000. */
   longestPauseMs?: number;
@@ -200,4 +213,7 @@ export class ImageWorker {
 
   /** Ends the worker. Calls still pending are cancelled; notifications sent before are carried out. */
   close(graceMs?: number): Promise<void>;
+
+  /** `close`, for `await using worker = new ImageWorker()`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
