@@ -1,7 +1,8 @@
 // examples/node/imageworker.mjs against the built worker. test_node_client.py starts the origin and runs this.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { getEventListeners } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, test } from "node:test";
@@ -54,6 +55,14 @@ test("pixels are a buffer, and released", () =>
     assert.equal((await worker.call("stats")).pixels.regions, 0);
   }));
 
+test("pixels that cannot be read are released as well", () =>
+  withWorker([], async (worker) => {
+    const image = await worker.load(`${origin}/image/1.png`, { deliver: "pixels" });
+    unlinkSync(image.pixels.path);
+    await assert.rejects(worker.takePixels(image), { code: "ENOENT" });
+    assert.equal((await worker.call("stats")).pixels.regions, 0);
+  }));
+
 test("events come to the callback before the result", () =>
   withWorker([], async (worker) => {
     const names = [];
@@ -76,6 +85,17 @@ test("leaving the iterator early cancels the load", () =>
       await command("await", { gate: "never", held: 1 });
       break;
     }
+    await command("await", { left: 1 });
+  }));
+
+test("the iterator can be left while it waits for an event", () =>
+  withWorker([], async (worker) => {
+    const events = worker.loadEvents(`${origin}/image/1.png?hold=never`);
+    assert.equal((await events.next()).value.name, "started");
+    await command("await", { gate: "never", held: 1 });
+    const waiting = events.next();
+    await events.return();
+    assert.deepEqual(await waiting, { value: undefined, done: true });
     await command("await", { left: 1 });
   }));
 
@@ -103,6 +123,75 @@ test("aborting the signal rejects with its reason and cancels the load", () =>
     await worker.load(`${origin}/image/2.png`);
   }));
 
+test("a thousand calls may share a signal", () =>
+  withWorker([], async (worker) => {
+    const warnings = [];
+    const warn = (warning) => warnings.push(warning.name);
+    process.on("warning", warn);
+    const { signal } = new AbortController();
+    await Promise.all(Array.from({ length: 1000 }, (_, n) => worker.load(`${origin}/image/${n % 9}.png`, { signal })));
+    assert.deepEqual(getEventListeners(signal, "abort"), []);
+    process.off("warning", warn);
+    assert.deepEqual(warnings, []);
+  }));
+
+test("the host gets no events of what it did not send, nor of what it aborted", async () => {
+  const events = [];
+  await withWorker(
+    [],
+    async (worker) => {
+      const aborter = new AbortController();
+      const { signal } = aborter;
+      const urls = [1, 2, 3].map((n) => `${origin}/image/${n}.png?hold=never`);
+      const aborted = [worker.load(urls[0], { signal }), worker.prefetch(urls, { signal, events: ["progress", "failed"] })];
+      await command("await", { gate: "never", held: 3 });
+      aborter.abort();
+      for (const { reason } of await Promise.allSettled(aborted)) assert.equal(reason.name, "AbortError");
+      await command("await", { left: 3 });
+      await worker.takePixels(await worker.load(`${origin}/image/4.png`, { deliver: "pixels" }));
+      await worker.call("stats");
+      assert.deepEqual(events, []);
+      worker.notify("stats");
+      await worker.call("stats");
+      assert.deepEqual(events.map(({ name }) => name), ["completed"]);
+    },
+    { onEvent: (event) => events.push(event) },
+  );
+});
+
+test("a request that the worker cannot read is refused, and the others go on", () =>
+  withWorker(["--max-line", "1M"], async (worker) => {
+    const url = `${origin}/image/1.png`;
+    const held = worker.load(`${url}?hold=gate`);
+    const nested = (depth) => (depth === 0 ? {} : { deeper: nested(depth - 1) });
+    const calls = [
+      () => worker.load("https://example.com/cat-\ud83d"),
+      () => worker.load(url, { key: "\ude00" }),
+      () => worker.load(url, { headers: { "x-cat\ud83d": "1" } }),
+      () => worker.load(url, { transform: nested(1000) }),
+      () => worker.prefetch(Array(100_000).fill(url)),
+    ];
+    const errors = [];
+    for (const call of calls) errors.push(await call().catch((error) => error));
+    for (const error of errors) assert.ok(error instanceof RequestError, String(error));
+    const kinds = ["invalidParams", "invalidParams", "invalidParams", "parseError", "invalidRequest"];
+    assert.deepEqual(errors.map((error) => error.kind), kinds);
+    assert.deepEqual([errors[0].url, errors[3].url], ["https://example.com/cat-\ud83d", url]);
+    const both = await Promise.allSettled(calls.slice(3).map((call) => call()));
+    assert.deepEqual(both.map(({ reason }) => reason.constructor), [RequestError, RequestError]);
+    await command("release", { gate: "gate" });
+    assert.equal((await held).width, 32);
+    assert.equal((await worker.load(url, { key: "a whole 😀, and \\ud83d in letters" })).width, 32);
+  }));
+
+test("a call that cannot be serialised is not pending", () =>
+  withWorker([], async (worker) => {
+    const { signal } = new AbortController();
+    await assert.rejects(worker.load(`${origin}/image/1.png`, { signal, retries: 1n }), TypeError);
+    assert.deepEqual(getEventListeners(signal, "abort"), []);
+    await assert.rejects(worker.call("stats", null), RequestError);
+  }));
+
 test("a killed worker fails each pending load once", () =>
   withWorker([], async (worker) => {
     const loads = Array.from({ length: 100 }, (_, n) => worker.load(`${origin}/image/${n}.png?hold=never`));
@@ -114,6 +203,17 @@ test("a killed worker fails each pending load once", () =>
       assert.equal(reason.url, `${origin}/image/${n}.png?hold=never`);
       assert.equal(reason.lost.length, 100);
     }
+  }));
+
+test("what was lost is named, as strings, and only what was to come", () =>
+  withWorker([], async (worker) => {
+    const url = `${origin}/image/1.png?hold=never`;
+    const calls = [worker.load(new URL(url)), worker.prefetch(["https://example.com/2", { url: "https://example.com/3" }])];
+    const outcomes = Promise.allSettled([...calls, worker.call("query", { url: "https://example.com/4" })]);
+    process.kill(worker.pid, "SIGKILL");
+    const [{ reason }] = await outcomes;
+    assert.equal(reason.url, url);
+    assert.deepEqual(reason.lost, [url, "https://example.com/2", "https://example.com/3"]);
   }));
 
 test("the next load starts a dead worker again", async () => {
@@ -138,7 +238,7 @@ test("the next load starts a dead worker again", async () => {
 test("a worker that dies again and again is left dead", async () => {
   const [script, starts] = [join(folder, "dies"), join(folder, "starts")];
   writeFileSync(script, `#!/bin/sh\necho started >> ${starts}\nexit 1\n`, { mode: 0o755 });
-  const worker = new ImageWorker({ binary: script, maxRestarts: 2, longestPauseMs: 100 });
+  const worker = new ImageWorker({ binary: script, maxRestarts: 2, longestPauseMs: 60_000 });
   for (let n = 0; n < 5; n++) await assert.rejects(worker.load("data:,"), WorkerExited);
   assert.equal(readFileSync(starts, "utf8").match(/started/g).length, 3);
 });
@@ -237,4 +337,6 @@ test("closing cancels what is pending", () =>
     await command("await", { gate: "never", held: 1 });
     await worker.close();
     assert.equal((await loading).kind, "cancelled");
+    const late = await worker.load(`${origin}/image/2.png`).catch((error) => error);
+    assert.deepEqual([late.kind, late.retryable], ["workerExited", false]);
   }));

@@ -1,18 +1,22 @@
-"""examples/node/imageworker.mjs against the built worker: node_client.test.mjs, and what happens after the host."""
+"""examples/node/imageworker.mjs: node_client.test.mjs, node_client_faults.test.mjs, and what takes a host of its own."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
-from origin_process import Origin
+from origin_process import PATIENCE, Origin
 from package import ROOT
 from processes import Watched, children
+
+CLIENT = (ROOT / "examples" / "node" / "imageworker.mjs").as_uri()
 
 ABANDONED = """
 const [client, cache, first, url, farewell] = process.argv.slice(1);
@@ -26,13 +30,48 @@ process.stdin.once("data", () => {
 });
 """
 
+WITHOUT_DESCRIPTORS = """
+const [client, cache, url] = process.argv.slice(1);
+const { ImageWorker } = await import(client);
+const { closeSync, openSync } = await import("node:fs");
+let ended;
+const end = new Promise((done) => (ended = done));
+const worker = new ImageWorker({ options: ["--cache-dir", cache], onExit: ended });
+await worker.load(url);
+const taken = [];
+try {
+  for (;;) taken.push(openSync("/dev/null"));
+} catch {
+  process.kill(worker.pid, "SIGKILL");
+}
+const alive = setInterval(() => {}, 1000);
+await end;
+const refused = await worker.load(url).catch((error) => error);
+for (const descriptor of taken) closeSync(descriptor);
+console.log(refused.kind, refused.retryable, /EMFILE/.test(refused.message), (await worker.load(url)).width);
+clearInterval(alive);
+"""
+
+INTERRUPTED = """
+const [client, cache, url] = process.argv.slice(1);
+const { ImageWorker } = await import(client);
+const worker = new ImageWorker({ options: ["--cache-dir", cache] });
+process.on("SIGINT", () => console.log("finishing"));
+console.log((await worker.load(url)).width);
+await worker.close();
+"""
+
+
+def host(script: str, *arguments: str) -> list[str]:
+    return ["node", "--input-type=module", "--eval", script, CLIENT, *arguments]
+
 
 @unittest.skipIf(shutil.which("node") is None, "there is no node here")
 class NodeClient(unittest.TestCase):
     def test_the_client(self) -> None:
         with Origin() as origin:
             run = subprocess.run(
-                ["node", "--test", str(Path(__file__).with_name("node_client.test.mjs"))],
+                ["node", "--test", *map(str, Path(__file__).parent.glob("node_client*.test.mjs"))],
                 env={**os.environ, "ORIGIN": origin.url, "ORIGIN_CONTROL": origin.control},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -47,39 +86,69 @@ class NodeClient(unittest.TestCase):
             const worker = new ImageWorker({ options: ["--cache-dir", cache] });
             console.log(worker.pid, (await worker.load(url)).width);
         """
-        client = (ROOT / "examples" / "node" / "imageworker.mjs").as_uri()
         with tempfile.TemporaryDirectory() as cache, Origin() as origin:
-            command = ["node", "--input-type=module", "--eval", script, client, cache, f"{origin.url}/image/1.png"]
-            host = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-            output, _ = host.communicate()
-        pid, width = output.split()
-        self.assertEqual((host.returncode, width), (0, "32"))
+            command = host(script, cache, f"{origin.url}/image/1.png")
+            run = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        pid, width = run.stdout.split()
+        self.assertEqual((run.returncode, width), (0, "32"))
         with contextlib.suppress(ProcessLookupError), Watched(int(pid)) as worker:  # It may be gone already.
             self.assertTrue(worker.ends())
 
     def test_a_host_that_ends_without_closing_leaves_no_process(self) -> None:
-        client = (ROOT / "examples" / "node" / "imageworker.mjs").as_uri()
         for farewell in ("exit", "throw", "kill"):
             with contextlib.ExitStack() as exits, self.subTest(farewell=farewell):
                 cache = exits.enter_context(tempfile.TemporaryDirectory())
                 origin = exits.enter_context(Origin())
                 urls = [f"{origin.url}/image/1.png", f"{origin.url}/image/1.png?hold=never"]
-                script = ["node", "--input-type=module", "--eval", ABANDONED, client, cache, *urls, farewell]
                 pipe = subprocess.PIPE
-                host = subprocess.Popen(script, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
-                assert host.stdin is not None and host.stdout is not None
-                worker = int(host.stdout.readline())
+                command = host(ABANDONED, cache, *urls, farewell)
+                process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+                assert process.stdin is not None and process.stdout is not None
+                worker = int(process.stdout.readline())
                 family = [exits.enter_context(Watched(pid)) for pid in (worker, *children(worker))]
                 self.assertGreater(len(family), 1, "a worker and its decoders")
                 if farewell == "kill":
-                    host.kill()
+                    process.kill()
                 else:
-                    host.stdin.write(b"go\n")
-                host.stdin.close()
-                host.wait()
-                host.stdout.close()
-                for process in family:
-                    self.assertTrue(process.ends())
+                    process.stdin.write(b"go\n")
+                process.stdin.close()
+                process.wait()
+                process.stdout.close()
+                for member in family:
+                    self.assertTrue(member.ends())
+
+    def test_a_script_ends_by_itself_after_a_call_that_cannot_be_serialised(self) -> None:
+        script = """
+            const [client, cache] = process.argv.slice(1);
+            const { ImageWorker } = await import(client);
+            const worker = new ImageWorker({ options: ["--cache-dir", cache] });
+            await worker.load("data:,", { retries: 1n }).catch((error) => console.log(error.name));
+        """
+        with tempfile.TemporaryDirectory() as cache:
+            run = subprocess.run(host(script, cache), stdout=subprocess.PIPE, text=True, timeout=PATIENCE)
+        self.assertEqual((run.returncode, run.stdout), (0, "TypeError\n"))
+
+    def test_a_host_without_free_descriptors_starts_the_worker_again_when_it_has_some(self) -> None:
+        with tempfile.TemporaryDirectory() as cache, Origin() as origin:
+            run = subprocess.run(
+                host(WITHOUT_DESCRIPTORS, cache, f"{origin.url}/image/1.png"),
+                stdout=subprocess.PIPE,
+                text=True,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200)),
+            )
+        self.assertEqual((run.returncode, run.stdout), (0, "workerExited true true 32\n"))
+
+    def test_a_host_that_is_interrupted_may_finish_what_is_under_way(self) -> None:
+        with tempfile.TemporaryDirectory() as cache, Origin() as origin:
+            command = host(INTERRUPTED, cache, f"{origin.url}/image/1.png?hold=gate")
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+            assert process.stdout is not None
+            origin.command({"do": "await", "gate": "gate", "held": 1})
+            os.killpg(process.pid, signal.SIGINT)
+            self.assertEqual(process.stdout.readline(), "finishing\n")
+            origin.command({"do": "release", "gate": "gate"})
+            output, _ = process.communicate()
+        self.assertEqual((process.returncode, output), (0, "32\n"))
 
 
 if __name__ == "__main__":

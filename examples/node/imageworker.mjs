@@ -8,22 +8,22 @@
  *
  * The rules this client keeps, so that a program built on it need not know them:
  *
- * - Reading never waits for writing: requests go to the pipe's buffer, all of one turn of the event loop in one write.
+ * - Reading never waits for writing: requests go to the pipe's buffer, all of one turn of the event loop at once.
  * - A line may be of any length; the worker's log on standard error is always read.
  * - Each call ends once: in a result, in an ImageWorkerError, or in the reason of its AbortSignal, which cancels the load.
  * - When the worker dies, every pending call fails with WorkerExited, which names the loads lost with it. The next call starts
- *   another worker, after a pause that doubles with each death in a row; after `maxRestarts` of them it stays dead.
- * - A worker without pending calls does not keep the program alive, and ends with it.
+ *   another worker, after a pause that doubles with each death in a row. After `maxRestarts` of them calls fail at once, and
+ *   one in `longestPauseMs` starts a worker.
+ * - A worker without pending calls does not keep the program alive, and ends with it. Ctrl-C is for the host alone.
  * - `close` ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL.
  *
  * The protocol is in protocol/README.md.
  */
 
 import { spawn } from "node:child_process";
-import { accessSync, constants } from "node:fs";
+import { accessSync, constants, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 // Errors
@@ -40,10 +40,10 @@ export class ImageWorkerError extends Error {
     this.data = data;
   }
 
-  /** The error that an answer carries, in the class of its family. */
-  static of({ code, message, data = {} }) {
+  /** The error that an answer carries, in the class of its family; `internal` if it carries none that can be read. */
+  static of({ code = -32603, message = "the worker's answer cannot be read", data }) {
     const family = code === -32800 ? CancelledByRequest : families[Math.floor(code / 1000)] ?? RequestError;
-    return new family(code, message, data);
+    return new family(code, message, data ?? {});
   }
 }
 
@@ -68,13 +68,13 @@ export class LifecycleError extends ImageWorkerError {}
 const families = { 2: NetworkError, 3: CacheError, 4: DecodingError, 5: LifecycleError };
 
 /**
- * The worker ended before it answered. `lost` are the URLs of all loads that ended with it. `code` is 0; `data` has its exit
- * status or signal and the end of its log.
+ * The worker ended before it answered. `lost` are the URLs of all loads and prefetches that ended with it. `code` is 0; `data`
+ * has its exit status or signal and the end of its log. It is retryable unless no worker will be started any more.
  */
 export class WorkerExited extends LifecycleError {
-  constructor(status, log, url, lost = []) {
-    const message = `the worker ended (status ${status})${log.length > 0 ? `: ${log.at(-1)}` : ""}`;
-    super(0, message, { kind: "workerExited", retryable: true, exitStatus: status, log: [...log], url });
+  constructor({ exitStatus, log, retryable, url }, lost = []) {
+    const message = `the worker ended (status ${exitStatus})${log.length > 0 ? `: ${log.at(-1)}` : ""}`;
+    super(0, message, { kind: "workerExited", retryable, exitStatus, log: [...log], url });
     this.lost = lost;
   }
 }
@@ -90,7 +90,7 @@ export function findWorker(binary) {
   for (const candidate of [built, ...directories.map((directory) => join(directory, "imageworker"))]) {
     try {
       accessSync(candidate, constants.X_OK);
-      return candidate;
+      if (statSync(candidate).isFile()) return candidate;
     } catch {
       // Look further.
     }
@@ -115,31 +115,21 @@ class Life {
   end;
   ended;
 
-  /** `listener` has answered(), onEvent?(event) and onLog?(line). */
+  /** `listener` has answered(), died(exitStatus), which tells whether there can be another, onEvent?(event), onLog?(line). */
   constructor(binary, options, listener) {
     this.#listener = listener;
-    const child = spawn(binary, options, { stdio: ["pipe", "pipe", "pipe"] });
+    // In a session of its own: Ctrl-C is for the host, which may want to finish what is under way.
+    const child = spawn(binary, options, { stdio: ["pipe", "pipe", "pipe"], detached: true });
     this.#child = child;
     children.add(child);
-    child.stdin.on("error", () => {}); // A worker that is gone is told of by "close".
+    child.on("error", (error) => this.#note(error.message));
+    this.ended = new Promise((done) => child.on("close", (code, signal) => done(this.#finished(code ?? signal))));
+    if (!child.stdin) return; // No descriptor was free. "error" and "close" come all the same.
+    // Who cannot be talked to answers no call. To one that is gone already this does nothing.
+    child.stdin.on("error", () => child.kill("SIGKILL"));
+    child.stdout.on("end", () => child.kill("SIGKILL"));
     eachLine(child.stdout, (line) => this.#receive(line));
-    eachLine(child.stderr, (line) => {
-      this.#log.push(line);
-      if (this.#log.length > 20) this.#log.shift();
-      listener.onLog?.(line);
-    });
-    child.on("error", (error) => this.#log.push(error.message));
-    this.ended = new Promise((done) => {
-      child.on("close", (code, signal) => {
-        children.delete(child);
-        const calls = [...this.#calls.values()];
-        this.#calls.clear();
-        const lost = calls.map((call) => call.url).filter((url) => url !== undefined);
-        this.end = new WorkerExited(code ?? signal, this.#log, undefined, lost);
-        for (const call of calls) call.reject(new WorkerExited(code ?? signal, this.#log, call.url, lost));
-        done(this.end);
-      });
-    });
+    eachLine(child.stderr, (line) => this.#note(line));
     this.#holdProgram(false);
   }
 
@@ -149,95 +139,213 @@ class Life {
 
   call(method, params, { signal, onEvent }) {
     const id = ++this.#lastID;
+    const line = encode({ id, method, params });
     return new Promise((resolveCall, rejectCall) => {
-      const abort = () => {
-        this.#forget(id);
-        this.send({ method: "cancel", params: { id } });
-        rejectCall(signal.reason);
-      };
-      const settled = (settle) => (value) => {
-        signal?.removeEventListener("abort", abort);
-        settle(value);
-      };
-      signal?.addEventListener("abort", abort, { once: true });
+      const ignoreSignal = whenAborted(signal, (reason) => {
+        this.#take(id);
+        this.tell("cancel", { id });
+        rejectCall(reason);
+      });
       if (this.#calls.size === 0) this.#holdProgram(true);
-      this.#calls.set(id, { resolve: settled(resolveCall), reject: settled(rejectCall), onEvent, url: params.url });
-      this.send({ id, method, params });
+      const url = params?.url && String(params.url);
+      const call = { url, wanted: wanted(method, params), onEvent, ignoreSignal, resolve: resolveCall, reject: rejectCall };
+      this.#calls.set(id, call);
+      this.#write(line);
     });
   }
 
-  send(request) {
-    if (this.#outgoing.length === 0) setImmediate(() => this.#flush());
-    this.#outgoing.push(JSON.stringify(request));
+  /** Sends what nobody waits for. With an id, its outcome is an answer, and not an event for the host. */
+  tell(method, params) {
+    this.send({ id: ++this.#lastID, method, params });
   }
 
+  send(request) {
+    this.#write(encode(request));
+  }
+
+  #write(line) {
+    if (this.#outgoing.length === 0) setImmediate(() => this.#flush());
+    this.#outgoing.push(line);
+  }
+
+  /** Line by line, and joined by the pipe: all of a turn may be more than one string can hold. */
   #flush() {
     const lines = this.#outgoing;
     this.#outgoing = [];
-    if (lines.length > 0 && this.#child.stdin.writable) this.#child.stdin.write(`${lines.join("\n")}\n`);
+    const { stdin } = this.#child;
+    if (!stdin?.writable) return;
+    stdin.cork();
+    for (const line of lines) stdin.write(line);
+    stdin.uncork();
   }
 
   /** Ends the process in steps of `graceMs`: cancel and close input, SIGTERM, SIGKILL. */
   async finish(graceMs) {
-    for (const id of this.#calls.keys()) this.send({ method: "cancel", params: { id } });
+    for (const id of this.#calls.keys()) this.tell("cancel", { id });
     this.#flush();
-    this.#child.stdin.end();
+    this.#child.stdin?.end();
     this.#holdProgram(true);
     const signals = ["SIGTERM", "SIGKILL"];
-    const timer = setInterval(() => this.#child.kill(signals.shift()), graceMs);
+    const timer = setInterval(() => this.#child.kill(signals.shift()), Math.min(graceMs, longestTimer));
     await this.ended;
     clearInterval(timer);
   }
 
-  #forget(id) {
+  #finished(exitStatus) {
+    children.delete(this.#child);
+    const facts = { exitStatus, log: this.#log, retryable: this.#listener.died(exitStatus) };
+    const calls = [...this.#calls.keys()].map((id) => this.#take(id));
+    const lost = calls.flatMap((call) => call.wanted);
+    this.end = new WorkerExited(facts, lost);
+    for (const { url, reject } of calls) reject(new WorkerExited({ ...facts, url }, lost));
+    return this.end;
+  }
+
+  /** The call with this id, which waits no longer. */
+  #take(id) {
+    const call = this.#calls.get(id);
+    if (!call) return undefined;
+    call.ignoreSignal();
     this.#calls.delete(id);
     if (this.#calls.size === 0) this.#holdProgram(false);
+    return call;
   }
 
   /** Whether the program must not end before the worker has answered. */
   #holdProgram(holds) {
     for (const handle of [this.#child, this.#child.stdin, this.#child.stdout, this.#child.stderr]) {
-      if (holds) handle.ref?.();
-      else handle.unref?.();
+      if (holds) handle?.ref?.();
+      else handle?.unref?.();
     }
   }
 
-  #receive(line) {
-    const message = JSON.parse(line);
-    if (message.method !== undefined) {
-      const event = { name: message.method, params: message.params ?? {} };
-      const call = this.#calls.get(event.params.id);
-      try {
-        (call ? call.onEvent : this.#listener.onEvent)?.(event);
-      } catch (error) {
-        queueMicrotask(() => {
-          throw error; // Where an uncaught error belongs, and not between two lines.
-        });
-      }
-      return;
-    }
-    this.#listener.answered();
-    const call = this.#calls.get(message.id);
-    if (!call) return; // Aborted meanwhile.
-    this.#forget(message.id);
-    if (message.error) call.reject(ImageWorkerError.of(message.error));
-    else call.resolve(message.result);
+  #note(line) {
+    this.#log.push(line);
+    if (this.#log.length > 20) this.#log.shift();
+    callHandler(this.#listener.onLog, line);
   }
+
+  #receive(line) {
+    let message;
+    try {
+      message = JSON.parse(line);
+    } catch {
+      // Said below, with what else is none.
+    }
+    if (message?.method !== undefined) this.#receiveEvent(message.method, message.params ?? {});
+    else if (message?.id !== undefined) this.#receiveAnswer(message);
+    else this.#note(`no message: ${line.slice(0, 200)}`);
+  }
+
+  /** An event without an id is a notification's, and the host's. One of a call that was aborted is nobody's. */
+  #receiveEvent(name, params) {
+    const receiver = params.id === undefined ? this.#listener : this.#calls.get(params.id);
+    callHandler(receiver?.onEvent, { name, params });
+  }
+
+  #receiveAnswer({ id, result, error }) {
+    this.#listener.answered();
+    if (id === null) return this.#askWhose(error);
+    const call = this.#take(id);
+    if (!call) {
+      // Aborted meanwhile. Nobody else would give its pixels back.
+      if (result?.pixels) this.tell("release", { path: result.pixels.path });
+    } else if (error || result === undefined) {
+      const isUnread = call.refusal && error?.code === -32600;
+      call.reject(ImageWorkerError.of(isUnread ? call.refusal : error ?? {}));
+    } else {
+      call.resolve(result);
+    }
+  }
+
+  /**
+   * A line that the worker cannot read, such as one over `--max-line`, is refused without an id. Whose it was, the worker
+   * knows: of the ids, sent again without a method, those in flight are refused a second time, with the id in `data`, and
+   * go on; the one that it has never heard of is answered.
+   */
+  #askWhose(refusal) {
+    if (refusal?.data?.id !== undefined) return;
+    this.#note(`the worker refused a line: ${refusal?.message}`);
+    for (const [id, call] of this.#calls) {
+      call.refusal = { ...refusal, data: { ...refusal?.data, url: call.url } };
+      this.send({ id });
+    }
+  }
+}
+
+/** A request as a line. Half a surrogate pair, of an emoji that was cut in two, is no JSON to the worker. */
+function encode(request) {
+  const line = JSON.stringify(request);
+  if (/(?<!\\)(?:\\\\)*\\ud[89a-f]/.test(line)) {
+    const url = request.params?.url;
+    const data = { kind: "invalidParams", retryable: false, url: url && String(url) };
+    throw new RequestError(-32602, "half a surrogate pair in the parameters", data);
+  }
+  return `${line}\n`;
+}
+
+/** The URLs that a request is to bring. */
+function wanted(method, params) {
+  if (method === "load") return [String(params?.url)];
+  if (method === "prefetch") return [params?.urls].flat().map((item) => String(item?.url ?? item));
+  return [];
+}
+
+/** Calls a handler of the host. What it throws is thrown where an uncaught error belongs, and not between two lines. */
+function callHandler(handler, value) {
+  try {
+    handler?.(value);
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
+  }
+}
+
+/** What is done when a signal is aborted. Thousands of calls may share one, and Node warns of more than ten listeners. */
+const aborts = new WeakMap();
+
+/** Calls `act` with the reason when `signal`, if any, is aborted; throws it if it already is. Returns what undoes that. */
+function whenAborted(signal, act) {
+  signal?.throwIfAborted();
+  if (!signal) return () => {};
+  if (!aborts.has(signal)) {
+    const acts = new Set();
+    const listener = () => acts.forEach((act) => act(signal.reason));
+    aborts.set(signal, { acts, listener });
+    signal.addEventListener("abort", listener, { once: true });
+  }
+  const { acts, listener } = aborts.get(signal);
+  acts.add(act);
+  return () => {
+    acts.delete(act);
+    if (acts.size > 0) return;
+    aborts.delete(signal);
+    signal.removeEventListener("abort", listener);
+  };
 }
 
 // The worker
 
-/** Exit statuses that another start will not change: a bad option, a cache directory that cannot be used. */
-const hopeless = new Set([64, 73]);
+/** Exit statuses that another start will not change: a bad option, no cookie file, a cache directory that cannot be used. */
+const hopeless = new Set([64, 66, 73]);
+
+/** Milliseconds. Node's timers take a longer time for none. */
+const longestTimer = 2 ** 31 - 1;
+
+/** Why a load is aborted whose events nobody wants any more. */
+const unwanted = Symbol("unwanted");
 
 export class ImageWorker {
   #binary;
   #options;
   #settings;
   #life;
-  #starting;
   #deaths = 0;
-  #closing = new AbortController();
+  #diedAt;
+  #waiting = new Set();
+  #pause;
+  #isClosing = false;
 
   constructor({ options = [], binary, onEvent, onLog, onExit, maxRestarts = 5, longestPauseMs = 10_000 } = {}) {
     this.#binary = findWorker(binary);
@@ -257,11 +365,22 @@ export class ImageWorker {
     return this.call("load", request, { signal, onEvent });
   }
 
-  async *loadEvents(url, { signal, ...params } = {}) {
-    const left = new AbortController();
-    const abort = () => left.abort(signal?.reason);
-    if (signal?.aborted) abort();
-    signal?.addEventListener("abort", abort, { once: true });
+  loadEvents(url, { signal, ...params } = {}) {
+    const leaving = new AbortController();
+    const events = this.#eventsOf(url, params, signal, leaving);
+    // A generator leaves only when its `next` has come back, which may wait for long.
+    for (const way of ["return", "throw"]) {
+      const leave = events[way].bind(events);
+      events[way] = (value) => {
+        leaving.abort(unwanted);
+        return leave(value);
+      };
+    }
+    return events;
+  }
+
+  async *#eventsOf(url, params, signal, leaving) {
+    const ignoreSignal = whenAborted(signal, (reason) => leaving.abort(reason));
     let waiting = [];
     let wake = () => {};
     let ended = false;
@@ -269,12 +388,13 @@ export class ImageWorker {
       waiting.push(event);
       wake();
     };
-    const loading = this.load(url, { ...params, signal: left.signal, onEvent });
+    const loading = this.load(url, { ...params, signal: leaving.signal, onEvent });
     const end = () => {
       ended = true;
       wake();
     };
     loading.then(end, end);
+    let isTaken = false;
     try {
       while (!ended || waiting.length > 0) {
         const events = waiting;
@@ -282,10 +402,15 @@ export class ImageWorker {
         yield* events;
         if (!ended && waiting.length === 0) await new Promise((done) => (wake = done));
       }
-      yield { name: "completed", params: await loading };
+      const image = await loading;
+      isTaken = true;
+      yield { name: "completed", params: image };
+    } catch (error) {
+      if (error !== unwanted) throw error;
     } finally {
-      signal?.removeEventListener("abort", abort);
-      left.abort();
+      ignoreSignal();
+      leaving.abort(unwanted);
+      if (!isTaken) loading.then((image) => this.#release(image), () => {});
     }
   }
 
@@ -295,20 +420,27 @@ export class ImageWorker {
   }
 
   /** The pixels of a load with `deliver: "pixels"`, copied into a Buffer and released: Node has no way to map memory. */
-  async takePixels({ pixels }) {
-    const file = await open(pixels.path);
+  async takePixels(image) {
+    const { path, offset, bytes } = image.pixels;
     try {
-      const { buffer } = await file.read(Buffer.allocUnsafe(pixels.bytes), 0, pixels.bytes, pixels.offset);
-      return buffer;
+      const file = await open(path);
+      try {
+        const { buffer } = await file.read(Buffer.allocUnsafe(bytes), 0, bytes, offset);
+        return buffer;
+      } finally {
+        await file.close();
+      }
     } finally {
-      await file.close();
-      this.notify("release", { path: pixels.path });
+      this.#release(image);
     }
   }
 
+  #release({ pixels }) {
+    if (pixels) this.#life.tell("release", { path: pixels.path });
+  }
+
   async call(method, params = {}, options = {}) {
-    options.signal?.throwIfAborted();
-    const life = this.#life.end || this.#starting ? await this.#running(options.signal) : this.#life;
+    const life = this.#life.end ? await this.#running(options.signal) : this.#life;
     return life.call(method, params, options);
   }
 
@@ -317,43 +449,75 @@ export class ImageWorker {
   }
 
   async close(graceMs = 5000) {
-    this.#closing.abort();
+    this.#isClosing = true;
+    this.#endPause();
     if (!this.#life.end) await this.#life.finish(graceMs);
   }
 
   // Life and death
 
   #start() {
-    const { onEvent, onLog } = this.#settings;
-    const life = new Life(this.#binary, this.#options, { onEvent, onLog, answered: () => (this.#deaths = 0) });
-    this.#life = life;
-    life.ended.then((end) => {
-      if (this.#closing.signal.aborted) return;
-      this.#deaths += 1;
-      this.#settings.onExit?.(end);
+    const { onEvent, onLog, onExit } = this.#settings;
+    const answered = () => (this.#deaths = 0);
+    const died = (exitStatus) => this.#died(exitStatus);
+    this.#life = new Life(this.#binary, this.#options, { onEvent, onLog, answered, died });
+    this.#life.ended.then((end) => {
+      if (!this.#isClosing) onExit?.(end);
     });
-    return life;
   }
 
-  /** The running worker, once there is one. All callers share one attempt, and none of them can cancel it. */
-  async #running(signal) {
-    this.#starting ??= this.#pauseAndStart(this.#life.end).finally(() => (this.#starting = undefined));
-    const aborted = new Promise((_, reject) => {
-      signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
-    });
-    return Promise.race([this.#starting, aborted]);
+  /** Whether there can be another. */
+  #died(exitStatus) {
+    this.#deaths += 1;
+    this.#diedAt = performance.now();
+    return !this.#isClosing && !hopeless.has(exitStatus) && this.#settings.maxRestarts > 0;
   }
 
-  async #pauseAndStart(end) {
+  /** Milliseconds until another is started. Throws if that is never, or too many have died and it is not at once. */
+  #pauseLeft() {
     const { maxRestarts, longestPauseMs } = this.#settings;
-    const { exitStatus, log } = end.data;
-    if (this.#closing.signal.aborted || this.#deaths > maxRestarts || hopeless.has(exitStatus)) {
-      throw new WorkerExited(exitStatus, log);
+    const { data, retryable } = this.#life.end;
+    if (this.#isClosing || !retryable) throw new WorkerExited({ ...data, retryable: false });
+    const isGivenUp = this.#deaths > maxRestarts;
+    const pauseMs = isGivenUp ? longestPauseMs : Math.min(100 * 2 ** (this.#deaths - 1), longestPauseMs);
+    const leftMs = Math.max(this.#diedAt + pauseMs - performance.now(), 0);
+    if (isGivenUp && leftMs > 0) throw new WorkerExited(data);
+    return leftMs;
+  }
+
+  /** The running worker, when there is one. */
+  async #running(signal) {
+    while (this.#life.end) {
+      const dead = this.#life;
+      await this.#wait(this.#pauseLeft(), signal);
+      if (this.#life === dead && !this.#isClosing) this.#start();
     }
-    const milliseconds = Math.min(100 * 2 ** (this.#deaths - 1), longestPauseMs);
-    await pause(milliseconds, undefined, { signal: this.#closing.signal }).catch(() => {});
-    if (this.#closing.signal.aborted) throw new WorkerExited(exitStatus, log);
-    return this.#start();
+    return this.#life;
+  }
+
+  /** All who wait share one pause, and so keep their order. When they have all been aborted, it does not hold the program. */
+  #wait(milliseconds, signal) {
+    return new Promise((done, fail) => {
+      const leave = () => {
+        ignoreSignal();
+        this.#waiting.delete(proceed);
+        if (this.#waiting.size === 0) clearTimeout(this.#pause);
+      };
+      const proceed = () => {
+        leave();
+        done();
+      };
+      const ignoreSignal = whenAborted(signal, (reason) => {
+        leave();
+        fail(reason);
+      });
+      if (this.#waiting.size === 0) this.#pause = setTimeout(() => this.#endPause(), milliseconds);
+      this.#waiting.add(proceed);
+    });
+  }
+
+  #endPause() {
+    for (const proceed of this.#waiting) proceed();
   }
 }
 

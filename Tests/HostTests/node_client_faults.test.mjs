@@ -1,0 +1,192 @@
+// examples/node/imageworker.mjs with workers that misbehave, made for the test. test_node_client.py runs this.
+
+import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+
+import { ImageWorker, NetworkError, WorkerExited } from "../../examples/node/imageworker.mjs";
+
+const client = new URL("../../examples/node/imageworker.mjs", import.meta.url);
+const folder = mkdtempSync(join(tmpdir(), "imageworker-"));
+after(() => rmSync(folder, { recursive: true }));
+
+/** The path of a script. */
+function script(name, text) {
+  const path = join(folder, name);
+  writeFileSync(path, text, { mode: 0o755 });
+  return path;
+}
+
+/** A worker that does for each request what `serve(request, say)` does; `say` writes a line. */
+function worker(name, serve, settings = {}) {
+  const text = `#!${process.execPath}
+    const say = (line) => process.stdout.write(line + "\\n");
+    const serve = ${serve};
+    require("node:readline").createInterface(process.stdin).on("line", (line) => serve(JSON.parse(line), say));`;
+  return new ImageWorker({ binary: script(name, text), ...settings });
+}
+
+/** Dies at once, and leaves a trace of it. */
+function mortal(name) {
+  const starts = join(folder, `${name}-starts`);
+  const binary = script(name, `#!/bin/sh\necho started >> ${starts}\nexit 1\n`);
+  return { binary, starts: () => readFileSync(starts, "utf8").split("\n").length - 1 };
+}
+
+test("pixels of a call that was aborted are released", async () => {
+  const fake = worker("pixels", (request, say) => {
+    globalThis.told ??= [];
+    told.push(request.method);
+    const { method, id, params } = request;
+    // The answer is on its way when the call is aborted.
+    if (method === "cancel") say(JSON.stringify({ id: params.id, result: { pixels: { path: "/dev/shm/region" } } }));
+    if (method === "told") say(JSON.stringify({ id, result: told }));
+  });
+  const aborter = new AbortController();
+  const loading = fake.load("data:,", { deliver: "pixels", signal: aborter.signal });
+  aborter.abort();
+  await assert.rejects(loading, { name: "AbortError" });
+  await fake.call("told");
+  assert.deepEqual(await fake.call("told"), ["load", "cancel", "told", "release", "told"]);
+  await fake.close();
+});
+
+test("a line that is none is said in the log, and the rest is read", async () => {
+  const log = [];
+  const lines = (request, say) => {
+    for (const line of ["this is no JSON", "null", "[]", "5", JSON.stringify({ id: request.id, result: request.params })]) say(line);
+  };
+  const fake = worker("garbage", lines, { onLog: (line) => log.push(line) });
+  assert.deepEqual(await fake.call("echo", { a: 1 }), { a: 1 });
+  assert.equal(log.length, 4);
+  assert.match(log[0], /this is no JSON/);
+  await fake.close();
+});
+
+test("an answer that cannot be read ends its call, and none is left waiting", async () => {
+  const fake = worker("halves", ({ id, params }, say) => say(JSON.stringify({ id, ...params })));
+  await assert.rejects(fake.call("a"), { kind: "internal" });
+  await assert.rejects(fake.call("a", { error: "text" }), { kind: "internal" });
+  const error = await fake.call("a", { error: { code: 2001, message: "m", data: null } }).catch((error) => error);
+  assert.deepEqual([error.constructor, error.kind, error.message], [NetworkError, "internal", "m"]);
+  assert.equal(await fake.call("a", { error: null, result: 5 }), 5);
+  await fake.close();
+});
+
+test("a worker that can no longer be talked to is ended", async () => {
+  for (const end of ["exec 1>&-", "echo '{\"id\":1,\"result\":1}'; exec 0<&-"]) {
+    const binary = script("deaf", `#!/bin/sh\nread line\n${end}\necho >&2 closed\nexec sleep 1000\n`);
+    let closed;
+    const isClosed = new Promise((done) => (closed = done));
+    const fake = new ImageWorker({ binary, onLog: closed });
+    const calls = [fake.call("a").catch((error) => error)];
+    const alive = setInterval(() => {}, 1000); // A worker without calls does not keep the program going.
+    await isClosed;
+    clearInterval(alive);
+    calls.push(fake.call("b").catch((error) => error));
+    assert.ok((await Promise.all(calls)).at(-1) instanceof WorkerExited);
+    await fake.close();
+  }
+});
+
+test("a worker that was left dead is tried again after the longest pause", { timeout: 60_000 }, async () => {
+  const { binary, starts } = mortal("tried-again");
+  const fake = new ImageWorker({ binary, maxRestarts: 1, longestPauseMs: 1 });
+  do {
+    await assert.rejects(fake.call("a"), { kind: "workerExited", retryable: true });
+    await new Promise(setImmediate);
+  } while (starts() < 5);
+});
+
+test("what no other start will change is not retryable, and not tried", async () => {
+  for (const [status, maxRestarts] of [[64, 5], [66, 5], [73, 5], [1, 0]]) {
+    const ends = [];
+    const binary = script(`ends-${status}`, `#!/bin/sh\nexit ${status}\n`);
+    const fake = new ImageWorker({ binary, maxRestarts, longestPauseMs: 1, onExit: (end) => ends.push(end.data.exitStatus) });
+    for (let n = 0; n < 3; n++) await assert.rejects(fake.call("a"), { kind: "workerExited", retryable: false });
+    assert.deepEqual(ends, [status]);
+  }
+});
+
+test("a call that is aborted while it waits for a restart leaves nothing behind", async () => {
+  const { binary, starts } = mortal("aborted");
+  const fake = new ImageWorker({ binary, longestPauseMs: 60_000, maxRestarts: 100 });
+  for (let n = 0; n < 3; n++) await assert.rejects(fake.call("a"), WorkerExited);
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  const [aborter, other] = [new AbortController(), new AbortController()];
+  const calls = Array.from({ length: 20 }, () => fake.call("a", {}, { signal: aborter.signal }));
+  calls.push(fake.call("a", {}, { signal: other.signal }));
+  const outcomes = Promise.allSettled(calls);
+  assert.equal(timers(), before + 1, "the pause holds the program while a call waits for it");
+  aborter.abort(new Error("left"));
+  assert.equal(timers(), before + 1);
+  other.abort(new Error("left"));
+  assert.equal(timers(), before);
+  for (const { reason } of await outcomes) assert.match(reason.message, /left/);
+  assert.deepEqual(getEventListeners(aborter.signal, "abort"), []);
+  assert.equal(starts(), 3);
+});
+
+test("closing ends the wait for a restart", async () => {
+  const { binary } = mortal("closed");
+  const fake = new ImageWorker({ binary, longestPauseMs: 60_000, maxRestarts: 100 });
+  for (let n = 0; n < 3; n++) await assert.rejects(fake.call("a"), WorkerExited);
+  const waiting = assert.rejects(fake.call("a"), { kind: "workerExited", retryable: false });
+  await fake.close();
+  await waiting;
+});
+
+test("calls that wait for a restart are sent in their order", async () => {
+  const fake = worker("ordered", ({ id, method, params }, say) => {
+    if (method === "die") process.exit(1);
+    globalThis.seen = [...(globalThis.seen ?? []), params.n];
+    say(JSON.stringify({ id, result: seen }));
+  });
+  await assert.rejects(fake.call("die"), WorkerExited);
+  const numbers = Array.from({ length: 100 }, (_, n) => n);
+  assert.deepEqual((await Promise.all(numbers.map((n) => fake.call("a", { n })))).at(-1), numbers);
+  await fake.close();
+});
+
+test("closing may take any time", async () => {
+  const warnings = [];
+  const warn = (warning) => warnings.push(warning.name);
+  process.on("warning", warn);
+  const fake = worker("patient", () => {});
+  await fake.close(Infinity);
+  process.off("warning", warn);
+  assert.deepEqual(warnings, []);
+});
+
+test("a turn's requests are not joined to one string, which might be longer than one can be", async (context) => {
+  const write = context.mock.method(Socket.prototype, "write");
+  const fake = new ImageWorker({ binary: script("eats", "#!/bin/sh\nexec cat > /dev/null\n") });
+  for (let n = 0; n < 100; n++) fake.notify("store", { data: "a".repeat(1000) });
+  await fake.close();
+  const stores = write.mock.calls.map((call) => String(call.arguments[0])).filter((text) => text.includes('"store"'));
+  assert.equal(stores.length, 100);
+});
+
+test("a directory on the PATH is no worker", async () => {
+  const copy = join(folder, "copy.mjs");
+  copyFileSync(client, copy);
+  mkdirSync(join(folder, "1", "imageworker"), { recursive: true });
+  mkdirSync(join(folder, "2"));
+  const binary = join(folder, "2", "imageworker");
+  writeFileSync(binary, "");
+  chmodSync(binary, 0o755);
+  const { PATH, IMAGEWORKER } = process.env;
+  delete process.env.IMAGEWORKER;
+  process.env.PATH = `${join(folder, "1")}:${join(folder, "2")}`;
+  try {
+    assert.equal((await import(copy)).findWorker(), binary);
+  } finally {
+    process.env.PATH = PATH;
+    if (IMAGEWORKER !== undefined) process.env.IMAGEWORKER = IMAGEWORKER;
+  }
+});
