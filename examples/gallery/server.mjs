@@ -9,9 +9,13 @@
  */
 
 import { randomUUID } from "node:crypto";
-import { createReadStream, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 import { ImageWorker } from "../node/imageworker.mjs";
@@ -53,6 +57,7 @@ function publish(path) {
 
 /** What one page shows, and what it has under way. */
 class Page {
+  id = randomUUID();
   #stream;
   #wanted = new Map();
 
@@ -60,49 +65,70 @@ class Page {
     this.#stream = stream;
   }
 
+  /** A page that does not read is given up before what waits for it fills the memory. One that lives comes back. */
   tell(event) {
-    this.#stream.write(`data: ${JSON.stringify(event)}\n\n`);
+    if (this.#stream.writableLength > 2 ** 20) this.#stream.destroy();
+    else this.#stream.write(`data: ${JSON.stringify(event)}\n\n`);
   }
 
-  /** `shown` and `near` are the numbers of the images that the page has on its screen and close to it, in its order. */
-  look({ shown, near }) {
-    const keep = new Map([...near.map((n) => [n, "near"]), ...shown.map((n) => [n, "shown"])]);
+  /** For what the next event will say better. */
+  tellIfItReads(event) {
+    if (!this.#stream.writableNeedDrain) this.tell(event);
+  }
+
+  /**
+   * `shown` and `near` are the numbers of the images that the page has on its screen and close to it, in its order; `again`
+   * those of which it had no use for what came.
+   */
+  look({ shown, near, again }) {
+    const keep = new Map([...near.map((n) => [n, "low"]), ...shown.map((n) => [n, "high"])]);
     for (const [n, want] of this.#wanted) {
-      if (!keep.has(n)) {
-        this.#wanted.delete(n);
-        want.left.abort();
-        if (!want.isDone) this.tell({ n, cancelled: true });
-      }
+      if (keep.has(n)) continue;
+      this.#wanted.delete(n);
+      want.left.abort();
+      if (!want.isDone) this.tell({ n, cancelled: true });
     }
-    for (const [n, how] of keep) {
+    for (const n of again) if (this.#wanted.get(n)?.isDone) this.#wanted.delete(n);
+    for (const [n, priority] of keep) {
       const want = this.#wanted.get(n);
-      if (how === "shown" && want?.how !== "shown") this.#show(n, want);
-      if (how === "near" && !want) this.#prepare(n);
+      if (priority === "high" && !want?.isShown) this.#show(n, want);
+      else if (!want) this.#prepare(n);
+      else if (want.isShown) this.#move(want, priority);
     }
+  }
+
+  /** What has left the screen but is near still comes, after all that is on it. */
+  #move(want, priority) {
+    if (want.isDone || want.priority === priority) return;
+    want.priority = priority;
+    worker.notify("prioritize", { group: want.group, priority });
   }
 
   /** The load for the screen joins one that prepares it, and brings its own priority along. */
   async #show(n, prepared) {
-    const want = { how: "shown", left: prepared?.left ?? new AbortController(), isDone: false };
+    const group = `${this.id}/${n}`;
+    const left = prepared?.left ?? new AbortController();
+    const want = { isShown: true, priority: "high", group, left, isDone: false };
     this.#wanted.set(n, want);
     try {
       const image = await worker.load(urls[n], {
         ...look,
         ...extras,
         priority: "high",
-        signal: want.left.signal,
+        group,
+        signal: left.signal,
         onEvent: ({ name, params }) => name === "preview" && this.tell({ n, preview: publish(params.path) }),
       });
       if (image.placeholder) colours.set(n, image.placeholder.color);
       this.tell({ n, image: publish(image.path), cache: image.cache });
     } catch (error) {
-      if (!want.left.signal.aborted) this.tell({ n, error: error.message });
+      if (!left.signal.aborted) this.tell({ n, error: error.message, retryable: error.retryable });
     }
     want.isDone = true;
   }
 
   async #prepare(n) {
-    const want = { how: "near", left: new AbortController(), isDone: false };
+    const want = { isShown: false, left: new AbortController(), isDone: false };
     this.#wanted.set(n, want);
     try {
       await worker.load(urls[n], { ...look, priority: "low", deliver: "none", signal: want.left.signal });
@@ -122,20 +148,17 @@ const pages = new Map();
 
 const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".jpg": "image/jpeg", ".svg": "image/svg+xml" };
 
-function sendFile(response, path, cacheControl) {
-  const stream = createReadStream(path);
-  stream.once("open", () => {
-    const extension = extname(path);
-    response.writeHead(200, {
-      "Content-Type": types[extension] ?? `image/${extension.slice(1)}`,
-      "Cache-Control": cacheControl,
-      // What strangers made must not become a page of ours.
-      "Content-Security-Policy": extension === ".html" ? "default-src 'self' 'unsafe-inline'" : "sandbox",
-      "X-Content-Type-Options": "nosniff",
-    });
-    stream.pipe(response);
+async function sendFile(response, path, cacheControl) {
+  const file = await open(path);
+  const extension = extname(path);
+  response.writeHead(200, {
+    "Content-Type": types[extension] ?? `image/${extension.slice(1)}`,
+    "Cache-Control": cacheControl,
+    // What strangers made must not become a page of ours.
+    "Content-Security-Policy": extension === ".html" ? "default-src 'self' 'unsafe-inline'" : "sandbox",
+    "X-Content-Type-Options": "nosniff",
   });
-  stream.once("error", () => response.writeHead(404).end());
+  await pipeline(file.createReadStream(), response);
 }
 
 async function body(request) {
@@ -144,45 +167,55 @@ async function body(request) {
   return JSON.parse(text);
 }
 
-const server = createServer(async (request, response) => {
+async function answer(request, response) {
   const { pathname, searchParams } = new URL(request.url, "http://localhost");
-  const page = pages.get(searchParams.get("page"));
   if (pathname === "/") {
-    sendFile(response, new URL("page.html", import.meta.url).pathname, "no-store");
+    await sendFile(response, fileURLToPath(new URL("page.html", import.meta.url)), "no-store");
   } else if (pathname === "/list") {
     response.end(JSON.stringify({ count: urls.length, side, colours: Object.fromEntries(colours) }));
   } else if (pathname === "/events") {
-    const id = randomUUID();
     response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
-    const opened = new Page(response);
-    pages.set(id, opened);
-    opened.tell({ page: id });
+    const page = new Page(response);
+    pages.set(page.id, page);
+    page.tell({ page: page.id });
     response.once("close", () => {
-      pages.delete(id);
-      opened.leave();
+      pages.delete(page.id);
+      page.leave();
     });
-  } else if (pathname === "/look" && page && request.method === "POST") {
-    try {
-      const { shown, near } = await body(request);
-      const exists = (n) => Number.isInteger(n) && n >= 0 && n < urls.length;
-      page.look({ shown: shown.filter(exists), near: near.filter(exists) });
-      response.writeHead(204).end();
-    } catch (error) {
-      response.writeHead(400).end(String(error));
-    }
+  } else if (pathname === "/look" && request.method === "POST") {
+    const { shown, near, again = [] } = await body(request);
+    const exists = (n) => Number.isInteger(n) && n >= 0 && n < urls.length;
+    const page = pages.get(searchParams.get("page")); // Not before: it may have gone while the body came.
+    page?.look({ shown: shown.filter(exists), near: near.filter(exists), again: again.filter(exists) });
+    response.writeHead(page ? 204 : 404).end();
   } else if (files.has(pathname)) {
-    sendFile(response, files.get(pathname), "max-age=60, immutable");
+    await sendFile(response, files.get(pathname), "max-age=60, immutable");
   } else {
     response.writeHead(404).end();
   }
+}
+
+const server = createServer((request, response) => {
+  answer(request, response).catch((error) => {
+    if (response.headersSent) response.destroy();
+    else response.writeHead(error.code === "ENOENT" ? 404 : 400).end(String(error));
+  });
 });
 
 /** The panel of every page. */
-setInterval(async () => {
-  if (pages.size === 0) return;
-  const { queue, cache, requests, transfers, memory } = await worker.call("stats");
-  for (const page of pages.values()) page.tell({ stats: { queue, cache, requests, transfers, memory } });
-}, 250).unref();
+async function tellFigures() {
+  for (;;) {
+    await pause(250, undefined, { ref: false });
+    if (pages.size === 0) continue;
+    try {
+      const { queue, cache, requests, transfers, memory } = await worker.call("stats");
+      for (const page of pages.values()) page.tellIfItReads({ stats: { queue, cache, requests, transfers, memory } });
+    } catch {
+      // The worker has died; the next question is for another.
+    }
+  }
+}
+tellFigures();
 
 server.listen(Number(given.port), "127.0.0.1", () => {
   console.log(`http://127.0.0.1:${server.address().port}/`);
