@@ -57,8 +57,8 @@ test("pixels of a call that was aborted are released", async () => {
 
 test("a line that is none is said in the log, and the rest is read", async () => {
   const log = [];
-  const lines = (request, say) => {
-    for (const line of ["this is no JSON", "null", "[]", "5", JSON.stringify({ id: request.id, result: request.params })]) say(line);
+  const lines = ({ id, params }, say) => {
+    for (const line of ["this is no JSON", "null", "[]", "5", JSON.stringify({ id, result: params })]) say(line);
   };
   const fake = worker("garbage", lines, { onLog: (line) => log.push(line) });
   assert.deepEqual(await fake.call("echo", { a: 1 }), { a: 1 });
