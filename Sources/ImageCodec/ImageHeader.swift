@@ -1,8 +1,8 @@
 /// What the header of an image file says.
 public struct ImageHeader: Sendable, Hashable {
   public let format: ImageFormat
-  /// Pixels as stored, before `orientation` is applied; nil where the header does not tell (SVG). Up to 2^32 - 1, so that
-  /// their product need not be an `Int`.
+  /// Pixels as stored, before `orientation` is applied; nil where the header does not tell (SVG). Up to 2^32 - 1, so
+  /// that their product need not be an `Int`.
   public let width: Int?
   public let height: Int?
   /// 1 where there is one, or where counting them takes more than the headers.

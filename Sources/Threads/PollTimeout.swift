@@ -7,8 +7,8 @@ extension Duration {
 }
 
 extension ContinuousClock.Instant {
-  /// How long it is until then, in milliseconds for poll(2): rounded up, or the last one would be spent turning. An hour
-  /// is as good as for ever, and no time overflows.
+  /// How long it is until then, in milliseconds for poll(2): rounded up, or the last one would be spent turning. An
+  /// hour is as good as for ever, and no time overflows.
   public var pollTimeout: Int32 {
     Int32(max(.zero, min(ContinuousClock.now.duration(to: self), .seconds(3600))).millisecondsRoundedUp)
   }

@@ -95,7 +95,9 @@ struct OptionDefinition: Sendable {
     .init("retries", "N", .count(\.retries, 0...100), "further attempts after a retryable failure [2]"),
     .init("failed-ttl", "DURATION", .duration(\.failedTimeToLive), "how long a permanent failure is remembered [60s]"),
     .init("max-bytes", "SIZE", .size(\.maxBytes, anySize), "largest body [100M]"),
-    .init("max-pixels", "N", .pixels(\.maxPixels), "largest width x height x frames that is decoded [100M]"),
+    .init(
+      "max-pixels", "N", .pixels(\.maxPixels),
+      "largest width x height x frames, decoded or written; here M is a million [100M]"),
     .init("decoders", "N", .count(\.decoders, 0...1024), runtime: false, "decoder processes; 0 is one a core [0]"),
     .init("decode-timeout", "DURATION", .duration(\.decodeTimeout), "one decode [10s]"),
     .init("min-free", "PERCENT", .percent(\.minFree), "the disk tier shrinks below this much free space [5%]"),

@@ -334,17 +334,20 @@ def within(low: int, high: int) -> Callable[[str], int]:
 
 def arguments() -> argparse.Namespace:
     size, quality, count = within(1, 65535), within(1, 100), within(1, 1_000_000)
-    parser = argparse.ArgumentParser(description="A list of URLs to a folder or to WebDataset shards of images.")
+    parser = argparse.ArgumentParser(
+        description="A list of URLs to a folder or to WebDataset shards of images.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
     parser.add_argument("list", type=Path, help=".csv, .tsv, .parquet, or one URL a line")
     parser.add_argument("out", type=Path, help="folder to write to; a run that was killed goes on there")
-    parser.add_argument("--format", choices=["files", "webdataset"], default="files")
-    parser.add_argument("--size", type=size, help="scale into a square of so many pixels, as JPEG; else images stay as they come")
-    parser.add_argument("--fit", choices=["inside", "contain", "cover", "fill"], default="inside")
-    parser.add_argument("--quality", type=quality, default=90)
-    parser.add_argument("--url-column", default="url")
-    parser.add_argument("--caption-column")
+    parser.add_argument("--format", choices=["files", "webdataset"], default="files", help="images and texts in folders, or tar files")
+    parser.add_argument("--size", type=size, help="scale to fit into SIZE x SIZE pixels, as JPEG; else images stay as they come")
+    parser.add_argument("--fit", choices=["inside", "contain", "cover", "fill"], default="inside", help="how, with --size")
+    parser.add_argument("--quality", type=quality, default=90, help="of the JPEGs, with --size")
+    parser.add_argument("--url-column", default="url", help="of a table")
+    parser.add_argument("--caption-column", help="of a table; else there are no captions")
     parser.add_argument("--shard-size", type=count, default=10_000, help="rows of the list for each shard")
-    parser.add_argument("--shards-at-once", type=count, default=2)
+    parser.add_argument("--shards-at-once", type=count, default=2, help="shards that are worked on at a time")
     parser.add_argument("--at-once", type=count, default=1000, help="loads that the worker has at a time")
     parser.add_argument("--keep", action="store_true", help="keep originals in the worker's cache, and take from there what is kept")
     parser.add_argument("--ignore-robots", action="store_true", help="do not look at X-Robots-Tag")

@@ -59,6 +59,7 @@ export interface Pixels {
   width: number;
   height: number;
   stride: number;
+  /** 1 grey, 3 R G B, 4 R G B A. */
   channels: number;
   bytes: number;
 }
@@ -174,11 +175,11 @@ export interface Settings {
   /** Gets each unexpected end, with the loads `lost`. */
   onExit?: (end: WorkerExited) => void;
   /**
-   * How often it may die in a row, without one answer in between, and be started again. 5. After that, calls fail at once,
-   * and one in `longestPauseMs` starts it. 0 never restarts.
+   * How often it may die in a row, without one answer in between, and be started again. After that, calls fail at once;
+   * once `longestPauseMs` have passed since the last death, one call tries again. 0 never restarts. Default: 5.
    */
   maxRestarts?: number;
-  /** The pause before a restart is 100 ms, doubling to this. 10,000. */
+  /** The pause before a restart is 100 ms, doubling to this. Default: 10,000. */
   longestPauseMs?: number;
 }
 

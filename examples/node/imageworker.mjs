@@ -12,8 +12,8 @@
  * - A line may be of any length; the worker's log on standard error is always read.
  * - Each call ends once: in a result, in an ImageWorkerError, or in the reason of its AbortSignal, which cancels the load.
  * - When the worker dies, every pending call fails with WorkerExited, which names the loads lost with it. The next call starts
- *   another worker, after a pause that doubles with each death in a row. After `maxRestarts` of them calls fail at once, and
- *   one in `longestPauseMs` starts a worker.
+ *   another worker, after a pause that doubles with each death in a row. After `maxRestarts` of them calls fail at once;
+ *   once `longestPauseMs` have passed since the last death, one call tries again.
  * - A worker without pending calls does not keep the program alive, and ends with it. Ctrl-C is for the host alone.
  * - `close` ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL.
  *

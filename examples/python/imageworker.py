@@ -13,8 +13,8 @@ The rules this client keeps, so that a program built on it need not know them:
 - A line may be of any length; the worker's log on standard error is always read.
 - Each call ends once: in a result, in an ImageWorkerError, or in the task's own cancellation, which cancels the load.
 - When the worker dies, every pending call fails with WorkerExited, which names the loads lost with it. The next call starts
-  another worker, after a pause that doubles with each death in a row; after `max_restarts` of them calls fail at once, and one
-  in `longest_pause` starts a worker.
+  another worker, after a pause that doubles with each death in a row. After `max_restarts` of them calls fail at once; once
+  `longest_pause` has passed since the last death, one call tries again.
 - Leaving the `with` block ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL. A host that exits or is
   killed takes the worker along, because its pipes close. Ctrl-C reaches the host alone: the worker has a session of its own.
 - After a fork the child has nothing of the parent's worker. A BlockingImageWorker starts one of its own there when it is used.
@@ -235,7 +235,7 @@ class Pixels:
         self.height: int = wire["height"]
         self.stride: int = wire["stride"]
         self.channels: int = wire["channels"]
-        """1 grey, 2 grey and alpha, 3 R G B, 4 R G B A."""
+        """1 grey, 3 R G B, 4 R G B A."""
         self.path = Path(wire["path"])
         self._finalizer = weakref.finalize(self, release, wire["path"])
         try:
@@ -266,7 +266,7 @@ class Pixels:
         """A Pillow image. Needs Pillow."""
         import PIL.Image
 
-        mode = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[self.channels]
+        mode = {1: "L", 3: "RGB", 4: "RGBA"}[self.channels]
         memory: Any = self.memory
         size = (self.width, self.height)
         picture: PIL.Image.Image = PIL.Image.frombuffer(mode, size, memory, "raw", mode, self.stride, 1)
@@ -637,8 +637,8 @@ class ImageWorker:
         """
         - `options` are the worker's own, such as ["--max-per-host", "8"].
         - `on_event` gets events of no pending call; `on_exit` each unexpected end, with the loads `lost`.
-        - `max_restarts`: how often it may die in a row, without one answer in between, and be started again at once. After that, calls
-          fail, and one in `longest_pause` starts it. 0 never restarts.
+        - `max_restarts`: how often it may die in a row, without one answer in between, and be started again. After that, calls fail at
+          once; once `longest_pause` has passed since the last death, one call tries again. 0 never restarts.
         - `longest_pause`: the pause before a restart is 0.1 s, doubling to this many seconds.
         """
         self._arguments = [find_worker(binary), *options]
