@@ -61,7 +61,8 @@ extension PoolLoop {
       case (.starting, .ready(let formats, let sandbox)): welcome(process, formats, sandbox)
       case (.busy(let assignment), .done(let decoded)): complete(assignment, of: process, decoded)
       // An image before may have left too little; in a new process there is all there can be.
-      case (.busy, .failed(.outOfMemory)) where process.decodes > 1: lose(process)
+      case (.busy, .failed(.outOfMemory(let text))) where process.decodes > 1:
+        lose(process, for: .outOfMemory(text))
       case (.busy(let assignment), .failed(let error)):
         release(process, hasFailed: true)
         assignment.files.discardOutput()
@@ -110,7 +111,9 @@ extension PoolLoop {
   }
 
   /// It has crashed, or is to be treated as if.
-  func lose(_ process: DecoderProcess) {
+  ///
+  /// - Parameter error: what becomes of the task if it cannot be tried again.
+  func lose(_ process: DecoderProcess, for error: DecodeError = .crashed) {
     dismiss(process)
     switch process.activity {
     case .idle: break
@@ -125,12 +128,12 @@ extension PoolLoop {
       guard let task = pending[assignment.ticket], !assignment.isCancelled else {
         return queue.finish(assignment.ticket)
       }
-      statistics.crashed += 1
+      if error == .crashed { statistics.crashed += 1 }
       if !task.hasCrashedOnce, let fresh = launch() {
         pending[assignment.ticket]?.hasCrashedOnce = true
         fresh.reserved = assignment.ticket
       } else {
-        finish(assignment.ticket, .failure(.crashed))
+        finish(assignment.ticket, .failure(error))
       }
     }
   }

@@ -53,14 +53,22 @@ extension DiskTier {
     defer { leases.removeAll(keepingCapacity: true) }
     guard let index = session?.index else { return nil }
     do throws(SQLiteError) {
+      let hasWritten = index.transaction == .writing
       try index.commit()
+      if hasWritten { hasMadeRoom = false }
       for lease in leases { lease.succeed() }
       return nil
     } catch {
       noteLeftovers()
       let failure = StoreError(error)
       if !error.isOutOfSpace { return suspend(failure) }
-      return makeSomeRoom() ? failure : suspendWrites(failure)
+      // Once: where nothing comes of it, it would find the same rows again, whose files are gone.
+      guard !hasMadeRoom, makeSomeRoom() else {
+        hasMadeRoom = false
+        return suspendWrites(failure)
+      }
+      hasMadeRoom = true
+      return failure
     }
   }
 
@@ -159,6 +167,7 @@ extension DiskTier {
     } catch {
       self.sweep = nil
       if sweep.own != nil { hasLeftovers = true }
+      agenda.sweepWanted = false
       agenda.sweepAt = now + Self.retryInterval
     }
   }

@@ -61,6 +61,8 @@ public actor DiskTier {
   var hasWarned = false
   /// Whether rows of this worker may have been lost whose files exist.
   var hasLeftovers = false
+  /// Whether something has made way for an index that found the disk full, and nothing was written since.
+  var hasMadeRoom = false
 
   // Room. See DiskTier+Room.
   nonisolated let pins = DeliveryPins()

@@ -84,7 +84,7 @@ final class ProcessFolder {
         // Of somebody who died before the lock was there or after it was gone, unless it has just been made. Those who
         // tidy up such directories may have taken the lock and left the files.
         let age = environment.now() - status.modificationSecond
-        if age >= Self.longestWithoutLock {
+        if age >= Self.longestWithoutLock, !Self.mayLive(name), !isOfUse(path) {
           removeWhole(path)
         } else if age >= deliveredFileLifetime {
           try? system.removeDirectory(path)
@@ -96,6 +96,12 @@ final class ProcessFolder {
       if isOfUse(path) { hasSpared = true } else { removeWhole(path) }
     }
     return hasSpared
+  }
+
+  /// Whether a process has the number that a folder's name begins with.
+  private static func mayLive(_ name: String) -> Bool {
+    guard let process = name.split(separator: "-").first.flatMap({ pid_t($0) }), process > 0 else { return false }
+    return kill(process, 0) == 0 || errno != ESRCH
   }
 
   /// Removes files, and folders of files; the lock last but for the folder itself.

@@ -13,7 +13,7 @@ struct StandardStreams {
   /// The first thing to do in a process: before any thread and any library.
   static func take() -> StandardStreams {
     signal(SIGPIPE, SIG_IGN)
-    // Writing more than `ulimit -f` allows fails then, as on a full disk.
+    // To write more than `ulimit -f` allows fails then, with EFBIG.
     signal(SIGXFSZ, SIG_IGN)
     // A missing descriptor would be taken by the next file that is opened. Reading from what takes its place ends,
     // writing an answer to it fails, log lines vanish.

@@ -25,6 +25,6 @@ struct LibraryError: Error {
   }
 
   private static let wordsOfMemory = [
-    "out of memory", "Out of memory", "nsufficient memory", "to allocate", "nable to allocate",
+    "out of memory", "Out of memory", "nsufficient memory", "to allocate",
   ]
 }

@@ -128,6 +128,23 @@ import Threads
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }
 
+  @Test func `where nothing comes of making way, it is not done again and again`() async throws {
+    let fixture = Fixture()
+    let faults = Faults()
+    let tier = try await fixture.openTier(files: faults.fileSystem)
+    for key in ["a", "b"] { _ = try await tier.store([1], as: fixture.draft(key)) }
+    await tier.commitNow()
+    _ = try await tier.store([2], as: fixture.draft("lost"))
+    for warnings in 0...1 {
+      faults.fail(at: 1, with: ENOSPC, only: .index)
+      await tier.commitNow()
+      #expect(fixture.warnings.withLock { $0.count } == warnings)
+    }
+    _ = faults.stop()
+    let error = await #expect(throws: StoreError.self) { try await tier.store([3], as: fixture.draft("c")) }
+    #expect(error?.kind == .diskFull)
+  }
+
   @Test func `a file that was delivered outlives its lost row for as long as was promised`() async throws {
     let fixture = Fixture()
     fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) }

@@ -34,7 +34,7 @@ def outcome_of(result: Union[Image, ImageWorkerError], ignores_robots: bool) -> 
 def is_about_row(error: ImageWorkerError) -> bool:
     """Whether the server, the image or the URL is to blame. A parameter that is refused, of all but the URL, is wrong for every row."""
     if isinstance(error, RequestError):
-        return bool(error.data.get("member", "url") == "url")
+        return error.kind != "internal" and bool(error.data.get("member", "url") == "url")
     return isinstance(error, (NetworkError, DecodingError))
 
 

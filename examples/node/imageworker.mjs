@@ -108,6 +108,8 @@ class Life {
   #calls = new Map();
   #log = [];
   #lastID = 0;
+  /** The last call of which the worker has been asked whether it knows it. */
+  #askedID = 0;
   #outgoing = [];
   #child;
   #listener;
@@ -268,8 +270,9 @@ class Life {
     this.#note(`the worker refused a line: ${refusal?.message}`);
     for (const [id, call] of this.#calls) {
       call.refusal = { ...refusal, data: { ...refusal?.data, url: call.url } };
-      this.send({ id });
+      if (id > this.#askedID) this.send({ id });
     }
+    this.#askedID = this.#lastID;
   }
 }
 

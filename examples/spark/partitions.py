@@ -114,6 +114,9 @@ def load_partition(number: int, urls: Iterable[str], settings: dict[str, Any]) -
     except ImageWorkerError:
         end_worker()  # It may not start any more; the next attempt has one of its own.
         raise
+    except OSError:
+        if not report.exists():  # Else another attempt has won, and has taken the folder of this one away.
+            raise
     finally:
         shutil.rmtree(attempt.folder, ignore_errors=True)
     yield {**json.loads(report.read_text()), "skipped": False, "differs": False}
