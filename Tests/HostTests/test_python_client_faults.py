@@ -260,12 +260,16 @@ class PixelsOfFaults(AsyncFixture):
             self.assertEqual(await self.regions(worker), 0)
 
 
+def kill(worker: ImageWorker) -> None:
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGKILL)
+
+
 class StartsAndEnds(AsyncFixture):
     async def test_a_dead_worker_has_no_number(self) -> None:
         ends: asyncio.Queue[WorkerExited] = asyncio.Queue()
         async with ImageWorker(self.options(), on_exit=ends.put_nowait) as worker:
-            assert worker.pid is not None
-            os.kill(worker.pid, signal.SIGKILL)
+            kill(worker)
             await ends.get()
             self.assertIsNone(worker.pid)
 
@@ -275,8 +279,7 @@ class StartsAndEnds(AsyncFixture):
             urls = [f"{origin.url}/image/{n}.png?hold=never" for n in range(3)]
             prefetch = asyncio.ensure_future(worker.prefetch([urls[0], {"url": urls[1]}, urls[2]]))
             await self.command(origin, do="await", gate="never", held=3)
-            assert worker.pid is not None
-            os.kill(worker.pid, signal.SIGKILL)
+            kill(worker)
             with self.assertRaises(WorkerExited) as exited:
                 await prefetch
             self.assertEqual(exited.exception.lost, urls)
@@ -327,8 +330,7 @@ class StartsAndEnds(AsyncFixture):
     async def test_closing_during_the_pause_before_a_restart_cancels_the_calls_that_wait(self) -> None:
         ends: asyncio.Queue[WorkerExited] = asyncio.Queue()
         async with ImageWorker(self.options(), on_exit=ends.put_nowait) as worker:
-            assert worker.pid is not None
-            os.kill(worker.pid, signal.SIGKILL)
+            kill(worker)
             await ends.get()
             loads = [asyncio.ensure_future(worker.load(f"data:,{n}")) for n in range(2)]
             await asyncio.sleep(0)
