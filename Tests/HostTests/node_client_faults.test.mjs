@@ -78,8 +78,9 @@ test("an answer that cannot be read ends its call, and none is left waiting", as
 });
 
 test("a worker that can no longer be talked to is ended", async () => {
-  for (const end of ["exec 1>&-", "echo '{\"id\":1,\"result\":1}'; exec 0<&-"]) {
-    const binary = script("deaf", `#!/bin/sh\nread line\n${end}\necho >&2 closed\nexec sleep 1000\n`);
+  // What closes its output is killed for it, perhaps before it can say anything more.
+  for (const end of ["echo >&2 mute; exec 1>&-", "echo '{\"id\":1,\"result\":1}'; exec 0<&-; echo >&2 deaf"]) {
+    const binary = script("closes", `#!/bin/sh\nread line\n${end}\nexec sleep 1000\n`);
     let closed;
     const isClosed = new Promise((done) => (closed = done));
     const fake = new ImageWorker({ binary, onLog: closed });

@@ -69,15 +69,17 @@ def host(script: str, *arguments: str) -> list[str]:
 @unittest.skipIf(shutil.which("node") is None, "there is no node here")
 class NodeClient(unittest.TestCase):
     def test_the_client(self) -> None:
+        command = ["node", "--test", *map(str, Path(__file__).parent.glob("node_client*.test.mjs"))]
+        pipe = subprocess.PIPE
         with Origin() as origin:
-            run = subprocess.run(
-                ["node", "--test", *map(str, Path(__file__).parent.glob("node_client*.test.mjs"))],
-                env={**os.environ, "ORIGIN": origin.url, "ORIGIN_CONTROL": origin.control},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-        self.assertEqual(run.returncode, 0, run.stdout)
+            environment = {**os.environ, "ORIGIN": origin.url, "ORIGIN_CONTROL": origin.control}
+            with subprocess.Popen(command, env=environment, stdout=pipe, stderr=subprocess.STDOUT, text=True) as run:
+                try:
+                    output, _ = run.communicate(timeout=10 * PATIENCE)
+                except subprocess.TimeoutExpired:
+                    run.terminate()  # It says then which tests have ended.
+                    output, _ = run.communicate()
+        self.assertEqual(run.returncode, 0, output)
 
     def test_a_script_ends_by_itself_while_its_worker_is_idle(self) -> None:
         script = """
