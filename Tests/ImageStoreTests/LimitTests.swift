@@ -231,12 +231,13 @@ import Threads
     #expect(await tier.counts.bytes == 19 * 4096)
   }
 
-  @Test(.timeLimit(.minutes(1))) func `a dropped spool is removed`() async throws {
+  @Test func `a dropped spool is removed`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     try await tier.makeSpool().append([1])
     // Whoever lets go of the spool last leaves the rest to the tier's thread, which may be busy with us.
-    while await tier.counts.bytes > 0 { await Task.yield() }
+    for _ in 0..<10_000 where await tier.counts.bytes > 0 { await Task.yield() }
+    #expect(await tier.counts.bytes == 0)
     #expect(fixture.imageFiles.isEmpty)
   }
 
