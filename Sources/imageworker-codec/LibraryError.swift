@@ -16,8 +16,9 @@ struct LibraryError: Error {
 
   /// The libraries tell kinds of failures by their texts only.
   var asDecodeError: DecodeError {
-    // A marker that does not exist is no format.
+    // A marker that does not exist is no format. Samples out of range are of a type that libvips does not have.
     if message.contains("nsupported"), !message.contains("marker") { return .unsupportedFormat(message) }
+    if message.contains("samples out of range") { return .unsupportedFormat(message) }
     if Self.wordsOfMemory.contains(where: message.contains) {
       return .outOfMemory("a decoder may not have as much memory as this takes")
     }

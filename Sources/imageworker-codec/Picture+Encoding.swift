@@ -17,7 +17,12 @@ extension Picture {
       }
     guard status == 0, let bytes else { throw LibraryError() }
     if format == .webp { count = WebPMetadata.remove(from: UnsafeMutableRawBufferPointer(start: bytes, count: count)) }
-    return EncodedFile(bytes: bytes, count: count)
+    let file = EncodedFile(bytes: bytes, count: count)
+    // An encoder that finds no memory says nothing to libheif, which then writes an image without a size.
+    if format == .avif, (try? ImageHeader.read([UInt8](file.bytes), format: .avif)) == nil {
+      throw DecodeError.outOfMemory("a decoder may not have as much memory as an AVIF of this size takes")
+    }
+    return file
   }
 
   /// Of two bands that are not grey and alpha, the first: a JPEG may have had two components.

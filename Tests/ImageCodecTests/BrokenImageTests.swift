@@ -133,6 +133,17 @@ struct BrokenImageTests {
     #expect(decoding.pool.statistics.running == 0)
   }
 
+  @Test func `a TIFF of samples that libvips does not have is unsupported`() async throws {
+    let decoding = try Decoding()
+    let tags = [
+      (256, 4, 4), (257, 4, 4), (258, 3, 64), (259, 3, 1), (262, 3, 1), (273, 4, 8), (277, 3, 1), (278, 4, 4),
+      (279, 4, 128),
+    ]
+    let file = Build.tiff(tags.map { (tag: $0.0, type: $0.1, value: $0.2) }) + [UInt8](repeating: 0, count: 128)
+    let outcome = await decoding.run(try decoding.task(file, .check))
+    guard case .failure(.unsupportedFormat) = outcome else { return #expect(Bool(false), "\(outcome)") }
+  }
+
   @Test func `a decoder has only so much memory, and outlives that it is not enough`() async throws {
     let decoding = try Decoding(memory: 150 << 20)
     // Turned, it needs all its pixels at once.
@@ -148,6 +159,15 @@ struct BrokenImageTests {
     #expect(outcome != .failure(.timedOut))
     let after = try await decoding.run(try decoding.task(Pictures.quarters(32, 32).png(), .check)).get()
     #expect(after.sourceWidth == 32)
+  }
+
+  @Test func `an AVIF for which the encoder has no memory is not written`() async throws {
+    let decoding = try Decoding(memory: 150 << 20)
+    let task = try decoding.task(
+      Pictures.quarters(8, 8).png(), .encoded(decoding.newPath()),
+      .with { ($0.format, $0.width, $0.height, $0.fit, $0.enlarge) = (.avif, 3000, 3000, .fill, true) })
+    let outcome = await decoding.run(task)
+    guard case .failure(.outOfMemory) = outcome else { return #expect(Bool(false), "\(outcome)") }
   }
 
   @Test func `a file that cannot be written or read is an error of its own`() async throws {
