@@ -207,11 +207,11 @@ extension DiskTier {
   }
 
   /// The path of a stored response for a host to have now, from any thread and without waiting for the store's. It
-  /// stays for 60 s, and counts as used. Nil when the file is gone.
+  /// stays for 60 s, and counts as used. Nil when the file is gone or has another size.
   public nonisolated func pin(_ response: StoredResponse) -> String? {
     noteUse(of: response)
     let path = absolutePath(of: response)
-    return environment.files.exists(path) ? path : nil
+    return (try? environment.files.status(path))?.byteCount == response.byteCount ? path : nil
   }
 
   /// Notes that the image was given to a host from elsewhere, from any thread: it counts as used.

@@ -48,10 +48,7 @@ public struct FileSystem: Sendable {
     try perform(.open, path) { openat(directory, path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW) }
   }
 
-  func exists(_ path: String) -> Bool {
-    // Each hit asks. Passed as it is, a string would be copied for C.
-    (try? perform(.status, path) { path.withCString { access($0, F_OK) } }) != nil
-  }
+  func exists(_ path: String) -> Bool { (try? status(path)) != nil }
 
   func openDirectory(_ path: String, in directory: Int32 = workingDirectory) throws(FileError) -> Int32 {
     try perform(.open, path) { openat(directory, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
@@ -92,7 +89,10 @@ public struct FileSystem: Sendable {
   /// - Parameter follow: whether a symbolic link is looked through.
   func status(_ path: String, in directory: Int32 = workingDirectory, follow: Bool = true) throws(FileError) -> stat {
     var result = stat()
-    try perform(.status, path) { fstatat(directory, path, &result, follow ? 0 : AT_SYMLINK_NOFOLLOW) }
+    // Each hit asks. Passed as it is, a string would be copied for C.
+    try perform(.status, path) {
+      path.withCString { fstatat(directory, $0, &result, follow ? 0 : AT_SYMLINK_NOFOLLOW) }
+    }
     return result
   }
 

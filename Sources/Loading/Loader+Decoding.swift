@@ -120,8 +120,10 @@ extension Loader {
     }
   }
 
-  /// What was to be decoded is gone: evicted before its turn came. The loads look for it once more.
+  /// The file that was to be decoded is gone, evicted before its turn came, or damaged. The loads look for the image
+  /// once more, and may find it in memory.
   private func startOver(_ id: DecodeSharing.ID) {
+    if let record = decodeRecords[id] { memory.forgetFile(of: record.candidate.response) }
     for (load, _, isFinal) in endDecode(id) {
       guard isFinal, !load.hasStartedOver else {
         let error = LoadError(.io, "the image was gone before it could be decoded")

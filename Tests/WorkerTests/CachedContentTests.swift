@@ -113,15 +113,19 @@ import Testing
 
   // MARK: - Not where it was
 
-  @Test func `memory has what the disk has lost`() async throws {
-    try await withOrigin { worker, origin in
+  /// - Parameter length: what the file is cut or lengthened to; nil removes it.
+  @Test(
+    arguments: [nil, 100, 20_000],
+    [[:], ["transform": ["width": 7]], ["deliver": "pixels"], ["validate": "decode"]] as [JSON])
+  func `memory has what the disk has lost`(length: Int?, wish: JSON) async throws {
+    try await withOrigin("--verify", "never") { worker, origin in
       let url = origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60")
-      let first = try await worker.load(url)
-      try FileManager.default.removeItem(atPath: try #require(first["path"].string))
-      for _ in 0..<2 {
-        let again = try await worker.load(url, ["cache": "only-if-cached"])
+      let path = try #require(try await worker.load(url)["path"].string)
+      if let length { #expect(truncate(path, length) == 0) } else { try FileManager.default.removeItem(atPath: path) }
+      for wish in [wish, [:]] {
+        let again = try await worker.load(url, wish.merging(["cache": "only-if-cached"]))
         #expect(again["cache"] == "memory")
-        #expect(try contents(of: again["path"].string).count == 10_000)
+        if wish == [:] { #expect(try contents(of: again["path"].string).count == 10_000) }
       }
       #expect(try await origin.counts()["requests"] == 1)
     }
