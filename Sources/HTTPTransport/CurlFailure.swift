@@ -36,6 +36,9 @@ extension TransferError {
       case CURLE_UNSUPPORTED_PROTOCOL where !isConnecting, CURLE_WEIRD_SERVER_REPLY:
         error(.network, "\(server) does not answer in HTTP")
       case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: error(.invalidRequest, "the URL cannot be transferred")
+      // Curl's word for a header beyond its own limits.
+      case CURLE_OUT_OF_MEMORY where !isConnecting && transfer.reception.head == nil:
+        error(.tooLarge, "the header of the answer is too large")
       case CURLE_PARTIAL_FILE where transfer.reception.head == nil,
         CURLE_GOT_NOTHING where transfer.reception.head == nil:
         error(.network, "\(server) closed the connection before an answer")

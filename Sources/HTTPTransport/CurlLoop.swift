@@ -10,11 +10,9 @@ final class CurlLoop {
   private let isPermitted: AddressFilter
   private var settings: Settings
   private var transfers: [TransferID: Transfer] = [:]
-  private var idleHandles: [EasyHandle] = []
   private var keptConnections = 0
 
   private static let globalResult = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
-  private static let mostIdleHandles = 256
 
   /// nil when curl cannot be started.
   init?(
@@ -32,10 +30,7 @@ final class CurlLoop {
     sockets.serve(multi)
   }
 
-  deinit {
-    idleHandles = []
-    curl_multi_cleanup(multi)
-  }
+  deinit { curl_multi_cleanup(multi) }
 
   var count: Int { transfers.count }
 
@@ -46,7 +41,6 @@ final class CurlLoop {
   func configure(_ configuration: TransportConfiguration) {
     guard configuration != settings.configuration else { return }
     settings = Settings(configuration, environment: environment, previous: settings)
-    idleHandles = []
     keepConnections(max(configuration.keptConnections, 2 * count))
   }
 
@@ -62,7 +56,7 @@ final class CurlLoop {
         id: id, request: request, consumer: consumer, clock: clock, isPermitted: isPermitted)
       transfers[id] = transfer
       if 2 * count > keptConnections { keepConnections(4 * count) }
-      send(transfer, on: idleHandles.popLast() ?? EasyHandle(settings: settings))
+      send(transfer, with: settings)
     } catch {
       consumer.finished(.failure(error))
     }
@@ -121,9 +115,11 @@ final class CurlLoop {
 
   // MARK: Hops
 
-  private func send(_ transfer: Transfer, on easy: EasyHandle?) {
+  private func send(_ transfer: Transfer, with settings: Settings) {
     do throws(TransferError) {
-      guard let easy else { throw TransferError(.network, "no memory for another transfer") }
+      guard let easy = EasyHandle(settings: settings) else {
+        throw TransferError(.network, "no memory for another transfer")
+      }
       try transfer.prepare(easy)
       guard curl_multi_add_handle(multi, easy.raw) == CURLM_OK else {
         throw TransferError(.network, "no memory for another transfer")
@@ -140,16 +136,13 @@ final class CurlLoop {
     case .request:
       let easy = transfer.detach()
       if let easy { curl_multi_remove_handle(multi, easy.raw) }
-      send(transfer, on: easy)
+      send(transfer, with: easy?.settings ?? settings)
     }
   }
 
   private func finish(_ transfer: Transfer, _ outcome: Result<TransferSummary, TransferError>) {
     transfers[transfer.id] = nil
-    if let easy = transfer.detach() {
-      curl_multi_remove_handle(multi, easy.raw)
-      if easy.settings === settings && idleHandles.count < Self.mostIdleHandles { idleHandles.append(easy) }
-    }
+    if let easy = transfer.detach() { curl_multi_remove_handle(multi, easy.raw) }
     transfer.reception.consumer.finished(outcome)
   }
 }

@@ -2,10 +2,11 @@ internal import CCurl
 internal import HTTPTypes
 internal import Threads
 
-/// A curl handle, used for one transfer after the other.
+/// A curl handle for one hop.
 ///
-/// What the settings say is set once. A hop sets only what differs from the hop before, most of the time nothing but
-/// the URL.
+/// None is used again: curl keeps in a handle what another server's answer must not meet. Before 8.2 that is a pointer
+/// to a freed header line, which a folded line would lengthen, and in all versions the host of a Host field, by which
+/// later requests would get its cookies.
 final class EasyHandle {
   let raw: UnsafeMutableRawPointer
   let settings: Settings
@@ -14,9 +15,6 @@ final class EasyHandle {
 
   private let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
   private var list: UnsafeMutablePointer<curl_slist>?
-  private var headers: HeaderFields?
-  private var scheme: String?
-  private var proxy: String?
 
   /// nil when memory is short.
   init?(settings: Settings) {
@@ -26,6 +24,7 @@ final class EasyHandle {
     }
     self.raw = raw
     self.settings = settings
+    errorBuffer.pointee = 0
     let configuration = settings.configuration
 
     set(CURLOPT_NOSIGNAL, 1)
@@ -47,7 +46,6 @@ final class EasyHandle {
     set(CURLOPT_TCP_KEEPIDLE, 30)
     set(CURLOPT_TCP_KEEPINTVL, 15)
     set(CURLOPT_NOPROXY, "")
-    set(CURLOPT_PROXY, "")
     if configuration.insecure {
       set(CURLOPT_SSL_VERIFYPEER, 0)
       set(CURLOPT_SSL_VERIFYHOST, 0)
@@ -90,44 +88,31 @@ final class EasyHandle {
     context.map { Unmanaged.fromOpaque($0).takeUnretainedValue() }
   }
 
-  /// Sets the handle up for one request; false when memory is short.
+  /// Sets the handle up for its request; false when memory is short.
   func prepare(_ target: Target, headers: HeaderFields, proxy: String?, needsFreshConnection: Bool) -> Bool {
-    errorBuffer.pointee = 0
-    set(CURLOPT_FRESH_CONNECT, needsFreshConnection ? 1 : 0)
-    if headers != self.headers {
-      let list = RequestHeaders.list(headers)
-      if list == nil && !headers.isEmpty { return false }
-      _ = ccurl_set_list(raw, CURLOPT_HTTPHEADER, list)
-      curl_slist_free_all(self.list)
-      self.list = list
-      self.headers = headers
-    }
-    if target.origin.scheme != scheme {
-      scheme = target.origin.scheme
-      let isSecure = scheme == "https"
-      set(CURLOPT_HTTP_VERSION, isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
-      // With TLS the handshake tells whether requests can share a connection, which is worth waiting for. Without it
-      // only the first response would tell, and one slow response would hold up all others of its origin.
-      set(CURLOPT_PIPEWAIT, isSecure ? 1 : 0)
-    }
-    if proxy != self.proxy {
-      guard set(CURLOPT_PROXY, proxy ?? "") else { return false }
-      self.proxy = proxy
-    }
-    return set(CURLOPT_URL, target.url)
+    if needsFreshConnection { set(CURLOPT_FRESH_CONNECT, 1) }
+    list = RequestHeaders.list(headers)
+    if list == nil && !headers.isEmpty { return false }
+    _ = ccurl_set_list(raw, CURLOPT_HTTPHEADER, list)
+    let isSecure = target.origin.scheme == "https"
+    set(CURLOPT_HTTP_VERSION, isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
+    // With TLS the handshake tells whether requests can share a connection, which is worth waiting for. Without it only
+    // the first response would tell, and one slow response would hold up all others of its origin.
+    if isSecure { set(CURLOPT_PIPEWAIT, 1) }
+    return set(CURLOPT_PROXY, proxy ?? "") && set(CURLOPT_URL, target.url)
   }
 
   /// What curl has to say about a failure; may be empty. It may name hosts.
   var errorText: String { String(cString: errorBuffer) }
 
-  /// How many connections the current or last request has opened.
+  /// How many connections the request has opened.
   var connectionsOpened: Int {
     var count = 0
     _ = ccurl_get_long(raw, CURLINFO_NUM_CONNECTS, &count)
     return count
   }
 
-  /// How many bytes of the current or last response's body were read, before content encodings are undone.
+  /// How many bytes of the response's body were read, before content encodings are undone.
   var bytesOnWire: Int64 {
     var count: curl_off_t = 0
     _ = ccurl_get_offset(raw, CURLINFO_SIZE_DOWNLOAD_T, &count)

@@ -29,6 +29,7 @@ struct Reception {
   private var use = Use.deliver
   private var decoder: ContentDecoder?
   private(set) var isHeadComplete = false
+  private var trailerLeft = mostTrailer
   /// Where a redirect leads.
   private(set) var location: String?
   /// Whether curl has been told to stop.
@@ -46,6 +47,8 @@ struct Reception {
 
   /// How much of an unwanted body is read to keep its connection.
   private static let worthReading = 64 << 10
+  /// How many bytes of trailer are read, which curl would keep.
+  private static let mostTrailer = 64 << 10
 
   /// - Parameters:
   ///   - bytesKept: how much of `maxBytes` is used up when the answer is a part.
@@ -63,6 +66,7 @@ struct Reception {
     use = .deliver
     decoder = nil
     isHeadComplete = false
+    trailerLeft = Self.mostTrailer
     location = nil
     hasRefused = false
   }
@@ -72,12 +76,18 @@ struct Reception {
     if case .drop = use { true } else { false }
   }
 
-  /// Whether a content coding was still to go on when the body ended.
-  var isCutShort: Bool { !isDropping && decoder?.isComplete == false }
+  /// Whether the body ended before its content coding did, or before the length that curl did not see in the head.
+  var isCutShort: Bool {
+    !isDropping && (decoder?.isComplete == false || bytesReceived < head?.contentLength ?? 0)
+  }
 
   /// Takes a header line of the response to `url`, or one of its trailer, which is ignored. False makes curl stop.
   mutating func received(line: UnsafeRawBufferPointer, from url: String) -> Bool {
-    guard !isHeadComplete, parser.take(line) else { return true }
+    if isHeadComplete {
+      trailerLeft -= line.count
+      return trailerLeft >= 0 || fail(.malformed, "the trailer of the answer is too long")
+    }
+    guard parser.take(line) else { return true }
     isHeadComplete = true
     hasRefused = !received(headFrom: url)
     return !hasRefused
@@ -87,6 +97,7 @@ struct Reception {
     let headers = parser.headers
     let hasBody = parser.status != 204 && parser.status != 304
     let contentLength = hasBody ? parser.contentLength : 0
+    if parser.status < 200 { return fail(.network, "the answer goes over to another protocol") }
     if parser.hasAmbiguousLength { return fail(.network, "the answer names several lengths") }
     location = Route.location(status: parser.status, headers: headers)
     if location != nil { return drop(contentLength) }

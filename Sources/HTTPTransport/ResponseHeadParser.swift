@@ -8,11 +8,11 @@ struct ResponseHeadParser {
 
   /// Takes one line with its line ending.
   ///
-  /// - Returns: true when the line ended a head that is not informational (1xx). The head of an informational response
-  ///   is dropped when the next one starts.
+  /// - Returns: true when the line ended a head that is not informational (1xx), or is 101, behind which no other
+  ///   comes. The head of an informational response is dropped when the next one starts.
   mutating func take(_ line: UnsafeRawBufferPointer) -> Bool {
     let line = line.withoutLineEnd
-    guard let first = line.first else { return status >= 200 }
+    guard let first = line.first else { return status >= 200 || status == 101 }
     if first == UInt8(ascii: "H"), line.starts(with: "HTTP/".utf8) {
       start(line)
     } else if first == 0x20 || first == 0x09 {

@@ -60,7 +60,10 @@ struct Target {
     for secret in [CURLUPART_FRAGMENT, CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS] {
       curl_url_set(handle, secret, nil, 0)
     }
-    guard let url = part(CURLUPART_URL, CURLU_NO_DEFAULT_PORT) else { throw .malformed }
+    // A host that was percent-encoded may be an address only when it is read once more, as it will be.
+    guard let url = part(CURLUPART_URL, CURLU_NO_DEFAULT_PORT),
+      curl_url_set(handle, CURLUPART_URL, url, flags) == CURLUE_OK, part(CURLUPART_HOST) == host
+    else { throw .malformed }
     self.url = url
     origin = Origin(scheme: scheme, host: host, port: port)
     if user != nil || password != nil {

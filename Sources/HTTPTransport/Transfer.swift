@@ -103,7 +103,7 @@ final class Transfer {
     // What went wrong in a rest that nobody wants is no failure.
     if let error, !reception.isDropping || isLate { return .finish(.failure(counted(error))) }
     if error == nil, reception.isCutShort {
-      return .finish(.failure(counted(TransferError(.truncated, "\(server) ended the body within its content coding"))))
+      return .finish(.failure(counted(TransferError(.truncated, "\(server) ended the body before its end"))))
     }
     guard let summary else {
       return .finish(.failure(TransferError(.network, "\(server) closed the connection within the header")))

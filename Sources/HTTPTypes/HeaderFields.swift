@@ -8,7 +8,8 @@ public struct HeaderField: Sendable, Hashable {
     self.value = value
   }
 
-  /// As a message has it; what is no UTF-8 is mended.
+  /// As a message has it. A value that is no UTF-8 is read as ISO-8859-1 (RFC 9110 section 5.5), so that two that differ
+  /// do not become the same.
   public init(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
     // Most names are ASCII and go to lower case byte by byte, in one go.
     self.name =
@@ -18,7 +19,9 @@ public struct HeaderField: Sendable, Hashable {
         return name.count
       }
       : String(decoding: name, as: UTF8.self).lowercased()
-    self.value = String(decoding: value, as: UTF8.self)
+    self.value =
+      String(validating: value, as: UTF8.self)
+      ?? String(String.UnicodeScalarView(value.lazy.map { Unicode.Scalar($0) }))
   }
 }
 

@@ -68,6 +68,8 @@ public struct Conversation: Sendable {
 
   /// How many requests and notifications have been accepted and not answered.
   public private(set) var unanswered = 0
+  /// Whether a request was refused as it stood.
+  public private(set) var hasRefused = false
 
   public init() {}
 
@@ -78,8 +80,10 @@ public struct Conversation: Sendable {
     switch call {
     case .request(let request):
       if let ticket = open(request, in: nil) { return .perform(request, ticket) }
+      hasRefused = true
       return .send(line(refusalOfTaken(request.id), id: nil))
     case .refused(let error, let id):
+      hasRefused = true
       if let id, holders[id] != nil { return .send(line(refusalOfTaken(id), id: nil)) }
       return .send(line(error, id: id))
     case .failedNotification(let error, let method):
@@ -99,9 +103,11 @@ public struct Conversation: Sendable {
           steps.append(.perform(request, ticket))
           if let id = request.id { batch.await(id) }
         } else {
+          hasRefused = true
           batch.refuse(refusalOfTaken(request.id), id: nil)
         }
       case .refused(let error, let id):
+        hasRefused = true
         if let id, holders[id] != nil {
           batch.refuse(refusalOfTaken(id), id: nil)
         } else {

@@ -14,7 +14,7 @@ extension Loader {
       record.forgetBasis()
       return sendAnew(job, record)
     }
-    for candidate in updated where record.mayKeep && !candidate.isTransient {
+    for candidate in updated where record.mayKeep && !candidate.isTransient && mayKeep(candidate, for: record) {
       keepUpdate(of: candidate, under: record.lease.take())
     }
     failures.forget(record.subject)
@@ -61,6 +61,15 @@ extension Loader {
       candidate.response.expiresAt = policy.freshUntil(candidate.response.cached)
       return candidate
     }
+  }
+
+  /// Whether what was updated may take the place of what is stored. Else that stays as it is, to be asked about each
+  /// time: the update must not be stored, or goes by fields of the request that are not known of all who got it.
+  private func mayKeep(_ updated: Candidate, for record: JobRecord) -> Bool {
+    let (request, response) = (record.first.request, updated.response)
+    let selecting = Variants.selectingFields(of: response.headers, from: request.headers)
+    return request.mayStore(status: response.status, headers: response.headers)
+      && selecting.map { Set($0.lines.map(\.name)) } == Set(response.varyingHeaders.lines.map(\.name))
   }
 
   /// - Parameter lease: ends when the index has the update.

@@ -176,11 +176,16 @@ extension Loader {
     _ = scheduler.note(.answered, by: job, now: .now, random: &random)
   }
 
+  /// Whether the conditions went to where the answer came from, and not only to what redirected there.
+  private func isAsked(about basis: Candidate, _ summary: TransferSummary) -> Bool {
+    basis.response.finalURL.map { $0 == summary.head.finalURL } ?? (summary.redirects == 0)
+  }
+
   static let refusal = "the content is no image of a known format"
 
   private func answered(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Ending) {
     switch summary.head.status {
-    case 304 where record.basis != nil:
+    case 304 where record.basis.map { isAsked(about: $0, summary) } ?? false:
       counts.transfersSucceeded += 1
       notModified(job, record, summary)
     case 200..<300:

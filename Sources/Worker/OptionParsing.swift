@@ -91,6 +91,7 @@ extension OptionDefinition {
       options[keyPath: path] = value
     case .pixels(let path):
       guard let value = Quantity.size(text, kilo: 1000) else { return "is no number such as 500000 or 100M" }
+      guard value <= Self.mostPixels else { return "is over \(Self.mostPixels)" }
       options[keyPath: path] = value
     case .percent(let path):
       let digits = text.hasSuffix("%") ? String(text.dropLast()) : text
@@ -118,6 +119,9 @@ extension OptionDefinition {
     return nil
   }
 
+  /// No image has more, and the decoders read no numbers of over 18 digits.
+  private static let mostPixels: Int64 = 1_000_000_000_000_000
+
   /// Sets the option from a member of `configure`. Returns what is wrong with it, or nil.
   func set(_ value: JSON, in options: inout Options) -> String? {
     switch (kind, value) {
@@ -132,7 +136,7 @@ extension OptionDefinition {
       guard range.contains(number) else { return "is not within \(range.lowerBound) to \(range.upperBound) bytes" }
       options[keyPath: path] = number
     case (.pixels(let path), .integer(let number)):
-      guard number >= 0 else { return "is negative" }
+      guard 0...Self.mostPixels ~= number else { return "is not within 0 to \(Self.mostPixels)" }
       options[keyPath: path] = number
     case (.percent(let path), .integer(let number)):
       guard 0...100 ~= number else { return "is not within 0 to 100" }

@@ -1,4 +1,5 @@
 internal import HTTPTransport
+internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
 internal import LineRPC
@@ -84,9 +85,7 @@ final class Session {
     switch step {
     case .perform(let request, let ticket): perform(request, ticket)
     case .failedNotification(let error, _): tellFailure(error, of: nil)
-    case .send(let line):
-      hasFailures = true
-      writer.send(line, deferred: true)
+    case .send(let line): writer.send(line, deferred: true)
     }
   }
 
@@ -95,13 +94,21 @@ final class Session {
       return answer(ticket, .methodNotFound(request.method))
     }
     guard ending == nil else {
-      return answer(ticket, WireErrors.wire(LoadError(.shuttingDown, "the worker is shutting down"), url: nil))
+      let error = WireErrors.wire(LoadError(.shuttingDown, "the worker is shutting down"), url: nil)
+      return answer(ticket, error, url: url(in: request.params))
     }
     do throws(RPCError) {
       try method.perform(in: self, request.params, ticket)
     } catch {
-      answer(ticket, error)
+      answer(ticket, error, url: url(in: request.params))
     }
+  }
+
+  /// What a request that was refused as it stood named, as far as it can be shown.
+  private func url(in params: JSONObject) -> String? {
+    guard case .string(let text)? = params["url"] else { return nil }
+    if DataURL.isDataURL(text) { return DataURL.echo(text) }
+    return text.utf8.count <= 8192 ? text : nil
   }
 
   // MARK: - Out
@@ -221,7 +228,7 @@ final class Session {
     case .over: return
     }
     rest = .over
-    let failed = options.exitStatus && (hasFailures || wasCancelledBySignal)
+    let failed = options.exitStatus && (hasFailures || conversation.hasRefused || wasCancelledBySignal)
     log.info("done after \(counts.received) loads and prefetches, \(startedAt.duration(to: .now).milliseconds) ms")
     onEnd(hasLostInput ? ExitStatus.inputOrOutput : failed ? ExitStatus.failures : 0)
   }

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTypes
 import Testing
 
 @testable import HTTPTransport
@@ -9,6 +10,21 @@ import Testing
     let transport = Transport.forTests()
     for _ in 0..<2 { _ = try transport.get(server.url()).summary() }
     #expect(server.requests.allSatisfy { $0["cookie"] == nil })
+  }
+
+  /// Curl remembers the host of a Host field in its handle.
+  @Test func `cookies go by the Host field for its own request only`() throws {
+    let server = ScriptedServer { request, connection in
+      let isFirst = request.path == "/first"
+      connection.respond(isFirst ? "302 Found" : "200 OK", isFirst ? ["Location: /second"] : ["Set-Cookie: b=2"])
+    }
+    let transport = Transport.forTests { $0.cookies = "secret.example\tFALSE\t/\tFALSE\t0\tsid\tsecret" }
+    let host = server.url("/first").replacing("127.0.0.1", with: "localhost")
+    _ = try transport.get(host) { $0.headers = ["host": "secret.example"] }.summary()
+    _ = try transport.get(server.url("/third")).summary()
+    _ = try transport.get(server.url("/fourth")).summary()
+    #expect(server.requests.map { $0["cookie"] }.prefix(1) == ["sid=secret"])
+    #expect(server.requests.dropFirst(2).allSatisfy { $0["cookie"]?.contains("sid") != true })
   }
 
   @Test func `cookies of the file and of servers are shared by all transfers`() throws {

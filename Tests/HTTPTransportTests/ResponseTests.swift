@@ -139,6 +139,43 @@ import Threads
     #expect(recorder.text == "abcde")
   }
 
+  @Test func `a trailer without end is an error`() throws {
+    let server = ScriptedServer { _, connection in
+      connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n")
+      while connection.send("X-Name: " + String(repeating: "v", count: 1000) + "\r\n") {}
+    }
+    #expect(try transport.get(server.url()).error().kind == .malformed)
+  }
+
+  /// Which older versions of curl append to a line of the answer before, freed by then.
+  @Test func `a folded line with nothing before it does no harm`() throws {
+    let server = ScriptedServer { request, connection in
+      if request.path == "/" { return connection.respond("302 Found", ["X-A: y", "Location: /z"]) }
+      if request.path == "/plain" { return connection.respond(body: "x") }
+      connection.send(
+        "HTTP/1.1 200 OK\r\n folded: \(String(repeating: "x", count: 3000))\r\nContent-Length: 1\r\n\r\nx")
+    }
+    for _ in 0..<20 {
+      for path in ["/", "/plain", "/z"] { transport.get(server.url(path)).outcome() }
+    }
+    #expect(try transport.get(server.url("/plain")).summary().bytesReceived == 1)
+  }
+
+  @Test func `a body that is shorter than its head says is cut, whoever reads the length`() throws {
+    let server = ScriptedServer { _, connection in
+      connection.send("HTTP/1.1 200 OK\r\nContent-Length : 10\r\n\r\nabc")
+      connection.close()
+    }
+    #expect(try transport.get(server.url()).error().kind == .truncated)
+  }
+
+  @Test func `another protocol is no answer`() throws {
+    let server = ScriptedServer { _, connection in
+      connection.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nabc")
+    }
+    #expect(try transport.get(server.url()).error().kind == .network)
+  }
+
   @Test(arguments: ["204 No Content", "304 Not Modified"])
   func `a response without a body has none whatever its length says`(status: String) throws {
     let server = ScriptedServer { _, connection in

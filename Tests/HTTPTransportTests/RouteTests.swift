@@ -12,6 +12,13 @@ import Testing
     return route
   }
 
+  /// Curl reads `%31%32%37.1` as 127.1, and that as 127.0.0.1 when it connects.
+  @Test(arguments: ["http://%31%32%37.1/x", "http://0x7f%2e1/", "//%32130706433/"])
+  func `a host that is another one when it is read again is malformed`(location: String) throws {
+    let base = try Target("http://example.com/")
+    #expect(throws: Target.Problem.self) { try Target(parsing: location, relativeTo: base) }
+  }
+
   @Test(arguments: [
     ("https://a.example/x", "http://a.example/x"), ("http://a.example/", "https://a.example/"),
     ("http://a.example/", "http://a.example:8080/"), ("http://a.example/", "http://b.a.example/"),

@@ -61,6 +61,16 @@ import Testing
     }
   }
 
+  @Test func `a data URL that is stored is named in short`() async throws {
+    try await withOrigin { worker, origin in
+      let image = Data(try contents(of: try await worker.load(origin.url("image/1.png"))["path"].string))
+      let encoded = image.base64EncodedString()
+      let stored = try await worker.call(
+        "store", ["url": .string("data:image/png;base64,\(encoded)"), "data": .string(encoded)])
+      #expect(stored["result"]["url"] == "data:image/png;base64")
+    }
+  }
+
   @Test(arguments: ["0", "64M"]) func `a load right behind a store has what was stored`(memoryLimit: String)
     async throws
   {

@@ -148,6 +148,15 @@ import Testing
     }
   }
 
+  @Test(arguments: ["1", #"{"id":2,"method":"pause","jsonrpc":"1.0"}"#, #"{"id":1,"method":"pause"}"#])
+  func `with --exit-status a refused member of a batch makes it 3`(refused: String) async throws {
+    try await withOrigin("--exit-status") { worker, origin in
+      worker.send(#"[{"id":1,"method":"pause"},\#(refused)]"#)
+      let end = try await worker.end()
+      #expect(end == .exit(3))
+    }
+  }
+
   @Test func `with --exit-status a signal that cancels something makes it 3`() async throws {
     try await withOrigin("--exit-status") { worker, origin in
       worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])

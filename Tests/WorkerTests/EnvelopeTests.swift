@@ -182,6 +182,15 @@ import Testing
     }
   }
 
+  @Test(arguments: [("http://a.test/", "http://a.test/"), ("data:image/png,abc", "data:image/png")])
+  func `a notification that is refused names its URL, a data URL in short`(url: String, shown: String) async throws {
+    try await withOrigin { worker, _ in
+      worker.notify("load", ["url": .string(url), "bogus": 1])
+      let failed = try await worker.event("failed")
+      #expect(failed["params"]["url"].string == shown)
+    }
+  }
+
   // MARK: - Batches
 
   @Test func `a batch is answered by one array when its last response is ready`() async throws {

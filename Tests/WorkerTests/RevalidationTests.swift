@@ -148,6 +148,42 @@ import Testing
     }
   }
 
+  @Test(arguments: ["cache-control=no-store", "vary=accept-language&cache-control=max-age%3D1000"])
+  func `what a 304 makes of the stored is kept only where it may be`(update: String) async throws {
+    try await withOrigin { worker, origin in
+      let other = "image/2.png?etag=b&cache-control=max-age%3D1000"
+      try await origin.script(
+        "s", ["image/1.png?etag=a&cache-control=max-age%3D0", "image/1.png?etag=a&\(update)", other])
+      let german: JSON = ["headers": ["accept-language": "de"]]
+      #expect(try await worker.load(origin.url("s"), german)["cache"] == "miss")
+      #expect(try await worker.load(origin.url("s"), german)["cache"] == "revalidated")
+      #expect(try await worker.load(origin.url("s"))["cache"] == "miss")
+    }
+  }
+
+  @Test func `a 304 of somebody who was not asked confirms nothing`() async throws {
+    try await withOrigin { worker, origin in
+      let unasked = "text?status=304"
+      try await origin.script(
+        "s", ["image/1.png?etag=a&cache-control=max-age%3D0", "text?redirect=\(origin.url("other"))"])
+      try await origin.script("other", [unasked, unasked, unasked])
+      _ = try await worker.load(origin.url("s"))
+      #expect(try await worker.failure(origin.url("s"))["data"]["status"] == 304)
+    }
+  }
+
+  @Test func `another Host is another image`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?by=host&cache-control=max-age%3D60")
+      for (host, expected) in [("a.test", "miss"), ("b.test", "miss"), ("a.test", "memory")] as [(JSON, JSON)] {
+        let result = try await worker.load(url, ["headers": ["host": host]])
+        #expect(result["cache"] == expected)
+      }
+      let plain = try await worker.load(url)
+      #expect(plain["cache"] == "miss")
+    }
+  }
+
   // MARK: - stale-if-error
 
   static let failures = ["status=503", "status=500", "close=start", "reset=start", "truncate=100", "hold=never"]

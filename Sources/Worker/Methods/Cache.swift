@@ -50,7 +50,9 @@ extension Session {
 
   /// `name` or `name:port`; an IPv6 address stands in brackets.
   private func host(_ text: String) throws(RPCError) -> ClearFilter {
-    guard let url = try? ResourceURL("http://\(text)/"), url.userInfo == nil, url.requestTarget == "/" else {
+    guard let url = try? ResourceURL("http://\(text)/"), url.userInfo == nil, url.requestTarget == "/",
+      !text.contains("#"), text.last != ":"
+    else {
       throw .invalidParams(member: "host", "host is no name and no name:port")
     }
     let hasPort = text.last != "]" && text.contains(":")
@@ -90,9 +92,8 @@ extension Session {
     guard params.has("url") || params.has("key") else {
       throw .invalidParams(member: "url", "one of url, key is needed")
     }
-    let url = try params.string("url")
     let request: LoadRequest
-    if let url {
+    if let url = try params.string("url") {
       request = try LoadParameters.request(for: url, key: params.label("key"), defaults)
     } else {
       request = LoadParameters.request(forKey: try params.label("key") ?? "", defaults)
@@ -110,6 +111,7 @@ extension Session {
       }
       content = .bytes(bytes)
     }
+    let url = params.has("url") ? request.url : nil
     loader.put(content, as: request) { [weak self] result in
       switch result {
       case .success(let image): self?.answer(ticket) { $0.members(of: image, url: url) }
@@ -135,7 +137,7 @@ extension JSONWriter {
     if let expiresAt = report.expiresAt { member("expiresAt", Timestamp.format(expiresAt)) }
     if let usedAt = report.usedAt { member("usedAt", Timestamp.format(usedAt)) }
     if let uses = report.uses { member("uses", uses) }
-    if let tag = report.entityTag { member("etag", tag) }
+    if let tag = report.entityTag, tag.utf8.count <= 8192 { member("etag", tag) }
     if let directory = report.directory { member("directory", directory) }
     if report.variants > 0 { member("variants", report.variants) }
     list("varying", report.varyingFields)
