@@ -86,6 +86,17 @@ class OpenRPCDocument(unittest.TestCase):
         names = self.wire.document["components"]["schemas"]["EventName"]["enum"]
         self.assertEqual(list(self.wire.events), names)
 
+    def test_what_a_method_answers_may_come_as_completed(self) -> None:
+        for name, method in self.wire.methods.items():
+            for example in method["examples"]:
+                with self.subTest(method=name, example=example["name"]):
+                    self.wire.check_event("completed", example["result"]["value"])
+
+    def test_a_query_names_one_image(self) -> None:
+        for params in ({}, {"transform": {}}, {"url": "https://example.com/cat.jpg", "key": "cat"}):
+            with self.subTest(params=params), self.assertRaises(AssertionError):
+                self.wire.check_params("query", params)
+
     def test_error_kinds_are_the_enumeration_and_codes_are_their_own(self) -> None:
         kinds = self.wire.document["components"]["schemas"]["ErrorKind"]["enum"]
         self.assertEqual(list(self.wire.errors), kinds)
