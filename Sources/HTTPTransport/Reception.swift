@@ -114,6 +114,9 @@ struct Reception {
       if hasBody, !setDecoder(for: headers) {
         return fail(.malformed, "the answer has a content coding that is not known")
       }
+      if let coding = headers["transfer-encoding"]?.lowercased(), coding != "chunked", coding != "identity" {
+        return fail(.malformed, "the answer has a transfer coding that is not known")
+      }
     }
     return obey(verdict, remaining: contentLength)
   }

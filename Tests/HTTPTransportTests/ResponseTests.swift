@@ -169,6 +169,14 @@ import Threads
     #expect(try transport.get(server.url()).error().kind == .truncated)
   }
 
+  @Test(arguments: ["gzip, chunked", "foo, chunked"])
+  func `a transfer coding that is not known is an error`(coding: String) throws {
+    let server = ScriptedServer { _, connection in
+      connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: \(coding)\r\n\r\n1\r\na\r\n0\r\n\r\n")
+    }
+    #expect(try transport.get(server.url()).error().kind == .malformed)
+  }
+
   @Test func `another protocol is no answer`() throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nabc")
