@@ -208,7 +208,9 @@ import Testing
 
   @Test func `clear takes one filter at most`() async throws {
     try await withWorker { worker in
-      for params in [["url": "http://a/", "host": "a"], ["tier": "attic"], ["expired": false]] as [JSON] {
+      for params in [
+        ["url": "http://a/", "host": "a"], ["tier": "attic"], ["expired": false], ["host": "a#b"], ["host": "a:"],
+      ] as [JSON] {
         let response = try await worker.call("clear", params)
         #expect(response["error"]["code"] == -32602)
       }
