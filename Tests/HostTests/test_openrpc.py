@@ -93,7 +93,8 @@ class OpenRPCDocument(unittest.TestCase):
                     self.wire.check_event("completed", example["result"]["value"])
 
     def test_a_query_names_one_image(self) -> None:
-        for params in ({}, {"transform": {}}, {"url": "https://example.com/cat.jpg", "key": "cat"}):
+        both: dict[str, Any] = {"url": "https://example.com/cat.jpg", "key": "cat"}
+        for params in ({}, {"transform": {}}, both):
             with self.subTest(params=params), self.assertRaises(AssertionError):
                 self.wire.check_params("query", params)
 

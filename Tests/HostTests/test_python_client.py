@@ -331,7 +331,7 @@ class BlockingPythonClient(unittest.TestCase):
         outcomes = dict(self.worker.load_all(iter(urls), at_once=7))
         self.assertEqual(set(outcomes), set(urls))
         for url, outcome in outcomes.items():
-            self.assertIsInstance(outcome, NetworkError if "404" in url else Image)
+            self.assertIsInstance(outcome, NetworkError if "status=404" in url else Image)
 
     def test_an_iteration_that_is_left_cancels_what_it_began(self) -> None:
         urls = [f"{self.origin.url}/image/1.png"] + [f"{self.origin.url}/image/{n}.png?hold=never" for n in range(5)]
