@@ -112,8 +112,8 @@ final class Transfer {
   }
 
   /// Whether a connection that had been kept was closed by the other side before it had the request, or instead of an
-  /// answer: a GET may be sent again then (RFC 9110 section 9.2.2). Curl does so by itself, but as it counts for a
-  /// handle and not for a request only five times.
+  /// answer: a GET may be sent again then (RFC 9110 section 9.2.2). Curl does so by itself, but only five times, and
+  /// more connections may have been kept.
   private func isOfClosedConnection(_ error: TransferError) -> Bool {
     error.kind == .network && reception.head == nil && !needsFreshConnection && easy?.connectionsOpened == 0
       && !isConnecting

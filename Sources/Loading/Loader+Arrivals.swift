@@ -14,7 +14,7 @@ extension Loader {
       record.forgetBasis()
       return sendAnew(job, record)
     }
-    for candidate in updated where record.mayKeep && !candidate.isTransient && mayKeep(candidate, for: record) {
+    for candidate in updated where record.mayKeep && !candidate.isTransient && mayReplaceStored(candidate, record) {
       keepUpdate(of: candidate, under: record.lease.take())
     }
     failures.forget(record.subject)
@@ -65,7 +65,7 @@ extension Loader {
 
   /// Whether what was updated may take the place of what is stored. Else that stays as it is, to be asked about each
   /// time: the update must not be stored, or goes by fields of the request that are not known of all who got it.
-  private func mayKeep(_ updated: Candidate, for record: JobRecord) -> Bool {
+  private func mayReplaceStored(_ updated: Candidate, _ record: JobRecord) -> Bool {
     let (request, response) = (record.first.request, updated.response)
     let selecting = Variants.selectingFields(of: response.headers, from: request.headers)
     return request.mayStore(status: response.status, headers: response.headers)

@@ -108,7 +108,7 @@ final class Session {
   private func url(in params: JSONObject) -> String? {
     guard case .string(let text)? = params["url"] else { return nil }
     if DataURL.isDataURL(text) { return DataURL.echo(text) }
-    return text.utf8.count <= 8192 ? text : nil
+    return text.asciiJSONLength <= ResourceURL.maximumLength ? text : nil
   }
 
   // MARK: - Out

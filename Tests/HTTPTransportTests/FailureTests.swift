@@ -102,7 +102,7 @@ import Testing
     #expect(try transport.get(server.url()).summary().bytesReceived == 3)
   }
 
-  @Test func `a head without end is too large`() throws {
+  @Test func `a header line without end is too large, and lines without end are a network error`() throws {
     let server = ScriptedServer { request, connection in
       connection.send("HTTP/1.1 200 OK\r\n" + (request.path == "/line" ? "X: " : ""))
       while connection.send(request.path == "/line" ? "xxxxxxxx" : "X-Name: value\r\n") {}

@@ -137,7 +137,7 @@ extension JSONWriter {
     if let expiresAt = report.expiresAt { member("expiresAt", Timestamp.format(expiresAt)) }
     if let usedAt = report.usedAt { member("usedAt", Timestamp.format(usedAt)) }
     if let uses = report.uses { member("uses", uses) }
-    if let tag = report.entityTag, tag.utf8.count <= 8192 { member("etag", tag) }
+    if let tag = report.entityTag, tag.asciiJSONLength <= 8192 { member("etag", tag) }
     if let directory = report.directory { member("directory", directory) }
     if report.variants > 0 { member("variants", report.variants) }
     list("varying", report.varyingFields)
