@@ -46,6 +46,9 @@ final class Database {
     case immutable
   }
 
+  /// SQLite's `MAX_PATHNAME` (os_unix.c): no path of this many bytes can be opened, side files included.
+  static let longestPath = 512
+
   /// Nobody asks how much memory SQLite uses, and counting it takes a lock for each allocation. In vain when SQLite was
   /// in use before.
   private static let omittedStatistics = csqlite_omit_memory_statistics()

@@ -55,12 +55,30 @@ extension DiskTier {
 
   func openSession() throws(FileError) {
     let folder = try CacheFolder(path: directory, writable: mode == .readWrite, files: environment.files)
+    if mode == .readWrite { try checkIndexPlace(in: folder) }
     let lock = mode == .readWrite ? try WorkerLock(in: folder, random: environment.random) : nil
     session = Session(folder: folder, lock: lock, boot: environment.boot())
     openBoard()
     hasAdopted = false
     agenda.surveyAt = .distantPast
     sweep = nil
+  }
+
+  /// What SQLite could never open is told of here, at the start, and not only once the index is needed. Not by opening
+  /// it: to close a file takes away the locks that this process has on it.
+  private func checkIndexPlace(in folder: CacheFolder) throws(FileError) {
+    let path = directory + "/" + Self.indexName
+    guard path.utf8.count + "-journal".utf8.count < Database.longestPath else {
+      throw FileError(operation: .index, path: path, code: ENAMETOOLONG)
+    }
+    do throws(FileError) {
+      let status = try folder.files.status(Self.indexName, in: folder.descriptor)
+      guard status.st_mode & S_IFMT == S_IFREG else {
+        throw FileError(operation: .index, path: path, code: status.st_mode & S_IFMT == S_IFDIR ? EISDIR : EINVAL)
+      }
+    } catch {
+      if !error.isMissing { throw error }
+    }
   }
 
   /// The open session, opened again if need be.

@@ -122,9 +122,10 @@ import Threads
 
   @Test func `with a folder in place of the index loads go on without the cache, with one warning`() async throws {
     let fixture = Fixture()
-    try FileManager.default.createDirectory(
-      atPath: fixture.directory + "/test/index.sqlite", withIntermediateDirectories: true)
     let tier = try await fixture.openTier()
+    try FileManager.default.createDirectory(
+      atPath: fixture.directory + "/test/index.sqlite", withIntermediateDirectories: false)
+    await #expect(throws: StoreError.self) { try await fixture.openTier() }
     for _ in 0..<3 {
       #expect(await tier.look(up: "a").isEmpty)
       await #expect(throws: StoreError.self) { try await tier.store([1], as: fixture.draft("a")) }

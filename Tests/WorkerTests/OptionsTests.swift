@@ -56,7 +56,11 @@ import Testing
     let directory = try TemporaryDirectory()
     let file = directory.appending("file")
     try "not a folder".write(toFile: file, atomically: true, encoding: .utf8)
-    for path in [file, "\(file)/below", "/dev/null/cache"] {
+    let occupied = directory.appending("occupied")
+    try FileManager.default.createDirectory(
+      atPath: "\(occupied)/default/index.sqlite", withIntermediateDirectories: true)
+    let deep = directory.path + String(repeating: "/" + String(repeating: "d", count: 99), count: 5)
+    for path in [file, "\(file)/below", "/dev/null/cache", occupied, deep] {
       let result = try await outcome(of: ["--cache-dir", path])
       #expect(result.ending == .exit(73))
       #expect(result.errors.split(separator: "\n").count == 1)
