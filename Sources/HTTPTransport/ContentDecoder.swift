@@ -5,8 +5,18 @@ internal import CZlib
 ///
 /// Curl could do that, but takes a stream that breaks off for a whole one (until 8.11).
 final class ContentDecoder {
+  /// What a receiver says to what it was given.
+  enum Appetite {
+    case more
+    /// More, but not now.
+    case later
+    case none
+  }
+
   enum Outcome {
     case done
+    /// The receiver wants the rest later: this is the first byte that has not been read.
+    case paused(at: Int)
     /// The receiver wants no more.
     case stopped
     /// The bytes are no such stream, or follow the end of one.
@@ -44,8 +54,8 @@ final class ContentDecoder {
   /// Whether the content has ended where the bytes so far end; a body of no bytes is content of none.
   var isComplete: Bool { isAtEnd || !isReady && first == nil }
 
-  /// - Parameter receive: gets what the bytes stand for, up to 64 kB at a time, and tells whether it wants more.
-  func decode(_ bytes: UnsafeRawBufferPointer, to receive: (UnsafeRawBufferPointer) -> Bool) -> Outcome {
+  /// - Parameter receive: gets what the bytes stand for, up to 64 kB at a time. A few bytes may come after `later`.
+  func decode(_ bytes: UnsafeRawBufferPointer, to receive: (UnsafeRawBufferPointer) -> Appetite) -> Outcome {
     guard !bytes.isEmpty else { return .done }
     guard !isReady else { return inflate(bytes, to: receive) }
     if isGzip { return begin(windowBits: 15 + 16) ? inflate(bytes, to: receive) : .malformed }
@@ -70,7 +80,7 @@ final class ContentDecoder {
     return isReady
   }
 
-  private func inflate(_ bytes: UnsafeRawBufferPointer, to receive: (UnsafeRawBufferPointer) -> Bool) -> Outcome {
+  private func inflate(_ bytes: UnsafeRawBufferPointer, to receive: (UnsafeRawBufferPointer) -> Appetite) -> Outcome {
     stream.pointee.next_in = bytes.bindMemory(to: UInt8.self).baseAddress
     stream.pointee.avail_in = UInt32(bytes.count)
     repeat {
@@ -85,7 +95,15 @@ final class ContentDecoder {
       guard code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR else { return .malformed }
       isAtEnd = code == Z_STREAM_END
       let count = output.count - Int(stream.pointee.avail_out)
-      if count > 0, !receive(UnsafeRawBufferPointer(rebasing: output[..<count])) { return .stopped }
+      guard count > 0 else { continue }
+      switch receive(UnsafeRawBufferPointer(rebasing: output[..<count])) {
+      case .more: break
+      case .later:
+        // What zlib holds back of bytes that it has read is one match at most (258 bytes); it goes the same way.
+        let left = Int(stream.pointee.avail_in)
+        if left > 0 { return .paused(at: bytes.count - left) }
+      case .none: return .stopped
+      }
     } while stream.pointee.avail_in > 0 || stream.pointee.avail_out == 0 && !isAtEnd
     return .done
   }

@@ -7,7 +7,7 @@ internal import HTTPTypes
 struct Reception {
   enum Intake {
     case taken
-    /// Curl has to keep the bytes and offer them again after `resume`.
+    /// Curl has to keep the bytes and offer all of them again after `resume`.
     case held
     /// Curl has to stop.
     case refused
@@ -42,6 +42,8 @@ struct Reception {
   private var allowance: Int64 = 0
   private(set) var isPaused = false
   private var isHeldByCurl = false
+  /// How many bytes of what curl will offer again have been taken.
+  private var takenBefore = 0
   /// Why curl has been told to stop, if that is an error.
   var failure: TransferError?
 
@@ -69,6 +71,7 @@ struct Reception {
     trailerLeft = Self.mostTrailer
     location = nil
     hasRefused = false
+    takenBefore = 0
   }
 
   /// Whether the rest of the response is of no interest.
@@ -139,25 +142,38 @@ struct Reception {
 
   mutating func received(bytes: UnsafeRawBufferPointer) -> Intake {
     if hasRefused { return .refused }
-    if isPaused {
-      isHeldByCurl = true
-      return .held
-    }
-    hasRefused = !take(bytes)
-    return hasRefused ? .refused : .taken
+    if isPaused { return hold(taken: takenBefore) }
+    let known = min(takenBefore, bytes.count)
+    takenBefore -= known
+    let intake = take(UnsafeRawBufferPointer(rebasing: bytes[known...]), after: known)
+    hasRefused = intake == .refused
+    return intake
   }
 
-  private mutating func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
+  private mutating func hold(taken count: Int) -> Intake {
+    isHeldByCurl = true
+    takenBefore = count
+    return .held
+  }
+
+  private mutating func take(_ bytes: UnsafeRawBufferPointer, after known: Int) -> Intake {
     if case .drop(let left) = use {
       use = .drop(left: left - bytes.count)
-      return bytes.count <= left
+      return bytes.count <= left ? .taken : .refused
     }
-    guard let decoder else { return deliver(bytes) }
-    switch decoder.decode(bytes, to: { deliver($0) && !isDropping }) {
-    case .done: return true
+    guard let decoder else { return deliver(bytes) ? .taken : .refused }
+    let outcome = decoder.decode(bytes) { piece in
+      guard deliver(piece), !isDropping else { return .none }
+      return isPaused ? .later : .more
+    }
+    switch outcome {
+    case .done: return .taken
+    case .paused(let index): return hold(taken: known + index)
     // What a decoder may still hold is of no interest where the rest is dropped.
-    case .stopped: return failure == nil && isDropping
-    case .malformed: return fail(.malformed, "the body cannot be decompressed")
+    case .stopped: return failure == nil && isDropping ? .taken : .refused
+    case .malformed:
+      _ = fail(.malformed, "the body cannot be decompressed")
+      return .refused
     }
   }
 

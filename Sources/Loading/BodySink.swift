@@ -54,11 +54,12 @@ final class BodySink: Sendable {
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
     let (piece, goOn) = state.withLock { state -> ([UInt8]?, Bool) in
       state.piece.append(contentsOf: bytes)
-      guard state.piece.count >= Self.pieceSize else { return (nil, true) }
+      guard state.piece.count >= Self.pieceSize else { return (nil, !state.isPaused) }
       let piece = state.piece
       state.piece = []
       state.waiting += piece.count
-      state.isPaused = state.waiting > Self.capacity
+      // Only `onRoom` ends a pause: whoever has been told to wait waits for that.
+      if state.waiting > Self.capacity { state.isPaused = true }
       return (piece, !state.isPaused)
     }
     if let piece { hand(over: piece) }

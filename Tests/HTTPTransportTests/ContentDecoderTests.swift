@@ -41,7 +41,7 @@ import Testing
     for piece in pieces {
       let outcome = piece.withUnsafeBytes {
         decoder.decode($0) {
-          bytes += $0; return true
+          bytes += $0; return .more
         }
       }
       if case .malformed = outcome { return (bytes, false, true) }

@@ -85,6 +85,26 @@ struct BodySinkTests {
     try expect(spooled, holds: bytes, in: disk)
   }
 
+  @Test func `what comes all the same while the sender is to pause does not end the pause`() throws {
+    let disk = try DiskFixture()
+    let resumed = Tally()
+    let sink = disk.makeSink(onRoom: { resumed.add() })
+    let piece = body(128 << 10)
+    let gates = (0..<9).map { _ in
+      let gate = disk.closeGate()
+      _ = piece.withUnsafeBytes { sink.append($0) }
+      return gate
+    }
+    // Two are written: less is waiting than may, and more than half of it.
+    for gate in gates.prefix(3) { gate.open() }
+    #expect(piece.withUnsafeBytes { !sink.append($0) })
+    #expect(resumed.value == 0)
+    for gate in gates { gate.open() }
+    resumed.wait(for: 1)
+    _ = try sink.finish().get()
+    #expect(resumed.value == 1)
+  }
+
   @Test func `a fast disk pauses nobody`() throws {
     let disk = try DiskFixture()
     let sink = disk.makeSink(onRoom: { Issue.record("nobody paused") })
