@@ -40,12 +40,13 @@ let package = Package(
       resources: [.embedInCode("openrpc.json")],
       swiftSettings: strict
     ),
-    module("LineRPC", uses: ["Threads"]),
-    module("Loading", uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Threads"]),
+    module("LineRPC", uses: ["Text", "Threads"]),
+    module(
+      "Loading", uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads"]),
     module("HTTPTransport", uses: ["HTTPTypes", "Threads", "CCurl", "CZlib"]),
     module("HTTPCaching", uses: ["HTTPTypes"]),
-    module("HTTPTypes"),
-    module("ImageStore", uses: ["HTTPTypes", "Threads", "CSQLite", "CCrypto"]),
+    module("HTTPTypes", uses: ["Text"]),
+    module("ImageStore", uses: ["HTTPTypes", "Text", "Threads", "CSQLite", "CCrypto"]),
     module("ImageCodec", uses: ["Threads", "CSystem"]),
     .executableTarget(
       name: "imageworker-codec",
@@ -54,6 +55,7 @@ let package = Package(
       linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(platforms: [.linux], configuration: .release))]
     ),
     module("Threads"),
+    module("Text"),
     .systemLibrary(name: "CSystem"),
     .systemLibrary(name: "CVips", pkgConfig: "vips", providers: [.apt(["libvips-dev"]), .brew(["vips"])]),
     .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg-dev"]), .brew(["jpeg-turbo"])]),
@@ -61,14 +63,16 @@ let package = Package(
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]),
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
-    tests(of: "LineRPC", uses: ["Threads"]),
-    tests(of: "Loading", uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Threads"]),
+    tests(of: "LineRPC", uses: ["Text", "Threads"]),
+    tests(
+      of: "Loading", uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads"]),
     tests(of: "HTTPTransport", uses: ["HTTPTypes", "Threads", "CZlib"]),
     tests(of: "HTTPCaching", uses: ["HTTPTypes"]),
     tests(of: "HTTPTypes"),
     tests(of: "ImageStore", uses: ["HTTPTypes", "Threads", "CSQLite"]),
     tests(of: "ImageCodec", uses: ["CZlib"]),
     tests(of: "Threads"),
+    tests(of: "Text"),
     tests(of: "Worker", uses: ["LineRPC", "Threads"]),
   ],
   swiftLanguageModes: [.v6]

@@ -1,5 +1,7 @@
+internal import Text
+
 /// One header field line. Names are kept in lower case, values without surrounding white space (RFC 9110 section 5).
-public struct HeaderField: Sendable, Hashable {
+public struct HeaderField: Sendable {
   public let name: String
   public var value: String
 
@@ -22,6 +24,17 @@ public struct HeaderField: Sendable, Hashable {
     self.value =
       String(validating: value, as: UTF8.self)
       ?? String(String.UnicodeScalarView(value.lazy.map { Unicode.Scalar($0) }))
+  }
+}
+
+extension HeaderField: Hashable {
+  public static func == (one: Self, other: Self) -> Bool {
+    one.name == other.name && one.value.hasSameBytes(as: other.value)
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(name)
+    hasher.combine(ExactString(value))
   }
 }
 

@@ -1,3 +1,5 @@
+internal import Text
+
 /// Which stored responses to clear. An original takes its variants with it.
 public enum ClearFilter: Sendable, Equatable {
   case all
@@ -18,8 +20,8 @@ public enum ClearFilter: Sendable, Equatable {
   public func matches(_ response: StoredResponse, now: Int) -> Bool {
     switch self {
     case .all: true
-    case .url(let url, let key): response.url == url || response.key == key
-    case .key(let key): response.key == key
+    case .url(let url, let key): response.url.hasSameBytes(as: url) || response.key.hasSameBytes(as: key)
+    case .key(let key): response.key.hasSameBytes(as: key)
     case .prefix(let prefix): response.key.utf8.starts(with: prefix.utf8)
     case .host(let name, let port):
       Authority(of: response.url).map { $0.host == Authority.canonical(name) && (port == nil || $0.port == port) }

@@ -1,3 +1,5 @@
+internal import Text
+
 /// The columns of `responses` that decoding fills, and what ties variants to their originals.
 extension DiskIndex {
   /// Adds what is known of the row by now: of two decodes at once neither knows what the other finds.
@@ -31,7 +33,7 @@ extension DiskIndex {
       """)
     find.bind(1, response.key)
     find.bind(2, response.partition)
-    find.bind(3, response.selection)
+    find.bind(3, response.selection.text)
     find.bind(4, response.variant)
     return try find.rows { Relative(holding: Holding($0), originalDigest: $0.bytes(6)) }
   }
@@ -42,7 +44,7 @@ extension DiskIndex {
       "SELECT digest FROM responses WHERE key = ?1 AND partition = ?2 AND variant = '' AND selection = ?3")
     find.bind(1, variant.key)
     find.bind(2, variant.partition)
-    find.bind(3, variant.selection)
+    find.bind(3, variant.selection.text)
     return try find.first { $0.bytes(0) }
   }
 

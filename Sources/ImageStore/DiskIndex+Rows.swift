@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import Text
 
 /// The rows of `responses`.
 extension DiskIndex {
@@ -75,7 +76,7 @@ extension DiskIndex {
     insert.bind(2, response.key)
     insert.bind(3, response.partition)
     insert.bind(4, response.variant)
-    insert.bind(5, response.selection)
+    insert.bind(5, response.selection.text)
     insert.bind(6, response.url == response.key ? nil : response.url)
     insert.bind(7, fnv1a(response.url))
     insert.bind(8, authority?.host ?? "")
@@ -175,7 +176,7 @@ extension DiskIndex {
     find.bind(1, response.key)
     find.bind(2, response.partition)
     find.bind(3, response.variant)
-    find.bind(4, response.selection)
+    find.bind(4, response.selection.text)
     return try find.first { Holding($0) }
   }
 

@@ -1,3 +1,5 @@
+internal import Text
+
 /// The memory tier: image bytes under a limit. Who goes first is decided by use (`EvictionOrder`): one scan of many
 /// images does not displace those that are asked for again.
 ///
@@ -24,12 +26,12 @@ public struct MemoryTier: Sendable {
 
   /// What tells entries apart, but for Vary.
   private struct Identity: Hashable, Sendable {
-    var key: String
+    var key: ExactString
     var partition: String
     var variant: String
 
     init(key: String, partition: String, variant: String) {
-      self.key = key
+      self.key = ExactString(key)
       self.partition = partition
       self.variant = variant
     }
@@ -43,9 +45,9 @@ public struct MemoryTier: Sendable {
   private var free: [Int] = []
   private var order: EvictionOrder
   private var byIdentity = PlaceGroups<Identity>()
-  private var byKey = PlaceGroups<String>()
+  private var byKey = PlaceGroups<ExactString>()
   /// Those whose URL is not their key.
-  private var byURL = PlaceGroups<String>()
+  private var byURL = PlaceGroups<ExactString>()
   private var variantCount = 0
 
   /// Small entries count as this much, so that their number is bounded too.
@@ -150,7 +152,7 @@ public struct MemoryTier: Sendable {
   /// Where the variants lie that are, or were, of the original that the response is or was made of.
   private func variants(of response: StoredResponse) -> [Int] {
     guard variantCount > 0 else { return [] }
-    return byKey.places(of: response.key).filter { place in
+    return byKey.places(of: ExactString(response.key)).filter { place in
       let other = slots[place]!.response
       return !other.variant.isEmpty && other.partition == response.partition && other.selection == response.selection
     }
@@ -215,8 +217,9 @@ public struct MemoryTier: Sendable {
   private func places(matching filter: ClearFilter, now: Int) -> [Int] {
     let candidates =
       switch filter {
-      case .key(let key): byKey.places(of: key)
-      case .url(let url, let key): Array(Set([key, url].flatMap(byKey.places) + byURL.places(of: url)))
+      case .key(let key): byKey.places(of: ExactString(key))
+      case .url(let url, let key):
+        Array(Set([key, url].flatMap { byKey.places(of: ExactString($0)) } + byURL.places(of: ExactString(url))))
       case .all, .prefix, .host, .olderThan, .expired: Array(slots.indices)
       }
     return candidates.filter { slots[$0].map { filter.matches($0.response, now: now) } ?? false }
@@ -269,15 +272,15 @@ public struct MemoryTier: Sendable {
 
   private mutating func label(_ place: Int, _ response: StoredResponse) {
     byIdentity.insert(place, Identity(response))
-    byKey.insert(place, response.key)
-    if response.url != response.key { byURL.insert(place, response.url) }
+    byKey.insert(place, ExactString(response.key))
+    if !response.url.hasSameBytes(as: response.key) { byURL.insert(place, ExactString(response.url)) }
     if !response.variant.isEmpty { variantCount += 1 }
   }
 
   private mutating func unlabel(_ place: Int, _ response: StoredResponse) {
     byIdentity.remove(place, Identity(response))
-    byKey.remove(place, response.key)
-    if response.url != response.key { byURL.remove(place, response.url) }
+    byKey.remove(place, ExactString(response.key))
+    if !response.url.hasSameBytes(as: response.key) { byURL.remove(place, ExactString(response.url)) }
     if !response.variant.isEmpty { variantCount -= 1 }
   }
 }

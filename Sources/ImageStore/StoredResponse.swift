@@ -1,4 +1,5 @@
 public import HTTPTypes
+public import Text
 
 /// One stored response: one row of the index, one file, and all that is needed to decide whether it may be reused.
 ///
@@ -81,9 +82,9 @@ public struct StoredResponse: Sendable, Equatable {
 
   /// What tells the stored responses of one key, partition and variant apart: the varying fields, in the order of their
   /// names.
-  public var selection: String {
+  public var selection: ExactString {
     if varyingHeaders.isEmpty { return "" }
-    return HeaderFields(varyingHeaders.lines.sorted { $0.name < $1.name }).storedText
+    return ExactString(HeaderFields(varyingHeaders.lines.sorted { $0.name < $1.name }).storedText)
   }
 
   /// How many with other varying fields a tier keeps of one key, partition and variant, for each look-up goes through

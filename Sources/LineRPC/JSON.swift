@@ -1,3 +1,5 @@
+internal import Text
+
 /// A JSON value (RFC 8259).
 public enum JSON: Sendable, Equatable {
   case null
@@ -62,17 +64,5 @@ public struct JSONError: Error, Sendable, Equatable {
   public init(reason: String, offset: Int) {
     self.reason = reason
     self.offset = offset
-  }
-}
-
-extension String {
-  /// Whether two strings are the same in JSON, where `é` in one code point differs from `e` with an accent after it.
-  func hasSameBytes(as other: String) -> Bool {
-    let (one, other) = (utf8, other.utf8)
-    guard one.count == other.count else { return false }
-    let isSame = one.withContiguousStorageIfAvailable { one in
-      other.withContiguousStorageIfAvailable { one.elementsEqual($0) }
-    }
-    return (isSame ?? nil) ?? one.elementsEqual(other)
   }
 }

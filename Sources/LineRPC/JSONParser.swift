@@ -1,3 +1,5 @@
+internal import Text
+
 extension JSON {
   /// How deep arrays and objects may be nested; deeper text is refused, so that no text exhausts the stack.
   public static let maximumDepth = 512
@@ -153,7 +155,7 @@ private struct Container {
 /// Finds equal names in one object: by looking at all names while they are few, by hashing when they are many.
 private struct MemberNames {
   private static let few = 16
-  private var hashed: Set<ExactName> = []
+  private var hashed: Set<ExactString> = []
 
   /// False when one of `members`, which are all that were added before, has that name already.
   mutating func add(_ name: String, to members: [JSONObject.Member]) -> Bool {
@@ -161,13 +163,7 @@ private struct MemberNames {
       for member in members where member.name.hasSameBytes(as: name) { return false }
       return true
     }
-    if hashed.isEmpty { hashed = Set(members.lazy.map { ExactName(string: $0.name) }) }
-    return hashed.insert(ExactName(string: name)).inserted
-  }
-
-  /// Swift's hash of a string is the same for equal bytes, and seeded, so that a sender cannot make names collide.
-  private struct ExactName: Hashable {
-    let string: String
-    static func == (one: Self, other: Self) -> Bool { one.string.hasSameBytes(as: other.string) }
+    if hashed.isEmpty { hashed = Set(members.lazy.map { ExactString($0.name) }) }
+    return hashed.insert(ExactString(name)).inserted
   }
 }

@@ -1,31 +1,25 @@
+public import Text
+
 /// What a host tells its requests apart by.
 public enum RequestID: Hashable, Sendable {
   /// Within ±(2^53 − 1), which every JSON library keeps exactly.
   case integer(Int64)
   /// At most 256 bytes of UTF-8.
-  case string(String)
+  case string(ExactString)
 
   /// Nil for every value that is no valid id, `null` included.
   public init?(_ value: JSON) {
     switch value {
     case .integer(let number) where number.magnitude < 1 << 53: self = .integer(number)
-    case .string(let text) where text.utf8.count <= 256: self = .string(text)
+    case .string(let text) where text.utf8.count <= 256: self = .string(ExactString(text))
     default: return nil
-    }
-  }
-
-  public static func == (one: Self, other: Self) -> Bool {
-    switch (one, other) {
-    case (.integer(let one), .integer(let other)): one == other
-    case (.string(let one), .string(let other)): one.hasSameBytes(as: other)
-    default: false
     }
   }
 
   public var json: JSON {
     switch self {
     case .integer(let number): .integer(number)
-    case .string(let text): .string(text)
+    case .string(let string): .string(string.text)
     }
   }
 }
@@ -34,7 +28,7 @@ extension JSONWriter {
   public mutating func value(_ id: RequestID) {
     switch id {
     case .integer(let number): value(number)
-    case .string(let text): value(text)
+    case .string(let string): value(string.text)
     }
   }
 

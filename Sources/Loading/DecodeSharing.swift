@@ -1,3 +1,5 @@
+internal import Text
+
 /// Which loads wait for which decode: one for all that ask for the same.
 ///
 /// A pure value, as the `Scheduler` is. A decode's priority is the highest of its loads'; when the last of them leaves,
@@ -5,9 +7,9 @@
 struct DecodeSharing {
   /// What makes two decodes one.
   struct Work: Hashable {
-    var key: String
+    var key: ExactString
     var partition: String
-    var selection: String
+    var selection: ExactString
     /// SHA-256 of the original.
     var original: [UInt8]
     /// The canonical form of the transform that has been applied to what is decoded, and of the one to apply.

@@ -1,10 +1,17 @@
+internal import Text
+
 /// URLs that failed for good a short while ago and are not asked again until their time is over.
 ///
 /// Kept by key and credentials, since what one user may not see another may.
 struct FailureMemory {
   struct Subject: Hashable {
-    let key: String
+    let key: ExactString
     let partition: String
+
+    init(key: String, partition: String) {
+      self.key = ExactString(key)
+      self.partition = partition
+    }
   }
 
   struct Failure {

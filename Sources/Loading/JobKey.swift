@@ -1,5 +1,6 @@
 internal import HTTPCaching
 internal import HTTPTypes
+internal import Text
 
 /// What makes two loads one transfer: the image, who may see it, and everything that changes what is sent or accepted.
 ///
@@ -7,7 +8,7 @@ internal import HTTPTypes
 /// hashed once: a waiting job is found by it and keeps it.
 final class JobKey: Sendable {
   /// The cache key.
-  let key: String
+  let key: ExactString
   /// The credentials the load was given, as `Credentials.partition` tells them apart; empty for none.
   let partition: String
   let headers: Headers
@@ -39,7 +40,7 @@ final class JobKey: Sendable {
   }
 
   init(
-    key: String, partition: String, headers: Headers, revalidation: Revalidation, acceptsAnything: Bool,
+    key: ExactString, partition: String, headers: Headers, revalidation: Revalidation, acceptsAnything: Bool,
     maxBytes: Int64, timeoutMs: Int64, retries: Int
   ) {
     self.key = key

@@ -1,6 +1,7 @@
 internal import HTTPCaching
 internal import HTTPTransport
 internal import HTTPTypes
+internal import Text
 
 /// Hears what becomes of a load. Called on the loading thread: events first, then `ended` exactly once, then nothing.
 @LoadingActor
@@ -156,7 +157,8 @@ extension LoadRequest {
   /// - Parameter bypassingCache: whether the cache is known to have nothing of use.
   func jobKey(in partition: String, bypassingCache: Bool) -> JobKey {
     JobKey(
-      key: key, partition: partition, headers: .all(tellingHeaders), revalidation: revalidation(bypassingCache),
+      key: ExactString(key), partition: partition, headers: .all(tellingHeaders),
+      revalidation: revalidation(bypassingCache),
       acceptsAnything: validation == .none, maxBytes: maxBytes, timeoutMs: timeout.milliseconds, retries: retries)
   }
 

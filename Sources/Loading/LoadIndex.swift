@@ -1,3 +1,5 @@
+internal import Text
+
 /// Finds what is unanswered by the names that hosts give: URL, group, slot.
 struct LoadIndex {
   struct Labels {
@@ -12,30 +14,30 @@ struct LoadIndex {
     case many(Set<LoadID>)
   }
 
-  private var byURL: [String: Members] = [:]
-  private var byGroup: [String: Members] = [:]
-  private var bySlot: [String: Members] = [:]
+  private var byURL: [ExactString: Members] = [:]
+  private var byGroup: [ExactString: Members] = [:]
+  private var bySlot: [ExactString: Members] = [:]
 
   mutating func insert(_ id: LoadID, _ labels: Labels) {
-    if let url = labels.url { Self.insert(id, into: &byURL, at: url) }
-    if let group = labels.group { Self.insert(id, into: &byGroup, at: group) }
-    if let slot = labels.slot { Self.insert(id, into: &bySlot, at: slot) }
+    if let url = labels.url { Self.insert(id, into: &byURL, at: ExactString(url)) }
+    if let group = labels.group { Self.insert(id, into: &byGroup, at: ExactString(group)) }
+    if let slot = labels.slot { Self.insert(id, into: &bySlot, at: ExactString(slot)) }
   }
 
   mutating func remove(_ id: LoadID, _ labels: Labels) {
-    if let url = labels.url { Self.remove(id, from: &byURL, at: url) }
-    if let group = labels.group { Self.remove(id, from: &byGroup, at: group) }
-    if let slot = labels.slot { Self.remove(id, from: &bySlot, at: slot) }
+    if let url = labels.url { Self.remove(id, from: &byURL, at: ExactString(url)) }
+    if let group = labels.group { Self.remove(id, from: &byGroup, at: ExactString(group)) }
+    if let slot = labels.slot { Self.remove(id, from: &bySlot, at: ExactString(slot)) }
   }
 
   /// In the order of their coming, as from the others.
-  func loads(url: String) -> [LoadID] { Self.list(byURL[url]) }
-  func loads(group: String) -> [LoadID] { Self.list(byGroup[group]) }
-  func loads(slot: String) -> [LoadID] { Self.list(bySlot[slot]) }
+  func loads(url: String) -> [LoadID] { Self.list(byURL[ExactString(url)]) }
+  func loads(group: String) -> [LoadID] { Self.list(byGroup[ExactString(group)]) }
+  func loads(slot: String) -> [LoadID] { Self.list(bySlot[ExactString(slot)]) }
 
   /// Any of those that `loads` lists.
   func someLoad(slot: String) -> LoadID? {
-    switch bySlot[slot] {
+    switch bySlot[ExactString(slot)] {
     case nil: nil
     case .one(let id): id
     case .many(let ids): ids.first
@@ -50,7 +52,7 @@ struct LoadIndex {
     }
   }
 
-  private static func insert(_ id: LoadID, into index: inout [String: Members], at name: String) {
+  private static func insert(_ id: LoadID, into index: inout [ExactString: Members], at name: ExactString) {
     switch index[name] {
     case nil: index[name] = .one(id)
     case .one(let other): index[name] = .many([other, id])
@@ -62,7 +64,7 @@ struct LoadIndex {
     }
   }
 
-  private static func remove(_ id: LoadID, from index: inout [String: Members], at name: String) {
+  private static func remove(_ id: LoadID, from index: inout [ExactString: Members], at name: ExactString) {
     switch index[name] {
     case .one(id): index[name] = nil
     case nil, .one: break

@@ -1,6 +1,7 @@
 internal import HTTPCaching
 internal import HTTPTypes
 internal import ImageStore
+internal import Text
 
 /// What the cache can do for a load.
 extension Loader {
@@ -26,13 +27,13 @@ extension Loader {
 
   /// Whether a host is putting an image in under the key. Who asks for it now comes after that: by way of the disk's
   /// thread, and looks into memory then.
-  func isBeingPut(_ key: String) -> Bool { !puts.isEmpty && puts[key] != nil }
+  func isBeingPut(_ key: String) -> Bool { !puts.isEmpty && puts[ExactString(key)] != nil }
 
   /// Whether an image is being put in, or has been, since the job was wanted: it is not for who comes after that, and
   /// what it brings is not kept.
   func isOvertaken(_ record: JobRecord) -> Bool {
     let first = record.first.id
-    if !puts.isEmpty, let put = puts[record.first.request.key], first < put.latest { return true }
+    if !puts.isEmpty, let put = puts[ExactString(record.first.request.key)], first < put.latest { return true }
     return recentPuts.recall(record.subject, now: .now).map { first < $0 } ?? false
   }
 
@@ -273,8 +274,8 @@ extension LoadRequest {
 
   /// Whether the URLs are the same. Of a `data:` URL not all is there; then the key, which is its digest, tells.
   func namesImage(of other: LoadRequest) -> Bool {
-    guard url == other.url else { return false }
-    if case .inline = source { return key == other.key }
+    guard url.hasSameBytes(as: other.url) else { return false }
+    if case .inline = source { return key.hasSameBytes(as: other.key) }
     return true
   }
 

@@ -1,5 +1,6 @@
 internal import HTTPTypes
 internal import ImageStore
+internal import Text
 
 /// What a clear means for what is in memory and under way, whichever worker it came from.
 extension Loader {
@@ -65,8 +66,8 @@ extension ClearFilter {
   fileprivate func matches(_ request: LoadRequest) -> Bool {
     switch self {
     case .all: true
-    case .url(let url, let key): request.url == url || request.key == key
-    case .key(let key): request.key == key
+    case .url(let url, let key): request.url.hasSameBytes(as: url) || request.key.hasSameBytes(as: key)
+    case .key(let key): request.key.hasSameBytes(as: key)
     case .prefix(let prefix): request.key.utf8.starts(with: prefix.utf8)
     case .host(let host, let port): request.origin.host == host && (port == nil || request.origin.port == port)
     case .olderThan, .expired: false

@@ -1,5 +1,6 @@
 internal import ImageCodec
 internal import ImageStore
+internal import Text
 internal import Threads
 
 /// What has to be decoded before a load can be answered.
@@ -20,7 +21,7 @@ extension Loader {
       return conclude(load, .failure(error), isFinal: isFinal)
     }
     let work = DecodeSharing.Work(
-      key: response.key, partition: response.partition, selection: response.selection,
+      key: ExactString(response.key), partition: response.partition, selection: response.selection,
       original: response.originalDigest, from: response.variant, to: subject.to, step: step,
       keeping: candidate.keeping, owner: step == .pixels ? load.id : nil)
     let seat = DecodeSharing.Seat(load: load.id, isFinal: isFinal)

@@ -1,6 +1,7 @@
 internal import HTTPCaching
 internal import HTTPTypes
 internal import ImageStore
+internal import Text
 
 /// From what the cache has to what the host gets.
 extension Loader {
@@ -35,7 +36,7 @@ extension Loader {
         self.heedOthers()
         if order.wantsBytes, let bytes = delivered.bytes, !self.clears.reach(candidate.response) {
           self.memory.promote(candidate.response, bytes: bytes)
-          for response in self.confirmed.values where response.key == candidate.response.key {
+          for response in self.confirmed.values where response.key.hasSameBytes(as: candidate.response.key) {
             self.memory.update(response)
           }
         }

@@ -2,6 +2,7 @@ internal import HTTPCaching
 internal import HTTPTypes
 public import ImageCodec
 public import ImageStore
+internal import Text
 
 /// What the loader tells of itself and of the cache, and what a host puts into the cache.
 extension Loader {
@@ -147,7 +148,8 @@ extension Loader {
       mediaType: "application/octet-stream")
     let began = ContinuousClock.now
     let largestInMemory = memory.largestEntry
-    puts[request.key] = ((puts[request.key]?.count ?? 0) + 1, id)
+    let key = ExactString(request.key)
+    puts[key] = ((puts[key]?.count ?? 0) + 1, id)
     storage.perform({ [storage] in
       Arrival.put(
         content, as: draft, delivery: Delivery(request), maxBytes: request.maxBytes, largestInMemory: largestInMemory,
@@ -155,7 +157,7 @@ extension Loader {
     }) { [weak self] outcome in
       guard let self else { return }
       self.retire(id)
-      self.puts[request.key] = self.puts[request.key].flatMap { $0.count > 1 ? ($0.count - 1, $0.latest) : nil }
+      self.puts[key] = self.puts[key].flatMap { $0.count > 1 ? ($0.count - 1, $0.latest) : nil }
       switch outcome {
       case .failure(let error):
         completion(.failure(error))

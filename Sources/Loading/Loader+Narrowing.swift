@@ -1,6 +1,7 @@
 internal import HTTPCaching
 internal import HTTPTypes
 internal import ImageStore
+internal import Text
 
 /// Loads that differ in headers which may make no difference.
 ///
@@ -35,7 +36,7 @@ extension Loader {
   /// What tells which headers count. A job that goes past the cache has not looked there, and need not for that.
   private func known(to record: JobRecord, _ key: JobKey) -> [StoredResponse] {
     guard key.revalidation == .bypassed else { return record.candidates?.map(\.response) ?? [] }
-    return memory.peek(at: key.key, partition: key.partition).map(\.response)
+    return memory.peek(at: key.key.text, partition: key.partition).map(\.response)
   }
 
   /// Loads a job's load by itself: what came was the answer to another request.

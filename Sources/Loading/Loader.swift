@@ -2,6 +2,7 @@ internal import HTTPCaching
 public import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
+internal import Text
 
 /// Brings images: from memory, from disk, else by a transfer that all who want the same share.
 ///
@@ -48,7 +49,7 @@ public final class Loader {
   var confirmed: [Int64: StoredResponse] = [:]
   /// The images that hosts are putting in, by their keys: how many, and the latest. What memory has there is about to
   /// be replaced.
-  var puts: [String: (count: Int, latest: LoadID)] = [:]
+  var puts: [ExactString: (count: Int, latest: LoadID)] = [:]
   /// The latest that have been put in: what was asked for before is not to replace them. Only their number bounds them,
   /// so who waits while a thousand others are put in may do so after all.
   var recentPuts = FadingMemory<FailureMemory.Subject, LoadID>(timeToLive: .seconds(1 << 31), capacity: 1000)

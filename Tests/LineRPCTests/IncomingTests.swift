@@ -1,5 +1,6 @@
 import LineRPC
 import Testing
+import Text
 
 struct IncomingTests {
   private func refusal(_ text: String) -> (error: RPCError, id: RequestID?)? {

@@ -1,5 +1,6 @@
 import LineRPC
 import Testing
+import Text
 
 struct JSONWriterTests {
   @Test func `commas stand between members and elements and nowhere else`() {

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Text
 
 @testable import Loading
 
@@ -36,7 +37,7 @@ struct Queue {
     timeoutMs: Int64 = 15_000, retries: Int = 2
   ) -> JobKey {
     JobKey(
-      key: name, partition: partition, headers: .all(headers), revalidation: revalidation,
+      key: ExactString(name), partition: partition, headers: .all(headers), revalidation: revalidation,
       acceptsAnything: acceptsAnything,
       maxBytes: maxBytes, timeoutMs: timeoutMs, retries: retries)
   }
@@ -70,7 +71,7 @@ struct Queue {
 
   /// The names of what starts now.
   mutating func starts() -> [String] {
-    scheduler.takeStarts(at: now).map { scheduler.job($0)!.key.key }
+    scheduler.takeStarts(at: now).map { scheduler.job($0)!.key.key.text }
   }
 
   /// The names of the transfers that are to be aborted now, for others. Those named are being answered.
@@ -78,7 +79,7 @@ struct Queue {
     let box = box
     // The key of a job does not change.
     let keys = Dictionary(
-      uniqueKeysWithValues: box.scheduler.allJobs.map { ($0.serial, box.scheduler.job($0)!.key.key) })
+      uniqueKeysWithValues: box.scheduler.allJobs.map { ($0.serial, box.scheduler.job($0)!.key.key.text) })
     return scheduler.makeWay(at: now) { answered.contains(keys[$0.serial]!) }.map { keys[$0.serial]! }
   }
 

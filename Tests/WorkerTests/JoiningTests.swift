@@ -34,6 +34,34 @@ import Testing
     }
   }
 
+  @Test func `keys, slots and groups that only look the same are two`() async throws {
+    try await withOrigin { worker, origin in
+      let names = ["caf\u{E9}", "cafe\u{301}"]
+      let ids = names.enumerated().map { number, name in
+        worker.request(
+          "load",
+          [
+            "url": .string(origin.url("image/\(number + 1).png?hold=gate&cache-control=max-age%3D60")),
+            "key": .string(name),
+            "slot": .string(name), "group": .string(name),
+          ])
+      }
+      try await origin.held(2, at: "gate")
+      let prioritized = try await worker.call("prioritize", ["group": .string(names[0]), "priority": "high"])
+      #expect(prioritized["result"]["changed"] == 1)
+      try await origin.release("gate")
+      let images = try await results(ids, worker)
+      #expect(images.map { $0["result"]["key"].string?.utf8.count } == [5, 6])
+      #expect(images[0]["result"]["path"] != images[1]["result"]["path"])
+      for (name, image) in zip(names, images) {
+        let again = try await worker.load("http://127.0.0.1:1/", ["key": .string(name), "cache": "only-if-cached"])
+        #expect(again["path"] == image["result"]["path"])
+      }
+      let cleared = try await worker.call("clear", ["key": .string(names[0])])
+      #expect(cleared["result"]["removed"] == 1)
+    }
+  }
+
   @Test func `one request asks about a stale image for all`() async throws {
     try await answers(
       "image/1.png?etag=a&cache-control=max-age%3D0", "image/1.png?etag=a&cache-control=max-age%3D0&hold=gate"
