@@ -35,6 +35,7 @@ let package = Package(
       name: "Worker",
       dependencies: [
         "LineRPC", "Loading", "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Threads",
+        "CSystem",
       ],
       // A link to protocol/openrpc.json, which --describe prints.
       resources: [.embedInCode("openrpc.json")],

@@ -29,7 +29,8 @@ struct Reception {
   private var use = Use.deliver
   private var decoder: ContentDecoder?
   private(set) var isHeadComplete = false
-  private var trailerLeft = mostTrailer
+  /// How many bytes of header, then of trailer, may come yet.
+  private var linesLeft = mostHeader
   /// Where a redirect leads.
   private(set) var location: String?
   /// Whether curl has been told to stop.
@@ -49,6 +50,8 @@ struct Reception {
 
   /// How much of an unwanted body is read to keep its connection.
   private static let worthReading = 64 << 10
+  /// How many bytes of header are read; curl has limits of its own, which differ between its versions.
+  private static let mostHeader = 256 << 10
   /// How many bytes of trailer are read, which curl would keep.
   private static let mostTrailer = 64 << 10
 
@@ -68,7 +71,7 @@ struct Reception {
     use = .deliver
     decoder = nil
     isHeadComplete = false
-    trailerLeft = Self.mostTrailer
+    linesLeft = Self.mostHeader
     location = nil
     hasRefused = false
     takenBefore = 0
@@ -86,12 +89,15 @@ struct Reception {
 
   /// Takes a header line of the response to `url`, or one of its trailer, which is ignored. False makes curl stop.
   mutating func received(line: UnsafeRawBufferPointer, from url: String) -> Bool {
-    if isHeadComplete {
-      trailerLeft -= line.count
-      return trailerLeft >= 0 || fail(.malformed, "the trailer of the answer is too long")
+    linesLeft -= line.count
+    if isHeadComplete { return linesLeft >= 0 || fail(.malformed, "the trailer of the answer is too long") }
+    if linesLeft < 0 {
+      hasRefused = true
+      return fail(.tooLarge, "the header of the answer is too large")
     }
     guard parser.take(line) else { return true }
     isHeadComplete = true
+    linesLeft = Self.mostTrailer
     hasRefused = !received(headFrom: url)
     return !hasRefused
   }

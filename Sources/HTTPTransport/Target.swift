@@ -25,7 +25,7 @@ struct Target {
 
   /// - Parameter base: what a relative `reference` (a Location) is resolved against (RFC 3986 section 5).
   init(parsing reference: String, relativeTo base: Target? = nil) throws(Problem) {
-    let reference = String(reference.prefix { $0 != "#" })
+    let reference = String(decoding: reference.utf8.prefix { $0 != UInt8(ascii: "#") }, as: UTF8.self)
     // Curl takes an empty one for the origin alone.
     if reference.isEmpty, let base {
       self = base

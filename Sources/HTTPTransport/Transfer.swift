@@ -143,7 +143,7 @@ final class Transfer {
       sockets.blocked += 1
       return CURL_SOCKET_BAD
     }
-    return sockets.open(request, patience: easy.settings.configuration.connectTimeout)
+    return sockets.open(request, patience: max(easy.settings.configuration.connectTimeout, .seconds(10)))
   }
 
   /// Called when there is a connection for the request, a new one or not: the policy may have become stricter since it

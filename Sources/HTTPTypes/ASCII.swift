@@ -6,7 +6,7 @@ extension UInt8 {
 
   var isASCIILetter: Bool { (self | 0x20) >= UInt8(ascii: "a") && (self | 0x20) <= UInt8(ascii: "z") }
 
-  var asciiLowercased: UInt8 { isASCIIUppercase ? self | 0x20 : self }
+  package var asciiLowercased: UInt8 { isASCIIUppercase ? self | 0x20 : self }
 
   /// The value of a hexadecimal digit in either case.
   var hexadecimalValue: UInt8? {

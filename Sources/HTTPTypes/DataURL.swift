@@ -14,8 +14,10 @@ public struct DataURL: Sendable, Hashable {
     text.utf8.prefix(scheme.count).elementsEqual(scheme) { $0.asciiLowercased == $1 }
   }
 
-  /// What may be shown of a `data:` URL: all before its comma, at most 256 characters.
-  public static func echo(_ text: String) -> String { String(text.prefix(256).prefix { $0 != "," }) }
+  /// What may be shown of a `data:` URL: all before its comma, at most 256 bytes.
+  public static func echo(_ text: String) -> String {
+    String(decoding: text.utf8.prefix(256).prefix { $0 != UInt8(ascii: ",") }, as: UTF8.self)
+  }
 
   /// Takes time in proportion to the URL's length and no memory but the body's.
   public init(_ text: String) throws(Invalid) {

@@ -11,7 +11,7 @@ public struct DecodeTask: Sendable {
     case encoded(String)
     /// Rows of 8-bit sRGB without padding: grey, R G B or R G B A with straight alpha.
     case pixels(String)
-    /// Every pixel of every frame decodes; nothing is written.
+    /// Every pixel of every frame that can be read decodes; nothing is written.
     case check
     /// Only the placeholder.
     case placeholder
@@ -45,7 +45,10 @@ public struct DecodeTask: Sendable {
   }
 
   /// As many frames as are decoded.
-  var countedFrames: Int { output == .check || transform.frames == .all ? max(1, header.frames) : 1 }
+  var countedFrames: Int {
+    guard header.format.isReadFrameByFrame else { return 1 }
+    return output == .check || transform.frames == .all ? max(1, header.frames) : 1
+  }
 
   /// Where the result goes, if it is a file.
   var outputPath: String? {

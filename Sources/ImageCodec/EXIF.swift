@@ -1,4 +1,6 @@
 /// The orientation in EXIF data, which is a TIFF file within the image (CIPA DC-008).
+///
+/// The first of an image counts. No format has room for a second, and each may take long to go through.
 enum EXIF {
   /// What stands before the TIFF header in JPEG, and by mistake in other formats.
   static let mark = Array("Exif\0\0".utf8)

@@ -10,6 +10,9 @@ public enum ImageFormat: String, Sendable, CaseIterable {
     }
   }
 
+  /// Whether the decoder can read all frames, and not only the first.
+  package var isReadFrameByFrame: Bool { self == .gif || self == .webp }
+
   /// The usual extension, without its dot.
   public var fileExtension: String { self == .jpeg ? "jpg" : rawValue }
 }

@@ -5,18 +5,18 @@ enum JPEGHeader {
 
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
     var size: (width: Int, height: Int)?
-    var orientation = 1
+    var orientation: Int?
     do throws(ImageHeaderError) {
       try readSegments(&reader, &size, &orientation)
     } catch {
       if size == nil { throw error }
     }
     guard let size else { throw .impossible("the JPEG has no frame header") }
-    return ImageHeader(.jpeg, width: size.width, height: size.height, orientation: orientation)
+    return ImageHeader(.jpeg, width: size.width, height: size.height, orientation: orientation ?? 1)
   }
 
   private static func readSegments(
-    _ reader: inout HeaderReader, _ size: inout (width: Int, height: Int)?, _ orientation: inout Int
+    _ reader: inout HeaderReader, _ size: inout (width: Int, height: Int)?, _ orientation: inout Int?
   ) throws(ImageHeaderError) {
     var position = 2
     for _ in 0..<mostSegments {
@@ -31,7 +31,7 @@ enum JPEGHeader {
       switch marker {
       case 0xC0...0xCF where marker != 0xC4 && marker != 0xC8 && marker != 0xCC:
         if size == nil { size = (width: try reader.big16(position + 5), height: try reader.big16(position + 3)) }
-      case 0xE1 where orientation == 1 && length >= 8:
+      case 0xE1 where orientation == nil && length >= 8:
         if try reader.bytes(position + 2, count: 6) == EXIF.mark {
           orientation = EXIF.orientation(&reader, at: position + 8)
         }

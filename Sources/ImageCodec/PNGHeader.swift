@@ -39,15 +39,16 @@ enum PNGHeader {
 
   /// Frames from acTL, orientation from eXIf, as far as they stand before the pixels.
   private static func extras(_ reader: inout HeaderReader) -> (frames: Int, orientation: Int) {
-    var (frames, orientation) = (1, 1)
+    var frames = 1
+    var orientation: Int?
     var position = 33
     do throws(ImageHeaderError) {
       for _ in 0..<mostChunks {
         let length = try reader.big32(position)
         switch try reader.name(position + 4) {
         case "acTL" where length == 8: frames = max(1, try reader.big32(position + 8))
-        case "eXIf": orientation = EXIF.orientation(&reader, at: position + 8)
-        case "IDAT", "IEND": return (frames, orientation)
+        case "eXIf" where orientation == nil: orientation = EXIF.orientation(&reader, at: position + 8)
+        case "IDAT", "IEND": return (frames, orientation ?? 1)
         default: break
         }
         position += length + 12
@@ -55,7 +56,7 @@ enum PNGHeader {
     } catch {
       // The size is known; a file cut behind it is for the decoder to refuse.
     }
-    return (frames, orientation)
+    return (frames, orientation ?? 1)
   }
 
   /// CRC-32 a bit at a time: it is needed for 17 bytes only.

@@ -23,19 +23,20 @@ enum WebPHeader {
 
   private static func extras(_ reader: inout HeaderReader, flags: Int) -> (frames: Int, orientation: Int) {
     let (isAnimated, hasEXIF) = (flags & 0x02 != 0, flags & 0x08 != 0)
-    var (frames, orientation) = (0, 1)
+    var frames = 0
+    var orientation: Int?
     var position = 12
     do throws(ImageHeaderError) {
       for _ in 0..<mostChunks where isAnimated || hasEXIF {
         let name = try reader.name(position)
         let length = try reader.little32(position + 4)
         if name == "ANMF", isAnimated { frames += 1 }
-        if name == "EXIF", hasEXIF { orientation = EXIF.orientation(&reader, at: position + 8) }
+        if name == "EXIF", hasEXIF, orientation == nil { orientation = EXIF.orientation(&reader, at: position + 8) }
         position += 8 + length + length % 2
       }
     } catch {
       // The last chunk is behind us.
     }
-    return (max(frames, 1), orientation)
+    return (max(frames, 1), orientation ?? 1)
   }
 }

@@ -37,6 +37,10 @@ extension Incoming {
     }
   }
 
+  /// The most calls of a batch: its answers are kept until the last is there, and may be a hundred times as long as what
+  /// they answer.
+  static let mostCalls = 100_000
+
   /// What stands in the place of a line that was skipped for its length.
   static func tooLong(limit: Int) -> Incoming {
     .call(.refused(.invalidRequest("the line is over \(limit) bytes"), id: nil))
@@ -49,6 +53,8 @@ extension Incoming {
     }
     if elements.isEmpty {
       self = .call(.refused(.invalidRequest("the batch is empty"), id: nil))
+    } else if elements.count > Self.mostCalls {
+      self = .call(.refused(.invalidRequest("a batch has at most \(Self.mostCalls) calls"), id: nil))
     } else {
       self = .batch(elements.map(Call.init))
     }

@@ -20,6 +20,8 @@ enum LogLevel: String, CaseIterable, Comparable {
 /// is dropped.
 final class Log: Sendable {
   private let level: Locked<LogLevel>
+  /// Held from the look whether there is room to the write that takes it.
+  private let room = Locked(())
 
   init(level: LogLevel) { self.level = Locked(level) }
 
@@ -35,9 +37,11 @@ final class Log: Sendable {
     guard lineLevel <= level.withLock({ $0 }) else { return }
     // No more than a pipe takes whole or not at all.
     let line = singleLine("imageworker: \(lineLevel): \(message())", atMost: 4000)
-    var descriptor = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
-    guard poll(&descriptor, 1, 0) == 1, descriptor.revents & Int16(POLLOUT) != 0 else { return }
-    _ = line.withUnsafeBytes { systemWrite(STDERR_FILENO, $0.baseAddress!, $0.count) }
+    room.withLock { _ in
+      var descriptor = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+      guard poll(&descriptor, 1, 0) == 1, descriptor.revents & Int16(POLLOUT) != 0 else { return }
+      _ = line.withUnsafeBytes { systemWrite(STDERR_FILENO, $0.baseAddress!, $0.count) }
+    }
   }
 }
 

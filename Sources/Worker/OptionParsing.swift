@@ -192,8 +192,13 @@ enum Quantity {
 
   /// `500`, `500K`, `128M`, `1G`.
   static func size(_ text: String, kilo: Int64) -> Int64? {
-    let units: [Character: Int64] = ["K": kilo, "M": kilo * kilo, "G": kilo * kilo * kilo]
-    let unit = text.last.flatMap { units[Character($0.uppercased())] }
+    let unit: Int64? =
+      switch text.utf8.last?.asciiLowercased {
+      case UInt8(ascii: "k"): kilo
+      case UInt8(ascii: "m"): kilo * kilo
+      case UInt8(ascii: "g"): kilo * kilo * kilo
+      default: nil
+      }
     return scaled(unit == nil ? text[...] : text.dropLast(), by: unit ?? 1)
   }
 

@@ -1,3 +1,5 @@
+internal import CSystem
+
 #if canImport(Darwin)
   internal import Darwin
 #else
@@ -6,5 +8,9 @@
 
 /// How many processors there are for this process to use.
 enum Processors {
-  static var count: Int { max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))) }
+  /// Those that the process may run on (sched_getaffinity(2)), where the system tells; else those that are there.
+  static var count: Int {
+    let allowed = Int(csystem_allowed_processors())
+    return allowed > 0 ? allowed : max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+  }
 }

@@ -108,15 +108,17 @@ private enum OutputMarks {
 private func allowDescriptors() {
   var limit = rlimit()
   guard getrlimit(descriptorCount, &limit) == 0 else { return }
-  // More than Darwin lets a process have is refused as a whole.
-  limit.rlim_cur = min(limit.rlim_max, 10_240)
+  limit.rlim_cur = max(limit.rlim_cur, min(limit.rlim_max, mostDescriptors))
   _ = setrlimit(descriptorCount, &limit)
 }
 
 #if canImport(Darwin)
   private let descriptorCount = RLIMIT_NOFILE
+  /// More is refused as a whole.
+  private let mostDescriptors = rlim_t(OPEN_MAX)
 #else
   private let descriptorCount = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+  private let mostDescriptors = rlim_t.max
 #endif
 
 private struct StartError: Error {

@@ -20,10 +20,12 @@ struct LibraryError: Error {
     if message.contains("nsupported"), !message.contains("marker") { return .unsupportedFormat(message) }
     if message.contains("samples out of range") { return .unsupportedFormat(message) }
     if Self.wordsOfMemory.contains(where: message.contains) {
-      return .outOfMemory("a decoder may not have as much memory as this takes")
+      return Self.memory
     }
     return .corrupt(message)
   }
+
+  static let memory = DecodeError.outOfMemory("a decoder may not have as much memory as this takes")
 
   private static let wordsOfMemory = [
     "out of memory", "Out of memory", "nsufficient memory", "to allocate",

@@ -84,7 +84,7 @@ struct PNGScreening {
 
   private func withoutText() throws(DecodeError) -> EncodedFile {
     guard let start = file.baseAddress, let copy = g_try_malloc(gsize(file.count)) else {
-      throw .tooManyPixels("a decoder may not have as much memory as this takes")
+      throw LibraryError.memory
     }
     var count = 0
     func take(_ range: Range<Int>) {

@@ -47,6 +47,8 @@ import Testing
   @Test func `only what stands before the comma is echoed`() {
     #expect(DataURL.echo("data:image/png;base64,AAAA") == "data:image/png;base64")
     #expect(DataURL.echo("data:" + String(repeating: "x", count: 1000)).count == 256)
+    #expect(DataURL.echo("data:,\u{301}secret") == "data:", "the comma is a byte, whatever follows")
+    #expect(DataURL.echo("data:" + String(repeating: "\u{301}", count: 1000)).utf8.count <= 260)
     #expect(DataURL.isDataURL("dAtA:,") && !DataURL.isDataURL("date:,") && !DataURL.isDataURL("data"))
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
-import ImageCodec
 import Testing
+
+@testable import ImageCodec
 
 /// Pictures whose pixels are known, through the real decoder.
 struct DecodeTests {
@@ -121,6 +122,17 @@ struct DecodeTests {
 
     let asStored = try await decoding.pixels(file, .with { $0.isOriented = false })
     #expect((asStored.width, asStored.height) == (width, height))
+  }
+
+  @Test func `frames that the decoder does not read count for nothing`() {
+    func task(_ format: ImageFormat, _ output: DecodeTask.Output) -> DecodeTask {
+      let header = ImageHeader(format, width: 500, height: 500, frames: 1000)
+      return DecodeTask(source: .bytes([]), header: header, output: output, maxPixels: 1_000_000)
+    }
+    #expect(task(.png, .check).pixels == 250_000)
+    #expect(task(.tiff, .check).pixels == 250_000)
+    #expect(task(.gif, .check).pixels == 250_000_000)
+    #expect(task(.webp, .placeholder).pixels == 250_000)
   }
 
   @Test func `a PNG is turned as its eXIf chunk says`() async throws {

@@ -181,6 +181,41 @@ private struct SlowFile: ByteSource {
     #expect(try ImageHeader.read(file, format: .tiff).frames == 3)
   }
 
+  /// Counts the bytes that are asked for.
+  private final class CountingSource: ByteSource {
+    let bytes: [UInt8]
+    private(set) var bytesRead = 0
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    var count: Int { bytes.count }
+
+    func bytes(at offset: Int, count: Int) -> ArraySlice<UInt8> {
+      bytesRead += count
+      return bytes.bytes(at: offset, count: count)
+    }
+  }
+
+  @Test(arguments: [ImageFormat.jpeg, .png, .webp])
+  func `of many EXIF directories one is gone through`(format: ImageFormat) throws {
+    // Wherever a directory begins here it has 0xEEEE entries, none of which is the orientation.
+    let copies = 500
+    let entries = [UInt8](repeating: 0xEE, count: 0xEEEE * 12 + 100_000)
+    func exif(at offset: Int) -> [UInt8] { Build.text("II") + Build.little16(42) + Build.little32(offset) }
+    func file(_ exif: [UInt8]) -> [UInt8] {
+      switch format {
+      case .jpeg:
+        Build.jpeg(3, 4, before: (0..<copies).flatMap { _ in Build.segment(0xE1, EXIF.mark + exif) })
+      case .png: Build.png(3, 4, extra: (0..<copies).flatMap { _ in Build.chunk("eXIf", exif) })
+      default: Build.webpExtended(3, 4, exif: exif, copies: copies)
+      }
+    }
+    // Each leads as far from where it begins itself.
+    let source = CountingSource(file(exif(at: file(exif(at: 0)).count)) + entries)
+    #expect(try ImageHeader.read(source, format: format).orientation == 1)
+    #expect(source.bytesRead < 3 * source.count)
+  }
+
   @Test(arguments: 0..<4, [nil, 0, 1] as [UInt8?]) func `turns and mirrors of HEIF come out as EXIF says them`(
     turns: Int, axis: UInt8?
   ) throws {

@@ -106,12 +106,14 @@ enum Build {
     riff(webpChunk("VP8L", [0x2F] + little32(width - 1 | (height - 1) << 14 | 1 << 28) + [0, 0]))
   }
 
-  static func webpExtended(_ width: Int, _ height: Int, frames: Int = 0, exif: [UInt8]? = nil) -> [UInt8] {
+  static func webpExtended(_ width: Int, _ height: Int, frames: Int = 0, exif: [UInt8]? = nil, copies: Int = 1)
+    -> [UInt8]
+  {
     let flags = UInt8((frames > 0 ? 2 : 0) | (exif == nil ? 0 : 8))
     var chunks = webpChunk("VP8X", [flags, 0, 0, 0] + little24(width - 1) + little24(height - 1))
     for _ in 0..<frames { chunks += webpChunk("ANMF", [UInt8](repeating: 0, count: 25)) }
     if frames == 0 { chunks += webpChunk("VP8L", [0x2F, 0, 0, 0, 0]) }
-    if let exif { chunks += webpChunk("EXIF", exif) }
+    if let exif { for _ in 0..<copies { chunks += webpChunk("EXIF", exif) } }
     return riff(chunks)
   }
 

@@ -102,6 +102,20 @@ struct IncomingTests {
     }
   }
 
+  @Test func `a batch of over 100,000 calls is refused as a whole`() {
+    func line(_ count: Int) -> String { "[" + Array(repeating: "1", count: count).joined(separator: ",") + "]" }
+    guard case .batch(let calls) = Incoming(line(100_000)) else {
+      Issue.record("it is a batch")
+      return
+    }
+    #expect(calls.count == 100_000)
+    guard case .call(.refused(let error, nil)) = Incoming(line(100_001)) else {
+      Issue.record("it is refused")
+      return
+    }
+    #expect(error.code == -32600)
+  }
+
   @Test func `ids are equal when their bytes are`() {
     #expect(RequestID.string("\u{E9}") != .string("e\u{301}"))
     #expect(RequestID.string("1") != .integer(1))

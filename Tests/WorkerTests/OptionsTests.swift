@@ -9,7 +9,7 @@ import Testing
     ["--verify", "often"], ["--network", "private"], ["--log-level", "loud"], ["--min-free", "500%"],
     ["--header", "x"],
     ["--proxy", "nonsense://host"], ["--proxy", "http://u:p@host:99999"], ["--proxy", "[::1]:x/"], ["stray"],
-    ["--retries", "1.5"], ["--max-pixels", "1000000000G"],
+    ["--retries", "1.5"], ["--disk-limit", "5ß"], ["--max-pixels", "1000000000G"],
   ])
   func `a bad option is one line on standard error and exit 64`(options: [String]) async throws {
     let result = try await outcome(of: options)
