@@ -34,8 +34,8 @@ public struct CachePolicy: Sendable, Hashable {
     let mode = request.effectiveMode(asked)
     // Of the modes only the default one is another for the server, too, where the host validates on its own.
     let added = (asked == .default ? mode : asked).requestFields(besides: requestHeaders)
-    if request.hasRange { return mode == .onlyIfCached ? .notCached : .fetch(headers: added) }
-    let mayNotSend = mode == .onlyIfCached || (mode == .default && request.control.onlyIfCached)
+    let mayNotSend = asked == .onlyIfCached || asked == .default && request.control.onlyIfCached
+    if request.hasRange { return mayNotSend ? .notCached : .fetch(headers: added) }
     guard mode != .noStore, mode != .reload, let index = Variants.newest(of: stored, for: requestHeaders) else {
       return mayNotSend ? .notCached : .fetch(headers: added)
     }

@@ -18,27 +18,29 @@ extension Board {
   private static let memory = Agenda.flushInterval + 2
   private static let removing = UInt64.max
 
-  /// Notes that a file is being handed out. To be called before it is looked whether it is there.
+  /// Notes that a file is being handed out. To be called before it is looked whether it is there, without company as
+  /// well: another worker may come before the index tells.
   func noteDelivery(of id: Int64, at time: Int) {
-    guard hasCompany, time > 0 else { return }
+    guard time > 0 else { return }
     let (place, new) = (Layout.delivery(id), UInt64(time))
-    var patience = 1000
     while true {
-      let old = words[place].load(ordering: .sequentiallyConsistent)
-      if old == Self.removing {
-        // It takes as long as a call of `unlink`, or for ever, where the worker was killed in between.
-        patience -= 1
-        if patience > 0 {
-          sched_yield()
-          continue
-        }
-      } else if old >= new {
-        return
-      }
+      let old = awaitRemoval(at: place)
+      if old != Self.removing, old >= new { return }
       if words[place].compareExchange(expected: old, desired: new, ordering: .sequentiallyConsistent).exchanged {
         return
       }
     }
+  }
+
+  /// What stands there once no file is being removed any more, or `removing`, where a worker was killed in between:
+  /// else it takes as long as a call of `unlink`.
+  private func awaitRemoval(at place: Int) -> UInt64 {
+    for _ in 0..<1000 {
+      let word = words[place].load(ordering: .sequentiallyConsistent)
+      if word != Self.removing { return word }
+      sched_yield()
+    }
+    return Self.removing
   }
 
   /// When the file was handed out by a worker that may not have told the index yet. Unix seconds.
@@ -58,12 +60,13 @@ extension Board {
       return true
     }
     let place = Layout.delivery(id)
-    let old = words[place].load(ordering: .sequentiallyConsistent)
-    guard old != Self.removing, recentDelivery(of: id, now: now) == nil,
+    let old = awaitRemoval(at: place)
+    guard recentDelivery(of: id, now: now) == nil,
       words[place].compareExchange(expected: old, desired: Self.removing, ordering: .sequentiallyConsistent).exchanged
     else { return false }
     remove()
-    _ = words[place].compareExchange(expected: Self.removing, desired: old, ordering: .sequentiallyConsistent)
+    let left = old == Self.removing ? 0 : old
+    _ = words[place].compareExchange(expected: Self.removing, desired: left, ordering: .sequentiallyConsistent)
     return true
   }
 }

@@ -68,9 +68,6 @@ public final class Board: Sendable {
     let files = folder.files
     let file = try Self.open(in: folder, instance: instance)
     defer { close(file) }
-    guard try files.status(of: file, Self.path).byteCount >= Layout.byteCount else {
-      throw FileError(operation: .open, path: Self.path, code: EINVAL)
-    }
     let memory = try files.map(file, Self.path, byteCount: Layout.byteCount)
     words = memory.bindMemory(to: Atomic<UInt64>.self, capacity: Layout.words)
     identity = FileIdentity(Self.path, in: folder)
@@ -91,7 +88,11 @@ public final class Board: Sendable {
   private static func open(in folder: CacheFolder, instance: Int32) throws(FileError) -> Int32 {
     let files = folder.files
     do throws(FileError) {
-      return try files.openForUpdating(path, in: folder.descriptor)
+      let file = try files.openForUpdating(path, in: folder.descriptor)
+      if let status = try? files.status(of: file, path), status.byteCount >= Layout.byteCount { return file }
+      // Of a machine that crashed before it was on the disk: nobody has it in memory.
+      closeFile(file)
+      try files.remove(path, in: folder.descriptor)
     } catch {
       if !error.isMissing { throw error }
     }

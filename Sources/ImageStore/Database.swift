@@ -60,7 +60,8 @@ final class Database {
     var handle: OpaquePointer?
     let flags =
       mode == .readWrite ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY
-    let name = "file:" + Self.percentEncoded(path) + (mode == .immutable ? "?immutable=1" : "")
+    // The authority is empty, so that none is read into a path of two slashes.
+    let name = "file://" + Self.percentEncoded(path) + (mode == .immutable ? "?immutable=1" : "")
     let code = sqlite3_open_v2(
       name, &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE, nil)
     guard code == SQLITE_OK, let handle else {

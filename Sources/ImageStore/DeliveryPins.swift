@@ -24,7 +24,7 @@ final class DeliveryPins: Sendable {
     }
   }
 
-  /// Tells the other workers that the store is about to look whether the file is there, to hand it out.
+  /// Tells the other workers that the store hands out the file, or is about to.
   func announce(_ id: Int64, at time: Int) { pins.withLock { $0.board?.noteDelivery(of: id, at: time) } }
 
   /// What the other workers read and write; nil where there is none.

@@ -190,9 +190,9 @@ extension DiskTier {
 }
 
 /// Has the store look after itself from now on: takes the executor's after-batch hook.
-public func keepHouse(on executor: ThreadExecutor, tier: DiskTier?, scratch: ScratchFolder?) {
+public func keepHouse(on executor: ThreadExecutor, tiers: [DiskTier], scratch: ScratchFolder?) {
   executor.setAfterBatch {
-    let wakes = [tier?.assumeIsolated { $0.settle() }, scratch?.assumeIsolated { $0.settle() }]
-    return wakes.compactMap { $0 ?? nil }.min()
+    let wakes = tiers.map { $0.assumeIsolated { $0.settle() } } + [scratch?.assumeIsolated { $0.settle() } ?? nil]
+    return wakes.compactMap(\.self).min()
   }
 }

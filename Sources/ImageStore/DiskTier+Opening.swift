@@ -113,6 +113,8 @@ extension DiskTier {
       } catch {
         noteLeftovers()
         index.rollBack()
+        // What they were for is not there.
+        leases.removeAll()
         if error.isOutOfSpace { throw suspendWrites(StoreError(error)) }
         session.index = nil
         guard error.isDamage && mayRebuild else { throw suspend(StoreError(error)) }

@@ -60,7 +60,6 @@ extension DiskTier {
   /// Whether the file can be delivered by its path: the checks of `read`, without keeping the bytes.
   public func check(_ response: StoredResponse) -> Bool {
     guard let session = try? usableSession() else { return false }
-    if mode == .readWrite { pins.announce(response.id, at: now) }
     guard mustVerify(response) else { return hasFile(of: response, in: session) }
     guard let file = try? open(response, in: session) else { return false }
     defer { closeFile(file) }

@@ -202,6 +202,8 @@ extension DiskTier {
   }
 
   func noteUse(of id: Int64, _ use: Deliveries.Use) {
+    // At once, before it is looked whether the file is there: the other workers read in the index only later.
+    pins.announce(id, at: use.at)
     deliveries.note(id, use)
     agenda.noteUse()
   }

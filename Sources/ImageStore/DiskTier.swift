@@ -46,7 +46,7 @@ public actor DiskTier {
   /// As it was given: the folder of the namespace lies in it.
   public nonisolated let cacheDirectory: String
   nonisolated let directory: String
-  nonisolated let mode: Mode
+  public nonisolated let mode: Mode
   nonisolated let environment: StoreEnvironment
   let onWarning: @Sendable (String) -> Void
   var minFreeFraction: Double

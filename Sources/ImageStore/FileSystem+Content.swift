@@ -1,3 +1,5 @@
+internal import Threads
+
 #if canImport(Darwin)
   internal import Darwin
 #else
@@ -35,11 +37,13 @@ extension FileSystem {
     return done
   }
 
-  /// Hands the rest of a file from `offset` to `body` in pieces of at most 256 kB.
+  /// Hands the rest of a file from `offset` to `body` in pieces of at most 256 kB. As that may take long, nobody waits
+  /// for it to end who has been given work before.
   func forEachPiece(
     of file: Int32, _ path: String, from offset: Int64 = 0,
     _ body: (UnsafeRawBufferPointer) throws(FileError) -> Void
   ) throws(FileError) {
+    Wakeups.release()
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
     defer { buffer.deallocate() }
     var offset = offset

@@ -15,18 +15,20 @@ public final class HostFile {
   public init(_ path: String, environment: StoreEnvironment = .system) throws(StoreError) {
     self.path = path
     files = environment.files
-    let status: stat
     do throws(FileError) {
-      status = try files.status(path)
+      // It is opened without waiting; what is looked at is what has been opened.
+      let file = try files.openFile(path)
+      do throws(FileError) {
+        let status = try files.status(of: file, path)
+        guard status.st_mode & S_IFMT == S_IFREG else { throw FileError(operation: .read, path: path, code: ENODEV) }
+        byteCount = Int64(status.st_size)
+      } catch {
+        closeFile(file)
+        throw error
+      }
+      descriptor = file
     } catch {
-      throw StoreError(error)
-    }
-    guard status.st_mode & S_IFMT == S_IFREG else { throw StoreError(.io, "\(path) is no regular file") }
-    byteCount = Int64(status.st_size)
-    do throws(FileError) {
-      descriptor = try files.openFile(path)
-    } catch {
-      throw StoreError(error)
+      throw error.code == ENODEV ? StoreError(.io, "\(path) is no regular file") : StoreError(error)
     }
   }
 

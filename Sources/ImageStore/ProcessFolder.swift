@@ -31,7 +31,11 @@ final class ProcessFolder {
   }
 
   func open() throws(FileError) -> CacheFolder {
-    if let folder { return folder }
+    if let folder {
+      if folder.isInPlace { return folder }
+      // Those who tidy up such directories have taken it.
+      close(removing: false)
+    }
     let system = environment.files
     try system.makeDirectories(parent)
     // In a directory that all may write, someone else could have made it first.

@@ -1,3 +1,5 @@
+internal import Threads
+
 #if canImport(Darwin)
   internal import Darwin
 #else
@@ -24,6 +26,8 @@ public func save(
   guard target.hasPrefix("/"), !target.hasSuffix("/"), !target.utf8.contains(0), let slash = target.lastIndex(of: "/")
   else { throw StoreError(.io, "cannot write \(target): it is no absolute path of a file") }
   let files = environment.files
+  // The target may be on a slow disk.
+  Wakeups.release()
   if let status = try? files.status(target), status.st_mode & S_IFMT != S_IFREG {
     throw StoreError(.io, "cannot write \(target): it is no regular file")
   }

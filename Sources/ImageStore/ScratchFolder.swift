@@ -33,8 +33,14 @@ public actor ScratchFolder {
   private var folder: CacheFolder? { home.folder }
 
   private func openFolder() throws(StoreError) -> CacheFolder {
+    let known = home.folder
     do throws(FileError) {
-      return try home.open()
+      let folder = try home.open()
+      if let known, folder !== known {
+        files = DeliveryTimes()
+        held = [:]
+      }
+      return folder
     } catch {
       throw StoreError(error)
     }
@@ -70,10 +76,35 @@ public actor ScratchFolder {
         path = FileName(id: id, digest: [], format: format).path
         try folder.write(bytes, id: id, as: path)
       case .spool(let spool):
-        path = try take(spool, into: folder, format: format).get()
+        path = try take(spool, into: folder, format: format)
       }
     } catch {
       throw StoreError(error)
+    }
+    files.note(path, at: environment.now())
+    return folder.path + "/" + path
+  }
+
+  /// Puts a copy of a stored image, whose own file may go at any time, in a file that lives for 60 s from now.
+  ///
+  /// Throws `damaged` when the file is not there.
+  ///
+  /// - Returns: its absolute path.
+  public func store(copyOf response: StoredResponse, in tier: DiskTier) throws(StoreError) -> String {
+    let folder = try openFolder()
+    let system = environment.files
+    let original = tier.absolutePath(of: response)
+    let path: String
+    do throws(FileError) {
+      let source = try system.openFile(original)
+      defer { closeFile(source) }
+      path = try write(into: folder, format: response.format) { file, path throws(FileError) in
+        try system.forEachPiece(of: source, original) { piece throws(FileError) in
+          try system.write(piece, to: file, path)
+        }
+      }
+    } catch {
+      throw error.isMissing ? StoreError(.damaged, error.message) : StoreError(error)
     }
     files.note(path, at: environment.now())
     return folder.path + "/" + path
@@ -148,24 +179,30 @@ public actor ScratchFolder {
     return counter
   }
 
-  private func take(_ spool: Spool, into folder: CacheFolder, format: String?) -> Result<String, FileError> {
-    let id = nextID()
-    return spool.assumeIsolated { spool in
-      Result { () throws(FileError) in
-        let path = FileName(id: id, digest: [], format: format).path
-        let file = try folder.createTemporary(id: id)
-        defer { closeFile(file) }
-        do throws(FileError) {
-          try spool.copy(to: file, path)
-          try folder.publish(id: id, as: path)
-        } catch {
-          folder.removeTemporary(id: id)
-          throw error
-        }
-        spool.discard()
-        return path
-      }
+  private func take(_ spool: Spool, into folder: CacheFolder, format: String?) throws(FileError) -> String {
+    let path = try write(into: folder, format: format) { file, path throws(FileError) in
+      try spool.assumeIsolated { spool in Result { () throws(FileError) in try spool.copy(to: file, path) } }.get()
     }
+    spool.assumeIsolated { $0.discard() }
+    return path
+  }
+
+  /// A new file with what `fill` writes; nothing of it stays when that fails. Returns its relative path.
+  private func write(
+    into folder: CacheFolder, format: String?, _ fill: (Int32, String) throws(FileError) -> Void
+  ) throws(FileError) -> String {
+    let id = nextID()
+    let path = FileName(id: id, digest: [], format: format).path
+    let file = try folder.createTemporary(id: id)
+    defer { closeFile(file) }
+    do throws(FileError) {
+      try fill(file, path)
+      try folder.publish(id: id, as: path)
+    } catch {
+      folder.removeTemporary(id: id)
+      throw error
+    }
+    return path
   }
 
   private func relative(_ path: String) -> String? {

@@ -60,7 +60,7 @@ struct Delivery: Sendable {
       var delivered = Delivered()
       switch source {
       case .stored(let response, let tier):
-        try deliver(response, in: tier, now: now, to: &delivered)
+        try deliver(response, in: tier, scratch, now: now, to: &delivered)
       case .bytes(let bytes, let format):
         delivered.bytes = bytes
         if let saveTo { try ImageStore.save(copyOf: .bytes(bytes), to: saveTo) }
@@ -86,7 +86,9 @@ struct Delivery: Sendable {
     }
   }
 
-  private func deliver(_ response: StoredResponse, in tier: DiskTier, now: Int, to delivered: inout Delivered) throws {
+  private func deliver(
+    _ response: StoredResponse, in tier: DiskTier, _ scratch: ScratchFolder, now: Int, to delivered: inout Delivered
+  ) throws {
     let path = tier.absolutePath(of: response)
     // The mark comes first: from here on nobody evicts the file.
     tier.assumeIsolated { $0.markDelivered(response.id, at: now) }
@@ -107,7 +109,15 @@ struct Delivery: Sendable {
         throw StoreError(.damaged, "the file is gone")
       }
     }
-    if wantsPath { delivered.path = path }
+    if wantsPath {
+      // What is only read belongs to others, who know nothing of hosts that have its path.
+      delivered.path =
+        tier.mode == .readWrite
+        ? path
+        : try scratch.assumeIsolated { scratch in
+          Result { () throws(StoreError) in try scratch.store(copyOf: response, in: tier) }
+        }.get()
+    }
   }
 }
 

@@ -46,7 +46,7 @@ public final class Storage: Sendable {
       result.notify()
     }
     try result.wait { $0 }!.get()
-    keepHouse(on: executor, tier: tier, scratch: scratch)
+    keepHouse(on: executor, tiers: tiers, scratch: scratch)
     executor.run { self.pixels.assumeIsolated { $0.removeDead() } }
   }
 
@@ -257,6 +257,7 @@ extension Storage {
     } catch {
       throw LoadError(error)
     }
+    Wakeups.release()
     guard file.byteCount <= maxBytes else { throw LoadError(.tooLarge, "the file is over \(maxBytes) bytes") }
     do throws(StoreError) {
       guard let tier, file.byteCount > Download.spoolThreshold else { return .bytes(try file.readAll()) }
@@ -277,7 +278,10 @@ extension Storage {
       Result { () throws(StoreError) in try tier.makeSpool(expected: expected) }
     }.get()
     do throws(StoreError) {
-      while case let piece = try file.read(at: spool.length, count: 1 << 18), !piece.isEmpty { try spool.add(piece) }
+      // Not to its end: it may grow meanwhile.
+      while case let left = expected - spool.length, left > 0,
+        case let piece = try file.read(at: spool.length, count: Int(min(left, 1 << 18))), !piece.isEmpty
+      { try spool.add(piece) }
     } catch {
       spool.drop()
       throw error

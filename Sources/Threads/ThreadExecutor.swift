@@ -123,6 +123,8 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         // Others need not wait for a long batch to end.
         if index % Self.piecesBetweenWakes == Self.piecesBetweenWakes - 1 { Wakeups.release() }
       }
+      // Nor for what comes after it.
+      Wakeups.release()
       nextWake = state.withLock { $0.afterBatch }?()
     }
     return true

@@ -117,6 +117,11 @@ private let plainTag: HeaderFields = ["if-none-match": "\"a\""]
     Case(said: maxAge, mode: .forceCache, asked: ["if-none-match": "\"x\""], after: 604_800, decision: fetch),
     Case(said: maxAge, asked: ["range": "bytes=0-1"], after: 0, decision: fetch),
     Case(said: maxAge, mode: .onlyIfCached, asked: ["range": "bytes=0-1"], after: 0, decision: .notCached),
+    Case(
+      said: maxAge, asked: ["cache-control": "only-if-cached", "range": "bytes=0-1"], after: 0, decision: .notCached),
+    Case(
+      said: maxAge, asked: ["cache-control": "only-if-cached", "if-none-match": "\"x\""], after: 0,
+      decision: .notCached),
   ]
 
   static let lifetimes = [

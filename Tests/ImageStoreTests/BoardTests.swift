@@ -241,8 +241,6 @@ import Threads
     let now = fixture.now
     let isRemoved = b.unlessDelivered(7, now: now) {
       #expect(a.recentDelivery(of: 7, now: now) == nil)
-      let isRemovedTwice = a.unlessDelivered(7, now: now) {}
-      #expect(!isRemovedTwice)
     }
     #expect(isRemoved)
     a.noteDelivery(of: 7, at: now)
@@ -258,6 +256,34 @@ import Threads
     a.words[Board.Layout.delivery(7)].store(.max, ordering: .relaxed)
     b.noteDelivery(of: 7, at: fixture.now)
     #expect(a.recentDelivery(of: 7, now: fixture.now) == fixture.now)
+    b.words[Board.Layout.delivery(8)].store(.max, ordering: .relaxed)
+    for _ in 0..<2 {
+      let isRemoved = a.unlessDelivered(8, now: fixture.now) {}
+      #expect(isRemoved)
+    }
+    #expect(b.words[Board.Layout.delivery(8)].load(ordering: .relaxed) == 0)
+  }
+
+  @Test func `what one hands out stays, whatever the other does and however soon it comes`() async throws {
+    let a = try await fixture.openTier()
+    let stored = try await a.store([1], as: fixture.draft("x"))
+    await a.commitNow()
+    fixture.advance(100)
+    await a.markDelivered(stored.id, at: fixture.now)
+    let b = try await fixture.openTier()
+    _ = try await b.store([2], as: fixture.draft("x"))
+    await b.commitNow()
+    _ = await b.settle()
+    #expect(FileManager.default.fileExists(atPath: a.absolutePath(of: stored)))
+  }
+
+  @Test(arguments: [0, 100]) func `a board that is cut short is made anew`(length: Int) async throws {
+    let a = try await fixture.openTier()
+    await a.close()
+    let path = fixture.directory + "/test/" + Board.path
+    try Data(count: length).write(to: URL(filePath: path))
+    let b = try await fixture.openTier()
+    #expect(b.companyBoard != nil)
   }
 
   @Test func `bodies on their way to another worker's disk count for the limit`() async throws {

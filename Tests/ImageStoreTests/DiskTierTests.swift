@@ -255,7 +255,7 @@ import Threads
   @Test func `housekeeping commits by itself`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
-    keepHouse(on: fixture.executor, tier: tier, scratch: nil)
+    keepHouse(on: fixture.executor, tiers: [tier], scratch: nil)
     let stored = try await tier.store([1], as: fixture.draft("a"))
     let reader = ThreadExecutor(name: "reader")
     let other = fixture.makeTier(executor: reader)

@@ -130,7 +130,7 @@ import Threads
     let tiers = executors.map { fixture.makeTier(executor: $0) }
     for (tier, executor) in zip(tiers, executors) {
       try await tier.open()
-      keepHouse(on: executor, tier: tier, scratch: nil)
+      keepHouse(on: executor, tiers: [tier], scratch: nil)
     }
     for round in 0..<30 {
       try await leave(identity("\(round)"), in: tiers[round % 2])

@@ -29,6 +29,20 @@ import Threads
     #expect(!exists(path))
   }
 
+  @Test func `a folder that somebody has tidied away is made anew`() async throws {
+    let fixture = Fixture()
+    let scratch = makeScratch(fixture)
+    let first = try await scratch.store(.bytes([1]), format: "png")
+    await scratch.hold(first)
+    try FileManager.default.removeItem(atPath: fixture.directory + "/scratch")
+    let second = try await scratch.store(.bytes([2]), format: "png")
+    #expect(exists(second) && !exists(first))
+    await scratch.letGo(first, removing: true)
+    fixture.advance(61)
+    #expect(await scratch.settle() == nil)
+    #expect(!exists(second))
+  }
+
   @Test func `a file that somebody works on outlives its time`() async throws {
     let fixture = Fixture()
     let scratch = makeScratch(fixture)

@@ -42,7 +42,8 @@ import Threads
     let other = try await a.store([1], as: fixture.draft("other"), delivered: false)
     await a.commitNow()
     fixture.advance(100)
-    #expect(await a.check(handedOut))
+    await a.markDelivered(handedOut.id, at: fixture.now)
+    #expect(try await a.read(handedOut) == [1])
     for number in 0..<5 {
       _ = try await b.store([1], as: fixture.draft("\(number)"), delivered: false)
       await b.commitNow()
@@ -91,7 +92,7 @@ import Threads
         group.addTask {
           let tier = fixture.makeTier(executor: executor)
           try await tier.open()
-          keepHouse(on: executor, tier: tier, scratch: nil)
+          keepHouse(on: executor, tiers: [tier], scratch: nil)
           for step in 0..<200 {
             let content = [UInt8](repeating: UInt8(step), count: 100)
             let stored = try await tier.store(content, as: fixture.draft("\(number)-\(step)"))

@@ -202,10 +202,45 @@ import Testing
       for delivery in ["path", "path", "data"] {
         let result = try await worker.load(url, ["deliver": .string(delivery)])
         #expect(result["cache"] == "disk")
-        if delivery == "path" { #expect(result["path"] == first["path"]) }
+        guard delivery == "path", let path = result["path"].string else { continue }
+        #expect(result["path"] != first["path"], "its owner may remove that at any time")
+        #expect(FileManager.default.contents(atPath: path)?.count == 10_000)
       }
       #expect(try await worker.end() == .exit(0))
       #expect(try await origin.counts()["requests"] == 1)
+    }
+  }
+
+  @Test func `what the owner of a read-only directory stores later is found, and what it clears stays with its host`()
+    async throws
+  {
+    try await withOrigin { filling, origin in
+      let url = { (number: Int) in origin.url("image/\(number).png?bytes=10000&cache-control=max-age%3D60") }
+      try await filling.load(url(1))
+      let reading = try WorkerProcess(["--read-only-cache", filling.directory.appending("cache")])
+      let path = try #require(try await reading.load(url(1))["path"].string)
+      try await filling.load(url(2))
+      // The owner commits within half a second; the reader looks anew once it has nothing to do.
+      for attempt in 0... {
+        let found = try await reading.call("query", ["url": .string(url(2))])["result"]["disk"] == true
+        if found { break }
+        try #require(attempt < 1000)
+        try await Task.sleep(for: .milliseconds(10))
+      }
+      try await filling.call("clear")
+      #expect(FileManager.default.contents(atPath: path)?.count == 10_000)
+      #expect(try await reading.end() == .exit(0))
+    }
+  }
+
+  @Test func `a cache directory of two slashes is the same as of one`() async throws {
+    try await withOrigin { filling, origin in
+      let url = origin.url("image/1.png?cache-control=max-age%3D60")
+      try await filling.load(url)
+      let again = try WorkerProcess(["--cache-dir", "/" + filling.directory.appending("cache")])
+      #expect(try await again.load(url)["cache"] == "disk")
+      #expect(try await again.load(origin.url("image/2.png"))["kept"] == .null)
+      #expect(try await again.end() == .exit(0))
     }
   }
 
