@@ -125,6 +125,18 @@ static inline VipsImage *cvips_like(VipsImage *in, const void *bytes, size_t len
   return out;
 }
 
+/// Has `out`, which nobody else has, be an animation of frames of `height`, as fast and as often as `in`.
+static inline void cvips_animate(VipsImage *out, VipsImage *in, int height) {
+  int *delays, count, loops;
+  vips_image_set_int(out, VIPS_META_PAGE_HEIGHT, height);
+  if (vips_image_get_typeof(in, "delay") && !vips_image_get_array_int(in, "delay", &delays, &count))
+    vips_image_set_array_int(out, "delay", delays, count);
+  if (vips_image_get_typeof(in, "loop") && !vips_image_get_int(in, "loop", &loops))
+    vips_image_set_int(out, "loop", loops);
+}
+
+static inline int cvips_from_labq(VipsImage *in, VipsImage **out) { return vips_LabQ2sRGB(in, out, NULL); }
+
 static inline int cvips_colourspace(VipsImage *in, VipsImage **out, VipsInterpretation space) {
   return vips_colourspace(in, out, space, NULL);
 }

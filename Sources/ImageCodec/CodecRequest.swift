@@ -10,10 +10,13 @@ package struct CodecRequest: Sendable, Hashable {
   package var output: Output
   package var wantsPlaceholder: Bool
   package var maxPixels: Int
+  /// As in EXIF, 1 to 8, where the decoder has to see to it: AVIF and HEIC are turned by their library.
+  package var orientation: Int
 
   init(_ task: DecodeTask) {
     (format, transform, maxPixels) = (task.header.format, task.transform, task.maxPixels)
     wantsPlaceholder = task.wantsPlaceholder
+    orientation = [.avif, .heic].contains(format) ? 1 : task.header.orientation
     switch task.output {
     case .encoded: output = .encoded
     case .pixels: output = .pixels
@@ -29,6 +32,7 @@ package struct CodecRequest: Sendable, Hashable {
     message["transform"] = transform.canonical
     message[number: "maxPixels"] = maxPixels
     message[number: "placeholder"] = wantsPlaceholder ? 1 : 0
+    message[number: "orientation"] = orientation
     switch output {
     case .encoded: message["output"] = "encoded"
     case .pixels: message["output"] = "pixels"
@@ -44,8 +48,10 @@ package struct CodecRequest: Sendable, Hashable {
   package init?(_ message: CodecMessage) {
     guard let format = message["format"].flatMap(ImageFormat.init(rawValue:)),
       let transform = message["transform"].flatMap(Transform.init(canonical:)),
-      let maxPixels = message[number: "maxPixels"], let wantsPlaceholder = message[number: "placeholder"]
+      let maxPixels = message[number: "maxPixels"], let wantsPlaceholder = message[number: "placeholder"],
+      let orientation = message[number: "orientation"], (1...8).contains(orientation)
     else { return nil }
+    self.orientation = orientation
     (self.format, self.transform, self.maxPixels) = (format, transform, maxPixels)
     self.wantsPlaceholder = wantsPlaceholder == 1
     switch message["output"] {

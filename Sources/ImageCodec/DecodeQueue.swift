@@ -1,7 +1,8 @@
 /// Which decode is next: of those that wait the most urgent, of equally urgent ones the first that came.
 ///
-/// It also keeps to the budget: the pixels of all that run are at most so many, except that what is larger runs alone.
-/// The next one waits until it fits and nothing overtakes it, so that small ones do not starve a large one.
+/// It also keeps to the budget: the pixels of all that run are at most so many, except that what is larger runs alone,
+/// and that a little more never matters. The next one waits until it fits and nothing overtakes it, so that small ones
+/// do not starve a large one.
 struct DecodeQueue {
   private struct Waiting {
     var priority: Int
@@ -75,7 +76,7 @@ struct DecodeQueue {
         pop()
         continue
       }
-      let fits = running.isEmpty || entry.pixels <= budget - runningPixels
+      let fits = running.isEmpty || entry.pixels <= max(budget - runningPixels, budget / 100)
       return fits ? first.ticket : nil
     }
     return nil

@@ -75,6 +75,7 @@ extension PoolLoop {
   func welcome(_ process: DecoderProcess, _ formats: CodecFormats, _ sandbox: [String]) {
     process.activity = .idle(since: now)
     self.formats = formats
+    failedStarts = 0
     statistics.sandbox = sandbox
     let waiters = formatWaiters
     formatWaiters = []
@@ -118,11 +119,14 @@ extension PoolLoop {
     switch process.activity {
     case .idle: break
     case .starting:
-      let error = DecodeError.unavailable("the decoder ends before it is ready; it needs libvips")
-      // Others go on; what would be gained by trying all the time?
-      if !processes.isEmpty { nextLaunch = now.advanced(by: Self.launchPause) }
+      failedStarts += 1
       if let ticket = process.reserved { finish(ticket, .failure(.crashed)) }
-      if processes.isEmpty { giveUp(error) }
+      if !processes.isEmpty || failedStarts < Self.mostFailedStarts {
+        // Others go on, or one will start later; what would be gained by trying all the time?
+        nextLaunch = now.advanced(by: Self.launchPause)
+      } else {
+        giveUp(.unavailable("the decoder ends before it is ready; it needs libvips"))
+      }
     case .busy(let assignment):
       assignment.files.discardOutput()
       guard let task = pending[assignment.ticket], !assignment.isCancelled else {

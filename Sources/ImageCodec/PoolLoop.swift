@@ -30,6 +30,8 @@ final class PoolLoop {
   var statistics = DecoderStatistics()
   /// After a start that failed: no other one before.
   var nextLaunch: ContinuousClock.Instant?
+  /// How many starts in a row have failed.
+  var failedStarts = 0
   private var isShuttingDown = false
   var now = ContinuousClock.now
 
@@ -38,6 +40,8 @@ final class PoolLoop {
   static let largestIdleProcess = 256 << 20
   private static let reapingPause = Duration.milliseconds(5)
   static let launchPause = Duration.seconds(1)
+  /// After so many there is no decoder. One may fail for want of memory, for example.
+  static let mostFailedStarts = 3
 
   init(mailbox: PoolMailbox, settings: DecoderSettings, wakeUp: WakeUp) {
     (self.mailbox, self.settings, self.wakeUp) = (mailbox, settings, wakeUp)
@@ -132,7 +136,10 @@ final class PoolLoop {
       guard let due = process.due(settings), due <= now else { continue }
       switch process.activity {
       case .idle: dismiss(process)
-      case .starting: lose(process)
+      case .starting:
+        // Another one would take as long.
+        failedStarts = Self.mostFailedStarts
+        lose(process)
       case .busy(let assignment):
         dismiss(process)
         assignment.files.discardOutput()

@@ -51,6 +51,7 @@ final class Input {
       default: cvips_load(loader, source, result, strictness)
       }
     }
+    if format == .tiff { return try picture.common() }
     guard format == .png, !PNGScreening(bytes).isInterlaced else { return picture }
     ends.append(PNGEnd(of: bytes, readFrom: source))
     return try ends[ends.count - 1].watch(picture)

@@ -17,7 +17,9 @@ struct LibraryError: Error {
   /// The libraries tell kinds of failures by their texts only.
   var asDecodeError: DecodeError {
     // A marker that does not exist is no format. Samples out of range are of a type that libvips does not have.
-    if message.contains("nsupported"), !message.contains("marker") { return .unsupportedFormat(message) }
+    if message.contains("nsupported") || message.contains("not supported"), !message.contains("marker") {
+      return .unsupportedFormat(message)
+    }
     if message.contains("samples out of range") { return .unsupportedFormat(message) }
     if Self.wordsOfMemory.contains(where: message.contains) {
       return Self.memory

@@ -69,7 +69,7 @@ extension Picture {
     let stack = try Picture.make { cvips_stack(&pointers, $0, Int32(frames.count)) }
     // Metadata can be set only on an image that nobody else has.
     let animation = try stack.map { cvips_copy($0, $1) }
-    vips_image_set_int(animation.pointer, "page-height", Int32(frames.first?.height ?? 0))
+    cvips_animate(animation.pointer, original.pointer, Int32(frames.first?.height ?? 0))
     return animation
   }
 }

@@ -81,6 +81,17 @@ extension Picture {
     }
   }
 
+  /// What a TIFF can hold and the steps to come do not know: packed Lab becomes sRGB, and of the samples beside the
+  /// colours one is left, which is alpha. Throws where the samples are of a type whose range nothing tells.
+  func common() throws(LibraryError) -> Picture {
+    if vips_image_get_coding(pointer) == VIPS_CODING_LABQ { return try map { cvips_from_labq($0, $1) } }
+    if let colors, ![VIPS_FORMAT_UCHAR, VIPS_FORMAT_USHORT].contains(bandFormat) {
+      throw LibraryError("\(colors == 1 ? "grey" : "colours") in this type of samples are not supported")
+    }
+    guard let colors, bands > colors + 1 else { return self }
+    return try map { cvips_extract_bands($0, $1, 0, Int32(colors + 1)) }
+  }
+
   /// 8-bit grey or sRGB, with alpha if there is one.
   func standardized() throws(LibraryError) -> Picture {
     let isGrey = bands - (hasAlpha ? 1 : 0) == 1
@@ -99,7 +110,7 @@ extension Picture {
   private func colorStandardized(isGrey: Bool) throws(LibraryError) -> Picture {
     let space = isGrey ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB
     // A profile that cannot be used is as good as none.
-    if hasProfile, let converted = try? map({ cvips_to_srgb_by_profile($0, $1) }) {
+    if hasFittingProfile, let converted = try? map({ cvips_to_srgb_by_profile($0, $1) }) {
       return isGrey ? try converted.inColorSpace(VIPS_INTERPRETATION_B_W) : converted
     }
     vips_error_clear()

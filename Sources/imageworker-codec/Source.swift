@@ -8,7 +8,8 @@ struct Source {
   /// All frames one below the other, where all are wanted.
   let picture: Picture
   let frames: Int
-  let isOriented: Bool
+  /// How it must be laid, as in EXIF.
+  let orientation: Int
   private let strictness: VipsFailOn
   private let allFrames: Bool
   private let maxPixels: Int
@@ -16,8 +17,8 @@ struct Source {
   init(request: CodecRequest, input: Input) throws {
     (self.input, format, maxPixels) = (input, request.format, request.maxPixels)
     allFrames = request.output == .check || request.transform.frames == .all
-    isOriented = request.transform.isOriented
     strictness = if case .preview = request.output { VIPS_FAIL_ON_NONE } else { VIPS_FAIL_ON_ERROR }
+    orientation = request.transform.isOriented ? request.orientation : 1
     picture = try input.open(format, strictness: strictness, allFrames: allFrames)
     frames = allFrames ? max(1, picture.height / max(1, picture.pageHeight)) : 1
     try check(width: picture.width, height: picture.height)
@@ -29,9 +30,6 @@ struct Source {
   /// As stored, of one frame.
   var width: Int { picture.width }
   var height: Int { frames > 1 ? picture.pageHeight : picture.height }
-
-  /// How it must be laid, as in EXIF.
-  var orientation: Int { isOriented ? picture.orientation : 1 }
 
   private var isTurned: Bool { orientation >= 5 }
   var orientedWidth: Int { isTurned ? height : width }

@@ -57,7 +57,7 @@ struct DecodeQueueTests {
   }
 
   @Test mutating func `no more pixels run at once than the budget has`() {
-    for (number, pixels) in [(1, 60), (2, 40), (3, 1)] {
+    for (number, pixels) in [(1, 60), (2, 40), (3, 2)] {
       queue.add(ticket(UInt64(number)), priority: 0, pixels: pixels)
     }
     expectNext(ticket(1))
@@ -65,6 +65,15 @@ struct DecodeQueueTests {
     expectNext(nil)
     queue.finish(ticket(1))
     expectNext(ticket(3))
+  }
+
+  @Test mutating func `a little more never matters`() {
+    queue.add(ticket(1), priority: 0, pixels: .max)
+    queue.add(ticket(2), priority: 0, pixels: 1)
+    queue.add(ticket(3), priority: 0, pixels: 2)
+    expectNext(ticket(1))
+    expectNext(ticket(2))
+    expectNext(nil)
   }
 
   @Test mutating func `what is larger than the budget runs alone, and nothing overtakes it`() {

@@ -302,6 +302,55 @@ struct DecodeTests {
     #expect((one.frames, one.width, one.height) == (1, 20, 10))
   }
 
+  @Test(arguments: [nil, 10]) func `an animation keeps its pace, whatever its size`(width: Int?) async throws {
+    let colors: [(UInt8, UInt8, UInt8)] = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
+    let gif = Pictures.gif(20, 10, colors: colors, delay: 5, step: 10, loops: 3)
+    let (_, webp) = try await decoding.encoded(gif, .with { ($0.frames, $0.width) = (.all, width) })
+    var (position, durations, loops) = (12, [Int](), 0)
+    while position + 8 <= webp.count {
+      let little = { (offset: Int, count: Int) in
+        (0..<count).reduce(0) { $0 | Int(webp[position + 8 + offset + $1]) << (8 * $1) }
+      }
+      let name = String(decoding: webp[position..<(position + 4)], as: UTF8.self)
+      if name == "ANMF" { durations.append(little(12, 3)) }
+      if name == "ANIM" { loops = little(4, 2) }
+      let length = little(-4, 4)
+      position += 8 + length + length % 2
+    }
+    #expect(durations == [50, 150, 250])
+    #expect(loops == 4, "three more after the first, as GIF counts")
+  }
+
+  @Test(arguments: [nil, 8]) func `a profile of grey says nothing about colours`(width: Int?) async throws {
+    let picture = Pictures(width: 16, height: 16, samples: 3) { _, _ in [230, 20, 20] }
+    var file = try await decoding.encoded(picture.png(), as: .jpeg)
+    file.insert(
+      contentsOf: Build.segment(0xE2, Build.text("ICC_PROFILE\0") + [1, 1] + Build.greyProfile()), at: 2)
+    let pixels = try await decoding.pixels(file, .with { $0.width = width })
+    #expect(pixels.channels == 3)
+    #expect(isNear(pixels[4, 4], [230, 20, 20]))
+  }
+
+  @Test func `of the samples beside the colours of a TIFF one is alpha`() async throws {
+    let color = Pictures(width: 4, height: 4, samples: 5) { _, _ in [230, 20, 30, 200, 99] }
+    let pixels = try await decoding.pixels(color.tiff(photometric: 2))
+    #expect(pixels.channels == 4)
+    #expect(pixels[1, 1] == [230, 20, 30, 200])
+    let grey = Pictures(width: 4, height: 4, samples: 3) { _, _ in [83, 66, 189] }
+    let two = try await decoding.pixels(grey.tiff(photometric: 1))
+    #expect(two.channels == 2 || two.channels == 4)
+    #expect(two[1, 1].first == 83 && two[1, 1].last == 66)
+  }
+
+  @Test func `a TIFF in Lab is decoded, and one of signed samples is not taken for another`() async throws {
+    let lab = Pictures(width: 4, height: 4, samples: 3) { _, _ in [128, 0, 0] }
+    let pixels = try await decoding.pixels(lab.tiff(photometric: 8))
+    #expect(isNear(pixels[1, 1], [119, 119, 119]))
+    let signed = Pictures(width: 4, height: 4, samples: 3, depth: 16) { _, _ in [300, 200, 100] }
+    let outcome = await decoding.run(try decoding.task(signed.tiff(sampleFormat: 2), .check))
+    guard case .failure(.unsupportedFormat) = outcome else { return #expect(Bool(false), "\(outcome)") }
+  }
+
   @Test func `a placeholder has the mean colour and comes with a variant`() async throws {
     let (red, blue) = ([255, 0, 0], [0, 0, 255])
     let picture = Pictures(width: 200, height: 100, samples: 3) { x, _ in x < 100 ? red : blue }

@@ -146,6 +146,24 @@ struct DecoderPoolTests {
     guard case .failure(.unavailable) = outcome else { return #expect(Bool(false), "\(outcome)") }
   }
 
+  @Test func `a decoder that ends once before it is ready costs nobody anything`() async throws {
+    let (decoding, here) = try decoding(
+      """
+      [ -e "$HERE/again" ] || { touch "$HERE/again"; exit 1; }
+      if [ -e "$HERE/$$" ]; then
+        \(Self.answer)
+      else
+        touch "$HERE/$$"
+        printf 'says=ready\\ndecode=png\\nencode=png\\nsandbox=none\\n\\n' >&0
+      fi
+      """, ready: false)
+    async let outcomes = [
+      decoding.run(try decoding.task(Self.image, .check)), decoding.run(try decoding.task(Self.image, .check)),
+    ]
+    for outcome in try await outcomes { #expect(throws: Never.self) { try outcome.get() } }
+    #expect(try pids(here).count == 2)
+  }
+
   @Test func `shutting down answers what is left, and leaves no process`() async throws {
     let (decoding, here) = try decoding("sleep 1000", count: 2)
     let answers = AsyncStream<Result<Decoded, DecodeError>>.makeStream()

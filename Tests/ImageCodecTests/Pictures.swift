@@ -112,16 +112,21 @@ struct Pictures {
   // MARK: TIFF
 
   /// Uncompressed, in one strip. Four samples are C M Y K.
-  func tiff() -> [UInt8] {
+  ///
+  /// - Parameters:
+  ///   - photometric: what the first samples are, by TIFF 6.0; the rest are more than the colours.
+  ///   - sampleFormat: 1 for unsigned, 2 for signed.
+  func tiff(photometric: Int? = nil, sampleFormat: Int = 1) -> [UInt8] {
     let content = rows(bigEndian: false).flatMap { $0 }
-    let photometric = [1: 1, 3: 2, 4: 5][samples] ?? 1
-    let start = 8 + 2 + 10 * 12 + 4
+    let photometric = photometric ?? [1: 1, 3: 2, 4: 5][samples] ?? 1
+    let start = 8 + 2 + 11 * 12 + 4
     let depths = start + content.count
+    let formats = depths + 2 * samples
     let entries: [(tag: Int, type: Int, count: Int, value: Int)] = [
       (256, 4, 1, width), (257, 4, 1, height), (258, 3, samples, samples <= 1 ? depth : depths), (259, 3, 1, 1),
       (262, 3, 1, photometric), (273, 4, 1, start), (277, 3, 1, samples), (278, 4, 1, height),
       (279, 4, 1, content.count),
-      (284, 3, 1, 1),
+      (284, 3, 1, 1), (339, 3, samples, samples <= 1 ? sampleFormat : formats),
     ]
     var file = Build.text("II") + Build.little16(42) + Build.little32(8) + Build.little16(entries.count)
     for entry in entries {
@@ -129,20 +134,23 @@ struct Pictures {
       file += Build.little32(entry.value)
     }
     file += Build.little32(0) + content
-    for _ in 0..<samples { file += Build.little16(depth) }
+    for value in [depth, sampleFormat] { for _ in 0..<samples { file += Build.little16(value) } }
     return file
   }
 
   // MARK: GIF
 
-  /// An animation of frames in one colour each, `delay` hundredths of a second apart.
-  static func gif(_ width: Int, _ height: Int, colors: [(UInt8, UInt8, UInt8)], delay: Int = 10) -> [UInt8] {
+  /// An animation of frames in one colour each, which begin `delay` hundredths of a second after each other, and each
+  /// stays `step` longer than the one before.
+  static func gif(
+    _ width: Int, _ height: Int, colors: [(UInt8, UInt8, UInt8)], delay: Int = 10, step: Int = 0, loops: Int = 0
+  ) -> [UInt8] {
     var file = Build.text("GIF89a") + Build.little16(width) + Build.little16(height) + [0xF6, 0, 0]
     var table = colors.flatMap { [$0.0, $0.1, $0.2] }
     table += [UInt8](repeating: 0, count: 3 * 128 - table.count)
-    file += table + [0x21, 0xFF, 11] + Build.text("NETSCAPE2.0") + [3, 1, 0, 0, 0]
+    file += table + [0x21, 0xFF, 11] + Build.text("NETSCAPE2.0") + [3, 1] + Build.little16(loops) + [0]
     for index in colors.indices {
-      file += [0x21, 0xF9, 4, 4] + Build.little16(delay) + [0, 0]
+      file += [0x21, 0xF9, 4, 4] + Build.little16(delay + step * index) + [0, 0]
       file += [0x2C] + Build.little16(0) + Build.little16(0) + Build.little16(width) + Build.little16(height) + [0, 7]
       file += blocks(uncompressed(UInt8(index), count: width * height))
     }
