@@ -6,6 +6,8 @@ struct Agenda {
   static let commitInterval = Duration.milliseconds(500)
   /// How often to look after other workers, in seconds.
   static let surveyInterval = 2
+  /// The same of a worker that has nothing else to do.
+  static let idleSurveyInterval = 30
 
   var commitBy: ContinuousClock.Instant?
   var flushBy: ContinuousClock.Instant?

@@ -3,10 +3,13 @@ struct Deliveries {
   struct Use: Equatable {
     var at: Int
     var times = 1
+    /// Whether a host was given the path, and may count on the file.
+    var isDelivery = true
 
     mutating func add(_ other: Use) {
       at = max(at, other.at)
       times += other.times
+      isDelivery = isDelivery || other.isDelivery
     }
   }
 
@@ -15,10 +18,10 @@ struct Deliveries {
 
   private var times = DeliveryTimes<Int64>()
 
-  /// Notes that the file was given out. It is pinned from then on.
+  /// Notes that the image was used. A file that was given out is pinned from then on.
   mutating func note(_ id: Int64, _ use: Use) {
-    pin(id, at: use.at)
-    uses[id, default: Use(at: use.at, times: 0)].add(use)
+    if use.isDelivery { pin(id, at: use.at) }
+    uses[id, default: Use(at: use.at, times: 0, isDelivery: false)].add(use)
   }
 
   /// Pins without counting a use: for a new row, which is written with its first delivery.

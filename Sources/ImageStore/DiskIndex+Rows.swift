@@ -129,20 +129,21 @@ extension DiskIndex {
   }
 
   /// Notes a use. A row that is gone meanwhile keeps its file for as long as it was promised.
-  func touch(_ id: Int64, at time: Int, times: Int) throws(SQLiteError) {
+  func touch(_ id: Int64, _ use: Deliveries.Use) throws(SQLiteError) {
     let touch = try writing(
       """
-      UPDATE responses SET used_at = max(used_at, ?2), delivered_at = max(delivered_at, ?2), uses = uses + ?3
+      UPDATE responses SET used_at = max(used_at, ?2), delivered_at = max(delivered_at, ?3), uses = uses + ?4
       WHERE id = ?1
       """)
     touch.bind(1, id)
-    touch.bind(2, time)
-    touch.bind(3, times)
+    touch.bind(2, use.at)
+    touch.bind(3, use.isDelivery ? use.at : 0)
+    touch.bind(4, use.times)
     try touch.run()
-    if database.changes == 0 {
+    if database.changes == 0, use.isDelivery {
       let prolong = try writing("UPDATE doomed SET due = max(due, ?2) WHERE id = ?1")
       prolong.bind(1, id)
-      prolong.bind(2, endOfLife(deliveredAt: time))
+      prolong.bind(2, endOfLife(deliveredAt: use.at))
       try prolong.run()
     }
   }
@@ -214,9 +215,9 @@ extension DiskIndex {
     return try findLater.rows { Holding($0) }
   }
 
-  /// When and how often it was delivered, as far as that is written.
-  func usage(of id: Int64) throws(SQLiteError) -> (deliveredAt: Int, uses: Int)? {
-    let find = try reading("SELECT delivered_at, uses FROM responses WHERE id = ?1")
+  /// When, 0 for never, and how often it was given to a host, as far as that is written.
+  func usage(of id: Int64) throws(SQLiteError) -> (lastUse: Int, uses: Int)? {
+    let find = try reading("SELECT iif(uses > 0, used_at, delivered_at), uses FROM responses WHERE id = ?1")
     find.bind(1, id)
     return try find.first { ($0.int(0), $0.int(1)) }
   }

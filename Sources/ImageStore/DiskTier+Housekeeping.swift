@@ -6,6 +6,8 @@ extension DiskTier {
   ///
   /// - Returns: when it wants to be called again if nothing else happens; nil when nothing is put off.
   public func settle() -> ContinuousClock.Instant? {
+    // One that answers from memory alone would else hear nothing of others once its folder was gone.
+    if session == nil { _ = try? usableSession() }
     guard session != nil, !isClosed else {
       leases = []
       return nil
@@ -41,7 +43,9 @@ extension DiskTier {
     let sweepAt = agenda.sweepWanted ? now : agenda.sweepAt
     let seconds = [agenda.nextDue, agenda.trimAt, sweepAt, agenda.partialsDue].compactMap(\.self).min()
     let later = seconds.map { instant + .seconds(max($0 - now, 1)) }
-    return [agenda.commitBy, agenda.flushBy, later].compactMap(\.self).min()
+    // Who has company looks from time to time whether that is gone and has left something to do.
+    let survey = othersLive ? instant + .seconds(Agenda.idleSurveyInterval) : nil
+    return [agenda.commitBy, agenda.flushBy, later, survey].compactMap(\.self).min()
   }
 
   /// Writes the rows gathered, and ends the look-ups' view of the index. What could not be written is lost, and its
@@ -81,7 +85,7 @@ extension DiskTier {
   }
 
   func flushUses(to index: DiskIndex) throws(SQLiteError) {
-    for (id, use) in deliveries.takeUses() { try index.touch(id, at: use.at, times: use.times) }
+    for (id, use) in deliveries.takeUses() { try index.touch(id, use) }
     for id in proven { try index.prove(id) }
     proven = []
   }
@@ -103,6 +107,7 @@ extension DiskTier {
       session.index = nil
       noteLeftovers()
     }
+    let mayHaveHadCompany = othersLive
     guard let dead = try? surveyCompany(session.folder, lock) else { return }
     if sweep == nil && (!dead.isEmpty || agenda.sweepWanted || (agenda.sweepAt.map { $0 <= now } ?? false)) {
       agenda.sweepWanted = false
@@ -111,8 +116,10 @@ extension DiskTier {
       hasLeftovers = false
     }
     if !dead.isEmpty || !hasAdopted && session.index != nil { adoptPartials() }
-    if othersLive, let index = session.index {
+    if mayHaveHadCompany || othersLive, let index = session.index {
       try? noteTotals(of: index)
+      // What others have doomed and left is for who is there.
+      agenda.nextDue = try? index.nextDue()
       // Later look-ups are to see what others write from now on.
       commit()
     }

@@ -32,9 +32,9 @@ extension DiskTier {
   public func usage(of response: StoredResponse) -> Usage? {
     notePins()
     let written = try? withIndex { index throws(SQLiteError) in try index.usage(of: response.id) }
-    guard let (deliveredAt, uses) = written ?? nil else { return nil }
+    guard let (written, uses) = written ?? nil else { return nil }
     let unwritten = deliveries.uses[response.id]
-    let lastUse = max(deliveredAt, unwritten?.at ?? 0)
+    let lastUse = max(written, unwritten?.at ?? 0)
     return Usage(lastUse: lastUse > 0 ? lastUse : nil, count: uses + (unwritten?.times ?? 0))
   }
 

@@ -109,6 +109,7 @@ extension DiskTier {
   ///
   /// A delivery in the future, from before the clock was set back, does not count.
   private func pinned(_ holding: Holding, now: Int) -> Int? {
+    if holds[holding.id] != nil { return now + deliveredFileLifetime }
     let byOthers = othersLive ? board?.recentDelivery(of: holding.id, now: now) ?? 0 : 0
     let delivered = max(deliveries.lastDelivery(of: holding.id) ?? 0, holding.deliveredAt, byOthers)
     let until = endOfLife(deliveredAt: delivered) + (othersLive ? Agenda.flushInterval : 0)
@@ -145,6 +146,21 @@ extension DiskTier {
     return listed + spooledBytes + (isShared ? board?.unlistedBytesOfOthers ?? 0 : 0)
   }
 
+  /// Keeps the file of a response for somebody who is about to work on it, which counts as a use; `letGo` has to
+  /// follow. It counts for the limit as others do: where all that fills the tier is held, nothing more is stored.
+  public func hold(_ response: StoredResponse) {
+    guard mode == .readWrite else { return }
+    holds[response.id, default: 0] += 1
+    noteUse(of: response.id, Deliveries.Use(at: now, isDelivery: false))
+  }
+
+  public func letGo(_ id: Int64) {
+    guard let count = holds[id] else { return }
+    holds[id] = count > 1 ? count - 1 : nil
+    // Eviction may have passed over it.
+    if count == 1 { skipped = Skipped() }
+  }
+
   private func removeDue() {
     // A path may have been given out since, by one who had the response in memory.
     notePins()
@@ -157,7 +173,7 @@ extension DiskTier {
           if pins.unlessPinned(id, now: now, { session?.folder.remove(file) }) {
             try index.forget(doomed: id)
           } else {
-            try index.touch(id, at: now, times: 0)
+            try index.touch(id, Deliveries.Use(at: now, times: 0))
           }
         }
         if due.count < 256 { break }

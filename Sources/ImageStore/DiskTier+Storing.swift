@@ -185,12 +185,13 @@ extension DiskTier {
     agenda.noteWrite()
   }
 
-  /// Notes that a path was given to a host at `time` (Unix seconds): it stays for 60 s, and counts as used.
+  /// Notes that an image was given to a host at `time` (Unix seconds), which counts as a use; by its path, it stays for
+  /// 60 s.
   ///
-  /// Nothing is written at once; other workers see it when uses are flushed, seconds later.
-  public func markDelivered(_ id: Int64, at time: Int) {
+  /// Nothing is written at once; the index is told when uses are flushed, seconds later.
+  public func markDelivered(_ id: Int64, at time: Int, byPath: Bool = true) {
     guard mode == .readWrite else { return }
-    noteUse(of: id, Deliveries.Use(at: time))
+    noteUse(of: id, Deliveries.Use(at: time, isDelivery: byPath))
   }
 
   /// The same for a path that `absolutePath` gave, which has counted as a use before. Nothing happens with any other.

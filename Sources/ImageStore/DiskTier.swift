@@ -77,6 +77,8 @@ public actor DiskTier {
   var listedSpools: Set<Int64> = []
   nonisolated let partialsExist = Locked(true)
   var hasAdopted = false
+  /// Files that somebody works on, by how many do.
+  var holds: [Int64: Int] = [:]
   var evicted = Evictions()
   var skipped = Skipped()
   var spaceLimit = Int64.max

@@ -125,7 +125,7 @@ struct Arrival: Sendable {
   }
 
   private func keep(_ draft: StoredResponse, in tier: DiskTier) -> Result<StoredResponse, StoreError> {
-    let isDelivered = deliveries.contains { $0.delivery.wantsPath || $0.delivery.isForDecoder }
+    let isDelivered = deliveries.contains { $0.delivery.wantsPath }
     let content: DiskTier.Body
     switch body {
     case .bytes(let bytes): content = .bytes(bytes)

@@ -12,16 +12,17 @@ struct DecodeOrder: Sendable {
   /// Whether the candidate's bytes, if it has any, may wait in memory.
   var mayHoldBytes = true
 
-  /// A scratch file that stays for as long as the decode is waited for.
-  struct ScratchFile: Sendable {
-    let path: String
-    /// Whether it was written for the decode alone.
-    var isOwn: Bool
+  /// A file that stays for as long as the decode is waited for.
+  enum HeldFile: Sendable {
+    /// - Parameter isOwn: whether it was written for the decode alone.
+    case scratch(String, isOwn: Bool)
+    /// Of the disk tier, by the number of its response.
+    case stored(Int64)
   }
 
   enum Readiness: Sendable {
     /// The file is to be let go of after the decode.
-    case ready(DecodeTask, ScratchFile?)
+    case ready(DecodeTask, HeldFile?)
     /// Somebody has made the variant before.
     case found(Candidate)
     /// What was to be decoded is gone.
@@ -60,17 +61,19 @@ struct DecodeOrder: Sendable {
     }
   }
 
-  private func source(in storage: Storage) -> (DecodeTask.Source, ScratchFile?)? {
+  private func source(in storage: Storage) -> (DecodeTask.Source, HeldFile?)? {
     if case .scratch(let path) = candidate.place {
-      return (.file(path), storage.hold(ScratchFile(path: path, isOwn: false)))
+      return (.file(path), storage.hold(.scratch(path, isOwn: false)))
     }
     if let tier = storage.tier(of: candidate) {
-      let (response, now) = (candidate.response, storage.now())
+      let response = candidate.response
       let isThere = tier.assumeIsolated { tier in
-        tier.markDelivered(response.id, at: now)
-        return tier.check(response)
+        tier.hold(response)
+        if tier.check(response) { return true }
+        tier.letGo(response.id)
+        return false
       }
-      if isThere { return (.file(tier.absolutePath(of: response)), nil) }
+      if isThere { return (.file(tier.absolutePath(of: response)), tier.mode == .readWrite ? .stored(response.id) : nil) }
     }
     guard let bytes = candidate.bytes else { return nil }
     if mayHoldBytes { return (.bytes(bytes), nil) }
@@ -79,7 +82,7 @@ struct DecodeOrder: Sendable {
     }
     // Better too much memory than no image because of a full disk.
     guard let path else { return (.bytes(bytes), nil) }
-    return (.file(path), storage.hold(ScratchFile(path: path, isOwn: true)))
+    return (.file(path), storage.hold(.scratch(path, isOwn: true)))
   }
 
   private var header: ImageHeader {
@@ -130,13 +133,18 @@ struct DecodeOrder: Sendable {
 
 extension Storage {
   /// On the disk's thread.
-  fileprivate func hold(_ file: DecodeOrder.ScratchFile) -> DecodeOrder.ScratchFile {
-    scratch.assumeIsolated { $0.hold(file.path) }
+  fileprivate func hold(_ file: DecodeOrder.HeldFile) -> DecodeOrder.HeldFile {
+    if case .scratch(let path, _) = file { scratch.assumeIsolated { $0.hold(path) } }
     return file
   }
 
   /// Lets go of what a decode has waited with, from any thread.
-  func letGo(_ file: DecodeOrder.ScratchFile) {
-    executor.run { self.scratch.assumeIsolated { $0.letGo(file.path, removing: file.isOwn) } }
+  func letGo(_ file: DecodeOrder.HeldFile) {
+    executor.run {
+      switch file {
+      case .scratch(let path, let isOwn): self.scratch.assumeIsolated { $0.letGo(path, removing: isOwn) }
+      case .stored(let id): self.tier?.assumeIsolated { $0.letGo(id) }
+      }
+    }
   }
 }

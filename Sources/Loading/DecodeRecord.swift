@@ -16,8 +16,8 @@ final class DecodeRecord {
   var ticket: DecodeTicket?
   /// How many bytes wait in memory with it.
   private(set) var waitingBytes = 0
-  /// The scratch file that waits with it.
-  private(set) var file: DecodeOrder.ScratchFile?
+  /// The file that waits with it.
+  private(set) var file: DecodeOrder.HeldFile?
 
   /// - Parameter candidate: without its bytes.
   init(
@@ -44,14 +44,16 @@ final class DecodeRecord {
     waitingBytes = bytes.count
   }
 
-  /// What is decoded lies in a scratch file.
-  func wait(with file: DecodeOrder.ScratchFile) {
+  /// What is decoded lies in a file.
+  func wait(with file: DecodeOrder.HeldFile) {
     self.file = file
     // A joining load may have known of a file in the cache.
-    guard candidate.place == .memory, !candidate.response.isOnDisk else { return }
-    candidate.place = .scratch(file.path)
+    guard case .scratch(let path, _) = file, candidate.place == .memory, !candidate.response.isOnDisk else { return }
+    candidate.place = .scratch(path)
   }
 
-  /// The scratch file is of use to the loads that go on.
-  func keepFile() { file?.isOwn = false }
+  /// A scratch file is of use to the loads that go on.
+  func keepFile() {
+    if case .scratch(let path, _)? = file { file = .scratch(path, isOwn: false) }
+  }
 }

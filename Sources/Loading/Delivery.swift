@@ -91,7 +91,7 @@ struct Delivery: Sendable {
   ) throws {
     let path = tier.absolutePath(of: response)
     // The mark comes first: from here on nobody evicts the file.
-    tier.assumeIsolated { $0.markDelivered(response.id, at: now) }
+    tier.assumeIsolated { $0.markDelivered(response.id, at: now, byPath: wantsPath) }
     if wantsData || wantsBytes {
       delivered.bytes = try tier.assumeIsolated { tier in
         // Whatever keeps it from being read, the load goes on without it.

@@ -80,9 +80,14 @@ extension Loader {
   func places(of job: JobID) -> LoadRequest.Places {
     guard let record = jobs[job], record.mayKeep else { return [] }
     var places = record.placesOfLeavers
+    var wasLost = false
     scheduler.forEachSubscriber(of: job) { id in
-      if let load = loads[id] { places.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil)) }
+      guard let load = loads[id] else { return }
+      places.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil))
+      if load.hasStartedOver { wasLost = true }
     }
+    // What was evicted before its turn to be decoded came waits in a scratch file this time, where nobody removes it.
+    if wasLost { places.remove(.disk) }
     return places
   }
 

@@ -248,8 +248,8 @@ extension Storage {
 }
 
 extension Storage {
-  /// Takes in a copy of a file of the host's, on the disk's thread. What the disk has no room for is read, if memory
-  /// has.
+  /// Takes in a copy of a file, on the disk's thread. What the cache has no room for is read, if memory has, or goes to
+  /// the scratch folder.
   func read(_ path: String, maxBytes: Int64, largestInMemory: Int64) throws(LoadError) -> Download.Body {
     let file: HostFile
     do throws(StoreError) {
@@ -262,24 +262,28 @@ extension Storage {
     do throws(StoreError) {
       guard let tier, file.byteCount > Download.spoolThreshold else { return .bytes(try file.readAll()) }
       do throws(StoreError) {
-        return .spool(SpooledBody(spool: try copy(file, into: tier), isScratch: false))
+        let expected = file.byteCount
+        let spool = try tier.assumeIsolated { tier in
+          Result { () throws(StoreError) in try tier.makeSpool(expected: expected) }
+        }.get()
+        return .spool(SpooledBody(spool: try filled(spool, from: file), isScratch: false))
       } catch {
-        guard file.byteCount <= largestInMemory else { throw error }
-        return .bytes(try file.readAll())
+        if file.byteCount <= largestInMemory { return .bytes(try file.readAll()) }
+        // The load does not fail because the cache does.
+        let spool = try scratch.assumeIsolated { scratch in
+          Result { () throws(StoreError) in try scratch.makeSpool() }
+        }.get()
+        return .spool(SpooledBody(spool: try filled(spool, from: file), isScratch: true))
       }
     } catch {
       throw LoadError(error)
     }
   }
 
-  private func copy(_ file: HostFile, into tier: DiskTier) throws(StoreError) -> Spool {
-    let expected = file.byteCount
-    let spool = try tier.assumeIsolated { tier in
-      Result { () throws(StoreError) in try tier.makeSpool(expected: expected) }
-    }.get()
+  private func filled(_ spool: Spool, from file: HostFile) throws(StoreError) -> Spool {
     do throws(StoreError) {
       // Not to its end: it may grow meanwhile.
-      while case let left = expected - spool.length, left > 0,
+      while case let left = file.byteCount - spool.length, left > 0,
         case let piece = try file.read(at: spool.length, count: Int(min(left, 1 << 18))), !piece.isEmpty
       { try spool.add(piece) }
     } catch {

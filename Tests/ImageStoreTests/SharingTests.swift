@@ -53,6 +53,43 @@ import Threads
     #expect(!fixture.imageFiles.contains(other.file))
   }
 
+  @Test func `what one has left to be removed is removed by who is there, and is not in its way`() async throws {
+    let fixture = Fixture()
+    let (a, b) = (try await fixture.openTier(limit: 8 * 4096), try await fixture.openTier(limit: 8 * 4096))
+    _ = try await b.store([1], as: fixture.draft("b"), delivered: false)
+    await b.commitNow()
+    for number in 0..<8 {
+      // Each takes the place of the one before, whose path has been given out.
+      _ = try await a.store([UInt8(number)], as: fixture.draft("a"), delivered: true)
+      await a.commitNow()
+    }
+    await a.close()
+    fixture.advance(3)
+    #expect(await b.settle() != nil, "it looks again by itself")
+    fixture.advance(61)
+    for _ in 0..<3 { _ = await b.settle() }
+    #expect(fixture.imageFiles.count <= 2, "what is listed, and no more")
+    #expect(await b.counts.bytes == Int64(fixture.imageFiles.count) * 4096)
+    _ = try await b.store([9], as: fixture.draft("new"), delivered: false)
+  }
+
+  @Test func `a file that is worked on counts, and is not evicted`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier(limit: 4 * 4096)
+    var stored: [StoredResponse] = []
+    for number in 0..<4 { stored.append(try await tier.store([1], as: fixture.draft("\(number)"), delivered: false)) }
+    for response in stored { await tier.hold(response) }
+    fixture.advance(100)
+    await #expect(throws: StoreError.self) { try await tier.store([1], as: fixture.draft("more"), delivered: false) }
+    await tier.letGo(stored[2].id)
+    _ = try await tier.store([1], as: fixture.draft("more"), delivered: false)
+    #expect(!fixture.imageFiles.contains(stored[2].file))
+    #expect(await tier.counts.bytes == 4 * 4096)
+    for number in [0, 1, 3] { await tier.letGo(stored[number].id) }
+    for number in 0..<4 { _ = try await tier.store([1], as: fixture.draft("again \(number)"), delivered: false) }
+    #expect(await tier.counts.bytes == 4 * 4096)
+  }
+
   @Test func `the limit counts for both`() async throws {
     let fixture = Fixture()
     let (a, b) = (try await fixture.openTier(limit: 4 * 4096), try await fixture.openTier(limit: 4 * 4096))

@@ -39,7 +39,7 @@ import Testing
     Case(target: "image/1.png?close=start", kind: "network", code: 2011, retryable: true),
     Case(target: "image/1.png?reset=start", kind: "network", code: 2011, retryable: true),
     Case(target: "image/1.png?garbage", kind: "network", code: 2011, retryable: true),
-    Case(target: "image/1.png?endless-headers", kind: "network", code: 2011, retryable: true),
+    Case(target: "image/1.png?endless-headers", kind: "tooLarge", code: 2008),
     Case(
       target: "image/1.png?hold=never", kind: "timeout", code: 2004, params: ["timeoutMs": 200],
       data: ["phase": "firstByte"], retryable: true),
