@@ -73,7 +73,9 @@ struct DecodeOrder: Sendable {
         tier.letGo(response.id)
         return false
       }
-      if isThere { return (.file(tier.absolutePath(of: response)), tier.mode == .readWrite ? .stored(response.id) : nil) }
+      if isThere {
+        return (.file(tier.absolutePath(of: response)), tier.mode == .readWrite ? .stored(response.id) : nil)
+      }
     }
     guard let bytes = candidate.bytes else { return nil }
     if mayHoldBytes { return (.bytes(bytes), nil) }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync, closeSync, openSync } from "node:fs";
 import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -171,6 +171,25 @@ test("a turn's requests are not joined to one string, which might be longer than
   await fake.close();
   const stores = write.mock.calls.map((call) => String(call.arguments[0])).filter((text) => text.includes('"store"'));
   assert.equal(stores.length, 100);
+});
+
+test("a binary that cannot be started just now is a death like others", async () => {
+  const binary = script("busy", "#!/bin/sh\nexit 1\n");
+  copyFileSync(process.execPath, binary);
+  const written = openSync(binary, "r+");
+  try {
+    const fake = new ImageWorker({ binary, maxRestarts: 1, longestPauseMs: 1 });
+    await assert.rejects(fake.load("data:,"), { kind: "workerExited", retryable: true });
+    await fake.close();
+  } finally {
+    closeSync(written);
+  }
+});
+
+test("an answer that is no JSON ends its call", async () => {
+  const fake = worker("garbled", ({ id }, say) => say(`{"jsonrpc":"2.0","id":${id},"result":{"data":"AAA`));
+  await assert.rejects(fake.load("data:,"), { kind: "internal", retryable: false });
+  await fake.close();
 });
 
 test("a directory on the PATH is no worker", async () => {

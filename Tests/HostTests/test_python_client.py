@@ -274,6 +274,37 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(cancelled.exception.kind, "cancelled")
         self.assertTrue(watched.ends())
 
+    async def test_a_task_that_is_cancelled_again_as_it_leaves_the_block_ends_the_worker(self) -> None:
+        for turns in range(5):
+            async def serve() -> None:
+                async with self.worker() as worker:
+                    started.set_result(worker.pid)
+                    await asyncio.sleep(3600)
+
+            started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            task = asyncio.ensure_future(serve())
+            watched = self.exits.enter_context(Watched(await started))
+            task.cancel()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            self.assertTrue(watched.ends(), turns)
+
+    async def test_the_host_gets_no_events_of_what_it_did_not_send(self) -> None:
+        events: list[Event] = []
+        async with self.worker(on_event=events.append) as worker:
+            task = asyncio.ensure_future(worker.load(f"{self.origin.url}/image/1.png?hold=never"))
+            await self.command(do="await", gate="never", held=1)
+            task.cancel()
+            image = await worker.load(f"{self.origin.url}/image/2.png", deliver="pixels")
+            assert image.pixels is not None
+            image.pixels.release()
+            worker.notify("stats")
+            while not events:
+                await asyncio.sleep(0.01)
+        self.assertEqual(["uptimeMs" in event.params for event in events], [True])
+
     async def test_an_exception_in_the_block_ends_the_worker(self) -> None:
         with self.assertRaises(ZeroDivisionError):
             async with self.worker() as worker:

@@ -371,6 +371,21 @@ class StartsAndEnds(AsyncFixture):
                 await asyncio.wait_for(worker.load("data:,"), PATIENCE)
             self.assertEqual(exited.exception.data["exitStatus"], -signal.SIGKILL)
 
+    async def test_a_worker_that_closes_its_input_and_lives_is_killed(self) -> None:
+        async with ImageWorker(binary=self.fake("exec <&-; exec sleep 1000")) as worker:
+            with self.assertRaises(WorkerExited) as exited:
+                await asyncio.wait_for(worker.load("data:,"), PATIENCE)
+            self.assertEqual(exited.exception.data["exitStatus"], -signal.SIGKILL)
+
+    async def test_who_has_to_be_killed_at_the_end_leaves_nothing_to_try_again(self) -> None:
+        async with ImageWorker(binary=self.fake("trap '' TERM; while true; do sleep 1; done")) as worker:
+            loading = asyncio.ensure_future(worker.load("data:,"))
+            await asyncio.sleep(0)
+            await worker.close(grace=0.1)
+            with self.assertRaises(WorkerExited) as exited:
+                await loading
+            self.assertFalse(exited.exception.retryable)
+
     async def test_a_single_file_near_the_root_finds_the_worker_on_the_path(self) -> None:
         binary = self.fake("")
         binary.rename(self.folder / "imageworker")

@@ -166,9 +166,13 @@ class Bulk:
         path = self.report_of(shard)
         if not path.exists():
             return False
-        report = json.loads(path.read_text())
-        if report.get("settings") != self.settings:
-            raise Problem(f"{path} is of a run with other settings, {json.dumps(report.get('settings'))}: choose another folder")
+        try:
+            report = json.loads(path.read_text())
+        except ValueError:
+            return False  # Cut short, as by a crash of the machine: the shard is loaded again.
+        settings = report.get("settings") if isinstance(report, dict) else None
+        if settings != self.settings:
+            raise Problem(f"{path} is of a run with other settings, {json.dumps(settings)}: choose another folder")
         if report["list"] == digest(shard.rows):
             return True
         if report["list"] == digest(shard.rows[: report["rows"]]):

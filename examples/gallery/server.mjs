@@ -32,7 +32,7 @@ const { values: given, positionals: workerOptions } = parseArgs({
 });
 
 const urls = given.list
-  ? readFileSync(given.list, "utf8").split("\n").filter(Boolean)
+  ? readFileSync(given.list, "utf8").split(/\r?\n/).filter(Boolean)
   : await servePictures(Number(given.pictures));
 const worker = new ImageWorker({ options: workerOptions });
 const { formats } = await worker.call("initialize");
@@ -163,7 +163,10 @@ async function sendFile(response, path, cacheControl) {
 
 async function body(request) {
   let text = "";
-  for await (const chunk of request.setEncoding("utf8")) text += chunk;
+  for await (const chunk of request.setEncoding("utf8")) {
+    text += chunk;
+    if (text.length > 1 << 20) throw new Error("too much to look at");
+  }
   return JSON.parse(text);
 }
 

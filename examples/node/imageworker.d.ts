@@ -134,6 +134,7 @@ export type ErrorKind =
 
 /** An error that the worker answered. Its class is the family; switch on `kind` for more. protocol/README.md lists all. */
 export class ImageWorkerError extends Error {
+  constructor(code: number, message: string, data: Record<string, any>);
   readonly code: number;
   readonly kind: ErrorKind | "workerExited";
   readonly retryable: boolean;
@@ -159,6 +160,10 @@ export class LifecycleError extends ImageWorkerError {}
  * worker will be started any more.
  */
 export class WorkerExited extends LifecycleError {
+  constructor(
+    facts: { exitStatus: number | string | null; log: string[]; retryable: boolean; url?: string },
+    lost?: string[],
+  );
   /** The URLs of all loads and prefetches that ended with it. */
   readonly lost: string[];
 }
@@ -212,7 +217,7 @@ export class ImageWorker {
   /** Sends a request that is carried out but not answered. Lost when the worker is dead. */
   notify(method: string, params?: Record<string, any>): void;
 
-  /** Ends the worker. Calls still pending are cancelled; notifications sent before are carried out. */
+  /** Ends the worker. Calls still pending are cancelled; notifications sent before are carried out, if `graceMs` is enough. */
   close(graceMs?: number): Promise<void>;
 
   /** `close`, for `await using worker = new ImageWorker()`. */

@@ -20,6 +20,7 @@
  * The protocol is in protocol/README.md.
  */
 
+import { constants as limits } from "node:buffer";
 import { spawn } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { open } from "node:fs/promises";
@@ -121,7 +122,17 @@ class Life {
   constructor(binary, options, listener) {
     this.#listener = listener;
     // In a session of its own: Ctrl-C is for the host, which may want to finish what is under way.
-    const child = spawn(binary, options, { stdio: ["pipe", "pipe", "pipe"], detached: true });
+    let child;
+    try {
+      child = spawn(binary, options, { stdio: ["pipe", "pipe", "pipe"], detached: true });
+    } catch (error) {
+      if (!error.syscall) throw error; // The program's own mistake.
+      // Some failures come as an event and some do not, such as that of a binary that is being written.
+      this.#child = {};
+      this.#note(error.message);
+      this.ended = new Promise((done) => setImmediate(() => done(this.#finished(null))));
+      return;
+    }
     this.#child = child;
     children.add(child);
     child.on("error", (error) => this.#note(error.message));
@@ -234,8 +245,10 @@ class Life {
     } catch {
       // Said below, with what else is none.
     }
+    const unread = message ? undefined : /^{"jsonrpc":"2\.0","id":(\d+),/.exec(line)?.[1];
     if (message?.method !== undefined) this.#receiveEvent(message.method, message.params ?? {});
     else if (message?.id !== undefined) this.#receiveAnswer(message);
+    else if (unread !== undefined) this.#receiveAnswer({ id: Number(unread), error: { ...unreadable } });
     else this.#note(`no message: ${line.slice(0, 200)}`);
   }
 
@@ -533,18 +546,32 @@ if (Symbol.asyncDispose) {
   });
 }
 
-/** Lines of any length, without joining the start of a long one again and again. */
+/** What becomes of a call whose answer is no JSON, or more than a string can hold. */
+const unreadable = {
+  code: -32603,
+  message: "the answer cannot be read: it may be longer than a string can be",
+  data: { kind: "internal", retryable: false },
+};
+
+/**
+ * Lines of any length, without joining the start of a long one again and again. Of one that is longer than a string can be
+ * the first piece is handed on: it tells whose it is.
+ */
 function eachLine(stream, receive) {
   let start = [];
+  let length = 0;
   stream.setEncoding("utf8");
   stream.on("data", (chunk) => {
     const lines = chunk.split("\n");
     const rest = lines.pop();
     if (lines.length > 0) {
-      lines[0] = start.join("") + lines[0];
+      const isWhole = length + lines[0].length <= limits.MAX_STRING_LENGTH;
+      lines[0] = isWhole ? start.join("") + lines[0] : start[0];
       start = [];
+      length = 0;
     }
-    if (rest !== "") start.push(rest);
+    length += rest.length;
+    if (rest !== "" && length <= limits.MAX_STRING_LENGTH) start.push(rest);
     for (const line of lines) if (line !== "") receive(line);
   });
 }

@@ -382,6 +382,7 @@ class _Life(asyncio.SubprocessProtocol):
         self._on_answer = on_answer
         self._on_end = on_end
         self._is_last = is_last
+        self._is_ending = False
         self._transport: Optional[asyncio.SubprocessTransport] = None
         self._calls: dict[int, _Call] = {}  # Until the answer, which comes to cancelled ones, too.
         self._last_id = 0
@@ -413,11 +414,16 @@ class _Life(asyncio.SubprocessProtocol):
             if self._outgoing.pop(identity, None) is not None:
                 del self._calls[identity]  # The worker never hears of it.
             elif identity in self._calls:
-                self.notify("cancel", {"id": identity})
+                self.tell("cancel", {"id": identity})
             raise
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
         self._send(object(), {"method": method, "params": params})
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """A request of the client's own. It has an id, so that the host gets no event of it; nobody waits for its answer."""
+        self._last_id += 1
+        self._send(object(), {"id": self._last_id, "method": method, "params": params})
 
     def _send(self, key: object, request: Mapping[str, Any]) -> None:
         """Writes at the end of this turn of the loop, or once there is room, and never waits. The calls that wait bound the buffer."""
@@ -436,8 +442,9 @@ class _Life(asyncio.SubprocessProtocol):
 
     async def end(self, grace: float) -> None:
         """Ends the process in steps of `grace` seconds: cancel and close input, SIGTERM, SIGKILL."""
+        self._is_ending = True
         for identity in list(self._calls):
-            self.notify("cancel", {"id": identity})
+            self.tell("cancel", {"id": identity})
         self.resume_writing()
         pipe = self._pipe(0)
         if pipe is not None:
@@ -466,7 +473,8 @@ class _Life(asyncio.SubprocessProtocol):
 
     def _exit(self, url: Optional[str], lost: Sequence[str]) -> WorkerExited:
         status = self._transport.get_returncode() if self._transport else None
-        return WorkerExited(status, self._log, url, lost, retryable=not self._is_last and status not in _HOPELESS)
+        is_hopeless = self._is_last or self._is_ending or status in _HOPELESS
+        return WorkerExited(status, self._log, url, lost, retryable=not is_hopeless)
 
     # What the process does
 
@@ -500,14 +508,14 @@ class _Life(asyncio.SubprocessProtocol):
     def pipe_connection_lost(self, fd: int, error: Optional[Exception]) -> None:
         if fd != 0:
             self.pipe_data_received(fd, b"\n")  # Ends a last line that has no end of its own.
-        if fd == 1:
+        if fd == 1 or (fd == 0 and not self._is_ending):
             self._end_soon()
 
     def process_exited(self) -> None:
         self._end_soon()
 
     def _end_soon(self) -> None:
-        """For when somebody else holds the pipes of a process that is gone, or one lives on that has closed its output."""
+        """For when somebody else holds the pipes of a process that is gone, or one lives on that has closed one."""
         assert self._transport is not None
         self.loop.call_later(1.0, self._transport.close)
 
@@ -679,18 +687,20 @@ class ImageWorker:
             raise
 
     async def close(self, grace: float = 5.0) -> None:
-        """Ends the worker. Calls still pending are cancelled; notifications sent before are carried out.
+        """Ends the worker. Calls still pending are cancelled; notifications sent before are carried out, if `grace` is enough.
 
         Each step (close input, SIGTERM, SIGKILL) gets `grace` seconds.
         """
         if self._loop is not None:
             self._check_loop()
         self._is_closed = True
-        if self._starting is not None:
-            self._starting.cancel()
-            await asyncio.wait([self._starting])
-        if self._life is not None:
-            await self._life.end(grace)
+        try:
+            if self._starting is not None:
+                self._starting.cancel()
+                await asyncio.wait([self._starting])
+        finally:  # Also when this wait is cancelled, as it is where a task is cancelled twice.
+            if self._life is not None:
+                await self._life.end(grace)
 
     async def load(
         self, url: str, *, on_event: Optional[EventHandler] = None, **params: Unpack[LoadParams]
@@ -765,7 +775,11 @@ class ImageWorker:
         """Comes from any thread: from where the last reference to pixels went."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # The loop is closed, and the worker with it.
-                self._loop.call_soon_threadsafe(self.notify, "release", {"path": path})
+                self._loop.call_soon_threadsafe(self._tell_of_release, path)
+
+    def _tell_of_release(self, path: str) -> None:
+        if self._life is not None:
+            self._life.tell("release", {"path": path})
 
     # Life and death
 
@@ -785,7 +799,7 @@ class ImageWorker:
     async def _started(self, url: Optional[str]) -> _Life:
         """The worker, once it runs. All callers share one attempt; none of them can cancel it, and each has an error of its own."""
         starting = self._starting
-        if starting is None or starting.done():
+        if starting is None or (starting.done() and self._end is not None):
             self._check_hope(url)
             starting = self._starting = asyncio.ensure_future(self._pause_and_start())
         await asyncio.wait([starting])
@@ -974,7 +988,11 @@ class BlockingImageWorker:
         loop = thread.loop.result()
         with self._lock:  # What is begun here has begun when `close` tells the thread to end.
             self._check_open()
-            return asyncio.run_coroutine_threadsafe(work(thread.worker), loop)
+            future = asyncio.run_coroutine_threadsafe(work(thread.worker), loop)
+        if not thread.is_alive():  # A signal handler has called `close` in between.
+            future.cancel()
+            self._check_open()
+        return future
 
     def _running_thread(self) -> _WorkerThread:
         self._check_open()
