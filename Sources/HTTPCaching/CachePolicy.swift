@@ -81,6 +81,10 @@ public struct CachePolicy: Sendable, Hashable {
     return Variants.matches(response, requestHeaders) && window >= 0 && freshness.mayBeStale(by: window, at: now)
   }
 
+  public func isFresh(_ response: CachedResponse, at now: Int) -> Bool {
+    Freshness(of: response, maxAge: maxAge).isFresh(at: now)
+  }
+
   /// The Unix second at which the response stops being fresh; `Int.min` where it is never served unasked.
   public func freshUntil(_ response: CachedResponse) -> Int { Freshness(of: response, maxAge: maxAge).freshUntil }
 }

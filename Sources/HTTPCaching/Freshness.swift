@@ -63,7 +63,8 @@ struct Freshness {
 
   /// Whether it may be served `seconds` after it became stale (sections 4.2.4 and 5.2.2.2).
   func mayBeStale(by seconds: Int?, at now: Int) -> Bool {
-    guard let seconds, !control.noCache, !control.mustRevalidate else { return false }
+    // Of a second that has begun, some has passed: not for 0 s is not at all.
+    guard let seconds, seconds > 0, !control.noCache, !control.mustRevalidate else { return false }
     return isWithinLimit(at: now) && staleness(at: now) <= seconds
   }
 

@@ -51,6 +51,7 @@ public actor DiskTier {
   let onWarning: @Sendable (String) -> Void
   var minFreeFraction: Double
   var verification: Verification
+  nonisolated let verifiesEachUse: Locked<Bool>
   var limit: Int64
 
   // What is open. See DiskTier+Opening.
@@ -113,6 +114,7 @@ public actor DiskTier {
     self.limit = limit
     self.minFreeFraction = minFreeFraction
     verification = verify
+    verifiesEachUse = Locked(verify == .always)
     self.mode = mode
     self.executor = executor
     self.environment = environment
@@ -173,7 +175,10 @@ public actor DiskTier {
     trim()
   }
 
-  public func setVerification(_ verification: Verification) { self.verification = verification }
+  public func setVerification(_ verification: Verification) {
+    self.verification = verification
+    verifiesEachUse.withLock { $0 = verification == .always }
+  }
 
   var now: Int { environment.now() }
   var spooledBytes: Int64 { spooled.values.reduce(0, +) }

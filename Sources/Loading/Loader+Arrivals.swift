@@ -14,8 +14,9 @@ extension Loader {
       record.forgetBasis()
       return sendAnew(job, record)
     }
-    for candidate in updated where record.mayKeep && !candidate.isTransient && mayReplaceStored(candidate, record) {
-      keepUpdate(of: candidate, under: record.lease.take())
+    for candidate in updated where record.mayKeep && !candidate.isTransient {
+      keepUpdate(
+        of: mayReplaceStored(candidate, record) ? candidate : distrusted(candidate, record), under: record.lease.take())
     }
     failures.forget(record.subject)
     var confirmed = basis.response.cached
@@ -63,13 +64,23 @@ extension Loader {
     }
   }
 
-  /// Whether what was updated may take the place of what is stored. Else that stays as it is, to be asked about each
-  /// time: the update must not be stored, or goes by fields of the request that are not known of all who got it.
+  /// Whether what was updated may take the place of what is stored. Else the update must not be stored, or goes by
+  /// fields of the request that are not known of all who got it.
   private func mayReplaceStored(_ updated: Candidate, _ record: JobRecord) -> Bool {
     let (request, response) = (record.first.request, updated.response)
     let selecting = Variants.selectingFields(of: response.headers, from: request.headers)
     return request.mayStore(status: response.status, headers: response.headers)
       && selecting.map { Set($0.lines.map(\.name)) } == Set(response.varyingHeaders.lines.map(\.name))
+  }
+
+  /// What is stored, as it was, but to be asked about each time: what the update says of it is not known to those who
+  /// come later.
+  private func distrusted(_ updated: Candidate, _ record: JobRecord) -> Candidate {
+    var stored =
+      record.candidates?.first { $0.response.id == updated.response.id && $0.place == updated.place } ?? updated
+    if stored.response.expiresAt != .min { stored.response.headers.append("cache-control", "no-cache") }
+    stored.response.expiresAt = policy.freshUntil(stored.response.cached)
+    return stored
   }
 
   /// - Parameter lease: ends when the index has the update.

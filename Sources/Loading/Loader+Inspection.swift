@@ -116,7 +116,7 @@ extension Loader {
 
   private func describe(_ response: StoredResponse, in report: inout CacheReport) {
     let now = storage.now()
-    report.isFresh = policy.freshUntil(response.cached) > now
+    report.isFresh = policy.isFresh(response.cached, at: now)
     report.byteCount = response.byteCount
     report.storedAt = response.storedAt
     report.expiresAt = max(policy.freshUntil(response.cached), response.storedAt)

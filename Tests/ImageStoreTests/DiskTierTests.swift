@@ -8,7 +8,7 @@ import Threads
 @Suite struct DiskTierTests {
   @Test func `what memory hands out is entered in the book of an idle store, which others read`() async throws {
     let fixture = Fixture()
-    let tier = try await fixture.openTier()
+    let tier = try await fixture.openTier(verify: .never)
     let stored = try await tier.store([1], as: fixture.draft("a"))
     _ = await tier.settle()  // what is due after opening
     let entered = Locked<Deliveries.Use?>(nil)
@@ -28,7 +28,7 @@ import Threads
   @Test func `how often and when a response was used is known at once, and by others when it is written`() async throws
   {
     let fixture = Fixture()
-    let tier = try await fixture.openTier()
+    let tier = try await fixture.openTier(verify: .never)
     let stored = try await tier.store([1], as: fixture.draft("a"))
     #expect(await tier.usage(of: stored) == DiskTier.Usage(lastUse: nil, count: 0))
     fixture.advance(5)

@@ -122,6 +122,20 @@ import Testing
     }
   }
 
+  @Test func `with verify always no path of an altered file is given, whatever memory has`() async throws {
+    try await withOrigin("--verify", "always") { worker, origin in
+      let url = origin.url("image/1.png?bytes=5000&cache-control=max-age%3D60")
+      let path = try #require(try await worker.load(url)["path"].string)
+      let content = try #require(FileManager.default.contents(atPath: path))
+      var altered = content
+      altered[4000] ^= 1
+      try altered.write(to: URL(filePath: path))
+      let again = try #require(try await worker.load(url)["path"].string)
+      #expect(FileManager.default.contents(atPath: again) == content)
+      #expect(try await origin.counts()["requests"] == 1, "memory has it")
+    }
+  }
+
   @Test func `a pipe in the place of a file holds up nothing`() async throws {
     try await withOrigin("--memory-limit", "0", "--verify", "always") { worker, origin in
       let url = origin.url("image/1.png?cache-control=max-age%3D60")
