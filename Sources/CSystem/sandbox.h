@@ -34,7 +34,7 @@ static inline int csystem_limit_resources(uint64_t memory) {
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/// Programs that it starts gain nothing by set-user-ID bits; asked for by the two below.
+/// Programs that it starts gain nothing by set-user-ID bits. Landlock and seccomp ask for it.
 static inline int csystem_no_new_privileges(void) { return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); }
 
 /// Killed when the thread that started this process ends.

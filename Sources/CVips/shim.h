@@ -9,7 +9,7 @@
 
 // Swift cannot call variadic functions, and most of libvips is: one wrapper for each use.
 
-// MARK: Reading. All through one function, because the loaders take the same options.
+// MARK: Reading. The loaders take the same options and some of their own.
 
 static inline int cvips_load(const char *loader, VipsSource *source, VipsImage **out, VipsFailOn fail_on) {
   return vips_call(loader, source, out, "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", fail_on, NULL);

@@ -3,8 +3,8 @@
 public enum AddressPolicy {
   /// - Parameter bytes: 4 or 16 in network order; any other number is not routable.
   ///
-  /// IPv6 addresses that carry an IPv4 address (mapped, compatible, translated, NAT64, 6to4, Teredo) are judged by it
-  /// too.
+  /// IPv6 addresses that carry an IPv4 address (mapped, compatible, translated, NAT64, 6to4, Teredo) are judged by
+  /// that one alone.
   public static func isGloballyRoutable(_ bytes: some RandomAccessCollection<UInt8>) -> Bool {
     let bytes = Array(bytes)
     switch bytes.count {

@@ -4,7 +4,7 @@ internal import Threads
 
 /// A curl handle for one hop.
 ///
-/// None is used again: curl keeps in a handle what another server's answer must not meet. Before 8.2 that is a pointer
+/// None is used again: curl keeps state in a handle that must not reach another server. Before 8.2 that is a pointer
 /// to a freed header line, which a folded line would lengthen, and in all versions the host of a Host field, by which
 /// later requests would get its cookies.
 final class EasyHandle {

@@ -18,7 +18,7 @@ final class Transfer {
   private(set) var reception: Reception
   private var route: Route
   private var watch: ProgressWatch
-  /// Whether the hop may use none of the connections that are open.
+  /// Whether this hop and those after it may use none of the connections that are open.
   private var needsFreshConnection: Bool
 
   init(

@@ -69,7 +69,7 @@ struct DecodeQueue {
     return ticket
   }
 
-  /// Whether `takeNext` would return one.
+  /// The one that `takeNext` would return.
   mutating func nextThatFits() -> DecodeTicket? {
     while let first = heap.first {
       guard let entry = waiting[first.ticket], entry.priority == first.priority else {

@@ -141,7 +141,7 @@ final class DiskIndex {
 }
 
 extension StaticString {
-  /// The literal's address: every place in the program has its own.
+  /// The literal's address: equal addresses are equal texts.
   struct Identity: Hashable {
     let address: UInt
   }

@@ -3,7 +3,8 @@ internal import Text
 /// The memory tier: image bytes under a limit. Who goes first is decided by use (`EvictionOrder`): one scan of many
 /// images does not displace those that are asked for again.
 ///
-/// A pure value; every step is O(1) but `clear`, which see.
+/// A pure value. Looking up and storing take time for the entries of the same key only; `clear`, which see, and
+/// `setLimit` may look at all.
 public struct MemoryTier: Sendable {
   /// An object: a hit hands on what is there, and copies none of its fields.
   public final class Entry: Sendable {

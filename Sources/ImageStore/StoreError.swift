@@ -7,8 +7,8 @@ public struct StoreError: Error, Sendable, Equatable {
     case io
     /// A stored file is missing, of another size or of another digest; it has been dropped.
     case damaged
-    /// The limit leaves no room, because what fills it was delivered in the last 60 s or the body is larger than a
-    /// tenth of it.
+    /// The limit leaves no room: all that could be evicted was delivered in the last 60 s or is being worked on, or the
+    /// body is larger than a tenth of it.
     case noRoom
     /// The cache has been cleared of it since its transfer began.
     case cleared

@@ -28,8 +28,8 @@ extension Candidate {
 /// The clears that the disk's thread has not come to yet.
 ///
 /// What was asked of that thread before a clear comes back before the clear's turn there is over, and what is asked of
-/// it after the clear comes back later. So of all that comes back, one of these has cleared what it matches, and no
-/// other clear has. A pure value.
+/// it after the clear comes back later. Hence a clear that is under way applies to everything that comes back before it
+/// ends, and an ended one to nothing. A pure value.
 struct ClearsUnderWay {
   private var clears: [Clear] = []
   /// How many of them are over.

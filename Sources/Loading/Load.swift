@@ -45,8 +45,8 @@ final class Load {
   var hasStartedOver = false
   /// Set once what was cached turned out to be damaged: the cache is not asked again.
   var ignoresCache = false
-  /// Set once the answer that it waited for was none for it: it waits for no other load's again, unless that has come
-  /// and fits, and another's failure is not its own.
+  /// Set once the answer of a shared transfer did not fit this load. From then on it shares only answers that have come
+  /// and fit, and no failures of other loads.
   var goesByItself = false
   /// Set once the `cached` event of `refresh` has been taken care of.
   var hasShownCached = false

@@ -8,8 +8,6 @@ internal import Threads
 
 /// SIGTERM and SIGINT: the first asks the worker to end, the second ends it.
 enum Signals {
-  /// Call it before threads are started that could be hit by a signal.
-  ///
   /// - Parameter action: called once, on a thread of its own.
   static func onTermination(_ action: @escaping @Sendable () -> Void) {
     startThread(name: "signals") {

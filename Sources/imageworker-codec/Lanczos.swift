@@ -47,7 +47,7 @@ struct Lanczos {
     return span.contains(source) ? weights[begins[pixel] + source - span.lowerBound] : 0
   }
 
-  /// Of how many of the result's pixels, at most, one at least of so many neighbours in the source is a part.
+  /// The most pixels of the result that any run of so many neighbours in the source contributes to.
   func mostOpen(during neighbours: Int) -> Int {
     var first = 0
     return spans.indices.reduce(0) { most, last in

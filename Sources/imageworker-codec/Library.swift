@@ -11,7 +11,7 @@ internal import ImageCodec
 enum Library {
   private(set) nonisolated(unsafe) static var formats = CodecFormats()  // set once, before there is a second thread
 
-  /// Starts libvips with nothing that decoding needs not: no cache, no threads to share an image, no module but that of
+  /// Starts libvips with only what decoding needs: no cache, no threads to share an image, no module but that of
   /// HEIF, no loader but those named here.
   static func start() {
     // Its modules (Magick, Poppler, OpenSlide ...) would be loaded from here. They take 90 ms, and none is wanted.

@@ -34,7 +34,7 @@ extension Picture {
   }
 }
 
-/// Memory that a library wrote a file into. Whether it is glib's or not is one since GLib 2.46.
+/// Memory that a library wrote a file into, from `malloc` or `g_malloc`: these are the same since GLib 2.46.
 final class EncodedFile {
   let bytes: UnsafeRawBufferPointer
 

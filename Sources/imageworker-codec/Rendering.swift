@@ -8,7 +8,7 @@ struct Rendering {
   let source: Source
   let transform: Transform
   let geometry: Geometry
-  /// Otherwise what is transparent is laid on the background.
+  /// If not, what is transparent is laid on the background.
   let keepsAlpha: Bool
 
   init(source: Source, transform: Transform, keepsAlpha: Bool) throws(DecodeError) {

@@ -21,7 +21,7 @@ final class Resampler {
   private let (across, down): (Lanczos, Lanczos)
   /// Samples of a row of the source, and of the result.
   private let (sourceCount, count): (Int, Int)
-  /// Those of the source in pieces, and one for what is read behind the last pixel.
+  /// How many pieces hold a row of the source, and one more, since the last pixel is read as a whole piece.
   private let pieces: Int
   /// Rows of the source that are not added yet: as many as can be, since each addition goes over the sums.
   private let waiting: UnsafeMutablePointer<Piece>

@@ -9,8 +9,8 @@ struct StoredLayout {
   let scaledHeight: Int
   let shrink: Int
 
-  /// How much smaller the better filter makes what was loaded smaller, at least: from there on, no error is greater
-  /// than that of averaging areas (Tests/Benchmarks/README.md).
+  /// The least reduction that is left to Lanczos' filter where the loader makes the image smaller: from there on, no
+  /// error is greater than that of averaging areas (Tests/Benchmarks/README.md).
   private static let leastLeft = 1.5
 
   init(source: Source, geometry: Geometry) {

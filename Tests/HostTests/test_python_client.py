@@ -278,6 +278,7 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
         for turns in range(5):
             async def serve() -> None:
                 async with self.worker() as worker:
+                    assert worker.pid is not None
                     started.set_result(worker.pid)
                     await asyncio.sleep(3600)
 

@@ -216,10 +216,10 @@ import Testing
   {
     try await withOrigin { filling, origin in
       let url = { (number: Int) in origin.url("image/\(number).png?bytes=10000&cache-control=max-age%3D60") }
-      try await filling.load(url(1))
+      _ = try await filling.load(url(1))
       let reading = try WorkerProcess(["--read-only-cache", filling.directory.appending("cache")])
       let path = try #require(try await reading.load(url(1))["path"].string)
-      try await filling.load(url(2))
+      _ = try await filling.load(url(2))
       // The owner commits within half a second; the reader looks anew once it has nothing to do.
       for attempt in 0... {
         let found = try await reading.call("query", ["url": .string(url(2))])["result"]["disk"] == true
@@ -236,7 +236,7 @@ import Testing
   @Test func `a cache directory of two slashes is the same as of one`() async throws {
     try await withOrigin { filling, origin in
       let url = origin.url("image/1.png?cache-control=max-age%3D60")
-      try await filling.load(url)
+      _ = try await filling.load(url)
       let again = try WorkerProcess(["--cache-dir", "/" + filling.directory.appending("cache")])
       #expect(try await again.load(url)["cache"] == "disk")
       #expect(try await again.load(origin.url("image/2.png"))["kept"] == .null)
