@@ -31,7 +31,7 @@ final class DiskFixture: Sendable {
         files: FileSystem { operation in fault.withLock { $0 }?(operation) })
     }
     tier = DiskTier(
-      directory: directory, namespace: "test", limit: limit, minFreeFraction: 0, verify: .always, executor: executor,
+      directory: directory, namespace: "test", limit: limit, minFreeFraction: 0, verify: .never, executor: executor,
       environment: environment(cacheFault), onWarning: { _ in })
     scratch = ScratchFolder(
       parent: directory + "/scratch", executor: executor, environment: environment(scratchFault))
