@@ -77,8 +77,8 @@ public struct CachePolicy: Sendable, Hashable {
     let request = RequestDirectives(requestHeaders)
     guard request.effectiveMode(mode) == .default, !request.hasRange, !request.control.noCache else { return false }
     let freshness = Freshness(of: response, maxAge: maxAge)
-    let window = max(freshness.control.staleIfError ?? -1, request.control.staleIfError ?? -1)
-    return Variants.matches(response, requestHeaders) && window >= 0 && freshness.mayBeStale(by: window, at: now)
+    let window = max(freshness.control.staleIfError ?? 0, request.control.staleIfError ?? 0)
+    return Variants.matches(response, requestHeaders) && freshness.mayBeStale(by: window, at: now)
   }
 
   public func isFresh(_ response: CachedResponse, at now: Int) -> Bool {

@@ -100,17 +100,22 @@ final class CacheFolder: Sendable {
     }
   }
 
-  /// Writes the whole of a small file and puts it in its place.
-  func write(_ bytes: [UInt8], id: Int64, as path: String) throws(FileError) {
+  /// Makes a file of what `fill` writes and puts it in its place; nothing of it stays when that fails.
+  func make(id: Int64, as path: String, _ fill: (Int32) throws(FileError) -> Void) throws(FileError) {
     let file = try createTemporary(id: id)
     defer { close(file) }
     do throws(FileError) {
-      try writeAll(bytes, to: file, path)
+      try fill(file)
       try publish(id: id, as: path)
     } catch {
       removeTemporary(id: id)
       throw error
     }
+  }
+
+  /// Writes the whole of a small file and puts it in its place.
+  func write(_ bytes: [UInt8], id: Int64, as path: String) throws(FileError) {
+    try make(id: id, as: path) { file throws(FileError) in try writeAll(bytes, to: file, path) }
   }
 
   private func writeAll(_ bytes: [UInt8], to file: Int32, _ path: String) throws(FileError) {

@@ -1,3 +1,5 @@
+internal import Threads
+
 /// Looking up and reading.
 extension DiskTier {
   /// All stored responses of the key, which differ by what their Vary names, newest first. Empty when the tier cannot
@@ -113,7 +115,7 @@ extension DiskTier {
   }
 
   private func mustVerify(_ response: StoredResponse) -> Bool {
-    switch verification {
+    switch verification.withLock({ $0 }) {
     case .always: true
     case .never: false
     case .random: !response.isProven && !proven.contains(response.id) || environment.random() % 100 == 0

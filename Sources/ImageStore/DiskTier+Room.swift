@@ -148,10 +148,14 @@ extension DiskTier {
 
   /// Keeps the file of a response for somebody who is about to work on it, which counts as a use; `letGo` has to
   /// follow. It counts for the limit as others do: where all that fills the tier is held, nothing more is stored.
-  public func hold(_ response: StoredResponse) {
-    guard mode == .readWrite else { return }
+  ///
+  /// - Returns: false, and nothing is held, when the file is not what was stored.
+  public func hold(_ response: StoredResponse) -> Bool {
     holds[response.id, default: 0] += 1
-    noteUse(of: response.id, Deliveries.Use(at: now, isDelivery: false))
+    markDelivered(response.id, at: now, byPath: false)
+    if check(response) { return true }
+    letGo(response.id)
+    return false
   }
 
   public func letGo(_ id: Int64) {

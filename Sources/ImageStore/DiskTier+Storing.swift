@@ -212,7 +212,7 @@ extension DiskTier {
   /// The path of a stored response for a host to have now, from any thread and without waiting for the store's. It
   /// stays for 60 s, and counts as used. Nil when the file is gone or has another size, or is to be read through first.
   public nonisolated func pin(_ response: StoredResponse) -> String? {
-    if verifiesEachUse.withLock({ $0 }) { return nil }
+    if verification.withLock({ $0 }) == .always { return nil }
     noteUse(of: response)
     let path = absolutePath(of: response)
     return (try? environment.files.status(path))?.byteCount == response.byteCount ? path : nil

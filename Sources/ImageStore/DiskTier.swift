@@ -50,8 +50,8 @@ public actor DiskTier {
   nonisolated let environment: StoreEnvironment
   let onWarning: @Sendable (String) -> Void
   var minFreeFraction: Double
-  var verification: Verification
-  nonisolated let verifiesEachUse: Locked<Bool>
+  /// Read by other threads as well.
+  nonisolated let verification: Locked<Verification>
   var limit: Int64
 
   // What is open. See DiskTier+Opening.
@@ -113,8 +113,7 @@ public actor DiskTier {
     self.directory = directory + "/" + namespace
     self.limit = limit
     self.minFreeFraction = minFreeFraction
-    verification = verify
-    verifiesEachUse = Locked(verify == .always)
+    verification = Locked(verify)
     self.mode = mode
     self.executor = executor
     self.environment = environment
@@ -176,8 +175,7 @@ public actor DiskTier {
   }
 
   public func setVerification(_ verification: Verification) {
-    self.verification = verification
-    verifiesEachUse.withLock { $0 = verification == .always }
+    self.verification.withLock { $0 = verification }
   }
 
   var now: Int { environment.now() }

@@ -15,21 +15,22 @@ public final class HostFile {
   public init(_ path: String, environment: StoreEnvironment = .system) throws(StoreError) {
     self.path = path
     files = environment.files
+    let status: stat
     do throws(FileError) {
       // It is opened without waiting; what is looked at is what has been opened.
       let file = try files.openFile(path)
       do throws(FileError) {
-        let status = try files.status(of: file, path)
-        guard status.st_mode & S_IFMT == S_IFREG else { throw FileError(operation: .read, path: path, code: ENODEV) }
-        byteCount = Int64(status.st_size)
+        status = try files.status(of: file, path)
       } catch {
         closeFile(file)
         throw error
       }
       descriptor = file
     } catch {
-      throw error.code == ENODEV ? StoreError(.io, "\(path) is no regular file") : StoreError(error)
+      throw StoreError(error)
     }
+    byteCount = Int64(status.st_size)
+    guard status.st_mode & S_IFMT == S_IFREG else { throw StoreError(.io, "\(path) is no regular file") }
   }
 
   deinit { close(descriptor) }

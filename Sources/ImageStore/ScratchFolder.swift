@@ -67,22 +67,16 @@ public actor ScratchFolder {
   /// - Parameter body: bytes, or a spool of this folder or of a disk tier.
   /// - Returns: its absolute path.
   public func store(_ body: DiskTier.Body, format: String?) throws(StoreError) -> String {
-    let folder = try openFolder()
-    let path: String
-    do throws(FileError) {
+    try put(format: format) { folder, id, path throws(FileError) in
       switch body {
-      case .bytes(let bytes):
-        let id = nextID()
-        path = FileName(id: id, digest: [], format: format).path
-        try folder.write(bytes, id: id, as: path)
+      case .bytes(let bytes): try folder.write(bytes, id: id, as: path)
       case .spool(let spool):
-        path = try take(spool, into: folder, format: format)
+        try folder.make(id: id, as: path) { file throws(FileError) in
+          try spool.assumeIsolated { spool in Result { () throws(FileError) in try spool.copy(to: file, path) } }.get()
+        }
+        spool.assumeIsolated { $0.discard() }
       }
-    } catch {
-      throw StoreError(error)
     }
-    files.note(path, at: environment.now())
-    return folder.path + "/" + path
   }
 
   /// Puts a copy of a stored image, whose own file may go at any time, in a file that lives for 60 s from now.
@@ -91,20 +85,34 @@ public actor ScratchFolder {
   ///
   /// - Returns: its absolute path.
   public func store(copyOf response: StoredResponse, in tier: DiskTier) throws(StoreError) -> String {
-    let folder = try openFolder()
-    let system = environment.files
-    let original = tier.absolutePath(of: response)
-    let path: String
+    let (files, original) = (environment.files, tier.absolutePath(of: response))
+    let source: Int32
     do throws(FileError) {
-      let source = try system.openFile(original)
-      defer { closeFile(source) }
-      path = try write(into: folder, format: response.format) { file, path throws(FileError) in
-        try system.forEachPiece(of: source, original) { piece throws(FileError) in
-          try system.write(piece, to: file, path)
-        }
-      }
+      source = try files.openFile(original)
     } catch {
       throw error.isMissing ? StoreError(.damaged, error.message) : StoreError(error)
+    }
+    defer { closeFile(source) }
+    return try put(format: response.format) { folder, id, path throws(FileError) in
+      try folder.make(id: id, as: path) { file throws(FileError) in
+        try files.forEachPiece(of: source, original) { piece throws(FileError) in
+          try files.write(piece, to: file, path)
+        }
+      }
+    }
+  }
+
+  /// A new file that `make` makes, delivered now. Returns its absolute path.
+  private func put(
+    format: String?, _ make: (CacheFolder, Int64, String) throws(FileError) -> Void
+  ) throws(StoreError) -> String {
+    let folder = try openFolder()
+    let id = nextID()
+    let path = FileName(id: id, digest: [], format: format).path
+    do throws(FileError) {
+      try make(folder, id, path)
+    } catch {
+      throw StoreError(error)
     }
     files.note(path, at: environment.now())
     return folder.path + "/" + path
@@ -177,32 +185,6 @@ public actor ScratchFolder {
   private func nextID() -> Int64 {
     counter += 1
     return counter
-  }
-
-  private func take(_ spool: Spool, into folder: CacheFolder, format: String?) throws(FileError) -> String {
-    let path = try write(into: folder, format: format) { file, path throws(FileError) in
-      try spool.assumeIsolated { spool in Result { () throws(FileError) in try spool.copy(to: file, path) } }.get()
-    }
-    spool.assumeIsolated { $0.discard() }
-    return path
-  }
-
-  /// A new file with what `fill` writes; nothing of it stays when that fails. Returns its relative path.
-  private func write(
-    into folder: CacheFolder, format: String?, _ fill: (Int32, String) throws(FileError) -> Void
-  ) throws(FileError) -> String {
-    let id = nextID()
-    let path = FileName(id: id, digest: [], format: format).path
-    let file = try folder.createTemporary(id: id)
-    defer { closeFile(file) }
-    do throws(FileError) {
-      try fill(file, path)
-      try folder.publish(id: id, as: path)
-    } catch {
-      folder.removeTemporary(id: id)
-      throw error
-    }
-    return path
   }
 
   private func relative(_ path: String) -> String? {

@@ -16,8 +16,8 @@ struct DecodeOrder: Sendable {
   enum HeldFile: Sendable {
     /// - Parameter isOwn: whether it was written for the decode alone.
     case scratch(String, isOwn: Bool)
-    /// Of the disk tier, by the number of its response.
-    case stored(Int64)
+    /// Of a tier, by the number of its response.
+    case stored(Int64, in: DiskTier)
   }
 
   enum Readiness: Sendable {
@@ -63,18 +63,12 @@ struct DecodeOrder: Sendable {
 
   private func source(in storage: Storage) -> (DecodeTask.Source, HeldFile?)? {
     if case .scratch(let path) = candidate.place {
-      return (.file(path), storage.hold(.scratch(path, isOwn: false)))
+      return (.file(path), storage.hold(path, isOwn: false))
     }
     if let tier = storage.tier(of: candidate) {
       let response = candidate.response
-      let isThere = tier.assumeIsolated { tier in
-        tier.hold(response)
-        if tier.check(response) { return true }
-        tier.letGo(response.id)
-        return false
-      }
-      if isThere {
-        return (.file(tier.absolutePath(of: response)), tier.mode == .readWrite ? .stored(response.id) : nil)
+      if tier.assumeIsolated({ $0.hold(response) }) {
+        return (.file(tier.absolutePath(of: response)), .stored(response.id, in: tier))
       }
     }
     guard let bytes = candidate.bytes else { return nil }
@@ -84,7 +78,7 @@ struct DecodeOrder: Sendable {
     }
     // Better too much memory than no image because of a full disk.
     guard let path else { return (.bytes(bytes), nil) }
-    return (.file(path), storage.hold(.scratch(path, isOwn: true)))
+    return (.file(path), storage.hold(path, isOwn: true))
   }
 
   private var header: ImageHeader {
@@ -135,9 +129,9 @@ struct DecodeOrder: Sendable {
 
 extension Storage {
   /// On the disk's thread.
-  fileprivate func hold(_ file: DecodeOrder.HeldFile) -> DecodeOrder.HeldFile {
-    if case .scratch(let path, _) = file { scratch.assumeIsolated { $0.hold(path) } }
-    return file
+  fileprivate func hold(_ path: String, isOwn: Bool) -> DecodeOrder.HeldFile {
+    scratch.assumeIsolated { $0.hold(path) }
+    return .scratch(path, isOwn: isOwn)
   }
 
   /// Lets go of what a decode has waited with, from any thread.
@@ -145,7 +139,7 @@ extension Storage {
     executor.run {
       switch file {
       case .scratch(let path, let isOwn): self.scratch.assumeIsolated { $0.letGo(path, removing: isOwn) }
-      case .stored(let id): self.tier?.assumeIsolated { $0.letGo(id) }
+      case .stored(let id, let tier): tier.assumeIsolated { $0.letGo(id) }
       }
     }
   }

@@ -176,21 +176,24 @@ extension Storage {
     keeping: Bool, expected: Int64?, of partial: StoredPartial? = nil, continuing spooled: SpooledBody? = nil,
     onRoom: @escaping @Sendable () -> Void
   ) -> BodySink {
-    var makeCacheSpool: BodySink.MakeSpool?
-    if keeping, let tier {
-      makeCacheSpool = { () throws(StoreError) in
-        try tier.assumeIsolated { tier in
-          Result { () throws(StoreError) in try tier.makeSpool(expected: expected, of: partial) }
-        }.get()
-      }
+    BodySink(
+      executor: executor, continuing: spooled,
+      makeCacheSpool: keeping ? tier.map { makeSpool(in: $0, expected: expected, of: partial) } : nil,
+      makeScratchSpool: makeScratchSpool, onRoom: onRoom)
+  }
+
+  private func makeSpool(in tier: DiskTier, expected: Int64?, of partial: StoredPartial? = nil) -> BodySink.MakeSpool {
+    { () throws(StoreError) in
+      try tier.assumeIsolated { tier in
+        Result { () throws(StoreError) in try tier.makeSpool(expected: expected, of: partial) }
+      }.get()
     }
-    return BodySink(
-      executor: executor, continuing: spooled, makeCacheSpool: makeCacheSpool,
-      makeScratchSpool: { [scratch] () throws(StoreError) in
-        try scratch.assumeIsolated { scratch in
-          Result { () throws(StoreError) in try scratch.makeSpool() }
-        }.get()
-      }, onRoom: onRoom)
+  }
+
+  private var makeScratchSpool: BodySink.MakeSpool {
+    { [scratch] () throws(StoreError) in
+      try scratch.assumeIsolated { scratch in Result { () throws(StoreError) in try scratch.makeSpool() } }.get()
+    }
   }
 
   /// Drops a body that nobody wants, from any thread.
@@ -262,17 +265,12 @@ extension Storage {
     do throws(StoreError) {
       guard let tier, file.byteCount > Download.spoolThreshold else { return .bytes(try file.readAll()) }
       do throws(StoreError) {
-        let expected = file.byteCount
-        let spool = try tier.assumeIsolated { tier in
-          Result { () throws(StoreError) in try tier.makeSpool(expected: expected) }
-        }.get()
+        let spool = try makeSpool(in: tier, expected: file.byteCount)()
         return .spool(SpooledBody(spool: try filled(spool, from: file), isScratch: false))
       } catch {
         if file.byteCount <= largestInMemory { return .bytes(try file.readAll()) }
         // The load does not fail because the cache does.
-        let spool = try scratch.assumeIsolated { scratch in
-          Result { () throws(StoreError) in try scratch.makeSpool() }
-        }.get()
+        let spool = try makeScratchSpool()
         return .spool(SpooledBody(spool: try filled(spool, from: file), isScratch: true))
       }
     } catch {

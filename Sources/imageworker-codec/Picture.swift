@@ -44,6 +44,7 @@ final class Picture {
     default: false
     }
   }
+
   /// How many bands are colours by what the file says they are; nil where it says nothing that counts.
   var colors: Int? {
     switch vips_image_get_interpretation(pointer) {
