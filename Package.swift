@@ -34,8 +34,8 @@ let package = Package(
     .target(
       name: "Worker",
       dependencies: [
-        "LineRPC", "Loading", "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Threads",
-        "CSystem",
+        "LineRPC", "Loading", "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text",
+        "Threads", "CSystem",
       ],
       // A link to protocol/openrpc.json, which --describe prints.
       resources: [.embedInCode("openrpc.json")],
@@ -44,8 +44,8 @@ let package = Package(
     module("LineRPC", uses: ["Text", "Threads"]),
     module(
       "Loading", uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads"]),
-    module("HTTPTransport", uses: ["HTTPTypes", "Threads", "CCurl", "CZlib"]),
-    module("HTTPCaching", uses: ["HTTPTypes"]),
+    module("HTTPTransport", uses: ["HTTPTypes", "Text", "Threads", "CCurl", "CZlib"]),
+    module("HTTPCaching", uses: ["HTTPTypes", "Text"]),
     module("HTTPTypes", uses: ["Text"]),
     module("ImageStore", uses: ["HTTPTypes", "Text", "Threads", "CSQLite", "CCrypto"]),
     module("ImageCodec", uses: ["Threads", "CSystem"]),

@@ -185,6 +185,8 @@ static inline int cvips_embed(VipsImage *in, VipsImage **out, int x, int y, int 
   return result;
 }
 
+static inline int cvips_add_alpha(VipsImage *in, VipsImage **out) { return vips_addalpha(in, out, NULL); }
+
 static inline int cvips_flatten(VipsImage *in, VipsImage **out, const double *background, int count) {
   VipsArrayDouble *values = vips_array_double_new(background, count);
   int result = vips_flatten(in, out, "background", values, NULL);

@@ -36,7 +36,7 @@ public struct CachePolicy: Sendable, Hashable {
     let added = (asked == .default ? mode : asked).requestFields(besides: requestHeaders)
     let mayNotSend = asked == .onlyIfCached || asked == .default && request.control.onlyIfCached
     if request.hasRange { return mayNotSend ? .notCached : .fetch(headers: added) }
-    guard mode != .noStore, mode != .reload, let index = Variants.newest(of: stored, for: requestHeaders) else {
+    guard mode != .noStore, mode != .reload, let index = Vary.newest(of: stored, for: requestHeaders) else {
       return mayNotSend ? .notCached : .fetch(headers: added)
     }
     let response = stored[index]
@@ -78,7 +78,7 @@ public struct CachePolicy: Sendable, Hashable {
     guard request.effectiveMode(mode) == .default, !request.hasRange, !request.control.noCache else { return false }
     let freshness = Freshness(of: response, maxAge: maxAge)
     let window = max(freshness.control.staleIfError ?? 0, request.control.staleIfError ?? 0)
-    return Variants.matches(response, requestHeaders) && freshness.mayBeStale(by: window, at: now)
+    return Vary.matches(response, requestHeaders) && freshness.mayBeStale(by: window, at: now)
   }
 
   public func isFresh(_ response: CachedResponse, at now: Int) -> Bool {

@@ -5,7 +5,7 @@ public struct CachedResponse: Sendable, Hashable {
   public var status: Int
   /// As `Storing.fields` left them, and later 304s updated them.
   public var headers: HeaderFields
-  /// Those fields of the request that the response's Vary names (`Variants.selectingFields`).
+  /// Those fields of the request that the response's Vary names (`Vary.selectingFields`).
   public var selectingFields: HeaderFields
   /// When the request was sent that brought the response, or last validated it.
   public var requestTime: Int

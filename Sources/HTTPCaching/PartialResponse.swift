@@ -1,4 +1,5 @@
 public import HTTPTypes
+internal import Text
 
 /// A response of which only the beginning came: how to ask for the rest, and whether an answer is that rest
 /// (RFC 9110 sections 13.1.5, 14 and 15.3.7, RFC 9111 section 3.4).
@@ -15,7 +16,8 @@ public struct PartialResponse: Sendable, Hashable {
   public private(set) var completeLength: Int64?
 
   /// Nil where a transfer that breaks off has to start over: the answer is no plain 200, is known by nothing strong, is
-  /// content-coded, or its server serves no ranges; or the host's own request asks for a range or sets conditions.
+  /// content-coded, has too long a header, or its server serves no ranges; or the host's own request asks for a range
+  /// or sets conditions.
   ///
   /// - Parameter contentLength: bytes of the body, where the answer tells.
   public init?(
@@ -24,8 +26,8 @@ public struct PartialResponse: Sendable, Hashable {
   ) {
     let request = RequestDirectives(requestHeaders)
     guard status == 200, !request.hasRange, !request.isConditional, !Self.isCoded(headers),
-      headers["content-range"] == nil,
-      !headers.values(of: "accept-ranges").flatMap(Variants.members).contains("none"),
+      headers["content-range"] == nil, Storing.mayKeep(headers),
+      !headers.values(of: "accept-ranges").flatMap(Vary.members).contains("none"),
       let validator = Validation.strongValidator(of: headers, receivedAt: receivedAt), Self.canBeSent(validator)
     else { return nil }
     self.init(
@@ -98,14 +100,14 @@ public struct PartialResponse: Sendable, Hashable {
   /// from a server that knows none. A date it need not repeat, but what it says must be what was said.
   private func hasSameValidators(_ answered: HeaderFields) -> Bool {
     ["etag", "last-modified"].allSatisfy { name in
-      let told = Set(answered.values(of: name).filter { !$0.isEmpty })
-      let known = Set(headers.values(of: name).filter { !$0.isEmpty })
-      return told == known || told.isEmpty && (name != "etag" || !known.contains(validator))
+      let told = Set(answered.values(of: name).filter { !$0.isEmpty }.map { ExactString($0) })
+      let known = Set(headers.values(of: name).filter { !$0.isEmpty }.map { ExactString($0) })
+      return told == known || told.isEmpty && (name != "etag" || !known.contains(ExactString(validator)))
     }
   }
 
   private static func isCoded(_ headers: HeaderFields) -> Bool {
-    headers.values(of: "content-encoding").flatMap(Variants.members).contains { $0 != "identity" }
+    headers.values(of: "content-encoding").flatMap(Vary.members).contains { $0 != "identity" }
   }
 
   /// Whether it is a single entity tag by the grammar (RFC 9110 section 8.8.3), or a date.

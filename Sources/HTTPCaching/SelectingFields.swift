@@ -1,4 +1,5 @@
 public import HTTPTypes
+internal import Text
 
 /// What of a request's fields counts where responses of its URL are stored: those that their Vary names, and those that
 /// speak to the cache itself.
@@ -12,7 +13,7 @@ public struct SelectingFields: Sendable, Hashable {
   private struct Field: Hashable {
     let name: String
     /// Without what makes no difference; nil where the request does not have the field.
-    let value: [String]?
+    let value: [ExactString]?
   }
 
   /// Nil where no response is stored, which means that any field may matter, and where one has `Vary: *`, which says
@@ -20,11 +21,11 @@ public struct SelectingFields: Sendable, Hashable {
   public init?(of requestHeaders: HeaderFields, among stored: [CachedResponse]) {
     guard !stored.isEmpty else { return nil }
     var names: Set<String> = []
-    for response in stored { names.formUnion(Variants.names(in: response.headers)) }
+    for response in stored { names.formUnion(Vary.names(in: response.headers)) }
     guard !names.contains("*") else { return nil }
     for line in requestHeaders.lines where RequestDirectives.isRelevant(line.name) { names.insert(line.name) }
     fields = names.sorted().map { name in
-      Field(name: name, value: requestHeaders[name].map { Variants.normalized($0, of: name) })
+      Field(name: name, value: Vary.normalized(requestHeaders[name], of: name))
     }
   }
 }

@@ -9,8 +9,9 @@ public enum Storing {
   ) -> Bool {
     let request = RequestDirectives(requestHeaders)
     guard request.effectiveMode(mode) != .noStore, !request.hasRange, !request.control.noStore else { return false }
+    guard mayKeep(headers) else { return false }
     guard (200...299).contains(status), status != 206,
-      Variants.selectingFields(of: headers, from: requestHeaders) != nil
+      Vary.selectingFields(of: headers, from: requestHeaders) != nil
     else { return false }
     let control = CacheControl(headers.values(of: "cache-control"))
     let isUnderstood = understood.contains(status)
@@ -28,16 +29,39 @@ public enum Storing {
   public static func isForWhole(requestHeaders: HeaderFields) -> Bool { RequestDirectives(requestHeaders).areForWhole }
 
   /// The fields to keep: without those that speak of the connection (section 3.1), and with a Date, which is the time
-  /// at which the answer came where the server sent none (RFC 9110 section 6.6.1).
+  /// at which the answer came where the server sent none (RFC 9110 section 6.6.1). At most `mostBytes` of them, those
+  /// that caching goes by before all others.
   public static func fields(of headers: HeaderFields, receivedAt: Int) -> HeaderFields {
-    let named = headers.values(of: "connection").flatMap(Variants.members)
+    let named = Set(headers.values(of: "connection").flatMap(Vary.members))
     var kept: [HeaderField] = []
     kept.reserveCapacity(headers.lines.count + 1)
     for line in headers.lines where !isAlwaysOfConnection(line.name) && !named.contains(line.name) {
       kept.append(line)
     }
     if !kept.contains(where: { $0.name == "date" }) { kept.append(HeaderField("date", HTTPDate.format(receivedAt))) }
-    return HeaderFields(kept)
+    return cut(HeaderFields(kept))
+  }
+
+  /// Without what is too much. A line that does not fit is left out, so that shorter ones behind it may stay.
+  private static func cut(_ fields: HeaderFields) -> HeaderFields {
+    guard fields.byteCount > mostBytes else { return fields }
+    var room = mostBytes - byteCountForCache(fields)
+    return HeaderFields(
+      fields.lines.filter { line in
+        if forCache.contains(line.name) { return true }
+        guard line.byteCount <= room else { return false }
+        room -= line.byteCount
+        return true
+      })
+  }
+
+  /// Whether what caching goes by is little enough to be kept.
+  static func mayKeep(_ headers: HeaderFields) -> Bool {
+    headers.byteCount <= mostBytes || byteCountForCache(headers) <= mostBytes
+  }
+
+  private static func byteCountForCache(_ headers: HeaderFields) -> Int {
+    headers.lines.reduce(0) { forCache.contains($1.name) ? $0 + $1.byteCount : $0 }
   }
 
   /// The stored fields once a 304 has confirmed them (section 3.2): each field that it has replaces all of that name,
@@ -47,7 +71,7 @@ public enum Storing {
   {
     let update = fields(of: notModified, receivedAt: receivedAt).lines.filter { !ofStoredBytes.contains($0.name) }
     let names = Set(update.map(\.name)).union(["age"])
-    return HeaderFields(stored.lines.filter { !names.contains($0.name) } + update)
+    return cut(HeaderFields(stored.lines.filter { !names.contains($0.name) } + update))
   }
 
   /// The fields as they go to the host with a response that was not just fetched or validated: with its Age (section
@@ -63,6 +87,14 @@ public enum Storing {
 
   /// Codes whose meaning for caching is known (section 5.2.2.3).
   private static let understood: Set = [200, 201, 202, 203, 204, 205]
+
+  /// How much of a header is kept, in bytes of names and values. Real ones have 1 or 2 kB.
+  static let mostBytes = 16 << 10
+
+  /// What caching goes by: it stays, or nothing is stored.
+  private static let forCache: Set = [
+    "age", "cache-control", "content-type", "date", "etag", "expires", "last-modified", "pragma", "vary",
+  ]
 
   /// The body is kept decoded and in full.
   private static let ofStoredBytes: Set = ["content-encoding", "content-length", "content-range"]

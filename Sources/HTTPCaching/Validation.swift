@@ -1,4 +1,5 @@
 public import HTTPTypes
+internal import Text
 
 /// Asking whether what is stored still holds (RFC 9111 section 4.3).
 public enum Validation {
@@ -6,7 +7,7 @@ public enum Validation {
   /// The values go back as they came (RFC 9110 sections 13.1.2 and 13.1.3).
   public static func requestFields(for stored: HeaderFields) -> HeaderFields {
     var fields: HeaderFields = [:]
-    if let tag = entityTag(of: stored) { fields.append("if-none-match", tag) }
+    if let tag = entityTag(of: stored) { fields.append("if-none-match", tag.text) }
     if let date = lastModified(of: stored) { fields.append("if-modified-since", date) }
     return fields
   }
@@ -19,12 +20,12 @@ public enum Validation {
     if let tag = entityTag(of: notModified) {
       // Weak comparison for the one asked about: nginx sends a weak tag with a compressed 200 and a strong one with its
       // 304.
-      let confirmed = entityTag(of: stored[asked].headers).map { opaque($0) == opaque(tag) } ?? false
-      let alike = isStrong(tag) ? others.filter { entityTag(of: stored[$0].headers) == tag } : []
+      let confirmed = entityTag(of: stored[asked].headers).map(tag.matchesWeakly) ?? false
+      let alike = others.filter { entityTag(of: stored[$0].headers).map(tag.matchesStrongly) ?? false }
       return (confirmed ? [asked] : []) + alike
     }
     if let date = lastModified(of: notModified), let known = lastModified(of: stored[asked].headers) {
-      return date == known ? [asked] : []
+      return date.hasSameBytes(as: known) ? [asked] : []
     }
     return [asked]
   }
@@ -32,22 +33,34 @@ public enum Validation {
   /// What may stand in If-Range to go on with a transfer that broke off: a strong entity tag, or a date of change that
   /// was a minute past when it was sent (RFC 9110 sections 13.1.5 and 8.8.2.2).
   public static func strongValidator(of headers: HeaderFields, receivedAt: Int) -> String? {
-    if let tag = entityTag(of: headers) { return isStrong(tag) && tag.hasPrefix("\"") ? tag : nil }
+    if let tag = entityTag(of: headers) { return tag.isQuoted ? tag.text : nil }
     guard let modified = lastModified(of: headers), let changed = HTTPDate.parse(modified, now: receivedAt),
       let date = headers.values(of: "date").first.flatMap({ HTTPDate.parse($0, now: receivedAt) })
     else { return nil }
     return date - changed >= 60 ? modified : nil
   }
 
-  static func entityTag(of headers: HeaderFields) -> String? { first("etag", of: headers) }
+  static func entityTag(of headers: HeaderFields) -> EntityTag? { first("etag", of: headers).map(EntityTag.init) }
 
   static func lastModified(of headers: HeaderFields) -> String? { first("last-modified", of: headers) }
 
   private static func first(_ name: String, of headers: HeaderFields) -> String? {
     headers.lines.first { $0.name == name && !$0.value.isEmpty }?.value
   }
+}
 
-  private static func isStrong(_ tag: String) -> Bool { !tag.hasPrefix("W/") }
+/// As it came, quotes or not, and compared byte by byte (RFC 9110 section 8.8.3).
+struct EntityTag {
+  let text: String
 
-  private static func opaque(_ tag: String) -> Substring { isStrong(tag) ? tag[...] : tag.dropFirst(2) }
+  var isStrong: Bool { !text.utf8.starts(with: "W/".utf8) }
+
+  /// As the grammar has it, with no mark of a weak one before it.
+  var isQuoted: Bool { text.utf8.first == UInt8(ascii: "\"") }
+
+  func matchesStrongly(_ other: Self) -> Bool { isStrong && text.hasSameBytes(as: other.text) }
+
+  func matchesWeakly(_ other: Self) -> Bool { opaque.elementsEqual(other.opaque) }
+
+  private var opaque: Substring.UTF8View { text.utf8.dropFirst(isStrong ? 0 : 2) }
 }

@@ -91,6 +91,12 @@ final class EasyHandle {
   /// Sets the handle up for its request; false when memory is short.
   func prepare(_ target: Target, headers: HeaderFields, proxy: String?, needsFreshConnection: Bool) -> Bool {
     if needsFreshConnection { set(CURLOPT_FRESH_CONNECT, 1) }
+    var headers = headers
+    if settings.configuration.cookies != nil, let own = headers["cookie"] {
+      // One field with curl's own and these (RFC 6265 section 5.4).
+      headers.remove("cookie")
+      set(CURLOPT_COOKIE, own)
+    }
     list = RequestHeaders.list(headers)
     if list == nil && !headers.isEmpty { return false }
     _ = ccurl_set_list(raw, CURLOPT_HTTPHEADER, list)

@@ -29,8 +29,9 @@ struct Reception {
   private var use = Use.deliver
   private var decoder: ContentDecoder?
   private(set) var isHeadComplete = false
-  /// How many bytes of header, then of trailer, may come yet.
-  private var linesLeft = mostHeader
+  /// How many bytes of header, then of trailer, may come yet, and how many lines.
+  private var headerBytesLeft = mostHeader
+  private var linesLeft = mostLines
   /// Where a redirect leads.
   private(set) var location: String?
   /// Whether curl has been told to stop.
@@ -52,6 +53,8 @@ struct Reception {
   private static let worthReading = 64 << 10
   /// How many bytes of header are read; curl has limits of its own, which differ between its versions.
   private static let mostHeader = 256 << 10
+  /// How many lines of both: what looks into a header looks at each.
+  private static let mostLines = 1000
   /// How many bytes of trailer are read, which curl would keep.
   private static let mostTrailer = 64 << 10
 
@@ -71,7 +74,8 @@ struct Reception {
     use = .deliver
     decoder = nil
     isHeadComplete = false
-    linesLeft = Self.mostHeader
+    headerBytesLeft = Self.mostHeader
+    linesLeft = Self.mostLines
     location = nil
     hasRefused = false
     takenBefore = 0
@@ -89,15 +93,17 @@ struct Reception {
 
   /// Takes a header line of the response to `url`, or one of its trailer, which is ignored. False makes curl stop.
   mutating func received(line: UnsafeRawBufferPointer, from url: String) -> Bool {
-    linesLeft -= line.count
-    if isHeadComplete { return linesLeft >= 0 || fail(.malformed, "the trailer of the answer is too long") }
-    if linesLeft < 0 {
+    headerBytesLeft -= line.count
+    linesLeft -= 1
+    let isTooLong = headerBytesLeft < 0 || linesLeft < 0
+    if isHeadComplete { return !isTooLong || fail(.malformed, "the trailer of the answer is too long") }
+    if isTooLong {
       hasRefused = true
       return fail(.tooLarge, "the header of the answer is too large")
     }
     guard parser.take(line) else { return true }
     isHeadComplete = true
-    linesLeft = Self.mostTrailer
+    headerBytesLeft = Self.mostTrailer
     hasRefused = !received(headFrom: url)
     return !hasRefused
   }

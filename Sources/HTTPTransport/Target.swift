@@ -1,5 +1,6 @@
 internal import CCurl
 internal import HTTPTypes
+internal import Text
 
 /// A URL as one hop of a transfer needs it, parsed by the same code that connects later.
 struct Target {
@@ -25,7 +26,9 @@ struct Target {
 
   /// - Parameter base: what a relative `reference` (a Location) is resolved against (RFC 3986 section 5).
   init(parsing reference: String, relativeTo base: Target? = nil) throws(Problem) {
+    // Curl makes spaces of a query pluses, which no browser does (WHATWG URL).
     let reference = String(decoding: reference.utf8.prefix { $0 != UInt8(ascii: "#") }, as: UTF8.self)
+      .split(separator: " ", omittingEmptySubsequences: false).joined(separator: "%20")
     // Curl takes an empty one for the origin alone.
     if reference.isEmpty, let base {
       self = base
@@ -67,26 +70,8 @@ struct Target {
     self.url = url
     origin = Origin(scheme: scheme, host: host, port: port)
     if user != nil || password != nil {
-      authorization = "Basic " + base64("\(user ?? ""):\(password ?? "")".utf8)
+      authorization =
+        "Basic " + String(decoding: Base64.encode(Array("\(user ?? ""):\(password ?? "")".utf8)), as: UTF8.self)
     }
   }
-}
-
-private func base64(_ bytes: some Collection<UInt8>) -> String {
-  let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-  var text: [UInt8] = []
-  var rest = bytes[...]
-  while !rest.isEmpty {
-    let group = rest.prefix(3)
-    rest = rest.dropFirst(3)
-    var value = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-    var digits: [UInt8] = []
-    for _ in 0..<4 {
-      digits.append(alphabet[value & 63])
-      value >>= 6
-    }
-    text += digits.reversed().prefix(group.count + 1)
-    text += Array(repeating: UInt8(ascii: "="), count: 3 - group.count)
-  }
-  return String(decoding: text, as: UTF8.self)
 }

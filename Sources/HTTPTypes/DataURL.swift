@@ -1,3 +1,5 @@
+internal import Text
+
 /// A `data:` URL taken apart: the content stands in the URL itself (RFC 2397, read as the Fetch standard reads it).
 public struct DataURL: Sendable, Hashable {
   public struct Invalid: Error, Hashable, CustomStringConvertible {
@@ -19,7 +21,7 @@ public struct DataURL: Sendable, Hashable {
     String(decoding: text.utf8.prefix(256).prefix { $0 != UInt8(ascii: ",") }, as: UTF8.self)
   }
 
-  /// Takes time in proportion to the URL's length and no memory but the body's.
+  /// Takes time and memory in proportion to the URL's length.
   public init(_ text: String) throws(Invalid) {
     guard Self.isDataURL(text) else { throw Invalid(description: "the URL does not begin with data:") }
     var text = text
@@ -31,6 +33,8 @@ public struct DataURL: Sendable, Hashable {
 
   private static let scheme = Array("data:".utf8)
   private static let base64Mark = Array("base64".utf8)
+  /// What does not count in base64 (WHATWG Infra, forgiving-base64 decode).
+  private static let whiteSpace = Array("\t\n\u{C}\r ".utf8)
 
   private static func parse(_ bytes: UnsafeBufferPointer<UInt8>) -> Result<DataURL, Invalid> {
     let url = bytes[..<(bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex)]
@@ -40,14 +44,16 @@ public struct DataURL: Sendable, Hashable {
     var description = trimmed(Array(url[scheme.count..<comma])[...])
     let isBase64 = takeBase64Mark(from: &description)
     let encoded = url[(comma + 1)...]
-    if isBase64 {
-      var decoder = Base64Decoder(capacity: encoded.count / 4 * 3 + 3)
-      forEachDecoded(encoded) { decoder.append($0) }
-      return decoder.finish().map { DataURL(mediaType: mediaType(description), body: $0) }
-    }
     var body: [UInt8] = []
     body.reserveCapacity(encoded.count)
     forEachDecoded(encoded) { body.append($0) }
+    if isBase64 {
+      body.removeAll { whiteSpace.contains($0) }
+      guard let decoded = body.withUnsafeBytes(Base64.decode) else {
+        return .failure(Invalid(description: "the content of the data: URL is no base64, or is cut short"))
+      }
+      body = decoded
+    }
     return .success(DataURL(mediaType: mediaType(description), body: body))
   }
 

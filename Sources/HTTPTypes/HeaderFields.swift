@@ -10,6 +10,9 @@ public struct HeaderField: Sendable {
     self.value = value
   }
 
+  /// Bytes of name and value.
+  public var byteCount: Int { name.utf8.count + value.utf8.count }
+
   /// As a message has it. A value that is no UTF-8 is read as ISO-8859-1 (RFC 9110 section 5.5), so that two that differ
   /// do not become the same.
   public init(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
@@ -49,6 +52,9 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
   }
 
   public var isEmpty: Bool { lines.isEmpty }
+
+  /// Bytes of all names and values.
+  public var byteCount: Int { lines.reduce(0) { $0 + $1.byteCount } }
 
   /// The field's value, repeated lines joined with `, ` (RFC 9110 section 5.2). Setting replaces all lines of the name.
   /// `name` must be in lower case.

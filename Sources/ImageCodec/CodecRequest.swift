@@ -10,13 +10,19 @@ package struct CodecRequest: Sendable, Hashable {
   package var output: Output
   package var wantsPlaceholder: Bool
   package var maxPixels: Int
-  /// As in EXIF, 1 to 8, where the decoder has to see to it: AVIF and HEIC are turned by their library.
+  /// How what the image library reads must be laid, as in EXIF, 1 to 8.
   package var orientation: Int
 
   init(_ task: DecodeTask) {
     (format, transform, maxPixels) = (task.header.format, task.transform, task.maxPixels)
     wantsPlaceholder = task.wantsPlaceholder
-    orientation = [.avif, .heic].contains(format) ? 1 : task.header.orientation
+    // AVIF and HEIC come laid as their files say, the others as they are stored.
+    orientation =
+      switch ([.avif, .heic].contains(format), task.transform.isOriented) {
+      case (false, true): task.header.orientation
+      case (true, false): Orientation.exifValue(undoing: task.header.orientation)
+      default: 1
+      }
     switch task.output {
     case .encoded: output = .encoded
     case .pixels: output = .pixels

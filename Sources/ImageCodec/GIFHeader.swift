@@ -1,4 +1,4 @@
-/// GIF (GIF89a): the logical screen, and the pictures counted by skipping their data.
+/// GIF (GIF89a): the logical screen, and the pictures, which are counted by skipping their data.
 package enum GIFHeader {
   /// What is counted through; frames behind it are not counted.
   private static let longestScan = 64 << 20
@@ -11,10 +11,9 @@ package enum GIFHeader {
       while position < longestScan, let next = try skipBlock(&reader, at: position) {
         if try reader.uint8(position) == 0x2C {
           frames += 1
-          // Some writers leave the screen empty; then the first picture is the image.
-          if width == 0 || height == 0 {
-            (width, height) = (try reader.little16(position + 5), try reader.little16(position + 7))
-          }
+          // Some writers leave the screen empty or make it too small: it grows with what is laid on it.
+          width = max(width, try reader.little16(position + 1) + reader.little16(position + 5))
+          height = max(height, try reader.little16(position + 3) + reader.little16(position + 7))
         }
         position = next
       }

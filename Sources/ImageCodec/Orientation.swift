@@ -14,4 +14,7 @@ struct Orientation: Hashable {
 
   /// The value of EXIF's orientation tag that asks for the same.
   var exifValue: Int { (isMirrored ? [2, 5, 4, 7] : [1, 8, 3, 6])[leftTurns] }
+
+  /// Only a quarter turn is not its own opposite.
+  static func exifValue(undoing value: Int) -> Int { value == 6 ? 8 : value == 8 ? 6 : value }
 }

@@ -11,8 +11,8 @@ internal import Synchronization
 ///
 /// On it stands who transfers what (`Lease`), how much each worker has on disk that the index does not know of yet,
 /// what was handed out a moment ago, and what has been cleared lately. It is no part of what is stored: a worker that
-/// cannot have it goes without, and after a crash of the machine anything may stand on it: no number there may be
-/// trusted, nor counted up with care for its end.
+/// cannot have it goes without, and after a crash of the machine any word may hold any number: none is trusted, and
+/// additions wrap.
 ///
 /// All of it are words that are read and written atomically, so it can be used from any thread. What a worker leaves on
 /// it when it dies is wiped off by the others, as soon as its lock file tells that it is dead.

@@ -11,7 +11,7 @@ public enum ClearFilter: Sendable, Equatable {
   case prefix(String)
   /// The host of the URL; without a port, on any port.
   case host(String, port: Int?)
-  /// Stored longer ago than this many seconds.
+  /// Stored this many seconds ago, or longer.
   case olderThan(seconds: Int)
   /// No longer fresh by `expiresAt`.
   case expired
@@ -26,7 +26,7 @@ public enum ClearFilter: Sendable, Equatable {
     case .host(let name, let port):
       Authority(of: response.url).map { $0.host == Authority.canonical(name) && (port == nil || $0.port == port) }
         ?? false
-    case .olderThan(let seconds): response.storedAt < now - seconds
+    case .olderThan(let seconds): response.storedAt <= now - seconds
     case .expired: response.expiresAt <= now
     }
   }
@@ -61,7 +61,7 @@ public enum ClearFilter: Sendable, Equatable {
       } else {
         ("host = ?1", [.text(Authority.canonical(name))])
       }
-    case .olderThan(let seconds): ("stored_at < ?1", [.integer(Int64(now) - Int64(seconds))])
+    case .olderThan(let seconds): ("stored_at <= ?1", [.integer(Int64(now) - Int64(seconds))])
     case .expired: ("expires_at <= ?1", [.integer(Int64(now))])
     }
   }

@@ -48,6 +48,16 @@ extension DiskTier {
     return [agenda.commitBy, agenda.flushBy, later, survey].compactMap(\.self).min()
   }
 
+  /// Lists at once, for other workers, what has been stored.
+  public func listForOthers() {
+    if othersLive { commit() }
+  }
+
+  /// Ends the leases of what has been stored, by listing it.
+  public func endLeases() {
+    if !leases.isEmpty { commit() }
+  }
+
   /// Writes the rows gathered, and ends the look-ups' view of the index. What could not be written is lost, and its
   /// files are swept; on a full disk what was used least makes way for the next rows.
   @discardableResult

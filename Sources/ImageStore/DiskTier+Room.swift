@@ -174,7 +174,7 @@ extension DiskTier {
       while true {
         let due = try index.due(now: now, limit: 256)
         for (id, file) in due {
-          if pins.unlessPinned(id, now: now, { session?.folder.remove(file) }) {
+          if holds[id] == nil, pins.unlessPinned(id, now: now, { session?.folder.remove(file) }) {
             try index.forget(doomed: id)
           } else {
             try index.touch(id, Deliveries.Use(at: now, times: 0))

@@ -110,23 +110,20 @@ extension DiskTier {
 
   private func place(_ spool: Spool, as response: inout StoredResponse) throws(StoreError) {
     let folder = try writableSession().folder
-    var draft = response
-    draft.id = spool.id
-    let result = spool.assumeIsolated { spool in
-      Result { () throws(StoreError) in
-        draft.byteCount = spool.byteCount
-        try spool.finish { digest throws(StoreError) in
-          draft.digest = digest
-          do throws(FileError) {
-            try folder.publish(id: draft.id, as: draft.file)
-          } catch {
-            throw StoreError(error)
-          }
+    response = try spool.assumeIsolatedThrowing { spool throws(StoreError) in
+      var draft = response
+      draft.id = spool.id
+      draft.byteCount = spool.byteCount
+      try spool.finish { digest throws(StoreError) in
+        draft.digest = digest
+        do throws(FileError) {
+          try folder.publish(id: draft.id, as: draft.file)
+        } catch {
+          throw StoreError(error)
         }
-        return draft
       }
+      return draft
     }
-    response = try result.get()
   }
 
   private func list(_ response: StoredResponse, delivered: Bool) throws(StoreError) {

@@ -68,7 +68,7 @@ public actor DiskTier {
   // Room. See DiskTier+Room.
   nonisolated let pins = DeliveryPins()
   var deliveries = Deliveries()
-  /// Responses that were found whole, which the index does not know yet or is not told.
+  /// Responses that were found whole and are not marked so in the index: not yet, or never by a read-only tier.
   var proven: Set<Int64> = []
   /// What the temporary files of spools take.
   var spooled: [Int64: Int64] = [:] {

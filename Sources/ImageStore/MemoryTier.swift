@@ -1,3 +1,4 @@
+internal import HTTPTypes
 internal import Text
 
 /// The memory tier: image bytes under a limit. Who goes first is decided by use (`EvictionOrder`): one scan of many
@@ -54,7 +55,7 @@ public struct MemoryTier: Sendable {
   /// Small entries count as this much, so that their number is bounded too.
   static let leastCost: Int64 = 512
 
-  /// - Parameter limit: bytes of image data; 0 turns the tier off.
+  /// - Parameter limit: bytes of images with their headers; 0 turns the tier off.
   public init(limit: Int64) {
     counts.limit = limit
     order = EvictionOrder(limit: limit)
@@ -99,7 +100,8 @@ public struct MemoryTier: Sendable {
   public mutating func store(_ response: StoredResponse, bytes: [UInt8]) -> Bool {
     let rival = rival(of: response)
     remove(replacedBy: response, rival)
-    let cost = Self.cost(of: bytes)
+    removeVariantsOfOlderOriginals(beside: response)
+    let cost = max(Int64(bytes.count + response.headers.byteCount + response.url.utf8.count), Self.leastCost)
     guard Int64(bytes.count) <= largestEntry, cost <= counts.limit else { return false }
     let place = free.popLast() ?? slots.count
     let evicted = order.insert(
@@ -156,6 +158,15 @@ public struct MemoryTier: Sendable {
     return byKey.places(of: ExactString(response.key)).filter { place in
       let other = slots[place]!.response
       return !other.variant.isEmpty && other.partition == response.partition && other.selection == response.selection
+    }
+  }
+
+  /// Removes the variants of an original that this one's has taken the place of, as another worker may have had it do.
+  private mutating func removeVariantsOfOlderOriginals(beside response: StoredResponse) {
+    guard !response.variant.isEmpty else { return }
+    for place in variants(of: response) {
+      let other = slots[place]!.response
+      if other.originalDigest != response.originalDigest, other.responseTime < response.responseTime { remove(place) }
     }
   }
 
@@ -248,8 +259,6 @@ public struct MemoryTier: Sendable {
     }
     for place in order.setLimit(limit) { evict(place) }
   }
-
-  private static func cost(of bytes: [UInt8]) -> Int64 { max(Int64(bytes.count), leastCost) }
 
   private mutating func remove(_ place: Int) {
     order.remove(place)

@@ -72,7 +72,7 @@ public actor ScratchFolder {
       case .bytes(let bytes): try folder.write(bytes, id: id, as: path)
       case .spool(let spool):
         try folder.make(id: id, as: path) { file throws(FileError) in
-          try spool.assumeIsolated { spool in Result { () throws(FileError) in try spool.copy(to: file, path) } }.get()
+          try spool.assumeIsolatedThrowing { spool throws(FileError) in try spool.copy(to: file, path) }
         }
         spool.assumeIsolated { $0.discard() }
       }

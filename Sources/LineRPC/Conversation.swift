@@ -77,17 +77,10 @@ public struct Conversation: Sendable {
 
   /// Takes in a line of one call.
   public mutating func accept(_ call: Call) -> Step {
-    switch call {
-    case .request(let request):
-      if let ticket = open(request, in: nil) { return .perform(request, ticket) }
-      hasRefused = true
-      return .send(line(refusalOfTaken(request.id), id: nil))
-    case .refused(let error, let id):
-      hasRefused = true
-      if let id, holders[id] != nil { return .send(line(refusalOfTaken(id), id: nil)) }
-      return .send(line(error, id: id))
-    case .failedNotification(let error, let method):
-      return .failedNotification(error, method: method)
+    switch take(call, in: nil) {
+    case .performed(let request, let ticket): .perform(request, ticket)
+    case .refused(let error, let id): .send(line(error, id: id))
+    case .failedNotification(let error, let method): .failedNotification(error, method: method)
     }
   }
 
@@ -97,23 +90,13 @@ public struct Conversation: Sendable {
     var batch = Batch()
     var steps: [Step] = []
     for call in calls {
-      switch call {
-      case .request(let request):
-        if let ticket = open(request, in: number) {
-          steps.append(.perform(request, ticket))
-          if let id = request.id { batch.await(id) }
-        } else {
-          hasRefused = true
-          batch.refuse(refusalOfTaken(request.id), id: nil)
-        }
+      switch take(call, in: number) {
+      case .performed(let request, let ticket):
+        steps.append(.perform(request, ticket))
+        if let id = request.id { batch.await(id) }
       case .refused(let error, let id):
-        hasRefused = true
-        if let id, holders[id] != nil {
-          batch.refuse(refusalOfTaken(id), id: nil)
-        } else {
-          if let id { holders[id] = Holder(serial: number, isAnswered: true) }
-          batch.refuse(error, id: id)
-        }
+        if let id { holders[id] = Holder(serial: number, isAnswered: true) }
+        batch.refuse(error, id: id)
       case .failedNotification(let error, let method):
         steps.append(.failedNotification(error, method: method))
       }
@@ -121,6 +104,29 @@ public struct Conversation: Sendable {
     if batch.isSilent { return steps }
     if let line = finishing(batch, number) { steps.append(.send(line)) }
     return steps
+  }
+
+  private enum Taken {
+    case performed(Request, Ticket)
+    /// With the id of the response to be, which is null for an id that is in flight: that one belongs to another.
+    case refused(RPCError, id: RequestID?)
+    case failedNotification(RPCError, method: String)
+  }
+
+  private mutating func take(_ call: Call, in batch: UInt64?) -> Taken {
+    switch call {
+    case .request(let request):
+      if let ticket = open(request, in: batch) { return .performed(request, ticket) }
+      return refused(refusalOfTaken(request.id), id: nil)
+    case .refused(_, let id?) where holders[id] != nil: return refused(refusalOfTaken(id), id: nil)
+    case .refused(let error, let id): return refused(error, id: id)
+    case .failedNotification(let error, let method): return .failedNotification(error, method: method)
+    }
+  }
+
+  private mutating func refused(_ error: RPCError, id: RequestID?) -> Taken {
+    hasRefused = true
+    return .refused(error, id: id)
   }
 
   /// Nil when the request's id is in flight.

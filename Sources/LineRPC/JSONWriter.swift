@@ -1,3 +1,5 @@
+internal import Text
+
 /// Writes compact JSON in pure ASCII, piece by piece, without building a tree.
 ///
 /// It puts the commas and escapes strings; that begins and ends match, and that members stand in objects only, is the

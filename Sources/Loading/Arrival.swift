@@ -144,6 +144,8 @@ struct Arrival: Sendable {
 
   private func serve(_ stored: Stored, from source: Delivery.Source, _ storage: Storage) -> Stored {
     var stored = stored
+    // Read once for all.
+    var bytes = stored.bytes
     for (id, digest, delivery) in deliveries {
       if let digest, digest != stored.response.digest {
         let error = LoadError(.digestMismatch, "the content's digest is sha256-\(stored.response.digest.hexadecimal)")
@@ -155,15 +157,16 @@ struct Arrival: Sendable {
         continue
       }
       if case .stored(let response, let tier) = source, delivery.saveTo == nil,
-        stored.bytes != nil || !delivery.wantsData
+        bytes != nil || !delivery.wantsData
       {
         // It was written just now, and pinned.
         let path = delivery.wantsPath ? tier.absolutePath(of: response) : nil
-        stored.delivered[id] = .success(Delivery.Delivered(path: path, bytes: stored.bytes))
+        stored.delivered[id] = .success(Delivery.Delivered(path: path, bytes: bytes))
         continue
       }
-      stored.delivered[id] = delivery.perform(on: source, scratch: storage.scratch, now: storage.now()).mapError {
-        failure in
+      let outcome = delivery.perform(on: source, scratch: storage.scratch, now: storage.now())
+      if delivery.wantsData, case .success(let delivered) = outcome { bytes = delivered.bytes }
+      stored.delivered[id] = outcome.mapError { failure in
         switch failure {
         case .damaged: LoadError(.io, "the file was gone right after it was written")
         case .failed(let error): error

@@ -1,3 +1,4 @@
+internal import HTTPTransport
 internal import ImageStore
 internal import Threads
 
@@ -25,6 +26,14 @@ final class BodySink: Sendable {
     /// Bytes handed over and not yet written.
     var waiting = 0
     var isPaused = false
+    /// Nothing more can be written.
+    var isBroken = false
+
+    mutating func takePiece() -> [UInt8] {
+      defer { piece = [] }
+      waiting += piece.count
+      return piece
+    }
   }
 
   private let executor: ThreadExecutor
@@ -38,7 +47,7 @@ final class BodySink: Sendable {
   /// - Parameters:
   ///   - continuing: what is there of the body already.
   ///   - makeCacheSpool: nil for a body that is not to be kept.
-  ///   - onRoom: called once for each `append` that said to pause, when the disk has caught up.
+  ///   - onRoom: called when the disk has caught up after an `append` has said to pause.
   init(
     executor: ThreadExecutor, continuing spooled: SpooledBody? = nil, makeCacheSpool: MakeSpool?,
     makeScratchSpool: @escaping MakeSpool, onRoom: @escaping @Sendable () -> Void
@@ -50,29 +59,24 @@ final class BodySink: Sendable {
     self.onRoom = onRoom
   }
 
-  /// Takes a piece of the body. False: enough for now; `onRoom` will be called.
-  func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    let (piece, goOn) = state.withLock { state -> ([UInt8]?, Bool) in
+  /// Takes a piece of the body. To pause means: enough for now; `onRoom` will be called. To abort: there is no place for
+  /// it, as `finish` will say.
+  func append(_ bytes: UnsafeRawBufferPointer) -> Verdict {
+    let (piece, verdict) = state.withLock { state -> ([UInt8]?, Verdict) in
+      if state.isBroken { return (nil, .abort) }
       state.piece.append(contentsOf: bytes)
-      guard state.piece.count >= Self.pieceSize else { return (nil, !state.isPaused) }
-      let piece = state.piece
-      state.piece = []
-      state.waiting += piece.count
+      let piece = state.piece.count >= Self.pieceSize ? state.takePiece() : nil
       // Only `onRoom` ends a pause: whoever has been told to wait waits for that.
       if state.waiting > Self.capacity { state.isPaused = true }
-      return (piece, !state.isPaused)
+      return (piece, state.isPaused ? .pause : .proceed)
     }
     if let piece { hand(over: piece) }
-    return goOn
+    return verdict
   }
 
   /// Hands over what has gathered, so that work given to the executor from here on finds it written.
   func flush() {
-    let piece = state.withLock { state in
-      defer { state.piece = [] }
-      state.waiting += state.piece.count
-      return state.piece
-    }
+    let piece = state.withLock { $0.takePiece() }
     if !piece.isEmpty { hand(over: piece) }
   }
 
@@ -81,19 +85,16 @@ final class BodySink: Sendable {
 
   /// The body is complete or broken off: `completion` gets it, on the disk's thread.
   func finish(_ completion: @escaping @Sendable (Result<SpooledBody, StoreError>) -> Void) {
-    let rest = state.withLock { state in
-      defer { state.piece = [] }
-      state.waiting += state.piece.count
-      return state.piece
-    }
-    hand(over: rest)
+    hand(over: state.withLock { $0.takePiece() })
     executor.run { completion(self.body.withLock { $0 } ?? .failure(StoreError(.io, "nothing was written"))) }
   }
 
   private func hand(over piece: [UInt8]) {
     executor.run {
-      self.body.withLock { $0 = self.write(piece, to: $0) }
+      let body = self.write(piece, to: self.body.withLock { $0 })
+      self.body.withLock { $0 = body }
       let resumes = self.state.withLock { state in
+        if case .failure = body { state.isBroken = true }
         state.waiting -= piece.count
         guard state.isPaused, state.waiting <= Self.capacity / 2 else { return false }
         state.isPaused = false
@@ -156,15 +157,11 @@ final class BodySink: Sendable {
 /// A spool as it is used on the disk's thread, where it lives: without waiting.
 extension Spool {
   nonisolated func add(_ bytes: [UInt8]) throws(StoreError) {
-    try assumeIsolated { spool in
-      Result { () throws(StoreError) in try spool.append(bytes) }
-    }.get()
+    try assumeIsolatedThrowing { spool throws(StoreError) in try spool.append(bytes) }
   }
 
   nonisolated func bytes(from offset: Int64, count: Int) throws(StoreError) -> [UInt8] {
-    try assumeIsolated { spool in
-      Result { () throws(StoreError) in try spool.read(from: offset, count: count) }
-    }.get()
+    try assumeIsolatedThrowing { spool throws(StoreError) in try spool.read(from: offset, count: count) }
   }
 
   nonisolated func drop() { assumeIsolated { $0.discard() } }
@@ -173,9 +170,7 @@ extension Spool {
   nonisolated func letGo() { assumeIsolated { $0.leave() } }
 
   nonisolated func digest() throws(StoreError) -> [UInt8] {
-    try assumeIsolated { spool in
-      Result { () throws(StoreError) in try spool.takeDigest() }
-    }.get()
+    try assumeIsolatedThrowing { spool throws(StoreError) in try spool.takeDigest() }
   }
 
   nonisolated var length: Int64 { assumeIsolated { $0.byteCount } }

@@ -16,7 +16,7 @@ struct Company {
   private(set) var nextLook: ContinuousClock.Instant?
   private var interval = shortest
   private var lastSurvey: ContinuousClock.Instant?
-  /// How often each worker had beaten when that was new, and when that was.
+  /// Each worker's last count of heartbeats, and when it was first seen.
   private var signs: [UInt64: (beats: UInt64, at: ContinuousClock.Instant)] = [:]
 
   mutating func add(_ job: JobID, at now: ContinuousClock.Instant) {

@@ -98,16 +98,14 @@ struct DecodeOrder: Sendable {
     case .check: return .check
     case .placeholder: return .placeholder
     case .encode:
-      return .encoded(
-        try storage.scratch.assumeIsolated { scratch in
-          Result { () throws(StoreError) in try scratch.newPath() }
-        }.get())
+      return .encoded(try storage.scratch.assumeIsolated { try $0.newPath() })
     case .pixels:
       let byteCount = Int64(min(try pixelCount(header), .max / 4) * 4)
-      return .pixels(
-        try storage.pixels.assumeIsolated { pixels in
-          Result { () throws(StoreError) in try pixels.makeRoom(for: byteCount) }
-        }.mapError { $0.kind == .noRoom ? LoadError(.overloaded, $0.message) : LoadError($0) }.get())
+      do {
+        return .pixels(try storage.pixels.assumeIsolated { try $0.makeRoom(for: byteCount) })
+      } catch let error as StoreError where error.kind == .noRoom {
+        throw LoadError(.overloaded, error.message)
+      }
     }
   }
 

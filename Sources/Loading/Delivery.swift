@@ -65,9 +65,7 @@ struct Delivery: Sendable {
         delivered.bytes = bytes
         if let saveTo { try ImageStore.save(copyOf: .bytes(bytes), to: saveTo) }
         if wantsPath {
-          delivered.path = try scratch.assumeIsolated { scratch in
-            Result { () throws(StoreError) in try scratch.store(.bytes(bytes), format: format) }
-          }.get()
+          delivered.path = try scratch.assumeIsolated { try $0.store(.bytes(bytes), format: format) }
         }
       case .scratch(let path, let bytes):
         delivered = Delivered(path: path, bytes: bytes)
@@ -93,10 +91,12 @@ struct Delivery: Sendable {
     // The mark comes first: from here on nobody evicts the file.
     tier.assumeIsolated { $0.markDelivered(response.id, at: now, byPath: wantsPath) }
     if wantsData || wantsBytes {
-      delivered.bytes = try tier.assumeIsolated { tier in
+      do {
+        delivered.bytes = try tier.assumeIsolated { try $0.read(response) }
+      } catch let error as StoreError {
         // Whatever keeps it from being read, the load goes on without it.
-        Result { () throws(StoreError) in try tier.read(response) }.mapError { StoreError(.damaged, $0.message) }
-      }.get()
+        throw StoreError(.damaged, error.message)
+      }
     } else if !tier.assumeIsolated({ $0.check(response) }) {
       throw StoreError(.damaged, "the file is gone")
     }
@@ -112,11 +112,7 @@ struct Delivery: Sendable {
     if wantsPath {
       // What is only read belongs to others, who know nothing of hosts that have its path.
       delivered.path =
-        tier.mode == .readWrite
-        ? path
-        : try scratch.assumeIsolated { scratch in
-          Result { () throws(StoreError) in try scratch.store(copyOf: response, in: tier) }
-        }.get()
+        tier.mode == .readWrite ? path : try scratch.assumeIsolated { try $0.store(copyOf: response, in: tier) }
     }
   }
 }

@@ -196,9 +196,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
     countScans(in: chunk)
     if let sink {
       tellProgress()
-      let hasRoom = sink.append(chunk)
+      let verdict = sink.append(chunk)
       tellScan()
-      return hasRoom ? .proceed : .pause
+      return verdict
     }
     bytes.append(contentsOf: chunk)
     if format == nil && !isRecognisable(complete: false) {
@@ -211,7 +211,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     let sink = makeSink(head, partial, nil) { [weak self] in self?.resume() }
     self.sink = sink
     defer { bytes = [] }
-    return bytes.withUnsafeBytes { sink.append($0) } ? .proceed : .pause
+    return bytes.withUnsafeBytes { sink.append($0) }
   }
 
   func finished(_ outcome: Result<TransferSummary, TransferError>) {

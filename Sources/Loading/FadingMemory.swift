@@ -22,11 +22,16 @@ struct FadingMemory<Subject: Hashable, Value> {
     let until = now.advanced(by: timeToLive)
     entries[subject] = (value, until)
     order.append((subject, until))
+    forgetOld(now: now)
+    if order.count > 2 * entries.count + 64 { order.removeAll { entries[$0.subject]?.until != $0.until } }
+  }
+
+  /// Lets go of those whose time is over, and of those beyond the capacity.
+  mutating func forgetOld(now: ContinuousClock.Instant) {
     while let oldest = order.first, oldest.until <= now || entries.count > capacity {
       order.removeFirst()
       if entries[oldest.subject]?.until == oldest.until { entries[oldest.subject] = nil }
     }
-    if order.count > 2 * entries.count + 64 { order.removeAll { entries[$0.subject]?.until != $0.until } }
   }
 
   /// What is remembered of the subject, unless its time is over.

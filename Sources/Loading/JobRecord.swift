@@ -153,7 +153,7 @@ final class JobRecord {
     set { madeTurn.arrived = newValue }
   }
 
-  var subject: FailureMemory.Subject { FailureMemory.Subject(key: first.request.key, partition: first.partition) }
+  var identity: CacheIdentity { CacheIdentity(key: first.request.key, partition: first.partition) }
 
   /// Marks those candidates of which a clear has left nothing.
   ///

@@ -18,10 +18,10 @@ extension Loader {
       keepUpdate(
         of: mayReplaceStored(candidate, record) ? candidate : distrusted(candidate, record), under: record.lease.take())
     }
-    failures.forget(record.subject)
+    failures.forget(record.identity)
     var confirmed = basis.response.cached
     confirmed.selectingFields =
-      Variants.selectingFields(of: confirmed.headers, from: record.first.request.headers) ?? [:]
+      Vary.selectingFields(of: confirmed.headers, from: record.first.request.headers) ?? [:]
     let attempts = scheduler.job(job)?.attempt ?? 1
     jobs[job] = nil
     for id in scheduler.end(job) {
@@ -46,7 +46,7 @@ extension Loader {
   private func updated(by summary: TransferSummary, _ record: JobRecord) -> [Candidate]? {
     guard let stored = record.candidates, let basis = record.basisIndex else { return nil }
     let others = stored.indices.filter {
-      $0 != basis && Variants.matches(stored[$0].response.cached, record.first.request.headers)
+      $0 != basis && Vary.matches(stored[$0].response.cached, record.first.request.headers)
     }
     let asked = [stored[basis]] + others.map { stored[$0] }
     let confirmed = Validation.responsesUpdated(
@@ -68,7 +68,7 @@ extension Loader {
   /// fields of the request that are not known of all who got it.
   private func mayReplaceStored(_ updated: Candidate, _ record: JobRecord) -> Bool {
     let (request, response) = (record.first.request, updated.response)
-    let selecting = Variants.selectingFields(of: response.headers, from: request.headers)
+    let selecting = Vary.selectingFields(of: response.headers, from: request.headers)
     return request.mayStore(status: response.status, headers: response.headers)
       && selecting.map { Set($0.lines.map(\.name)) } == Set(response.varyingHeaders.lines.map(\.name))
   }
@@ -118,9 +118,9 @@ extension Loader {
       job, record, body: .bytes(bytes), format: format,
       as: StoredResponse(
         key: record.first.request.key, url: record.first.request.url,
-        headers: StoredResponse.headersOfHost(mediaType, at: now),
+        headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: mediaType), at: now),
         requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + policy.maxAge,
-        mediaType: mediaType),
+        mediaType: StoredResponse.mediaType(told: mediaType)),
       keeping: record.first.request.cacheMode == .noStore ? [] : places(of: job))
   }
 
@@ -130,10 +130,10 @@ extension Loader {
     var draft = StoredResponse(
       key: record.first.request.key, partition: record.first.partition, url: record.first.request.url,
       finalURL: summary.redirects > 0 ? head.finalURL : nil, status: head.status, headers: headers,
-      varyingHeaders: Variants.selectingFields(of: head.headers, from: record.first.request.headers) ?? [:],
+      varyingHeaders: Vary.selectingFields(of: head.headers, from: record.first.request.headers) ?? [:],
       requestTime: summary.requestTime, responseTime: summary.responseTime, storedAt: summary.responseTime,
       validatedAt: summary.responseTime, expiresAt: 0,
-      mediaType: ending.format?.mediaType ?? head.headers["content-type"] ?? "application/octet-stream")
+      mediaType: ending.format?.mediaType ?? StoredResponse.mediaType(told: head.headers["content-type"]))
     draft.expiresAt = policy.freshUntil(draft.cached)
     let attempts = scheduler.job(job)?.attempt ?? 1
     let wanted = places(of: job)
@@ -141,7 +141,7 @@ extension Loader {
     let supersedes = places.isEmpty && !wanted.isEmpty && record.supersedes(draft)
     scheduler.finish(job)
     record.arrived = draft.cached
-    arriving[record.subject] = job
+    arriving[record.identity] = job
     for id in scheduler.subscribers(of: job) {
       guard let load = loads[id] else { continue }
       if record.isAnswered(load, by: draft.cached) {
@@ -180,7 +180,7 @@ extension Loader {
   ) {
     heedOthers()
     guard let record = jobs[job] else { return }
-    if arriving[record.subject] == job { arriving[record.subject] = nil }
+    if arriving[record.identity] == job { arriving[record.identity] = nil }
     switch outcome {
     case .failure(let error):
       fail(job, error)
@@ -195,7 +195,7 @@ extension Loader {
       } else if supersedes, stored.isIntact {
         memory.remove(replacedBy: candidate.response)
       }
-      failures.forget(record.subject)
+      failures.forget(record.identity)
       for id in scheduler.end(job) {
         guard let load = loads[id] else { continue }
         load.isKept = stored.isKept || !load.request.store.contains(.disk)

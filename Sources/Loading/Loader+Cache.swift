@@ -34,7 +34,7 @@ extension Loader {
   func isOvertaken(_ record: JobRecord) -> Bool {
     let first = record.first.id
     if !puts.isEmpty, let put = puts[ExactString(record.first.request.key)], first < put.latest { return true }
-    return recentPuts.recall(record.subject, now: .now).map { first < $0 } ?? false
+    return recentPuts.recall(record.identity, now: .now).map { first < $0 } ?? false
   }
 
   /// Puts what was just stored into the memory tier. Without its bytes, or cleared meanwhile, what it replaces is
@@ -184,6 +184,8 @@ extension Loader {
       arrived(inline: bytes, mediaType: mediaType, for: job)
     } else {
       releasePlace(of: load)
+      // It may wait for hours.
+      record.candidates = found.map { $0.response.isOnDisk ? withoutBytes($0) : $0 }
       if !enqueue(job) { fail(job, overloaded) }
     }
   }
@@ -241,9 +243,9 @@ extension Loader {
       return false
     }
     guard !load.request.retriesFailed, !load.goesByItself else { return true }
-    let subject = FailureMemory.Subject(key: load.request.key, partition: load.partition)
+    let image = CacheIdentity(key: load.request.key, partition: load.partition)
     let failure = failures.failure(
-      of: subject, acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: .now)
+      of: image, acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: .now)
     guard let failure else { return true }
     var error = LoadError(.recentlyFailed, "failed a short while ago: \(failure.error.message)")
     error.status = failure.error.status

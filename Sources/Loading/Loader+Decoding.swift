@@ -56,7 +56,7 @@ extension Loader {
   }
 
   /// Many may wait: what they wait with takes no memory, unless the loader says so.
-  private func withoutBytes(_ candidate: Candidate) -> Candidate {
+  func withoutBytes(_ candidate: Candidate) -> Candidate {
     var candidate = candidate
     candidate.bytes = nil
     if candidate.place == .memory, candidate.response.isOnDisk, storage.tier != nil { candidate.place = .disk }

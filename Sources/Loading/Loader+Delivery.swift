@@ -28,8 +28,35 @@ extension Loader {
     } else {
       source = .bytes(candidate.bytes ?? [], format: candidate.response.format)
     }
-    let (id, order) = (load.id, delivery)
+    let (id, order, byteCount) = (load.id, delivery, candidate.response.byteCount)
+    /// - Parameter tier: that holds the file until it has been read.
+    func read(_ tier: DiskTier?) {
+      reads.begin(byteCount) { [weak self, storage, reads] in
+        let end: @LoadingActor @Sendable () -> Void = {
+          reads.end(byteCount)
+          if let tier { storage.perform({ tier.assumeIsolated { $0.letGo(candidate.response.id) } }) {} }
+        }
+        guard let self, self.loads[id] != nil else { return end() }
+        self.deliver(candidate, from: source, order, to: id, as: status, isFinal: isFinal, then: end)
+      }
+    }
+    if !delivery.wantsData || candidate.bytes != nil {
+      deliver(candidate, from: source, delivery, to: load.id, as: status, isFinal: isFinal) {}
+    } else if case .stored(let response, let tier) = source, !reads.isOpen(for: byteCount) {
+      // A clear that comes meanwhile is not for this load.
+      storage.perform({ tier.assumeIsolated { $0.hold(response) } }) { isHeld in read(isHeld ? tier : nil) }
+    } else {
+      read(nil)
+    }
+  }
+
+  /// - Parameter then: called when it is done, whether the load is still there or not.
+  private func deliver(
+    _ candidate: Candidate, from source: Delivery.Source, _ order: Delivery, to id: LoadID, as status: CacheStatus,
+    isFinal: Bool, then: @escaping @LoadingActor @Sendable () -> Void
+  ) {
     storage.deliver(order, from: source) { [weak self] result in
+      defer { then() }
       guard let self, let load = self.loads[id] else { return }
       switch result {
       case .success(let delivered):

@@ -50,7 +50,7 @@ extension Loader {
     guard let record = jobs[job] else { return }
     forget(job, after: error)
     if error.isPermanent, record.mayKeep, Storing.isForWhole(requestHeaders: record.first.request.headers) {
-      failures.remember(error, of: record.subject, maxBytes: record.first.request.maxBytes, now: .now)
+      failures.remember(error, of: record.identity, maxBytes: record.first.request.maxBytes, now: .now)
     }
     for id in scheduler.end(job) {
       if error.dependsOnHeaders, let load = loads[id], record.sentOthers(than: load) {

@@ -83,8 +83,12 @@ extension Loader {
     let isBeingPut = isBeingPut(key)
     let before = isBeingPut ? [] : glimpsed(key, partition, variant)
     let failure = failures.failure(
-      of: FailureMemory.Subject(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
-    storage.perform({ [storage] in storage.inspect(key, partition, variant) }) { [weak self] onDisk in
+      of: CacheIdentity(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
+    storage.perform({ [storage] in
+      // Else what has just come would seem to be transferred still.
+      storage.tier?.assumeIsolated { $0.endLeases() }
+      return storage.inspect(key, partition, variant)
+    }) { [weak self] onDisk in
       guard let self else { return }
       let remembered = (isBeingPut ? self.glimpsed(key, partition, variant) : before).filter {
         $0.response.variant == variant
@@ -106,7 +110,7 @@ extension Loader {
         report.usedAt = onDisk.usage?.lastUse
         report.uses = onDisk.usage?.count
       }
-      // A lease on what is fresh is not for a transfer any more: it ends with the commit.
+      // A lease of another worker on what is fresh is not for a transfer any more: it ends with the commit.
       if !report.isFresh {
         report.leaseHolder = self.board.flatMap { $0.holder(of: $0.claim(request.sharedHash(in: partition))) }
       }
@@ -143,15 +147,17 @@ extension Loader {
     let now = storage.now()
     let draft = StoredResponse(
       key: request.key, partition: Credentials.partition(of: request), url: request.url,
-      headers: StoredResponse.headersOfHost("application/octet-stream", at: now),
+      headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: nil), at: now),
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + policy.maxAge,
-      mediaType: "application/octet-stream")
+      mediaType: StoredResponse.mediaType(told: nil))
     let began = ContinuousClock.now
     let largestInMemory = memory.largestEntry
     let key = ExactString(request.key)
     puts[key] = ((puts[key]?.count ?? 0) + 1, id)
     storage.perform({ [storage] in
-      Arrival.put(
+      // Nobody is to ask a server for it once the host knows that it is there.
+      defer { storage.tier?.assumeIsolated { $0.listForOthers() } }
+      return Arrival.put(
         content, as: draft, delivery: Delivery(request), maxBytes: request.maxBytes, largestInMemory: largestInMemory,
         id: id, in: storage)
     }) { [weak self] outcome in
@@ -162,8 +168,8 @@ extension Loader {
       case .failure(let error):
         completion(.failure(error))
       case .success(let stored):
-        let subject = FailureMemory.Subject(key: draft.key, partition: draft.partition)
-        self.recentPuts.remember(id, of: subject, now: .now)
+        let image = CacheIdentity(key: draft.key, partition: draft.partition)
+        self.recentPuts.remember(id, of: image, now: .now)
         let isInMemory = self.remember(stored.response, stored.bytes)
         guard isInMemory || stored.response.isOnDisk || self.clears.reach(stored.response) else {
           return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))
@@ -186,6 +192,12 @@ extension Loader {
 }
 
 extension StoredResponse {
+  /// What a server or a `data:` URL says it is, unless it says nothing, or more than a media type ever is.
+  static func mediaType(told text: String?) -> String {
+    guard let text, !text.isEmpty, text.utf8.count <= 1000 else { return "application/octet-stream" }
+    return text
+  }
+
   /// Header fields of what no server sent: fresh for as long as the policy lets anything be.
   static func headersOfHost(_ mediaType: String, at time: Int) -> HeaderFields {
     ["content-type": mediaType, "date": HTTPDate.format(time), "cache-control": "max-age=2147483648"]

@@ -12,7 +12,7 @@ extension Loader {
     guard let waiting = scheduler.job(job), waiting.attempt == 1, record.beginning == nil,
       waiting.key.revalidation == .whenStale || waiting.key.revalidation == .always
     else { return true }
-    if let other = arriving[record.subject], let answered = scheduler.job(other), answered.isJoinable,
+    if let other = arriving[record.identity], let answered = scheduler.job(other), answered.isJoinable,
       answered.key.equalsButForHeaders(waiting.key), let otherRecord = jobs[other], let response = otherRecord.arrived,
       otherRecord.isAnswered(record.first, by: response)
     {

@@ -4,12 +4,13 @@ internal import ImageStore
 /// The first station of a load: memory.
 extension Loader {
   /// What memory has for a load, where that is all it takes: it is fresh, the same for all who ask, and to be had
-  /// without a word to the disk's thread.
+  /// without a word to the disk's thread. Data are for `submit` while nobody reads.
   ///
   /// Nothing remains of a load that was answered here: it had no name, and nobody can ask for it. One that was not is
   /// for `submit`.
   public func recall(_ request: LoadRequest) -> LoadedImage? {
     guard request.fields.arePlain, request.cacheMode.servesFresh else { return nil }
+    if isOutputStuck, request.delivery == .data { return nil }
     heedOthers()
     guard let entry = onlyEntry(for: request) else { return nil }
     let response = entry.response

@@ -65,10 +65,10 @@ extension JobRecord {
   /// - Parameter response: what came or was confirmed, with the headers that were sent as its selecting ones.
   func isAnswered(_ load: Load, by response: CachedResponse) -> Bool {
     if load === first || load.request.headers == first.request.headers { return true }
-    let matches = Variants.matches(response, load.request.headers)
+    let matches = Vary.matches(response, load.request.headers)
     guard sentOthers(than: load) else {
       // They differ in what says nothing of the image. A Vary may name that, but `*` does not mean it.
-      return matches || Variants.selectingFields(of: response.headers, from: [:]) == nil
+      return matches || Vary.selectingFields(of: response.headers, from: [:]) == nil
     }
     return matches && first.request.mayStore(status: response.status, headers: response.headers)
   }

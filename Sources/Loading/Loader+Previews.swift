@@ -104,17 +104,12 @@ extension Storage {
     guard bytes.count == arriving.end, let header = try? ImageHeader.read(bytes, format: .jpeg) else { return nil }
     // The scans so far and an end-of-image marker: a JPEG that is nowhere cut.
     bytes += [0xFF, 0xD9]
-    let path = try? scratch.assumeIsolated { scratch in
-      Result { () throws(StoreError) in try scratch.newPath() }
-    }.get()
-    guard let path else { return nil }
+    guard let path = try? scratch.assumeIsolated({ try $0.newPath() }) else { return nil }
     return DecodeTask(
       source: .bytes(bytes), header: header, output: .preview(path, maxSide: maxSide), maxPixels: maxPixels)
   }
 
   fileprivate func keepScratch(fileAt path: String, format: String?) -> String? {
-    try? scratch.assumeIsolated { scratch in
-      Result { () throws(StoreError) in try scratch.adopt(fileAt: path, format: format) }
-    }.get()
+    try? scratch.assumeIsolated { try $0.adopt(fileAt: path, format: format) }
   }
 }

@@ -28,7 +28,12 @@ extension Loader {
   /// Tells a load its end, or what is cached.
   func conclude(_ load: Load, _ result: Result<LoadedImage, LoadError>, isFinal: Bool) {
     if isFinal { return answer(load.id, result) }
-    if case .success(let image) = result { load.emit(.cached(image)) }
+    if case .success(let image) = result {
+      if isOutputStuck, image.data != nil {
+        return tellLater(load) { $0.conclude(load, result, isFinal: false) }
+      }
+      load.emit(.cached(image))
+    }
     endShowing(of: load)
   }
 

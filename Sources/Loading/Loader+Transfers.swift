@@ -129,7 +129,12 @@ extension Loader {
       storage.discard(ending.body)
       counts.transfersFailed += 1
       if error.kind == .cancelled, scheduler.giveWay(job) { return }
-      failed(job, record, ending.isRefused ? LoadError(.notAnImage, Self.refusal) : LoadError(error))
+      let isForNoPlace = error.kind == .aborted
+      switch ending.body {
+      case _ where ending.isRefused: failed(job, record, LoadError(.notAnImage, Self.refusal))
+      case .failed(let error) where isForNoPlace: failed(job, record, LoadError(error))
+      default: failed(job, record, LoadError(error))
+      }
     case .success(let summary):
       answered(job, record, summary, ending)
     }

@@ -35,14 +35,14 @@ public final class Loader {
   var random = SystemRandomNumberGenerator()
   var pace = Pace()
   var company = Company()
-  /// What the workers of the directory write on, and how often the cache had been cleared when this one last did so,
-  /// too.
+  /// What the workers of the directory write on.
   var board: Board?
+  /// How many of the clears that the board tells of this worker has carried out, too.
   var clearCount: UInt64 = 0
   /// The transfers that all have left and that go on for the cache, and until when. See Loader+Leaving.
   var alone: [JobID: ContinuousClock.Instant] = [:]
   /// The job of each key and partition whose answer is being stored. See Loader+LookingAgain.
-  var arriving: [FailureMemory.Subject: JobID] = [:]
+  var arriving: [CacheIdentity: JobID] = [:]
   var clears = ClearsUnderWay()
   /// What a 304 has changed and the disk's thread has not written yet, by id: what that thread read before is out of
   /// date.
@@ -52,7 +52,7 @@ public final class Loader {
   var puts: [ExactString: (count: Int, latest: LoadID)] = [:]
   /// The latest that have been put in: what was asked for before is not to replace them. Only their number bounds them,
   /// so who waits while a thousand others are put in may do so after all.
-  var recentPuts = FadingMemory<FailureMemory.Subject, LoadID>(timeToLive: .seconds(1 << 31), capacity: 1000)
+  var recentPuts = FadingMemory<CacheIdentity, LoadID>(timeToLive: .seconds(1 << 31), capacity: 1000)
   public internal(set) var counts = LoaderCounts()
   /// The names of loads, of prefetches and of what is put in.
   private(set) var names = SlotPool<LoadID>()
@@ -61,8 +61,16 @@ public final class Loader {
 
   /// Whether nobody reads what is written: running transfers go on, none starts.
   public var isOutputStuck = false {
-    didSet { scheduler.isPaused = isPaused || isOutputStuck }
+    didSet {
+      scheduler.isPaused = isPaused || isOutputStuck
+      reads.isClosed = isOutputStuck
+      while !isOutputStuck, let tell = untold.popFirst() { tell() }
+    }
   }
+  /// What comes with data and is told as soon as somebody reads: as lines, many would take much memory.
+  private var untold: ArraySlice<@LoadingActor () -> Void> = []
+  /// For images that are read to be written out.
+  let reads = ReadGate()
   /// Whether the host wants no transfers to start.
   public var isPaused = false {
     didSet { scheduler.isPaused = isPaused || isOutputStuck }
@@ -129,6 +137,7 @@ public final class Loader {
       error.attempts = scheduler.job(of: id).flatMap { scheduler.job($0)?.attempt } ?? 1
       finish(id, .failure(error))
     }
+    failures.forgetOld(now: now)
     findBoard()
     lookAfterOthers(at: now)
     startTransfers(at: now)
@@ -145,8 +154,8 @@ public final class Loader {
       for job in own { start(job, at: now) }
       // What another worker transfers, or what turned out to need no transfer, leaves its slot to the next.
     } while starts.contains { scheduler.job($0)?.phase != .active }
-    // What waits for the disk, not for an answer, is let be.
-    let silent = scheduler.makeWay(at: now) { jobs[$0]?.download?.isAnswered ?? true }
+    // What waits for the disk has sent nothing yet.
+    let silent = scheduler.makeWay(at: now) { jobs[$0]?.download?.isAnswered }
     for job in silent { cancelTransfer(of: job) }
   }
 
@@ -165,7 +174,13 @@ public final class Loader {
   /// Tells a load its end, if nobody has before.
   @discardableResult
   func finish(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) -> Bool {
-    guard let load = loads.remove(id) else { return false }
+    guard let load = loads[id] else { return false }
+    if isOutputStuck, case .success(let image) = result, image.data != nil {
+      leaveJob(load)
+      tellLater(load) { $0.finish(id, result) }
+      return true
+    }
+    loads.remove(id)
     index.remove(id, load.labels)
     releasePlace(of: load)
     if load.request.processing != nil { leaveDecodes(id) }
@@ -180,6 +195,13 @@ public final class Loader {
     }
     retire(id)
     return true
+  }
+
+  /// Has `tell` called when the output is read again, unless the load has been told its end by then.
+  func tellLater(_ load: Load, _ tell: @escaping @LoadingActor (Loader) -> Void) {
+    untold.append { [weak self] in
+      if let self, self.loads[load.id] === load { tell(self) }
+    }
   }
 
   /// The load waits for no transfer any more.

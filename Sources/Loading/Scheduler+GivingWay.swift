@@ -30,8 +30,9 @@ extension Scheduler {
   /// O(1), but for when a transfer has become silent, or is and cannot give way to what waits: then O(n log n) in those
   /// that run.
   ///
-  /// - Parameter isAnswered: whether an answer has begun. Asked where `note` has not told.
-  mutating func makeWay(at now: ContinuousClock.Instant, isAnswered: (JobID) -> Bool) -> [JobID] {
+  /// - Parameter isAnswered: whether an answer has begun; nil where there is no request yet, so that patience has not
+  ///   begun either. Asked where `note` has not told.
+  mutating func makeWay(at now: ContinuousClock.Instant, isAnswered: (JobID) -> Bool?) -> [JobID] {
     latest = Moment(now)
     guard isShortOfSlots, mayGiveWay || silenceDue <= latest else { return [] }
     let candidates = findSilent(isAnswered)
@@ -54,18 +55,22 @@ extension Scheduler {
   }
 
   /// The silent transfers that may give way: the least urgent first, and of these the youngest.
-  private mutating func findSilent(_ isAnswered: (JobID) -> Bool) -> [Running] {
+  private mutating func findSilent(_ isAnswered: (JobID) -> Bool?) -> [Running] {
     silenceDue = .never
     var silent: [Running] = []
     for seat in running.indices where !running[seat].isAnswered && !running[seat].isGivingWay {
-      let due = patienceEnd(of: running[seat])
-      if due > latest {
-        silenceDue = min(silenceDue, due)
-      } else if isAnswered(jobs.id(at: running[seat].job)) {
-        running[seat].isAnswered = true
-      } else {
-        silent.append(running[seat])
+      if patienceEnd(of: running[seat]) <= latest {
+        switch isAnswered(jobs.id(at: running[seat].job)) {
+        case true?:
+          running[seat].isAnswered = true
+          continue
+        case false?:
+          silent.append(running[seat])
+          continue
+        case nil: running[seat].since = latest
+        }
       }
+      silenceDue = min(silenceDue, patienceEnd(of: running[seat]))
     }
     var probed: Set<Int32> = []
     return silent.sorted { $0.number < $1.number }

@@ -82,7 +82,7 @@ struct Scheduler: ~Copyable {
     let job: Int32
     /// Greater than those of the transfers that started before.
     let number: UInt64
-    let since: Moment
+    var since: Moment
     /// The origin's round in which it started.
     var round: UInt32
     /// Whether it is known that it is being answered.

@@ -39,7 +39,7 @@ public final class Storage: Sendable {
     executor.run {
       let outcome = Result { () throws(StoreError) in
         for tier in tiers {
-          try tier.assumeIsolated { tier in Result { () throws(StoreError) in try tier.open() } }.get()
+          try tier.assumeIsolatedThrowing { tier throws(StoreError) in try tier.open() }
         }
       }
       result.withLock { $0 = outcome }
@@ -184,15 +184,15 @@ extension Storage {
 
   private func makeSpool(in tier: DiskTier, expected: Int64?, of partial: StoredPartial? = nil) -> BodySink.MakeSpool {
     { () throws(StoreError) in
-      try tier.assumeIsolated { tier in
-        Result { () throws(StoreError) in try tier.makeSpool(expected: expected, of: partial) }
-      }.get()
+      try tier.assumeIsolatedThrowing { tier throws(StoreError) in
+        try tier.makeSpool(expected: expected, of: partial)
+      }
     }
   }
 
   private var makeScratchSpool: BodySink.MakeSpool {
     { [scratch] () throws(StoreError) in
-      try scratch.assumeIsolated { scratch in Result { () throws(StoreError) in try scratch.makeSpool() } }.get()
+      try scratch.assumeIsolatedThrowing { scratch throws(StoreError) in try scratch.makeSpool() }
     }
   }
 
@@ -244,9 +244,9 @@ extension Storage {
 
   /// Makes a spooled body a scratch file.
   func keepScratch(_ body: SpooledBody, format: String?) throws(StoreError) -> String {
-    try scratch.assumeIsolated { scratch in
-      Result { () throws(StoreError) in try scratch.store(.spool(body.spool), format: format) }
-    }.get()
+    try scratch.assumeIsolatedThrowing { scratch throws(StoreError) in
+      try scratch.store(.spool(body.spool), format: format)
+    }
   }
 }
 

@@ -25,7 +25,8 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     var hasEnded = false
   }
 
-  private static let piecesBetweenWakes = 16
+  /// How long others may wait for the end of a batch: longer than a switch of threads takes, shorter than anyone minds.
+  private static let longestGathering = Duration.microseconds(500)
 
   private let state = Locked(State())
   private var thread: pthread_t
@@ -115,15 +116,19 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     }
     if let batch, batch.isEmpty { return false }
     Wakeups.gather {
-      for (index, work) in (batch ?? []).enumerated() {
+      var lastWake = ContinuousClock.now
+      for work in batch ?? [] {
         switch work {
         case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
         case .closure(let closure): closure()
         }
-        // Others need not wait for a long batch to end.
-        if index % Self.piecesBetweenWakes == Self.piecesBetweenWakes - 1 { Wakeups.release() }
+        let now = ContinuousClock.now
+        if now - lastWake > Self.longestGathering {
+          Wakeups.release()
+          lastWake = now
+        }
       }
-      // Nor for what comes after it.
+      // Nobody waits for what comes after it.
       Wakeups.release()
       nextWake = state.withLock { $0.afterBatch }?()
     }

@@ -50,6 +50,7 @@ final class LoadAnswer: LoadObserver {
       }
     case .cached(let image):
       session.send("cached", about: ticket) { $0.members(of: image, url: url) }
+      if image.data != nil { session.noteCongestion() }
     }
   }
 
@@ -153,6 +154,7 @@ extension Session {
     }
     counts.succeeded += 1
     answer(ticket) { $0.members(of: image, url: url) }
+    if image.data != nil { noteCongestion() }
   }
 
   private func logEnd(of url: String, _ outcome: () -> String) {

@@ -52,7 +52,7 @@ extension Options {
     let rows =
       OptionDefinition.all.map { ("--\($0.name) \($0.placeholder)", $0.help) }
       + [
-        ("--version", "print the version and exit"), ("--help", "print this and exit"),
+        ("--version", "print the version and exit"), ("--help, -h", "print this and exit"),
         ("--describe", "print the protocol as an OpenRPC document and exit"),
       ]
     let width = rows.map(\.0.count).max() ?? 0
@@ -101,22 +101,28 @@ extension OptionDefinition {
       guard let value = Quantity.duration(text) else { return "is no duration such as 500ms, 15s, 5m, 2h or 7d" }
       options[keyPath: path] = value
     case .text(let path, let check):
-      if let problem = check(text) { return problem }
+      if let problem = check(text) ?? problem(inLengthOf: [text]) { return problem }
       options[keyPath: path] = text
     case .optionalText(let path, let check):
-      if let problem = check(text) { return problem }
+      if let problem = check(text) ?? problem(inLengthOf: [text]) { return problem }
       options[keyPath: path] = text
     case .list(let path, let separator, let check):
       let values = separator.map { text.split(separator: $0).map(String.init) } ?? [text]
       for value in values {
         if let problem = check(value) { return problem }
       }
+      if let problem = problem(inLengthOf: options[keyPath: path] + values) { return problem }
       options[keyPath: path] += values
     case .choice(let names, _, let set):
       guard names.contains(text) else { return "is none of \(names.joined(separator: ", "))" }
       set(&options, text)
     }
     return nil
+  }
+
+  /// The answer to `configure` holds five options that are text, and a line is to have 60 kB at most.
+  private func problem(inLengthOf texts: [String]) -> String? {
+    texts.reduce(0) { $0 + $1.asciiJSONLength } > 10_000 ? "is over 10 kB" : nil
   }
 
   /// No image has more, and the decoders read no numbers of over 18 digits.
@@ -145,12 +151,12 @@ extension OptionDefinition {
       guard 0...Quantity.longestMilliseconds ~= number else { return "is no number of milliseconds" }
       options[keyPath: path] = .milliseconds(number)
     case (.text(let path, let check), .string(let text)):
-      if let problem = check(text) { return problem }
+      if let problem = check(text) ?? problem(inLengthOf: [text]) { return problem }
       options[keyPath: path] = text
     case (.optionalText(let path, _), .null):
       options[keyPath: path] = nil
     case (.optionalText(let path, let check), .string(let text)):
-      if let problem = check(text) { return problem }
+      if let problem = check(text) ?? problem(inLengthOf: [text]) { return problem }
       options[keyPath: path] = text
     case (.list(let path, _, let check), .array(let elements)):
       var texts: [String] = []
@@ -159,6 +165,7 @@ extension OptionDefinition {
         if let problem = check(text) { return shown(text) + problem }
         texts.append(text)
       }
+      if let problem = problem(inLengthOf: texts) { return problem }
       options[keyPath: path] = texts
     case (.choice(let names, _, let set), .string(let text)):
       guard names.contains(text) else { return "is none of \(names.joined(separator: ", "))" }

@@ -71,7 +71,7 @@ struct OptionDefinition: Sendable {
   static let all: [OptionDefinition] = [
     .init(
       "cache-dir", "DIR", .optionalText(\.cacheDirectory, check: checkPath), runtime: false,
-      "the disk cache [$XDG_CACHE_HOME/imageworker]"),
+      "the disk cache [$XDG_CACHE_HOME/imageworker, else ~/.cache/imageworker]"),
     .init(
       "cache-namespace", "NAME", .text(\.cacheNamespace, check: checkNamespace), runtime: false,
       "separate caches in one directory [default]"),
@@ -82,7 +82,7 @@ struct OptionDefinition: Sendable {
       "memory-limit", "SIZE", .size(\.memoryLimit, anySize), "memory tier, bytes of image data; 0 turns it off [128M]"),
     .init("disk-limit", "SIZE", .size(\.diskLimit, anySize), "disk tier; 0 turns it off [1G]"),
     .init("max-age", "DURATION", .duration(\.maxAge), "nothing older is served unvalidated [7d]"),
-    .init("max-concurrent", "N", .count(\.maxConcurrent, 1...10_000), "transfers at once, all hosts [32]"),
+    .init("max-concurrent", "N", .count(\.maxConcurrent, 1...10_000), "transfers at once, all origins [32]"),
     .init("max-per-host", "N", .count(\.maxPerHost, 1...10_000), "transfers at once to one origin [6]"),
     .init("max-line", "SIZE", .size(\.maxLine, 1...(1 << 31)), runtime: false, "longest request line [32M]"),
     .init("max-redirects", "N", .count(\.maxRedirects, 0...100), "redirects followed for one load [10]"),
@@ -93,26 +93,33 @@ struct OptionDefinition: Sendable {
       "connect-timeout", "DURATION", .duration(\.connectTimeout), "resolving, connecting, TLS; 0 is no limit [10s]"),
     .init("deadline", "DURATION", .duration(\.deadline), "whole load, queueing and retries included; 0 is none [0]"),
     .init("retries", "N", .count(\.retries, 0...100), "further attempts after a retryable failure [2]"),
-    .init("failed-ttl", "DURATION", .duration(\.failedTimeToLive), "how long a permanent failure is remembered [60s]"),
+    .init(
+      "failed-ttl", "DURATION", .duration(\.failedTimeToLive),
+      "how long a permanent failure is remembered; 0 turns it off [60s]"),
     .init("max-bytes", "SIZE", .size(\.maxBytes, anySize), "largest body [100M]"),
     .init(
       "max-pixels", "N", .pixels(\.maxPixels),
-      "largest width x height x frames, decoded or written; here M is a million [100M]"),
+      "largest width x height x frames, decoded or written; here K, M, G are powers of 1000 [100M]"),
     .init("decoders", "N", .count(\.decoders, 0...1024), runtime: false, "decoder processes; 0 is one a core [0]"),
-    .init("decode-timeout", "DURATION", .duration(\.decodeTimeout), "one decode [10s]"),
-    .init("min-free", "PERCENT", .percent(\.minFree), "the disk tier shrinks below this much free space [5%]"),
+    .init("decode-timeout", "DURATION", .duration(\.decodeTimeout), "one decode; 0 is no limit [10s]"),
     .init(
-      "verify", "random|always|never", choice(\.verify), "whether a cached file's digest is checked first [random]"),
+      "min-free", "PERCENT", .percent(\.minFree),
+      "the disk tier shrinks below this much free space; the % may be left out [5%]"),
+    .init(
+      "verify", "random|always|never", choice(\.verify),
+      "whether a cached file's digest is checked first; random is one in a hundred [random]"),
     .init("network", "any|public", choice(\.network), "public refuses addresses that are not globally routable [any]"),
     .init(
       "proxy", "URL", .optionalText(\.proxy, check: { TransportConfiguration.problem(inProxy: $0) }),
       secret: true, "as in curl; an empty one is none at all [the environment's]"),
-    .init("user-agent", "TEXT", .text(\.userAgent, check: checkUserAgent), "as in curl"),
+    .init(
+      "user-agent", "TEXT", .text(\.userAgent, check: checkUserAgent), "as in curl [ImageWorker/\(Version.current)]"),
     .init(
       "header", "'Name: value'", .list(\.headers, separator: nil, check: checkHeader),
       secret: true, "sent with every request; repeatable"),
     .init(
-      "cookies", "FILE", .optionalText(\.cookies, check: checkPath), runtime: false, "a cookie file, as curl's --cookie"
+      "cookies", "FILE", .optionalText(\.cookies, check: checkPath), runtime: false,
+      "a cookie file, as curl's --cookie; read once, at the start, and it has to be there"
     ),
     .init("insecure", "", .flag(\.insecure), "accept every certificate"),
     .init(

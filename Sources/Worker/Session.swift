@@ -144,6 +144,11 @@ final class Session {
     writer.send(line, about: ticket, deferred: true)
   }
 
+  /// To be called after a line that may be large: the next is not to be made before there is room for it.
+  func noteCongestion() {
+    if writer.isCongested { loader.isOutputStuck = true }
+  }
+
   // MARK: - Settings
 
   func apply(_ new: Options) {

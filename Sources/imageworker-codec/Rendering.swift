@@ -21,27 +21,25 @@ struct Rendering {
     if stored.holdsLittle, let reader = try source.reopenedByLibjpeg(shrink: stored.shrink) {
       return try finished(try taken(from: reader, stored))
     }
-    let picture = try source.reopened(shrink: stored.shrink)
-    return try finished(try taken(from: picture, stored, loadedHeight: picture.height / source.frames))
+    let frame = try source.frame(0, of: try source.reopened(shrink: stored.shrink))
+    return try finished(try taken(from: frame, stored))
   }
 
   /// All frames, one below the other.
   func animation() throws -> Picture {
     let stored = StoredLayout(source: source, geometry: geometry)
     let roll = try source.reopened(shrink: stored.shrink).inMemory()
-    let height = roll.height / source.frames
     var frames: [Picture] = []
     for index in 0..<source.frames {
-      let frame = try roll.extracted(x: 0, y: index * height, width: roll.width, height: height)
-      frames.append(try finished(try taken(from: frame, stored, loadedHeight: height)))
+      frames.append(try finished(try taken(from: try source.frame(index, of: roll), stored)))
     }
     return try Picture.stacked(frames, from: roll)
   }
 
   /// The part that is wanted, in its final size and upright.
-  private func taken(from picture: Picture, _ stored: StoredLayout, loadedHeight: Int) throws -> Picture {
-    let area = stored.area(loadedWidth: picture.width, loadedHeight: loadedHeight)
-    var result = try picture.extracted(x: area.x, y: area.y, width: area.width, height: area.height)
+  private func taken(from frame: Picture, _ stored: StoredLayout) throws -> Picture {
+    let area = stored.area(loadedWidth: frame.width, loadedHeight: frame.height)
+    var result = try frame.extracted(x: area.x, y: area.y, width: area.width, height: area.height)
     // Deep and rare kinds of pixels become common ones first; the profile of common ones is applied to fewer pixels.
     if result.bandFormat != VIPS_FORMAT_UCHAR || (result.hasAlpha && result.hasProfile) {
       result = try result.standardized()

@@ -8,6 +8,9 @@ struct Source {
   /// All frames one below the other, where all are wanted.
   let picture: Picture
   let frames: Int
+  /// As stored, of one frame.
+  let width: Int
+  let height: Int
   /// How it must be laid, as in EXIF.
   let orientation: Int
   private let strictness: VipsFailOn
@@ -18,18 +21,18 @@ struct Source {
     (self.input, format, maxPixels) = (input, request.format, request.maxPixels)
     allFrames = request.output == .check || request.transform.frames == .all
     strictness = if case .preview = request.output { VIPS_FAIL_ON_NONE } else { VIPS_FAIL_ON_ERROR }
-    orientation = request.transform.isOriented ? request.orientation : 1
+    orientation = request.orientation
     picture = try input.open(format, strictness: strictness, allFrames: allFrames)
     frames = allFrames ? max(1, picture.height / max(1, picture.pageHeight)) : 1
-    try check(width: picture.width, height: picture.height)
+    // Where a GIF's screen has one of the usual sizes, libvips cuts it to what the frames cover.
+    let screen = format == .gif ? try? ImageHeader.read(input, format: .gif) : nil
+    width = max(picture.width, screen?.width ?? 0)
+    height = max(picture.height / frames, screen?.height ?? 0)
+    try check(width: width, height: height * frames)
     // Of a cut animation libvips has fewer frames, the last of which may be half empty.
     if format == .gif, allFrames, GIFHeader.isCut(input) { throw DecodeError.corrupt("the GIF is cut") }
     guard picture.bands <= 5 else { throw DecodeError.unsupportedFormat("the image has \(picture.bands) channels") }
   }
-
-  /// As stored, of one frame.
-  var width: Int { picture.width }
-  var height: Int { frames > 1 ? picture.pageHeight : picture.height }
 
   private var isTurned: Bool { orientation >= 5 }
   var orientedWidth: Int { isTurned ? height : width }
@@ -44,7 +47,18 @@ struct Source {
     return geometry
   }
 
-  func hasAlpha(after transform: Transform) -> Bool { picture.hasAlpha || transform.cornerRadius > 0 }
+  func hasAlpha(after transform: Transform) -> Bool {
+    picture.hasAlpha || isLargerThanFrames || transform.cornerRadius > 0
+  }
+
+  private var isLargerThanFrames: Bool { width > picture.width || height > picture.height / frames }
+
+  /// A frame of what `reopened` gives, as large as the image.
+  func frame(_ index: Int, of roll: Picture) throws(LibraryError) -> Picture {
+    let height = roll.height / frames
+    let frame = try roll.extracted(x: 0, y: index * height, width: roll.width, height: height)
+    return isLargerThanFrames ? try frame.extended(toWidth: width, height: self.height) : frame
+  }
 
   /// The image opened again, to be read from its top. The result may be up to `shrink` times smaller on each side.
   func reopened(shrink: Int) throws(LibraryError) -> Picture {

@@ -1,8 +1,9 @@
-/// Takes EXIF and XMP out of a WebP file, in place (WebP Container Specification, "Extended File Format"): libvips 8.14
-/// writes an EXIF block of its own into each, whether it is told to or not.
+/// Takes EXIF, XMP and the colour profile out of a WebP file, in place (WebP Container Specification, "Extended File
+/// Format"): libvips 8.14 writes an EXIF block of its own into each, whether it is told to or not, and into those whose
+/// source had a profile 7 kB of sRGB, which is what a file without one is taken for.
 struct WebPMetadata {
   private static let headerLength = 12
-  private static let (metadataFlags, otherFlags): (UInt8, UInt8) = (0x0C, 0x32)
+  private static let (metadataFlags, otherFlags): (UInt8, UInt8) = (0x2C, 0x12)
 
   private let file: UnsafeMutableRawBufferPointer
   private var length = WebPMetadata.headerLength
@@ -34,7 +35,7 @@ struct WebPMetadata {
   /// The extended header is of no use where nothing is left that it announces.
   private func keeps(_ name: String, at position: Int) -> Bool {
     switch name {
-    case "EXIF", "XMP ": return false
+    case "EXIF", "XMP ", "ICCP": return false
     case "VP8X" where position + 8 < file.count:
       file[position + 8] &= ~Self.metadataFlags
       return file[position + 8] & Self.otherFlags != 0

@@ -116,7 +116,7 @@ private struct Play {
       stored.append(
         CachedResponse(
           status: status, headers: Storing.fields(of: answer, receivedAt: now),
-          selectingFields: Variants.selectingFields(of: answer, from: headers) ?? [:], requestTime: now,
+          selectingFields: Vary.selectingFields(of: answer, from: headers) ?? [:], requestTime: now,
           responseTime: now))
     }
     return (sent, answer)

@@ -57,6 +57,20 @@ private let now = 1_795_260_409
     #expect(Storing.fields(of: ["date": "foo"], receivedAt: now) == ["date": "foo"])
   }
 
+  @Test func `of a long header what caching goes by is kept, and as much of the rest as is usual`() {
+    let long = String(repeating: "x", count: 9000)
+    var headers: HeaderFields = ["x-a": long, "x-b": long, "x-c": "short", "date": "d", "etag": "\"a\""]
+    var kept = Storing.fields(of: headers, receivedAt: now)
+    #expect(kept == ["x-a": long, "x-c": "short", "date": "d", "etag": "\"a\""])
+    kept = Storing.fields(kept, updatedBy: ["x-d": long, "cache-control": "no-cache", "date": "e"], receivedAt: now)
+    #expect(kept == ["x-a": long, "x-c": "short", "etag": "\"a\"", "cache-control": "no-cache", "date": "e"])
+    #expect(Storing.mayStore(mode: .default, requestHeaders: [:], status: 200, headers: headers))
+    headers.append("vary", long)
+    #expect(Storing.mayStore(mode: .default, requestHeaders: [:], status: 200, headers: headers))
+    headers.append("cache-control", long)
+    #expect(!Storing.mayStore(mode: .default, requestHeaders: [:], status: 200, headers: headers))
+  }
+
   @Test func `a 304 replaces fields but not what describes the bytes`() {
     var stored: HeaderFields = [
       "date": "Sun, 06 Nov 1994 08:49:37 GMT", "age": "500", "x-kept": "1", "cache-control": "max-age=1",
@@ -132,7 +146,7 @@ private let now = 1_795_260_409
   private static func variant(_ vary: String, _ then: HeaderFields, at time: Int = now) -> CachedResponse {
     let headers: HeaderFields = ["vary": vary, "cache-control": "max-age=60", "date": HTTPDate.format(time)]
     return CachedResponse(
-      headers: headers, selectingFields: Variants.selectingFields(of: headers, from: then) ?? [:], requestTime: time,
+      headers: headers, selectingFields: Vary.selectingFields(of: headers, from: then) ?? [:], requestTime: time,
       responseTime: time)
   }
 

@@ -27,6 +27,19 @@ import Testing
     #expect(server.requests.dropFirst(2).allSatisfy { $0["cookie"]?.contains("sid") != true })
   }
 
+  @Test func `the cookies of a request and those of the file are one field`() throws {
+    let server = ScriptedServer { request, connection in
+      connection.respond(
+        request.path == "/" ? "302 Found" : "200 OK", request.path == "/" ? ["Location: /second"] : [])
+    }
+    let transport = Transport.forTests { $0.cookies = "127.0.0.1\tFALSE\t/\tFALSE\t0\tsid\tsecret" }
+    _ = try transport.get(server.url()) { $0.headers = ["cookie": "own=1", "x-other": "2"] }.summary()
+    for request in server.requests {
+      #expect(request["cookie"] == "sid=secret; own=1")
+      #expect(request["x-other"] == "2")
+    }
+  }
+
   @Test func `cookies of the file and of servers are shared by all transfers`() throws {
     let cookies = """
       # Netscape HTTP Cookie File\r

@@ -186,6 +186,33 @@ test("a binary that cannot be started just now is a death like others", async ()
   }
 });
 
+test("a binary that is not there or may not be run is no death, and not tried again", async () => {
+  const words = { [join(folder, "missing")]: "no such file", [script("closed", "")]: "permission denied" };
+  chmodSync(join(folder, "closed"), 0o644);
+  for (const [binary, reason] of Object.entries(words)) {
+    const fake = new ImageWorker({ binary, longestPauseMs: 1 });
+    for (let n = 0; n < 2; n++) {
+      const error = await fake.load("data:,").catch((error) => error);
+      assert.equal(error.message, `the worker did not start: ${binary}: ${reason}`);
+      assert.deepEqual([error.kind, error.retryable, error.data.exitStatus], ["workerExited", false, null]);
+    }
+    await fake.close();
+  }
+});
+
+test("a binary that was there is waited for", async () => {
+  const { binary, starts } = mortal("replaced");
+  const fake = new ImageWorker({ binary, maxRestarts: 100, longestPauseMs: 1 });
+  await assert.rejects(fake.load("data:,"), { retryable: true });
+  rmSync(binary);
+  const missing = await fake.load("data:,").catch((error) => error);
+  assert.deepEqual([missing.retryable, missing.data.exitStatus], [true, null]);
+  mortal("replaced");
+  await assert.rejects(fake.load("data:,"), { retryable: true });
+  assert.equal(starts(), 2);
+  await fake.close();
+});
+
 test("an answer that is no JSON ends its call", async () => {
   const fake = worker("garbled", ({ id }, say) => say(`{"jsonrpc":"2.0","id":${id},"result":{"data":"AAA`));
   await assert.rejects(fake.load("data:,"), { kind: "internal", retryable: false });

@@ -149,11 +149,30 @@ class Bulk(unittest.TestCase):
                 self.assertEqual(run.wait(), 0)
                 self.assertEqual([summary["succeeded"] for summary in self.summaries()], [10])
 
+    def test_rows_that_wait_for_their_server_do_not_keep_the_others_from_being_begun(self) -> None:
+        waiting = [f"{self.origin.url}/image/{n}.png?hold=gate" for n in range(1500)]
+        with Origin() as other:
+            self.write("list.txt", *waiting, f"{other.url}/image/1.png?hold=gate")
+            run = self.begin("list.txt", "--shard-size", "500")
+            other.command({"do": "await", "gate": "gate", "held": 1})
+            for origin in other, self.origin:
+                origin.command({"do": "release", "gate": "gate"})
+            self.assertEqual(run.wait(), 0)
+        self.assertEqual([summary["succeeded"] for summary in self.summaries()], [500, 500, 500, 1])
+
+    def test_rows_are_begun_in_the_order_of_the_list(self) -> None:
+        urls = [f"/image/{n}.png" for n in range(20)]
+        self.write("list.txt", *(f"{self.origin.url}{url}" for url in urls))
+        self.run_bulk("list.txt", "--shard-size", "4", "--at-once", "1")
+        asked = [entry["target"] for entry in self.origin.command({"do": "log", "path": "/image"})["exchanges"]]
+        self.assertEqual(asked, urls)
+
     def test_a_worker_that_does_not_start_leaves_no_shard_finished(self) -> None:
         self.write("list.txt", f"{self.origin.url}/image/1.png")
         status, words = self.refused("list.txt", "--worker-option=--bogus")
         self.assertEqual(status, 1)
         self.assertIn("--bogus is no option", words)
+        self.assertTrue(words.endswith("Mend that, and run it again"), words)
         self.assertEqual(list(self.out.glob("*.json*")), [])
         self.assertIn("1 loaded, 0 failed", self.run_bulk("list.txt"))
 
@@ -165,6 +184,15 @@ class Bulk(unittest.TestCase):
         self.origin.command({"do": "release", "gate": "gate"})
         self.assertEqual(run.wait(), 1)
         self.assertEqual(list(self.out.glob("*.json*")), [])
+
+    def test_what_is_not_there_is_named(self) -> None:
+        self.assertEqual(self.refused("list.txt"), (1, f"bulk.py: cannot read the list {self.folder}/list.txt: No such file or directory"))
+        self.write("list.txt", f"{self.origin.url}/image/1.png")
+        missing = str(self.folder / "missing")
+        with unittest.mock.patch.dict(os.environ, IMAGEWORKER=missing):
+            run = subprocess.run(self.command("list.txt"), stderr=subprocess.PIPE, text=True)
+        words = f"bulk.py: no worker at {missing} (No such file or directory): set IMAGEWORKER to its path\n"
+        self.assertEqual((run.returncode, run.stderr), (1, words), "and no figures of a run that has not begun")
 
     def test_figures_that_are_out_of_range_are_named_before_anything_is_loaded(self) -> None:
         for option in ("--size", "--quality", "--at-once", "--shard-size", "--shards-at-once"):
@@ -184,8 +212,9 @@ class Bulk(unittest.TestCase):
         self.write("list.txt", f"{self.origin.url}/image/1.png")
         self.run_bulk("list.txt")
         before = self.summaries()
-        status, words = self.refused("list.txt", "--size", "16")
-        self.assertEqual((status, "other settings" in words), (1, True), words)
+        for option, value in ("--size", "16"), ("--caption-column", "text"):
+            status, words = self.refused("list.txt", option, value)
+            self.assertEqual((status, "other settings" in words), (1, True), words)
         self.write("list.txt", f"{self.origin.url}/image/2.png")
         status, words = self.refused("list.txt")
         self.assertEqual((status, "of other rows" in words), (1, True), words)

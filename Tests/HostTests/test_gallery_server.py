@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
+import subprocess
 import time
 import unittest
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from gallery_server import GalleryTest, answer_to, connect, status
+from gallery_server import SERVER, GalleryTest, answer_to, connect, status
 from origin_process import PATIENCE, Origin
 from package import ROOT
 
@@ -106,6 +108,49 @@ class GalleryServer(GalleryTest):
             waiting(high=95, low=0)
             page.look()
             waiting(high=0, low=0)
+
+    def test_a_list_is_read_as_the_shell_recipes_read_it(self) -> None:
+        urls = self.list_of(["\ufeff# a list\r", " https://example.com/0 \r", "", "https://example.com/1"])
+        loads = """
+    if request["method"] == "load":
+        answer = {"error": {"code": 2011, "message": request["params"]["url"], "data": {}}}
+"""
+        page = self.page(self.serve("--list", urls, worker=self.worker(loads)))
+        page.look([0, 1, 2])
+        told = [page.event(lambda event: "error" in event) for _ in range(2)]
+        self.assertEqual({(event["n"], event["error"]) for event in told}, {(n, f"https://example.com/{n}") for n in range(2)})
+
+    def test_what_cannot_be_done_is_told_in_one_line(self) -> None:
+        busy = self.exits.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+        empty = self.list_of(["# nothing"])
+        for arguments, status, reason in (
+            (["--bogus"], 64, "'--bogus'"),
+            (["stray"], 64, "'stray'"),
+            (["--port", "abc"], 64, "--port abc is not a number"),
+            (["--port", "99999"], 64, "--port 99999 is not a number"),
+            (["--side", "0"], 64, "--side 0 is not a number"),
+            (["--pictures", "-1"], 64, "'--pictures'"),
+            (["--", "--bogus"], 64, "--bogus"),
+            (["--list", "/nope"], 66, "/nope"),
+            (["--list", empty], 65, "is empty"),
+            (["--port", str(busy)], 69, f"port {busy} is in use"),
+            (["--"], 69, "/nope"),
+        ):
+            with self.subTest(arguments=arguments):
+                environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder)}
+                if arguments == ["--"]:
+                    environment["IMAGEWORKER"] = "/nope"
+                run = subprocess.run([str(SERVER), *arguments], env=environment, capture_output=True, text=True)
+                self.assertEqual((run.returncode, run.stdout), (status, ""), run.stderr)
+                self.assertRegex(run.stderr, r"^gallery: .*\n$")
+                self.assertIn(reason, run.stderr)
+
+    def test_help_has_all_options(self) -> None:
+        for option in ("-h", "--help"):
+            run = subprocess.run([str(SERVER), option], capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            for name in ("--list", "--pictures", "--port", "--side", "-- WORKER"):
+                self.assertIn(name, run.stdout)
 
     def test_a_path_may_have_spaces(self) -> None:
         copy = self.folder / "ex amples é"

@@ -365,6 +365,15 @@ class BlockingPythonClient(unittest.TestCase):
         for url, outcome in outcomes.items():
             self.assertIsInstance(outcome, NetworkError if "status=404" in url else Image)
 
+    def test_loads_that_wait_for_their_server_do_not_keep_the_others_from_being_begun(self) -> None:
+        waiting = [f"{self.origin.url}/image/{n}.png?hold=gate" for n in range(1500)]
+        with Origin() as other:
+            good = f"{other.url}/image/1.png"
+            outcomes = self.worker.load_all([*waiting, good], deliver="none")
+            self.assertEqual(next(outcomes)[0], good)
+            self.origin.command({"do": "release", "gate": "gate"})
+            self.assertEqual({type(outcome) for _, outcome in outcomes}, {Image})
+
     def test_an_iteration_that_is_left_cancels_what_it_began(self) -> None:
         urls = [f"{self.origin.url}/image/1.png"] + [f"{self.origin.url}/image/{n}.png?hold=never" for n in range(5)]
         outcomes = self.worker.load_all(urls)

@@ -273,6 +273,17 @@ class StartsAndEnds(AsyncFixture):
             await ends.get()
             self.assertIsNone(worker.pid)
 
+    async def test_the_log_has_no_urls_which_may_carry_secrets(self) -> None:
+        secret = "http://me:secret@127.0.0.1:1/a.png?signature=secret"
+        garbled = self.fake(f"read line; echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"url\":\"{secret}\"'; exit 1")
+        with self.assertLogs("imageworker", "INFO") as log:
+            async with ImageWorker(binary=garbled) as worker:
+                with self.assertRaises(WorkerExited) as exited:
+                    await worker.load(secret)
+        self.assertEqual(exited.exception.lost, [secret])
+        self.assertIn("URLs lost with it: 1", log.output[-1])
+        self.assertNotIn("secret", "\n".join(log.output))
+
     async def test_lost_names_what_a_prefetch_named(self) -> None:
         origin = self.with_origin()
         async with ImageWorker(self.options()) as worker:

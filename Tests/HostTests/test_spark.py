@@ -89,6 +89,12 @@ class Partitions(unittest.TestCase):
         self.assertTrue(self.load(self.urls(3))["differs"])
         self.assertEqual(self.samples(), set(self.urls(3)))
 
+    def test_names_have_the_extensions_that_bulk_gives(self) -> None:
+        self.settings["load"]["transform"] = {"width": 8, "format": "jpeg"}
+        self.load(self.urls(1))
+        with tarfile.open(self.out / "00005.tar") as tar:
+            self.assertEqual(sorted(Path(name).suffix for name in tar.getnames()), [".jpg", ".json"])
+
     def test_an_image_that_must_not_be_used_is_left_out(self) -> None:
         report = self.load([f"{self.urls(1)[0]}?header=X-Robots-Tag:%20noai"])
         self.assertEqual((report["succeeded"], report["failed"]), (0, 1))
@@ -126,7 +132,12 @@ class Spark(unittest.TestCase):
             text=True,
         )
         self.assertEqual(run.returncode, status, run.stderr[-5000:])
-        return run.stdout
+        return run.stdout  # With all that the program says: Spark's own log is what goes to standard error.
+
+    def test_what_keeps_all_from_being_loaded_is_said_in_a_line(self) -> None:
+        self.assertRegex(self.submit(status=1), r"(?m)^spark_load.py: cannot read the list list.txt: .*list.txt")
+        (self.folder / "list.txt").write_text(f"{self.origin.url}/image/1.png\n")
+        self.assertRegex(self.submit("--worker-option=--bogus", status=1), r"(?m)^spark_load.py: .*--bogus is no option")
 
     def test_ten_thousand_urls_with_two_executors_and_again(self) -> None:
         ports = self.origin.ports

@@ -124,6 +124,26 @@ struct DecodeTests {
     #expect((asStored.width, asStored.height) == (width, height))
   }
 
+  @Test(arguments: [("irot", 1), ("irot", 2), ("irot", 3), ("imir", 0), ("imir", 1)])
+  func `an AVIF comes turned as it says, or as it is stored`(property: String, value: UInt8) async throws {
+    let stored = Pictures.quarters(96, 64)
+    var file = try await decoding.encoded(stored.png(), as: .avif)
+    // The encoder ties to the image how many bits its channels have, which nobody has to know.
+    let place = try #require(file.firstRange(of: Build.text("pixi")))
+    file.replaceSubrange(place.lowerBound..<(place.upperBound + 1), with: Build.text(property) + [value])
+    let asStored = try await decoding.pixels(file, .with { $0.isOriented = false })
+    #expect((asStored.width, asStored.height) == (96, 64))
+    #expect(asStored.meanDifference(from: try await decoding.pixels(stored.png())) < 3)
+
+    var jpeg = try await decoding.encoded(stored.png(), as: .jpeg)
+    let orientation = try Decoding.header(file).orientation
+    #expect(orientation != 1)
+    jpeg.insert(contentsOf: Build.jpegEXIF(orientation), at: 2)
+    let (turned, expected) = (try await decoding.pixels(file), try await decoding.pixels(jpeg))
+    #expect((turned.width, turned.height) == (expected.width, expected.height))
+    #expect(turned.meanDifference(from: expected) < 3)
+  }
+
   @Test func `frames that the decoder does not read count for nothing`() {
     func task(_ format: ImageFormat, _ output: DecodeTask.Output) -> DecodeTask {
       let header = ImageHeader(format, width: 500, height: 500, frames: 1000)
@@ -302,6 +322,27 @@ struct DecodeTests {
     #expect((one.frames, one.width, one.height) == (1, 20, 10))
   }
 
+  /// libvips takes some sizes of the screen for mistakes of the writer.
+  @Test(arguments: [(640, 480), (800, 600), (0, 0), (50, 40), (20, 40), (2100, 10)])
+  func `a GIF is as large as its screen and what is laid on it`(width: Int, height: Int) async throws {
+    let gif = Pictures.gif(
+      20, 10, colors: [(255, 0, 0), (0, 255, 0)], delay: 5, x: 30, y: 20, screen: (width, height))
+    let size = (max(width, 50), max(height, 30))
+    let header = try Decoding.header(gif)
+    #expect((header.width, header.height) == size)
+    let pixels = try await decoding.pixels(gif)
+    #expect((pixels.width, pixels.height) == size)
+    #expect(pixels[35, 25].prefix(3) == [255, 0, 0])
+    #expect(pixels[49, 29].prefix(3) == [255, 0, 0])
+    if size == (width, height) { #expect(pixels[size.0 - 1, size.1 - 1].last == 0) }
+    let (all, webp) = try await decoding.encoded(gif, .with { $0.frames = .all })
+    #expect((all.frames, all.width, all.height) == (2, size.0, size.1))
+    let second = try Decoding.header(webp)
+    #expect((second.frames, second.width, second.height) == (2, size.0, size.1))
+    let checked = try await decoding.run(try decoding.task(gif, .check)).get()
+    #expect((checked.sourceWidth, checked.sourceHeight) == size)
+  }
+
   @Test(arguments: [nil, 10]) func `an animation keeps its pace, whatever its size`(width: Int?) async throws {
     let colors: [(UInt8, UInt8, UInt8)] = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
     let gif = Pictures.gif(20, 10, colors: colors, delay: 5, step: 10, loops: 3)
@@ -329,6 +370,18 @@ struct DecodeTests {
     let pixels = try await decoding.pixels(file, .with { $0.width = width })
     #expect(pixels.channels == 3)
     #expect(isNear(pixels[4, 4], [230, 20, 20]))
+  }
+
+  @Test func `a variant has no profile, being in sRGB`() async throws {
+    let grey = Pictures(width: 16, height: 16, samples: 1) { x, _ in [x * 10] }
+    var file = try await decoding.encoded(grey.png(), as: .jpeg)
+    file.insert(
+      contentsOf: Build.segment(0xE2, Build.text("ICC_PROFILE\0") + [1, 1] + Build.greyProfile()), at: 2)
+    for format in [ImageFormat.webp, .png, .jpeg, .avif] {
+      let variant = try await decoding.encoded(file, as: format)
+      #expect(variant.count < 2000, "\(format)")
+      for name in ["ICCP", "iCCP", "ICC_PROFILE", "prof"] { #expect(variant.firstRange(of: Build.text(name)) == nil) }
+    }
   }
 
   @Test func `of the samples beside the colours of a TIFF one is alpha`() async throws {

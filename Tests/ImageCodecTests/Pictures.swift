@@ -141,17 +141,20 @@ struct Pictures {
   // MARK: GIF
 
   /// An animation of frames in one colour each, which begin `delay` hundredths of a second after each other, and each
-  /// stays `step` longer than the one before.
+  /// stays `step` longer than the one before. They lie at `x` and `y` of the screen, which has their size where none is
+  /// given.
   static func gif(
-    _ width: Int, _ height: Int, colors: [(UInt8, UInt8, UInt8)], delay: Int = 10, step: Int = 0, loops: Int = 0
+    _ width: Int, _ height: Int, colors: [(UInt8, UInt8, UInt8)], delay: Int = 10, step: Int = 0, loops: Int = 0,
+    x: Int = 0, y: Int = 0, screen: (width: Int, height: Int)? = nil
   ) -> [UInt8] {
-    var file = Build.text("GIF89a") + Build.little16(width) + Build.little16(height) + [0xF6, 0, 0]
+    let (screenWidth, screenHeight) = screen ?? (width, height)
+    var file = Build.text("GIF89a") + Build.little16(screenWidth) + Build.little16(screenHeight) + [0xF6, 0, 0]
     var table = colors.flatMap { [$0.0, $0.1, $0.2] }
     table += [UInt8](repeating: 0, count: 3 * 128 - table.count)
     file += table + [0x21, 0xFF, 11] + Build.text("NETSCAPE2.0") + [3, 1] + Build.little16(loops) + [0]
     for index in colors.indices {
       file += [0x21, 0xF9, 4, 4] + Build.little16(delay + step * index) + [0, 0]
-      file += [0x2C] + Build.little16(0) + Build.little16(0) + Build.little16(width) + Build.little16(height) + [0, 7]
+      file += [0x2C] + [x, y, width, height].flatMap { Build.little16($0) } + [0, 7]
       file += blocks(uncompressed(UInt8(index), count: width * height))
     }
     return file + [0x3B]

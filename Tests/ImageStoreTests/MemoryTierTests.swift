@@ -63,6 +63,24 @@ import Testing
     #expect(forgotten.map(\.bytes) == [[2]])
   }
 
+  @Test func `a variant of a newer original takes the place of those of older ones`() {
+    var tier = MemoryTier(limit: 100_000)
+    func variant(_ name: String, of original: UInt8, at time: Int) -> StoredResponse {
+      var variant = response("a", at: time)
+      variant.variant = name
+      variant.findings = Findings(
+        source: Findings.Source(digest: [original], byteCount: 1, format: "png", width: 1, height: 1))
+      return variant
+    }
+    tier.store(variant("w=1", of: 7, at: 1), bytes: [1])
+    tier.store(variant("w=2", of: 7, at: 1), bytes: [1])
+    #expect(tier.counts.entries == 2)
+    tier.store(variant("w=3", of: 8, at: 2), bytes: [1])
+    #expect(tier.counts.entries == 1)
+    tier.store(variant("w=1", of: 7, at: 1), bytes: [1])
+    #expect(tier.peek(at: "a", variant: "w=3").count == 1)
+  }
+
   @Test func `variants are as fresh as their original, which came again`() {
     var tier = MemoryTier(limit: 1 << 20)
     var variant = response("a", at: 1)

@@ -90,6 +90,23 @@ import Threads
     #expect(await tier.counts.bytes == 4 * 4096)
   }
 
+  @Test func `a file that is worked on stays for as long as that takes, though its row is gone`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let stored = try await tier.store([1], as: fixture.draft("a"), delivered: false)
+    #expect(await tier.hold(stored))
+    _ = await tier.clear(.all)
+    for _ in 0..<3 {
+      fixture.advance(61)
+      _ = await tier.settle()
+      #expect(fixture.imageFiles == [stored.file])
+    }
+    await tier.letGo(stored.id)
+    fixture.advance(61)
+    _ = await tier.settle()
+    #expect(fixture.imageFiles.isEmpty)
+  }
+
   @Test func `the limit counts for both`() async throws {
     let fixture = Fixture()
     let (a, b) = (try await fixture.openTier(limit: 4 * 4096), try await fixture.openTier(limit: 4 * 4096))

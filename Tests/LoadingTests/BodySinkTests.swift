@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTransport
 import Testing
 import Threads
 
@@ -69,7 +70,7 @@ struct BodySinkTests {
       var sent = 0
       while let piece = pieces.popFirst() {
         sent += piece.count
-        if !sink.append(piece) {
+        if sink.append(piece) == .pause {
           pauses += 1
           break
         }
@@ -97,7 +98,7 @@ struct BodySinkTests {
     }
     // Two are written: less is waiting than may, and more than half of it.
     for gate in gates.prefix(3) { gate.open() }
-    #expect(piece.withUnsafeBytes { !sink.append($0) })
+    #expect(piece.withUnsafeBytes { sink.append($0) } == .pause)
     #expect(resumed.value == 0)
     for gate in gates { gate.open() }
     resumed.wait(for: 1)
@@ -109,7 +110,7 @@ struct BodySinkTests {
     let disk = try DiskFixture()
     let sink = disk.makeSink(onRoom: { Issue.record("nobody paused") })
     for piece in body(2 << 20).pieces() {
-      #expect(sink.append(piece))
+      #expect(sink.append(piece) == .proceed)
       try disk.onDisk {}
     }
     _ = try sink.finish().get()
@@ -120,7 +121,7 @@ struct BodySinkTests {
     let resumed = Tally()
     let sink = disk.makeSink(onRoom: { resumed.add() })
     let gate = disk.closeGate()
-    for piece in body(2 << 20).pieces() where !sink.append(piece) { break }
+    for piece in body(2 << 20).pieces() where sink.append(piece) != .proceed { break }
     let promise = Promise<Result<SpooledBody, StoreError>>()
     sink.finish { promise.fulfil($0) }
     #expect(promise.count == 0)
@@ -188,10 +189,12 @@ struct BodySinkTests {
     let paused = Tally()
     let resumed = Tally()
     let sink = disk.makeSink(onRoom: { resumed.add() })
-    for piece in body(3 << 20).pieces() where !sink.append(piece) {
+    for piece in body(3 << 20).pieces() where sink.append(piece) == .pause {
       paused.add()
       resumed.wait(for: paused.value)
     }
+    try disk.onDisk {}
+    #expect(sink.append(body(100)) == .abort, "there is no use in more")
     guard case .failure(let error) = sink.finish() else { Issue.record("there was no room anywhere"); return }
     #expect(error.kind == .diskFull)
     #expect(disk.files(under: "test").isEmpty)

@@ -357,7 +357,7 @@ struct ClearsUnderWayTests {
   @Test func `ages are counted from the clear`() {
     var clears = ClearsUnderWay()
     clears.begin(clear(.olderThan(seconds: 10), at: 100))
-    #expect(clears.reach(response("a", storedAt: 89)))
-    #expect(!clears.reach(response("a", storedAt: 90)))
+    #expect(clears.reach(response("a", storedAt: 90)))
+    #expect(!clears.reach(response("a", storedAt: 91)))
   }
 }

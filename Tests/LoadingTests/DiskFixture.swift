@@ -124,7 +124,7 @@ final class Tally: Sendable {
 }
 
 extension BodySink {
-  func append(_ bytes: some Sequence<UInt8>) -> Bool { Array(bytes).withUnsafeBytes { append($0) } }
+  func append(_ bytes: some Sequence<UInt8>) -> Verdict { Array(bytes).withUnsafeBytes { append($0) } }
 
   /// Ends the body and waits until all is written.
   func finish() -> Result<SpooledBody, StoreError> {

@@ -1,3 +1,4 @@
+import HTTPTypes
 import Testing
 
 @testable import Loading
@@ -5,8 +6,8 @@ import Testing
 struct FailureMemoryTests {
   private let now = ContinuousClock.now
 
-  private func subject(_ key: String, _ partition: String = "") -> FailureMemory.Subject {
-    FailureMemory.Subject(key: key, partition: partition)
+  private func subject(_ key: String, _ partition: String = "") -> CacheIdentity {
+    CacheIdentity(key: key, partition: partition)
   }
 
   private func remember(
@@ -40,6 +41,20 @@ struct FailureMemoryTests {
     #expect(kind(of: "x", "alice", in: memory, at: now) == .http)
     #expect(kind(of: "x", "bob", in: memory, at: now) == nil)
     #expect(kind(of: "x", in: memory, at: now) == nil)
+  }
+
+  @Test func `it is forgotten when its time is over, and the head of its answer at once`() {
+    var memory = FailureMemory()
+    memory.timeToLive = .seconds(10)
+    var error = LoadError(.http, "no")
+    error.response = LoadedImage.Response(status: 404, headers: ["server": "long"])
+    memory.remember(error, of: subject("x"), maxBytes: 100, now: now)
+    let failure = memory.failure(of: subject("x"), acceptsAnything: false, maxBytes: 100, now: now)
+    #expect(failure?.error.kind == .http && failure?.error.response == nil)
+    memory.forgetOld(now: now + .seconds(9))
+    #expect(memory.count == 1)
+    memory.forgetOld(now: now + .seconds(10))
+    #expect(memory.count == 0 && memory.orderCount == 0)
   }
 
   @Test func `with a time of nothing nothing is remembered`() {

@@ -56,6 +56,16 @@ struct SchedulerGivingWayTests {
     #expect(queue.starts() == ["silent 3", "silent 4"])
   }
 
+  @Test func `what has not been sent yet is not silent, and not answered either`() {
+    var (queue, _) = queue()
+    for number in 0..<9 { queue.wait(for: "other \(number)", at: "other \(number)") }
+    _ = queue.pass(.seconds(1))
+    #expect(queue.scheduler.makeWay(at: queue.now) { _ in nil }.isEmpty)
+    #expect(queue.scheduler.nextTimer == queue.now + .seconds(1), "its time begins when it is sent")
+    _ = queue.pass(.seconds(1))
+    #expect(queue.makeWay() == ["silent 3", "silent 2", "silent 1"])
+  }
+
   @Test func `nobody gives way more than others need`() {
     var (queue, places) = queue()
     _ = queue.pass(.seconds(60))

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// A host that does not read.
@@ -36,6 +37,53 @@ import Testing
       #expect(try await worker.response(to: "stuck")["result"]["format"] == "png")
       #expect(try await worker.end() == .exit(0))
     }
+  }
+
+  /// Each takes 4 MB as a line.
+  @Test(arguments: ["all", "memory", "disk"]) func `images wait to be made into lines`(store: String) async throws {
+    try await turns.taking {
+      let origin = try await OriginProcess()
+      let worker = try WorkerProcess(["--retries", "0"], reads: false)
+      let url = origin.url("image/1.png?bytes=3000000&cache-control=max-age%3D60")
+      worker.request("load", ["url": .string(url), "deliver": "none", "store": .string(store)])
+      try await origin.reaches("complete", 1)
+      for _ in 0..<100 {
+        worker.request("load", ["url": .string(url), "deliver": "data", "store": .string(store)])
+        // Some join the transfer, others find what came of it.
+        try await Task.sleep(for: .milliseconds(1))
+      }
+      let saved = worker.directory.path + "/saved"
+      worker.request("load", ["url": .string(url), "deliver": "none", "saveTo": .string(saved)])
+      while !FileManager.default.fileExists(atPath: saved) { try await Task.sleep(for: .milliseconds(5)) }
+      let transfers = try await origin.counts()["requests"]
+      if let peak = peakMemory(of: worker) { #expect(peak < 200 << 10, "kB, \(transfers) transfers") }
+      worker.child.kill()
+    }
+  }
+
+  @Test(arguments: ["all", "memory", "disk"]) func `images that waited are answered`(store: String) async throws {
+    try await turns.taking {
+      let origin = try await OriginProcess()
+      let worker = try WorkerProcess(["--retries", "0"], reads: false)
+      let url = origin.url("image/1.png?bytes=40000&cache-control=max-age%3D60")
+      let ids = (0..<60).map { number in
+        let mode: JSON = number % 2 == 0 ? "default" : "refresh"
+        return worker.request(
+          "load",
+          ["url": .string(url), "deliver": "data", "store": .string(store), "cache": mode, "events": ["cached"]])
+      }
+      try await worker.child.outputIsFull()
+      worker.child.startReading()
+      for id in ids { #expect(try await worker.response(to: id)["result"]["bytes"] == 40_000) }
+      #expect(try await worker.end() == .exit(0))
+    }
+  }
+
+  /// In kB; nil where the system does not tell (proc_pid_status(5)).
+  private func peakMemory(of worker: WorkerProcess) -> Int? {
+    let status = try? String(contentsOfFile: "/proc/\(worker.child.identifier)/status", encoding: .utf8)
+    let line = status?.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+    return line.flatMap { Int($0.filter(\.isNumber)) }
   }
 
   @Test func `progress that waits is replaced by newer progress`() async throws {

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// The modes of the Fetch standard, and where a result says that it comes from.
@@ -46,6 +47,18 @@ import Testing
       let exchanges = try await origin.log()
       #expect(exchanges.map { $0["status"] } == [200, 304])
       #expect(OriginProcess.header("if-none-match", of: exchanges[1]) == ["\"v1\""])
+    }
+  }
+
+  @Test(arguments: ["memory", "disk", "all"]) func `what is confirmed comes from where it is`(store: String)
+    async throws
+  {
+    try await withOrigin { worker, origin in
+      for cache in ["miss", "revalidated", "revalidated"] {
+        let result = try await worker.load(origin.url(Self.stale), ["deliver": "data", "store": .string(store)])
+        #expect(result["cache"] == .string(cache))
+        #expect(Data(base64Encoded: result["data"].string ?? "")?.count == 10_000)
+      }
     }
   }
 

@@ -115,6 +115,15 @@ import Testing
     }
   }
 
+  @Test func `a media type that is longer than any, or nothing, is none`() async throws {
+    try await withOrigin { worker, origin in
+      let long = "data:a/" + String(repeating: "b", count: 100_000) + ",x"
+      let result = try await worker.load(long, ["validate": "none"])
+      #expect(result["mediaType"] == "application/octet-stream")
+      #expect(try await worker.load("data:a/b,y", ["validate": "none"])["mediaType"] == "a/b")
+    }
+  }
+
   @Test func `validate none takes any content and tells the response`() async throws {
     try await withOrigin { worker, origin in
       let result = try await worker.load(origin.url("html?cookie=a=1&cookie=b=2&vary=Accept"), ["validate": "none"])

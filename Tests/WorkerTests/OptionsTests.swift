@@ -126,6 +126,26 @@ import Testing
     }
   }
 
+  @Test func `options that are text have a bound, so that the answer to configure has one`() async throws {
+    try await withWorker { worker in
+      let long = String(repeating: "x", count: 9_000)
+      let options: JSON = [
+        "userAgent": .string(long), "header": [.string("X-A: " + long)], "keyIgnoreQuery": [.string(long)],
+        "proxy": .string("http://" + long),
+      ]
+      // The harness takes no line of over 60 kB.
+      #expect(try await worker.call("configure", options)["result"]["userAgent"] == .string(long))
+      for (member, value): (String, JSON) in [
+        ("userAgent", .string(long + long)), ("header", [.string("X-A: " + long), .string("X-B: " + long)]),
+        ("events", .array([JSON](repeating: "started", count: 2000))),
+      ] {
+        let error = try await worker.call("configure", [member: value])["error"]
+        #expect(error["code"] == -32602)
+        #expect(error["data"]["member"] == .string(member))
+      }
+    }
+  }
+
   @Test func `another version of the protocol is refused`() async throws {
     try await withWorker { worker in
       let error = try await worker.call("initialize", ["protocolVersion": 2])["error"]

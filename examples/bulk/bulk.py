@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams  # noqa: E402
 from lists import Problem, Row, Shard, digest, rows, shards  # noqa: E402
-from outcomes import Failure, outcome_of  # noqa: E402
+from outcomes import Failure, extension_of, outcome_of  # noqa: E402
 
 LONGEST_URL = 4 << 20
 """Characters. Even if JSON writes each in six bytes it fits into the worker's --max-line. All but `data:` URLs end at 8 kB."""
@@ -104,9 +104,6 @@ def name_of(row: Row) -> str:
     return f"{row.number:09}"
 
 
-EXTENSIONS = {"jpeg": "jpg"}
-
-
 # Loading
 
 
@@ -116,6 +113,8 @@ class Bulk:
         self.folder: Path = arguments.out
         self.output = WebDataset if arguments.format == "webdataset" else Files
         self.places = asyncio.Semaphore(arguments.at_once)
+        self.turn = asyncio.Lock()
+        """Of the shard whose rows are being begun: in the order of the list, so that a kill finds few shards begun."""
         self.progress = progress
         self.ignores_robots: bool = arguments.ignore_robots
         self.params: LoadParams = {
@@ -135,13 +134,14 @@ class Bulk:
         self.settings = {
             "format": arguments.format,
             "shardSize": arguments.shard_size,
+            "columns": [arguments.url_column, arguments.caption_column],
             "ignoreRobots": arguments.ignore_robots,
             "transform": self.params.get("transform"),
         }
         """What the shards depend on, besides the list."""
 
     async def run(self, all_shards: Iterator[Shard], shards_at_once: int) -> None:
-        """Several shards at a time, so that the queue stays full while the last images of one come in."""
+        """Several shards at a time, so that the queue stays full while the last images of one come in, or its servers are down."""
         running: set[asyncio.Task[None]] = set()
         try:
             for shard in all_shards:
@@ -185,7 +185,7 @@ class Bulk:
         succeeded, total_bytes, failures = 0, 0, io.StringIO()
         async for row, outcome in self.load_rows(shard.rows, output):
             if isinstance(outcome, Image):
-                output.add(row, EXTENSIONS.get(outcome.format or "", outcome.format or "bin"), self.facts(row, outcome))
+                output.add(row, extension_of(outcome), self.facts(row, outcome))
                 succeeded, total_bytes = succeeded + 1, total_bytes + outcome.size
             else:
                 output.leave_out(row)
@@ -216,9 +216,10 @@ class Bulk:
                 self.places.release()
 
         async def load_all() -> None:
-            for row in of_shard:
-                await self.places.acquire()
-                tasks.append(asyncio.ensure_future(load(row)))
+            async with self.turn:
+                for row in of_shard:
+                    await self.places.acquire()
+                    tasks.append(asyncio.ensure_future(load(row)))
 
         tasks: list[asyncio.Future[None]] = []
         tasks.append(asyncio.ensure_future(load_all()))
@@ -310,6 +311,10 @@ class Progress:
             self.drawn = now
             self.draw()
 
+    @property
+    def has_begun(self) -> bool:
+        return self.loaded + self.failed + self.skipped > 0
+
     def draw(self) -> None:
         self.stream.write(f"\r\x1b[K\x1b[?7l{self.line()}\x1b[?7h")  # Between the two, a line too long is cut off, not wrapped.
         self.stream.flush()
@@ -342,21 +347,23 @@ def arguments() -> argparse.Namespace:
         description="A list of URLs to a folder or to WebDataset shards of images.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
+    parser.set_defaults(size=None, caption_column=None, worker_option=[], keep=False, ignore_robots=False)
+    unsaid: Any = argparse.SUPPRESS  # Of these --help names no default.
     parser.add_argument("list", type=Path, help=".csv, .tsv, .parquet, or one URL a line")
     parser.add_argument("out", type=Path, help="folder to write to; a run that was killed goes on there")
     parser.add_argument("--format", choices=["files", "webdataset"], default="files", help="images and texts in folders, or tar files")
-    parser.add_argument("--size", type=size, help="scale to fit into SIZE x SIZE pixels, as JPEG; else images stay as they come")
+    parser.add_argument("--size", type=size, default=unsaid, help="scale to fit into SIZE x SIZE pixels, as JPEG; else images stay as they come")
     parser.add_argument("--fit", choices=["inside", "contain", "cover", "fill"], default="inside", help="how, with --size")
     parser.add_argument("--quality", type=quality, default=90, help="of the JPEGs, with --size")
     parser.add_argument("--url-column", default="url", help="of a table")
-    parser.add_argument("--caption-column", help="of a table; else there are no captions")
+    parser.add_argument("--caption-column", default=unsaid, help="of a table; else there are no captions")
     parser.add_argument("--shard-size", type=count, default=10_000, help="rows of the list for each shard")
-    parser.add_argument("--shards-at-once", type=count, default=2, help="shards that are worked on at a time")
-    parser.add_argument("--at-once", type=count, default=1000, help="loads that the worker has at a time")
-    parser.add_argument("--keep", action="store_true", help="keep originals in the worker's cache, and take from there what is kept")
-    parser.add_argument("--ignore-robots", action="store_true", help="do not look at X-Robots-Tag")
+    parser.add_argument("--shards-at-once", type=count, default=8, help="shards that are worked on at a time; a kill costs what of them is done")
+    parser.add_argument("--at-once", type=count, default=20_000, help="loads that the worker has at a time, waiting ones included")
+    parser.add_argument("--keep", action="store_true", default=unsaid, help="keep originals in the worker's cache, and take from there what is kept")
+    parser.add_argument("--ignore-robots", action="store_true", default=unsaid, help="do not look at X-Robots-Tag")
     parser.add_argument(
-        "--worker-option", action="append", default=[], metavar="OPTION", help="such as --worker-option=--max-per-host=16"
+        "--worker-option", action="append", default=unsaid, metavar="OPTION", help="such as --worker-option=--max-per-host=16"
     )
     return parser.parse_args()
 
@@ -364,11 +371,20 @@ def arguments() -> argparse.Namespace:
 async def run(given: argparse.Namespace) -> None:
     progress = Progress(sys.stderr or open(os.devnull, "w"))  # There is none when it was closed.
     list_rows = rows(given.list, given.url_column, given.caption_column)
+    worker = ImageWorker(["--max-concurrent", "64", *given.worker_option])
     try:
-        async with ImageWorker(["--max-concurrent", "64", *given.worker_option]) as worker:
-            await Bulk(worker, given, progress).run(shards(list_rows, given.shard_size), given.shards_at_once)
+        await worker.start()
+    except (FileNotFoundError, PermissionError) as error:
+        raise Problem(f"no worker at {error.filename} ({error.strerror}): set IMAGEWORKER to its path") from error
+    try:
+        await Bulk(worker, given, progress).run(shards(list_rows, given.shard_size), given.shards_at_once)
+    except BaseException:
+        if progress.has_begun:
+            progress.finish()
+        raise
     finally:
-        progress.finish()
+        await worker.close()
+    progress.finish()
 
 
 def main() -> int:
@@ -387,4 +403,5 @@ if __name__ == "__main__":
     except (OSError, Problem) as problem:
         sys.exit(f"bulk.py: {problem}")
     except ImageWorkerError as fault:
-        sys.exit(f"bulk.py: stopped, since rows could not be tried: {fault.kind}, {fault}. The same command goes on from here")
+        advice = "The same command goes on from here" if fault.retryable else "Mend that, and run it again"
+        sys.exit(f"bulk.py: stopped, since rows could not be tried: {fault.kind}, {fault}. {advice}")

@@ -42,6 +42,8 @@ def rows(path: Path, url_column: str, caption_column: Optional[str]) -> Iterator
                 yield Row(number, text, str(caption[0]) if caption and caption[0] is not None else None)
     except ValueError as error:  # Not UTF-8, or not Parquet.
         raise Problem(f"{path}: {error}") from error
+    except OSError as error:
+        raise Problem(f"cannot read the list {path}: {error.strerror or error}") from error
 
 
 def lines(path: Path, columns: Sequence[str]) -> Iterator[Sequence[Any]]:

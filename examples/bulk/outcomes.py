@@ -38,6 +38,11 @@ def is_about_row(error: ImageWorkerError) -> bool:
     return isinstance(error, (NetworkError, DecodingError))
 
 
+def extension_of(image: Image) -> str:
+    """What follows the dot in its name."""
+    return "jpg" if image.format == "jpeg" else image.format or "bin"
+
+
 def refuses(headers: Mapping[str, Any]) -> bool:
     """Whether X-Robots-Tag has a directive against this use, for everybody or for this worker: `otherbot: noindex` is for another.
 

@@ -3,45 +3,44 @@
  * A gallery of thousands of images that scrolls. The browser says what it shows; the worker loads that first, what is near next,
  * and drops what has left.
  *
- *     server.mjs [--list FILE] [--pictures 2000] [--port 8080] [-- WORKER OPTIONS]
+ *     server.mjs [--list FILE] [--pictures 2000] [--port 8080] [--side 240] [-- WORKER OPTIONS]
  *
- * Without a list, it paints its own pictures and serves them, slowly, from a second port.
+ * --list FILE     the images: one URL a line
+ * --pictures N    without a list, it paints so many pictures of its own and serves them, slowly, from a second port
+ * --port N        where the page is; 0 for any that is free
+ * --side PIXELS   of the squares that the worker makes of the images
  */
 
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 
 import { ImageWorker } from "../node/imageworker.mjs";
+import { end, options } from "./options.mjs";
 import { servePictures } from "./pictures.mjs";
 
-const { values: given, positionals: workerOptions } = parseArgs({
-  options: {
-    list: { type: "string" },
-    pictures: { type: "string", default: "2000" },
-    port: { type: "string", default: "8080" },
-    side: { type: "string", default: "240" },
-  },
-  allowPositionals: true,
-});
-
-const urls = given.list
-  ? readFileSync(given.list, "utf8").split(/\r?\n/).filter(Boolean)
-  : await servePictures(Number(given.pictures));
-const worker = new ImageWorker({ options: workerOptions });
-const { formats } = await worker.call("initialize");
-const side = Number(given.side);
+const { list, pictures, port, side, workerOptions } = options(fileURLToPath(import.meta.url));
+const urls = list ?? (await servePictures(pictures));
+const { worker, formats } = await startWorker();
 /** Without a decoder, the images go to the browser as they are. */
 const look = formats.encode.includes("jpeg")
   ? { transform: { width: side, height: side, fit: "cover", format: "jpeg" } }
   : {};
 const extras = formats.encode.includes("jpeg") ? { placeholder: true, events: ["preview"] } : {};
+
+/** Asked for at once, so that an option it does not know, or a cache it cannot use, is told before there is a page. */
+async function startWorker() {
+  try {
+    const worker = new ImageWorker({ options: workerOptions });
+    return { worker, ...(await worker.call("initialize")) };
+  } catch (error) {
+    return end(error.data?.exitStatus > 0 ? error.data.exitStatus : 69, error.message);
+  }
+}
 
 /** The mean colours of images that have been loaded, by their numbers: what a page shows before it has anything else. */
 const colours = new Map();
@@ -220,7 +219,11 @@ async function tellFigures() {
 }
 tellFigures();
 
-server.listen(Number(given.port), "127.0.0.1", () => {
+server.once("error", (error) => {
+  const reason = error.code === "EADDRINUSE" ? `port ${port} is in use` : error.message;
+  end(69, `${reason}; choose another with --port`);
+});
+server.listen(port, "127.0.0.1", () => {
   console.log(`http://127.0.0.1:${server.address().port}/`);
 });
 for (const signal of ["SIGINT", "SIGTERM"]) {

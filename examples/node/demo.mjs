@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Loads the URLs given as arguments, all at once, and prints what became of each.
+// Loads the URLs given as arguments, all at once, and prints what became of each. Exits 1 if one failed.
 
 import { ImageWorker, ImageWorkerError } from "./imageworker.mjs";
 
@@ -9,7 +9,15 @@ if (urls.length === 0) {
   process.exit(64);
 }
 
-const worker = new ImageWorker();
+process.stdout.on("error", () => process.exit(74)); // Nobody reads it any more, as under `| head`.
+
+let worker;
+try {
+  worker = new ImageWorker();
+} catch (error) {
+  console.error(`demo.mjs: ${error.message}`);
+  process.exit(69);
+}
 
 async function show(url) {
   try {
@@ -18,11 +26,12 @@ async function show(url) {
         if (name === "progress") console.log(`${params.received} of ${params.total ?? "?"} bytes  ${url}`);
       },
     });
-    console.log(`${image.cache}  ${image.format} ${image.width} x ${image.height}  ${image.path}`);
+    const size = image.width ? `${image.width} x ${image.height}` : "size unknown";
+    console.log(`${image.cache}  ${image.format} ${size}  ${image.path}`);
   } catch (error) {
     if (!(error instanceof ImageWorkerError)) throw error;
     console.error(`${error.kind}: ${error.message}  ${url}`);
-    process.exitCode = 1;
+    process.exitCode = error.data.exitStatus === null ? 69 : 1; // Null is that of a worker that did not start.
   }
 }
 

@@ -156,8 +156,8 @@ export class DecodingError extends ImageWorkerError {}
 export class LifecycleError extends ImageWorkerError {}
 
 /**
- * The worker ended before it answered. `data` has its exit status or signal and the end of its log. It is retryable unless no
- * worker will be started any more.
+ * The worker ended before it answered. `data` has its exit status or signal, null if it did not start, and the end of its log.
+ * It is retryable unless no worker will be started any more.
  */
 export class WorkerExited extends LifecycleError {
   constructor(

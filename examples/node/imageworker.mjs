@@ -70,11 +70,13 @@ const families = { 2: NetworkError, 3: CacheError, 4: DecodingError, 5: Lifecycl
 
 /**
  * The worker ended before it answered. `lost` are the URLs of all loads and prefetches that ended with it. `code` is 0; `data`
- * has its exit status or signal and the end of its log. It is retryable unless no worker will be started any more.
+ * has its exit status or signal, null if it did not start, and the end of its log. It is retryable unless no worker will be started
+ * any more.
  */
 export class WorkerExited extends LifecycleError {
   constructor({ exitStatus, log, retryable, url }, lost = []) {
-    const message = `the worker ended (status ${exitStatus})${log.length > 0 ? `: ${log.at(-1)}` : ""}`;
+    const what = exitStatus === null ? "the worker did not start" : `the worker ended (status ${exitStatus})`;
+    const message = log.length > 0 ? `${what}: ${log.at(-1)}` : what;
     super(0, message, { kind: "workerExited", retryable, exitStatus, log: [...log], url });
     this.lost = lost;
   }
@@ -99,6 +101,9 @@ export function findWorker(binary) {
   throw new Error("no imageworker: build it (swift build -c release), or set IMAGEWORKER to its path");
 }
 
+/** Why a binary cannot be started, by the system's errors, where it is not for now only. */
+const refusals = { ENOENT: "no such file", EACCES: "permission denied" };
+
 const children = new Set();
 process.once("exit", () => {
   for (const child of children) child.kill();
@@ -118,7 +123,13 @@ class Life {
   end;
   ended;
 
-  /** `listener` has answered(), died(exitStatus), which tells whether there can be another, onEvent?(event), onLog?(line). */
+  /** Whether there is no such binary, or none that may be run. */
+  #isMissing = false;
+
+  /**
+   * `listener` has answered(), died(exitStatus, isMissing), which tells whether there can be another, onEvent?(event),
+   * onLog?(line).
+   */
   constructor(binary, options, listener) {
     this.#listener = listener;
     // In a session of its own: Ctrl-C is for the host, which may want to finish what is under way.
@@ -135,7 +146,10 @@ class Life {
     }
     this.#child = child;
     children.add(child);
-    child.on("error", (error) => this.#note(error.message));
+    child.on("error", (error) => {
+      this.#isMissing = child.pid === undefined && error.code in refusals;
+      this.#note(this.#isMissing ? `${binary}: ${refusals[error.code]}` : error.message);
+    });
     this.ended = new Promise((done) => child.on("close", (code, signal) => done(this.#finished(code ?? signal))));
     if (!child.stdin) return; // No descriptor was free. "error" and "close" come all the same.
     // Who cannot be talked to answers no call. To one that is gone already this does nothing.
@@ -206,7 +220,8 @@ class Life {
 
   #finished(exitStatus) {
     children.delete(this.#child);
-    const facts = { exitStatus, log: this.#log, retryable: this.#listener.died(exitStatus) };
+    if (this.#child.pid === undefined) exitStatus = null; // Node gives the number of the system's error.
+    const facts = { exitStatus, log: this.#log, retryable: this.#listener.died(exitStatus, this.#isMissing) };
     const calls = [...this.#calls.keys()].map((id) => this.#take(id));
     const lost = calls.flatMap((call) => call.wanted);
     this.end = new WorkerExited(facts, lost);
@@ -249,7 +264,7 @@ class Life {
     if (message?.method !== undefined) this.#receiveEvent(message.method, message.params ?? {});
     else if (message?.id !== undefined) this.#receiveAnswer(message);
     else if (unread !== undefined) this.#receiveAnswer({ id: Number(unread), error: { ...unreadable } });
-    else this.#note(`no message: ${line.slice(0, 200)}`);
+    else this.#note(`no message: ${line.slice(0, 40)}`);
   }
 
   /** An event without an id is a notification's, and the host's. One of a call that was aborted is nobody's. */
@@ -359,6 +374,7 @@ export class ImageWorker {
   #life;
   #deaths = 0;
   #diedAt;
+  #hasRun = false;
   #waiting = new Set();
   #pause;
   #isClosing = false;
@@ -475,18 +491,20 @@ export class ImageWorker {
   #start() {
     const { onEvent, onLog, onExit } = this.#settings;
     const answered = () => (this.#deaths = 0);
-    const died = (exitStatus) => this.#died(exitStatus);
+    const died = (exitStatus, isMissing) => this.#died(exitStatus, isMissing);
     this.#life = new Life(this.#binary, this.#options, { onEvent, onLog, answered, died });
     this.#life.ended.then((end) => {
       if (!this.#isClosing) onExit?.(end);
     });
   }
 
-  /** Whether there can be another. */
-  #died(exitStatus) {
+  /** Whether there can be another. A binary that has been there may only be about to be replaced. */
+  #died(exitStatus, isMissing) {
     this.#deaths += 1;
     this.#diedAt = performance.now();
-    return !this.#isClosing && !hopeless.has(exitStatus) && this.#settings.maxRestarts > 0;
+    this.#hasRun ||= exitStatus !== null;
+    const isHopeless = hopeless.has(exitStatus) || (isMissing && !this.#hasRun);
+    return !this.#isClosing && !isHopeless && this.#settings.maxRestarts > 0;
   }
 
   /** Milliseconds until another is started. Throws if that is never, or too many have died and it is not at once. */

@@ -1,25 +1,35 @@
 #!/usr/bin/env python3
-"""Loads the URLs given as arguments, all at once, and prints what became of each."""
+"""Loads the URLs given as arguments, all at once, and prints what became of each. Exits 1 if one failed."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
 from imageworker import Event, ImageWorker, ImageWorkerError
 
 
+def say(line: str) -> None:
+    """Where nobody reads it any more, as under `| head`, the program ends, and the worker with it."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        os._exit(74)
+
+
 async def show(worker: ImageWorker, url: str) -> bool:
     def progress(event: Event) -> None:
         if event.name == "progress":
-            print(f"{event.params['received']:>10} of {event.params.get('total', '?')} bytes  {url}")
+            say(f"{event.params['received']:>10} of {event.params.get('total', '?')} bytes  {url}")
 
     try:
         image = await worker.load(url, on_event=progress)
     except ImageWorkerError as error:
         print(f"{error.kind:>10}: {error}  {url}", file=sys.stderr)
         return False
-    print(f"{image.cache:>10}  {image.format} {image.width} x {image.height}  {image.path}")
+    size = f"{image.width} x {image.height}" if image.width else "size unknown"
+    say(f"{image.cache:>10}  {image.format} {size}  {image.path}")
     return True
 
 
@@ -33,4 +43,10 @@ async def main(urls: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(sys.argv[1:])))
+    try:
+        sys.exit(asyncio.run(main(sys.argv[1:])))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:
+        print(f"demo.py: cannot start the worker: {error}", file=sys.stderr)
+        sys.exit(69)

@@ -37,11 +37,12 @@ import os
 import shutil
 import sys
 import threading
+import time
 import weakref
 from collections import deque
 from concurrent.futures import Future
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
@@ -503,7 +504,7 @@ class _Life(asyncio.SubprocessProtocol):
                 try:
                     receive(line)
                 except Exception:
-                    logger.exception("not understood: %r", line[:200])
+                    logger.exception("not understood: %r", line[:40])  # What follows may be a URL.
 
     def pipe_connection_lost(self, fd: int, error: Optional[Exception]) -> None:
         if fd != 0:
@@ -845,14 +846,10 @@ class ImageWorker:
         self._deaths += 1
         pause = 0.1 * 2 ** min(self._deaths - 1, 20) if self._deaths <= self._max_restarts else self._longest_pause
         self._next_start = loop.time() + min(pause, self._longest_pause)
-        logger.warning("%s; lost with it: %s", end, _few(end.lost))
+        # How many, and not which: a URL may carry a password or a signature, which no log should.
+        logger.warning("%s; URLs lost with it: %d", end, len(end.lost))
         if self._on_exit is not None:
             loop.call_soon(self._on_exit, end)
-
-
-def _few(urls: Sequence[str]) -> str:
-    more = f" and {len(urls) - 3} more" if len(urls) > 3 else ""
-    return ", ".join(urls[:3]) + more if urls else "nothing"
 
 
 _HOPELESS = (64, 66, 73)
@@ -862,6 +859,11 @@ _HOPELESS = (64, 66, 73)
 # The worker, for scripts and threads
 
 _Result = TypeVar("_Result")
+
+_FIRST = 1000
+"""What `load_all` has under way as long as they end."""
+_FEW = 50
+"""Of them in half a second: fewer are taken for loads that wait for servers in trouble."""
 
 
 class BlockingImageWorker:
@@ -914,9 +916,13 @@ class BlockingImageWorker:
         return self._wait(self._begin(lambda worker: worker.load(url, on_event=on_event, **params)))
 
     def load_all(
-        self, urls: Iterable[str], *, at_once: int = 1000, **params: Unpack[LoadParams]
+        self, urls: Iterable[str], *, at_once: int = 20_000, **params: Unpack[LoadParams]
     ) -> Iterator[tuple[str, Union[Image, ImageWorkerError]]]:
-        """Loads many and yields each with its URL as it ends, image or error. `urls` is read no faster than `at_once` allows."""
+        """Loads many and yields each with its URL as it ends, image or error.
+
+        A thousand are under way, so that no more than that wait for a slow caller. Where hardly any ends, since their servers are
+        down, so are up to `at_once`: the others are not to wait for them. `urls` is read no faster than that.
+        """
         if at_once < 1:
             raise ValueError("at_once has to be 1 or more")
         ended: SimpleQueue[tuple[str, Union[Image, BaseException]]] = SimpleQueue()
@@ -931,14 +937,21 @@ class BlockingImageWorker:
             await asyncio.gather(*(load(worker, url) for url in some))
 
         left = iter(urls)
-        pending = 0
+        pending = came = 0
+        limit, looked = min(at_once, _FIRST), time.monotonic()
         begun: list[Future[None]] = []
         try:
             while True:
+                if time.monotonic() - looked > 0.5:
+                    if not ended.empty():
+                        limit = min(at_once, _FIRST)
+                    elif came < _FEW:
+                        limit = min(at_once, pending + _FIRST)
+                    came, looked = 0, time.monotonic()
                 # As many again as are under way: to hand over one piece costs more than a load from the cache, and where
                 # `urls` is slow to read, neither the first loads nor what has ended must wait for a large one.
-                if ended.empty() or pending <= at_once // 2:
-                    some = list(itertools.islice(left, min(max(pending, 1), at_once - pending)))
+                if ended.empty() or pending <= limit // 2:
+                    some = list(itertools.islice(left, max(min(max(pending, 1), limit - pending), 0)))
                     if some:
                         begun = [future for future in begun if not future.done()]
                         begun.append(self._begin(functools.partial(load_some, some=some)))
@@ -947,8 +960,12 @@ class BlockingImageWorker:
                             continue
                 if pending == 0:
                     return
-                url, outcome = ended.get()
+                try:
+                    url, outcome = ended.get(timeout=0.5)
+                except Empty:
+                    continue
                 pending -= 1
+                came += 1
                 if not isinstance(outcome, (Image, ImageWorkerError)):
                     raise outcome
                 yield url, outcome

@@ -3,13 +3,15 @@
 
     sitemap.py URL
 
-The worker fetches the sitemaps, so that proxy, time-outs and retries are those of the images. Exit status 3 if one could not be read.
+The worker fetches the sitemaps, so that proxy, time-outs and retries are those of the images. Exit status 3 if one could not be read,
+69 if there is no worker, or the worker's own, such as 73 if it cannot use its cache.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import signal
 import sys
 import zlib
 from pathlib import Path
@@ -18,7 +20,7 @@ from xml.parsers import expat
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from imageworker import BlockingImageWorker, ImageWorkerError  # noqa: E402
+from imageworker import BlockingImageWorker, ImageWorkerError, WorkerExited  # noqa: E402
 
 LARGEST = 50 << 20
 """Bytes of a sitemap once it is uncompressed, by sitemaps.org."""
@@ -33,7 +35,10 @@ def locations(sitemap: bytes) -> list[tuple[str, str]]:
     text: list[str] = []
 
     def start(name: str, attributes: object) -> None:
-        names.append(name.rpartition(":")[2])
+        name = name.rpartition(":")[2]
+        if not names and name not in ("urlset", "sitemapindex"):
+            raise ValueError(f"it is not a sitemap, but has the root <{name}>")
+        names.append(name)
         text.clear()
 
     def end(name: str) -> None:
@@ -75,21 +80,40 @@ class Sitemaps:
 
     def read(self, url: str) -> list[tuple[str, str]]:
         try:
-            loaded = self.worker.load(url, validate="none", deliver="data", store="none")
-            return locations(uncompressed(loaded.data or b""))
-        except (ImageWorkerError, ValueError, EOFError, OSError, zlib.error, expat.ExpatError) as error:
-            print(f"sitemap.py: {url}: {error}", file=sys.stderr)
-            self.unread += 1
-            return []
+            data = self.worker.load(url, validate="none", deliver="data", store="none").data or b""
+        except WorkerExited:
+            raise  # Not the sitemap's fault.
+        except ImageWorkerError as error:
+            return self.unreadable(url, error)
+        try:
+            return locations(uncompressed(data))
+        except (ValueError, EOFError, OSError, zlib.error, expat.ExpatError) as error:
+            return self.unreadable(url, error)
+
+    def unreadable(self, url: str, error: Exception) -> list[tuple[str, str]]:
+        print(f"sitemap.py: {url}: {error}", file=sys.stderr)
+        self.unread += 1
+        return []
 
 
 def main() -> int:
-    if len(sys.argv) != 2:
-        sys.exit("usage: sitemap.py URL")
-    with BlockingImageWorker() as worker:
-        sitemaps = Sitemaps(worker)
-        for image in dict.fromkeys(sitemaps.images(sys.argv[1])):
-            sys.stdout.buffer.write(f"{image}\n".encode())
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # As any program of the shell. The worker ends with it.
+    asked_for_help = sys.argv[1:2] in (["-h"], ["--help"])
+    if asked_for_help or len(sys.argv) != 2:
+        print(__doc__, end="", file=sys.stdout if asked_for_help else sys.stderr)
+        return 0 if asked_for_help else 64
+    try:
+        with BlockingImageWorker() as worker:
+            sitemaps = Sitemaps(worker)
+            images = dict.fromkeys(sitemaps.images(sys.argv[1]))
+    except WorkerExited as error:  # The client's log has told why.
+        status = error.data["exitStatus"]
+        return status if isinstance(status, int) and status > 0 else 69
+    except OSError as error:
+        print(f"sitemap.py: the worker cannot be started: {error}", file=sys.stderr)
+        return 69
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Not before: while there is a worker, a broken pipe may be the one to it.
+    sys.stdout.buffer.writelines(f"{image}\n".encode() for image in images)
     return 3 if sitemaps.unread else 0
 
 

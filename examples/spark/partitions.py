@@ -15,7 +15,7 @@ from typing import Any, Iterable, Iterator, Optional
 from urllib.parse import urlsplit
 
 from imageworker import BlockingImageWorker, ImageWorkerError
-from outcomes import Failure, outcome_of
+from outcomes import Failure, extension_of, outcome_of
 
 PORTS = {"http": 80, "https": 443}
 
@@ -136,7 +136,7 @@ def write(attempt: Attempt, urls: Iterable[str], settings: dict[str, Any]) -> tu
                 continue
             name = hashlib.sha256(url.encode()).hexdigest()[:32]
             facts = {"url": url, "width": outcome.width, "height": outcome.height}
-            add(tar, f"{name}.{outcome.format}", outcome.data or b"")
+            add(tar, f"{name}.{extension_of(outcome)}", outcome.data or b"")
             add(tar, f"{name}.json", json.dumps(facts).encode())
             succeeded += 1
     return succeeded, failed

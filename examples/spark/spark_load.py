@@ -10,6 +10,7 @@ when its report OUT/NNNNN.json is there; a job that is started again skips those
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,18 +31,35 @@ def main() -> int:
     parser.add_argument("out", help="a folder that all executors have")
     parser.add_argument("--url-column", default="url")
     parser.add_argument("--partitions", type=within(1, 100_000), default=200)
-    parser.add_argument("--size", type=within(1, 65535), help="scale into a square of so many pixels, as JPEG")
+    parser.add_argument("--size", type=within(1, 65535), help="scale to fit into SIZE x SIZE pixels, as JPEG")
     parser.add_argument("--ignore-robots", action="store_true", help="do not look at X-Robots-Tag")
     parser.add_argument("--binary", help="the worker's path on the executors; else where the driver has it")
     parser.add_argument("--worker-option", action="append", default=[], metavar="OPTION")
     given = parser.parse_args()
 
-    from pyspark.sql import SparkSession  # type: ignore[import-not-found, unused-ignore]
-
+    try:
+        from py4j.protocol import Py4JJavaError  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        from pyspark.errors import AnalysisException  # type: ignore[import-not-found, unused-ignore]
+        from pyspark.sql import SparkSession  # type: ignore[import-not-found, unused-ignore]
+    except ModuleNotFoundError as error:
+        sys.exit(f"spark_load.py: there is no PySpark here ({error}): pip install 'pyspark<4'")
     Path(given.out).mkdir(parents=True, exist_ok=True)
+    spark = SparkSession.builder.appName("imageworker").getOrCreate()
+    try:
+        return load_list(given, spark)
+    except AnalysisException as error:
+        sys.exit(f"spark_load.py: cannot read the list {given.list}: {str(error).splitlines()[0]}")
+    except Py4JJavaError as error:  # Pages of Java's and Python's stacks, in which one line says what it was.
+        cause = re.search(r"^[\w.]+: .+", str(error), re.MULTILINE)
+        sys.exit(f"spark_load.py: a partition could not be loaded, {cause[0] if cause else error}")
+    finally:
+        spark.stop()  # Before the message, which is to stand below what Spark says.
+
+
+def load_list(given: argparse.Namespace, spark: Any) -> int:
     load: dict[str, Any] = {"deliver": "data", "store": "none", "response": not given.ignore_robots}
     if given.size is not None:
-        load["transform"] = {"width": given.size, "height": given.size, "format": "jpeg"}
+        load["transform"] = {"width": given.size, "height": given.size, "format": "jpeg", "quality": 90}
     settings = {
         "out": str(Path(given.out).resolve()),
         "options": given.worker_option,
@@ -49,7 +67,6 @@ def main() -> int:
         "load": load,
         "ignoreRobots": given.ignore_robots,
     }
-    spark = SparkSession.builder.appName("imageworker").getOrCreate()
     context = spark.sparkContext
     for module in (CLIENT, OUTCOMES, HERE / "partitions.py"):
         context.addPyFile(str(module))
@@ -61,7 +78,6 @@ def main() -> int:
         .mapPartitionsWithIndex(lambda number, pairs: load_partition(number, (url for _, url in pairs), settings))
         .collect()
     )
-    spark.stop()
     others = [report["partition"] for report in reports if report["differs"]]
     if others:
         sys.exit(
@@ -77,4 +93,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as problem:  # No worker, or no folder to write to.
+        sys.exit(f"spark_load.py: {problem}")

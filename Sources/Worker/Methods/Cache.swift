@@ -2,6 +2,7 @@ internal import HTTPTypes
 internal import ImageStore
 internal import LineRPC
 internal import Loading
+internal import Text
 
 extension Session {
   /// Removes entries from the cache, or forgets failures.

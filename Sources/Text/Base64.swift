@@ -9,10 +9,10 @@ public enum Base64 {
   }
 
   /// How long the text of so many bytes is.
-  static func length(of count: Int) -> Int { (count + 2) / 3 * 4 }
+  public static func length(of count: Int) -> Int { (count + 2) / 3 * 4 }
 
   /// Writes the text of `data` and returns its length.
-  static func encode(_ data: UnsafeRawBufferPointer, to text: UnsafeMutablePointer<UInt8>) -> Int {
+  public static func encode(_ data: UnsafeRawBufferPointer, to text: UnsafeMutablePointer<UInt8>) -> Int {
     letters.withUnsafeBufferPointer { letters in
       var (read, write) = (0, 0)
       while data.count - read >= 3 {

@@ -1,7 +1,8 @@
 public import HTTPTypes
+internal import Text
 
 /// Several responses for one URL, told apart by the request fields that Vary names (RFC 9111 section 4.1).
-public enum Variants {
+public enum Vary {
   /// What to remember of the request for a response with these headers. Nil for `Vary: *`, which fits no other request.
   public static func selectingFields(of responseHeaders: HeaderFields, from requestHeaders: HeaderFields)
     -> HeaderFields?
@@ -20,8 +21,7 @@ public enum Variants {
     guard stored.headers.lines.contains(where: { $0.name == "vary" }) else { return true }
     return names(in: stored.headers).allSatisfy { name in
       guard name != "*" else { return false }
-      let (then, now) = (stored.selectingFields[name], requestHeaders[name])
-      return then == now || then.map { normalized($0, of: name) } == now.map { normalized($0, of: name) }
+      return normalized(stored.selectingFields[name], of: name) == normalized(requestHeaders[name], of: name)
     }
   }
 
@@ -50,12 +50,14 @@ public enum Variants {
 
   /// White space around commas makes no difference, nor does how a list is spread over lines, nor case where the
   /// field's definition says so (RFC 9110 sections 8.3.2, 8.4.1 and 8.5.1). The order does: servers take it for a
-  /// preference.
-  static func normalized(_ value: String, of name: String) -> [String] {
-    let members = value.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+  /// preference. So does all white space of a value with a quoted string. Nil where the request does not have the field.
+  static func normalized(_ value: String?, of name: String) -> [ExactString]? {
+    guard let value else { return nil }
+    guard !value.utf8.contains(UInt8(ascii: "\"")) else { return [ExactString(value)] }
+    let members = value.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).map(trimmed)
     return switch name {
-    case "accept-charset", "accept-encoding", "accept-language": members.map { trimmed($0).lowercased() }
-    default: members.map { String(trimmed($0)) }
+    case "accept-charset", "accept-encoding", "accept-language": members.map { ExactString($0.lowercased()) }
+    default: members.map { ExactString(String($0)) }
     }
   }
 

@@ -1,6 +1,6 @@
 import Foundation
-import LineRPC
 import Testing
+import Text
 
 struct Base64Tests {
   @Test(arguments: [
