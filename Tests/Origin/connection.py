@@ -13,6 +13,7 @@ from plan import END, HEADERS, MID_HEADERS, START, BadPlan, Plan, plan
 
 STEP = 1 << 18
 LONGEST_HEAD = 1 << 20
+TCP_ESTABLISHED = 1
 
 
 class Left(Exception):
@@ -61,6 +62,13 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._writable.set()
 
+    def _has_left(self) -> bool:
+        if self._gone or self._transport.is_closing():
+            return True
+        own: socket.socket = self._transport.get_extra_info("socket")
+        # The first byte of tcp_info is the state (linux/tcp.h).
+        return own.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != TCP_ESTABLISHED
+
     def _leave(self) -> None:
         if not self._gone:
             self._gone = True
@@ -108,7 +116,9 @@ class Connection(asyncio.Protocol):
 
     async def _exchange(self, request: Request) -> bool:
         """Answer one request; true when the connection is good for another."""
-        exchange = self._ledger.begin(request.method, request.target, request.headers, self._number, self._port)
+        exchange = self._ledger.begin(
+            request.method, request.target, request.headers, self._number, self._port, self._has_left
+        )
         exchange.body = len(request.body)
         how = "left"
         try:

@@ -46,6 +46,10 @@ class Gate:
                 future.set_result(None)
 
 
+HasLeft = Callable[[], bool]
+"""Whether a client has closed its connection, heard of or not."""
+
+
 class Ledger:
     """The one place that knows what the origin has seen. Everything in it is touched on the event loop only."""
 
@@ -61,9 +65,8 @@ class Ledger:
     def _clear(self) -> None:
         self.exchanges: List[Exchange] = []
         self._requests: Counter[str] = Counter()
-        self._active = 0
+        self._active: Dict[int, Tuple[Exchange, HasLeft]] = {}
         self._most_active = 0
-        self._active_at: Counter[int] = Counter()
         self._most_active_at: Counter[int] = Counter()
         self._most_open = self.open
 
@@ -87,22 +90,32 @@ class Ledger:
         self.open -= 1
         self._changed()
 
-    def begin(self, method: str, target: str, headers: List[Tuple[str, str]], connection: int, port: int) -> Exchange:
+    def begin(
+        self, method: str, target: str, headers: List[Tuple[str, str]], connection: int, port: int, has_left: HasLeft
+    ) -> Exchange:
         at = round(time.monotonic() - self._started, 6)
         exchange = Exchange(len(self.exchanges) + 1, method, target, headers, connection, port, at)
         self.exchanges.append(exchange)
         self._requests[target] += 1
-        self._active += 1
-        self._most_active = max(self._most_active, self._active)
-        self._active_at[port] += 1
-        self._most_active_at[port] = max(self._most_active_at[port], self._active_at[port])
+        self._active[id(exchange)] = (exchange, has_left)
+        self._count_active(port)
         self._changed()
         return exchange
 
+    def _count_active(self, port: int) -> None:
+        """Who has left and is not done with does not count: his going is heard of after the next request, which he may
+        have sent upon it."""
+        here = sum(other.port == port for other, _ in self._active.values())
+        if len(self._active) <= self._most_active and here <= self._most_active_at[port]:
+            return
+        present = [other for other, has_left in self._active.values() if not has_left()]
+        self._most_active = max(self._most_active, len(present))
+        here = sum(other.port == port for other in present)
+        self._most_active_at[port] = max(self._most_active_at[port], here)
+
     def end(self, exchange: Exchange, how: str) -> None:
         exchange.ended = how
-        self._active = max(0, self._active - 1)
-        self._active_at[exchange.port] = max(0, self._active_at[exchange.port] - 1)
+        self._active.pop(id(exchange), None)
         self._changed()
 
     def requests(self, target: str) -> int:
@@ -165,7 +178,7 @@ class Ledger:
         return {
             "requests": len(self.exchanges),
             "targets": dict(self._requests),
-            "active": self._active,
+            "active": len(self._active),
             "mostActive": self._most_active,
             "mostActiveAt": dict(self._most_active_at),
             "connections": self._connections,

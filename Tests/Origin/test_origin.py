@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import ssl
 import subprocess
@@ -233,6 +234,20 @@ class Connections(OriginTest):
         self.assertEqual(self.origin.do("counts")["connections"], before + 1)
         connection.close()
         self.assertEqual(self.origin.do("await", open=0)["open"], 0)
+
+    def test_who_has_left_does_not_count_whatever_is_heard_first(self) -> None:
+        leaving, staying = self.origin.connect(), self.origin.connect()
+        staying.request("GET", "/image/1.png")
+        staying.getresponse().read()
+        leaving.request("GET", "/image/1.png?endless")
+        leaving.getresponse()
+        self.origin.process.send_signal(signal.SIGSTOP)
+        leaving.close()  # with bytes unread, which is a reset
+        staying.request("GET", "/image/1.png")
+        self.origin.process.send_signal(signal.SIGCONT)
+        staying.getresponse().read()
+        counts = self.origin.do("counts")
+        self.assertEqual((counts["mostActive"], counts["mostActiveAt"]), (1, {str(self.origin.ready["port"]): 1}))
 
     def test_the_echo_tells_what_was_sent_and_to_whom(self) -> None:
         told = json.loads(self.body("/echo", Authorization="Basic x"))
