@@ -5,7 +5,7 @@ struct Delivery: Sendable {
   var wantsPath: Bool
   var wantsData: Bool
   var saveTo: String?
-  /// Whether the bytes are to come back for the memory tier.
+  /// Whether the bytes are to come back for the memory tier, if a look-up still finds what they are of.
   var wantsBytes = false
   /// Whether a decoder needs it: as a file, unless its bytes are there.
   var isForDecoder = false
@@ -41,6 +41,8 @@ struct Delivery: Sendable {
   struct Delivered: Sendable {
     var path: String?
     var bytes: [UInt8]?
+    /// Whether the bytes are for the memory tier as well.
+    var isForMemory = false
   }
 
   enum Failure: Error {
@@ -97,6 +99,7 @@ struct Delivery: Sendable {
         // Whatever keeps it from being read, the load goes on without it.
         throw StoreError(.damaged, error.message)
       }
+      delivered.isForMemory = wantsBytes
     } else if !tier.assumeIsolated({ $0.check(response) }) {
       throw StoreError(.damaged, "the file is gone")
     }

@@ -61,7 +61,7 @@ extension Loader {
       switch result {
       case .success(let delivered):
         self.heedOthers()
-        if order.wantsBytes, let bytes = delivered.bytes, !self.clears.reach(candidate.response) {
+        if delivered.isForMemory, let bytes = delivered.bytes, !self.clears.reach(candidate.response) {
           self.memory.promote(candidate.response, bytes: bytes)
           for response in self.confirmed.values where response.key.hasSameBytes(as: candidate.response.key) {
             self.memory.update(response)

@@ -100,7 +100,19 @@ public final class Storage: Sendable {
     _ delivery: Delivery, from source: Delivery.Source,
     then completion: @escaping @LoadingActor @Sendable (Result<Delivery.Delivered, Delivery.Failure>) -> Void
   ) {
-    perform({ delivery.perform(on: source, scratch: self.scratch, now: self.now()) }, then: completion)
+    perform(
+      {
+        var delivery = delivery
+        // What has been replaced or cleared since it was found is for this load alone.
+        if delivery.wantsBytes, case .stored(let response, _) = source { delivery.wantsBytes = self.finds(response) }
+        return delivery.perform(on: source, scratch: self.scratch, now: self.now())
+      }, then: completion)
+  }
+
+  /// Whether a look-up gives the response, on the disk's thread.
+  private func finds(_ response: StoredResponse) -> Bool {
+    candidates(for: response.key, response.partition, variant: response.variant)
+      .contains { $0.response.id == response.id && $0.response.digest == response.digest }
   }
 
   /// Notes that a path that was delivered is given to a host only now, from any thread.

@@ -178,6 +178,34 @@ struct ClearingTests {
     #expect(await !isInMemory("", scene))
   }
 
+  @Test(arguments: own) func `nor what waits to be read until somebody reads the output`(filter: ClearFilter)
+    async throws
+  {
+    let scene = try await scene()
+    let id = try await waitingToBeRead(in: scene)
+    await clear(filter, in: scene)
+    await readOutput(in: scene)
+    #expect(scene.witness.end(of: id) == "disk")
+    #expect(await !isInMemory("", scene))
+    #expect(scene.witness.end(of: await scene.submit { $0.cacheMode = .onlyIfCached }) == "notCached")
+  }
+
+  @Test func `nor what has been replaced while it waited`() async throws {
+    let scene = try await scene()
+    let old = try await waitingToBeRead(in: scene)
+    let new = await scene.submit {
+      $0.source = .inline(bytes: Scene.otherImage, mediaType: "image/gif")
+      $0.cacheMode = .reload
+      $0.store = .disk
+    }
+    #expect(scene.witness.end(of: new) == "miss")
+    await readOutput(in: scene)
+    #expect(try scene.witness.image(of: old).data == Scene.image)
+    #expect(await !isInMemory("", scene))
+    let next = await scene.submit { $0.delivery = .data }
+    #expect(try scene.witness.image(of: next).data == Scene.otherImage)
+  }
+
   @Test(arguments: [Loader.Tiers.memory, .disk])
   func `nor where one tier was cleared`(tiers: Loader.Tiers) async throws {
     let scene = try await scene()
@@ -257,6 +285,19 @@ struct ClearingTests {
   private func reading(in scene: Scene, _ event: @LoadingActor @Sendable () -> Void) async -> LoadID {
     await load({ _ in }, heldUpAt: .read, in: scene, event)
   }
+
+  /// A load that waits with its file found until somebody reads the output.
+  private func waitingToBeRead(in scene: Scene) async throws -> LoadID {
+    let id = await { @LoadingActor in
+      scene.loader.isOutputStuck = true
+      return scene.submit { $0.delivery = .data }
+    }()
+    // It is looked for, and held.
+    for _ in 0..<2 { try await scene.settle() }
+    return id
+  }
+
+  @LoadingActor private func readOutput(in scene: Scene) { scene.loader.isOutputStuck = false }
 
   /// A load that has come to an operation of the disk's when `event` happens.
   private func load(
