@@ -33,7 +33,8 @@ public final class Lease: Sendable {
   private let board: Board
   private let place: Int
   private let word: UInt64
-  private let isFruitful = Atomic<Bool>(false)
+  /// What its end adds to those of its bucket.
+  private let ending = Atomic<UInt64>(Claim.Endings.fruitless)
 
   fileprivate init(board: Board, place: Int, word: UInt64) {
     self.board = board
@@ -43,12 +44,15 @@ public final class Lease: Sendable {
   }
 
   deinit {
-    board.end(place, word, isFruitful.load(ordering: .relaxed))
+    board.end(place, word, ending.load(ordering: .relaxed))
     board.leaseCount.subtract(1, ordering: .relaxed)
   }
 
   /// What it was for is in the index, committed: it ends well, with its last reference.
-  func succeed() { isFruitful.store(true, ordering: .relaxed) }
+  func succeed() { ending.store(Claim.Endings.fruitful, ordering: .relaxed) }
+
+  /// What comes is not for the others any more: it ends, with its last reference, as if it had never been.
+  public func renounce() { ending.store(0, ordering: .relaxed) }
 }
 
 /// One transfer among all workers.
@@ -129,11 +133,10 @@ extension Board {
     _ = words[place].compareExchange(expected: word, desired: 0, ordering: .sequentiallyConsistent)
   }
 
-  fileprivate func end(_ place: Int, _ word: UInt64, _ isFruitful: Bool) {
+  fileprivate func end(_ place: Int, _ word: UInt64, _ ending: UInt64) {
     // First, so that who finds the slot free finds this, too.
     let bucket = place - place % Layout.wordsOfBucket
-    words[bucket].wrappingAdd(
-      isFruitful ? Claim.Endings.fruitful : Claim.Endings.fruitless, ordering: .sequentiallyConsistent)
+    words[bucket].wrappingAdd(ending, ordering: .sequentiallyConsistent)
     giveBack(place, word)
   }
 

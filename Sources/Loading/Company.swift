@@ -16,8 +16,14 @@ struct Company {
   private(set) var nextLook: ContinuousClock.Instant?
   private var interval = shortest
   private var lastSurvey: ContinuousClock.Instant?
-  /// Each worker's last count of heartbeats, and when it was first seen.
-  private var signs: [UInt64: (beats: UInt64, at: ContinuousClock.Instant)] = [:]
+  private var signs: [UInt64: Sign] = [:]
+
+  /// A worker's last count of heartbeats, when that was looked at, and how long it has been the same.
+  private struct Sign {
+    let beats: UInt64
+    var seen: ContinuousClock.Instant
+    var silence = Duration.zero
+  }
 
   mutating func add(_ job: JobID, at now: ContinuousClock.Instant) {
     waiting.append(job)
@@ -48,12 +54,16 @@ struct Company {
     return true
   }
 
-  /// Whether a worker has not shown a sign of life for too long, by this process's own clock.
+  /// Whether a worker has not shown a sign of life for too long. What this one has not lived through itself does not
+  /// count: where the system stood still, so did all.
   mutating func hasStopped(_ worker: UInt64, beats: UInt64, at now: ContinuousClock.Instant) -> Bool {
-    guard let sign = signs[worker], sign.beats == beats else {
-      signs[worker] = (beats, now)
+    guard var sign = signs[worker], sign.beats == beats else {
+      signs[worker] = Sign(beats: beats, seen: now)
       return false
     }
-    return sign.at + Self.silence <= now
+    sign.silence += min(sign.seen.duration(to: now), Self.longest * 2)
+    sign.seen = now
+    signs[worker] = sign
+    return sign.silence >= Self.silence
   }
 }

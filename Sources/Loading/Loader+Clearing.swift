@@ -18,6 +18,8 @@ extension Loader {
       let isWaiting = scheduler.job(job)?.phase == .waiting
       if matches, !isWaiting {
         record.mayKeep = false
+        // The other workers transfer it anew, too.
+        record.lease.take()?.renounce()
         scheduler.detach(job)
         continue
       }
@@ -44,7 +46,7 @@ extension Loader {
   }
 
   /// Does as other workers have cleared. Costs a look at a word of memory: to be called before each load is looked for
-  /// in the memory tier, and before something that was read is put there.
+  /// in the memory tier, before something that was read is put there, and with every sign of life to those who wait.
   func heedOthers() {
     guard let board, board.clearCount != clearCount else { return }
     for clearing in board.takeClearings(since: &clearCount) {

@@ -78,6 +78,7 @@ extension Loader {
   func keepCompany(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
     guard let board, board.hasLeases else { return company.nextLook }
     board.beat()
+    heedOthers()
     let nextBeat = now + .seconds(1)
     return min(company.nextLook ?? nextBeat, nextBeat)
   }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import ssl
 import subprocess
@@ -92,7 +93,8 @@ async def serve(options: argparse.Namespace, context: Optional[ssl.SSLContext], 
 
 def main() -> None:
     options = arguments()
-    with tempfile.TemporaryDirectory(prefix="origin-") as folder:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="origin-")) if options.tls else ""
         context = make_certificate(Path(folder), options.tls_name) if options.tls else None
         try:
             asyncio.run(serve(options, context, folder))

@@ -30,6 +30,26 @@ struct CompanyTests {
     throw NeverHappened(what: "a wait for another worker", seen: "\(worker.lines.suffix(3))")
   }
 
+  /// Stops a worker between two transactions: stopped in one, it would keep the others from writing to the index.
+  private func stop(_ worker: WorkerProcess) async throws {
+    let process = "/proc/\(worker.child.identifier)"
+    func isStopped() throws -> Bool {
+      try FileManager.default.contentsOfDirectory(atPath: process + "/task").allSatisfy { thread in
+        // The state follows the name, which is in parentheses (proc(5)).
+        try String(contentsOfFile: "\(process)/task/\(thread)/stat", encoding: .utf8).contains(") T ")
+      }
+    }
+    while true {
+      worker.child.signal(SIGSTOP)
+      while try !isStopped() { try await Task.sleep(for: .milliseconds(1)) }
+      let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8).split(separator: "\n")
+      let own = locks.filter { $0.split(separator: " ").dropFirst(4).first == "\(worker.child.identifier)" }
+      if !own.contains(where: { $0.contains("POSIX") && $0.contains("WRITE") }) { return }
+      worker.child.signal(SIGCONT)
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
   /// Has the first worker begin a transfer, and the others wait for it.
   private func beginAndWait(
     _ url: String, _ workers: [WorkerProcess], _ origin: OriginProcess, at gate: String
@@ -127,7 +147,7 @@ struct CompanyTests {
     try await withCompany(of: 3) { workers, origin in
       let url = origin.url("image/1.png?hold=gate&cache-control=max-age=600")
       let ids = try await beginAndWait(url, workers, origin, at: "gate")
-      workers[0].child.signal(SIGSTOP)
+      try await stop(workers[0])
       try await origin.reaches("requests", 2)
       try await origin.release("gate")
       let others = try await places([WorkerProcess](workers[1...]), [JSON](ids[1...]))
@@ -212,6 +232,22 @@ struct CompanyTests {
       #expect(try await workers[0].call("query", ["url": .string(url)])["result"]["disk"] == false)
       try await origin.release("gate")
       #expect(try await workers[1].response(to: late)["result"]["cache"] == "miss")
+    }
+  }
+
+  @Test func `who has cleared does not wait for what another worker had begun before`() async throws {
+    try await withCompany(of: 3) { workers, origin in
+      let url = origin.url("image/1.png?hold=gate&cache-control=max-age=600")
+      let early = workers[0].request("load", ["url": .string(url)])
+      try await origin.held(1, at: "gate")
+      try await workers[1].call("clear", ["url": .string(url)])
+      let late = workers[1...].map { $0.request("load", ["url": .string(url)]) }
+      // One of them transfers it for both.
+      try await origin.held(2, at: "gate")
+      try await origin.release("gate")
+      #expect(try await Set(places([WorkerProcess](workers[1...]), late)) == ["miss", "disk"])
+      #expect(try await workers[0].response(to: early)["result"]["cache"] == "miss")
+      #expect(try await origin.counts()["requests"] == 2)
     }
   }
 
