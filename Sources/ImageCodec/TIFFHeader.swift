@@ -1,5 +1,5 @@
 /// TIFF and BigTIFF: the first directory, and how many follow it.
-enum TIFFHeader {
+package enum TIFFHeader {
   private static let mostPages = 4096
 
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
@@ -10,6 +10,19 @@ enum TIFFHeader {
     let orientation = try directory.orientation(&reader)
     return ImageHeader(
       .tiff, width: width, height: height, frames: pages(&reader, from: directory), orientation: orientation)
+  }
+
+  /// Whether the first image is in YCbCr (TIFF 6.0 section 21) without being a JPEG: libtiff hands out luma and chroma
+  /// then, and libvips takes them for colours.
+  package static func isPlainYCbCr(_ source: any ByteSource) -> Bool {
+    var reader = HeaderReader(source)
+    do throws(ImageHeaderError) {
+      let directory = try TIFFDirectory(&reader, fileStart: 0)
+      guard try directory.number(.photometric, &reader) == 6 else { return false }
+      return try directory.number(.compression, &reader).map { $0 != 6 && $0 != 7 } ?? true
+    } catch {
+      return false
+    }
   }
 
   private static func pages(_ reader: inout HeaderReader, from first: TIFFDirectory) -> Int {
@@ -31,6 +44,8 @@ struct TIFFDirectory {
   enum Tag: Int {
     case width = 256
     case height = 257
+    case compression = 259
+    case photometric = 262
     case orientation = 274
   }
 

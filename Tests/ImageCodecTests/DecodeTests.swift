@@ -404,6 +404,12 @@ struct DecodeTests {
     guard case .failure(.unsupportedFormat) = outcome else { return #expect(Bool(false), "\(outcome)") }
   }
 
+  @Test func `a TIFF in YCbCr is refused, as its samples are not turned into colours`() async throws {
+    let picture = Pictures(width: 4, height: 4, samples: 3) { _, _ in [128, 60, 200] }
+    let outcome = await decoding.run(try decoding.task(picture.tiff(photometric: 6), .check))
+    guard case .failure(.unsupportedFormat) = outcome else { return #expect(Bool(false), "\(outcome)") }
+  }
+
   @Test func `a placeholder has the mean colour and comes with a variant`() async throws {
     let (red, blue) = ([255, 0, 0], [0, 0, 255])
     let picture = Pictures(width: 200, height: 100, samples: 3) { x, _ in x < 100 ? red : blue }
