@@ -107,6 +107,23 @@ final class DiskIndex {
     }
   }
 
+  /// Gives back to the file system what removed rows have left, where that is most of the file and the rest is little:
+  /// that is written anew, during which nobody else can write. No transaction may be open.
+  func shrink() throws(SQLiteError) {
+    let pages = try number("PRAGMA page_count")
+    let free = try number("PRAGMA freelist_count")
+    guard free >= max(Self.pagesWorthwhile, pages / 2), pages - free <= Self.pagesAtOnce else { return }
+    // The file is cut when the log is brought into it.
+    try database.execute("VACUUM; PRAGMA wal_checkpoint(PASSIVE)")
+  }
+
+  /// 1 MB, and 16.
+  private static let (pagesWorthwhile, pagesAtOnce) = (256, 4096)
+
+  private func number(_ pragma: String) throws(SQLiteError) -> Int {
+    try database.prepare(pragma).first { $0.int(0) } ?? 0
+  }
+
   /// Gives up what was not committed.
   func rollBack() {
     transaction = .none

@@ -55,6 +55,8 @@ extension DiskTier {
     }
     agenda.noteWrite()
     if let error = commit() { cleared.failure = error }
+    // Its rows may have taken hundreds of megabytes. The files are gone, whether this comes off or not.
+    if cleared.failure == nil, cleared.removed > 0 { try? session?.index?.shrink() }
     // Of an index that is another's nothing is ever served.
     if case .unusable = cleared.failure?.kind { cleared.failure = nil }
   }

@@ -1,5 +1,7 @@
 import Foundation
+import HTTPTypes
 import Testing
+import Threads
 
 @testable import ImageStore
 
@@ -88,6 +90,30 @@ import Testing
     for number in 0..<1300 { _ = try await tier.store([], as: fixture.draft("\(number)")) }
     #expect(await tier.clear(.all).removed == 1300)
     #expect(fixture.imageFiles.isEmpty)
+  }
+
+  @Test func `the index gives back what the rows took that are gone, under others as well`() async throws {
+    let fixture = Fixture()
+    let first = try await fixture.openTier()
+    let kept = try await first.store([1], as: fixture.draft("kept"))
+    for number in 0..<200 {
+      var draft = fixture.draft("gone/\(number)")
+      draft.headers.append("x-long", String(repeating: "a", count: 8000))
+      _ = try await first.store([], as: draft)
+    }
+    await first.close()
+    #expect(try fixture.indexSize > 3 << 19)
+    let (tier, other) = (try await fixture.openTier(), try await fixture.openTier())
+    #expect(await tier.look(up: "gone/1").count == 1)
+    await tier.commitNow()
+    #expect(await other.clear(.prefix("gone/")).removed == 200)
+    #expect(try fixture.indexSize < 1 << 18)
+    #expect(await tier.look(up: "kept").map(\.id) == [kept.id])
+    _ = try await tier.store([2], as: fixture.draft("new"))
+    await tier.commitNow()
+    #expect(await other.look(up: "kept").map(\.id) == [kept.id])
+    #expect(await other.look(up: "new").count == 1)
+    #expect(fixture.warnings.withLock { $0 } == [])
   }
 
   @Test func `the end of a prefix is the next text in the order of bytes`() {

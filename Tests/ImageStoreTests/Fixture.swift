@@ -76,6 +76,14 @@ final class Fixture: Sendable {
       })
   }
 
+  /// Bytes of the index, without its log.
+  var indexSize: Int {
+    get throws {
+      let status = try FileManager.default.attributesOfItem(atPath: directory + "/test/index.sqlite")
+      return status[.size] as? Int ?? 0
+    }
+  }
+
   /// What the image files take on disk, as the limit counts it.
   var bytesOnDisk: Int64 {
     imageFiles.reduce(0) { sum, path in
