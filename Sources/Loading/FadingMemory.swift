@@ -6,7 +6,7 @@ struct FadingMemory<Subject: Hashable, Value> {
 
   private var entries: [Subject: (value: Value, until: ContinuousClock.Instant)] = [:]
   /// In the order of their coming; entries replaced or removed since are skipped.
-  private var order: ArraySlice<(subject: Subject, until: ContinuousClock.Instant)> = []
+  private var order = FIFO<(subject: Subject, until: ContinuousClock.Instant)>()
 
   init(timeToLive: Duration, capacity: Int) {
     (self.timeToLive, self.capacity) = (timeToLive, capacity)
@@ -29,7 +29,7 @@ struct FadingMemory<Subject: Hashable, Value> {
   /// Lets go of those whose time is over, and of those beyond the capacity.
   mutating func forgetOld(now: ContinuousClock.Instant) {
     while let oldest = order.first, oldest.until <= now || entries.count > capacity {
-      order.removeFirst()
+      order.popFirst()
       if entries[oldest.subject]?.until == oldest.until { entries[oldest.subject] = nil }
     }
   }
@@ -44,7 +44,7 @@ struct FadingMemory<Subject: Hashable, Value> {
 
   /// Returns how many there were.
   mutating func forgetAll() -> Int {
-    defer { (entries, order) = ([:], []) }
+    defer { (entries, order) = ([:], FIFO()) }
     return entries.count
   }
 }

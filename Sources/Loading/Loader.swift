@@ -68,7 +68,7 @@ public final class Loader {
     }
   }
   /// What comes with data and is told as soon as somebody reads: as lines, many would take much memory.
-  private var untold: ArraySlice<@LoadingActor () -> Void> = []
+  private var untold = FIFO<@LoadingActor () -> Void>()
   /// For images that are read to be written out.
   let reads = ReadGate()
   /// Whether the host wants no transfers to start.

@@ -9,7 +9,7 @@ final class ReadGate {
     didSet { release() }
   }
   private var underWay: Int64 = 0
-  private var waiting: ArraySlice<(byteCount: Int64, read: @LoadingActor () -> Void)> = []
+  private var waiting = FIFO<(byteCount: Int64, read: @LoadingActor () -> Void)>()
 
   /// Whether an image of so many bytes could be read at once.
   func isOpen(for byteCount: Int64) -> Bool { waiting.isEmpty && !isClosed && hasRoom(for: byteCount) }
@@ -29,7 +29,7 @@ final class ReadGate {
 
   private func release() {
     while !isClosed, let next = waiting.first, hasRoom(for: next.byteCount) {
-      waiting.removeFirst()
+      waiting.popFirst()
       underWay += next.byteCount
       next.read()
     }

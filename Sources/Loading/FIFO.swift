@@ -1,0 +1,25 @@
+/// First in, first out. Unlike a slice whose first elements are dropped, it keeps nothing that it has given out.
+struct FIFO<Element> {
+  // Those before `first` are nil.
+  private var elements: ArraySlice<Element?> = []
+
+  var isEmpty: Bool { elements.isEmpty }
+  var count: Int { elements.count }
+  var first: Element? { elements.first ?? nil }
+
+  mutating func append(_ element: Element) { elements.append(element) }
+
+  @discardableResult
+  mutating func popFirst() -> Element? {
+    guard !elements.isEmpty else { return nil }
+    let element = elements[elements.startIndex].take()
+    elements.removeFirst()
+    // Nor the room for a crowd that is gone.
+    if elements.isEmpty { elements = [] }
+    return element
+  }
+
+  mutating func removeAll(where isUnwanted: (Element) -> Bool) {
+    elements.removeAll { element in element.map(isUnwanted) ?? true }
+  }
+}

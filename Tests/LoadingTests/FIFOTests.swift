@@ -1,0 +1,45 @@
+import Testing
+
+@testable import Loading
+
+struct FIFOTests {
+  private final class Thing {}
+
+  @Test func `what was first in is first out, whatever goes in between`() {
+    var (queue, model, given) = (FIFO<Int>(), [Int](), 0)
+    var chance = SeededChance(state: 7)
+    for number in 0..<10_000 {
+      if chance.next() % 5 < 3 {
+        queue.append(number)
+        model.append(number)
+      } else if !model.isEmpty {
+        #expect(queue.first == model.first)
+        #expect(queue.popFirst() == model.removeFirst())
+        given += 1
+      } else {
+        #expect(queue.first == nil && queue.popFirst() == nil)
+      }
+      if number % 1000 == 999 {
+        queue.removeAll { $0 % 3 == 0 }
+        model.removeAll { $0 % 3 == 0 }
+      }
+      #expect(queue.count == model.count && queue.isEmpty == model.isEmpty)
+    }
+    #expect(given > 1000)
+  }
+
+  @Test func `nothing that was given out is kept`() {
+    var queue = FIFO<Thing>()
+    weak var first: Thing?
+    do {
+      let thing = Thing()
+      first = thing
+      queue.append(thing)
+      queue.append(Thing())
+    }
+    #expect(first != nil)
+    queue.popFirst()
+    #expect(first == nil)
+    #expect(queue.count == 1)
+  }
+}
