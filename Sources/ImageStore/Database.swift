@@ -31,6 +31,7 @@ struct SQLiteError: Error {
     }
   }
   var isOutOfSpace: Bool { primary == SQLITE_FULL }
+  var isBusy: Bool { primary == SQLITE_BUSY }
 }
 
 /// A connection to an SQLite database, for one thread.
@@ -72,12 +73,7 @@ final class Database {
     self.handle = handle
     // SQLite's own handler soon sleeps for a tenth of a second at a time, and never meets the moments in which a worker
     // that stores image after image lets go of the lock. This one looks twice in a millisecond, for about five seconds.
-    sqlite3_busy_handler(
-      handle,
-      { _, attempts in
-        usleep(500)
-        return attempts < 10_000 ? 1 : 0
-      }, nil)
+    sqlite3_busy_handler(handle, { _, attempts in Database.waits(after: attempts) ? 1 : 0 }, nil)
   }
 
   deinit { sqlite3_close_v2(handle) }
@@ -93,6 +89,27 @@ final class Database {
     if let code = fault?() { throw SQLiteError(code: code, message: String(cString: sqlite3_errstr(code))) }
     let code = sqlite3_exec(handle, sql, nil, nil, nil)
     if code != SQLITE_OK { throw error(code) }
+  }
+
+  /// Runs a statement that first reads and then writes, and waits where SQLite does not: it asks the busy handler only
+  /// for the first lock of a transaction, lest two that read wait for each other.
+  func executeUpgrading(_ sql: String) throws(SQLiteError) {
+    var attempts: Int32 = 0
+    while true {
+      do throws(SQLiteError) {
+        return try execute(sql)
+      } catch {
+        guard error.isBusy && Self.waits(after: attempts) else { throw error }
+        attempts += 1
+      }
+    }
+  }
+
+  /// Sleeps, unless that was done often enough.
+  private static func waits(after attempts: Int32) -> Bool {
+    guard attempts < 10_000 else { return false }
+    usleep(500)
+    return true
   }
 
   /// Prepares a statement that is kept for long.

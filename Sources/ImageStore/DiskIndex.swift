@@ -27,9 +27,11 @@ final class DiskIndex {
       // In kilobytes: with a million rows, the inner pages of the trees that a look-up goes down take three thousand.
       try database.execute("PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY")
       if mode == .readWrite {
+        // Workers that start together on a new directory all make this of it.
+        try database.executeUpgrading("PRAGMA journal_mode = WAL")
         try database.execute(
           """
-          PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = \(logLimit);
+          PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = \(logLimit);
           PRAGMA journal_size_limit = \(2 * 4096 * logLimit); PRAGMA secure_delete = FAST
           """)
       }

@@ -35,6 +35,8 @@ extension DiskTier {
     if let at = agenda.trimAt, at <= now { trim() }
     if let due = agenda.partialsDue, due <= now { removeExpiredPartials() }
     takeStepOfSweep(now: now)
+    // What all this has written must not keep others from writing, either.
+    listForOthers()
     return nextWake(instant, now)
   }
 

@@ -166,6 +166,27 @@ import Threads
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }
 
+  @Test func `an index that another worker is just making is waited for`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    let other = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
+    try other.execute("BEGIN IMMEDIATE")
+    async let stored = tier.store([1], as: fixture.draft("a"))
+    try await Task.sleep(for: .milliseconds(50))
+    try other.execute("COMMIT")
+    #expect(try await stored.byteCount == 1)
+    #expect(fixture.warnings.withLock { $0.isEmpty })
+  }
+
+  @Test func `what a worker does after a store does not hold up the others`() async throws {
+    let fixture = Fixture()
+    let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
+    _ = try await a.store([1], as: fixture.draft("a"))
+    #expect(await a.agenda.trimAt == fixture.now)
+    _ = await a.settle()
+    _ = try await b.store([1], as: fixture.draft("b"))
+  }
+
   @Test func `a tier that is only read sees what a writer writes later`() async throws {
     let fixture = Fixture()
     let first = try await fixture.openTier()
