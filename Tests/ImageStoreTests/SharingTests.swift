@@ -168,13 +168,18 @@ import Threads
 
   @Test func `an index that another worker is just making is waited for`() async throws {
     let fixture = Fixture()
-    let tier = try await fixture.openTier()
-    let other = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
+    _ = try await fixture.openTier()
+    nonisolated(unsafe) let other = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
     try other.execute("BEGIN IMMEDIATE")
-    async let stored = tier.store([1], as: fixture.draft("a"))
-    try await Task.sleep(for: .milliseconds(50))
-    try other.execute("COMMIT")
-    #expect(try await stored.byteCount == 1)
+    let steps = Locked(0)
+    let tier = try await fixture.openTier(
+      files: FileSystem { operation in
+        if operation == .index { steps.withLock { $0 += 1 } }
+        // The second step has met the lock.
+        if steps.withLock({ $0 }) == 3 { try? other.execute("COMMIT") }
+        return nil
+      })
+    _ = try await tier.store([1], as: fixture.draft("a"))
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }
 
