@@ -70,7 +70,11 @@ struct ResumedDownloadTests {
   @Test func `nothing is left of what the disk did not take`() throws {
     disk.scratchFault.withLock { $0 = { $0 == .create ? EACCES : nil } }
     disk.cacheFault.withLock { $0 = { $0 == .create ? EACCES : nil } }
-    let ending = begin(400_000).fail()
+    // The disk tells only when all has come: else it may end the transfer before.
+    let gate = disk.closeGate()
+    let bench = begin(400_000)
+    gate.open()
+    let ending = bench.fail()
     #expect(ending.beginning == nil)
     guard case .failed = ending.body else { Issue.record("it was written"); return }
   }
