@@ -120,6 +120,9 @@ final class Database {
     return Statement(statement, of: self)
   }
 
+  /// What a pragma of one number says.
+  func number(_ pragma: String) throws(SQLiteError) -> Int { try prepare(pragma).first { $0.int(0) } ?? 0 }
+
   func step(_ statement: OpaquePointer) throws(SQLiteError) -> Bool {
     if let code = fault?() { throw SQLiteError(code: code, message: String(cString: sqlite3_errstr(code))) }
     switch sqlite3_step(statement) {

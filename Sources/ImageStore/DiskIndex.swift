@@ -43,7 +43,7 @@ final class DiskIndex {
       do throws(SQLiteError) {
         try database.execute("BEGIN IMMEDIATE")
         // Another worker may have made it while this one waited for the lock.
-        version = try database.prepare("PRAGMA user_version").first { $0.int(0) } ?? 0
+        version = try database.number("PRAGMA user_version")
         created = version == 0
         if let change = version == 0 ? IndexSchema.creation : IndexSchema.migration(from: version) {
           try database.execute(change)
@@ -68,7 +68,7 @@ final class DiskIndex {
 
   private static func version(of database: Database) throws(OpeningError) -> Int {
     do throws(SQLiteError) {
-      return try database.prepare("PRAGMA user_version").first { $0.int(0) } ?? 0
+      return try database.number("PRAGMA user_version")
     } catch {
       throw .failed(error)
     }
@@ -112,8 +112,8 @@ final class DiskIndex {
   /// Gives back to the file system what removed rows have left, where that is most of the file and the rest is little:
   /// that is written anew, during which nobody else can write. No transaction may be open.
   func shrink() throws(SQLiteError) {
-    let pages = try number("PRAGMA page_count")
-    let free = try number("PRAGMA freelist_count")
+    let pages = try database.number("PRAGMA page_count")
+    let free = try database.number("PRAGMA freelist_count")
     guard free >= max(Self.pagesWorthwhile, pages / 2), pages - free <= Self.pagesAtOnce else { return }
     // The file is cut when the log is brought into it.
     try database.execute("VACUUM; PRAGMA wal_checkpoint(PASSIVE)")
@@ -121,10 +121,6 @@ final class DiskIndex {
 
   /// 1 MB, and 16.
   private static let (pagesWorthwhile, pagesAtOnce) = (256, 4096)
-
-  private func number(_ pragma: String) throws(SQLiteError) -> Int {
-    try database.prepare(pragma).first { $0.int(0) } ?? 0
-  }
 
   /// Gives up what was not committed.
   func rollBack() {

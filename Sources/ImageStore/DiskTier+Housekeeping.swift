@@ -15,7 +15,7 @@ extension DiskTier {
     let instant = ContinuousClock.now
     notePins()
     if let by = agenda.flushBy, by <= instant { flushUses() }
-    if mode == .readOnly || othersLive || agenda.commitBy.map({ $0 <= instant }) ?? true { commit() }
+    commitUnlessGathering(at: instant)
     guard suspension == nil else { return nil }
     let now = now
     let surveyIsDue =
@@ -35,9 +35,14 @@ extension DiskTier {
     if let at = agenda.trimAt, at <= now { trim() }
     if let due = agenda.partialsDue, due <= now { removeExpiredPartials() }
     takeStepOfSweep(now: now)
-    // What all this has written must not keep others from writing, either.
-    listForOthers()
+    // What all this has written is not to keep others from writing, nor what it has read to keep a view of the index.
+    commitUnlessGathering(at: instant)
     return nextWake(instant, now)
+  }
+
+  /// Commits unless rows gather, for which nobody else waits, until their time comes.
+  private func commitUnlessGathering(at instant: ContinuousClock.Instant) {
+    if mode == .readOnly || othersLive || agenda.commitBy.map({ $0 <= instant }) ?? true { commit() }
   }
 
   private func nextWake(_ instant: ContinuousClock.Instant, _ now: Int) -> ContinuousClock.Instant? {
@@ -141,8 +146,6 @@ extension DiskTier {
   private func watchFreeSpace() {
     guard session?.index != nil else { return }
     try? makeRoom(for: 0, mayStandAbove: true)
-    // Looking has begun to read; an idle worker is not to keep a view of the index.
-    if agenda.commitBy == nil { commit() }
   }
 
   /// Nothing of a clock that was ahead is used last or removed last for ever.
@@ -155,8 +158,6 @@ extension DiskTier {
       agenda.nextDue = try index.nextDue()
       agenda.noteWrite()
     }
-    // Looking has begun to read; an idle worker is not to keep a view of the index.
-    if agenda.commitBy == nil { commit() }
   }
 
   /// Has files looked for whose rows may be lost.
