@@ -51,13 +51,14 @@ let package = Package(
     module("ImageCodec", uses: ["Threads", "CSystem"]),
     .executableTarget(
       name: "imageworker-codec",
-      dependencies: ["ImageCodec", "CSystem", "CVips", "CJPEG", "CZlib"],
+      dependencies: ["ImageCodec", "CSystem", "CVectors", "CVips", "CJPEG", "CZlib"],
       swiftSettings: strict,
       linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(platforms: [.linux], configuration: .release))]
     ),
     module("Threads"),
     module("Text"),
     .systemLibrary(name: "CSystem"),
+    .systemLibrary(name: "CVectors"),
     .systemLibrary(name: "CVips", pkgConfig: "vips", providers: [.apt(["libvips-dev"]), .brew(["vips"])]),
     .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg-dev"]), .brew(["jpeg-turbo"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),

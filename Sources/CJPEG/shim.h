@@ -51,9 +51,19 @@ static inline void cjpeg_set_errors(struct jpeg_error_mgr **place, cjpeg_errors 
 
 // MARK: Reading
 
+/// The samples of one component as they are stored.
+typedef struct {
+  /// Of the image's length, as many samples as these times its pixels; the last may be cut.
+  double across, down;
+  JSAMPARRAY rows;
+  /// How many are read at a time.
+  int row_count;
+} cjpeg_plane;
+
 typedef struct {
   struct jpeg_decompress_struct jpeg;
   cjpeg_errors errors;
+  cjpeg_plane planes[MAX_COMPONENTS];
 } cjpeg_reader;
 
 /// Zeroed memory becomes a reader, to be closed whatever else is called. The file must stay until then.
@@ -77,6 +87,39 @@ static inline int cjpeg_start(cjpeg_reader *reader, int shrink) {
 static inline int cjpeg_read_row(cjpeg_reader *reader, unsigned char *row) {
   if (setjmp(reader->errors.failed)) return 0;
   return jpeg_read_scanlines(&reader->jpeg, &row, 1) == 1;
+}
+
+/// Begins with the samples of each component, where there are as many of them as the image has. They are not those of the
+/// result where it is made smaller: libjpeg makes components smaller by different factors if they become alike so.
+static inline int cjpeg_start_planes(cjpeg_reader *reader, int shrink) {
+  struct jpeg_decompress_struct *jpeg = &reader->jpeg;
+  jpeg->raw_data_out = TRUE;
+  if (!cjpeg_start(reader, shrink)) return 0;
+  if (setjmp(reader->errors.failed)) return 0;
+  for (int index = 0; index < jpeg->num_components; index++) {
+    jpeg_component_info *component = &jpeg->comp_info[index];
+    cjpeg_plane *plane = &reader->planes[index];
+#if JPEG_LIB_VERSION >= 70
+    int width = component->DCT_h_scaled_size, height = component->DCT_v_scaled_size;
+#else
+    int width = component->DCT_scaled_size, height = component->DCT_scaled_size;
+#endif
+    plane->across = (double)(component->h_samp_factor * width) / (jpeg->max_h_samp_factor * DCTSIZE);
+    plane->down = (double)(component->v_samp_factor * height) / (jpeg->max_v_samp_factor * DCTSIZE);
+    plane->row_count = component->v_samp_factor * height;
+    plane->rows = jpeg->mem->alloc_sarray(
+      (j_common_ptr)jpeg, JPOOL_IMAGE, component->width_in_blocks * width, plane->row_count);
+  }
+  return 1;
+}
+
+/// Reads the next rows of all planes. Beyond the image's end they are of no use.
+static inline int cjpeg_read_planes(cjpeg_reader *reader) {
+  struct jpeg_decompress_struct *jpeg = &reader->jpeg;
+  JSAMPARRAY planes[MAX_COMPONENTS];
+  if (setjmp(reader->errors.failed)) return 0;
+  for (int index = 0; index < jpeg->num_components; index++) planes[index] = reader->planes[index].rows;
+  return jpeg_read_raw_data(jpeg, planes, jpeg->max_v_samp_factor * DCTSIZE) != 0;
 }
 
 static inline void cjpeg_close_reader(cjpeg_reader *reader) { jpeg_destroy_decompress(&reader->jpeg); }

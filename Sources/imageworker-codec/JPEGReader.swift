@@ -1,24 +1,21 @@
 internal import CJPEG
+internal import ImageCodec
 
 /// Reads the pixels of a JPEG, by libjpeg without libvips: of a small image that takes less than half of the time
 /// (Tests/Benchmarks/README.md).
 final class JPEGReader {
   private let reader: UnsafeMutablePointer<cjpeg_reader>
 
-  var width: Int { Int(reader.pointee.jpeg.output_width) }
-  var height: Int { Int(reader.pointee.jpeg.output_height) }
-  /// 1 for grey, 3 for RGB, 4 for CMYK as it is stored.
-  var bands: Int { Int(reader.pointee.jpeg.output_components) }
+  /// 1 for grey, 3 for RGB.
+  private var bands: Int { Int(reader.pointee.jpeg.output_components) }
 
   /// - Parameters:
   ///   - bytes: the whole file, which must outlive the reader.
-  ///   - shrink: 1, 2, 4 or 8. So much smaller the image is, its size rounded up.
   ///   - isStrict: whether data that lack pixels are an error, and not grey.
-  init(_ bytes: UnsafeRawBufferPointer, shrink: Int, isStrict: Bool) throws(LibraryError) {
+  init(_ bytes: UnsafeRawBufferPointer, isStrict: Bool) throws(LibraryError) {
     reader = .allocate(capacity: 1)
     reader.initialize(to: cjpeg_reader())
     try check(cjpeg_open(reader, bytes.baseAddress, bytes.count, isStrict ? 1 : 0))
-    try check(cjpeg_start(reader, Int32(shrink)))
   }
 
   /// Also when `init` throws: all that is stored is there by then.
@@ -27,21 +24,69 @@ final class JPEGReader {
     reader.deallocate()
   }
 
-  /// Reads from the top to the last of these rows.
-  func forEachRow(in rows: Range<Int>, _ body: (UnsafePointer<UInt8>) -> Void) throws(LibraryError) {
-    let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: width * bands + 1)
+  /// Decodes every pixel.
+  func readAll() throws(LibraryError) {
+    try forEachRow(above: Int(reader.pointee.jpeg.image_height)) { _, _ in }
+  }
+
+  /// The pixels of a part, a byte for each band.
+  func pixels(_ crop: Transform.Crop) throws(LibraryError) -> [UInt8] {
+    var pixels: [UInt8] = []
+    try forEachRow(above: crop.y + crop.height) { index, row in
+      guard index >= crop.y else { return }
+      if index == crop.y { pixels.reserveCapacity(crop.width * crop.height * bands) }
+      pixels += UnsafeBufferPointer(start: row + crop.x * bands, count: crop.width * bands)
+    }
+    return pixels
+  }
+
+  private func forEachRow(above end: Int, _ body: (Int, UnsafePointer<UInt8>) -> Void) throws(LibraryError) {
+    try check(cjpeg_start(reader, 1))
+    let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: Int(reader.pointee.jpeg.output_width) * bands + 1)
     defer { memory.deallocate() }
     // libjpeg-turbo writes past the cache where it finds an aligned row, and reading it back takes half as long as
     // decoding.
     let row = memory + 1
-    for index in 0..<rows.upperBound {
+    for index in 0..<end {
       try check(cjpeg_read_row(reader, row))
-      if index >= rows.lowerBound { body(row) }
+      body(index, row)
     }
+  }
+
+  /// Reads the image in another size: each component from its own samples, of which there are fewer for colours.
+  ///
+  /// - Parameters:
+  ///   - crop: what of the image is wanted.
+  ///   - shrink: 1, 2, 4 or 8. So much smaller libjpeg may make the image.
+  func resampled(
+    _ crop: Transform.Crop, shrink: Int, to size: (width: Int, height: Int)
+  ) throws(LibraryError) -> Resampler {
+    try check(cjpeg_start_planes(reader, Int32(shrink)))
+    let planes = withUnsafeBytes(of: &reader.pointee.planes) { $0.bindMemory(to: cjpeg_plane.self).prefix(bands) }
+    let resampler = Resampler(
+      reader.pointee.jpeg.jpeg_color_space == JCS_YCbCr ? .yCbCr : .plain,
+      planes.map { $0.part(crop) }, atOnce: planes.map { Int($0.row_count) }.max() ?? 0, to: size)
+    while !resampler.isComplete {
+      try check(cjpeg_read_planes(reader))
+      for (index, plane) in planes.enumerated() {
+        for row in 0..<Int(plane.row_count) { resampler.give(plane.rows[row]!, to: index) }
+      }
+      resampler.addRows()
+    }
+    return resampler
   }
 
   private func check(_ status: Int32) throws(LibraryError) {
     if status == 0 { throw LibraryError(reader.pointee.errors.text) }
+  }
+}
+
+extension cjpeg_plane {
+  /// Where a part of the image lies in this plane.
+  fileprivate func part(_ crop: Transform.Crop) -> Resampler.Part {
+    Resampler.Part(
+      across: (Double(crop.x) * across)..<(Double(crop.x + crop.width) * across),
+      down: (Double(crop.y) * down)..<(Double(crop.y + crop.height) * down))
   }
 }
 

@@ -1,53 +1,74 @@
+internal import Synchronization
+
 #if canImport(Darwin)
   internal import Darwin
 #else
   internal import Glibc
 #endif
 
-/// How the pixels of a result are made of those of the source, along one axis: by a sinc windowed by the middle of
+/// How the samples of a result are made of those of a source, along one axis: by a sinc windowed by the middle of
 /// another (three lobes), which is made as wide as the result is small (Duchon, Lanczos Filtering in One and Two
 /// Dimensions, 1979).
 struct Lanczos {
   private static let lobes = 3.0
 
-  /// The source's pixels that each of the result's is made of. Neither end ever goes back.
+  /// The source's samples that each of the result's is made of. Neither end ever goes back.
   let spans: [Range<Int>]
-  /// Of all spans, one after the other. Those of each add up to 1.
+  /// The most samples of a span, made even.
+  let taps: Int
+  /// Of each of the result's samples one after the other, `taps` each. Those of its span add up to 1, the rest are 0.
   let weights: [Float]
-  /// Where those of each span begin.
-  private let begins: [Int]
 
   /// - Parameters:
-  ///   - length: of the source in its pixels, of which the last may be cut.
-  ///   - count: of the result's pixels.
-  init(from length: Double, to count: Int) {
-    if length == Double(count) {
+  ///   - part: of the source in its samples, from which the result is made. Either end may cut one.
+  ///   - count: of the result's samples.
+  init(from part: Range<Double>, to count: Int) {
+    let length = part.upperBound - part.lowerBound
+    if length == Double(count), part.lowerBound == part.lowerBound.rounded() {
       // The filter's other weights are all 0.
-      (spans, weights) = ((0..<count).map { $0..<($0 + 1) }, [Float](repeating: 1, count: count))
-      begins = Array(0..<count)
+      spans = (0..<count).map { Int(part.lowerBound) + $0..<(Int(part.lowerBound) + $0 + 1) }
+      taps = 2
+      weights = (0..<(2 * count)).map { $0.isMultiple(of: 2) ? 1 : 0 }
       return
     }
     let scale = length / Double(count)
     let width = max(1, scale)
-    var (spans, weights, begins): ([Range<Int>], [Float], [Int]) = ([], [], [])
-    for pixel in 0..<count {
-      let center = (Double(pixel) + 0.5) * scale
-      let first = max(0, Int(center - Self.lobes * width))
-      let end = min(Int(length.rounded(.up)), Int((center + Self.lobes * width).rounded(.up)))
-      spans.append(first..<end)
-      begins.append(weights.count)
-      weights += Self.weights(count: end - first, from: (Double(first) + 0.5 - center) / width, step: 1 / width)
+    let (first, end) = (Int(part.lowerBound), Int(part.upperBound.rounded(.up)))
+    let center = { (sample: Int) in part.lowerBound + (Double(sample) + 0.5) * scale }
+    let spans = (0..<count).map { sample in
+      let center = center(sample)
+      let from = max(first, Int(center - Self.lobes * width))
+      return from..<min(end, Int((center + Self.lobes * width).rounded(.up)))
     }
-    (self.spans, self.weights, self.begins) = (spans, weights, begins)
+    let taps = ((spans.lazy.map(\.count).max() ?? 0) + 1) / 2 * 2
+    weights = [Float](unsafeUninitializedCapacity: taps * count) { weights, initialized in
+      weights.initialize(repeating: 0)
+      for (sample, span) in spans.enumerated() {
+        let distance = (Double(span.lowerBound) + 0.5 - center(sample)) / width
+        Self.write(span.count, to: weights.baseAddress! + sample * taps, from: distance, step: 1 / width)
+      }
+      initialized = taps * count
+    }
+    (self.spans, self.taps) = (spans, taps)
   }
 
-  /// How much one of the source's pixels counts, which may be outside of the span.
-  func weight(of source: Int, in pixel: Int) -> Float {
-    let span = spans[pixel]
-    return span.contains(source) ? weights[begins[pixel] + source - span.lowerBound] : 0
+  private static let recent = Mutex<[(part: Range<Double>, filter: Lanczos)]>([])
+  private static let mostRecent = 8
+
+  /// One that may have been made before: of many images, most often, all have the same size.
+  static func cached(from part: Range<Double>, to count: Int) -> Lanczos {
+    recent.withLock { recent in
+      if let known = recent.first(where: { $0.part == part && $0.filter.spans.count == count }) { return known.filter }
+      if recent.count == mostRecent { recent.removeFirst() }
+      recent.append((part, Lanczos(from: part, to: count)))
+      return recent[recent.count - 1].filter
+    }
   }
 
-  /// The most pixels of the result that any run of so many neighbours in the source contributes to.
+  /// All of the source's samples that the result is made of.
+  var covered: Range<Int> { (spans.first?.lowerBound ?? 0)..<(spans.last?.upperBound ?? 0) }
+
+  /// The most samples of the result that any run of so many neighbours in the source contributes to.
   func mostOpen(during neighbours: Int) -> Int {
     var first = 0
     return spans.indices.reduce(0) { most, last in
@@ -56,7 +77,10 @@ struct Lanczos {
     }
   }
 
-  private static func weights(count: Int, from distance: Double, step: Double) -> [Float] {
+  /// One span's weights.
+  private static func write(
+    _ count: Int, to weights: UnsafeMutablePointer<Float>, from distance: Double, step: Double
+  ) {
     // sinc(d) sinc(d / 3) is s² (3 - 4 s²) / 3a², where a is a third of pi d, and s its sine, which is turned on from
     // one to the next.
     var angle = distance * .pi / lobes
@@ -64,14 +88,14 @@ struct Lanczos {
     var (sine, cosine) = (sin(angle), cos(angle))
     let (sineOfTurn, cosineOfTurn) = (sin(turn), cos(turn))
     var sum = 0.0
-    let weights = (0..<count).map { _ in
+    for index in 0..<count {
       let square = sine * sine
       let weight = abs(angle) < 1e-6 ? 1 : abs(angle) >= .pi ? 0 : square * (3 - 4 * square) / (3 * angle * angle)
       (sine, cosine) = (sine * cosineOfTurn + cosine * sineOfTurn, cosine * cosineOfTurn - sine * sineOfTurn)
       angle += turn
+      weights[index] = Float(weight)
       sum += weight
-      return weight
     }
-    return weights.map { Float($0 / sum) }
+    for index in 0..<count { weights[index] *= Float(1 / sum) }
   }
 }

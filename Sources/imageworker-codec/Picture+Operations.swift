@@ -20,7 +20,7 @@ extension Picture {
 
   private func resampled(toWidth width: Int, height: Int) throws -> Picture {
     let resampler = Resampler(
-      channels: bands, hasAlpha: hasAlpha, from: (Double(self.width), Double(self.height)), to: (width, height))
+      hasAlpha ? .alphaLast : .plain, count: bands, from: (self.width, self.height), to: (width, height))
     try forEachRows { resampler.add($0.bindMemory(to: UInt8.self).baseAddress!) }
     return try like(resampler.bytes, width: width, height: height)
   }

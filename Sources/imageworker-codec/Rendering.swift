@@ -18,7 +18,7 @@ struct Rendering {
 
   func still() throws -> Picture {
     let stored = StoredLayout(source: source, geometry: geometry)
-    if stored.holdsLittle, let reader = try source.reopenedByLibjpeg(shrink: stored.shrink) {
+    if stored.holdsLittle, let reader = try source.reopenedByLibjpeg() {
       return try finished(try taken(from: reader, stored))
     }
     let frame = try source.frame(0, of: try source.reopened(shrink: stored.shrink))
@@ -48,12 +48,16 @@ struct Rendering {
     return try result.standardized().oriented(source.orientation)
   }
 
-  private func taken(from reader: JPEGReader, _ stored: StoredLayout) throws(LibraryError) -> Picture {
-    let area = stored.area(loadedWidth: reader.width, loadedHeight: reader.height)
+  private func taken(from reader: JPEGReader, _ stored: StoredLayout) throws -> Picture {
     let size = (width: stored.scaledWidth, height: stored.scaledHeight)
-    let resampler = Resampler(channels: reader.bands, from: stored.lengths, to: size)
-    try reader.forEachRow(in: area.y..<(area.y + resampler.rowCount)) { resampler.add($0 + area.x * reader.bands) }
-    let result = try source.picture.like(resampler.bytes, width: size.width, height: size.height)
+    let result: Picture
+    if stored.isScaled {
+      let resampler = try reader.resampled(stored.crop, shrink: stored.shrink, to: size)
+      result = try source.picture.like(resampler.bytes, width: size.width, height: size.height)
+    } else {
+      let pixels = try reader.pixels(stored.crop)
+      result = try pixels.withUnsafeBytes { try source.picture.like($0, width: size.width, height: size.height) }
+    }
     return try result.standardized().oriented(source.orientation)
   }
 

@@ -1,11 +1,27 @@
 /// Makes an image of bytes another size while its rows are read: with the filter that libvips has for it too, but
 /// without the milliseconds that libvips takes to prepare for each image (Tests/Benchmarks/README.md).
 ///
-/// A row is added to all rows of the result that it is part of, in its full width; a row that is complete is given its
-/// final width then.
+/// Each band is resampled as a plane of its own, which need not have the size of the others.
 final class Resampler {
-  private typealias Piece = SIMD4<Float>
+  /// What the planes of the source are.
+  enum Bands {
+    /// What those of the result are.
+    case plain
+    /// Colours, and alpha in the last: they are weighted by it, those of transparent pixels count for nothing.
+    case alphaLast
+    /// Luma and two differences of colours, which become RGB (JFIF 1.02, page 3).
+    case yCbCr
+  }
+
+  /// Which part of a plane is seen, in its samples. The ends may cut one.
+  struct Part {
+    var across: Range<Double>
+    var down: Range<Double>
+  }
+
   private static let mostPixels = 1 << 22
+  /// Rows of interleaved bands that are added at once.
+  private static let atOnce = 8
 
   /// Whether all that is held at a time is so little that memory is no concern. libvips holds but a few rows, whatever
   /// the size.
@@ -15,143 +31,92 @@ final class Resampler {
     return width * result.height <= mostPixels
   }
 
-  private let channels: Int
-  /// Whether the last channel is alpha: colours are weighted by it, those of transparent pixels count for nothing.
-  private let hasAlpha: Bool
-  private let (across, down): (Lanczos, Lanczos)
-  /// Samples of a row of the source, and of the result.
-  private let (sourceCount, count): (Int, Int)
-  /// How many pieces hold a row of the source, and one more, since the last pixel is read as a whole piece.
-  private let pieces: Int
-  /// Rows of the source that are not added yet: as many as can be, since each addition goes over the sums.
-  private let waiting: UnsafeMutablePointer<Piece>
-  private static let mostWaiting = 4
-  private var added = 0
-  private var index = 0
-  /// The result's rows that are begun and not complete, each in the place of its number modulo `mostOpen`.
-  private let open: UnsafeMutablePointer<Piece>
-  private let mostOpen: Int
-  private var (begun, complete) = (0, 0)
+  private let bands: Bands
+  private let planes: [ResampledPlane]
+  private let (width, height): (Int, Int)
+  private var complete = 0
   private let result: UnsafeMutableBufferPointer<UInt8>
 
   /// - Parameters:
-  ///   - channels: of a pixel, at most 4.
-  ///   - lengths: of the source in its pixels. Rows have all of their last pixel, and so has the image its last row.
-  init(
-    channels: Int, hasAlpha: Bool = false, from lengths: (across: Double, down: Double),
-    to size: (width: Int, height: Int)
+  ///   - parts: of the planes, at most 4.
+  ///   - atOnce: the most rows of a plane that are given before `addRows`.
+  init(_ bands: Bands, _ parts: [Part], atOnce: Int, to size: (width: Int, height: Int)) {
+    self.bands = bands
+    (width, height) = size
+    let lengths = parts.map { $0.down.upperBound - $0.down.lowerBound }
+    let ratio = Int(((lengths.max() ?? 1) / (lengths.min() ?? 1)).rounded(.up))
+    // Of a plane with fewer rows, the filter may want 3 more, and the fourth begun.
+    planes = parts.map { ResampledPlane($0, atOnce: atOnce, ahead: ratio > 1 ? 4 * ratio : 0, to: size) }
+    result = .allocate(capacity: size.width * size.height * parts.count)
+  }
+
+  /// Of an image whose bands are interleaved.
+  convenience init(
+    _ bands: Bands, count: Int, from source: (width: Int, height: Int), to size: (width: Int, height: Int)
   ) {
-    (self.channels, self.hasAlpha) = (channels, hasAlpha)
-    across = Lanczos(from: lengths.across, to: size.width)
-    down = Lanczos(from: lengths.down, to: size.height)
-    sourceCount = Int(lengths.across.rounded(.up)) * channels
-    count = size.width * channels
-    pieces = (sourceCount + 3) / 4 + 1
-    mostOpen = down.mostOpen(during: Self.mostWaiting)
-    waiting = .allocate(capacity: pieces * Self.mostWaiting)
-    waiting.initialize(repeating: .zero, count: pieces * Self.mostWaiting)
-    open = .allocate(capacity: pieces * mostOpen)
-    open.initialize(repeating: .zero, count: pieces * mostOpen)
-    // A pixel is written as four samples.
-    result = .allocate(capacity: count * size.height + 4)
+    let part = Part(across: 0..<Double(source.width), down: 0..<Double(source.height))
+    self.init(bands, [Part](repeating: part, count: count), atOnce: Self.atOnce, to: size)
   }
 
-  deinit {
-    waiting.deallocate()
-    open.deallocate()
-    result.deallocate()
-  }
+  deinit { result.deallocate() }
 
-  /// How many rows from the top are of use.
-  var rowCount: Int { down.spans.last?.upperBound ?? 0 }
+  /// All rows, once all rows of the source that are of use have been added.
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(result) }
 
-  /// All rows, once `rowCount` of the source have been added.
-  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: result.baseAddress, count: result.count - 4) }
+  var isComplete: Bool { complete == height }
 
-  /// The next row from the top.
+  /// The next row of a plane from the top.
+  func give(_ row: UnsafePointer<UInt8>, to plane: Int) { planes[plane].give(row, every: 1, weightedBy: nil) }
+
+  /// The next row of interleaved bands from the top.
   func add(_ row: UnsafePointer<UInt8>) {
-    let sourceCount = sourceCount
-    (waiting + (index - added) * pieces).withMemoryRebound(to: Float.self, capacity: pieces * Piece.scalarCount) {
-      for offset in 0..<sourceCount { $0[offset] = Float(row[offset]) }
-      if hasAlpha { weighByAlpha($0) }
+    let alpha = bands == .alphaLast ? row + planes.count - 1 : nil
+    for (band, plane) in planes.enumerated() {
+      plane.give(row + band, every: planes.count, weightedBy: band < planes.count - 1 ? alpha : nil)
     }
-    index += 1
-    guard index - added == Self.mostWaiting || index == rowCount else { return }
-    while begun < down.spans.count, down.spans[begun].lowerBound < index { begun += 1 }
-    for number in complete..<begun { addWaiting(to: number) }
-    added = index
-    while complete < begun, down.spans[complete].upperBound <= index { finish() }
+    if planes[0].given == Self.atOnce || planes[0].hasAll { addRows() }
   }
 
-  private func weighByAlpha(_ row: UnsafeMutablePointer<Float>) {
-    for pixel in stride(from: 0, to: sourceCount, by: channels) {
-      let weight = row[pixel + channels - 1] / 255
-      for color in pixel..<(pixel + channels - 1) { row[color] *= weight }
+  /// Adds what was given. Planes that are not given all their rows at once are to be given the same part of the image.
+  func addRows() {
+    for plane in planes { plane.addRows() }
+    while !isComplete {
+      let numbers = complete..<min(complete + ResampledPlane.Lanes.scalarCount, height)
+      guard planes.allSatisfy({ $0.has(numbers) }) else { return }
+      finish(numbers)
     }
   }
 
-  private func place(of number: Int) -> UnsafeMutablePointer<Piece> { open + number % mostOpen * pieces }
-
-  private func addWaiting(to number: Int) {
-    let sums = place(of: number)
-    let (first, second, third, fourth) = (waiting, waiting + pieces, waiting + 2 * pieces, waiting + 3 * pieces)
-    // Those of rows that are not there are 0.
-    var weights = Piece.zero
-    for row in 0..<Self.mostWaiting { weights[row] = down.weight(of: added + row, in: number) }
-    for piece in 0..<pieces {
-      let upper = first[piece] * weights[0] + second[piece] * weights[1]
-      let lower = third[piece] * weights[2] + fourth[piece] * weights[3]
-      sums[piece] += upper + lower
+  private func finish(_ rows: Range<Int>) {
+    for plane in planes { plane.take(rows) }
+    switch bands {
+    case .plain: break
+    case .alphaLast: unweight()
+    case .yCbCr: toRGB()
     }
+    let (channels, length) = (planes.count, width * planes.count)
+    let start = result.baseAddress! + rows.lowerBound * length
+    for (band, plane) in planes.enumerated() { plane.write(rows.count, to: start + band, every: (channels, length)) }
+    complete = rows.upperBound
   }
 
-  private func finish() {
-    let row = place(of: complete)
-    narrow(UnsafeRawPointer(row), into: result.baseAddress! + complete * count)
-    row.update(repeating: .zero, count: pieces)
-    complete += 1
-  }
-
-  /// Four samples are taken at a time, of which as many count as a pixel has.
-  private func narrow(_ row: UnsafeRawPointer, into bytes: UnsafeMutablePointer<UInt8>) {
-    let size = channels * MemoryLayout<Float>.stride
-    var bytes = UnsafeMutableRawPointer(bytes)
-    across.weights.withUnsafeBufferPointer { weights in
-      var next = 0
-      for span in across.spans {
-        var samples = row + span.lowerBound * size
-        // Two sums, as the next addition to one would have to wait for the last.
-        var (even, odd) = (Piece.zero, Piece.zero)
-        let end = next + span.count
-        while next + 1 < end {
-          even += samples.loadUnaligned(as: Piece.self) * weights[next]
-          odd += samples.loadUnaligned(fromByteOffset: size, as: Piece.self) * weights[next + 1]
-          samples += 2 * size
-          next += 2
-        }
-        if next < end {
-          even += samples.loadUnaligned(as: Piece.self) * weights[next]
-          next += 1
-        }
-        var sum = even + odd
-        if hasAlpha {
-          let alpha = sum[channels - 1]
-          sum *= alpha > 0 ? 255 / alpha : 0
-          sum[channels - 1] = alpha
-        }
-        bytes.storeBytes(of: sum.rounded, as: SIMD4<UInt8>.self)
-        bytes += channels
+  private func unweight() {
+    let alpha = planes[planes.count - 1].result
+    for plane in planes.dropLast() {
+      for index in plane.result.indices {
+        let weight = alpha[index]
+        plane.result[index] *= (255 / weight).replacing(with: 0, where: weight .<= 0)
       }
     }
   }
-}
 
-extension SIMD4<Float> {
-  /// The nearest bytes.
-  fileprivate var rounded: SIMD4<UInt8> {
-    let notBelow = replacing(with: 0, where: self .< 0)
-    let inRange = notBelow.replacing(with: 255, where: notBelow .> 255)
-    // Above 2^23 a Float has no fraction, so that its last bits are the rounded number.
-    return SIMD4<UInt8>(truncatingIfNeeded: unsafeBitCast(inRange + 0x1p23, to: SIMD4<UInt32>.self))
+  private func toRGB() {
+    let (first, second, third) = (planes[0].result, planes[1].result, planes[2].result)
+    for index in first.indices {
+      let (luma, blue, red) = (first[index], second[index] - 128, third[index] - 128)
+      first[index] = luma + 1.402 * red
+      second[index] = luma - 0.344136 * blue - 0.714136 * red
+      third[index] = luma + 1.772 * blue
+    }
   }
 }

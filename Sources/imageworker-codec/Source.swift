@@ -67,18 +67,16 @@ struct Source {
 
   /// Decodes every pixel, of all frames.
   func readAll() throws {
-    if let reader = try reopenedByLibjpeg(shrink: 1, isStrict: true) {
-      return try reader.forEachRow(in: 0..<reader.height) { _ in }
-    }
+    if let reader = try reopenedByLibjpeg(isStrict: true) { return try reader.readAll() }
     try picture.forEachRows { _ in }
   }
 
   /// The same by libjpeg alone, where it makes of it what libvips would. Not for part of a file, of which libvips makes
   /// more.
-  func reopenedByLibjpeg(shrink: Int, isStrict: Bool = false) throws(LibraryError) -> JPEGReader? {
+  func reopenedByLibjpeg(isStrict: Bool = false) throws(LibraryError) -> JPEGReader? {
     // CMYK is stored in two ways, and libvips knows which.
     guard format == .jpeg, [1, 3].contains(picture.bands), strictness == VIPS_FAIL_ON_ERROR else { return nil }
-    return try JPEGReader(input.bytes, shrink: shrink, isStrict: isStrict)
+    return try JPEGReader(input.bytes, isStrict: isStrict)
   }
 
   private func check(width: Int, height: Int) throws(DecodeError) {

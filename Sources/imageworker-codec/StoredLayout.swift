@@ -2,7 +2,7 @@ internal import ImageCodec
 
 /// A geometry in the source's own layout, before it is turned upright; and how much smaller it can be loaded.
 struct StoredLayout {
-  private let crop: Transform.Crop
+  let crop: Transform.Crop
   private let width: Int
   private let height: Int
   let scaledWidth: Int
@@ -36,10 +36,7 @@ struct StoredLayout {
     Resampler.holdsLittle(from: (crop.width, crop.height), to: (scaledWidth, scaledHeight))
   }
 
-  /// How many pixels of an image that was loaded so much smaller the crop is: at the image's edge, the last may be cut.
-  var lengths: (across: Double, down: Double) {
-    (Double(crop.width) / Double(shrink), Double(crop.height) / Double(shrink))
-  }
+  var isScaled: Bool { crop.width != scaledWidth || crop.height != scaledHeight }
 
   /// What to take of an image that was loaded so much smaller.
   func area(loadedWidth: Int, loadedHeight: Int) -> Transform.Crop {

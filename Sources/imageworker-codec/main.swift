@@ -1,3 +1,4 @@
+internal import CSystem
 internal import ImageCodec
 
 #if canImport(Darwin)
@@ -10,6 +11,7 @@ internal import ImageCodec
 // sandbox.
 switch CommandLine.arguments.dropFirst().first {
 case "--serve":
+  csystem_keep_freed(8 << 20)
   let sandbox = Sandbox.close(memoryLimit: CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) })
   Conversation(socket: 0).run(formats: Library.formats, sandbox: sandbox)
 case "--try-escape":

@@ -45,16 +45,17 @@ class Output:
         shutil.rmtree(self.partial, ignore_errors=True)  # Of a run that was killed.
         self.partial.mkdir()
 
-    def place(self, row: Row) -> Path:
+    def place(self, row: Row) -> str:
         """Where the worker is to save the image: the bytes need not pass through this process."""
-        return self.partial / name_of(row)
+        return os.path.join(self.partial, name_of(row))
 
     def add(self, row: Row, extension: str, about: Mapping[str, Any]) -> None:
         """Takes the image that lies in its place now."""
         raise NotImplementedError
 
     def leave_out(self, row: Row) -> None:
-        self.place(row).unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.place(row))
 
     def finish(self) -> None:
         raise NotImplementedError
@@ -65,10 +66,10 @@ class Files(Output):
 
     def add(self, row: Row, extension: str, about: Mapping[str, Any]) -> None:
         place = self.place(row)
-        place.rename(f"{place}.{extension}")
-        place.with_suffix(".json").write_text(json.dumps(about))
+        os.rename(place, f"{place}.{extension}")
+        Path(f"{place}.json").write_text(json.dumps(about))
         if row.caption is not None:
-            place.with_suffix(".txt").write_text(row.caption, encoding="utf-8")
+            Path(f"{place}.txt").write_text(row.caption, encoding="utf-8")
 
     def finish(self) -> None:
         shutil.rmtree(self.final, ignore_errors=True)
@@ -80,21 +81,25 @@ class WebDataset(Output):
 
     def __init__(self, folder: Path, shard: Shard) -> None:
         super().__init__(folder, shard)
-        self.tar = tarfile.open(self.partial / "tar", "w")
+        self.tar = (self.partial / "tar").open("wb")
 
     def add(self, row: Row, extension: str, about: Mapping[str, Any]) -> None:
-        self._member(row, extension, self.place(row).read_bytes())
+        with open(self.place(row), "rb", buffering=0) as image:
+            self._write(row, extension, image.read())
         self.leave_out(row)
-        self._member(row, "json", json.dumps(about).encode())
+        self._write(row, "json", json.dumps(about).encode())
         if row.caption is not None:
-            self._member(row, "txt", row.caption.encode())
+            self._write(row, "txt", row.caption.encode())
 
-    def _member(self, row: Row, extension: str, content: bytes) -> None:
+    def _write(self, row: Row, extension: str, content: bytes) -> None:
+        """A member. TarFile would look for what its name and size can never have, and remember each to its end."""
         info = tarfile.TarInfo(f"{name_of(row)}.{extension}")
         info.size = len(content)
-        self.tar.addfile(info, io.BytesIO(content))
+        padding = bytes(-len(content) % tarfile.BLOCKSIZE)
+        self.tar.write(info.tobuf(tarfile.USTAR_FORMAT) + content + padding)
 
     def finish(self) -> None:
+        self.tar.write(bytes(2 * tarfile.BLOCKSIZE))
         self.tar.close()
         (self.partial / "tar").rename(self.final.with_suffix(".tar"))
         shutil.rmtree(self.partial)
@@ -234,7 +239,7 @@ class Bulk:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def load(self, url: str, place: Path) -> Union[Image, Failure]:
+    async def load(self, url: str, place: str) -> Union[Image, Failure]:
         """What is the fault of the run is tried again: after the end of a worker another starts by itself, a few times."""
         if len(url) > LONGEST_URL:
             return Failure("invalidParams", "the URL is too long")
@@ -245,7 +250,7 @@ class Bulk:
                 await asyncio.sleep(pause)
         return await self.load_once(url, place)
 
-    async def load_once(self, url: str, place: Path) -> Union[Image, Failure]:
+    async def load_once(self, url: str, place: str) -> Union[Image, Failure]:
         params: LoadParams = {**self.params, "save_to": place}
         result: Union[Image, ImageWorkerError]
         try:

@@ -1,0 +1,122 @@
+#pragma once
+
+// Sums of weighted samples, which is where resampling spends its time. Swift compiles for the oldest processor that the
+// whole program may meet; a C function can be compiled for two, of which one is chosen when it runs. Both do the same
+// operations in the same order, so that an image is the same on each machine.
+
+#include <stddef.h>
+#include <string.h>
+
+#define CVECTORS_LANES 8
+
+typedef float cvectors_lanes __attribute__((vector_size(CVECTORS_LANES * sizeof(float))));
+
+#define CVECTORS_UNROLLED _Pragma("clang loop unroll(full)") for
+#define CVECTORS_BODY static inline __attribute__((always_inline))
+
+CVECTORS_BODY cvectors_lanes cvectors_load(const float *place) {
+  cvectors_lanes lanes;
+  memcpy(&lanes, place, sizeof lanes);
+  return lanes;
+}
+
+CVECTORS_BODY void cvectors_store(float *place, cvectors_lanes lanes) { memcpy(place, &lanes, sizeof lanes); }
+
+CVECTORS_BODY void cvectors_weighted_sums(
+    float *sums, const float *rows, size_t length, const float *weights, size_t count) {
+  for (size_t at = 0; at < length; at += 4 * CVECTORS_LANES) {
+    cvectors_lanes sum[4];
+    CVECTORS_UNROLLED (int part = 0; part < 4; part++) sum[part] = cvectors_load(sums + at + part * CVECTORS_LANES);
+    for (size_t row = 0; row < count; row++) {
+      const float *samples = rows + row * length + at;
+      CVECTORS_UNROLLED (int part = 0; part < 4; part++) {
+        sum[part] += cvectors_load(samples + part * CVECTORS_LANES) * weights[row];
+      }
+    }
+    CVECTORS_UNROLLED (int part = 0; part < 4; part++) cvectors_store(sums + at + part * CVECTORS_LANES, sum[part]);
+  }
+}
+
+/// Turns `length` samples of 8 rows into so many groups of 8, one sample of each row.
+CVECTORS_BODY void cvectors_transpose(const float *const *rows, size_t length, float *columns) {
+#define CVECTORS_PAIRS(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+  for (size_t at = 0; at < length; at += CVECTORS_LANES) {
+    cvectors_lanes from[8], pairs[8], fours[8];
+    CVECTORS_UNROLLED (int row = 0; row < 8; row++) from[row] = cvectors_load(rows[row] + at);
+    CVECTORS_UNROLLED (int row = 0; row < 8; row += 2) {
+      pairs[row] = CVECTORS_PAIRS(from[row], from[row + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+      pairs[row + 1] = CVECTORS_PAIRS(from[row], from[row + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    CVECTORS_UNROLLED (int row = 0; row < 8; row += 4) {
+      CVECTORS_UNROLLED (int half = 0; half < 2; half++) {
+        cvectors_lanes upper = pairs[row + half], lower = pairs[row + half + 2];
+        fours[row + 2 * half] = CVECTORS_PAIRS(upper, lower, 0, 1, 8, 9, 4, 5, 12, 13);
+        fours[row + 2 * half + 1] = CVECTORS_PAIRS(upper, lower, 2, 3, 10, 11, 6, 7, 14, 15);
+      }
+    }
+    CVECTORS_UNROLLED (int column = 0; column < 4; column++) {
+      cvectors_lanes upper = fours[column], lower = fours[column + 4];
+      float *place = columns + (at + column) * CVECTORS_LANES;
+      cvectors_store(place, CVECTORS_PAIRS(upper, lower, 0, 1, 2, 3, 8, 9, 10, 11));
+      cvectors_store(place + 4 * CVECTORS_LANES, CVECTORS_PAIRS(upper, lower, 4, 5, 6, 7, 12, 13, 14, 15));
+    }
+  }
+#undef CVECTORS_PAIRS
+}
+
+CVECTORS_BODY void cvectors_narrow_columns(
+    const float *columns, const int *firsts, const float *weights, size_t taps, size_t count, float *result) {
+  for (size_t sample = 0; sample < count; sample++) {
+    const float *place = columns + (size_t)firsts[sample] * CVECTORS_LANES;
+    // Two sums, as the next addition to one would have to wait for the last.
+    cvectors_lanes even = {0}, odd = {0};
+    for (size_t tap = 0; tap < taps; tap += 2) {
+      even += cvectors_load(place + tap * CVECTORS_LANES) * weights[sample * taps + tap];
+      odd += cvectors_load(place + (tap + 1) * CVECTORS_LANES) * weights[sample * taps + tap + 1];
+    }
+    cvectors_store(result + sample * CVECTORS_LANES, even + odd);
+  }
+}
+
+#ifdef __x86_64__
+// Not that with multiplication and addition in one, which rounds once less.
+#define CVECTORS_WIDE static __attribute__((target("avx2")))
+static inline int cvectors_is_wide(void) { return __builtin_cpu_supports("avx2") != 0; }
+#else
+#define CVECTORS_WIDE static
+static inline int cvectors_is_wide(void) { return 0; }
+#endif
+
+CVECTORS_WIDE void cvectors_add_rows_wide(
+    float *sums, const float *rows, size_t length, const float *weights, size_t count) {
+  cvectors_weighted_sums(sums, rows, length, weights, count);
+}
+
+CVECTORS_WIDE void cvectors_narrow_wide(
+    const float *const *rows, size_t length, float *columns, const int *firsts, const float *weights, size_t taps,
+    size_t count, float *result) {
+  cvectors_transpose(rows, length, columns);
+  cvectors_narrow_columns(columns, firsts, weights, taps, count, result);
+}
+
+/// Adds `count` rows, of `length` samples each, to sums of as many: each row times its weight. `length` is a multiple of 32.
+static inline void cvectors_add_rows(
+    float *sums, const float *rows, size_t length, const float *weights, size_t count) {
+  if (cvectors_is_wide()) return cvectors_add_rows_wide(sums, rows, length, weights, count);
+  cvectors_weighted_sums(sums, rows, length, weights, count);
+}
+
+/// Of 8 rows of `length` samples, a multiple of 8, makes `count` samples in groups of 8, one of each row. Each is the sum of
+/// `taps` samples, an even number, from the one that `firsts` says, times their weights: those of the first sample of the
+/// result, then those of the next.
+///
+/// - Parameter columns: room for all samples of the rows.
+static inline void cvectors_narrow(
+    const float *const *rows, size_t length, float *columns, const int *firsts, const float *weights, size_t taps,
+    size_t count, float *result) {
+  if (cvectors_is_wide()) {
+    return cvectors_narrow_wide(rows, length, columns, firsts, weights, taps, count, result);
+  }
+  cvectors_transpose(rows, length, columns);
+  cvectors_narrow_columns(columns, firsts, weights, taps, count, result);
+}
