@@ -72,7 +72,7 @@ let package = Package(
     tests(of: "HTTPCaching", uses: ["HTTPTypes"]),
     tests(of: "HTTPTypes"),
     tests(of: "ImageStore", uses: ["HTTPTypes", "Threads", "CSQLite"]),
-    tests(of: "ImageCodec", uses: ["CZlib"]),
+    tests(of: "ImageCodec", uses: ["CVectors", "CZlib"]),
     tests(of: "Threads"),
     tests(of: "Text"),
     tests(of: "Worker", uses: ["LineRPC", "Threads"]),

@@ -53,8 +53,8 @@ static inline void cjpeg_set_errors(struct jpeg_error_mgr **place, cjpeg_errors 
 
 /// The samples of one component as they are stored.
 typedef struct {
-  /// Of the image's length, as many samples as these times its pixels; the last may be cut.
-  double across, down;
+  /// How many samples there are, of which the last may be cut: these of so many pixels of the image.
+  int across, across_of, down, down_of;
   JSAMPARRAY rows;
   /// How many are read at a time.
   int row_count;
@@ -104,9 +104,10 @@ static inline int cjpeg_start_planes(cjpeg_reader *reader, int shrink) {
 #else
     int width = component->DCT_scaled_size, height = component->DCT_scaled_size;
 #endif
-    plane->across = (double)(component->h_samp_factor * width) / (jpeg->max_h_samp_factor * DCTSIZE);
-    plane->down = (double)(component->v_samp_factor * height) / (jpeg->max_v_samp_factor * DCTSIZE);
-    plane->row_count = component->v_samp_factor * height;
+    plane->across = component->h_samp_factor * width;
+    plane->across_of = jpeg->max_h_samp_factor * DCTSIZE;
+    plane->down = plane->row_count = component->v_samp_factor * height;
+    plane->down_of = jpeg->max_v_samp_factor * DCTSIZE;
     plane->rows = jpeg->mem->alloc_sarray(
       (j_common_ptr)jpeg, JPOOL_IMAGE, component->width_in_blocks * width, plane->row_count);
   }

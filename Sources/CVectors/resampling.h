@@ -11,6 +11,8 @@
 
 typedef float cvectors_lanes __attribute__((vector_size(CVECTORS_LANES * sizeof(float))));
 
+/// No multiplication and addition in one, which rounds once less: not every processor has it.
+#define CVECTORS_ROUNDED _Pragma("clang fp contract(off)")
 #define CVECTORS_UNROLLED _Pragma("clang loop unroll(full)") for
 #define CVECTORS_BODY static inline __attribute__((always_inline))
 
@@ -24,6 +26,7 @@ CVECTORS_BODY void cvectors_store(float *place, cvectors_lanes lanes) { memcpy(p
 
 CVECTORS_BODY void cvectors_weighted_sums(
     float *sums, const float *rows, size_t length, const float *weights, size_t count) {
+  CVECTORS_ROUNDED
   for (size_t at = 0; at < length; at += 4 * CVECTORS_LANES) {
     cvectors_lanes sum[4];
     CVECTORS_UNROLLED (int part = 0; part < 4; part++) sum[part] = cvectors_load(sums + at + part * CVECTORS_LANES);
@@ -66,6 +69,7 @@ CVECTORS_BODY void cvectors_transpose(const float *const *rows, size_t length, f
 
 CVECTORS_BODY void cvectors_narrow_columns(
     const float *columns, const int *firsts, const float *weights, size_t taps, size_t count, float *result) {
+  CVECTORS_ROUNDED
   for (size_t sample = 0; sample < count; sample++) {
     const float *place = columns + (size_t)firsts[sample] * CVECTORS_LANES;
     // Two sums, as the next addition to one would have to wait for the last.
@@ -79,7 +83,6 @@ CVECTORS_BODY void cvectors_narrow_columns(
 }
 
 #ifdef __x86_64__
-// Not that with multiplication and addition in one, which rounds once less.
 #define CVECTORS_WIDE static __attribute__((target("avx2")))
 static inline int cvectors_is_wide(void) { return __builtin_cpu_supports("avx2") != 0; }
 #else
@@ -102,8 +105,11 @@ CVECTORS_WIDE void cvectors_narrow_wide(
 /// Adds `count` rows, of `length` samples each, to sums of as many: each row times its weight. `length` is a multiple of 32.
 static inline void cvectors_add_rows(
     float *sums, const float *rows, size_t length, const float *weights, size_t count) {
-  if (cvectors_is_wide()) return cvectors_add_rows_wide(sums, rows, length, weights, count);
-  cvectors_weighted_sums(sums, rows, length, weights, count);
+  if (cvectors_is_wide()) {
+    cvectors_add_rows_wide(sums, rows, length, weights, count);
+  } else {
+    cvectors_weighted_sums(sums, rows, length, weights, count);
+  }
 }
 
 /// Of 8 rows of `length` samples, a multiple of 8, makes `count` samples in groups of 8, one of each row. Each is the sum of
@@ -115,8 +121,9 @@ static inline void cvectors_narrow(
     const float *const *rows, size_t length, float *columns, const int *firsts, const float *weights, size_t taps,
     size_t count, float *result) {
   if (cvectors_is_wide()) {
-    return cvectors_narrow_wide(rows, length, columns, firsts, weights, taps, count, result);
+    cvectors_narrow_wide(rows, length, columns, firsts, weights, taps, count, result);
+  } else {
+    cvectors_transpose(rows, length, columns);
+    cvectors_narrow_columns(columns, firsts, weights, taps, count, result);
   }
-  cvectors_transpose(rows, length, columns);
-  cvectors_narrow_columns(columns, firsts, weights, taps, count, result);
 }

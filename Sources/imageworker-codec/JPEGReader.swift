@@ -85,8 +85,13 @@ extension cjpeg_plane {
   /// Where a part of the image lies in this plane.
   fileprivate func part(_ crop: Transform.Crop) -> Resampler.Part {
     Resampler.Part(
-      across: (Double(crop.x) * across)..<(Double(crop.x + crop.width) * across),
-      down: (Double(crop.y) * down)..<(Double(crop.y + crop.height) * down))
+      across: Self.place(crop.x, across, across_of)..<Self.place(crop.x + crop.width, across, across_of),
+      down: Self.place(crop.y, down, down_of)..<Self.place(crop.y + crop.height, down, down_of))
+  }
+
+  /// What should be whole is: the end of the image is not a little behind that of the plane.
+  private static func place(_ pixel: Int, _ samples: Int32, _ pixels: Int32) -> Double {
+    Double(pixel * Int(samples)) / Double(pixels)
   }
 }
 

@@ -120,28 +120,4 @@ final class ResampledPlane {
     cvectors_narrow(rows, length, columns, firsts, across.weights, across.taps, firsts.count, result)
     taken = numbers.upperBound
   }
-
-  /// Writes the bytes nearest to `result`.
-  ///
-  /// - Parameters:
-  ///   - count: of the rows.
-  ///   - stride: from one sample of this band to the next, and from one row to the next.
-  func write(_ count: Int, to bytes: UnsafeMutablePointer<UInt8>, every stride: (sample: Int, row: Int)) {
-    var place = bytes
-    for lanes in result {
-      let rounded = lanes.rounded
-      for row in 0..<count { place[row * stride.row] = rounded[row] }
-      place += stride.sample
-    }
-  }
-}
-
-extension SIMD8<Float> {
-  /// The nearest bytes.
-  @inline(__always) fileprivate var rounded: SIMD8<UInt8> {
-    let notBelow = replacing(with: 0, where: self .< 0)
-    let inRange = notBelow.replacing(with: 255, where: notBelow .> 255)
-    // Above 2^23 a Float has no fraction, so that its last bits are the rounded number.
-    return SIMD8<UInt8>(truncatingIfNeeded: unsafeBitCast(inRange + 0x1p23, to: SIMD8<UInt32>.self))
-  }
 }

@@ -35,6 +35,8 @@ final class Resampler {
   private let planes: [ResampledPlane]
   private let (width, height): (Int, Int)
   private var complete = 0
+  /// Some rows of the result: a pixel in each lane, its first band in the lowest bits.
+  private let pixels: UnsafeMutableBufferPointer<SIMD8<UInt32>>
   private let result: UnsafeMutableBufferPointer<UInt8>
 
   /// - Parameters:
@@ -47,7 +49,9 @@ final class Resampler {
     let ratio = Int(((lengths.max() ?? 1) / (lengths.min() ?? 1)).rounded(.up))
     // Of a plane with fewer rows, the filter may want 3 more, and the fourth begun.
     planes = parts.map { ResampledPlane($0, atOnce: atOnce, ahead: ratio > 1 ? 4 * ratio : 0, to: size) }
-    result = .allocate(capacity: size.width * size.height * parts.count)
+    pixels = .allocate(capacity: size.width)
+    // A pixel is written as four bytes.
+    result = .allocate(capacity: size.width * size.height * parts.count + 3)
   }
 
   /// Of an image whose bands are interleaved.
@@ -58,10 +62,13 @@ final class Resampler {
     self.init(bands, [Part](repeating: part, count: count), atOnce: Self.atOnce, to: size)
   }
 
-  deinit { result.deallocate() }
+  deinit {
+    pixels.deallocate()
+    result.deallocate()
+  }
 
   /// All rows, once all rows of the source that are of use have been added.
-  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(result) }
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: result.baseAddress, count: result.count - 3) }
 
   var isComplete: Bool { complete == height }
 
@@ -94,10 +101,24 @@ final class Resampler {
     case .alphaLast: unweight()
     case .yCbCr: toRGB()
     }
-    let (channels, length) = (planes.count, width * planes.count)
-    let start = result.baseAddress! + rows.lowerBound * length
-    for (band, plane) in planes.enumerated() { plane.write(rows.count, to: start + band, every: (channels, length)) }
+    write(rows)
     complete = rows.upperBound
+  }
+
+  private func write(_ rows: Range<Int>) {
+    for sample in pixels.indices { pixels[sample] = planes[0].result[sample].rounded }
+    for (band, plane) in planes.enumerated().dropFirst() {
+      let shift = UInt32(8 * band)
+      for sample in pixels.indices { pixels[sample] |= plane.result[sample].rounded &<< shift }
+    }
+    let size = planes.count
+    for (lane, row) in rows.enumerated() {
+      // What a pixel is written with beyond its size, the next one writes over.
+      let place = UnsafeMutableRawPointer(result.baseAddress! + row * width * size)
+      for sample in pixels.indices {
+        place.storeBytes(of: pixels[sample][lane].littleEndian, toByteOffset: sample * size, as: UInt32.self)
+      }
+    }
   }
 
   private func unweight() {
@@ -118,5 +139,15 @@ final class Resampler {
       second[index] = luma - 0.344136 * blue - 0.714136 * red
       third[index] = luma + 1.772 * blue
     }
+  }
+}
+
+extension SIMD8<Float> {
+  /// The nearest bytes.
+  @inline(__always) fileprivate var rounded: SIMD8<UInt32> {
+    let notBelow = replacing(with: 0, where: self .< 0)
+    let inRange = notBelow.replacing(with: 255, where: notBelow .> 255)
+    // Above 2^23 a Float has no fraction, so that its last bits are the rounded number.
+    return unsafeBitCast(inRange + 0x1p23, to: SIMD8<UInt32>.self) & 0xFF
   }
 }
