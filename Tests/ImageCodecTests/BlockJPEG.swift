@@ -1,5 +1,5 @@
-/// A JPEG whose blocks of 8 x 8 samples each have one value, in any sampling (ITU-T T.81), so that what its pixels are is
-/// known without a decoder.
+/// A JPEG whose blocks of 8 x 8 samples each have one value, in any sampling (ITU-T T.81): what its pixels are is known
+/// without a decoder.
 struct BlockJPEG {
   struct Component {
     /// 1 to 4. More samples are closer together.

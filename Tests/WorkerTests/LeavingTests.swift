@@ -3,9 +3,9 @@ import Testing
 
 /// Transfers whose last load has left: those that are nearly complete go on for the cache.
 @Suite struct LeavingTests {
-  /// Beginning again would cost five seconds, the last bytes at this pace next to nothing. It goes on for twice as long
+  /// Beginning again would cost twelve seconds, the last bytes at this pace nothing. It goes on for twice as long
   /// and a second more: longer than a busy machine takes from one line of a test to the next.
-  private static let image = image(delay: 5000)
+  private static let image = image(delay: 12_000)
 
   private static func image(delay: Int) -> String {
     "image/7.png?bytes=200000&etag=a&cache-control=max-age=60&delay=\(delay)&hold=gate@199000"
