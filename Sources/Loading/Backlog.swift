@@ -1,7 +1,8 @@
 /// The waiting jobs, and whose turn it is.
 ///
 /// Within a priority the origins take turns, one job each, so that the one with a thousand jobs does not keep another
-/// waiting. An origin that may start nothing is out of the turns until it may again; it comes back as the last.
+/// waiting. An origin that may start nothing is out of the turns until it may again; it comes back as the last. So is,
+/// at one priority, an origin that has been set aside.
 /// Every operation is O(1), but for adding a job in the middle of others and for what says so. Jobs and origins are
 /// named by their slots.
 struct Backlog {
@@ -22,14 +23,18 @@ struct Backlog {
   /// The places of the waiting jobs among those of their origin and priority, which are sorted by them.
   private var places: [Int64] = []
   /// The origins that have a waiting job and may start one, in the order of their turns: for each priority those that
-  /// come last, and behind these the open ones. An origin is in one of the two.
+  /// come last, and behind these the open ones.
   private var rings = [Chain](repeating: Chain(), count: 2 * levels)
-  private var ringLinks = [[Chain.Link]](repeating: [], count: levels)
+  /// The origins that are set aside at each priority, in the order in which that was.
+  private var aside = [Chain](repeating: Chain(), count: levels)
+  /// An origin is in one of these chains at each priority.
+  private var links = [[Chain.Link]](repeating: [], count: levels)
 
   private var standings: [Standing] = []
-  /// The waiting jobs of each origin, and the ring that it is in; `levels` elements an origin.
+  /// The waiting jobs of each origin, and the ring that it is in, or that it is aside; `levels` elements an origin.
   private var queues: [Chain] = []
   private var ringNumbers: [Int8?] = []
+  private static let isAside: Int8 = -1
   /// The job of each origin that goes first out of its turn.
   private var chosen: [(job: Int32, priority: Priority)?] = []
 
@@ -40,7 +45,7 @@ struct Backlog {
       chosen.append(nil)
       queues.append(contentsOf: repeatElement(Chain(), count: Self.levels))
       ringNumbers.append(contentsOf: repeatElement(nil, count: Self.levels))
-      for level in ringLinks.indices { ringLinks[level].reach(origin) }
+      for level in links.indices { links[level].reach(origin) }
     }
     standings[Int(origin)] = .open
     chosen[Int(origin)] = nil
@@ -86,24 +91,66 @@ struct Backlog {
     chosen[Int(origin)] = (job, priority)
   }
 
-  /// Takes out the job whose turn it is, nil if no origin that may start one has one. The next turn is another
-  /// origin's.
+  /// A job's turn to start, or its origin's to be set aside.
+  struct Turn {
+    let job: Int32
+    fileprivate let jobPriority: Priority
+    fileprivate let origin: Int32
+    fileprivate let ring: Int
+    /// Whose turn it is. The origin's next job may be of another.
+    fileprivate var priority: Priority { Priority.allCases[ring / 2] }
+  }
+
+  /// Whose turn it is, nil if no origin that may start a job has one.
   ///
   /// - Parameter sparesLast: whether the origins that come last get no turn, because others may be about to come.
-  mutating func takeNext(_ order: QueueOrder, sparesLast: Bool = false) -> Int32? {
+  func nextTurn(_ order: QueueOrder, sparesLast: Bool = false) -> Turn? {
     guard let ring = rings.indices.last(where: { !rings[$0].isEmpty && !(sparesLast && $0.isMultiple(of: 2)) }) else {
       return nil
     }
-    let priority = Priority.allCases[ring / 2]
-    let origin = rings[ring].first
+    let (origin, priority) = (rings[ring].first, Priority.allCases[ring / 2])
     let queue = queues[index(origin, priority)]
     let next = chosen[Int(origin)] ?? (order == .fifo ? queue.first : queue.last, priority)
-    remove(next.job, of: origin, at: next.priority)
-    if ringNumbers[index(origin, priority)] == Int8(ring) {
-      rings[ring].remove(origin, in: &ringLinks[ring / 2])
-      rings[ring].append(origin, in: &ringLinks[ring / 2])
+    return Turn(job: next.job, jobPriority: next.priority, origin: origin, ring: ring)
+  }
+
+  /// The job whose turn it is, taken out.
+  mutating func takeNext(_ order: QueueOrder) -> Int32? {
+    guard let turn = nextTurn(order) else { return nil }
+    take(turn)
+    return turn.job
+  }
+
+  /// Takes the job out. The next turn is another origin's.
+  mutating func take(_ turn: Turn) {
+    remove(turn.job, of: turn.origin, at: turn.jobPriority)
+    if ringNumbers[index(turn.origin, turn.priority)] == Int8(turn.ring) {
+      rings[turn.ring].remove(turn.origin, in: &links[turn.ring / 2])
+      rings[turn.ring].append(turn.origin, in: &links[turn.ring / 2])
     }
-    return next.job
+  }
+
+  /// The origin gets no turn at this priority before `bringBack`, or before all of its jobs there have gone.
+  mutating func setAside(_ turn: Turn) {
+    let level = turn.ring / 2
+    rings[turn.ring].remove(turn.origin, in: &links[level])
+    aside[level].append(turn.origin, in: &links[level])
+    ringNumbers[index(turn.origin, turn.priority)] = Self.isAside
+  }
+
+  /// All that are set aside get their turns again, behind the others.
+  mutating func bringBack() {
+    for priority in Priority.allCases {
+      while !aside[priority.rawValue].isEmpty {
+        let origin = aside[priority.rawValue].first
+        putIntoRing(nil, origin, at: priority)
+        refreshRing(of: origin, at: priority)
+      }
+    }
+  }
+
+  func isAside(_ origin: Int32) -> Bool {
+    Priority.allCases.contains { ringNumbers[index(origin, $0)] == Self.isAside }
   }
 
   /// Whether an open origin has a waiting job.
@@ -135,13 +182,24 @@ struct Backlog {
     let (index, level) = (index(origin, priority), priority.rawValue)
     let ring: Int8? =
       switch standings[Int(origin)] {
-      case _ where queues[index].isEmpty, .shut: nil
+      case _ where queues[index].isEmpty: nil
+      case _ where ringNumbers[index] == Self.isAside: Self.isAside
+      case .shut: nil
       case .last: Int8(2 * level)
       case .open: Int8(2 * level + 1)
       }
-    guard ring != ringNumbers[index] else { return }
-    if let old = ringNumbers[index] { rings[Int(old)].remove(origin, in: &ringLinks[level]) }
-    if let ring { rings[Int(ring)].append(origin, in: &ringLinks[level]) }
+    if ring != ringNumbers[index] { putIntoRing(ring, origin, at: priority) }
+  }
+
+  /// Takes the origin out of where it is at a priority.
+  private mutating func putIntoRing(_ ring: Int8?, _ origin: Int32, at priority: Priority) {
+    let (index, level) = (index(origin, priority), priority.rawValue)
+    switch ringNumbers[index] {
+    case nil: break
+    case Self.isAside?: aside[level].remove(origin, in: &links[level])
+    case let old?: rings[Int(old)].remove(origin, in: &links[level])
+    }
+    if let ring { rings[Int(ring)].append(origin, in: &links[level]) }
     ringNumbers[index] = ring
   }
 }

@@ -49,6 +49,7 @@ struct DecodeSharing {
     var guests: [Seat: Guest] = [:]
     var byUrgency = PriorityCounts()
     var priority: Priority
+    let hasJustArrived: Bool
     var isJoinable = true
 
     /// A guest comes, changes, or goes.
@@ -63,6 +64,8 @@ struct DecodeSharing {
   private var byWork: [Work: ID] = [:]
   private var seats: [Seat: ID] = [:]
   private var lastSerial: UInt64 = 0
+  /// Those of what has just come and was not in the cache.
+  private(set) var arrived = PriorityCounts()
 
   var isEmpty: Bool { decodes.isEmpty }
   var seatCount: Int { seats.count }
@@ -79,14 +82,15 @@ struct DecodeSharing {
       seats[seat] = id
       decodes[id]?.set(guest, at: seat)
       guard guest.urgency > decode.priority else { return .joined(id, raisedTo: nil) }
-      decodes[id]?.priority = guest.urgency
+      set(guest.urgency, asPriorityOf: id)
       return .joined(id, raisedTo: guest.urgency)
     }
     lastSerial += 1
     let id = ID(serial: lastSerial)
-    var decode = Decode(work: work, priority: guest.urgency)
+    var decode = Decode(work: work, priority: guest.urgency, hasJustArrived: guest.status == .miss)
     decode.set(guest, at: seat)
     decodes[id] = decode
+    count(decode, 1)
     byWork[work] = id
     seats[seat] = id
     return .created(id)
@@ -136,8 +140,19 @@ struct DecodeSharing {
     guard let decode = decodes[id], let highest = decode.byUrgency.highest, highest != decode.priority else {
       return nil
     }
-    decodes[id]?.priority = highest
+    set(highest, asPriorityOf: id)
     return .priority(id, highest)
+  }
+
+  private mutating func set(_ priority: Priority, asPriorityOf id: ID) {
+    guard let decode = decodes[id] else { return }
+    count(decode, -1)
+    decodes[id]?.priority = priority
+    if let decode = decodes[id] { count(decode, 1) }
+  }
+
+  private mutating func count(_ decode: Decode, _ change: Int) {
+    if decode.hasJustArrived { arrived[decode.priority] += change }
   }
 
   /// Takes the decode out of reach of loads to come.
@@ -151,6 +166,7 @@ struct DecodeSharing {
   mutating func end(_ id: ID) -> [(seat: Seat, guest: Guest)] {
     detach(id)
     guard let decode = decodes.removeValue(forKey: id) else { return [] }
+    count(decode, -1)
     for seat in decode.guests.keys { seats[seat] = nil }
     return guests(of: decode)
   }

@@ -109,7 +109,8 @@ extension Loader {
     }
     let deadline = load.request.deadline.map { load.acceptedAt.advanced(by: $0) }
     let subscription = scheduler.subscribe(
-      load.id, to: key, of: load.request.origin, priority: load.priority, deadline: deadline)
+      load.id, to: key, of: load.request.origin, priority: load.priority,
+      needsDecoder: load.request.processing != nil, deadline: deadline)
     load.startedAttempt = 0
     switch subscription {
     case .created(let job):

@@ -146,6 +146,7 @@ public final class Loader {
   }
 
   func startTransfers(at now: ContinuousClock.Instant, needsPlace: Bool = false) {
+    scheduler.undecoded = decodes.arrived
     var starts: [JobID]
     repeat {
       starts = scheduler.takeStarts(at: now, needsPlace: needsPlace)

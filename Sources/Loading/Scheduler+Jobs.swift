@@ -18,7 +18,21 @@ extension Scheduler {
   /// Whether a job that is enqueued now would not wait.
   private func startsAtOnce(_ id: JobID) -> Bool {
     guard let origin = jobs[id]?.origin, waiting.total == 0, !isPaused, hasFreeSlot else { return false }
-    return mayStart(at: origin)
+    return mayStart(at: origin) && !waitsForDecoders(id.slot)
+  }
+
+  /// Whether the job's image would only wait for the decoders.
+  private func waitsForDecoders(_ slot: Int32) -> Bool {
+    guard let decodersBehind else { return false }
+    return jobs[slot].priority <= decodersBehind && jobs[slot].undemanding == 0
+  }
+
+  mutating func reconsiderDecoders() {
+    let before = decodersBehind
+    decodersBehind = Priority.allCases.last { level in
+      Priority.allCases.reduce(0) { $0 + ($1 >= level ? undecoded[$1] : 0) } >= limits.maxUndecoded
+    }
+    if let before, decodersBehind.map({ $0 < before }) ?? true { backlog.bringBack() }
   }
 
   /// Has a job wait again, which has waited for longer than the others of its level. One that was not answered goes
@@ -41,11 +55,16 @@ extension Scheduler {
     latest = Moment(now)
     var starts: [JobID] = []
     while !isPaused, hasFreeSlot,
-      let slot = backlog.takeNext(limits.order, sparesLast: preparingCount > 0 && !needsPlace)
+      let turn = backlog.nextTurn(limits.order, sparesLast: preparingCount > 0 && !needsPlace)
     {
-      jobs[slot].phase = .active
-      takeSeat(slot)
-      starts.append(jobs.id(at: slot))
+      guard !waitsForDecoders(turn.job) else {
+        backlog.setAside(turn)
+        continue
+      }
+      backlog.take(turn)
+      jobs[turn.job].phase = .active
+      takeSeat(turn.job)
+      starts.append(jobs.id(at: turn.job))
     }
     return starts
   }

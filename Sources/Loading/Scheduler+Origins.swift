@@ -264,7 +264,7 @@ extension Scheduler {
       if gate.isCircuitOpen { return .unreachable }
       return allowance < limits.maxPerOrigin ? .readmission : .perHostLimit
     }
-    return hasFreeSlot ? nil : .concurrencyLimit
+    return hasFreeSlot && !backlog.isAside(slot) ? nil : .concurrencyLimit
   }
 
   /// Whether a transfer more is within the limits for all.

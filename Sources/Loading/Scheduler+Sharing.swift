@@ -21,11 +21,9 @@ extension Scheduler {
     let moved = subscribers(of: id)
     for load in moved {
       guard let subscriber = subscribers[load] else { continue }
-      jobs[id.slot].subscribers.remove(load.slot, in: &subscriberLinks)
-      jobs[id.slot].byPriority[subscriber.priority] -= 1
+      drop(subscriber, load)
       subscribers[load.slot].job = other.slot
-      jobs[other.slot].subscribers.append(load.slot, in: &subscriberLinks)
-      jobs[other.slot].byPriority[subscriber.priority] += 1
+      add(subscribers[load.slot], load)
     }
     updatePriority(of: other.slot)
     _ = end(id)

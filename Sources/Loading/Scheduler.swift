@@ -21,8 +21,9 @@ internal import HTTPTypes
 ///
 /// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a limit, an allowance
 /// or a hold forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets its
-/// turn, unless more urgent ones keep coming. What happens to one load or job costs O(1) or O(log n), however many
-/// wait. A probe that failed, or a silent one, costs O(n) in the jobs that wait for the origin and their loads.
+/// turn, unless more urgent ones keep coming or the decoders stand still. What happens to one load or job costs O(1) or
+/// O(log n), however many wait. A probe that failed, or a silent one, costs O(n) in the jobs that wait for the origin
+/// and their loads; decoders that fall behind and catch up, O(n) in the origins that have jobs for them alone.
 ///
 /// Not copyable: as a property of an object it would be copied, one reference after the other, for each call that
 /// looks.
@@ -52,6 +53,8 @@ struct Scheduler: ~Copyable {
     var place: Int64
     /// The slots of the loads that wait for it.
     var subscribers = Chain()
+    /// How many of them want the image as it comes.
+    var undemanding: Int32 = 0
     var byPriority = PriorityCounts()
 
     init(key: JobKey, origin: Int32, place: Int64) {
@@ -73,6 +76,8 @@ struct Scheduler: ~Copyable {
     /// The job's slot.
     var job: Int32
     var priority: Priority
+    /// Whether what comes is then to be decoded.
+    let needsDecoder: Bool
     let deadline: Moment
   }
 
@@ -113,12 +118,17 @@ struct Scheduler: ~Copyable {
   var limits: SchedulerLimits {
     didSet {
       for id in origins.ids.sorted(by: { $0.serial < $1.serial }) { reconsider(id.slot) }
+      reconsiderDecoders()
     }
   }
   /// Set by `pause`, and while nobody reads the output: running transfers go on, none starts.
   var isPaused = false
   /// Loads that are held back outside and are to be jobs later: they count as waiting where `maxQueued` is checked.
   var reserved = PriorityCounts()
+  /// The images that transfers have brought and that are to be decoded.
+  var undecoded = PriorityCounts() {
+    didSet { if undecoded != oldValue { reconsiderDecoders() } }
+  }
 
   // The rest is changed by the scheduler's own extensions only.
 
@@ -152,6 +162,8 @@ struct Scheduler: ~Copyable {
   /// How many origins are kept though they have no jobs and no hold.
   var rememberedCount = 0
   var backlog = Backlog()
+  /// Up to which priority the decoders are behind: what is to be decoded is not transferred then.
+  var decodersBehind: Priority?
   /// The places given to jobs lie between these.
   private var firstPlace: Int64 = 0
   private var lastPlace: Int64 = 0
@@ -172,7 +184,8 @@ struct Scheduler: ~Copyable {
 
   /// A load waits for one job at a time.
   mutating func subscribe(
-    _ id: LoadID, to key: JobKey, of origin: Origin, priority: Priority, deadline: ContinuousClock.Instant?
+    _ id: LoadID, to key: JobKey, of origin: Origin, priority: Priority, needsDecoder: Bool,
+    deadline: ContinuousClock.Instant?
   ) -> Subscription {
     let result: Subscription
     let slot: Int32
@@ -185,10 +198,10 @@ struct Scheduler: ~Copyable {
       result = .created(job)
     }
     let due = deadline.map(Moment.init) ?? .never
-    subscribers.insert(Subscriber(job: slot, priority: priority, deadline: due), at: id)
+    let subscriber = Subscriber(job: slot, priority: priority, needsDecoder: needsDecoder, deadline: due)
+    subscribers.insert(subscriber, at: id)
     subscriberLinks.reach(id.slot)
-    jobs[slot].subscribers.append(id.slot, in: &subscriberLinks)
-    jobs[slot].byPriority[priority] += 1
+    add(subscriber, id)
     updatePriority(of: slot)
     if deadline != nil { addTimer(.deadline(id), at: due) }
     return result
@@ -235,9 +248,21 @@ struct Scheduler: ~Copyable {
   }
 
   mutating func remove(_ subscriber: Subscriber, _ id: LoadID) {
+    drop(subscriber, id)
+    subscribers.remove(id)
+  }
+
+  /// Has the job know of who waits for it.
+  mutating func add(_ subscriber: Subscriber, _ id: LoadID) {
+    jobs[subscriber.job].subscribers.append(id.slot, in: &subscriberLinks)
+    jobs[subscriber.job].byPriority[subscriber.priority] += 1
+    if !subscriber.needsDecoder { jobs[subscriber.job].undemanding += 1 }
+  }
+
+  mutating func drop(_ subscriber: Subscriber, _ id: LoadID) {
     jobs[subscriber.job].subscribers.remove(id.slot, in: &subscriberLinks)
     jobs[subscriber.job].byPriority[subscriber.priority] -= 1
-    subscribers.remove(id)
+    if !subscriber.needsDecoder { jobs[subscriber.job].undemanding -= 1 }
   }
 
   /// False for a load that is unknown or has that priority already.

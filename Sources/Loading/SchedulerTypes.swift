@@ -43,6 +43,10 @@ public struct SchedulerLimits: Sendable, Equatable {
   /// Bodies that have arrived and are still on their way to disk; no transfer starts beyond that, so that a slow disk
   /// slows the network down instead of filling the memory.
   public var maxFinishing = 256
+  /// Images that have arrived and are to be decoded; no transfer that is for a decoder alone starts while there are so
+  /// many of its priority and above, so that slow decoders slow the network down instead of filling memory and disk.
+  /// Twice as many as transfers at once: the rest lasts while the next ones arrive.
+  public var maxUndecoded = 64
   public var order = QueueOrder.fifo
 
   public init() {}
@@ -75,7 +79,7 @@ public enum WaitReason: String, Sendable, CaseIterable {
   case otherWorker
   /// It has as many transfers as one origin may have.
   case perHostLimit
-  /// All transfers are taken, or the disk is behind.
+  /// All transfers are taken, or the disk is behind, or the decoders are.
   case concurrencyLimit
   /// The host paused the worker, or does not read what it writes.
   case paused

@@ -11,6 +11,7 @@ extension Options {
     settings.limits.maxConcurrent = maxConcurrent
     settings.limits.maxPerOrigin = maxPerHost
     settings.limits.maxQueued = maxQueued
+    settings.limits.maxUndecoded = 2 * (maxConcurrent + decoderSettings.count)
     settings.limits.order = order
     settings.memoryLimit = memoryLimit
     settings.diskLimit = diskLimit

@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -256,6 +257,32 @@ class Decoders(unittest.TestCase):
         self.assertEqual(answers, {request: "decoderCrashed", **{number: "result" for number in waiting}})
         self.assertEqual(worker.call("stats")["result"]["decoders"]["crashed"], 2)
         self.assertEqual(worker.load("harmless", transform={"width": 3}), "result")
+
+    def test_decoders_that_are_behind_hold_back_only_what_is_for_them(self) -> None:
+        origin = self.exits.enter_context(Origin())
+        small = {"store": "none", "transform": {"width": 8}}
+        worker = self.worker("--decoders", "1", "--max-concurrent", "4", "--max-per-host", "4", "--decode-timeout", "10m")
+        self.assertEqual(outcome(worker.call("load", url=f"{origin.url}/image/0.png", **small)), "result")
+        (decoder,) = worker.decoders()
+        os.kill(decoder, signal.SIGSTOP)
+        self.exits.callback(os.kill, decoder, signal.SIGCONT)  # If this fails. Its worker, which ends later, waits for it.
+        held = {worker.send("load", url=f"{origin.url}/image/held/{number}.png", **small) for number in range(1, 101)}
+        origin.command({"do": "await", "requests": 1 + 2 * (4 + 1)})
+        # Another origin, by its name: in the turns of the first, a load waits for those before it.
+        elsewhere = origin.url.replace("127.0.0.1", "localhost")
+        for number in range(20):
+            answer = worker.call("load", url=f"{elsewhere}/image/{number}.png", store="none")
+            self.assertEqual(outcome(answer), "result")
+        came = origin.command({"do": "log", "path": "/held/"})["exchanges"]
+        self.assertLess(len(came), 50, "the rest waits")
+        states = {state["origin"]: state for state in worker.call("stats")["result"]["origins"]}
+        self.assertEqual(states[origin.url]["reason"], "concurrencyLimit")
+        held.add(worker.send("load", url=f"{origin.url}/image/held/101.png", priority="high", **small))
+        origin.command({"do": "await", "requests": 1, "target": "/image/held/101.png"})
+        os.kill(decoder, signal.SIGCONT)
+        answers = [worker.receive() for _ in held]
+        self.assertEqual({answer["id"] for answer in answers}, held)
+        self.assertEqual({outcome(answer) for answer in answers}, {"result"})
 
 
 if __name__ == "__main__":

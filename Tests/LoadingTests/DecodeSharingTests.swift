@@ -46,6 +46,23 @@ struct DecodeSharingTests {
     #expect(sharing.leave(LoadID(1)) == [.priority(id, .lowest)])
   }
 
+  @Test func `of what transfers brought it is known how much waits, by how urgent it is`() throws {
+    var sharing = DecodeSharing()
+    let id = try created(sharing.take(seat(1), as: guest(.low), for: work()))
+    _ = try created(sharing.take(seat(2), as: .init(priority: .low, status: .disk), for: work("v1,w=2")))
+    #expect(sharing.arrived.total == 1 && sharing.arrived[.low] == 1)
+    _ = sharing.take(seat(3), as: guest(.high), for: work())
+    #expect(sharing.arrived.total == 1 && sharing.arrived[.high] == 1)
+    _ = sharing.setPriority(.normal, of: LoadID(3))
+    #expect(sharing.arrived.total == 1 && sharing.arrived[.normal] == 1)
+    _ = sharing.end(id)
+    _ = sharing.leave(LoadID(2))
+    #expect(sharing.arrived == PriorityCounts())
+    _ = sharing.take(seat(4), as: guest(.low), for: work())
+    _ = sharing.leave(LoadID(4))
+    #expect(sharing.arrived == PriorityCounts())
+  }
+
   @Test func `what goes first does so whatever its load's priority becomes`() throws {
     var sharing = DecodeSharing()
     let id = try created(sharing.take(seat(1), as: guest(goesFirst: true), for: work()))

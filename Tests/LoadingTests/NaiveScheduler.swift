@@ -35,11 +35,24 @@ struct NaiveScheduler {
     let id: LoadID
     var job: JobID
     var priority: Priority
+    var needsDecoder: Bool
     var deadline: Instant?
   }
 
+  struct Aside: Equatable {
+    let origin: Origin
+    let level: Priority
+  }
+
   var limits: SchedulerLimits {
-    didSet { origins.forEach { refresh($0.origin) } }
+    didSet {
+      let before = behind(undecoded, oldValue)
+      origins.forEach { refresh($0.origin) }
+      bringBack(since: before)
+    }
+  }
+  var undecoded = PriorityCounts() {
+    didSet { bringBack(since: behind(oldValue, limits)) }
   }
   var isPaused = false
   var reserved = 0
@@ -51,6 +64,8 @@ struct NaiveScheduler {
   private(set) var origins: [Known] = []
   /// For each priority those that come last, then the others.
   private var turns: [[Origin]] = Array(repeating: [], count: 2 * Priority.allCases.count)
+  /// Whose next job only waits for the decoders.
+  private(set) var aside: [Aside] = []
   private var places = 0
   /// Counts starts and holds, to tell which came first.
   private var steps = 0
@@ -136,7 +151,9 @@ struct NaiveScheduler {
       if known.failures >= 5 { return .unreachable }
       return mostActive(at: known.origin) < limits.maxPerOrigin ? .readmission : .perHostLimit
     }
-    return count(.active) >= limits.maxConcurrent || count(.finishing) >= limits.maxFinishing ? .concurrencyLimit : nil
+    let isAside = aside.contains { $0.origin == known.origin }
+    return count(.active) >= limits.maxConcurrent || count(.finishing) >= limits.maxFinishing || isAside
+      ? .concurrencyLimit : nil
   }
 
   var nextTimer: Instant? {
@@ -148,7 +165,8 @@ struct NaiveScheduler {
 
   /// - Parameter new: what the job is called if there has to be one.
   mutating func subscribe(
-    _ id: LoadID, to key: JobKey, of origin: Origin, priority: Priority, deadline: Instant?, new: JobID
+    _ id: LoadID, to key: JobKey, of origin: Origin, priority: Priority, needsDecoder: Bool, deadline: Instant?,
+    new: JobID
   ) -> Scheduler.Subscription {
     let subscription: Scheduler.Subscription
     let job: JobID
@@ -163,7 +181,8 @@ struct NaiveScheduler {
       if !origins.contains(where: { $0.origin == origin }) { origins.append(Known(origin: origin)) }
       change(origin) { $0.forgetAt = nil }
     }
-    subscribers.append(Subscriber(id: id, job: job, priority: priority, deadline: deadline))
+    subscribers.append(
+      Subscriber(id: id, job: job, priority: priority, needsDecoder: needsDecoder, deadline: deadline))
     updatePriority(of: job)
     return subscription
   }
@@ -222,7 +241,7 @@ struct NaiveScheduler {
     let startsAtOnce =
       count(.waiting) == 0 && !isPaused && count(.active) < limits.maxConcurrent
       && count(.finishing) < limits.maxFinishing && known(job.origin).heldUntil == nil
-      && active(at: job.origin) < mostActive(at: job.origin)
+      && active(at: job.origin) < mostActive(at: job.origin) && !waitsForDecoders(id)
     guard count(.waiting) + backingOff + count(.elsewhere) + reserved < limits.maxQueued || startsAtOnce else {
       return false
     }
@@ -242,6 +261,10 @@ struct NaiveScheduler {
       let origin = turns[row].removeFirst()
       let waiting = queue.filter { job($0)!.origin == origin && job($0)!.priority == level }
       let id = known(origin).next ?? (limits.order == .fifo ? waiting.first! : waiting.last!)
+      if waitsForDecoders(id) {
+        aside.append(Aside(origin: origin, level: level))
+        continue
+      }
       takeFromQueue(id)
       steps += 1
       self.starts += 1
@@ -269,7 +292,8 @@ struct NaiveScheduler {
   private func proven(at level: Priority, but own: Origin? = nil) -> [Origin] {
     for priority in Priority.allCases.reversed() where priority >= level {
       let found = origins.map(\.origin).filter { origin in
-        origin != own && !isShut(origin) && (active(at: origin) == 0 || known(origin).hasAnswered)
+        origin != own && !isShut(origin) && !aside.contains(Aside(origin: origin, level: priority))
+          && (active(at: origin) == 0 || known(origin).hasAnswered)
           && jobs.contains { $0.origin == origin && $0.phase == .waiting && $0.priority == priority }
       }
       if !found.isEmpty { return found }
@@ -573,11 +597,34 @@ struct NaiveScheduler {
     }
   }
 
-  private mutating func refresh(_ origin: Origin) {
+  // MARK: - Decoders
+
+  private func behind(_ undecoded: PriorityCounts, _ limits: SchedulerLimits) -> Priority? {
+    Priority.allCases.last { level in
+      Priority.allCases.filter { $0 >= level }.map { undecoded[$0] }.reduce(0, +) >= limits.maxUndecoded
+    }
+  }
+
+  func waitsForDecoders(_ id: JobID) -> Bool {
+    guard let behind = behind(undecoded, limits) else { return false }
+    return job(id)!.priority <= behind && subscribers.filter { $0.job == id }.allSatisfy(\.needsDecoder)
+  }
+
+  private mutating func bringBack(since before: Priority?) {
+    guard let before, behind(undecoded, limits).map({ $0 < before }) ?? true else { return }
+    let waiting = aside
+    aside = []
+    for each in waiting { refresh(each.origin, at: [each.level]) }
+  }
+
+  private mutating func refresh(_ origin: Origin, at levels: [Priority] = Priority.allCases) {
     let own = jobs.filter { $0.origin == origin }
     let comesLast = active(at: origin) > 0 && !known(origin).hasAnswered
-    for level in Priority.allCases {
-      let isWanted = !isShut(origin) && own.contains { $0.phase == .waiting && $0.priority == level }
+    for level in levels {
+      let hasWaiting = own.contains { $0.phase == .waiting && $0.priority == level }
+      let asAside = Aside(origin: origin, level: level)
+      if !hasWaiting { aside.removeAll { $0 == asAside } }
+      let isWanted = !isShut(origin) && hasWaiting && !aside.contains(asAside)
       for (row, belongs) in [(2 * level.rawValue, comesLast), (2 * level.rawValue + 1, !comesLast)] {
         let isIn = turns[row].contains(origin)
         if isWanted && belongs && !isIn { turns[row].append(origin) }

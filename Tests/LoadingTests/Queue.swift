@@ -46,21 +46,24 @@ struct Queue {
 
   /// Subscribes a new load.
   mutating func subscribe(
-    _ name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil, retries: Int = 2
+    _ name: String, at host: String = "a", _ priority: Priority = .normal, needsDecoder: Bool = false,
+    deadline: Duration? = nil, retries: Int = 2
   ) -> (load: LoadID, subscription: Scheduler.Subscription) {
     let load = names.take()
     let subscription = scheduler.subscribe(
       load, to: Self.key(name, retries: retries), of: Self.origin(host), priority: priority,
-      deadline: deadline.map { now.advanced(by: $0) })
+      needsDecoder: needsDecoder, deadline: deadline.map { now.advanced(by: $0) })
     return (load, subscription)
   }
 
   /// Subscribes a new load; a job that it makes waits for its transfer.
   @discardableResult
   mutating func wait(
-    for name: String, at host: String = "a", _ priority: Priority = .normal, deadline: Duration? = nil, retries: Int = 2
+    for name: String, at host: String = "a", _ priority: Priority = .normal, needsDecoder: Bool = false,
+    deadline: Duration? = nil, retries: Int = 2
   ) -> Place {
-    let (load, subscription) = subscribe(name, at: host, priority, deadline: deadline, retries: retries)
+    let (load, subscription) = subscribe(
+      name, at: host, priority, needsDecoder: needsDecoder, deadline: deadline, retries: retries)
     switch subscription {
     case .created(let job):
       _ = scheduler.enqueue(job)

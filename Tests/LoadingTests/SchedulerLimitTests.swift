@@ -28,8 +28,8 @@ struct SchedulerLimitTests {
     var queue = Queue { $0.maxPerOrigin = 1 }
     queue.wait(for: "1", at: "a")
     let other = queue.scheduler.subscribe(
-      LoadID(50), to: Queue.key("2"), of: .init(scheme: "http", host: "a", port: 8080), priority: .normal, deadline: nil
-    )
+      LoadID(50), to: Queue.key("2"), of: .init(scheme: "http", host: "a", port: 8080), priority: .normal,
+      needsDecoder: false, deadline: nil)
     guard case .created(let job) = other else { return #expect(Bool(false)) }
     _ = queue.scheduler.enqueue(job)
     #expect(queue.starts() == ["1", "2"])
@@ -115,6 +115,36 @@ struct SchedulerLimitTests {
     let outcome4 = queue.scheduler.end(first.job)
     #expect(outcome4 == [first.load])
     #expect(queue.starts() == ["2"])
+  }
+
+  @Test func `while the decoders are behind, nothing starts that is for them alone`() {
+    var queue = Queue { $0.maxUndecoded = 3 }
+    queue.scheduler.undecoded[.normal] = 2
+    queue.scheduler.undecoded[.low] = 1
+    queue.wait(for: "normal", at: "a", needsDecoder: true)
+    queue.wait(for: "low", at: "b", .low, needsDecoder: true)
+    queue.wait(for: "behind it", at: "b", .low)
+    queue.wait(for: "low as it comes", at: "c", .low)
+    queue.wait(for: "low for two", at: "d", .low, needsDecoder: true)
+    queue.wait(for: "low for two", at: "d", .low)
+    #expect(queue.starts() == ["normal", "low as it comes", "low for two"])
+    #expect(queue.state(of: "b")?.reason == .concurrencyLimit)
+    queue.scheduler.undecoded[.normal] = 1
+    #expect(queue.starts() == ["low", "behind it"])
+    #expect(queue.state(of: "b")?.reason == nil)
+  }
+
+  @Test func `what would wait for the decoders does not start at once`() {
+    var queue = Queue { ($0.maxUndecoded, $0.maxQueued) = (1, 0) }
+    queue.scheduler.undecoded[.highest] = 1
+    guard case .created(let job) = queue.subscribe("1", needsDecoder: true).subscription else {
+      return #expect(Bool(false))
+    }
+    var isQueued = queue.scheduler.enqueue(job)
+    #expect(!isQueued)
+    queue.scheduler.undecoded = PriorityCounts()
+    isQueued = queue.scheduler.enqueue(job)
+    #expect(isQueued)
   }
 
   @Test func `while paused nothing starts, and what runs goes on`() {

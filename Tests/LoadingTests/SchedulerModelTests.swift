@@ -39,7 +39,7 @@ private struct ModelRun: ~Copyable {
   private(set) var tally: [String: Int] = [
     "starts": 0, "joins": 0, "retries": 0, "late": 0, "probes failed": 0, "attempts lost": 0, "exhausted": 0,
     "remembered": 0, "asked to give way": 0, "gave way": 0, "answered before": 0, "put aside": 0, "shared keys": 0,
-    "moved": 0, "tried again early": 0, "given up": 0,
+    "moved": 0, "tried again early": 0, "given up": 0, "brought back": 0,
   ]
   /// Whether every kind of thing has happened, and not just by chance.
   var hasSeenAll: Bool { tally.values.allSatisfy { $0 > 10 } }
@@ -61,6 +61,7 @@ private struct ModelRun: ~Copyable {
     jitter = SeededChance(state: seed ^ 0xff)
     var limits = SchedulerLimits()
     (limits.maxConcurrent, limits.maxPerOrigin, limits.maxQueued, limits.maxFinishing) = (8, 3, 40, 4)
+    limits.maxUndecoded = 4
     real = Scheduler(limits: limits)
     naive = NaiveScheduler(limits: limits)
   }
@@ -120,7 +121,8 @@ private struct ModelRun: ~Copyable {
     case ..<91: giveWay()
     case 91: putAside()
     case ..<94: end(in: [.active, .waiting, .preparing, .elsewhere][random(4)])
-    case ..<97: expire()
+    case ..<96: expire()
+    case 96: decode()
     case 97: random(3) == 0 ? empty() : detach()
     case 98: random(2) == 0 ? pause() : changeMood()
     default: changeLimits()
@@ -137,12 +139,15 @@ private struct ModelRun: ~Copyable {
     let origin = Queue.origin("\(number % moods.count)")
     let priority = priority()
     let deadline = random(4) == 0 ? now.advanced(by: .milliseconds(random(300_000))) : nil
-    let made = real.subscribe(id, to: key, of: origin, priority: priority, deadline: deadline)
+    let needsDecoder = random(4) > 0
+    let made = real.subscribe(
+      id, to: key, of: origin, priority: priority, needsDecoder: needsDecoder, deadline: deadline)
     var new = JobID(slot: -1, serial: 0)
     if case .created(let job) = made { new = job } else { count("joins") }
     same(
       "subscribe", made,
-      naive.subscribe(id, to: key, of: origin, priority: priority, deadline: deadline, new: new))
+      naive.subscribe(
+        id, to: key, of: origin, priority: priority, needsDecoder: needsDecoder, deadline: deadline, new: new))
     subscribed.insert(id)
   }
 
@@ -201,16 +206,15 @@ private struct ModelRun: ~Copyable {
     count("starts", starts.count)
     if !real.isPaused, real.activeCount < real.limits.maxConcurrent, real.finishingCount < real.limits.maxFinishing {
       for job in naive.jobs where job.phase == .waiting {
-        same("a slot is idle though \(job.id) may start", naive.isShut(job.origin) || naive.isSpared(job.origin), true)
+        same("a slot is idle though \(job.id) may start", isHeld(job), true)
       }
     }
     guard !starts.isEmpty else { return [] }
     let least = starts.filter { !chosen.contains($0) }.compactMap { naive.job($0)?.priority }.min() ?? .highest
     for job in naive.jobs where job.phase == .waiting && job.priority > least {
-      same(
-        "a more urgent one than those that start stays behind", naive.isShut(job.origin) || naive.isSpared(job.origin),
-        true)
+      same("a more urgent one than those that start stays behind", isHeld(job), true)
     }
+    for job in starts { same("a start for decoders that are behind", naive.waitsForDecoders(job), false) }
     same("a start while paused", real.isPaused, false)
     same("over the limit", real.activeCount <= real.limits.maxConcurrent, true)
     for state in real.originStates() where starts.contains(where: { naive.job($0)?.origin == state.origin }) {
@@ -218,6 +222,12 @@ private struct ModelRun: ~Copyable {
       same("a start at a held origin", state.heldUntil, nil)
     }
     return starts
+  }
+
+  /// Whether its origin may start nothing now, or the decoders are behind with what is before it.
+  private func isHeld(_ job: NaiveScheduler.Job) -> Bool {
+    naive.isShut(job.origin) || naive.isSpared(job.origin)
+      || naive.aside.contains(NaiveScheduler.Aside(origin: job.origin, level: job.priority))
   }
 
   private mutating func beginAnswer(of job: JobID) {
@@ -325,6 +335,14 @@ private struct ModelRun: ~Copyable {
     if failure == .final { end(id) } else { count("retries") }
   }
 
+  /// Images wait for the decoders, or do no more.
+  private mutating func decode() {
+    let before = naive.aside.count
+    if random(3) == 0 { real.undecoded = PriorityCounts() } else { real.undecoded[priority()] = random(4) }
+    naive.undecoded = real.undecoded
+    count("brought back", max(0, before - naive.aside.count))
+  }
+
   private mutating func changeMood() { moods[random(moods.count - 1)] = mood() }
 
   private mutating func end(in phase: Scheduler.Phase) {
@@ -365,7 +383,7 @@ private struct ModelRun: ~Copyable {
 
   private mutating func changeLimits() {
     var limits = real.limits
-    switch random(6) {
+    switch random(7) {
     case 5:
       naive.reserved = random(2) == 0 ? 0 : random(30)
       real.reserved = PriorityCounts()
@@ -374,6 +392,7 @@ private struct ModelRun: ~Copyable {
     case 1: limits.maxPerOrigin = 1 + random(5)
     case 2: limits.maxQueued = random(60)
     case 3: limits.maxFinishing = 1 + random(6)
+    case 4: limits.maxUndecoded = 1 + random(8)
     default: limits.order = random(2) == 0 ? .fifo : .lifo
     }
     real.limits = limits
@@ -430,6 +449,8 @@ private struct ModelRun: ~Copyable {
     naive.limits.maxQueued = 1000
     real.isPaused = false
     naive.isPaused = false
+    real.undecoded = PriorityCounts()
+    naive.undecoded = PriorityCounts()
     moods = moods.map { _ in .well }
     var rounds = 0
     let most = 2 * naive.jobs.count + 10

@@ -135,7 +135,8 @@ struct SchedulerSharingTests {
     var jobs: Set<JobID> = []
     for (number, key) in keys.enumerated() {
       let subscription = queue.scheduler.subscribe(
-        LoadID(Int32(100 + number)), to: key, of: Queue.origin("a"), priority: .normal, deadline: nil)
+        LoadID(Int32(100 + number)), to: key, of: Queue.origin("a"), priority: .normal, needsDecoder: false,
+        deadline: nil)
       guard case .created(let job) = subscription else { return #expect(Bool(false), "\(key) was joined") }
       jobs.insert(job)
     }
