@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "pytho
 from imageworker import BlockingImageWorker  # noqa: E402
 from light import patterns  # noqa: E402
 from PIL import Image  # noqa: E402
-from reduced import decibels  # noqa: E402
+from reduced import decibels, smaller  # noqa: E402
 
 WIDTHS = (1300, 1000, 700, 500, 256)
 
@@ -40,8 +40,8 @@ def main() -> None:
             for width in WIDTHS:
                 answer = worker.load(url, transform={"width": width, "format": "png"}, deliver="data", store="none")
                 small = Image.open(io.BytesIO(answer.data)).convert("RGB")
-                reference = original.resize(small.size, Image.Resampling.LANCZOS)
-                of_all = Image.open(io.BytesIO(file)).resize(small.size, Image.Resampling.LANCZOS)
+                reference = smaller(original, small.size)
+                of_all = smaller(Image.open(io.BytesIO(file)), small.size)
                 print(row(colours, width, f"{decibels(small, reference):.1f}", f"{decibels(of_all, reference):.1f}"))
 
 
