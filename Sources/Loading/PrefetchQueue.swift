@@ -23,6 +23,8 @@ struct PrefetchQueue {
   private var rowOfOrigin: [Origin?: Int32] = [:]
   private var rows: [Row] = []
   private var waiting = Backlog()
+  /// Here they only take turns.
+  private static let lane = Backlog.Lane(priority: .normal, needsDecoder: false)
   /// Items from here on have no place.
   private var nextWithoutPlace: Int
   private var loads = 0
@@ -44,7 +46,7 @@ struct PrefetchQueue {
         waiting.admit(row)
       }
       rowOfItem.append(row)
-      if number < nextWithoutPlace { waiting.add(Int32(number), of: row, at: .normal, place: Int64(number)) }
+      if number < nextWithoutPlace { waiting.add(Int32(number), of: row, in: Self.lane, place: Int64(number)) }
     }
   }
 
@@ -99,7 +101,7 @@ struct PrefetchQueue {
     guard let row = rowOfOrigin[origin], waiting.count(of: row) > 0 else { return [] }
     rows[Int(row)].failedProbes += 1
     let exhausted = waiting.jobs(of: row).filter { items[Int($0)].retries < rows[Int(row)].failedProbes }
-    for item in exhausted { waiting.remove(item, of: row, at: .normal) }
+    for item in exhausted { waiting.remove(item, of: row, in: Self.lane) }
     return exhausted
   }
 

@@ -18,21 +18,13 @@ extension Scheduler {
   /// Whether a job that is enqueued now would not wait.
   private func startsAtOnce(_ id: JobID) -> Bool {
     guard let origin = jobs[id]?.origin, waiting.total == 0, !isPaused, hasFreeSlot else { return false }
-    return mayStart(at: origin) && !waitsForDecoders(id.slot)
-  }
-
-  /// Whether the job's image would only wait for the decoders.
-  private func waitsForDecoders(_ slot: Int32) -> Bool {
-    guard let decodersBehind else { return false }
-    return jobs[slot].priority <= decodersBehind && jobs[slot].undemanding == 0
+    return mayStart(at: origin) && !backlog.waitsForDecoders(jobs[id.slot].lane)
   }
 
   mutating func reconsiderDecoders() {
-    let before = decodersBehind
-    decodersBehind = Priority.allCases.last { level in
+    backlog.decodersBehind = Priority.allCases.last { level in
       Priority.allCases.reduce(0) { $0 + ($1 >= level ? undecoded[$1] : 0) } >= limits.maxUndecoded
     }
-    if let before, decodersBehind.map({ $0 < before }) ?? true { backlog.bringBack() }
   }
 
   /// Has a job wait again, which has waited for longer than the others of its level. One that was not answered goes
@@ -44,7 +36,7 @@ extension Scheduler {
   }
 
   mutating func addToBacklog(_ slot: Int32) {
-    backlog.add(slot, of: jobs[slot].origin, at: jobs[slot].priority, place: jobs[slot].place)
+    backlog.add(slot, of: jobs[slot].origin, in: jobs[slot].lane, place: jobs[slot].place)
   }
 
   /// The transfers to start now, most urgent first; they count as active from here on. An origin of which nobody knows
@@ -55,16 +47,11 @@ extension Scheduler {
     latest = Moment(now)
     var starts: [JobID] = []
     while !isPaused, hasFreeSlot,
-      let turn = backlog.nextTurn(limits.order, sparesLast: preparingCount > 0 && !needsPlace)
+      let slot = backlog.takeNext(limits.order, sparesLast: preparingCount > 0 && !needsPlace)
     {
-      guard !waitsForDecoders(turn.job) else {
-        backlog.setAside(turn)
-        continue
-      }
-      backlog.take(turn)
-      jobs[turn.job].phase = .active
-      takeSeat(turn.job)
-      starts.append(jobs.id(at: turn.job))
+      jobs[slot].phase = .active
+      takeSeat(slot)
+      starts.append(jobs.id(at: slot))
     }
     return starts
   }
@@ -125,7 +112,7 @@ extension Scheduler {
     guard let job = jobs[id] else { return [] }
     switch job.phase {
     case .preparing: preparingCount -= 1
-    case .waiting: backlog.remove(id.slot, of: job.origin, at: job.priority)
+    case .waiting: backlog.remove(id.slot, of: job.origin, in: job.lane)
     case .active: releaseSlot(of: id)
     case .finishing: finishingCount -= 1
     case .backingOff: backingOffCount -= 1

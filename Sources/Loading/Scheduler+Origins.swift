@@ -55,7 +55,7 @@ extension Scheduler {
     guard let priority = untried.first.map({ jobs[$0].priority }) else { return }
     let urgent = untried.prefix { jobs[$0].priority == priority }
     guard let next = limits.order == .fifo ? urgent.first : urgent.last else { return }
-    backlog.choose(next, of: origin, at: priority)
+    backlog.choose(next, of: origin, in: jobs[next].lane)
   }
 
   /// Takes note of how it went with an origin that a redirect led to.
@@ -264,7 +264,7 @@ extension Scheduler {
       if gate.isCircuitOpen { return .unreachable }
       return allowance < limits.maxPerOrigin ? .readmission : .perHostLimit
     }
-    return hasFreeSlot && !backlog.isAside(slot) ? nil : .concurrencyLimit
+    return hasFreeSlot && !backlog.waitsForDecoders(slot) ? nil : .concurrencyLimit
   }
 
   /// Whether a transfer more is within the limits for all.

@@ -25,7 +25,7 @@ extension Scheduler {
       subscribers[load.slot].job = other.slot
       add(subscribers[load.slot], load)
     }
-    updatePriority(of: other.slot)
+    updateLane(of: other.slot)
     _ = end(id)
     return moved
   }

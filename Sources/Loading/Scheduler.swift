@@ -23,7 +23,7 @@ internal import HTTPTypes
 /// or a hold forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets its
 /// turn, unless more urgent ones keep coming or the decoders stand still. What happens to one load or job costs O(1) or
 /// O(log n), however many wait. A probe that failed, or a silent one, costs O(n) in the jobs that wait for the origin
-/// and their loads; decoders that fall behind and catch up, O(n) in the origins that have jobs for them alone.
+/// and their loads.
 ///
 /// Not copyable: as a property of an object it would be copied, one reference after the other, for each call that
 /// looks.
@@ -39,7 +39,8 @@ struct Scheduler: ~Copyable {
     /// The origin's slot.
     let origin: Int32
     var phase = Phase.preparing
-    var priority = Priority.lowest
+    /// What its subscribers make of it.
+    var lane = Backlog.Lane(priority: .lowest, needsDecoder: true)
     /// False once `detach` took it out of reach of later loads.
     var isJoinable = true
     private var storedAttempt: Int32 = 1
@@ -68,6 +69,8 @@ struct Scheduler: ~Copyable {
       get { Int(storedAttempt) }
       set { storedAttempt = Int32(newValue) }
     }
+
+    var priority: Priority { lane.priority }
 
     var hasSubscribers: Bool { !subscribers.isEmpty }
   }
@@ -125,7 +128,7 @@ struct Scheduler: ~Copyable {
   var isPaused = false
   /// Loads that are held back outside and are to be jobs later: they count as waiting where `maxQueued` is checked.
   var reserved = PriorityCounts()
-  /// The images that transfers have brought and that are to be decoded.
+  /// The decodes, running or waiting, of what was not in the cache.
   var undecoded = PriorityCounts() {
     didSet { if undecoded != oldValue { reconsiderDecoders() } }
   }
@@ -162,8 +165,6 @@ struct Scheduler: ~Copyable {
   /// How many origins are kept though they have no jobs and no hold.
   var rememberedCount = 0
   var backlog = Backlog()
-  /// Up to which priority the decoders are behind: what is to be decoded is not transferred then.
-  var decodersBehind: Priority?
   /// The places given to jobs lie between these.
   private var firstPlace: Int64 = 0
   private var lastPlace: Int64 = 0
@@ -202,7 +203,7 @@ struct Scheduler: ~Copyable {
     subscribers.insert(subscriber, at: id)
     subscriberLinks.reach(id.slot)
     add(subscriber, id)
-    updatePriority(of: slot)
+    updateLane(of: slot)
     if deadline != nil { addTimer(.deadline(id), at: due) }
     return result
   }
@@ -233,7 +234,7 @@ struct Scheduler: ~Copyable {
     let job = jobs.id(at: subscriber.job)
     remove(subscriber, id)
     guard !jobs[job.slot].hasSubscribers else {
-      updatePriority(of: job.slot)
+      updateLane(of: job.slot)
       return .jobStays
     }
     switch jobs[job.slot].phase {
@@ -271,21 +272,21 @@ struct Scheduler: ~Copyable {
     jobs[subscriber.job].byPriority[subscriber.priority] -= 1
     jobs[subscriber.job].byPriority[priority] += 1
     subscribers[id.slot].priority = priority
-    updatePriority(of: subscriber.job)
+    updateLane(of: subscriber.job)
     return true
   }
 
-  mutating func updatePriority(of slot: Int32) {
-    let old = jobs[slot].priority
-    let new = jobs[slot].byPriority.highest ?? old
+  /// Who waits for the job may want other things of it now.
+  mutating func updateLane(of slot: Int32) {
+    guard let priority = jobs[slot].byPriority.highest else { return }
+    let (old, new) = (jobs[slot].lane, Backlog.Lane(priority: priority, needsDecoder: jobs[slot].undemanding == 0))
     guard new != old else { return }
-    let isWaiting = jobs[slot].phase == .waiting
-    if isWaiting { backlog.remove(slot, of: jobs[slot].origin, at: old) }
-    jobs[slot].priority = new
+    jobs[slot].lane = new
     // A raised job queues up behind those that were this urgent before it; a lowered one has waited longer than the
     // others of its level. So does one that is still looked for in the cache: it finds its place later.
-    jobs[slot].place = nextPlace(new < old ? .first : .asItComes)
-    if isWaiting { addToBacklog(slot) }
+    if priority != old.priority { jobs[slot].place = nextPlace(priority < old.priority ? .first : .asItComes) }
+    guard jobs[slot].phase == .waiting else { return }
+    backlog.move(slot, of: jobs[slot].origin, from: old, to: new, place: jobs[slot].place)
   }
 
   enum Turn {

@@ -19,6 +19,8 @@ struct NaiveScheduler {
     var due: Instant?
     var attempt = 1
     var priority = Priority.lowest
+    /// Whether all want it decoded who wait for it, or the last of them did.
+    var isForDecodersAlone = true
     var isJoinable = true
     /// When its transfer started, by `steps`; a transfer in the place of another starts when that has ended.
     var startedAt = 0
@@ -39,21 +41,8 @@ struct NaiveScheduler {
     var deadline: Instant?
   }
 
-  struct Aside: Equatable {
-    let origin: Origin
-    let level: Priority
-  }
-
-  var limits: SchedulerLimits {
-    didSet {
-      let before = behind(undecoded, oldValue)
-      origins.forEach { refresh($0.origin) }
-      bringBack(since: before)
-    }
-  }
-  var undecoded = PriorityCounts() {
-    didSet { bringBack(since: behind(oldValue, limits)) }
-  }
+  var limits: SchedulerLimits { didSet { origins.forEach { refresh($0.origin) } } }
+  var undecoded = PriorityCounts()
   var isPaused = false
   var reserved = 0
   private(set) var jobs: [Job] = []
@@ -64,8 +53,8 @@ struct NaiveScheduler {
   private(set) var origins: [Known] = []
   /// For each priority those that come last, then the others.
   private var turns: [[Origin]] = Array(repeating: [], count: 2 * Priority.allCases.count)
-  /// Whose next job only waits for the decoders.
-  private(set) var aside: [Aside] = []
+  /// Those of them that have a job that is not for a decoder alone: while the decoders are behind, these are the turns.
+  private var freeTurns: [[Origin]] = Array(repeating: [], count: 2 * Priority.allCases.count)
   private var places = 0
   /// Counts starts and holds, to tell which came first.
   private var steps = 0
@@ -151,8 +140,8 @@ struct NaiveScheduler {
       if known.failures >= 5 { return .unreachable }
       return mostActive(at: known.origin) < limits.maxPerOrigin ? .readmission : .perHostLimit
     }
-    let isAside = aside.contains { $0.origin == known.origin }
-    return count(.active) >= limits.maxConcurrent || count(.finishing) >= limits.maxFinishing || isAside
+    let areHeldBack = own.allSatisfy { $0.phase != .waiting || waitsForDecoders($0.id) }
+    return count(.active) >= limits.maxConcurrent || count(.finishing) >= limits.maxFinishing || areHeldBack
       ? .concurrencyLimit : nil
   }
 
@@ -255,16 +244,17 @@ struct NaiveScheduler {
     latest = now
     var starts: [JobID] = []
     while !isPaused, count(.active) < limits.maxConcurrent, count(.finishing) < limits.maxFinishing,
-      let row = turns.indices.last(where: { !turns[$0].isEmpty && ($0 % 2 == 1 || count(.preparing) == 0) })
+      let row = turns.indices.last(where: { !turnsNow($0).isEmpty && ($0 % 2 == 1 || count(.preparing) == 0) })
     {
       let level = Priority.allCases[row / 2]
-      let origin = turns[row].removeFirst()
-      let waiting = queue.filter { job($0)!.origin == origin && job($0)!.priority == level }
-      let id = known(origin).next ?? (limits.order == .fifo ? waiting.first! : waiting.last!)
-      if waitsForDecoders(id) {
-        aside.append(Aside(origin: origin, level: level))
-        continue
+      let origin = turnsNow(row).first!
+      turns[row].removeAll { $0 == origin }
+      freeTurns[row].removeAll { $0 == origin }
+      let waiting = queue.filter {
+        job($0)!.origin == origin && job($0)!.priority == level && !waitsForDecoders($0)
       }
+      let next = known(origin).next.flatMap { waitsForDecoders($0) ? nil : $0 }
+      let id = next ?? (limits.order == .fifo ? waiting.first! : waiting.last!)
       takeFromQueue(id)
       steps += 1
       self.starts += 1
@@ -292,9 +282,10 @@ struct NaiveScheduler {
   private func proven(at level: Priority, but own: Origin? = nil) -> [Origin] {
     for priority in Priority.allCases.reversed() where priority >= level {
       let found = origins.map(\.origin).filter { origin in
-        origin != own && !isShut(origin) && !aside.contains(Aside(origin: origin, level: priority))
-          && (active(at: origin) == 0 || known(origin).hasAnswered)
-          && jobs.contains { $0.origin == origin && $0.phase == .waiting && $0.priority == priority }
+        origin != own && !isShut(origin) && (active(at: origin) == 0 || known(origin).hasAnswered)
+          && jobs.contains {
+            $0.origin == origin && $0.phase == .waiting && $0.priority == priority && !waitsForDecoders($0.id)
+          }
       }
       if !found.isEmpty { return found }
     }
@@ -570,12 +561,14 @@ struct NaiveScheduler {
 
   private mutating func updatePriority(of id: JobID) {
     let old = job(id)!
-    guard let new = subscribers.filter({ $0.job == id }).map(\.priority).max(), new != old.priority else { return }
-    let place = nextPlace(new < old.priority ? .first : .asItComes)
-    change(id) { ($0.priority, $0.place) = (new, place) }
-    guard old.phase == .waiting else { return }
-    takeFromQueue(id)
-    addToQueue(id)
+    let own = subscribers.filter { $0.job == id }
+    guard let new = own.map(\.priority).max() else { return }
+    change(id) { $0.isForDecodersAlone = own.allSatisfy(\.needsDecoder) }
+    if new != old.priority {
+      let place = nextPlace(new < old.priority ? .first : .asItComes)
+      change(id) { ($0.priority, $0.place) = (new, place) }
+    }
+    queue = queue.sorted { job($0)!.place < job($1)!.place }
     refresh(old.origin)
   }
 
@@ -599,38 +592,32 @@ struct NaiveScheduler {
 
   // MARK: - Decoders
 
-  private func behind(_ undecoded: PriorityCounts, _ limits: SchedulerLimits) -> Priority? {
-    Priority.allCases.last { level in
-      Priority.allCases.filter { $0 >= level }.map { undecoded[$0] }.reduce(0, +) >= limits.maxUndecoded
-    }
+  private func areDecodersBehind(at level: Priority) -> Bool {
+    Priority.allCases.filter { $0 >= level }.map { undecoded[$0] }.reduce(0, +) >= limits.maxUndecoded
   }
 
   func waitsForDecoders(_ id: JobID) -> Bool {
-    guard let behind = behind(undecoded, limits) else { return false }
-    return job(id)!.priority <= behind && subscribers.filter { $0.job == id }.allSatisfy(\.needsDecoder)
+    areDecodersBehind(at: job(id)!.priority) && job(id)!.isForDecodersAlone
   }
 
-  private mutating func bringBack(since before: Priority?) {
-    guard let before, behind(undecoded, limits).map({ $0 < before }) ?? true else { return }
-    let waiting = aside
-    aside = []
-    for each in waiting { refresh(each.origin, at: [each.level]) }
+  private func turnsNow(_ row: Int) -> [Origin] {
+    areDecodersBehind(at: Priority.allCases[row / 2]) ? freeTurns[row] : turns[row]
   }
 
-  private mutating func refresh(_ origin: Origin, at levels: [Priority] = Priority.allCases) {
-    let own = jobs.filter { $0.origin == origin }
+  private mutating func refresh(_ origin: Origin) {
     let comesLast = active(at: origin) > 0 && !known(origin).hasAnswered
-    for level in levels {
-      let hasWaiting = own.contains { $0.phase == .waiting && $0.priority == level }
-      let asAside = Aside(origin: origin, level: level)
-      if !hasWaiting { aside.removeAll { $0 == asAside } }
-      let isWanted = !isShut(origin) && hasWaiting && !aside.contains(asAside)
-      for (row, belongs) in [(2 * level.rawValue, comesLast), (2 * level.rawValue + 1, !comesLast)] {
-        let isIn = turns[row].contains(origin)
-        if isWanted && belongs && !isIn { turns[row].append(origin) }
-        if !(isWanted && belongs) && isIn { turns[row].removeAll { $0 == origin } }
-      }
+    for row in turns.indices {
+      let level = Priority.allCases[row / 2]
+      let waiting = jobs.filter { $0.origin == origin && $0.phase == .waiting && $0.priority == level }
+      let takesTurns = !isShut(origin) && comesLast == row.isMultiple(of: 2)
+      Self.keep(origin, in: &turns[row], takesTurns && !waiting.isEmpty)
+      Self.keep(origin, in: &freeTurns[row], takesTurns && waiting.contains { !$0.isForDecodersAlone })
     }
+  }
+
+  private static func keep(_ origin: Origin, in turns: inout [Origin], _ isWanted: Bool) {
+    if !isWanted { turns.removeAll { $0 == origin } }
+    if isWanted && !turns.contains(origin) { turns.append(origin) }
   }
 
   /// What is worth it is remembered for a minute.

@@ -39,7 +39,7 @@ private struct ModelRun: ~Copyable {
   private(set) var tally: [String: Int] = [
     "starts": 0, "joins": 0, "retries": 0, "late": 0, "probes failed": 0, "attempts lost": 0, "exhausted": 0,
     "remembered": 0, "asked to give way": 0, "gave way": 0, "answered before": 0, "put aside": 0, "shared keys": 0,
-    "moved": 0, "tried again early": 0, "given up": 0, "brought back": 0,
+    "moved": 0, "tried again early": 0, "given up": 0, "held back": 0,
   ]
   /// Whether every kind of thing has happened, and not just by chance.
   var hasSeenAll: Bool { tally.values.allSatisfy { $0 > 10 } }
@@ -224,10 +224,9 @@ private struct ModelRun: ~Copyable {
     return starts
   }
 
-  /// Whether its origin may start nothing now, or the decoders are behind with what is before it.
+  /// Whether its origin may start nothing now, or the decoders are behind.
   private func isHeld(_ job: NaiveScheduler.Job) -> Bool {
-    naive.isShut(job.origin) || naive.isSpared(job.origin)
-      || naive.aside.contains(NaiveScheduler.Aside(origin: job.origin, level: job.priority))
+    naive.isShut(job.origin) || naive.isSpared(job.origin) || naive.waitsForDecoders(job.id)
   }
 
   private mutating func beginAnswer(of job: JobID) {
@@ -337,10 +336,9 @@ private struct ModelRun: ~Copyable {
 
   /// Images wait for the decoders, or do no more.
   private mutating func decode() {
-    let before = naive.aside.count
     if random(3) == 0 { real.undecoded = PriorityCounts() } else { real.undecoded[priority()] = random(4) }
     naive.undecoded = real.undecoded
-    count("brought back", max(0, before - naive.aside.count))
+    count("held back", naive.jobs.count { $0.phase == .waiting && naive.waitsForDecoders($0.id) })
   }
 
   private mutating func changeMood() { moods[random(moods.count - 1)] = mood() }
