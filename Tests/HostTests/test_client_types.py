@@ -22,18 +22,50 @@ SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 TYPES = (ROOT / "examples" / "node" / "imageworker.d.ts").read_text()
 
 
-def interface(name: str) -> set[str]:
-    """The members of an interface in imageworker.d.ts."""
+def enum(schema: dict[str, Any]) -> set[str]:
+    """The strings that a value may be, or each value of a list; empty where it may be any."""
+    if "$ref" in schema:
+        schema = SCHEMAS[schema["$ref"].rpartition("/")[2]]
+    return enum(schema["items"]) if "items" in schema else set(schema.get("enum", ()))
+
+
+def properties(*names: str) -> dict[str, set[str]]:
+    """The members of schemas, and the strings that each may be."""
+    return {member: enum(schema) for name in names for member, schema in SCHEMAS[name].get("properties", {}).items()}
+
+
+def interface(name: str) -> dict[str, set[str]]:
+    """The members of an interface in imageworker.d.ts, and the strings that each may be."""
     body = re.search(rf"^export interface {name} \{{\n(.*?)^\}}", TYPES, re.MULTILINE | re.DOTALL)
     assert body is not None, name
-    return set(re.findall(r"^  (\w+)\??:", body.group(1), re.MULTILINE))
+    return {member: strings(kind) for member, kind in re.findall(r"^  (\w+)\??: (.*);$", body.group(1), re.MULTILINE)}
 
 
 def union(name: str) -> set[str]:
     """The members of a union of strings in imageworker.d.ts."""
     body = re.search(rf"^export type {name} =(.*?);", TYPES, re.MULTILINE | re.DOTALL)
     assert body is not None, name
-    return set(re.findall(r'"([\w-]+)"', body.group(1)))
+    return strings(body.group(1))
+
+
+def strings(kind: str) -> set[str]:
+    """Those that a type of TypeScript allows. An object in it has names and types of its own, which do not count."""
+    if "{" in kind:
+        return set()
+    named = [name for name in re.findall(r"\b([A-Z]\w+)", kind) if re.search(rf"^export type {name} =", TYPES, re.MULTILINE)]
+    return set(re.findall(r'"([\w-]+)"', kind)).union(*(union(name) for name in named))
+
+
+def typed_dict(kind: Any) -> dict[str, set[str]]:
+    """The members of a TypedDict of imageworker.py by their names on the wire, and the strings that each may be."""
+    hints = typing.get_type_hints(kind, vars(imageworker))
+    return {camel_case(name): literals(hint) for name, hint in hints.items()}
+
+
+def literals(hint: Any) -> set[str]:
+    if typing.get_origin(hint) is typing.Literal:
+        return set(typing.get_args(hint))
+    return set().union(*(literals(argument) for argument in typing.get_args(hint)))
 
 
 def camel_case(name: str) -> str:
@@ -42,10 +74,20 @@ def camel_case(name: str) -> str:
 
 
 class Names(unittest.TestCase):
-    def test_parameters_of_load(self) -> None:
-        document = set(SCHEMAS["LoadParams"]["properties"]) - {"url"}
-        self.assertEqual({camel_case(name) for name in imageworker.LoadParams.__annotations__}, document)
-        self.assertEqual(interface("LoadParams"), document)
+    """The values of a member count as its name does: `{"fit": {"inside", ...}, "width": set(), ...}`."""
+
+    def test_parameters(self) -> None:
+        for name, left_out in (("LoadParams", "url"), ("PrefetchParams", "urls"), ("Transform", None)):
+            with self.subTest(of=name):
+                document = {member: values for member, values in properties(name).items() if member != left_out}
+                self.assertEqual(typed_dict(getattr(imageworker, name)), document)
+                self.assertEqual(interface(name), document)
+
+    def test_items_of_a_prefetch(self) -> None:
+        string, item = SCHEMAS["PrefetchItem"]["anyOf"]
+        self.assertEqual(string["type"], "string")
+        self.assertEqual(typed_dict(imageworker.PrefetchItem).keys(), item["properties"].keys())
+        self.assertEqual(interface("PrefetchItem").keys(), item["properties"].keys())
 
     def test_spellings_that_the_python_client_changes(self) -> None:
         for python, wire in imageworker._WIRE_NAMES.items():
@@ -53,29 +95,55 @@ class Names(unittest.TestCase):
         changed = {name for name in imageworker.LoadParams.__annotations__ if "_" in name}
         self.assertEqual(changed, set(imageworker._WIRE_NAMES))
 
-    def test_members_of_results(self) -> None:
-        # What load adds to what store and the events send.
-        members = set(SCHEMAS["Image"]["properties"]) | set(SCHEMAS["LoadResult"].get("properties", {}))
-        self.assertEqual(interface("Image"), members)
-        self.assertEqual(interface("PrefetchResult"), set(SCHEMAS["PrefetchResult"]["properties"]))
-        self.assertEqual(interface("PrefetchParams"), set(SCHEMAS["PrefetchParams"]["properties"]) - {"urls"})
-        self.assertEqual(interface("Transform"), set(SCHEMAS["Transform"]["properties"]))
+    def test_members_of_an_image(self) -> None:
+        document = properties("Image", "LoadResult")  # What load adds to what store and the events send.
+        self.assertEqual(interface("Image"), document)
+        members = {name: value for name, value in vars(imageworker.Image).items() if isinstance(value, property)}
+        python = {
+            {"finalUrl": "finalURL", "size": "bytes"}.get(camel_case(name), camel_case(name)): literals(
+                typing.get_type_hints(member.fget, {**vars(imageworker), "numpy": None, "PIL": None})["return"]
+            )
+            for name, member in members.items()
+        }
+        self.assertEqual({**python, "pixels": set()}, document)
 
-    def test_error_kinds(self) -> None:
-        document = set(SCHEMAS["ErrorKind"]["enum"])
-        self.assertEqual(set(typing.get_args(imageworker.ErrorKind)), document | {"workerExited"})
-        self.assertEqual(union("ErrorKind"), document)
+    def test_members_of_what_an_image_has(self) -> None:
+        image = SCHEMAS["Image"]["properties"]
+        for kind, schema in (
+            (imageworker.Placeholder, image["placeholder"]),
+            (imageworker.Source, image["source"]),
+            (imageworker.Timing, image["timing"]),
+            (imageworker.HTTPResponse, SCHEMAS["HTTPResponse"]),
+            (imageworker.Crop, SCHEMAS["Transform"]["properties"]["crop"]),
+        ):
+            with self.subTest(of=kind.__name__):
+                self.assertEqual(kind.__annotations__.keys() | set(), schema["properties"].keys())
+                self.assertEqual(kind.__required_keys__, set(schema.get("required", schema["properties"])))
+        self.assertEqual(interface("Pixels").keys(), image["pixels"]["properties"].keys())
 
-    def test_values(self) -> None:
+    def test_the_result_of_a_prefetch(self) -> None:
+        document = SCHEMAS["PrefetchResult"]["properties"]
+        self.assertEqual(typed_dict(imageworker.PrefetchResult).keys(), document.keys())
+        self.assertEqual(interface("PrefetchResult").keys(), document.keys())
+        error = document["errors"]["items"]["properties"]
+        self.assertEqual(typed_dict(imageworker.PrefetchError).keys(), error.keys())
+
+    def test_kinds_methods_and_events(self) -> None:
         for name, values in (
-            ("Priority", SCHEMAS["Priority"]["enum"]),
-            ("CacheMode", SCHEMAS["LoadParams"]["properties"]["cache"]["enum"]),
-            ("LoadEventName", SCHEMAS["LoadEventName"]["enum"]),
+            ("ErrorKind", enum(SCHEMAS["ErrorKind"])),
+            ("Method", {method["name"] for method in DOCUMENT["methods"]}),
+            ("EventName", {event["name"] for event in DOCUMENT["x-events"]}),
+            ("LoadEventName", enum(SCHEMAS["LoadEventName"])),
+            ("PrefetchEventName", enum(SCHEMAS["PrefetchEventName"])),
+            ("Priority", enum(SCHEMAS["Priority"])),
+            ("CacheMode", properties("LoadParams")["cache"]),
+            ("Format", enum(SCHEMAS["Format"])),
         ):
             with self.subTest(values=name):
-                self.assertEqual(set(typing.get_args(getattr(imageworker, name))), set(values))
-                self.assertEqual(union(name), set(values))
-        self.assertEqual(union("Format"), set(SCHEMAS["Format"]["enum"]))
+                python = set(typing.get_args(getattr(imageworker, name)))
+                self.assertEqual(python - {"workerExited"}, values)
+                self.assertEqual(union(name), values)
+        self.assertIn("workerExited", typing.get_args(imageworker.ErrorKind))
 
     def test_each_kind_is_raised_in_the_class_of_its_family(self) -> None:
         classes = {-32: imageworker.RequestError, 2: imageworker.NetworkError, 3: imageworker.CacheError}

@@ -86,6 +86,29 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
             self.assertFalse(path.exists())
             self.assertEqual(bytes(rows), before)
 
+    async def test_an_image_has_all_that_the_result_has(self) -> None:
+        url = f"{self.origin.url}/image/1.png?width=30&height=20"
+        async with self.worker() as worker:
+            image = await worker.load(url, transform={"width": 15, "format": "jpeg"}, placeholder=True, response=True)
+            self.assertEqual((image.url, image.key, image.final_url, image.cache), (url, url, None, "miss"))
+            self.assertEqual((image.format, image.width, image.height, image.media_type), ("jpeg", 15, 10, "image/jpeg"))
+            assert image.path and image.source and image.placeholder and image.response and image.timing
+            self.assertEqual(image.path.stat().st_size, image.size)
+            self.assertEqual((image.source["format"], image.source.get("width")), ("png", 30))
+            self.assertRegex(image.placeholder["color"], "^#[0-9a-f]{6}$")
+            self.assertEqual((image.response["status"], image.response["headers"]["content-type"]), (200, "image/png"))
+            self.assertGreaterEqual(image.timing["totalMs"], 0)
+            self.assertEqual((image.frames, image.orientation, image.attempts, image.kept), (1, 1, 1, True))
+
+    @unittest.skipIf(importlib.util.find_spec("PIL") is None, "there is no Pillow here")
+    async def test_pixels_are_a_picture(self) -> None:
+        async with self.worker() as worker:
+            image = await worker.load(f"{self.origin.url}/image/1.png?width=30&height=20", deliver="pixels")
+            assert image.pixels is not None
+            picture = image.pixels.pil()
+            self.assertEqual(picture.size, (30, 20))
+            self.assertEqual(picture.tobytes(), bytes(image.pixels.memory))
+
     @unittest.skipIf(importlib.util.find_spec("numpy") is None, "there is no numpy here")
     async def test_pixels_are_an_array_without_a_copy(self) -> None:
         async with self.worker() as worker:

@@ -250,7 +250,7 @@ class PixelsOfFaults(AsyncFixture):
 
     async def test_those_of_load_events_are_the_callers(self) -> None:
         async with ImageWorker(self.options()) as worker:
-            last = Event("", {})
+            last = Event("completed", {})
             async for last in worker.load_events(f"{self.origin.url}/image/1.png", deliver="pixels"):
                 pass
             assert last.image is not None and last.image.pixels is not None

@@ -10,9 +10,14 @@ declare global {
 export type Priority = "lowest" | "low" | "normal" | "high" | "highest";
 export type CacheMode = "default" | "no-store" | "reload" | "no-cache" | "force-cache" | "only-if-cached" | "refresh";
 export type LoadEventName = "started" | "progress" | "retrying" | "preview" | "cached";
+export type PrefetchEventName = "progress" | "completed" | "failed";
+export type EventName = "started" | "progress" | "retrying" | "cached" | "preview" | "completed" | "failed";
+export type Method =
+  | "initialize" | "load" | "prefetch" | "cancel" | "prioritize" | "pause" | "resume" | "query" | "store" | "clear"
+  | "release" | "stats" | "configure" | "shutdown";
 export type Format = "jpeg" | "png" | "gif" | "webp" | "avif" | "heic" | "jxl" | "tiff" | "bmp" | "ico" | "svg";
 
-/** Section "transform" of protocol/README.md. */
+/** What is made of an image: "Transforms" in protocol/README.md. */
 export interface Transform {
   width?: number;
   height?: number;
@@ -96,7 +101,7 @@ export interface PrefetchParams {
   group?: string;
   headers?: Record<string, string>;
   transform?: Transform;
-  events?: ("progress" | "completed" | "failed")[];
+  events?: PrefetchEventName[];
 }
 
 export interface PrefetchResult {
@@ -110,9 +115,15 @@ export interface PrefetchResult {
   errors: { url: string; kind: ErrorKind }[];
 }
 
+/** A URL of a `prefetch` that needs more to be said. */
+export interface PrefetchItem {
+  url: string;
+  key?: string;
+  headers?: Record<string, string>;
+}
+
 export interface WorkerEvent {
-  /** `started`, `progress`, `retrying`, `preview`, `cached`, `completed`, `failed` */
-  name: string;
+  name: EventName;
   params: Record<string, any>;
 }
 
@@ -203,19 +214,16 @@ export class ImageWorker {
   loadEvents(url: string, options?: LoadParams & { signal?: AbortSignal }): AsyncGenerator<WorkerEvent, void, undefined>;
 
   /** Brings images into the cache. */
-  prefetch(
-    urls: (string | { url: string; key?: string; headers?: Record<string, string> })[],
-    options?: PrefetchParams & CallOptions,
-  ): Promise<PrefetchResult>;
+  prefetch(urls: (string | PrefetchItem)[], options?: PrefetchParams & CallOptions): Promise<PrefetchResult>;
 
   /** The pixels of a load with `deliver: "pixels"`, copied into a Buffer and released: Node has no way to map memory. */
   takePixels(image: Image): Promise<Uint8Array>;
 
   /** Any method of the protocol, by its name; resolves to its result as it came. */
-  call(method: string, params?: Record<string, any>, options?: CallOptions): Promise<any>;
+  call(method: Method, params?: Record<string, any>, options?: CallOptions): Promise<any>;
 
   /** Sends a request that is carried out but not answered. Lost when the worker is dead. */
-  notify(method: string, params?: Record<string, any>): void;
+  notify(method: Method, params?: Record<string, any>): void;
 
   /** Ends the worker. Calls still pending are cancelled; notifications sent before are carried out, if `graceMs` is enough. */
   close(graceMs?: number): Promise<void>;

@@ -71,15 +71,22 @@ __all__ = [
     "BlockingImageWorker",
     "CacheError",
     "CancelledByRequest",
+    "Crop",
     "DecodingError",
+    "ErrorKind",
     "Event",
     "Image",
     "ImageWorker",
     "ImageWorkerError",
     "LifecycleError",
+    "LoadParams",
     "NetworkError",
     "Pixels",
+    "PrefetchItem",
+    "PrefetchParams",
+    "PrefetchResult",
     "RequestError",
+    "Transform",
     "WorkerExited",
     "find_worker",
 ]
@@ -89,6 +96,13 @@ logger = logging.getLogger("imageworker")
 Priority = Literal["lowest", "low", "normal", "high", "highest"]
 CacheMode = Literal["default", "no-store", "reload", "no-cache", "force-cache", "only-if-cached", "refresh"]
 LoadEventName = Literal["started", "progress", "retrying", "preview", "cached"]
+PrefetchEventName = Literal["progress", "completed", "failed"]
+EventName = Literal["started", "progress", "retrying", "cached", "preview", "completed", "failed"]
+Format = Literal["jpeg", "png", "gif", "webp", "avif", "heic", "jxl", "tiff", "bmp", "ico", "svg"]
+Method = Literal[
+    "initialize", "load", "prefetch", "cancel", "prioritize", "pause", "resume", "query", "store", "clear", "release",
+    "stats", "configure", "shutdown",
+]  # fmt: skip
 ErrorKind = Literal[
     "parseError", "invalidRequest", "methodNotFound", "invalidParams", "internal",
     "cancelled",
@@ -180,6 +194,33 @@ _FAMILIES = {2: NetworkError, 3: CacheError, 4: DecodingError, 5: LifecycleError
 # Parameters and results
 
 
+class Crop(TypedDict):
+    """In pixels of the oriented source."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+class Transform(TypedDict, total=False):
+    """What is made of an image: "Transforms" in protocol/README.md, by the protocol's names."""
+
+    width: int
+    height: int
+    fit: Literal["inside", "contain", "cover", "fill"]
+    enlarge: bool
+    rotate: Literal["auto", "none"]
+    crop: Crop
+    format: Literal["keep", "jpeg", "png", "webp", "avif"]
+    quality: int
+    frames: Literal["first", "all"]
+    background: str
+    blur: float
+    grayscale: bool
+    cornerRadius: int
+
+
 class LoadParams(TypedDict, total=False):
     """The parameters of `load` besides the URL, as protocol/README.md has them, in Python's spelling."""
 
@@ -192,7 +233,7 @@ class LoadParams(TypedDict, total=False):
     store: Literal["all", "memory", "disk", "none"]
     deliver: Literal["path", "data", "pixels", "none"]
     save_to: StrPath
-    transform: Mapping[str, Any]
+    transform: Transform
     placeholder: bool
     validate: Literal["none", "header", "decode"]
     events: Sequence[LoadEventName]
@@ -203,6 +244,44 @@ class LoadParams(TypedDict, total=False):
     retry_failed: bool
     response: bool
     digest: str
+
+
+class PrefetchParams(TypedDict, total=False):
+    """The parameters of `prefetch` besides the URLs."""
+
+    priority: Priority
+    group: str
+    headers: Mapping[str, str]
+    transform: Transform
+    events: Sequence[PrefetchEventName]
+
+
+class _NamedItem(TypedDict):
+    url: str
+
+
+class PrefetchItem(_NamedItem, total=False):
+    """A URL of a `prefetch` that needs more to be said."""
+
+    key: str
+    headers: Mapping[str, str]
+
+
+class PrefetchError(TypedDict):
+    url: str
+    kind: ErrorKind
+
+
+class PrefetchResult(TypedDict):
+    """How many became what. `errors` has the first 100."""
+
+    total: int
+    downloaded: int
+    cached: int
+    failed: int
+    cancelled: int
+    bytes: int
+    errors: Sequence[PrefetchError]
 
 
 _WIRE_NAMES = {
@@ -218,7 +297,7 @@ _ALL_EVENTS = ("started", "progress", "retrying", "cached")
 class Event(NamedTuple):
     """Something that happened on the way to a result: `started`, `progress`, `retrying`, `preview`, `cached` …"""
 
-    name: str
+    name: EventName
     params: Mapping[str, Any]
     image: Optional[Image] = None
     """Comes with the `completed` of `load_events`. Its pixels are there for as long as this is."""
@@ -287,8 +366,49 @@ def _content(path: Path, start: int, size: int) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_UNTRACKED))[start : start + size]
 
 
+class Placeholder(TypedDict):
+    """What stands for an image until it is there."""
+
+    thumbhash: str
+    """Base64; evanw.github.io/thumbhash."""
+    color: str
+    """The mean, as #rrggbb."""
+
+
+class HTTPResponse(TypedDict):
+    status: int
+    headers: Mapping[str, Union[str, Sequence[str]]]
+    """Lower-case names. `set-cookie` is a list."""
+
+
+class _Original(TypedDict):
+    bytes: int
+    format: Format
+
+
+class Source(_Original, total=False):
+    """The original of an image that a transform was made of."""
+
+    width: int
+    height: int
+
+
+class _Total(TypedDict):
+    totalMs: float
+
+
+class Timing(_Total, total=False):
+    """Milliseconds from the request on."""
+
+    queuedMs: float
+    firstByteMs: float
+
+
 class Image:
-    """A loaded image. `wire` is the whole result as the worker sent it; the rest reads it."""
+    """A loaded image. `wire` is the whole result as the worker sent it; the rest reads it.
+
+    What need not be there is None. With a transform, all but `source` tells of the variant.
+    """
 
     __slots__ = ("wire", "pixels")
 
@@ -305,13 +425,19 @@ class Image:
         return self.wire.get("url")
 
     @property
+    def final_url(self) -> Optional[str]:
+        """Where redirects led to."""
+        return self.wire.get("finalURL")
+
+    @property
     def key(self) -> str:
         return str(self.wire["key"])
 
     @property
-    def cache(self) -> str:
-        """Where it came from: miss, memory, disk, revalidated or stale."""
-        return str(self.wire["cache"])
+    def cache(self) -> Literal["miss", "memory", "disk", "revalidated", "stale"]:
+        """Where it came from: `miss` is the network, `revalidated` a 304, `stale` is no longer fresh."""
+        place: Literal["miss", "memory", "disk", "revalidated", "stale"] = self.wire["cache"]
+        return place
 
     @property
     def size(self) -> int:
@@ -323,7 +449,7 @@ class Image:
         return str(self.wire["mediaType"])
 
     @property
-    def format(self) -> Optional[str]:
+    def format(self) -> Optional[Format]:
         return self.wire.get("format")
 
     @property
@@ -335,6 +461,15 @@ class Image:
         return self.wire.get("height")
 
     @property
+    def frames(self) -> int:
+        return int(self.wire.get("frames", 1))
+
+    @property
+    def orientation(self) -> int:
+        """As in EXIF: 1 is upright."""
+        return int(self.wire.get("orientation", 1))
+
+    @property
     def path(self) -> Optional[Path]:
         """A file whose bytes never change and that stays for at least 60 seconds."""
         return Path(self.wire["path"]) if "path" in self.wire else None
@@ -342,6 +477,31 @@ class Image:
     @property
     def data(self) -> Optional[bytes]:
         return base64.b64decode(self.wire["data"]) if "data" in self.wire else None
+
+    @property
+    def placeholder(self) -> Optional[Placeholder]:
+        return self.wire.get("placeholder")
+
+    @property
+    def source(self) -> Optional[Source]:
+        return self.wire.get("source")
+
+    @property
+    def response(self) -> Optional[HTTPResponse]:
+        return self.wire.get("response")
+
+    @property
+    def kept(self) -> bool:
+        """False if the disk was to keep it and did not."""
+        return bool(self.wire.get("kept", True))
+
+    @property
+    def attempts(self) -> int:
+        return int(self.wire.get("attempts", 1))
+
+    @property
+    def timing(self) -> Optional[Timing]:
+        return self.wire.get("timing")
 
 
 EventHandler = Callable[[Event], None]
@@ -736,24 +896,24 @@ class ImageWorker:
 
     async def prefetch(
         self,
-        urls: Sequence[Union[str, Mapping[str, Any]]],
+        urls: Sequence[Union[str, PrefetchItem]],
         *,
         on_event: Optional[EventHandler] = None,
-        **params: Any,
-    ) -> Mapping[str, Any]:
-        """Brings images into the cache; `params` are those of the protocol. Returns the counts."""
+        **params: Unpack[PrefetchParams],
+    ) -> PrefetchResult:
+        """Brings images into the cache. Cancelling the task cancels what is left. With `on_event`, `events` defaults to `progress`."""
         if on_event is not None:
             params.setdefault("events", ["progress"])
-        result: Mapping[str, Any] = await self.call("prefetch", {"urls": urls, **params}, on_event=on_event)
+        result: PrefetchResult = await self.call("prefetch", {"urls": urls, **params}, on_event=on_event)
         return result
 
     async def call(
-        self, method: str, params: Optional[Mapping[str, Any]] = None, *, on_event: Optional[EventHandler] = None
+        self, method: Method, params: Optional[Mapping[str, Any]] = None, *, on_event: Optional[EventHandler] = None
     ) -> Any:
         """Any method of the protocol, by its name; returns its result as it came."""
         return await self._call(method, params or {}, on_event, lambda result: result)
 
-    def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
+    def notify(self, method: Method, params: Optional[Mapping[str, Any]] = None) -> None:
         """Sends a request that is carried out but not answered. Lost when the worker is dead."""
         if self._life is not None:
             self._check_loop()
@@ -874,7 +1034,7 @@ class BlockingImageWorker:
 
     def __init__(self, options: Sequence[str] = (), **settings: Any) -> None:
         """Takes the arguments of ImageWorker. Handlers are called on the loop's thread, and cannot wait there for another call."""
-        find_worker(settings.get("binary"))  # Fails here and not in the first load.
+        find_worker(settings.get("binary"))  # Where there is none, that is told here and not by the first load.
         self._arguments = (tuple(options), settings)
         self._forget()
         self._exit = functools.partial(_close_if_alive, weakref.ref(self))
@@ -975,20 +1135,20 @@ class BlockingImageWorker:
 
     def prefetch(
         self,
-        urls: Sequence[Union[str, Mapping[str, Any]]],
+        urls: Sequence[Union[str, PrefetchItem]],
         *,
         on_event: Optional[EventHandler] = None,
-        **params: Any,
-    ) -> Mapping[str, Any]:
+        **params: Unpack[PrefetchParams],
+    ) -> PrefetchResult:
         return self._wait(self._begin(lambda worker: worker.prefetch(urls, on_event=on_event, **params)))
 
     def call(
-        self, method: str, params: Optional[Mapping[str, Any]] = None, *, on_event: Optional[EventHandler] = None
+        self, method: Method, params: Optional[Mapping[str, Any]] = None, *, on_event: Optional[EventHandler] = None
     ) -> Any:
         """Any method of the protocol, by its name; returns its result as it came."""
         return self._wait(self._begin(lambda worker: worker.call(method, params, on_event=on_event)))
 
-    def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
+    def notify(self, method: Method, params: Optional[Mapping[str, Any]] = None) -> None:
         """Sends a request that is carried out but not answered. Lost when the worker is dead."""
 
         async def notify(worker: ImageWorker) -> None:
