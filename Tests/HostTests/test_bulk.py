@@ -26,6 +26,7 @@ sys.path[:0] = [str(BULK.parent), str(ROOT / "examples" / "python")]
 
 import lists  # noqa: E402
 import outcomes  # noqa: E402
+import progress  # noqa: E402
 
 
 class Bulk(unittest.TestCase):
@@ -194,6 +195,12 @@ class Bulk(unittest.TestCase):
         words = f"bulk.py: no worker at {missing} (No such file or directory): set IMAGEWORKER to its path\n"
         self.assertEqual((run.returncode, run.stderr), (1, words), "and no figures of a run that has not begun")
 
+    def test_a_list_that_cannot_be_read_leaves_no_folder(self) -> None:
+        self.write("list.csv", "url", "data:,")
+        self.assertEqual(self.refused("missing.txt")[0], 1)
+        self.assertEqual(self.refused("list.csv", "--url-column", "link")[0], 1)
+        self.assertFalse(self.out.exists())
+
     def test_figures_that_are_out_of_range_are_named_before_anything_is_loaded(self) -> None:
         for option in ("--size", "--quality", "--at-once", "--shard-size", "--shards-at-once"):
             status, words = self.refused("list.txt", option, "0")
@@ -261,16 +268,36 @@ class Bulk(unittest.TestCase):
         for allowed in ("all", "otherbot: none", "unavailable_after: 25 Jun 2010 15:00:00 PST", "nofollow"):
             self.assertFalse(outcomes.refuses({"x-robots-tag": allowed}), allowed)
 
-    def test_on_a_terminal_the_line_is_not_wrapped(self) -> None:
-        self.write("list.txt", f"{self.origin.url}/image/1.png")
+    def shown(self, list_name: str) -> list[str]:
+        """What is drawn on a terminal, one after the other, each on a line that is not wrapped."""
         master, terminal = pty.openpty()
         with os.fdopen(master, "rb", buffering=0) as screen:
-            run = subprocess.Popen(self.command("list.txt"), stderr=terminal)
+            run = subprocess.Popen(self.command(list_name), stderr=terminal)
             os.close(terminal)
             self.assertEqual(run.wait(), 0)
-            shown = screen.read(4096).decode()
-        drawn = re.sub(r"\x1b\[\?7l.*?\x1b\[\?7h", "-", shown)
-        self.assertRegex(drawn, r"^\r\x1b\[K-\r\x1b\[K-\r\n$")
+            shown = screen.read(1 << 16).decode()
+        lines = re.findall(r"\r\x1b\[K\x1b\[\?7l(.*?)\x1b\[\?7h", shown)
+        self.assertEqual(shown, "".join(f"\r\x1b[K\x1b[?7l{line}\x1b[?7h" for line in lines) + "\r\n")
+        return lines
+
+    def test_a_terminal_shows_how_much_is_done_of_all(self) -> None:
+        self.write("list.txt", *(f"{self.origin.url}/image/{n}.png" for n in range(20)), "")
+        *_, last = self.shown("list.txt")
+        self.assertRegex(last, r"^\[#{30}\] 20 of 20: 20 loaded, 0 failed, \d+/s$")
+
+    def test_the_bar(self) -> None:
+        stream = unittest.mock.Mock(isatty=lambda: False)
+        bar = progress.Progress(stream, list)
+        self.assertEqual(bar.bar(), "0 loaded, 0 failed, 0/s", "as long as nobody knows how many there are")
+        bar.total, bar.skipped, bar.loaded, bar.failed = 400, 200, 90, 10
+        with unittest.mock.patch("time.monotonic", lambda: bar.began + 50):
+            self.assertEqual(
+                bar.bar(), f"[{'#' * 22}{' ' * 8}] 300 of 400: 90 loaded, 10 failed, 2/s, 200 done before, 0:00:50 left"
+            )
+            bar.total = 300
+            self.assertNotIn("left", bar.bar())
+            bar.total = 10  # The list was longer when it was counted.
+            self.assertTrue(bar.bar().startswith(f"[{'#' * 30}] 300 of 10: "))
 
     def test_standard_error_may_be_closed(self) -> None:
         self.write("list.txt", f"{self.origin.url}/image/1.png")

@@ -14,20 +14,21 @@ import asyncio
 import contextlib
 import fcntl
 import io
+import itertools
 import json
 import os
 import shutil
 import sys
 import tarfile
-import time
 from pathlib import Path
-from typing import Any, AsyncIterator, Callable, Iterator, Mapping, Sequence, TextIO, Union
+from typing import Any, AsyncIterator, Callable, Iterator, Mapping, Sequence, Union
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams  # noqa: E402
 from lists import Problem, Row, Shard, digest, rows, shards  # noqa: E402
 from outcomes import Failure, extension_of, outcome_of  # noqa: E402
+from progress import Progress  # noqa: E402
 
 LONGEST_URL = 4 << 20
 """Characters. Even if JSON writes each in six bytes it fits into the worker's --max-line. All but `data:` URLs end at 8 kB."""
@@ -294,49 +295,6 @@ def alone(folder: Path) -> Iterator[None]:
         yield
 
 
-class Progress:
-    """A line on a terminal, redrawn at most five times a second; without a terminal, one line at the end."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-        self.began = time.monotonic()
-        self.drawn = 0.0
-        self.loaded = self.failed = self.skipped = 0
-
-    def skip(self, count: int) -> None:
-        self.skipped += count
-
-    def note(self, is_loaded: bool) -> None:
-        if is_loaded:
-            self.loaded += 1
-        else:
-            self.failed += 1
-        now = time.monotonic()
-        if self.stream.isatty() and now - self.drawn > 0.2:
-            self.drawn = now
-            self.draw()
-
-    @property
-    def has_begun(self) -> bool:
-        return self.loaded + self.failed + self.skipped > 0
-
-    def draw(self) -> None:
-        self.stream.write(f"\r\x1b[K\x1b[?7l{self.line()}\x1b[?7h")  # Between the two, a line too long is cut off, not wrapped.
-        self.stream.flush()
-
-    def line(self) -> str:
-        seconds = max(time.monotonic() - self.began, 0.001)
-        text = f"{self.loaded} loaded, {self.failed} failed, {(self.loaded + self.failed) / seconds:.0f}/s"
-        return text + (f", {self.skipped} done before" if self.skipped else "")
-
-    def finish(self) -> None:
-        if self.stream.isatty():
-            self.draw()
-            self.stream.write("\n")
-        else:
-            self.stream.write(self.line() + "\n")
-
-
 def within(low: int, high: int) -> Callable[[str], int]:
     def integer(text: str) -> int:
         if not low <= int(text) <= high:
@@ -373,10 +331,7 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def run(given: argparse.Namespace) -> None:
-    progress = Progress(sys.stderr or open(os.devnull, "w"))  # There is none when it was closed.
-    list_rows = rows(given.list, given.url_column, given.caption_column)
-    worker = ImageWorker(["--max-concurrent", "64", *given.worker_option])
+async def run(worker: ImageWorker, given: argparse.Namespace, list_rows: Iterator[Row], progress: Progress) -> None:
     try:
         await worker.start()
     except (FileNotFoundError, PermissionError) as error:
@@ -385,18 +340,23 @@ async def run(given: argparse.Namespace) -> None:
         await Bulk(worker, given, progress).run(shards(list_rows, given.shard_size), given.shards_at_once)
     except BaseException:
         if progress.has_begun:
-            progress.finish()
+            progress.finish(is_complete=False)
         raise
     finally:
         await worker.close()
-    progress.finish()
+    progress.finish(is_complete=True)
 
 
 def main() -> int:
     given = arguments()
+    worker = ImageWorker(["--max-concurrent", "64", *given.worker_option])
+    # A list that cannot be read is to leave no folder.
+    list_rows = rows(given.list, given.url_column, given.caption_column)
+    begin = list(itertools.islice(list_rows, 1))
+    progress = Progress(sys.stderr or open(os.devnull, "w"), lambda: rows(given.list, given.url_column, None))
     given.out.mkdir(parents=True, exist_ok=True)
     with alone(given.out):
-        asyncio.run(run(given))
+        asyncio.run(run(worker, given, itertools.chain(begin, list_rows), progress))
     return 0
 
 
