@@ -4,7 +4,7 @@
 import { ImageWorker, ImageWorkerError } from "./imageworker.mjs";
 
 const urls = process.argv.slice(2);
-if (urls.length === 0) {
+if (urls.length === 0 || urls[0].startsWith("-")) {
   console.error("usage: demo.mjs URL...");
   process.exit(64);
 }

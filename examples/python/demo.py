@@ -34,7 +34,7 @@ async def show(worker: ImageWorker, url: str) -> bool:
 
 
 async def main(urls: list[str]) -> int:
-    if not urls:
+    if not urls or urls[0].startswith("-"):
         print("usage: demo.py URL...", file=sys.stderr)
         return 64
     async with ImageWorker() as worker:
