@@ -2,7 +2,8 @@
 ///
 /// Within a priority the origins take turns, one job each, so that the one with a thousand jobs does not keep another
 /// waiting. An origin that may start nothing is out of the turns until it may again; it comes back as the last. While
-/// the decoders are behind, the origins that have jobs without need of one take turns among themselves.
+/// the decoders are behind, the origins that have jobs without need of one take turns among themselves, and of an
+/// origin's jobs those go first that have been without need for longest.
 /// Every operation is O(1), but for adding a job in the middle of others and for what says so. Jobs and origins are
 /// named by their slots.
 struct Backlog {
@@ -15,12 +16,14 @@ struct Backlog {
     case open
   }
 
+  private static let levels = Priority.allCases.count
+
   /// Jobs of a priority that are for a decoder alone, or that are not.
   struct Lane: Equatable {
     var priority: Priority
     var needsDecoder: Bool
 
-    fileprivate static let count = 2 * Priority.allCases.count
+    fileprivate static let count = 2 * Backlog.levels
     fileprivate var number: Int { 2 * priority.rawValue + (needsDecoder ? 1 : 0) }
   }
 
@@ -30,8 +33,10 @@ struct Backlog {
   /// The waiting jobs of each priority, all origins.
   private(set) var counts = PriorityCounts()
   private var jobLinks: [Chain.Link] = []
+  private var freeLinks: [Chain.Link] = []
   /// The places of the waiting jobs among those of their origin and priority, which are sorted by them.
   private var places: [Int64] = []
+  private var lanes: [Lane] = []
   /// The origins that may start a job, in the order of their turns. A lane has two rings: of the origins that come last,
   /// and behind these of the open ones. Those of a lane that needs a decoder have all that have a job of its priority,
   /// and are in use unless the decoders are behind; those of the other have who has a job in it.
@@ -39,18 +44,22 @@ struct Backlog {
   private var ringLinks = [[Chain.Link]](repeating: [], count: Lane.count)
 
   private var standings: [Standing] = []
-  /// The waiting jobs of each origin, and the ring that it is in; an element for each lane of each origin.
+  /// The waiting jobs; and those of them that need no decoder, in the order in which they came to be so, but for one
+  /// that is before all others. An element for each priority of each origin.
   private var queues: [Chain] = []
+  private var freeQueues: [Chain] = []
+  /// The ring that an origin is in; an element for each lane of each origin.
   private var ringNumbers: [Int8?] = []
   /// The job of each origin that goes first out of its turn.
-  private var chosen: [(job: Int32, lane: Lane)?] = []
+  private var chosen: [Int32?] = []
 
   /// Makes room for an origin. Nothing waits for it, and it may start jobs.
   mutating func admit(_ origin: Int32) {
     while standings.count <= Int(origin) {
       standings.append(.open)
       chosen.append(nil)
-      queues.append(contentsOf: repeatElement(Chain(), count: Lane.count))
+      queues.append(contentsOf: repeatElement(Chain(), count: Self.levels))
+      freeQueues.append(contentsOf: repeatElement(Chain(), count: Self.levels))
       ringNumbers.append(contentsOf: repeatElement(nil, count: Lane.count))
       for lane in ringLinks.indices { ringLinks[lane].reach(origin) }
     }
@@ -66,37 +75,49 @@ struct Backlog {
 
   // MARK: - Jobs
 
-  /// - Parameter place: no other job has it. O(1) for one before or behind all others of its origin and lane; else as
-  ///   much as there are behind it.
+  /// - Parameter place: no other job has it. O(1) for one before or behind all others of its origin and priority; else
+  ///   as much as there are behind it.
   mutating func add(_ job: Int32, of origin: Int32, in lane: Lane, place: Int64) {
-    link(job, of: origin, in: lane, place)
+    jobLinks.reach(job)
+    freeLinks.reach(job)
+    while places.count <= Int(job) {
+      places.append(0)
+      lanes.append(lane)
+    }
+    (places[Int(job)], lanes[Int(job)]) = (place, lane)
+    link(job, of: origin)
     refreshRings(of: origin, at: lane.priority)
   }
 
-  mutating func remove(_ job: Int32, of origin: Int32, in lane: Lane) {
-    if chosen[Int(origin)]?.job == job { chosen[Int(origin)] = nil }
-    unlink(job, of: origin, in: lane)
-    refreshRings(of: origin, at: lane.priority)
+  mutating func remove(_ job: Int32, of origin: Int32) {
+    if chosen[Int(origin)] == job { chosen[Int(origin)] = nil }
+    unlink(job, of: origin)
+    refreshRings(of: origin, at: lanes[Int(job)].priority)
   }
 
-  /// As costly as `add`.
-  mutating func move(_ job: Int32, of origin: Int32, from old: Lane, to new: Lane, place: Int64) {
-    if chosen[Int(origin)]?.job == job { chosen[Int(origin)] = (job, new) }
-    unlink(job, of: origin, in: old)
-    link(job, of: origin, in: new, place)
-    refreshRings(of: origin, at: old.priority)
-    refreshRings(of: origin, at: new.priority)
+  /// As costly as `add` for a new priority; O(1) for the other lane of the same one, where the job keeps its place.
+  mutating func move(_ job: Int32, of origin: Int32, to lane: Lane, place: Int64) {
+    let old = lanes[Int(job)]
+    if old.priority == lane.priority {
+      if !old.needsDecoder { freeQueues[index(origin, lane.priority)].remove(job, in: &freeLinks) }
+      lanes[Int(job)] = lane
+      linkIfFree(job, of: origin)
+    } else {
+      unlink(job, of: origin)
+      (places[Int(job)], lanes[Int(job)]) = (place, lane)
+      link(job, of: origin)
+      refreshRings(of: origin, at: old.priority)
+    }
+    refreshRings(of: origin, at: lane.priority)
   }
 
   /// Has one of the waiting jobs of an origin be its next, whatever its place and priority. When it is the origin's
   /// turn follows from the others. One that the decoders hold back lets them go first.
-  mutating func choose(_ job: Int32, of origin: Int32, in lane: Lane) { chosen[Int(origin)] = (job, lane) }
+  mutating func choose(_ job: Int32, of origin: Int32) { chosen[Int(origin)] = job }
 
-  private mutating func link(_ job: Int32, of origin: Int32, in lane: Lane, _ place: Int64) {
-    jobLinks.reach(job)
-    while places.count <= Int(job) { places.append(0) }
-    places[Int(job)] = place
-    let index = index(origin, lane)
+  private mutating func link(_ job: Int32, of origin: Int32) {
+    let (place, priority) = (places[Int(job)], lanes[Int(job)].priority)
+    let index = index(origin, priority)
     let queue = queues[index]
     if queue.isEmpty || places[Int(queue.last)] < place {
       queues[index].append(job, in: &jobLinks)
@@ -107,11 +128,27 @@ struct Backlog {
       while places[Int(before)] > place { before = jobLinks[Int(before)].previous }
       queues[index].insert(job, after: before, in: &jobLinks)
     }
-    counts[lane.priority] += 1
+    counts[priority] += 1
+    linkIfFree(job, of: origin)
   }
 
-  private mutating func unlink(_ job: Int32, of origin: Int32, in lane: Lane) {
-    queues[index(origin, lane)].remove(job, in: &jobLinks)
+  private mutating func linkIfFree(_ job: Int32, of origin: Int32) {
+    let lane = lanes[Int(job)]
+    guard !lane.needsDecoder else { return }
+    let index = index(origin, lane.priority)
+    let queue = freeQueues[index]
+    if !queue.isEmpty, places[Int(job)] < places[Int(queue.first)] {
+      freeQueues[index].prepend(job, in: &freeLinks)
+    } else {
+      freeQueues[index].append(job, in: &freeLinks)
+    }
+  }
+
+  private mutating func unlink(_ job: Int32, of origin: Int32) {
+    let lane = lanes[Int(job)]
+    let index = index(origin, lane.priority)
+    queues[index].remove(job, in: &jobLinks)
+    if !lane.needsDecoder { freeQueues[index].remove(job, in: &freeLinks) }
     counts[lane.priority] -= 1
   }
 
@@ -125,35 +162,24 @@ struct Backlog {
     let ring = rings.indices.last { !rings[$0].isEmpty && isInUse($0) && !(sparesLast && $0.isMultiple(of: 2)) }
     guard let ring, let priority = Priority(rawValue: ring / 4) else { return nil }
     let origin = rings[ring].first
-    guard let next = freeChoice(of: origin) ?? first(of: origin, at: priority, order) else { return nil }
-    remove(next.job, of: origin, in: next.lane)
+    let queue = freeToGo(of: origin, at: priority)
+    let next = freeChoice(of: origin) ?? (order == .fifo ? queue.first : queue.last)
+    remove(next, of: origin)
     for lane in [Lane(priority: priority, needsDecoder: false), Lane(priority: priority, needsDecoder: true)] {
       guard let ring = ringNumbers[index(origin, lane)] else { continue }
       rings[Int(ring)].remove(origin, in: &ringLinks[lane.number])
       rings[Int(ring)].append(origin, in: &ringLinks[lane.number])
     }
-    return next.job
+    return next
   }
 
-  private func freeChoice(of origin: Int32) -> (job: Int32, lane: Lane)? {
-    chosen[Int(origin)].flatMap { waitsForDecoders($0.lane) ? nil : $0 }
+  private func freeChoice(of origin: Int32) -> Int32? {
+    chosen[Int(origin)].flatMap { waitsForDecoders(lanes[Int($0)]) ? nil : $0 }
   }
 
-  /// Of the jobs of a priority that the decoders do not hold back, the one whose place is the first by the order.
-  private func first(of origin: Int32, at priority: Priority, _ order: QueueOrder) -> (job: Int32, lane: Lane)? {
-    var best: (job: Int32, lane: Lane)?
-    for needsDecoder in [false, true] {
-      let lane = Lane(priority: priority, needsDecoder: needsDecoder)
-      let queue = queues[index(origin, lane)]
-      guard !queue.isEmpty, !waitsForDecoders(lane) else { continue }
-      let job = order == .fifo ? queue.first : queue.last
-      guard let other = best else {
-        best = (job, lane)
-        continue
-      }
-      if (places[Int(job)] < places[Int(other.job)]) == (order == .fifo) { best = (job, lane) }
-    }
-    return best
+  /// The jobs of a priority that the decoders do not hold back.
+  private func freeToGo(of origin: Int32, at priority: Priority) -> Chain {
+    (areDecodersBehind(at: priority) ? freeQueues : queues)[index(origin, priority)]
   }
 
   func waitsForDecoders(_ lane: Lane) -> Bool { lane.needsDecoder && areDecodersBehind(at: lane.priority) }
@@ -182,37 +208,27 @@ struct Backlog {
     return 0
   }
 
-  func count(of origin: Int32) -> Int { lanes(of: origin).reduce(0) { $0 + queues[$1].count } }
+  func count(of origin: Int32) -> Int { Priority.allCases.reduce(0) { $0 + queues[index(origin, $1)].count } }
 
   /// Whether the decoders hold back all that wait for an origin.
   func waitsForDecoders(_ origin: Int32) -> Bool {
-    Priority.allCases.allSatisfy { first(of: origin, at: $0, .fifo) == nil }
+    Priority.allCases.allSatisfy { freeToGo(of: origin, at: $0).isEmpty }
   }
 
-  /// The jobs that wait for an origin, the most urgent first, and of one priority by their places. O(n).
+  /// The jobs that wait for an origin, the most urgent first. O(n).
   func jobs(of origin: Int32) -> [Int32] {
-    Priority.allCases.reversed().flatMap { priority in
-      // Two runs that are sorted: these are merged.
-      [false, true].flatMap { needsDecoder in
-        queues[index(origin, Lane(priority: priority, needsDecoder: needsDecoder))].elements(in: jobLinks)
-      }
-      .sorted { places[Int($0)] < places[Int($1)] }
-    }
+    Priority.allCases.reversed().flatMap { queues[index(origin, $0)].elements(in: jobLinks) }
   }
 
   // MARK: - Rings
 
+  private func index(_ origin: Int32, _ priority: Priority) -> Int { Int(origin) * Self.levels + priority.rawValue }
   private func index(_ origin: Int32, _ lane: Lane) -> Int { Int(origin) * Lane.count + lane.number }
-
-  private func lanes(of origin: Int32) -> Range<Int> {
-    (Int(origin) * Lane.count)..<((Int(origin) + 1) * Lane.count)
-  }
 
   private mutating func refreshRings(of origin: Int32, at priority: Priority) {
     let (free, any) = (Lane(priority: priority, needsDecoder: false), Lane(priority: priority, needsDecoder: true))
-    let hasFree = !queues[index(origin, free)].isEmpty
-    refreshRing(of: origin, free, isWanted: hasFree)
-    refreshRing(of: origin, any, isWanted: hasFree || !queues[index(origin, any)].isEmpty)
+    refreshRing(of: origin, free, isWanted: !freeQueues[index(origin, priority)].isEmpty)
+    refreshRing(of: origin, any, isWanted: !queues[index(origin, priority)].isEmpty)
   }
 
   private mutating func refreshRing(of origin: Int32, _ lane: Lane, isWanted: Bool) {

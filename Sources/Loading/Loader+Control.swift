@@ -82,12 +82,13 @@ extension Loader {
     return setPriority(priority, of: ids) + ids.count { prefetches[$0]?.setPriority(priority) ?? false }
   }
 
-  /// A lowered load goes to the front of its level, so several are lowered last to first: they keep their order.
+  /// A lowered load goes to the front of its level. So that several keep their order, the one that is to be first there
+  /// is lowered last.
   func setPriority(_ priority: Priority, of ids: [LoadID]) -> Int {
     let (lowered, others) = ids.reduce(into: ([LoadID](), [LoadID]())) { parts, id in
       if scheduler.priority(of: id).map({ $0 > priority }) ?? false { parts.0.append(id) } else { parts.1.append(id) }
     }
-    return (others + lowered.reversed()).count { id in
+    return (others + (scheduler.limits.order == .fifo ? lowered.reversed() : lowered)).count { id in
       loads[id]?.priority = priority
       let isQueued = scheduler.setPriority(priority, of: id)
       return setDecodePriority(priority, of: id) || isQueued

@@ -101,7 +101,7 @@ struct PrefetchQueue {
     guard let row = rowOfOrigin[origin], waiting.count(of: row) > 0 else { return [] }
     rows[Int(row)].failedProbes += 1
     let exhausted = waiting.jobs(of: row).filter { items[Int($0)].retries < rows[Int(row)].failedProbes }
-    for item in exhausted { waiting.remove(item, of: row, in: Self.lane) }
+    for item in exhausted { waiting.remove(item, of: row) }
     return exhausted
   }
 

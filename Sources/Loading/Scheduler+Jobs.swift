@@ -9,7 +9,7 @@ extension Scheduler {
     }
     guard jobs[id]?.phase == .preparing else { return true }
     guard freePlaces > 0 || startsAtOnce(id) else { return false }
-    preparingCount -= 1
+    endPreparing(id)
     jobs[id.slot].phase = .waiting
     addToBacklog(id.slot)
     return true
@@ -17,7 +17,8 @@ extension Scheduler {
 
   /// Whether a job that is enqueued now would not wait.
   private func startsAtOnce(_ id: JobID) -> Bool {
-    guard let origin = jobs[id]?.origin, waiting.total == 0, !isPaused, hasFreeSlot else { return false }
+    guard let origin = jobs[id]?.origin, waiting.total == 0, !isPaused, looksAwaited == 0, hasFreeSlot
+    else { return false }
     return mayStart(at: origin) && !backlog.waitsForDecoders(jobs[id.slot].lane)
   }
 
@@ -46,7 +47,7 @@ extension Scheduler {
   mutating func takeStarts(at now: ContinuousClock.Instant, needsPlace: Bool = false) -> [JobID] {
     latest = Moment(now)
     var starts: [JobID] = []
-    while !isPaused, hasFreeSlot,
+    while !isPaused, looksAwaited == 0 || needsPlace, hasFreeSlot,
       let slot = backlog.takeNext(limits.order, sparesLast: preparingCount > 0 && !needsPlace)
     {
       jobs[slot].phase = .active
@@ -111,8 +112,8 @@ extension Scheduler {
   mutating func end(_ id: JobID) -> [LoadID] {
     guard let job = jobs[id] else { return [] }
     switch job.phase {
-    case .preparing: preparingCount -= 1
-    case .waiting: backlog.remove(id.slot, of: job.origin, in: job.lane)
+    case .preparing: endPreparing(id)
+    case .waiting: backlog.remove(id.slot, of: job.origin)
     case .active: releaseSlot(of: id)
     case .finishing: finishingCount -= 1
     case .backingOff: backingOffCount -= 1

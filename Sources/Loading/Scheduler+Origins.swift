@@ -55,7 +55,7 @@ extension Scheduler {
     guard let priority = untried.first.map({ jobs[$0].priority }) else { return }
     let urgent = untried.prefix { jobs[$0].priority == priority }
     guard let next = limits.order == .fifo ? urgent.first : urgent.last else { return }
-    backlog.choose(next, of: origin, in: jobs[next].lane)
+    backlog.choose(next, of: origin)
   }
 
   /// Takes note of how it went with an origin that a redirect led to.

@@ -125,7 +125,15 @@ struct Scheduler: ~Copyable {
     }
   }
   /// Set by `pause`, and while nobody reads the output: running transfers go on, none starts.
-  var isPaused = false
+  var isPaused = false {
+    didSet {
+      if oldValue, !isPaused { (looksAwaited, lastAwaited) = (preparingCount, jobIDs.lastSerial) }
+    }
+  }
+  /// What came before a pause ended is looked for in the cache before anything starts: else what was looked for first
+  /// would start, and not what is the most urgent. How many jobs that still are, and the last of them by its serial.
+  private(set) var looksAwaited = 0
+  private var lastAwaited: UInt64 = 0
   /// Loads that are held back outside and are to be jobs later: they count as waiting where `maxQueued` is checked.
   var reserved = PriorityCounts()
   /// The decodes, running or waiting, of what was not in the cache.
@@ -286,7 +294,13 @@ struct Scheduler: ~Copyable {
     // others of its level. So does one that is still looked for in the cache: it finds its place later.
     if priority != old.priority { jobs[slot].place = nextPlace(priority < old.priority ? .first : .asItComes) }
     guard jobs[slot].phase == .waiting else { return }
-    backlog.move(slot, of: jobs[slot].origin, from: old, to: new, place: jobs[slot].place)
+    backlog.move(slot, of: jobs[slot].origin, to: new, place: jobs[slot].place)
+  }
+
+  /// The job has been looked for in the cache, or need not be.
+  mutating func endPreparing(_ id: JobID) {
+    preparingCount -= 1
+    if looksAwaited > 0, id.serial <= lastAwaited { looksAwaited -= 1 }
   }
 
   enum Turn {

@@ -11,7 +11,7 @@ protocol SlotNumbered: Hashable, Sendable {
 struct SlotPool<ID: SlotNumbered> {
   private var free: [Int32] = []
   private var slots: Int32 = 0
-  private var lastSerial: UInt64 = 0
+  private(set) var lastSerial: UInt64 = 0
 
   /// How many names are out.
   var count: Int { Int(slots) - free.count }

@@ -43,12 +43,20 @@ struct NaiveScheduler {
 
   var limits: SchedulerLimits { didSet { origins.forEach { refresh($0.origin) } } }
   var undecoded = PriorityCounts()
-  var isPaused = false
+  var isPaused = false {
+    didSet { if oldValue, !isPaused { awaited = jobs.filter { $0.phase == .preparing }.map(\.id) } }
+  }
+  /// The jobs that were being looked for when a pause ended.
+  private var awaited: [JobID] = []
+  var awaitsLooks: Bool { awaited.contains { job($0)?.phase == .preparing } }
   var reserved = 0
   private(set) var jobs: [Job] = []
   private(set) var subscribers: [Subscriber] = []
   /// The waiting jobs; of those of one origin and priority the first goes first.
   private var queue: [JobID] = []
+  /// Those of them that are not for decoders alone: of one origin and priority the first goes first while the decoders
+  /// are behind.
+  private var freeQueue: [JobID] = []
   /// The known origins in the order of their coming.
   private(set) var origins: [Known] = []
   /// For each priority those that come last, then the others.
@@ -228,7 +236,7 @@ struct NaiveScheduler {
       return true
     }
     let startsAtOnce =
-      count(.waiting) == 0 && !isPaused && count(.active) < limits.maxConcurrent
+      count(.waiting) == 0 && !isPaused && !awaitsLooks && count(.active) < limits.maxConcurrent
       && count(.finishing) < limits.maxFinishing && known(job.origin).heldUntil == nil
       && active(at: job.origin) < mostActive(at: job.origin) && !waitsForDecoders(id)
     guard count(.waiting) + backingOff + count(.elsewhere) + reserved < limits.maxQueued || startsAtOnce else {
@@ -243,15 +251,15 @@ struct NaiveScheduler {
   mutating func takeStarts(at now: Instant) -> [JobID] {
     latest = now
     var starts: [JobID] = []
-    while !isPaused, count(.active) < limits.maxConcurrent, count(.finishing) < limits.maxFinishing,
+    while !isPaused, !awaitsLooks, count(.active) < limits.maxConcurrent, count(.finishing) < limits.maxFinishing,
       let row = turns.indices.last(where: { !turnsNow($0).isEmpty && ($0 % 2 == 1 || count(.preparing) == 0) })
     {
       let level = Priority.allCases[row / 2]
       let origin = turnsNow(row).first!
       turns[row].removeAll { $0 == origin }
       freeTurns[row].removeAll { $0 == origin }
-      let waiting = queue.filter {
-        job($0)!.origin == origin && job($0)!.priority == level && !waitsForDecoders($0)
+      let waiting = (areDecodersBehind(at: level) ? freeQueue : queue).filter {
+        job($0)!.origin == origin && job($0)!.priority == level
       }
       let next = known(origin).next.flatMap { waitsForDecoders($0) ? nil : $0 }
       let id = next ?? (limits.order == .fifo ? waiting.first! : waiting.last!)
@@ -569,16 +577,35 @@ struct NaiveScheduler {
       change(id) { ($0.priority, $0.place) = (new, place) }
     }
     queue = queue.sorted { job($0)!.place < job($1)!.place }
+    let isFree = !job(id)!.isForDecodersAlone
+    if new != old.priority || isFree == old.isForDecodersAlone {
+      freeQueue.removeAll { $0 == id }
+      addIfFree(id)
+    }
     refresh(old.origin)
   }
 
   private mutating func takeFromQueue(_ id: JobID) {
     queue.removeAll { $0 == id }
+    freeQueue.removeAll { $0 == id }
     for known in origins where known.next == id { change(known.origin) { $0.next = nil } }
   }
 
   private mutating func addToQueue(_ id: JobID) {
     queue = (queue + [id]).sorted { job($0)!.place < job($1)!.place }
+    addIfFree(id)
+  }
+
+  /// Behind the others that are free, unless it is before all of them.
+  private mutating func addIfFree(_ id: JobID) {
+    let own = job(id)!
+    guard own.phase == .waiting, !own.isForDecodersAlone else { return }
+    let first = freeQueue.firstIndex { job($0)!.origin == own.origin && job($0)!.priority == own.priority }
+    if let first, own.place < job(freeQueue[first])!.place {
+      freeQueue.insert(id, at: first)
+    } else {
+      freeQueue.append(id)
+    }
   }
 
   private mutating func nextPlace(_ turn: Scheduler.Turn) -> Int {

@@ -163,6 +163,25 @@ struct SchedulerLimitTests {
     #expect(queue.starts() == ["2"])
   }
 
+  @Test func `after a pause the most urgent starts, and not what was looked for first`() {
+    var queue = Queue { $0.maxConcurrent = 1 }
+    queue.scheduler.isPaused = true
+    let jobs = [("low", Priority.low), ("high", .high), ("gone", .highest)].compactMap { name, priority -> JobID? in
+      guard case .created(let job) = queue.subscribe(name, priority).subscription else { return nil }
+      return job
+    }
+    queue.scheduler.isPaused = false
+    guard case .created(let later) = queue.subscribe("later", .highest).subscription else { return #expect(Bool(false)) }
+    for job in jobs.dropLast() {
+      let isQueued = queue.scheduler.enqueue(job)
+      #expect(isQueued && queue.starts().isEmpty)
+    }
+    _ = queue.scheduler.end(jobs[2])
+    #expect(queue.starts() == ["high"], "what comes after the pause is not waited for")
+    let isQueued = queue.scheduler.enqueue(later)
+    #expect(isQueued)
+  }
+
   @Test func `an origin is forgotten with its last job`() {
     var queue = Queue()
     let first = queue.wait(for: "1", at: "a")

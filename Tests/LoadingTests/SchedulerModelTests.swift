@@ -224,9 +224,9 @@ private struct ModelRun: ~Copyable {
     return starts
   }
 
-  /// Whether its origin may start nothing now, or the decoders are behind.
+  /// Whether its origin may start nothing now, the decoders are behind, or what came before a pause ended comes first.
   private func isHeld(_ job: NaiveScheduler.Job) -> Bool {
-    naive.isShut(job.origin) || naive.isSpared(job.origin) || naive.waitsForDecoders(job.id)
+    naive.isShut(job.origin) || naive.isSpared(job.origin) || naive.waitsForDecoders(job.id) || naive.awaitsLooks
   }
 
   private mutating func beginAnswer(of job: JobID) {
