@@ -1,4 +1,5 @@
-"""examples/gallery in a headless Chromium: what is on the screen comes first, what has left is cancelled."""
+"""examples/gallery in a headless Chromium: placeholders first, then previews, then images; what is on the screen before what
+is near, and what has left is cancelled."""
 
 from __future__ import annotations
 
@@ -8,11 +9,12 @@ import shutil
 import signal
 import unittest
 from pathlib import Path
+from typing import Any, Iterable
 
 from browser import CHROMIUM, Browser
 from gallery_server import GalleryTest
 from origin_process import Origin
-from processes import children
+from processes import Watched, children
 
 DRAWN = "gallery.log.filter((entry) => entry.drawn === 'image')"
 
@@ -30,24 +32,119 @@ HELD_LOOKS = """
     undefined
 """
 
+MEAN_COLOUR = """
+    window.meanColour = (element) => {
+        const [width, height] = [element.naturalWidth ?? element.width, element.naturalHeight ?? element.height];
+        const context = Object.assign(document.createElement("canvas"), { width, height }).getContext("2d");
+        context.drawImage(element, 0, 0);
+        const sums = [0, 0, 0];
+        context.getImageData(0, 0, width, height).data.forEach((value, at) => (sums[at % 4] += value));
+        return sums.slice(0, 3).map((sum) => sum / width / height);
+    };
+    undefined
+"""
+
+TOP = range(12)
+"""What is always on the first screen."""
+
+
+def final(numbers: Iterable[int]) -> str:
+    return f"{json.dumps([*numbers])}.every((n) => grid.children[n]?.dataset.final)"
+
+
+def first_places(log: list[dict[str, Any]], drawn: str) -> dict[int, int]:
+    """Where in the log something was first drawn in each cell."""
+    return {entry["n"]: place for place, entry in reversed(list(enumerate(log))) if entry.get("drawn") == drawn}
+
+
+def screenshot(browser: Browser, name: str) -> bytes:
+    """Kept in the folder $SCREENSHOTS, if that is set."""
+    picture = browser.screenshot()
+    if "SCREENSHOTS" in os.environ:
+        Path(os.environ["SCREENSHOTS"], name).write_bytes(picture)
+    return picture
+
 
 @unittest.skipIf(shutil.which("node") is None, "there is no node here")
 @unittest.skipIf(CHROMIUM is None, "there is no Chromium here")
 class Gallery(GalleryTest):
-    def test_pictures_of_its_own_come_on_the_screen(self) -> None:
+    def test_pictures_of_its_own_come_on_the_screen_after_previews(self) -> None:
         address = self.serve("--pictures", "60")
         with Browser() as browser:
             browser.open(address)
             drawn = "gallery.log.filter((entry) => entry.drawn === 'image').length"
             browser.evaluate(f"gallery.when(() => {drawn} >= 20)")
-            picture = browser.screenshot()
-            place = os.environ.get("SCREENSHOTS")
-            if place:
-                Path(place, "gallery.png").write_bytes(picture)
-            self.assertGreater(len(picture), 100_000, "there is something to see")
+            self.assertGreater(len(screenshot(browser, "gallery.png")), 100_000, "there is something to see")
             panel = browser.evaluate("gallery.when(() => gallery.stats).then(() => document.getElementById('panel').innerText)")
             self.assertIn("on screen", panel)
+            is_previewed = "(entry) => entry.drawn === 'preview' && grid.children[entry.n].dataset.final"
+            browser.evaluate(f"gallery.when(() => gallery.log.some({is_previewed}))")
+            self.assert_order(browser, "preview", "image")
             self.assertFalse(browser.evaluate("gallery.log.some((entry) => entry.stats)"), "figures would make the log long")
+
+    def test_a_preview_is_drawn_while_the_rest_of_the_image_is_to_come(self) -> None:
+        origin = self.exits.enter_context(Origin())
+        halves = "progressive&bytes=100000&hold=half@50000"
+        urls = self.list_of(f"{origin.url}/image/{n}.jpg?{halves}" for n in range(60))
+        with Browser() as browser:
+            browser.open(self.serve("--list", urls))
+            browser.evaluate("gallery.when(() => gallery.log.some((entry) => entry.drawn === 'preview'))")
+            self.assertEqual(browser.evaluate(f"{DRAWN}.length"), 0)
+            origin.command({"do": "release", "gate": "half"})
+            browser.evaluate(f"gallery.when(() => {final(TOP)})")
+            self.assert_order(browser, "preview", "image")
+
+    def test_what_is_near_has_a_placeholder_in_its_colours_before_it_is_on_the_screen(self) -> None:
+        near = "gallery.log.find(({ n, drawn }) => drawn === 'placeholder' && seen.near.has(n) && !seen.shown.has(n))"
+        with Browser() as browser:
+            browser.open(self.serve("--pictures", "500"))
+            n = browser.evaluate(f"gallery.when(() => {near}).then(() => {near}.n)")
+            browser.evaluate(MEAN_COLOUR)
+            placeholder = browser.evaluate(f"meanColour(grid.children[{n}].querySelector('canvas'))")
+            browser.evaluate(f"grid.children[{n}].scrollIntoView(); gallery.when(() => {final([n])})")
+            image = browser.evaluate(f"meanColour(grid.children[{n}].lastChild)")
+            for found, expected in zip(placeholder, image):
+                self.assertAlmostEqual(found, expected, delta=8)
+            self.assertIn(n, self.assert_order(browser, "placeholder", "image"))
+
+    def test_a_page_that_is_opened_again_begins_with_placeholders(self) -> None:
+        address = self.serve("--pictures", "500")
+        with Browser() as browser:
+            browser.open(address)
+            browser.evaluate(f"gallery.when(() => {final(TOP)})")
+            browser.send("Network.enable")
+            browser.send("Network.setBlockedURLs", urls=["*/look*"])  # So that no image comes.
+            browser.open(address)
+            has_placeholder = "(n) => grid.children[n]?.querySelector('canvas')"
+            browser.evaluate(f"gallery.when(() => {json.dumps([*TOP])}.every({has_placeholder}))")
+            self.assertEqual(browser.evaluate(f"{DRAWN}.length"), 0)
+            screenshot(browser, "gallery-placeholders.png")
+            browser.send("Network.setBlockedURLs", urls=[])
+            browser.evaluate(f"tell(); gallery.when(() => {final(TOP)})")
+            self.assertLessEqual(set(TOP), self.assert_order(browser, "placeholder", "image"))
+
+    def test_placeholders_and_images_outlive_the_server(self) -> None:
+        with Browser() as browser:
+            browser.open(self.serve("--pictures", "500"))
+            browser.evaluate(f"gallery.when(() => {final(TOP)})")
+            with Watched(self.server) as server:
+                os.kill(self.server, signal.SIGTERM)
+                self.assertTrue(server.ends())
+            browser.open(self.serve("--pictures", "500"))
+            browser.evaluate(f"gallery.when(() => {final(TOP)})")
+            self.assertLessEqual(set(TOP), self.assert_order(browser, "placeholder", "image"))
+            images = [entry for entry in browser.evaluate("gallery.log") if "image" in entry and entry["n"] in TOP]
+            self.assertNotIn("miss", {entry["cache"] for entry in images})
+
+    def assert_order(self, browser: Browser, earlier: str, later: str) -> set[int]:
+        """Of the cells in which both were drawn, of which there are some: which they are."""
+        log = browser.evaluate("gallery.log")
+        before, after = first_places(log, earlier), first_places(log, later)
+        both = before.keys() & after.keys()
+        self.assertTrue(both)
+        for n in both:
+            self.assertLess(before[n], after[n], f"{n}: {earlier} before {later}")
+        return both
 
     def test_what_is_on_the_screen_comes_first_and_what_has_left_is_cancelled(self) -> None:
         origin = self.exits.enter_context(Origin())

@@ -21,6 +21,11 @@ GET = "GET {} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
 @unittest.skipIf(shutil.which("node") is None, "there is no node here")
 class GalleryServer(GalleryTest):
+    def test_what_it_makes_itself(self) -> None:
+        command = ["node", "--test", str(Path(__file__).parent / "gallery.test.mjs")]
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=2 * PATIENCE)
+        self.assertEqual(run.returncode, 0, run.stdout)
+
     def test_what_is_no_request_is_refused_and_the_server_goes_on(self) -> None:
         address = self.serve("--pictures", "1")
         host = urlsplit(address).netloc

@@ -1,56 +1,73 @@
 /** Pictures to look at where there is no list: painted when they are asked for, and as slow as a distant server. */
 
 import { createServer } from "node:http";
-import { deflateSync } from "node:zlib";
+import { setTimeout as pause } from "node:timers/promises";
+
+import { progressiveJPEG } from "./jpeg.mjs";
 
 /**
- * Serves `count` pictures on a free port. Resolves to their URLs.
+ * Serves `count` pictures on a free port. Resolves to what a load takes for each.
  * @param {number} count
- * @returns {Promise<string[]>}
+ * @returns {Promise<{ url: string, key: string }[]>}
  */
 export async function servePictures(count) {
   const server = createServer((request, response) => {
-    const n = Number(/^\/(\d+)\.png$/.exec(request.url)?.[1] ?? NaN);
+    const n = Number(/^\/(\d+)\.jpg$/.exec(request.url)?.[1] ?? NaN);
     if (!(n < count)) return response.writeHead(404).end();
-    const timer = setTimeout(() => {
-      response.writeHead(200, { "Content-Type": "image/png", "Cache-Control": "max-age=3600" });
-      response.end(paint(n));
-    }, 50 + ((n * 7919) % 250));
-    response.once("close", () => clearTimeout(timer));
+    drip(response, [...progressiveJPEG(paint(n), side, side)], 25 + ((n * 7919) % 75));
   });
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
   server.unref();
   const { port } = server.address();
-  return Array.from({ length: count }, (_, n) => `http://127.0.0.1:${port}/${n}.png`);
+  return Array.from({ length: count }, (_, n) => ({
+    url: `http://127.0.0.1:${port}/${n}.jpg`,
+    key: `examples/gallery/${n}.jpg`, // The next server has another port, and the same pictures.
+  }));
 }
 
-/** Hills before a sky, in colours of the number's own: a PNG of 480 x 480 (PNG specification, third edition). */
-function paint(n) {
-  const side = 480;
+/** Piece by piece, with a pause before each. */
+async function drip(response, pieces, milliseconds) {
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  response.writeHead(200, { "Content-Type": "image/jpeg", "Content-Length": length, "Cache-Control": "max-age=604800" });
+  for (const piece of pieces) {
+    await pause(milliseconds);
+    if (response.destroyed) return;
+    response.write(piece);
+  }
+  response.end();
+}
+
+/** Pixels of a picture's sides. */
+export const side = 320;
+
+/**
+ * Hills with trees before a sky, in colours of the number's own.
+ * @param {number} n
+ * @returns {Uint8Array} R G B, row by row
+ */
+export function paint(n) {
   const random = generator(n + 1);
   const [sky, ground] = [colour(random()), colour(random())];
-  const hills = Array.from({ length: 3 }, () => ({ phase: random() * 7, height: 0.1 + random() * 0.15, wave: 1 + random() * 3 }));
-  const rows = Buffer.alloc((3 * side + 1) * side);
+  const hills = Array.from({ length: 3 }, (_, index) => {
+    const [phase, height, wave] = [random() * 7, 0.1 + random() * 0.15, 1 + random() * 3];
+    const hill = (x) => 0.45 + 0.17 * index + height * Math.sin(phase + Math.PI * wave * x);
+    const trees = (x) => 0.015 * (1 + index) * Math.sqrt(Math.abs(Math.sin(60 * x)));
+    return { top: (x) => hill(x) - trees(x), light: 1 - 0.25 * index };
+  });
+  const pixels = new Uint8Array(3 * side * side);
   for (let x = 0; x < side; x++) {
-    const tops = hills.map(({ phase, height, wave }, index) => {
-      const level = 0.45 + 0.17 * index;
-      return (level + height * Math.sin(phase + (wave * x * Math.PI) / side)) * side;
-    });
-    for (let y = 0; y < side; y++) {
-      const behind = tops.findLastIndex((top) => y > top);
-      const shade = behind < 0 ? 1 - (0.5 * y) / side : 1 - 0.25 * behind;
-      const [base, at] = [behind < 0 ? sky : ground, y * (3 * side + 1) + 1 + 3 * x];
-      for (let channel = 0; channel < 3; channel++) rows[at + channel] = base[channel] * shade;
-    }
+    /** Paints all that is below. What is nearer is painted over it. */
+    const fill = (top, base, light) => {
+      for (let y = Math.max(0, Math.ceil(side * top)); y < side; y++) {
+        const strength = light(y / side);
+        const at = 3 * (y * side + x);
+        for (let channel = 0; channel < 3; channel++) pixels[at + channel] = strength * base[channel];
+      }
+    };
+    fill(0, sky, (y) => 1 - 0.5 * y);
+    for (const { top, light } of hills) fill(top(x / side), ground, () => light);
   }
-  const header = Buffer.alloc(13);
-  header.writeUInt32BE(side, 0);
-  header.writeUInt32BE(side, 4);
-  header.set([8, 2, 0, 0, 0], 8); // 8 bits, R G B
-  const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-  return Buffer.concat([
-    signature, chunk("IHDR", header), chunk("IDAT", deflateSync(rows, { level: 1 })), chunk("IEND", Buffer.alloc(0)),
-  ]);
+  return pixels;
 }
 
 /** Numbers from 0 to 1, the same for the same seed (xorshift32). */
@@ -66,24 +83,4 @@ function generator(seed) {
 
 function colour(hue) {
   return [0, 1, 2].map((channel) => 150 + 90 * Math.cos(2 * Math.PI * (hue - channel / 3)));
-}
-
-function chunk(type, data) {
-  const content = Buffer.concat([Buffer.from(type), data]);
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(data.length);
-  const check = Buffer.alloc(4);
-  check.writeUInt32BE(crc32(content));
-  return Buffer.concat([length, content, check]);
-}
-
-const crcTable = Uint32Array.from({ length: 256 }, (_, n) => {
-  for (let bit = 0; bit < 8; bit++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
-  return n;
-});
-
-function crc32(bytes) {
-  let crc = 0xffffffff;
-  for (const byte of bytes) crc = crcTable[(crc ^ byte) & 255] ^ (crc >>> 8);
-  return (crc ^ 0xffffffff) >>> 0;
 }

@@ -24,13 +24,12 @@ import { end, options } from "./options.mjs";
 import { servePictures } from "./pictures.mjs";
 
 const { list, pictures, port, side, workerOptions } = options(fileURLToPath(import.meta.url));
-const urls = list ?? (await servePictures(pictures));
+const images = list?.map((url) => ({ url })) ?? (await servePictures(pictures));
 const { worker, formats } = await startWorker();
 /** Without a decoder, the images go to the browser as they are. */
 const look = formats.encode.includes("jpeg")
-  ? { transform: { width: side, height: side, fit: "cover", format: "jpeg" } }
+  ? { transform: { width: side, height: side, fit: "cover", format: "jpeg" }, placeholder: true }
   : {};
-const extras = formats.encode.includes("jpeg") ? { placeholder: true, events: ["preview"] } : {};
 
 /** Asked for at once, so that an option it does not know, or a cache it cannot use, is told before there is a page. */
 async function startWorker() {
@@ -42,8 +41,14 @@ async function startWorker() {
   }
 }
 
-/** The mean colours of images that have been loaded, by their numbers: what a page shows before it has anything else. */
-const colours = new Map();
+/** ThumbHashes of the images that have been loaded, by their numbers: what a page shows before it has anything else. */
+const placeholders = new Map();
+
+async function load(n, params) {
+  const image = await worker.load(images[n].url, { key: images[n].key, ...look, ...params });
+  if (image.placeholder) placeholders.set(n, image.placeholder.thumbhash);
+  return image;
+}
 
 /** Files that pages may fetch, by the names they were given. A path stays for a minute; a page fetches it at once. */
 const files = new Map();
@@ -110,16 +115,14 @@ class Page {
     const want = { isShown: true, priority: "high", group, left, isDone: false };
     this.#wanted.set(n, want);
     try {
-      const image = await worker.load(urls[n], {
-        ...look,
-        ...extras,
+      const { path, cache } = await load(n, {
         priority: "high",
         group,
         signal: left.signal,
-        onEvent: ({ name, params }) => name === "preview" && this.tell({ n, preview: publish(params.path) }),
+        events: ["preview"],
+        onEvent: ({ params }) => this.tell({ n, preview: publish(params.path) }),
       });
-      if (image.placeholder) colours.set(n, image.placeholder.color);
-      this.tell({ n, image: publish(image.path), cache: image.cache });
+      this.tell({ n, placeholder: placeholders.get(n), image: publish(path), cache });
     } catch (error) {
       if (!left.signal.aborted) this.tell({ n, error: error.message, retryable: error.retryable });
     }
@@ -130,7 +133,8 @@ class Page {
     const want = { isShown: false, left: new AbortController(), isDone: false };
     this.#wanted.set(n, want);
     try {
-      await worker.load(urls[n], { ...look, priority: "low", deliver: "none", signal: want.left.signal });
+      await load(n, { priority: "low", deliver: "none", signal: want.left.signal });
+      this.tell({ n, placeholder: placeholders.get(n) });
     } catch {
       // Whoever comes to show it hears of it.
     }
@@ -145,7 +149,7 @@ class Page {
 
 const pages = new Map();
 
-const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".jpg": "image/jpeg", ".svg": "image/svg+xml" };
+const types = { ".html": "text/html; charset=utf-8", ".mjs": "text/javascript", ".jpg": "image/jpeg", ".svg": "image/svg+xml" };
 
 async function sendFile(response, path, cacheControl) {
   const file = await open(path);
@@ -171,10 +175,11 @@ async function body(request) {
 
 async function answer(request, response) {
   const { pathname, searchParams } = new URL(request.url, "http://localhost");
-  if (pathname === "/") {
-    await sendFile(response, fileURLToPath(new URL("page.html", import.meta.url)), "no-store");
+  if (pathname === "/" || pathname === "/thumbhash.mjs") {
+    const name = pathname.slice(1) || "page.html";
+    await sendFile(response, fileURLToPath(new URL(name, import.meta.url)), "no-store");
   } else if (pathname === "/list") {
-    response.end(JSON.stringify({ count: urls.length, side, colours: Object.fromEntries(colours) }));
+    response.end(JSON.stringify({ count: images.length, side, placeholders: Object.fromEntries(placeholders) }));
   } else if (pathname === "/events") {
     response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
     const page = new Page(response);
@@ -186,7 +191,7 @@ async function answer(request, response) {
     });
   } else if (pathname === "/look" && request.method === "POST") {
     const { shown, near, again = [] } = await body(request);
-    const exists = (n) => Number.isInteger(n) && n >= 0 && n < urls.length;
+    const exists = (n) => Number.isInteger(n) && n >= 0 && n < images.length;
     const page = pages.get(searchParams.get("page")); // Not before: it may have gone while the body came.
     page?.look({ shown: shown.filter(exists), near: near.filter(exists), again: again.filter(exists) });
     response.writeHead(page ? 204 : 404).end();
