@@ -31,6 +31,8 @@ final class JobKey: Sendable {
     case all(HeaderFields)
     /// What is stored tells. See Loader+Narrowing.
     case selecting(SelectingFields)
+    /// All that may, of a job that only looks into the cache, and for which variant. See Loader+ComingLate.
+    indirect case looking(HeaderFields, for: ExactString)
   }
 
   enum Revalidation: UInt8, Sendable {
@@ -60,9 +62,22 @@ final class JobKey: Sendable {
   }
 
   /// The same, of loads that differ at most in headers that do not count for what is stored.
-  func narrowed(to fields: SelectingFields) -> JobKey {
+  func narrowed(to fields: SelectingFields) -> JobKey { with(.selecting(fields), revalidation) }
+
+  /// The same, of loads that come when the job of their key has looked into the cache.
+  func looking(for variant: String) -> JobKey {
+    guard case .all(let fields) = headers else { return self }
+    return with(.looking(fields, for: ExactString(variant)), revalidation)
+  }
+
+  var isLooking: Bool { if case .looking = headers { true } else { false } }
+
+  /// The same, of loads that take what is fresh.
+  var unforced: JobKey { with(headers, .whenStale) }
+
+  private func with(_ headers: Headers, _ revalidation: Revalidation) -> JobKey {
     JobKey(
-      key: key, partition: partition, headers: .selecting(fields), revalidation: revalidation,
+      key: key, partition: partition, headers: headers, revalidation: revalidation,
       acceptsAnything: acceptsAnything, maxBytes: maxBytes, timeoutMs: timeoutMs, retries: retries)
   }
 }

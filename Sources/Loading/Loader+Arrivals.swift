@@ -196,6 +196,7 @@ extension Loader {
         memory.remove(replacedBy: candidate.response)
       }
       failures.forget(record.identity)
+      if candidate.response.isOnDisk, let key = scheduler.job(job)?.key { bringNews(of: key) }
       for id in scheduler.end(job) {
         guard let load = loads[id] else { continue }
         load.isKept = stored.isKept || !load.request.store.contains(.disk)

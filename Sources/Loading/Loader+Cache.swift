@@ -95,18 +95,11 @@ extension Loader {
   }
 
   /// Whether there is a disk cache to look into for a load.
-  private var hasDiskTiers: Bool { storage.tier != nil || !storage.readOnlyTiers.isEmpty }
+  var hasDiskTiers: Bool { storage.tier != nil || !storage.readOnlyTiers.isEmpty }
 
   /// Subscribes the load to its job, and begins that if there is none.
   func join(_ load: Load) {
-    let key = load.jobKey
-    if let job = scheduler.job(for: key), let record = jobs[job] {
-      if isOvertaken(record) {
-        scheduler.detach(job)
-      } else if let candidates = record.candidates, settle(load, from: candidates) {
-        return
-      }
-    }
+    let key = keyToJoin(load)
     let deadline = load.request.deadline.map { load.acceptedAt.advanced(by: $0) }
     let subscription = scheduler.subscribe(
       load.id, to: key, of: load.request.origin, priority: load.priority,
@@ -117,10 +110,7 @@ extension Loader {
       jobs[job] = JobRecord(first: load)
       look(for: job, bypassing: key.revalidation == .bypassed || key.revalidation == .unused)
     case .joined(let job, let attempt):
-      releasePlace(of: load)
-      if jobs[job]?.candidates != nil, !mayTransfer(load) { return }
-      if let attempt { load.emit(.started(attempt: attempt)) }
-      if load.request.events.contains(.preview) { jobs[job]?.download?.wantPreviews() }
+      if jobs[job]?.candidates == nil || mayTransfer(load) { greet(load, in: job, attempt: attempt) }
     }
   }
 
@@ -166,13 +156,18 @@ extension Loader {
 
   /// The cache has been looked into: whom it serves leaves the job, the others wait for the transfer.
   private func looked(for job: JobID, found: [Candidate]) {
-    guard scheduler.contains(job), let record = jobs[job] else { return }
+    guard let known = scheduler.job(job), let record = jobs[job] else { return }
+    // Its turn came while it was looked for again: the transfer goes by what was known then.
+    guard known.phase != .active && known.phase != .finishing else { return serve(job, from: found) }
     record.candidates = found
-    serve(job, record)
+    serve(job, from: found)
     for id in scheduler.subscribers(of: job) {
       if let load = loads[id] { _ = mayTransfer(load) }
     }
     guard let first = scheduler.firstSubscriber(of: job), let load = loads[first] else { return }
+    if known.key.isLooking, let other = scheduler.rename(job, to: load.jobKey) {
+      return move(loadsOf: job, to: other)
+    }
     // One that goes on with what an attempt has left asks about nothing else.
     guard record.beginning == nil else {
       _ = scheduler.enqueue(job)
@@ -192,9 +187,9 @@ extension Loader {
   }
 
   /// Takes out of a job whom the cache serves.
-  func serve(_ job: JobID, _ record: JobRecord) {
+  func serve(_ job: JobID, from candidates: [Candidate]) {
     for id in scheduler.subscribers(of: job) {
-      guard let load = loads[id], settle(load, from: record.candidates ?? []) else { continue }
+      guard let load = loads[id], settle(load, from: candidates) else { continue }
       // The delivery owns the load from here on.
       if case .jobAbandoned = scheduler.leave(id) { forget(job) }
     }

@@ -27,7 +27,7 @@ extension Loader {
     record.candidates =
       known
       + before.filter { old in !known.contains { $0.response.varyingHeaders == old.response.varyingHeaders } }
-    serve(job, record)
+    serve(job, from: record.candidates ?? [])
     guard let first = scheduler.firstSubscriber(of: job), let load = loads[first] else {
       _ = scheduler.end(job)
       forget(job)

@@ -22,15 +22,27 @@ extension Loader {
       let earlier = scheduler.share(job, under: key.narrowed(to: fields)),
       !scheduler.subscribers(of: job).contains(where: { loads[$0]?.goesByItself == true })
     else { return false }
-    let moved = scheduler.merge(job, into: earlier)
-    jobs[job] = nil
-    let running = scheduler.job(earlier).flatMap { $0.phase == .active ? $0.attempt : nil }
-    for id in moved {
-      guard let load = loads[id] else { continue }
-      releasePlace(of: load)
-      if let running { load.emit(.started(attempt: running)) }
-    }
+    move(loadsOf: job, to: earlier)
     return true
+  }
+
+  /// Ends a job; its loads wait for another one.
+  func move(loadsOf job: JobID, to other: JobID) {
+    let moved = scheduler.merge(job, into: other)
+    jobs[job] = nil
+    let running = scheduler.job(other).flatMap { $0.phase == .active ? $0.attempt : nil }
+    for id in moved {
+      if let load = loads[id] { greet(load, in: other, attempt: running) }
+    }
+  }
+
+  /// A load has come to a job that there was.
+  ///
+  /// - Parameter attempt: the one that is running.
+  func greet(_ load: Load, in job: JobID, attempt: Int?) {
+    releasePlace(of: load)
+    if let attempt { load.emit(.started(attempt: attempt)) }
+    if load.request.events.contains(.preview) { jobs[job]?.download?.wantPreviews() }
   }
 
   /// What tells which headers count. A job that goes past the cache has not looked there, and need not for that.

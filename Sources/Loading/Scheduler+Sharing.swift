@@ -13,6 +13,20 @@ extension Scheduler {
     return nil
   }
 
+  /// Has the job be known under another key instead. Where another job is known under that, nothing changes.
+  ///
+  /// - Returns: the other job, which loads of this one can share.
+  mutating func rename(_ id: JobID, to key: JobKey) -> JobID? {
+    guard let job = jobs[id], job.key != key else { return nil }
+    if let other = byKey[key] { return other == id.slot ? nil : jobs.id(at: other) }
+    jobs[id.slot].key = key
+    if job.isJoinable {
+      byKey[job.key] = nil
+      byKey[key] = id.slot
+    }
+    return nil
+  }
+
   /// Has all who wait for a job wait for another one, in the order of their coming, and ends the first.
   ///
   /// - Returns: who they are.

@@ -33,7 +33,7 @@ struct Scheduler: ~Copyable {
   }
 
   struct Job {
-    let key: JobKey
+    var key: JobKey
     /// Under which it can be joined as well. See `share`.
     var sharedKey: JobKey?
     /// The origin's slot.

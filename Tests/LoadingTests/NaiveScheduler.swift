@@ -9,7 +9,7 @@ struct NaiveScheduler {
 
   struct Job {
     let id: JobID
-    let key: JobKey
+    var key: JobKey
     var sharedKey: JobKey?
     let origin: Origin
     /// Smaller ones go first.
@@ -213,6 +213,13 @@ struct NaiveScheduler {
     guard let job = job(id), job.isJoinable else { return nil }
     if let other = joinable(key) { return other == id ? nil : other }
     if job.sharedKey == nil { change(id) { $0.sharedKey = key } }
+    return nil
+  }
+
+  mutating func rename(_ id: JobID, to key: JobKey) -> JobID? {
+    guard let job = job(id), job.key != key else { return nil }
+    if let other = joinable(key) { return other == id ? nil : other }
+    change(id) { $0.key = key }
     return nil
   }
 

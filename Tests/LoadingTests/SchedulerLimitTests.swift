@@ -171,7 +171,9 @@ struct SchedulerLimitTests {
       return job
     }
     queue.scheduler.isPaused = false
-    guard case .created(let later) = queue.subscribe("later", .highest).subscription else { return #expect(Bool(false)) }
+    guard case .created(let later) = queue.subscribe("later", .highest).subscription else {
+      return #expect(Bool(false))
+    }
     for job in jobs.dropLast() {
       let isQueued = queue.scheduler.enqueue(job)
       #expect(isQueued && queue.starts().isEmpty)

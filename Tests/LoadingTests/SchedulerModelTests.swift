@@ -39,7 +39,7 @@ private struct ModelRun: ~Copyable {
   private(set) var tally: [String: Int] = [
     "starts": 0, "joins": 0, "retries": 0, "late": 0, "probes failed": 0, "attempts lost": 0, "exhausted": 0,
     "remembered": 0, "asked to give way": 0, "gave way": 0, "answered before": 0, "put aside": 0, "shared keys": 0,
-    "moved": 0, "tried again early": 0, "given up": 0, "held back": 0,
+    "renamed": 0, "moved": 0, "tried again early": 0, "given up": 0, "held back": 0,
   ]
   /// Whether every kind of thing has happened, and not just by chance.
   var hasSeenAll: Bool { tally.values.allSatisfy { $0 > 10 } }
@@ -166,10 +166,11 @@ private struct ModelRun: ~Copyable {
   /// A job turns out to want what another may want as well; those that turn out so together become one.
   private mutating func share() {
     guard let id = job(in: .preparing) else { return }
+    let isRenamed = random(3) == 0
     let key = Queue.key("any of \(random(8))")
-    let other = real.share(id, under: key)
-    same("share", other, naive.share(id, under: key))
-    count("shared keys", other == nil ? 1 : 0)
+    let other = isRenamed ? real.rename(id, to: key) : real.share(id, under: key)
+    same("share", other, isRenamed ? naive.rename(id, to: key) : naive.share(id, under: key))
+    count(isRenamed ? "renamed" : "shared keys", other == nil ? 1 : 0)
     guard let other else { return }
     let moved = real.merge(id, into: other)
     same("merge", moved, naive.merge(id, into: other))

@@ -33,6 +33,19 @@ struct SchedulerSharingTests {
     #expect(queue.scheduler.job(of: load) == place.job)
   }
 
+  @Test func `a job that is known by another key is joined under that, unless another job is`() {
+    var (queue, place) = job(in: .preparing)
+    let other = queue.wait(for: "z")
+    var outcome = queue.scheduler.rename(place.job, to: Queue.key("y"))
+    #expect(outcome == nil)
+    #expect(queue.subscribe("y").subscription == .joined(place.job, attempt: nil))
+    outcome = queue.scheduler.rename(place.job, to: Queue.key("z"))
+    #expect(outcome == other.job)
+    guard case .created = queue.subscribe("x").subscription else { return #expect(Bool(false)) }
+    _ = queue.scheduler.end(place.job)
+    guard case .created = queue.subscribe("y").subscription else { return #expect(Bool(false)) }
+  }
+
   @Test(arguments: phases) func `a job stays in every phase while somebody waits for it`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
     let other = queue.wait(for: "x")

@@ -46,9 +46,10 @@ import Testing
     }
   }
 
-  @Test(arguments: ["low", "highest"]) func `a group keeps its order when its priority changes`(to: String) async throws
-  {
-    try await withOrigin("--max-concurrent", "1") { worker, origin in
+  @Test(arguments: ["low", "highest"], ["fifo", "lifo"]) func `a group keeps its order when its priority changes`(
+    to: String, order: String
+  ) async throws {
+    try await withOrigin("--max-concurrent", "1", "--order", order) { worker, origin in
       worker.request("load", ["url": .string(origin.url("image/1000.png?hold=a"))])
       try await origin.held(at: "a")
       let targets = (0..<6).map { "image/\($0).png" }
@@ -61,7 +62,8 @@ import Testing
       #expect(changed["result"] == ["changed": 6])
       try await origin.release("a")
       for id in ids { _ = try await worker.response(to: id) }
-      #expect(try await origin.log().dropFirst().map { $0["target"].string } == targets.map { "/" + $0 })
+      let inOrder = (order == "fifo" ? targets : targets.reversed()).map { "/" + $0 }
+      #expect(try await origin.log().dropFirst().map { $0["target"].string } == inOrder)
     }
   }
 
