@@ -36,17 +36,22 @@ public func run(_ given: Options) -> Int32 {
     status.withLock { $0 = $0 ?? value }
     status.notify()
   }
+  let session = Locked<Session?>(nil)
+  let withSession: @Sendable (@escaping @LoadingActor @Sendable (Session) -> Void) -> Void = { work in
+    LoadingActor.run { session.withLock { $0 }.map(work) }
+  }
   let writer = LineWriter(
     descriptor: streams.output,
     marks: LineWriter.Marks(high: OutputMarks.transfersWait, low: OutputMarks.transfersGoOn),
     onRelief: { LoadingActor.run {} },
-    // Nobody would hear of anything that is still done. The cache keeps what has arrived, if that takes no time.
+    // Nobody would hear of anything that is still done: nothing is begun any more, and nothing saved. The cache keeps what
+    // has arrived, if that takes no time.
     onClosed: { _ in
       end(ExitStatus.inputOrOutput)
+      withSession { $0.terminate() }
       usleep(500_000)
       _exit(ExitStatus.inputOrOutput)
     })
-  let session = Locked<Session?>(nil)
   LoadingActor.run {
     let loader = Loader(
       transport: transport, storage: storage, decoder: decoders, settings: options.loaderSettings)
@@ -55,9 +60,6 @@ public func run(_ given: Options) -> Int32 {
       log: log, onEnd: end)
     session.withLock { $0 = new }
     LoadingActor.executor.setAfterBatch { LoadingActor.assumeIsolated { new.advance() } }
-  }
-  let withSession: @Sendable (@escaping @LoadingActor @Sendable (Session) -> Void) -> Void = { work in
-    LoadingActor.run { session.withLock { $0 }.map(work) }
   }
   Signals.onTermination { withSession { $0.terminate() } }
   let ahead = Locked(0)

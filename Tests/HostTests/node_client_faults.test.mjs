@@ -1,6 +1,7 @@
 // examples/node/imageworker.mjs with workers that misbehave, made for the test. test_node_client.py runs this.
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { getEventListeners } from "node:events";
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync, closeSync, openSync } from "node:fs";
 import { Socket } from "node:net";
@@ -53,6 +54,29 @@ test("pixels of a call that was aborted are released", async () => {
   await fake.call("told");
   assert.deepEqual(await fake.call("told"), ["load", "cancel", "told", "release", "told"]);
   await fake.close();
+});
+
+test("calls and close end though somebody else holds the pipes of a worker that is gone", async () => {
+  const held = (rest) => script("holder", `#!/bin/sh\nsleep 1000 & echo $! >> ${folder}/holders\n${rest}\n`);
+  try {
+    const gone = new ImageWorker({ binary: held("exit 7"), maxRestarts: 0 });
+    await assert.rejects(gone.call("stats"), ({ kind, data }) => kind === "workerExited" && data.exitStatus === 7);
+    await gone.close();
+    const idle = new ImageWorker({ binary: held("exec cat") });
+    await idle.close();
+  } finally {
+    for (const id of readFileSync(join(folder, "holders"), "utf8").trim().split("\n")) process.kill(Number(id));
+  }
+});
+
+test("a call that cannot be made does not keep the program from ending", async () => {
+  const fake = worker("unasked", () => {});
+  await assert.rejects(fake.load(Object.create(null)), TypeError);
+  await fake.close();
+  const text = `import { ImageWorker } from ${JSON.stringify(client)};
+    new ImageWorker({ binary: ${JSON.stringify(join(folder, "unasked"))} }).load(Object.create(null)).catch(() => {});`;
+  const program = script("unasked.mjs", text);
+  assert.equal(spawnSync(process.execPath, [program]).status, 0);
 });
 
 test("a line that is none is said in the log, and the rest is read", async () => {

@@ -126,6 +126,27 @@ class Bulk(unittest.TestCase):
         with tarfile.open(self.out / "00001.tar") as tar:
             self.assertEqual(len(tar.getnames()), 20)
 
+    def test_what_the_worker_of_a_killed_run_still_saves_is_not_taken_for_this_runs(self) -> None:
+        self.write("list.txt", f"{self.origin.url}/image/1.png?hold=gate")
+        others = [self.out / "00000.partial", self.out / "00000.0f.partial"]
+        for other in others:
+            other.mkdir(parents=True)
+        run = self.begin("list.txt")
+        self.origin.command({"do": "await", "gate": "gate", "held": 1})
+        for other in others:
+            other.mkdir(exist_ok=True)
+            (other / "000000007").touch()
+        self.origin.command({"do": "release", "gate": "gate"})
+        self.assertEqual(run.wait(), 0)
+        self.assertEqual(sorted(path.name for path in (self.out / "00000").iterdir()), ["000000000.json", "000000000.png"])
+        self.assertEqual(list(self.out.glob("*.partial")), [])
+
+    def test_a_folder_that_the_worker_cannot_be_told_of_is_named(self) -> None:
+        self.write("list.txt", f"{self.origin.url}/image/1.png")
+        self.out = self.folder / os.fsdecode(b"m\xff")
+        status, words = self.refused("list.txt")
+        self.assertEqual((status, "is no UTF-8" in words, self.out.exists()), (1, True, False))
+
     def test_two_runs_on_one_folder_do_not_get_into_each_others_way(self) -> None:
         self.write("list.txt", f"{self.origin.url}/image/1.png?hold=gate")
         run = self.begin("list.txt")
@@ -181,7 +202,8 @@ class Bulk(unittest.TestCase):
         self.write("list.txt", f"{self.origin.url}/image/1.png?hold=gate")
         run = self.begin("list.txt")
         self.origin.command({"do": "await", "gate": "gate", "held": 1})
-        shutil.rmtree(self.out / "00000.partial")
+        (partial,) = self.out.glob("00000.*.partial")
+        shutil.rmtree(partial)
         self.origin.command({"do": "release", "gate": "gate"})
         self.assertEqual(run.wait(), 1)
         self.assertEqual(list(self.out.glob("*.json*")), [])

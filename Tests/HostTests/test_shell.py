@@ -38,6 +38,20 @@ class HereDocument(Running):
 
 @unittest.skipIf(shutil.which("jq") is None, "there is no jq here")
 class ShellRecipes(Running):
+    def test_a_list_that_cannot_be_read_to_its_end_ends_a_recipe_and_removes_nothing(self) -> None:
+        urls = [f"{self.origin.url}/image/{number}.png" for number in range(4)]
+        self.assertEqual(self.run_example("shell/mirror", "pictures", text="\n".join(urls)).returncode, 0)
+        broken = self.folder / "bin" / "tr"
+        broken.parent.mkdir()
+        broken.write_text("#!/bin/sh\nhead -n 2\nexit 1\n")
+        broken.chmod(0o755)
+        path = f"{broken.parent}:{os.environ['PATH']}"
+        for recipe in (["mirror", "pictures"], ["load-list"], ["save-list", "saved"], ["prefetch"], ["contact-sheet"]):
+            with self.subTest(recipe=recipe[0]):
+                run = self.run_example(f"shell/{recipe[0]}", *recipe[1:], text="\n".join(urls), PATH=path)
+                self.assertEqual(run.returncode, 1, run.stdout)
+        self.assertEqual(len(list((self.folder / "pictures").glob("*.png"))), 4)
+
     def test_one_image_is_loaded(self) -> None:
         run = self.run_example("shell/load", f"{self.origin.url}/image/1.png?bytes=1000")
         self.assertEqual(run.returncode, 0, run.stdout)

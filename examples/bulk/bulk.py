@@ -17,6 +17,7 @@ import io
 import itertools
 import json
 import os
+import secrets
 import shutil
 import sys
 import tarfile
@@ -38,13 +39,19 @@ LONGEST_URL = 4 << 20
 
 
 class Output:
-    """Where the images of one shard go. The worker saves them in a folder NNNNN.partial; nothing has its final name before `finish`."""
+    """Where the images of one shard go. The worker saves them in a folder NNNNN.*.partial; nothing has its final name before `finish`."""
 
     def __init__(self, folder: Path, shard: Shard) -> None:
         self.final = folder / shard.name
-        self.partial = folder / f"{shard.name}.partial"
-        shutil.rmtree(self.partial, ignore_errors=True)  # Of a run that was killed.
+        self.remove_partials()
+        # A name that no run had: the worker of one that was killed a moment ago may still save into its own.
+        self.partial = folder / f"{shard.name}.{secrets.token_hex(4)}.partial"
         self.partial.mkdir()
+
+    def remove_partials(self) -> None:
+        """Of runs that were killed."""
+        for partial in self.final.parent.glob(f"{self.final.name}.*partial"):
+            shutil.rmtree(partial, ignore_errors=True)
 
     def place(self, row: Row) -> str:
         """Where the worker is to save the image: the bytes need not pass through this process."""
@@ -75,6 +82,7 @@ class Files(Output):
     def finish(self) -> None:
         shutil.rmtree(self.final, ignore_errors=True)
         self.partial.rename(self.final)
+        self.remove_partials()
 
 
 class WebDataset(Output):
@@ -103,7 +111,7 @@ class WebDataset(Output):
         self.tar.write(bytes(2 * tarfile.BLOCKSIZE))
         self.tar.close()
         (self.partial / "tar").rename(self.final.with_suffix(".tar"))
-        shutil.rmtree(self.partial)
+        self.remove_partials()
 
 
 def name_of(row: Row) -> str:
@@ -349,6 +357,10 @@ async def run(worker: ImageWorker, given: argparse.Namespace, list_rows: Iterato
 
 def main() -> int:
     given = arguments()
+    try:
+        os.path.abspath(given.out).encode()
+    except UnicodeEncodeError:
+        raise Problem(f"the worker cannot be told of a folder whose name is no UTF-8: {os.fsencode(given.out)!r}") from None
     worker = ImageWorker(["--max-concurrent", "64", *given.worker_option])
     # A list that cannot be read is to leave no folder.
     list_rows = rows(given.list, given.url_column, given.caption_column)

@@ -151,6 +151,8 @@ class Life {
       this.#note(this.#isMissing ? `${binary}: ${refusals[error.code]}` : error.message);
     });
     this.ended = new Promise((done) => child.on("close", (code, signal) => done(this.#finished(code ?? signal))));
+    // Somebody else may hold the pipes of a process that is gone; "close" comes only when they are closed.
+    child.on("exit", () => setTimeout(() => child.stdio.forEach((pipe) => pipe?.destroy()), 1000).unref());
     if (!child.stdin) return; // No descriptor was free. "error" and "close" come all the same.
     // Who cannot be talked to answers no call. To one that is gone already this does nothing.
     child.stdin.on("error", () => child.kill("SIGKILL"));
@@ -167,6 +169,7 @@ class Life {
   call(method, params, { signal, onEvent }) {
     const id = ++this.#lastID;
     const line = encode({ id, method, params });
+    const url = params?.url && String(params.url); // Throws for what cannot be a string.
     return new Promise((resolveCall, rejectCall) => {
       const ignoreSignal = whenAborted(signal, (reason) => {
         this.#take(id);
@@ -174,7 +177,6 @@ class Life {
         rejectCall(reason);
       });
       if (this.#calls.size === 0) this.#holdProgram(true);
-      const url = params?.url && String(params.url);
       const call = { url, wanted: wanted(method, params), onEvent, ignoreSignal, resolve: resolveCall, reject: rejectCall };
       this.#calls.set(id, call);
       this.#write(line);
