@@ -44,8 +44,8 @@ public func run(_ given: Options) -> Int32 {
     descriptor: streams.output,
     marks: LineWriter.Marks(high: OutputMarks.transfersWait, low: OutputMarks.transfersGoOn),
     onRelief: { LoadingActor.run {} },
-    // Nobody would hear of anything that is still done: nothing is begun any more, and nothing saved. The cache keeps what
-    // has arrived, if that takes no time.
+    // Nobody would hear of anything that is still done: nothing is begun any more, and nothing saved. The cache keeps
+    // what has arrived, if that takes no time.
     onClosed: { _ in
       end(ExitStatus.inputOrOutput)
       withSession { $0.terminate() }
