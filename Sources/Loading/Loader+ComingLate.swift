@@ -3,10 +3,10 @@ internal import Text
 
 /// Loads that come when the job of their key has looked into the cache.
 ///
-/// What it found then may no longer be what there is: another job, of the same image with other headers or another mode,
-/// or another worker may have stored it since. So the loads that come later look for themselves, in a job that only
-/// does that, for all that come meanwhile and want the same variant. Whom the cache does not serve then waits for the
-/// transfer that was there before; if that has ended, the job that looked has one.
+/// What it found then may no longer be what there is: another job, of the same image with other headers or another
+/// mode, or another worker may have stored it since. So the loads that come later look for themselves, in a job that
+/// only does that, for all that come meanwhile and want the same variant. Whom the cache does not serve then waits for
+/// the transfer that was there before; if that has ended, the job that looked has one.
 extension Loader {
   /// By which key a load joins a job, or begins one.
   func keyToJoin(_ load: Load) -> JobKey {
