@@ -92,4 +92,7 @@ extension LoadRequest {
   func mayStore(status: Int, headers answered: HeaderFields) -> Bool {
     Storing.mayStore(mode: cacheMode, requestHeaders: headers, status: status, headers: answered)
   }
+
+  /// Whether it wants its answer kept, if the server lets it.
+  var letsKeep: Bool { mayStore(status: 200, headers: [:]) }
 }

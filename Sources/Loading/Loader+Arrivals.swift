@@ -9,14 +9,18 @@ internal import Threads
 extension Loader {
   /// What was stored still holds (RFC 9111 section 4.3.4).
   func notModified(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary) {
-    guard let updated = updated(by: summary, record), let basis = updated.first else {
+    guard let updated = updated(by: summary, record), var basis = updated.first else {
       // It speaks of a response that is not the one asked about: ask again, for the whole.
       record.forgetBasis()
       return sendAnew(job, record)
     }
     for candidate in updated where record.mayKeep && !candidate.isTransient {
-      keepUpdate(
-        of: mayReplaceStored(candidate, record) ? candidate : distrusted(candidate, record), under: record.lease.take())
+      if let kept = kept(of: candidate, record) { keepUpdate(of: kept, under: record.lease.take()) }
+    }
+    if !basis.isTransient,
+      !record.first.request.mayStore(status: basis.response.status, headers: basis.response.headers)
+    {
+      basis.keeping = .forbidden
     }
     failures.forget(record.identity)
     var confirmed = basis.response.cached
@@ -64,13 +68,17 @@ extension Loader {
     }
   }
 
-  /// Whether what was updated may take the place of what is stored. Else the update must not be stored, or goes by
-  /// fields of the request that are not known of all who got it.
-  private func mayReplaceStored(_ updated: Candidate, _ record: JobRecord) -> Bool {
+  /// What the cache gets of an update. Where it must not be stored, or goes by fields of the request that are not known of
+  /// all who got it, what is stored is distrusted. Where only the request wants nothing kept, that says nothing of what
+  /// is stored (RFC 9111 section 5.2.1.5): nil, it stays as it was.
+  private func kept(of updated: Candidate, _ record: JobRecord) -> Candidate? {
     let (request, response) = (record.first.request, updated.response)
     let selecting = Vary.selectingFields(of: response.headers, from: request.headers)
-    return request.mayStore(status: response.status, headers: response.headers)
-      && selecting.map { Set($0.lines.map(\.name)) } == Set(response.varyingHeaders.lines.map(\.name))
+    guard
+      Storing.mayStore(mode: .default, requestHeaders: [:], status: response.status, headers: response.headers),
+      selecting.map({ Set($0.lines.map(\.name)) }) == Set(response.varyingHeaders.lines.map(\.name))
+    else { return distrusted(updated, record) }
+    return request.letsKeep ? updated : nil
   }
 
   /// What is stored, as it was, but to be asked about each time: what the update says of it is not known to those who

@@ -62,8 +62,7 @@ extension JobRecord {
   /// Whether an answer takes the place of what is stored although the server does not let it be kept: it shows that
   /// this is out of date (RFC 9111 section 4.3.3).
   func supersedes(_ response: StoredResponse) -> Bool {
-    response.status == 200 && !first.request.mayStore(status: 200, headers: response.headers)
-      && first.request.mayStore(status: 200, headers: [:])
+    response.status == 200 && !first.request.mayStore(status: 200, headers: response.headers) && first.request.letsKeep
   }
 
   /// Whether a load has headers that could have brought another answer than those that were sent.

@@ -161,6 +161,34 @@ import Testing
     }
   }
 
+  @Test func `a 304 leaves what is stored as it was where the request wants nothing kept`() async throws {
+    try await withOrigin { worker, origin in
+      let (fresh, stale) = ("cache-control=max-age%3D1000", "cache-control=max-age%3D0")
+      let unkept: JSON = ["cache": "no-cache", "headers": ["cache-control": "no-store"]]
+      func image(_ field: String) -> String { "image/1.png?etag=a&\(field)" }
+      try await origin.script("fresh", [image(fresh), image(fresh)])
+      let url = origin.url("fresh")
+      _ = try await worker.load(url)
+      let before = try await worker.call("query", ["url": .string(url)])["result"]
+      #expect(try await worker.load(url, unkept)["cache"] == "revalidated")
+      #expect(try await worker.call("query", ["url": .string(url)])["result"]["expiresAt"] == before["expiresAt"])
+      #expect(try await worker.load(url)["cache"] == "memory")
+      // Nor is what was stale fresh by it, or what is made of it.
+      try await origin.script("stale", [image(stale), image(fresh), image(stale), image(stale)])
+      let (other, small) = (origin.url("stale"), ["transform": ["width": 8]] as JSON)
+      _ = try await worker.load(other)
+      #expect(try await worker.load(other, unkept.merging(small))["cache"] == "revalidated")
+      #expect(try await worker.load(other, small)["cache"] == "revalidated")
+      #expect(try await worker.load(other)["cache"] == "revalidated")
+      // What the answer says of itself counts, whoever asked.
+      try await origin.script("forbidden", [image(fresh), image("cache-control=no-store"), image(fresh)])
+      let forbidden = origin.url("forbidden")
+      _ = try await worker.load(forbidden)
+      #expect(try await worker.load(forbidden, unkept)["cache"] == "revalidated")
+      #expect(try await worker.load(forbidden)["cache"] == "revalidated")
+    }
+  }
+
   @Test func `a 304 of somebody who was not asked confirms nothing`() async throws {
     try await withOrigin { worker, origin in
       let unasked = "text?status=304"
