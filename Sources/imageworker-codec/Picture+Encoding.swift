@@ -16,7 +16,10 @@ extension Picture {
       default: Int32(-1)
       }
     guard status == 0, let bytes else { throw LibraryError() }
-    if format == .webp { count = WebPMetadata.remove(from: UnsafeMutableRawBufferPointer(start: bytes, count: count)) }
+    if format == .webp {
+      count = WebPMetadata.remove(from: UnsafeMutableRawBufferPointer(start: bytes, count: count))
+      WebPTransparency.announce(in: UnsafeMutableRawBufferPointer(start: bytes, count: count))
+    }
     let file = EncodedFile(bytes: bytes, count: count)
     // An encoder that finds no memory says nothing to libheif, which then writes an image without a size.
     if format == .avif, (try? ImageHeader.read([UInt8](file.bytes), format: .avif)) == nil {

@@ -347,19 +347,59 @@ struct DecodeTests {
     let colors: [(UInt8, UInt8, UInt8)] = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
     let gif = Pictures.gif(20, 10, colors: colors, delay: 5, step: 10, loops: 3)
     let (_, webp) = try await decoding.encoded(gif, .with { ($0.frames, $0.width) = (.all, width) })
-    var (position, durations, loops) = (12, [Int](), 0)
+    let durations = chunks(of: webp, named: "ANMF").map { little($0, at: 12, count: 3) }
+    #expect(durations == [50, 150, 250])
+    let loops = chunks(of: webp, named: "ANIM").map { little($0, at: 4, count: 2) }
+    #expect(loops == [4], "three more after the first, as GIF counts")
+  }
+
+  /// The contents of the chunks of a WebP that have a name.
+  private func chunks(of webp: [UInt8], named wanted: String) -> [[UInt8]] {
+    var (position, found) = (12, [[UInt8]]())
     while position + 8 <= webp.count {
-      let little = { (offset: Int, count: Int) in
-        (0..<count).reduce(0) { $0 | Int(webp[position + 8 + offset + $1]) << (8 * $1) }
-      }
-      let name = String(decoding: webp[position..<(position + 4)], as: UTF8.self)
-      if name == "ANMF" { durations.append(little(12, 3)) }
-      if name == "ANIM" { loops = little(4, 2) }
-      let length = little(-4, 4)
+      let length = little(webp, at: position + 4, count: 4)
+      let content = webp[(position + 8)..<(position + 8 + length)]
+      if webp[position..<(position + 4)].elementsEqual(wanted.utf8) { found.append([UInt8](content)) }
       position += 8 + length + length % 2
     }
-    #expect(durations == [50, 150, 250])
-    #expect(loops == 4, "three more after the first, as GIF counts")
+    return found
+  }
+
+  private func little(_ bytes: [UInt8], at position: Int, count: Int) -> Int {
+    (0..<count).reduce(0) { $0 | Int(bytes[position + $1]) << (8 * $1) }
+  }
+
+  /// Places of frames on a screen of 20 x 10, and what becomes of them.
+  struct Holes: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let places: [(x: Int, y: Int, width: Int, height: Int)]
+    var disposal: UInt8 = 1
+    let areThere: Bool
+
+    static let all: [Holes] = [
+      Holes(testDescription: "all covered", places: [(0, 0, 20, 10), (0, 0, 20, 10)], areThere: false),
+      Holes(testDescription: "covered anew", places: [(0, 0, 20, 10), (0, 0, 20, 10)], disposal: 2, areThere: false),
+      Holes(testDescription: "part over all", places: [(0, 0, 20, 10), (4, 2, 8, 4)], areThere: false),
+      Holes(testDescription: "a part", places: [(4, 2, 8, 4), (4, 2, 8, 4)], areThere: true),
+      Holes(testDescription: "halves in turn", places: [(0, 0, 10, 10), (10, 0, 10, 10)], disposal: 2, areThere: true),
+      Holes(testDescription: "one after the other", places: [(0, 0, 10, 10), (10, 0, 10, 10)], areThere: true),
+      Holes(testDescription: "part after all", places: [(0, 0, 20, 10), (4, 2, 8, 4)], disposal: 2, areThere: true),
+    ]
+  }
+
+  /// In none has a frame alpha of its own.
+  @Test(arguments: Holes.all) func `an animation says that it is transparent where no frame covers it`(holes: Holes)
+    async throws
+  {
+    let gif = Pictures.gif(
+      20, 10, colors: [(255, 0, 0), (0, 0, 255)], places: holes.places, disposal: holes.disposal, isTransparent: true)
+    let (_, webp) = try await decoding.encoded(gif, .with { $0.frames = .all })
+    let header = try #require(chunks(of: webp, named: "VP8X").first)
+    #expect(header[0] == (holes.areThere ? 0x12 : 0x02))
+    let background = try #require(chunks(of: webp, named: "ANIM").first).prefix(4)
+    #expect(background == (holes.areThere ? [0, 0, 0, 0] : [255, 255, 255, 255]))
+    #expect(try Decoding.header(webp).frames == 2)
+    _ = try await decoding.run(try decoding.task(webp, .check)).get()
   }
 
   @Test(arguments: [nil, 8]) func `a profile of grey says nothing about colours`(width: Int?) async throws {

@@ -142,10 +142,15 @@ struct Pictures {
 
   /// An animation of frames in one colour each, which begin `delay` hundredths of a second after each other, and each
   /// stays `step` longer than the one before. They lie at `x` and `y` of the screen, which has their size where none is
-  /// given.
+  /// given, or each in its place.
+  ///
+  /// - Parameters:
+  ///   - disposal: what becomes of a frame: 1 it stays, 2 its place is empty again.
+  ///   - isTransparent: whether one of the colours, which no frame has, is declared to be transparent.
   static func gif(
     _ width: Int, _ height: Int, colors: [(UInt8, UInt8, UInt8)], delay: Int = 10, step: Int = 0, loops: Int = 0,
-    x: Int = 0, y: Int = 0, screen: (width: Int, height: Int)? = nil
+    x: Int = 0, y: Int = 0, screen: (width: Int, height: Int)? = nil,
+    places: [(x: Int, y: Int, width: Int, height: Int)]? = nil, disposal: UInt8 = 1, isTransparent: Bool = false
   ) -> [UInt8] {
     let (screenWidth, screenHeight) = screen ?? (width, height)
     var file = Build.text("GIF89a") + Build.little16(screenWidth) + Build.little16(screenHeight) + [0xF6, 0, 0]
@@ -153,9 +158,11 @@ struct Pictures {
     table += [UInt8](repeating: 0, count: 3 * 128 - table.count)
     file += table + [0x21, 0xFF, 11] + Build.text("NETSCAPE2.0") + [3, 1] + Build.little16(loops) + [0]
     for index in colors.indices {
-      file += [0x21, 0xF9, 4, 4] + Build.little16(delay + step * index) + [0, 0]
-      file += [0x2C] + [x, y, width, height].flatMap { Build.little16($0) } + [0, 7]
-      file += blocks(uncompressed(UInt8(index), count: width * height))
+      let place = places?[index] ?? (x: x, y: y, width: width, height: height)
+      file += [0x21, 0xF9, 4, disposal << 2 | (isTransparent ? 1 : 0)] + Build.little16(delay + step * index)
+      file += [isTransparent ? 127 : 0, 0]
+      file += [0x2C] + [place.x, place.y, place.width, place.height].flatMap { Build.little16($0) } + [0, 7]
+      file += blocks(uncompressed(UInt8(index), count: place.width * place.height))
     }
     return file + [0x3B]
   }

@@ -1,0 +1,26 @@
+/// The chunks of a WebP file (RFC 9649 section 2.3) in their order, each found when it is asked for.
+struct WebPChunks: Sequence, IteratorProtocol {
+  static let headerLength = 12
+
+  struct Chunk {
+    let name: String
+    /// With the name and the length before the content, and the padding after it.
+    let whole: Range<Int>
+
+    var content: Range<Int> { (whole.lowerBound + 8)..<whole.upperBound }
+  }
+
+  private let file: UnsafeRawBufferPointer
+  private var position = Self.headerLength
+
+  init(of file: UnsafeMutableRawBufferPointer) { self.file = UnsafeRawBufferPointer(file) }
+
+  mutating func next() -> Chunk? {
+    guard file.count - position >= 8 else { return nil }
+    let name = String(decoding: file[position..<(position + 4)], as: UTF8.self)
+    let size = Int(UInt32(littleEndian: file.loadUnaligned(fromByteOffset: position + 4, as: UInt32.self)))
+    let end = Swift.min(position + 8 + size + size % 2, file.count)
+    defer { position = end }
+    return Chunk(name: name, whole: position..<end)
+  }
+}

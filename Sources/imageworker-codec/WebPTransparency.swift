@@ -1,0 +1,62 @@
+/// Has an animated WebP say that it is transparent where it is, in place (RFC 9649 section 2.7.1).
+///
+/// libwebp 1.2 sets the alpha flag where a frame has alpha of its own. What shows through since no frame covers it does
+/// not count there, and decoders that go by the flag paint it black. Its background is white, which is a hint that some
+/// follow: transparent says the same to all.
+struct WebPTransparency {
+  private static let (animationFlag, alphaFlag): (UInt8, UInt8) = (0x02, 0x10)
+
+  private let file: UnsafeMutableRawBufferPointer
+  /// Where the canvas is empty when the next frame comes.
+  private var hole: Area?
+  private var showsThrough = false
+
+  static func announce(in file: UnsafeMutableRawBufferPointer) {
+    var transparency = WebPTransparency(file: file)
+    transparency.announce()
+  }
+
+  private init(file: UnsafeMutableRawBufferPointer) { self.file = file }
+
+  private mutating func announce() {
+    var background: Range<Int>?
+    for chunk in WebPChunks(of: file) {
+      let start = chunk.content.lowerBound
+      switch chunk.name {
+      case "VP8X" where chunk.content.count >= 10:
+        guard file[start] & Self.animationFlag != 0 else { return }
+        showsThrough = file[start] & Self.alphaFlag != 0
+        hole = Area(x: 0, y: 0, width: little24(start + 4) + 1, height: little24(start + 7) + 1)
+      case "ANIM" where chunk.content.count >= 6: background = start..<(start + 4)
+      case "ANMF" where chunk.content.count >= 16: lay(frameAt: start)
+      default: break
+      }
+    }
+    guard showsThrough, let background else { return }
+    file[WebPChunks.headerLength + 8] |= Self.alphaFlag
+    for place in background { file[place] = 0 }
+  }
+
+  private mutating func lay(frameAt start: Int) {
+    let frame = Area(
+      x: 2 * little24(start), y: 2 * little24(start + 3), width: little24(start + 6) + 1,
+      height: little24(start + 9) + 1)
+    if let hole, !frame.covers(hole) { showsThrough = true }
+    let isDisposed = file[start + 15] & 1 != 0
+    hole = isDisposed ? frame : nil
+  }
+
+  private func little24(_ position: Int) -> Int {
+    Int(file[position]) | Int(file[position + 1]) << 8 | Int(file[position + 2]) << 16
+  }
+
+  private struct Area {
+    let (x, y, width, height): (Int, Int, Int, Int)
+
+    init(x: Int, y: Int, width: Int, height: Int) { (self.x, self.y, self.width, self.height) = (x, y, width, height) }
+
+    func covers(_ other: Area) -> Bool {
+      x <= other.x && y <= other.y && other.x + other.width <= x + width && other.y + other.height <= y + height
+    }
+  }
+}
