@@ -97,8 +97,9 @@ final class EasyHandle {
       headers.remove("cookie")
       set(CURLOPT_COOKIE, own)
     }
-    list = RequestHeaders.list(headers)
-    if list == nil && !headers.isEmpty { return false }
+    let leftOut = settings.configuration.fieldsLeftOut
+    list = RequestHeaders.list(headers, leavingOut: leftOut)
+    if list == nil && !(headers.isEmpty && leftOut.isEmpty) { return false }
     _ = ccurl_set_list(raw, CURLOPT_HTTPHEADER, list)
     let isSecure = target.origin.scheme == "https"
     set(CURLOPT_HTTP_VERSION, isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)

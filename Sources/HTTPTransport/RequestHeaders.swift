@@ -13,13 +13,21 @@ public enum RequestHeaders {
   /// frame the message or manage the connection, which are the transport's own.
   public static func problem(in headers: HeaderFields) -> String? {
     for field in headers.lines {
-      guard !field.name.isEmpty, field.name.utf8.allSatisfy(isTokenByte) else { return "a header name is not a token" }
+      guard isToken(field.name) else { return "a header name is not a token" }
       guard field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }) else {
         return "the value of \(field.name) has control characters"
       }
       if connectionFields.contains(field.name) { return "\(field.name) cannot be set" }
     }
     return nil
+  }
+
+  /// What is wrong with leaving out a field of this name, in lower case, that is sent without being asked for; nil where
+  /// that can be done, or there is none.
+  public static func problem(inLeavingOut name: String) -> String? {
+    guard isToken(name) else { return "a header name is not a token" }
+    let isNeeded = connectionFields.contains(name) || conditionalFields.contains(name) || neededFields.contains(name)
+    return isNeeded ? "\(name) cannot be left out" : nil
   }
 
   /// What is left of `headers` when a redirect has led to another origin.
@@ -35,7 +43,9 @@ public enum RequestHeaders {
   /// The lines as curl wants them; nil when memory is short.
   ///
   /// A range is one of the bytes that are stored, so it is asked for without a content encoding, as browsers do.
-  static func list(_ headers: HeaderFields) -> UnsafeMutablePointer<curl_slist>? {
+  ///
+  /// - Parameter leftOut: names of fields that curl is not to send by itself.
+  static func list(_ headers: HeaderFields, leavingOut leftOut: Set<String>) -> UnsafeMutablePointer<curl_slist>? {
     var list: UnsafeMutablePointer<curl_slist>?
     func append(_ line: String) -> Bool {
       guard let longer = curl_slist_append(list, line) else {
@@ -55,6 +65,8 @@ public enum RequestHeaders {
       guard append(isBlank ? "\(field.name);" : "\(field.name): \(field.value)") else { return nil }
     }
     if hasRange && !hasEncoding, !append("accept-encoding: identity") { return nil }
+    // Where there is a field of the name, curl goes by that.
+    for name in leftOut { guard append("\(name):") else { return nil } }
     return list
   }
 
@@ -66,6 +78,13 @@ public enum RequestHeaders {
     "connection", "content-length", "expect", "http2-settings", "keep-alive", "proxy-connection", "te", "trailer",
     "transfer-encoding", "upgrade",
   ]
+
+  /// They come from the URL, cookies, the proxy and what is asked of the cache, which mean nothing without them.
+  private static let neededFields: Set = [
+    "authorization", "cache-control", "cookie", "host", "pragma", "proxy-authorization",
+  ]
+
+  private static func isToken(_ name: String) -> Bool { !name.isEmpty && name.utf8.allSatisfy(isTokenByte) }
 
   private static func isTokenByte(_ byte: UInt8) -> Bool {
     switch byte {

@@ -18,7 +18,11 @@ public struct TransportConfiguration: Sendable, Hashable {
   /// A proxy URL (http, https, socks4, socks4a, socks5, socks5h) that goes before those of the environment. An empty
   /// one means no proxy at all, as in curl.
   public var proxy: String?
+  /// An empty one is not sent.
   public var userAgent: String
+  /// Names, in lower case, of fields that are not sent where a request does not have them itself, as with curl's
+  /// `-H 'Name:'`; see `RequestHeaders.problem(inLeavingOut:)`. What a range needs is sent all the same.
+  public var fieldsLeftOut: Set<String> = []
   /// Lines of cookies in Netscape's format or of `Set-Cookie` fields, as in a file for curl's `-b`. All transfers share
   /// them and what servers set, until others or another `insecure` are set. Without it there are no cookies but those
   /// of the request's own header.

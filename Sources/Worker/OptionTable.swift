@@ -115,8 +115,8 @@ struct OptionDefinition: Sendable {
     .init(
       "user-agent", "TEXT", .text(\.userAgent, check: checkUserAgent), "as in curl [ImageWorker/\(Version.current)]"),
     .init(
-      "header", "'Name: value'", .list(\.headers, separator: nil, check: checkHeader),
-      secret: true, "sent with every request; repeatable"),
+      "header", "'Name: value'", .list(\.headers, separator: nil, check: { HeaderOption.problem(in: $0) }),
+      secret: true, "sent with every request; 'Name;' is sent empty, 'Name:' is left out; repeatable"),
     .init(
       "cookies", "FILE", .optionalText(\.cookies, check: checkPath), runtime: false,
       "a cookie file, as curl's --cookie; read once, at the start, and it has to be there"
@@ -143,19 +143,5 @@ struct OptionDefinition: Sendable {
 
   private static let checkUserAgent: @Sendable (String) -> String? = {
     RequestHeaders.problem(in: ["user-agent": $0])
-  }
-
-  private static let checkHeader: @Sendable (String) -> String? = { text in
-    guard let field = HeaderField(line: text) else { return "is no 'Name: value'" }
-    return RequestHeaders.problem(in: HeaderFields([field])).map { "cannot be sent: \($0)" }
-  }
-}
-
-extension HeaderField {
-  /// `Name: value`, as curl's `--header` takes it.
-  init?(line: String) {
-    guard let colon = line.firstIndex(of: ":") else { return nil }
-    let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-    self.init(String(line[..<colon]), String(value))
   }
 }

@@ -29,6 +29,7 @@ extension Options {
     configuration.proxy = proxy
     configuration.cookies = cookieFile
     configuration.insecure = insecure
+    configuration.fieldsLeftOut = headersLeftOut
     configuration.keptConnections = max(128, maxConcurrent)
     return configuration
   }
@@ -39,8 +40,21 @@ extension Options {
 
   /// What every request sends: what the user set, else images before anything else.
   var requestHeaders: HeaderFields {
-    let usual: HeaderFields = ["accept": "image/*,*/*;q=0.8", "user-agent": userAgent]
-    return usual.replacing(HeaderFields(headers.compactMap(HeaderField.init(line:))))
+    var usual: HeaderFields = ["accept": "image/*,*/*;q=0.8"]
+    // An empty one is none, as in curl.
+    if !userAgent.isEmpty { usual["user-agent"] = userAgent }
+    for name in headersLeftOut { usual.remove(name) }
+    let sent = headers.compactMap { text in
+      if case .sent(let field) = HeaderOption(text) { field } else { nil }
+    }
+    return usual.replacing(HeaderFields(sent))
+  }
+
+  private var headersLeftOut: Set<String> {
+    Set(
+      headers.compactMap { text in
+        if case .leftOut(let name) = HeaderOption(text) { name } else { nil }
+      })
   }
 
   var verification: DiskTier.Verification {

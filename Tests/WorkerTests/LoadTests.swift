@@ -181,6 +181,38 @@ import Testing
     }
   }
 
+  private func sent(_ worker: WorkerProcess, _ origin: OriginProcess, _ params: JSON = [:]) async throws -> JSON {
+    let echo: JSON = ["validate": "none", "cache": "no-store"]
+    let result = try await worker.load(origin.url("echo"), echo.merging(params))
+    return try JSON(parsing: contents(of: result["path"].string))["headers"]
+  }
+
+  @Test func `a header option without a value is one that is left out, with a semicolon one that is empty`()
+    async throws
+  {
+    try await withOrigin(
+      "--header", "X-Empty;", "--header", "X-None:", "--header", "Accept: ", "--header", "accept-encoding:",
+      "--header", "User-Agent:"
+    ) { worker, origin in
+      let bare = try await sent(worker, origin)
+      #expect(bare["x-empty"] == "")
+      for name in ["x-none", "accept", "accept-encoding", "user-agent"] { #expect(bare[name] == .null, "\(name)") }
+      // A load's own are sent all the same.
+      let own = try await sent(worker, origin, ["headers": ["Accept": "image/png", "X-None": "", "User-Agent": "me"]])
+      #expect(own["accept"] == "image/png" && own["x-none"] == "" && own["user-agent"] == "me")
+      #expect(own["accept-encoding"] == .null)
+      let options: JSON = ["header": ["Accept-Encoding;", "Accept:", "Accept: image/gif"], "userAgent": ""]
+      #expect(try await worker.call("configure", options)["result"]["header"] == options["header"])
+      let configured = try await sent(worker, origin)
+      #expect(configured["accept"] == "image/gif" && configured["accept-encoding"] == "")
+      #expect(configured["x-empty"] == .null && configured["user-agent"] == .null)
+      _ = try await worker.call("configure", ["header": [], "userAgent": "tests/1"])
+      let usual = try await sent(worker, origin)
+      #expect(usual["accept"].string?.hasPrefix("image/") == true && usual["user-agent"] == "tests/1")
+      #expect(usual["accept-encoding"].string?.contains("gzip") == true)
+    }
+  }
+
   @Test func `compressed transfers are unpacked`() async throws {
     try await withOrigin { worker, origin in
       for coding in ["gzip", "deflate", "raw-deflate"] {

@@ -7,7 +7,8 @@ import Testing
     ["--nonsense"], ["--cache-dir"], ["--max-concurrent", "many"], ["--max-concurrent", "-1"], ["--max-line", "1X"],
     ["--timeout", "15"], ["--timeout", "soon"], ["--order", "random"], ["--eof", "never"], ["--events", "nope"],
     ["--verify", "often"], ["--network", "private"], ["--log-level", "loud"], ["--min-free", "500%"],
-    ["--header", "x"],
+    ["--header", "x"], ["--header", "x; y"], ["--header", ";"], ["--header", ":"], ["--header", "Host:"],
+    ["--header", "Connection:"], ["--header", "Range: "],
     ["--proxy", "nonsense://host"], ["--proxy", "http://u:p@host:99999"], ["--proxy", "[::1]:x/"], ["stray"],
     ["--retries", "1.5"], ["--disk-limit", "5ß"], ["--max-pixels", "1000000000G"],
   ])
@@ -30,6 +31,16 @@ import Testing
     #expect(!result.errors.contains("xyzzy"))
   }
 
+  @Test func `a file of headers is refused in so many words`() async throws {
+    for file in ["@headers.txt", "@/tmp/a: b"] {
+      let result = try await outcome(of: ["--header", file])
+      #expect(result.ending == .exit(64))
+      #expect(result.errors.split(separator: "\n").count == 1)
+      #expect(result.errors.contains("--header reads no file"))
+      #expect(!result.errors.contains(file))
+    }
+  }
+
   @Test func `a header that configure refuses is not quoted`() async throws {
     try await withWorker { worker in
       let error = try await worker.call("configure", ["header": ["Authorization: xyzzy\u{1}"]])["error"]
@@ -41,7 +52,8 @@ import Testing
   @Test(arguments: [
     ["--max-concurrent=8"], ["--memory-limit", "64M"], ["--memory-limit", "0"], ["--max-age", "1h"],
     ["--timeout", "500ms"],
-    ["--order", "lifo"], ["--header", "A: b", "--header", "C: d"], ["--events", "started,progress"],
+    ["--order", "lifo"], ["--header", "A: b", "--header", "C: d"],
+    ["--header", "A;", "--header", "Accept:", "--header", "B:"], ["--events", "started,progress"],
     ["--min-free", "0%"],
   ])
   func `a good option is no more than that`(options: [String]) async throws {
