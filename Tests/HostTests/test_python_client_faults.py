@@ -103,6 +103,17 @@ class Requests(AsyncFixture):
             self.assertEqual((await held).width, 32)
             self.assertEqual((await worker.load(url, key="kéy 😀\u2028")).key, "kéy 😀\u2028")
 
+    async def test_a_refused_line_says_nothing_of_later_calls(self) -> None:
+        no_method: Any = 5
+        async with ImageWorker(self.options("--max-line", "20000")) as worker:
+            messages = []
+            for send in (lambda: worker.call(no_method), lambda: worker.prefetch(["data:,"] * 9000), lambda: worker.call(no_method)):
+                with self.assertRaises(RequestError) as refused:
+                    await asyncio.wait_for(send(), PATIENCE)
+                messages.append(str(refused.exception))
+        self.assertEqual(messages[0], messages[2])
+        self.assertNotEqual(messages[0], messages[1])
+
     async def test_save_to_may_be_bytes(self) -> None:
         origin = self.with_origin()
         async with ImageWorker(self.options()) as worker:

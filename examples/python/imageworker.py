@@ -529,6 +529,8 @@ class _Call(NamedTuple):
     on_event: Optional[EventHandler]
     made: Callable[[Any], Any]
     """What the caller gets, of the result as it came. Made even if nobody waits any more: pixels that are dropped are released."""
+    refusal: Optional[Mapping[str, Any]] = None
+    """Of a line that may have been this call's."""
 
 
 class _Life(asyncio.SubprocessProtocol):
@@ -549,7 +551,6 @@ class _Life(asyncio.SubprocessProtocol):
         self._last_id = 0
         self._outgoing: dict[object, bytes] = {}  # Lines in their order; that of a call by its id.
         self._is_full = False
-        self._refusal: Mapping[str, Any] = {}
         self._asked_id = 0
         self._line: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
         self._log: deque[str] = deque(maxlen=20)
@@ -725,15 +726,15 @@ class _Life(asyncio.SubprocessProtocol):
         if "id" in refusal["data"]:
             return
         logger.error("the worker refused a line: %s", refusal["message"])
-        self._refusal = refusal
-        for identity in self._calls:
+        for identity, call in self._calls.items():
+            self._calls[identity] = call._replace(refusal=refusal)
             if identity > self._asked_id:
                 self._send(object(), {"id": identity})
         self._asked_id = self._last_id
 
     def _error(self, call: _Call, error: Mapping[str, Any]) -> ImageWorkerError:
-        if error["code"] == -32600 and self._refusal:  # The answer to what `_ask_whose` sent.
-            error = {**self._refusal, "data": {**self._refusal["data"], "url": call.params.get("url")}}
+        if error["code"] == -32600 and call.refusal:  # The answer to what `_ask_whose` sent.
+            error = {**call.refusal, "data": {**call.refusal["data"], "url": call.params.get("url")}}
         return ImageWorkerError.of(error)
 
     def _receive_event(self, event: Event) -> None:
