@@ -17,6 +17,7 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Callable, Iterator
 from unittest import mock
 
@@ -455,6 +456,46 @@ class Blocking(Fixture):
         worker.load(f"{self.with_origin().url}/image/1.png", on_event=handle, events=["started"])
         self.assertEqual(len(refusals), 2)
         self.assertIn("handler", refusals[0])
+        worker.call("stats")
+
+    def test_a_handler_that_exits_ends_nothing(self) -> None:
+        ends: SimpleQueue[WorkerExited] = SimpleQueue()
+
+        def note_and_exit(end: WorkerExited) -> None:
+            ends.put(end)
+            sys.exit(1)
+
+        worker = self.blocking(on_exit=note_and_exit)
+        url = f"{self.with_origin().url}/image/1.png"
+        with self.assertLogs("asyncio", "ERROR") as log:
+            self.assertEqual(worker.load(url, on_event=lambda _: sys.exit(1), events=["started"]).width, 32)
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
+            ends.get(timeout=PATIENCE)
+            self.assertEqual(worker.load(url).width, 32)
+        complaints = [record.getMessage().splitlines()[0] for record in log.records]
+        self.assertEqual(complaints, ["on_event failed for started", "on_exit failed"])
+
+    def test_a_handler_on_the_main_thread_may_exit(self) -> None:
+        async def main() -> None:
+            async with ImageWorker(binary=self.fake("read line; exit 1"), on_exit=lambda _: sys.exit(3)) as worker:
+                with contextlib.suppress(WorkerExited):
+                    await worker.load("data:,")
+                await asyncio.sleep(PATIENCE)
+
+        with self.assertRaises(SystemExit) as exited:
+            asyncio.run(main())
+        self.assertEqual(exited.exception.code, 3)
+
+    def test_whatever_ends_the_loop_the_next_call_starts_another(self) -> None:
+        before = children(os.getpid())
+        worker = self.blocking()
+        worker.call("stats")
+        thread = worker._thread
+        assert thread is not None
+        thread.loop.result().call_soon_threadsafe(sys.exit)
+        thread.join(PATIENCE)
+        self.assertEqual((self.threads(), children(os.getpid())), ([], before))
         worker.call("stats")
 
     def test_a_start_that_fails_leaves_nothing(self) -> None:

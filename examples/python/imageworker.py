@@ -15,6 +15,8 @@ The rules this client keeps, so that a program built on it need not know them:
 - When the worker dies, every pending call fails with WorkerExited, which names the loads lost with it. The next call starts
   another worker, after a pause that doubles with each death in a row. After `max_restarts` of them calls fail at once; once
   `longest_pause` has passed since the last death, one call tries again.
+- A handler that raises is reported to the loop's exception handler, and all goes on. SystemExit ends the program as it always
+  does, on the main thread.
 - Leaving the `with` block ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL. A host that exits or is
   killed takes the worker along, because its pipes close. Ctrl-C reaches the host alone: the worker has a session of its own.
 - After a fork the child has nothing of the parent's worker. A BlockingImageWorker starts one of its own there when it is used.
@@ -740,12 +742,8 @@ class _Life(asyncio.SubprocessProtocol):
     def _receive_event(self, event: Event) -> None:
         call = self._calls.get(event.params.get("id", 0))
         handler = call.on_event if call and not call.result.done() else self._on_event
-        if handler is None:
-            return
-        try:
-            handler(event)
-        except Exception as error:  # A handler's mistake must not stop the reading.
-            self.loop.call_exception_handler({"message": f"on_event failed for {event.name}", "exception": error})
+        if handler is not None:
+            _tell(handler, event, f"on_event failed for {event.name}")
 
     def _keep_log(self, line: bytes) -> None:
         text = line.decode(errors="replace")
@@ -786,6 +784,19 @@ def _leave_to_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+_Told = TypeVar("_Told")
+
+
+def _tell(handler: Callable[[_Told], None], what: _Told, complaint: str) -> None:
+    """Calls a handler, whose mistakes must end neither the reading nor the loop."""
+    try:
+        handler(what)
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SystemExit) and threading.current_thread() is threading.main_thread():
+            raise  # Elsewhere it would end a thread alone, which is the worker's.
+        asyncio.get_running_loop().call_exception_handler({"message": complaint, "exception": error})
 
 
 # The worker, for asyncio
@@ -1010,7 +1021,7 @@ class ImageWorker:
         # How many, and not which: a URL may carry a password or a signature, which no log should.
         logger.warning("%s; URLs lost with it: %d", end, len(end.lost))
         if self._on_exit is not None:
-            loop.call_soon(self._on_exit, end)
+            loop.call_soon(_tell, self._on_exit, end, "on_exit failed")
 
 
 _HOPELESS = (64, 66, 73)
@@ -1174,7 +1185,7 @@ class BlockingImageWorker:
 
     def _running_thread(self) -> _WorkerThread:
         self._check_open()
-        if self._thread is None or self._thread.has_failed:
+        if self._thread is None or self._thread.has_ended:
             options, settings = self._arguments
             thread = _WorkerThread(ImageWorker(options, **settings))
             try:
@@ -1203,7 +1214,7 @@ class BlockingImageWorker:
 
 
 class _WorkerThread(threading.Thread):
-    """The thread of a worker and of its loop, all three from `start` until `end_soon` or a failed start."""
+    """The thread of a worker and of its loop, all three from `start` until `end_soon`, a failed start or an end of the loop."""
 
     def __init__(self, worker: ImageWorker) -> None:
         super().__init__(name="imageworker", daemon=True)
@@ -1213,8 +1224,9 @@ class _WorkerThread(threading.Thread):
         self._end: Future[float] = Future()
 
     @property
-    def has_failed(self) -> bool:
-        return self.loop.done() and self.loop.exception() is not None
+    def has_ended(self) -> bool:
+        """Once started."""
+        return not self.is_alive() or (self.loop.done() and self.loop.exception() is not None)
 
     def end_soon(self, grace: float) -> None:
         """Before `start`, too."""
@@ -1232,8 +1244,11 @@ class _WorkerThread(threading.Thread):
     async def _serve(self) -> None:
         await self.worker.start()
         self.loop.set_result(asyncio.get_running_loop())
-        grace = await asyncio.wrap_future(self._end)
-        await self.worker.close(grace)
+        grace = 1.0
+        try:
+            grace = await asyncio.wrap_future(self._end)
+        finally:  # Also when something has ended the loop.
+            await self.worker.close(grace)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         if others:  # All calls have ended; those who made them need some turns of the loop to see it.
             await asyncio.wait(others, timeout=grace)
