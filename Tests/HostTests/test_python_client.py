@@ -14,7 +14,7 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from origin_process import PATIENCE, Origin
 from package import ROOT
@@ -420,6 +420,47 @@ class BlockingPythonClient(unittest.TestCase):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
         self.assertEqual(self.worker.load(f"{self.origin.url}/image/2.png").width, 32)
         self.assertEqual(self.worker.pid, parents)
+
+    def test_a_forked_child_that_begins_with_many_threads_has_one_worker(self) -> None:
+        self.worker.call("stats")
+        barrier = threading.Barrier(16)
+        pids: set[Optional[int]] = set()
+
+        def use() -> None:
+            barrier.wait()
+            self.worker.call("stats")
+            pids.add(self.worker.pid)
+
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                status = 1
+                try:
+                    sys.setswitchinterval(1e-6)
+                    threads = [threading.Thread(target=use) for _ in range(16)]
+                    for thread in threads:
+                        thread.start()
+                    for thread in threads:
+                        thread.join()
+                    self.worker.close()
+                    status = 0 if len(pids) == 1 and not children(os.getpid()) else 2
+                finally:
+                    os._exit(status)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+
+    def test_what_was_closed_before_a_fork_is_closed_in_the_child(self) -> None:
+        self.worker.call("stats")
+        self.worker.close()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                self.worker.call("stats")
+            except RuntimeError as error:
+                status = 0 if "closed" in str(error) else 2
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
 
     def test_a_forked_child_that_lives_on_does_not_keep_the_worker(self) -> None:
         self.worker.load(f"{self.origin.url}/image/1.png")

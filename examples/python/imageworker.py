@@ -19,7 +19,8 @@ The rules this client keeps, so that a program built on it need not know them:
   does, on the main thread.
 - Leaving the `with` block ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL. A host that exits or is
   killed takes the worker along, because its pipes close. Ctrl-C reaches the host alone: the worker has a session of its own.
-- After a fork the child has nothing of the parent's worker. A BlockingImageWorker starts one of its own there when it is used.
+- After a fork the child has nothing of the parent's worker. A BlockingImageWorker starts one of its own there when it is used;
+  one that was closed stays so.
 
 The protocol is in protocol/README.md.
 """
@@ -774,12 +775,16 @@ def _urls(params: Mapping[str, Any]) -> Iterator[str]:
 
 
 _living: weakref.WeakSet[_Life] = weakref.WeakSet()
+_blocking: weakref.WeakSet[BlockingImageWorker] = weakref.WeakSet()
 
 
 def _leave_to_parent() -> None:
+    """In a forked child, before any thread but this one can be there."""
     for life in list(_living):
         life.leave_to_parent()
     _living.clear()
+    for worker in list(_blocking):
+        worker._forget()
 
 
 if hasattr(os, "register_at_fork"):
@@ -1048,15 +1053,16 @@ class BlockingImageWorker:
         """Takes the arguments of ImageWorker. Handlers are called on the loop's thread, and cannot wait there for another call."""
         find_worker(settings.get("binary"))  # Where there is none, that is told here and not by the first load.
         self._arguments = (tuple(options), settings)
+        self._is_closed = False
         self._forget()
         self._exit = functools.partial(_close_if_alive, weakref.ref(self))
         atexit.register(self._exit)
+        _blocking.add(self)
 
     def _forget(self) -> None:
+        """As it is at first, and in a forked child again: the thread is the parent's, and somebody there may have held the lock."""
         self._lock = threading.RLock()  # Held for moments; a signal handler that calls `close` may come in one of them.
-        self._process = os.getpid()
         self._thread: Optional[_WorkerThread] = None
-        self._is_closed = False
 
     def __enter__(self) -> BlockingImageWorker:
         return self
@@ -1067,12 +1073,10 @@ class BlockingImageWorker:
     @property
     def pid(self) -> Optional[int]:
         thread = self._thread
-        return thread.worker.pid if thread and self._process == os.getpid() else None
+        return thread.worker.pid if thread else None
 
     def close(self, grace: float = 5.0) -> None:
         """Ends the worker; what other threads still wait for is cancelled."""
-        if self._process != os.getpid():
-            return
         self._check_thread()
         with self._lock:
             self._is_closed = True
@@ -1169,8 +1173,6 @@ class BlockingImageWorker:
         self._wait(self._begin(notify))
 
     def _begin(self, work: Callable[[ImageWorker], Coroutine[Any, Any, _Result]]) -> Future[_Result]:
-        if self._process != os.getpid():
-            self._forget()
         self._check_thread()
         with self._lock:
             thread = self._running_thread()
