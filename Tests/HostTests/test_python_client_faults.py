@@ -23,7 +23,7 @@ from unittest import mock
 
 from origin_process import PATIENCE, Origin
 from package import ROOT
-from processes import children
+from processes import Watched, children
 
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 
@@ -457,6 +457,27 @@ class Blocking(Fixture):
         self.assertEqual(len(refusals), 2)
         self.assertIn("handler", refusals[0])
         worker.call("stats")
+
+    def test_one_that_is_dropped_ends_its_worker(self) -> None:
+        worker = BlockingImageWorker(self.options())
+        worker.call("stats")
+        assert worker.pid is not None
+        with Watched(worker.pid) as watched:
+            del worker
+            self.assertTrue(watched.ends())
+        for thread in self.threads():
+            thread.join(PATIENCE)
+        self.assertEqual(self.threads(), [])
+
+    def test_one_may_be_dropped_on_the_thread_of_its_worker(self) -> None:
+        origin = self.with_origin()
+        held: list[BlockingImageWorker] = [BlockingImageWorker(self.options(), on_event=lambda _: held.clear())]
+        held[0].notify("prefetch", {"urls": [f"{origin.url}/image/1.png?hold=gate"]})
+        pid = held[0].pid
+        assert pid is not None
+        with Watched(pid) as watched:
+            origin.command({"do": "release", "gate": "gate"})
+            self.assertTrue(watched.ends())
 
     def test_a_handler_that_exits_ends_nothing(self) -> None:
         ends: SimpleQueue[WorkerExited] = SimpleQueue()

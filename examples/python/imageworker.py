@@ -17,8 +17,9 @@ The rules this client keeps, so that a program built on it need not know them:
   `longest_pause` has passed since the last death, one call tries again.
 - A handler that raises is reported to the loop's exception handler, and all goes on. SystemExit ends the program as it always
   does, on the main thread.
-- Leaving the `with` block ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL. A host that exits or is
-  killed takes the worker along, because its pipes close. Ctrl-C reaches the host alone: the worker has a session of its own.
+- Leaving the `with` block ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL. A BlockingImageWorker that is
+  dropped ends its worker like that, too, and nobody waits. A host that exits or is killed takes the worker along, because its
+  pipes close. Ctrl-C reaches the host alone: the worker has a session of its own.
 - After a fork the child has nothing of the parent's worker. A BlockingImageWorker starts one of its own there when it is used;
   one that was closed stays so.
 
@@ -43,7 +44,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import TracebackType
@@ -791,6 +792,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
 
 
+@atexit.register
+def _close_all() -> None:
+    for worker in list(_blocking):
+        worker.close(grace=1.0)
+
+
 _Told = TypeVar("_Told")
 
 
@@ -1055,8 +1062,6 @@ class BlockingImageWorker:
         self._arguments = (tuple(options), settings)
         self._is_closed = False
         self._forget()
-        self._exit = functools.partial(_close_if_alive, weakref.ref(self))
-        atexit.register(self._exit)
         _blocking.add(self)
 
     def _forget(self) -> None:
@@ -1083,7 +1088,6 @@ class BlockingImageWorker:
             thread = self._thread
             if thread is not None:
                 thread.end_soon(grace)
-        atexit.unregister(self._exit)
         if thread is not None and thread.is_alive():
             thread.join()
 
@@ -1189,7 +1193,7 @@ class BlockingImageWorker:
         self._check_open()
         if self._thread is None or self._thread.has_ended:
             options, settings = self._arguments
-            thread = _WorkerThread(ImageWorker(options, **settings))
+            thread = _WorkerThread(ImageWorker(options, **settings), self)
             try:
                 self._thread = thread
                 thread.start()
@@ -1216,11 +1220,15 @@ class BlockingImageWorker:
 
 
 class _WorkerThread(threading.Thread):
-    """The thread of a worker and of its loop, all three from `start` until `end_soon`, a failed start or an end of the loop."""
+    """The thread of a worker and of its loop, all three from `start` until `end_soon`, a failed start or an end of the loop.
 
-    def __init__(self, worker: ImageWorker) -> None:
+    The end of the `owner`, whom nothing here keeps, is one, too.
+    """
+
+    def __init__(self, worker: ImageWorker, owner: BlockingImageWorker) -> None:
         super().__init__(name="imageworker", daemon=True)
         self.worker = worker
+        self._owner = weakref.ref(owner, self._lose_owner)
         self.loop: Future[asyncio.AbstractEventLoop] = Future()
         """Once the worker has started."""
         self._end: Future[float] = Future()
@@ -1231,9 +1239,14 @@ class _WorkerThread(threading.Thread):
         return not self.is_alive() or (self.loop.done() and self.loop.exception() is not None)
 
     def end_soon(self, grace: float) -> None:
-        """Before `start`, too."""
-        if not self._end.done():
+        """Before `start`, too. Never waits."""
+        with contextlib.suppress(InvalidStateError):  # It ends already.
             self._end.set_result(grace)
+
+    def _lose_owner(self, _: object) -> None:
+        """Comes from any thread, this one too: from where the owner was collected. In a forked child the thread is not alive."""
+        if self.is_alive():
+            self.end_soon(1.0)
 
     def run(self) -> None:
         try:
@@ -1254,9 +1267,3 @@ class _WorkerThread(threading.Thread):
         others = asyncio.all_tasks() - {asyncio.current_task()}
         if others:  # All calls have ended; those who made them need some turns of the loop to see it.
             await asyncio.wait(others, timeout=grace)
-
-
-def _close_if_alive(reference: weakref.ref[BlockingImageWorker]) -> None:
-    worker = reference()
-    if worker is not None:
-        worker.close(grace=1.0)
