@@ -12,6 +12,8 @@ import json
 import os
 import pickle
 import signal
+import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -71,6 +73,30 @@ class AsyncFixture(Fixture, unittest.IsolatedAsyncioTestCase):
 
     async def command(self, origin: Origin, **command: Any) -> dict[str, Any]:
         return await asyncio.get_running_loop().run_in_executor(None, origin.command, command)
+
+
+class ForkedChild:
+    """One that does nothing until the block is left."""
+
+    def __enter__(self) -> ForkedChild:
+        self._ours, its = socket.socketpair()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._ours.close()
+            its.send(b"1")
+            its.recv(1)
+            os._exit(0)
+        its.close()
+        self._ours.recv(1)  # By now, what is done after a fork has been done.
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ours.close()
+        os.waitpid(self.pid, 0)
+
+    def shares_pipes_with(self, worker: int) -> bool:
+        pipes = {os.readlink(f"/proc/{worker}/fd/{descriptor}") for descriptor in (0, 1, 2)}
+        return any(os.readlink(file) in pipes for file in Path(f"/proc/{self.pid}/fd").iterdir())
 
 
 class Requests(AsyncFixture):
@@ -374,6 +400,18 @@ class StartsAndEnds(AsyncFixture):
                 self.assertIsInstance(starting.exception(), CancelledByRequest)
             self.assertEqual((worker.pid, children(os.getpid())), (None, before))
 
+    async def test_a_fork_during_the_start_takes_no_pipes(self) -> None:
+        for turns in range(12):
+            async with contextlib.AsyncExitStack() as exits:
+                worker = ImageWorker(self.options())
+                starting = asyncio.ensure_future(exits.enter_async_context(worker))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                with ForkedChild() as child:
+                    await starting
+                    assert worker.pid is not None
+                    self.assertFalse(child.shares_pipes_with(worker.pid), turns)
+
     async def test_the_worker_has_a_session_of_its_own(self) -> None:
         async with ImageWorker(self.options()) as worker:
             assert worker.pid is not None
@@ -387,6 +425,18 @@ class StartsAndEnds(AsyncFixture):
                     await asyncio.sleep(0.001)
                 self.addCleanup(os.kill, int(log.records[0].getMessage()), signal.SIGKILL)
                 await asyncio.wait_for(worker.close(), PATIENCE)
+
+    async def test_a_worker_whose_pipes_cannot_be_connected_is_killed(self) -> None:
+        before, loop = children(os.getpid()), asyncio.get_running_loop()
+        complaints: list[Any] = []
+        loop.set_exception_handler(lambda _, context: complaints.append(context))
+        for connect in ("connect_write_pipe", "connect_read_pipe"):
+            full = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            with self.subTest(connect), mock.patch.object(loop, connect, side_effect=full):
+                async with ImageWorker(self.options()) as worker:
+                    with self.assertRaisesRegex(WorkerExited, "Too many open files"):
+                        await asyncio.wait_for(worker.load("data:,"), PATIENCE)
+            self.assertEqual(children(os.getpid()), before)
 
     async def test_a_worker_that_closes_its_output_and_lives_is_killed(self) -> None:
         async with ImageWorker(binary=self.fake("exec >&-; exec sleep 1000")) as worker:
@@ -441,6 +491,26 @@ class Blocking(Fixture):
 
     def threads(self) -> list[threading.Thread]:
         return [thread for thread in threading.enumerate() if thread.name == "imageworker"]
+
+    def test_a_fork_while_another_thread_starts_the_worker_takes_no_pipes(self) -> None:
+        execute = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+
+        def begin(*arguments: Any) -> None:
+            has_begun.release()
+            execute(*arguments)
+
+        has_begun = threading.Semaphore(0)
+        with mock.patch.object(subprocess.Popen, "_execute_child", begin):
+            for _ in range(10):
+                worker = self.blocking()
+                calling = threading.Thread(target=worker.call, args=["stats"])
+                calling.start()
+                self.assertTrue(has_begun.acquire(timeout=PATIENCE))
+                with ForkedChild() as child:
+                    calling.join(PATIENCE)
+                    self.assertFalse(calling.is_alive())
+                    assert worker.pid is not None
+                    self.assertFalse(child.shares_pipes_with(worker.pid))
 
     def test_a_handler_that_calls_its_worker_is_told_that_it_cannot(self) -> None:
         refusals: list[str] = []

@@ -20,8 +20,8 @@ The rules this client keeps, so that a program built on it need not know them:
 - Leaving the `with` block ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL. A BlockingImageWorker that is
   dropped ends its worker like that, too, and nobody waits. A host that exits or is killed takes the worker along, because its
   pipes close. Ctrl-C reaches the host alone: the worker has a session of its own.
-- After a fork the child has nothing of the parent's worker. A BlockingImageWorker starts one of its own there when it is used;
-  one that was closed stays so.
+- After a fork the child has nothing of the parent's worker; a fork waits while another thread starts the process. A
+  BlockingImageWorker starts one of its own there when it is used; one that was closed stays so.
 
 The protocol is in protocol/README.md.
 """
@@ -47,6 +47,7 @@ from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from subprocess import PIPE, Popen
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
@@ -537,11 +538,19 @@ class _Call(NamedTuple):
     """Of a line that may have been this call's."""
 
 
-class _Life(asyncio.SubprocessProtocol):
-    """One worker process from its start to its end: its pipes, and the calls that wait for it."""
+class _Life:
+    """One worker process from its start to its end: its pipes, and the calls that wait for it.
+
+    It is started here, and not by the loop, which tells of the pipes only when it has connected them: a fork may come first.
+    """
 
     def __init__(
-        self, on_event: Optional[EventHandler], on_answer: Callable[[], None], on_end: ExitHandler, is_last: bool
+        self,
+        arguments: Sequence[str],
+        on_event: Optional[EventHandler],
+        on_answer: Callable[[], None],
+        on_end: ExitHandler,
+        is_last: bool,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self.loop.create_future()
@@ -550,20 +559,45 @@ class _Life(asyncio.SubprocessProtocol):
         self._on_end = on_end
         self._is_last = is_last
         self._is_ending = False
-        self._transport: Optional[asyncio.SubprocessTransport] = None
+        self._pipes: dict[int, Any] = {}
+        self._left: set[object] = {1, 2, "process"}
+        """What has to end before the life does."""
         self._calls: dict[int, _Call] = {}  # Until the answer, which comes to cancelled ones, too.
         self._last_id = 0
         self._outgoing: dict[object, bytes] = {}  # Lines in their order; that of a call by its id.
-        self._is_full = False
+        self._is_full = True  # Until there is a pipe.
         self._asked_id = 0
         self._line: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
         self._log: deque[str] = deque(maxlen=20)
+        with _starts:
+            # A session of its own, so that Ctrl-C at a terminal leaves it to the host what becomes of its loads.
+            self._process = Popen(arguments, bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True)
+            self._files: tuple[Any, ...] = (self._process.stdin, self._process.stdout, self._process.stderr)
+            _living.add(self)
+        self._connecting = self.loop.create_task(self._connect())
+        exited = weakref.WeakMethod(self._process_exited)
+        threading.Thread(target=_await_exit, args=(self._process, self.loop, exited), daemon=True).start()
+
+    async def _connect(self) -> None:
+        try:
+            for descriptor, file in enumerate(self._files):
+                connect: Any = self.loop.connect_read_pipe if descriptor else self.loop.connect_write_pipe
+                self._pipes[descriptor], _ = await connect(functools.partial(_Pipe, self, descriptor), file)
+        except BaseException as error:
+            self._log.append(f"its pipes cannot be used: {error!r}")
+            self._close()
+            for descriptor, file in enumerate(self._files):
+                if descriptor not in self._pipes:
+                    file.close()
+                    self._end_without(descriptor)
+            raise
+        self.resume_writing()
 
     # What the program wants
 
     @property
-    def pid(self) -> Optional[int]:
-        return self._transport.get_pid() if self._transport else None
+    def pid(self) -> int:
+        return self._process.pid
 
     async def call(
         self, method: str, params: Mapping[str, Any], on_event: Optional[EventHandler], made: Callable[[Any], Any]
@@ -602,51 +636,47 @@ class _Life(asyncio.SubprocessProtocol):
         if self._is_full:
             return
         lines, self._outgoing = self._outgoing, {}
-        pipe = self._pipe(0)
+        pipe = self._pipes.get(0)
         if lines and pipe is not None and not pipe.is_closing():
             pipe.write(b"".join(lines.values()))
 
     async def end(self, grace: float) -> None:
         """Ends the process in steps of `grace` seconds: cancel and close input, SIGTERM, SIGKILL."""
         self._is_ending = True
-        for identity in list(self._calls):
-            self.tell("cancel", {"id": identity})
-        self.resume_writing()
-        pipe = self._pipe(0)
-        if pipe is not None:
-            pipe.close()
-        assert self._transport is not None
         try:
-            for signal in (self._transport.terminate, self._transport.kill):
+            await asyncio.wait([self._connecting])
+            for identity in list(self._calls):
+                self.tell("cancel", {"id": identity})
+            self.resume_writing()
+            if 0 in self._pipes:
+                self._pipes[0].close()
+            for signal in (self._process.terminate, self._process.kill):
                 if (await asyncio.wait([self.ended], timeout=grace))[0]:
                     break
                 with contextlib.suppress(ProcessLookupError):
                     signal()
             await asyncio.wait([self.ended])
         finally:
-            self._transport.close()  # Kills what still runs when this wait itself is cancelled.
+            self._close()  # Also when this wait itself is cancelled.
 
     def leave_to_parent(self) -> None:
         """Closes, in a forked child, its copies of the pipes: else the worker would not see its host end."""
-        for descriptor in (0, 1, 2):
-            pipe = self._pipe(descriptor)
-            file = pipe.get_extra_info("pipe") if pipe is not None else None
-            if file is not None:  # Not every loop tells it.
-                file.close()
+        for file in self._files:
+            file.close()
 
-    def _pipe(self, descriptor: int) -> Any:
-        return self._transport.get_pipe_transport(descriptor) if self._transport else None
+    def _close(self) -> None:
+        """Closes the pipes, and kills what still runs."""
+        for pipe in self._pipes.values():
+            pipe.close()
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
 
     def _exit(self, url: Optional[str], lost: Sequence[str]) -> WorkerExited:
-        status = self._transport.get_returncode() if self._transport else None
+        status = self._process.returncode
         is_hopeless = self._is_last or self._is_ending or status in _HOPELESS
         return WorkerExited(status, self._log, url, lost, retryable=not is_hopeless)
 
     # What the process does
-
-    def connection_made(self, transport: Any) -> None:
-        self._transport = transport
-        _living.add(self)
 
     def pause_writing(self) -> None:
         self._is_full = True
@@ -671,29 +701,32 @@ class _Life(asyncio.SubprocessProtocol):
                 except Exception:
                     logger.exception("not understood: %r", line[:40])  # What follows may be a URL.
 
-    def pipe_connection_lost(self, fd: int, error: Optional[Exception]) -> None:
+    def pipe_connection_lost(self, fd: int) -> None:
         if fd != 0:
             self.pipe_data_received(fd, b"\n")  # Ends a last line that has no end of its own.
         if fd == 1 or (fd == 0 and not self._is_ending):
             self._end_soon()
+        self._end_without(fd)
 
-    def process_exited(self) -> None:
+    def _process_exited(self) -> None:
         self._end_soon()
+        self._end_without("process")
 
     def _end_soon(self) -> None:
         """For when somebody else holds the pipes of a process that is gone, or one lives on that has closed one."""
-        assert self._transport is not None
-        self.loop.call_later(1.0, self._transport.close)
+        self.loop.call_later(1.0, self._close)
 
-    def connection_lost(self, error: Optional[Exception]) -> None:
-        """The process is gone, and all that it wrote has been read."""
+    def _end_without(self, part: object) -> None:
+        """The life ends once the process is gone, and all that it wrote has been read."""
+        self._left.discard(part)
+        if self._left or self.ended.done():
+            return
         calls = [call for call in self._calls.values() if not call.result.done()]
         self._calls.clear()
         lost = [url for call in calls for url in _urls(call.params)]
         for call in calls:
             call.result.set_exception(self._exit(call.params.get("url"), lost))
-        if self._transport is not None:
-            self._transport.close()
+        self._close()
         self.ended.set_result(None)
         self._on_end(self._exit(None, lost))
 
@@ -753,6 +786,37 @@ class _Life(asyncio.SubprocessProtocol):
         logger.info("%s", text)
 
 
+class _Pipe(asyncio.Protocol):
+    """One of the three pipes, by its number in the worker."""
+
+    def __init__(self, life: _Life, fd: int) -> None:
+        self._life = life
+        self._fd = fd
+
+    def pause_writing(self) -> None:
+        self._life.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._life.resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        self._life.pipe_data_received(self._fd, data)
+
+    def connection_lost(self, error: Optional[Exception]) -> None:
+        self._life.pipe_connection_lost(self._fd)
+
+
+def _await_exit(
+    process: Popen[bytes], loop: asyncio.AbstractEventLoop, exited: weakref.WeakMethod[Callable[[], None]]
+) -> None:
+    """Runs on a thread of its own. It does not keep a life that was dropped, whose pipes then close."""
+    process.wait()
+    tell = exited()
+    if tell is not None:
+        with contextlib.suppress(RuntimeError):  # The loop is closed.
+            loop.call_soon_threadsafe(tell)
+
+
 # Sorting fails where one key is text and another is not: 1 and "1" would become one name that comes twice, which is no JSON here.
 _to_json = json.JSONEncoder(separators=(",", ":"), default=os.fspath, ensure_ascii=False, allow_nan=False, sort_keys=True).encode
 
@@ -775,12 +839,15 @@ def _urls(params: Mapping[str, Any]) -> Iterator[str]:
             yield url
 
 
+_starts = threading.RLock()
+"""Held while a process is being started, and by a fork: else the child would have pipes of it that nobody knows yet."""
 _living: weakref.WeakSet[_Life] = weakref.WeakSet()
 _blocking: weakref.WeakSet[BlockingImageWorker] = weakref.WeakSet()
 
 
 def _leave_to_parent() -> None:
     """In a forked child, before any thread but this one can be there."""
+    _starts.release()
     for life in list(_living):
         life.leave_to_parent()
     _living.clear()
@@ -789,7 +856,7 @@ def _leave_to_parent() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_to_parent)
+    os.register_at_fork(before=_starts.acquire, after_in_parent=_starts.release, after_in_child=_leave_to_parent)
 
 
 @atexit.register
@@ -969,17 +1036,9 @@ class ImageWorker:
     # Life and death
 
     async def _start(self) -> _Life:
-        loop = asyncio.get_running_loop()
         is_last = self._max_restarts == 0
-        # A session of its own, so that Ctrl-C at a terminal leaves it to the host what becomes of its loads.
-        _, life = await loop.subprocess_exec(
-            lambda: _Life(self._on_event, self._note_answer, self._note_end, is_last),
-            *self._arguments,
-            start_new_session=True,
-        )
-        if not life.ended.done():
-            self._life = life
-        return life
+        self._life = _Life(self._arguments, self._on_event, self._note_answer, self._note_end, is_last)
+        return self._life
 
     async def _started(self, url: Optional[str]) -> _Life:
         """The worker, once it runs. All callers share one attempt; none of them can cancel it, and each has an error of its own."""
