@@ -68,9 +68,9 @@ extension Loader {
     }
   }
 
-  /// What the cache gets of an update. Where it must not be stored, or goes by fields of the request that are not known of
-  /// all who got it, what is stored is distrusted. Where only the request wants nothing kept, that says nothing of what
-  /// is stored (RFC 9111 section 5.2.1.5): nil, it stays as it was.
+  /// What the cache gets of an update. Where it must not be stored, or goes by fields of the request that are not known
+  /// of all who got it, what is stored is distrusted. Where only the request wants nothing kept, that says nothing of
+  /// what is stored (RFC 9111 section 5.2.1.5): nil, it stays as it was.
   private func kept(of updated: Candidate, _ record: JobRecord) -> Candidate? {
     let (request, response) = (record.first.request, updated.response)
     let selecting = Vary.selectingFields(of: response.headers, from: request.headers)
