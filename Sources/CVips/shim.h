@@ -141,9 +141,16 @@ static inline int cvips_colourspace(VipsImage *in, VipsImage **out, VipsInterpre
   return vips_colourspace(in, out, space, NULL);
 }
 
-static inline int cvips_to_srgb_by_profile(VipsImage *in, VipsImage **out) {
-  return vips_icc_transform(in, out, "srgb", "embedded", TRUE, "intent", VIPS_INTENT_RELATIVE, "depth", 8, NULL);
+static inline int cvips_to_srgb_by_profile(VipsImage *in, VipsImage **out, VipsIntent intent) {
+  return vips_icc_transform(in, out, "srgb", "embedded", TRUE, "intent", intent, "depth", 8, NULL);
 }
+
+/// The same numbers, with another meaning.
+static inline int cvips_interpret(VipsImage *in, VipsImage **out, VipsInterpretation space) {
+  return vips_copy(in, out, "interpretation", space, NULL);
+}
+
+static inline int cvips_invert(VipsImage *in, VipsImage **out) { return vips_invert(in, out, NULL); }
 
 static inline int cvips_premultiply(VipsImage *in, VipsImage **out) { return vips_premultiply(in, out, NULL); }
 

@@ -1,7 +1,7 @@
 /// A transform as a name: in the cache, and on the way to a decoder.
 extension Transform {
   /// Changes when the same transform gives other pixels than before, so that what older versions made is not served.
-  private static let version = "v2"
+  private static let version = "v3"
 
   /// The transform as text: what differs from the defaults and has an effect, in a fixed order. ASCII without spaces;
   /// never empty, for that names the original.

@@ -108,13 +108,25 @@ extension Picture {
   }
 
   private func colorStandardized(isGrey: Bool) throws(LibraryError) -> Picture {
-    let space = isGrey ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB
     // A profile that cannot be used is as good as none.
-    if hasFittingProfile, let converted = try? map({ cvips_to_srgb_by_profile($0, $1) }) {
+    if let profile = fittingProfile, let converted = try? map({ cvips_to_srgb_by_profile($0, $1, profile.intent) }) {
       return isGrey ? try converted.inColorSpace(VIPS_INTERPRETATION_B_W) : converted
     }
     vips_error_clear()
-    return try inColorSpace(space)
+    if interpretation == VIPS_INTERPRETATION_CMYK, bands == 4 { return try mixed() }
+    return try inColorSpace(isGrey ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB)
+  }
+
+  /// CMYK without a profile in sRGB, as browsers show it: inks take away light, each of its part. Black is black, which
+  /// it is not in the printing conditions that libvips would assume.
+  private func mixed() throws(LibraryError) -> Picture {
+    let light = try inBytes(isDeep: bandFormat == VIPS_FORMAT_USHORT).map { cvips_invert($0, $1) }
+    let colors = try light.map { cvips_extract_bands($0, $1, 0, 3) }
+    let black = try light.map { cvips_extract_bands($0, $1, 3, 1) }
+    let product = try Picture.make { cvips_multiply(colors.pointer, black.pointer, $0) }
+    let scaled = try product.map { cvips_linear($0, $1, 1.0 / 255, 0.5) }
+    let mixed = try scaled.map { cvips_cast($0, $1, VIPS_FORMAT_UCHAR) }
+    return try mixed.map { cvips_interpret($0, $1, VIPS_INTERPRETATION_sRGB) }
   }
 
   func inColorSpace(_ space: VipsInterpretation) throws(LibraryError) -> Picture {

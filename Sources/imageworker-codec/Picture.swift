@@ -30,19 +30,15 @@ final class Picture {
   var interpretation: VipsInterpretation { vips_image_guess_interpretation(pointer) }
   var hasAlpha: Bool { vips_image_hasalpha(pointer) != 0 }
   var hasProfile: Bool { vips_image_get_typeof(pointer, "icc-profile-data") != 0 }
-  /// Whether there is a profile for as many colours as there are bands: libvips would apply one of grey to the first of
+  /// The profile, if it is for as many colours as there are bands: libvips would apply one of grey to the first of
   /// three. ICC.1:2022 section 7.2.6.
-  var hasFittingProfile: Bool {
+  var fittingProfile: EmbeddedProfile? {
     var data: UnsafeRawPointer?
     var length = 0
-    guard hasProfile, vips_image_get_blob(pointer, "icc-profile-data", &data, &length) == 0, let data, length >= 20
-    else { return false }
-    return switch String(decoding: UnsafeRawBufferPointer(start: data + 16, count: 4), as: UTF8.self) {
-    case "GRAY": bands == 1
-    case "RGB ", "Lab ": bands == 3
-    case "CMYK": bands == 4
-    default: false
-    }
+    guard hasProfile, vips_image_get_blob(pointer, "icc-profile-data", &data, &length) == 0, let data,
+      let profile = EmbeddedProfile(UnsafeRawBufferPointer(start: data, count: length)), profile.colors == bands
+    else { return nil }
+    return profile
   }
 
   /// How many bands are colours by what the file says they are; nil where it says nothing that counts.

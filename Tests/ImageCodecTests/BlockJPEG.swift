@@ -39,7 +39,7 @@ struct BlockJPEG {
   var picture: Pictures { Pictures(width: width, height: height, samples: components.count, pixel: rgb) }
 
   var file: [UInt8] {
-    let names: [UInt8] = isRGB ? [82, 71, 66] : [1, 2, 3]
+    let names: [UInt8] = isRGB ? [82, 71, 66] : [1, 2, 3, 4]
     var (frame, scans): ([UInt8], [UInt8]) = ([], [])
     for (name, component) in zip(names, components) {
       frame += [name, UInt8(component.across << 4 | component.down), 0]

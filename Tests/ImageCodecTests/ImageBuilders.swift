@@ -54,22 +54,6 @@ enum Build {
       + segment(0xDA, [1, 1, 0, 0, 63, 0]) + [0x12, 0x34, 0xFF, 0xD9]
   }
 
-  /// A profile of grey that leaves values as they are (ICC.1:2022).
-  static func greyProfile() -> [UInt8] {
-    let (white, curve) = (
-      text("XYZ ") + big32(0) + big32(0xF6D6) + big32(0x10000) + big32(0xD32D), text("curv") + big32(0) + big32(0)
-    )
-    let start = 128 + 4 + 2 * 12
-    let tags =
-      big32(2) + text("wtpt") + big32(start) + big32(white.count)
-      + text("kTRC") + big32(start + white.count) + big32(curve.count)
-    let head =
-      big32(start + white.count + curve.count) + big32(0) + big32(0x0240_0000) + text("mntrGRAYXYZ ")
-      + [UInt8](repeating: 0, count: 12) + text("acsp") + [UInt8](repeating: 0, count: 28)
-      + big32(0xF6D6) + big32(0x10000) + big32(0xD32D)
-    return head + [UInt8](repeating: 0, count: 128 - head.count) + tags + white + curve
-  }
-
   static func jpegEXIF(_ orientation: Int, isLittleEndian: Bool = true) -> [UInt8] {
     segment(0xE1, text("Exif\0\0") + exif(orientation, isLittleEndian: isLittleEndian))
   }

@@ -83,7 +83,7 @@ struct Pictures {
   }
 
   /// Zlib with stored blocks only.
-  private static func deflated(_ content: [UInt8]) -> [UInt8] {
+  static func deflated(_ content: [UInt8]) -> [UInt8] {
     var result: [UInt8] = [0x78, 0x01]
     var start = 0
     repeat {

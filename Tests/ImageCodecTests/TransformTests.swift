@@ -12,7 +12,7 @@ struct TransformTests {
   // MARK: - The canonical form
 
   @Test func `a transform that changes nothing has a name that is not the original's`() {
-    #expect(Transform().canonical == "v2")
+    #expect(Transform().canonical == "v3")
   }
 
   @Test func `defaults are left out and the order is fixed`() {
@@ -32,7 +32,7 @@ struct TransformTests {
     }
     #expect(
       all.canonical
-        == "v2,rotate=none,crop=-1:2:3:4,w=640,h=480,fit=cover,enlarge=1,blur=1.5,gray=1,radius=12,background=00ff0a"
+        == "v3,rotate=none,crop=-1:2:3:4,w=640,h=480,fit=cover,enlarge=1,blur=1.5,gray=1,radius=12,background=00ff0a"
         + ",format=jpeg,quality=60")
   }
 
@@ -73,19 +73,19 @@ struct TransformTests {
   }
 
   @Test(arguments: [
-    "v2", "v2,w=1", "v2,crop=0:0:1:1,h=65535", "v2,w=5,h=6,fit=contain,background=000001", "v2,blur=250.0,frames=all",
-    "v2,format=webp,quality=1", "v2,rotate=none,gray=1,radius=3",
+    "v3", "v3,w=1", "v3,crop=0:0:1:1,h=65535", "v3,w=5,h=6,fit=contain,background=000001", "v3,blur=250.0,frames=all",
+    "v3,format=webp,quality=1", "v3,rotate=none,gray=1,radius=3",
   ])
   func `the canonical form is read back`(text: String) throws {
     #expect(try #require(Transform(canonical: text)).canonical == text)
   }
 
   @Test(arguments: [
-    "", "v1", "v2,", "v2,w", "v2,w=0", "v2,w=65536", "v2,w=01", "v2,w=1,w=2", "v2,h=1,w=1", "v2,fit=inside",
-    "v2,fit=cover",
-    "v2,crop=1:2:3", "v2,crop=0:0:0:1", "v2,crop=9999999999:0:1:1", "v2,blur=nan", "v2,blur=-1", "v2,blur=0.0",
-    "v2,blur=1", "v2,format=gif", "v2,quality=0", "v2,quality=80", "v2,background=FFFFFF", "v2,background=+00001",
-    "v2,gray=0", "v2,radius=-1", "v2,frames=some", "v2,w=1 ", "w=1", "v2,x=1",
+    "", "v2", "v3,", "v3,w", "v3,w=0", "v3,w=65536", "v3,w=01", "v3,w=1,w=2", "v3,h=1,w=1", "v3,fit=inside",
+    "v3,fit=cover",
+    "v3,crop=1:2:3", "v3,crop=0:0:0:1", "v3,crop=9999999999:0:1:1", "v3,blur=nan", "v3,blur=-1", "v3,blur=0.0",
+    "v3,blur=1", "v3,format=gif", "v3,quality=0", "v3,quality=80", "v3,background=FFFFFF", "v3,background=+00001",
+    "v3,gray=0", "v3,radius=-1", "v3,frames=some", "v3,w=1 ", "w=1", "v3,x=1",
   ])
   func `what is no canonical form is refused`(text: String) {
     #expect(Transform(canonical: text) == nil)

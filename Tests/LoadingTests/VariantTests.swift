@@ -117,7 +117,7 @@ struct VariantTests {
     order.then(ScriptedDecoder.succeed(order.task))
     #expect(try scene.witness.image(of: id).source?.byteCount == Int64(Scene.otherImage.count))
     let variants = try scene.disk.onDisk { [tier = scene.disk.tier] in tier.assumeIsolated { $0.variants(of: "a") } }
-    #expect(variants == ["v2,w=8"])
+    #expect(variants == ["v3,w=8"])
   }
 
   @Test func `a variant whose original is replaced while it is made is delivered, but not kept`() async throws {
