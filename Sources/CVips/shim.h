@@ -125,6 +125,16 @@ static inline VipsImage *cvips_like(VipsImage *in, const void *bytes, size_t len
   return out;
 }
 
+/// R G B or R G B A of bytes in sRGB, or by the profile if there is one. They are not copied, the profile is.
+static inline VipsImage *cvips_view(const void *bytes, size_t length, int width, int height, int bands,
+                                    const void *profile, size_t profile_length) {
+  VipsImage *out = vips_image_new_from_memory(bytes, length, width, height, bands, VIPS_FORMAT_UCHAR);
+  if (!out) return NULL;
+  out->Type = VIPS_INTERPRETATION_sRGB;
+  if (profile) vips_image_set_blob_copy(out, VIPS_META_ICC_NAME, profile, profile_length);
+  return out;
+}
+
 /// Has `out`, which nobody else has, be an animation of frames of `height`, as fast and as often as `in`.
 static inline void cvips_animate(VipsImage *out, VipsImage *in, int height) {
   int *delays, count, loops;

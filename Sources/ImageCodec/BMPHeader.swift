@@ -1,12 +1,10 @@
-/// Windows and OS/2 bitmaps.
-enum BMPHeader {
+/// Windows and OS/2 bitmaps: a file header of 14 bytes, then that of the bitmap.
+package enum BMPHeader {
+  /// Of the bitmap's header in the file.
+  package static let start = 14
+
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
-    guard try reader.little32(14) != 12 else {
-      return ImageHeader(.bmp, width: try reader.little16(18), height: try reader.little16(20))
-    }
-    let width = Int32(truncatingIfNeeded: try reader.little32(18))
-    let height = Int32(truncatingIfNeeded: try reader.little32(22))
-    // A negative height says that the top row comes first.
-    return ImageHeader(.bmp, width: Int(width), height: Int(height.magnitude))
+    let header = try BitmapHeader(&reader, at: start)
+    return ImageHeader(.bmp, width: header.width, height: header.height)
   }
 }

@@ -70,15 +70,17 @@ private struct Signature: Sendable {
     // Two letters are no signature: the size of the second header must be one that exists.
     Signature(
       format: .bmp, pattern: text("BM") + any(12) + [nil, 0, 0, 0],
-      isPlausible: { [12, 16, 40, 52, 56, 64, 108, 124].contains($0[$0.startIndex + 14]) }),
-    // At least one picture, and the first not within the directory.
-    Signature(
-      format: .ico, pattern: [0, 0, 1, 0] + any(18),
-      isPlausible: { bytes in
-        let field = { (index: Int) in Int(bytes[bytes.startIndex + index]) }
-        let count = field(4) | field(5) << 8
-        let offset = field(18) | field(19) << 8 | field(20) << 16 | field(21) << 24
-        return count > 0 && (field(9) == 0 || field(9) == 255) && offset >= 6 + 16 * count
-      }),
+      isPlausible: { BitmapHeader.exists(length: Int($0[$0.startIndex + 14])) }),
+    Signature(format: .ico, pattern: [0, 0, 1, 0] + any(18), isPlausible: isDirectory),
+    // A cursor.
+    Signature(format: .ico, pattern: [0, 0, 2, 0] + any(18), isPlausible: isDirectory),
   ]
+
+  /// At least one picture, and the first not within the directory.
+  private static func isDirectory(_ bytes: ArraySlice<UInt8>) -> Bool {
+    let field = { (index: Int) in Int(bytes[bytes.startIndex + index]) }
+    let count = field(4) | field(5) << 8
+    let offset = field(18) | field(19) << 8 | field(20) << 16 | field(21) << 24
+    return count > 0 && (field(9) == 0 || field(9) == 255) && offset >= 6 + 16 * count
+  }
 }

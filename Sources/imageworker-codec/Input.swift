@@ -11,6 +11,9 @@ internal import ImageCodec
 final class Input {
   let bytes: UnsafeRawBufferPointer
   private let file: EncodedFile?
+  /// Of which this is a part.
+  private let whole: Input?
+  private var raster: Raster?
   private var ends: [PNGEnd] = []
 
   /// nil when the file cannot be mapped. The descriptor is not needed afterwards.
@@ -20,16 +23,22 @@ final class Input {
       let address = mmap(nil, Int(status.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0), address != MAP_FAILED
     else { return nil }
     bytes = UnsafeRawBufferPointer(start: address, count: Int(status.st_size))
-    file = nil
+    (file, whole) = (nil, nil)
   }
 
   init(copying file: EncodedFile) {
     bytes = file.bytes
-    self.file = file
+    (self.file, whole) = (file, nil)
+  }
+
+  /// What another file has from an offset on, which is within it.
+  init(partOf whole: Input, from start: Int) {
+    bytes = UnsafeRawBufferPointer(rebasing: whole.bytes[start...])
+    (file, self.whole) = (nil, whole)
   }
 
   deinit {
-    if file == nil { munmap(UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count) }
+    if file == nil, whole == nil { munmap(UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count) }
   }
 
   /// The pixels are decoded from the top when they are read.
@@ -38,6 +47,7 @@ final class Input {
   func open(
     _ format: ImageFormat, strictness: VipsFailOn, allFrames: Bool = false, shrink: Int = 1
   ) throws(LibraryError) -> Picture {
+    if let raster { return try Picture.viewing(raster) }
     guard let loader = format.loader, let source = vips_source_new_from_memory(bytes.baseAddress, bytes.count) else {
       throw LibraryError()
     }
@@ -55,6 +65,15 @@ final class Input {
     guard format == .png, !PNGScreening(bytes).isInterlaced else { return picture }
     ends.append(PNGEnd(of: bytes, readFrom: source))
     return try ends[ends.count - 1].watch(picture)
+  }
+
+  /// Decodes an image of a format that libvips does not read. `open` then gives its pixels.
+  func decode(_ format: ImageFormat) throws {
+    switch format {
+    case .bmp: raster = try BitmapReader(self).read()
+    case .ico: raster = try BitmapReader(self, entry: try icon()).read()
+    default: break
+    }
   }
 
   /// Why a picture could not be read to its end, where that is not libvips' word.

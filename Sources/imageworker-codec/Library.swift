@@ -44,6 +44,7 @@ enum Library {
   private static func has(_ operation: String) -> Bool { cvips_has_operation(operation) != 0 }
 
   private static func canDecode(_ format: ImageFormat) -> Bool {
+    if format.isDecodedWhole { return true }
     guard let loader = format.loader, has(loader) else { return false }
     switch format {
     case .heic: return HEIFCodecs.have("decoder", .hevc)
@@ -95,7 +96,10 @@ private enum HEIFCodecs: UInt32 {
 }
 
 extension ImageFormat {
-  /// The operation of libvips that reads this format and no other; nil for formats that are not read.
+  /// Whether it is decoded here, all of it at once, and not by libvips.
+  var isDecodedWhole: Bool { self == .bmp || self == .ico }
+
+  /// The operation of libvips that reads this format and no other; nil for formats that it does not read.
   var loader: String? {
     switch self {
     case .jpeg: "jpegload_source"

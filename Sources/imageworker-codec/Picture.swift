@@ -72,6 +72,16 @@ final class Picture {
     return Picture(owning: image)
   }
 
+  /// The pixels of a raster, which must outlive the picture.
+  static func viewing(_ raster: Raster) throws(LibraryError) -> Picture {
+    let profile = raster.profile
+    let image = cvips_view(
+      raster.bytes.baseAddress, raster.bytes.count, Int32(raster.width), Int32(raster.height), Int32(raster.channels),
+      profile?.baseAddress, profile?.count ?? 0)
+    guard let image else { throw LibraryError() }
+    return Picture(owning: image)
+  }
+
   /// Other pixels, one byte for each band of each, that mean what those of this one do.
   func like(_ bytes: UnsafeRawBufferPointer, width: Int, height: Int) throws(LibraryError) -> Picture {
     guard let image = cvips_like(pointer, bytes.baseAddress, bytes.count, Int32(width), Int32(height)) else {

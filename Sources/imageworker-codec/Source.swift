@@ -17,11 +17,17 @@ struct Source {
   private let allFrames: Bool
   private let maxPixels: Int
 
-  init(request: CodecRequest, input: Input) throws {
-    (self.input, format, maxPixels) = (input, request.format, request.maxPixels)
+  init(request: CodecRequest, input file: Input) throws {
+    (input, format) = try file.innermost(request.format)
+    maxPixels = request.maxPixels
     allFrames = request.output == .check || request.transform.frames == .all
     strictness = if case .preview = request.output { VIPS_FAIL_ON_NONE } else { VIPS_FAIL_ON_ERROR }
     orientation = request.orientation
+    if format.isDecodedWhole {
+      let header = try input.header(format)
+      try Self.check(width: header.width ?? 0, height: header.height ?? 0, maxPixels: maxPixels)
+      try input.decode(format)
+    }
     picture = try input.open(format, strictness: strictness, allFrames: allFrames)
     frames = allFrames ? max(1, picture.height / max(1, picture.pageHeight)) : 1
     // Where a GIF's screen has one of the usual sizes, libvips cuts it to what the frames cover.
@@ -80,6 +86,10 @@ struct Source {
   }
 
   private func check(width: Int, height: Int) throws(DecodeError) {
+    try Self.check(width: width, height: height, maxPixels: maxPixels)
+  }
+
+  private static func check(width: Int, height: Int, maxPixels: Int) throws(DecodeError) {
     guard height <= maxPixels / max(1, width) else {
       throw .tooManyPixels("\(width) x \(height) is more than \(maxPixels) pixels")
     }

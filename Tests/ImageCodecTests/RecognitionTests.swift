@@ -20,7 +20,7 @@ import Testing
     ("<!DOCTYPE svg [", .needMore), ("<?xml", .needMore), (" ", .needMore), ("", .needMore),
     ("<!DOCTYPE html><html>", .notAnImage), ("<!doctype html>", .notAnImage), ("<html><svg></svg>", .notAnImage),
     ("{\"error\": 404}", .notAnImage), ("GIF90a", .notAnImage), ("BM is no bitmap, but words", .notAnImage),
-    ("RIFF....WAVE", .notAnImage), ("\u{0}\u{0}\u{2}\u{0}\u{1}\u{0}", .notAnImage), ("%PDF-1.7", .notAnImage),
+    ("RIFF....WAVE", .notAnImage), ("\u{0}\u{0}\u{3}\u{0}\u{1}\u{0}", .notAnImage), ("%PDF-1.7", .notAnImage),
     ("<!-- x --><p>", .notAnImage), ("<!x", .notAnImage), ("text <svg>", .notAnImage),
   ]
 

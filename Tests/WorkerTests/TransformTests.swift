@@ -87,7 +87,7 @@ import Testing
 
   @Test func `what the decoder does not read is unsupported, and loads as it is`() async throws {
     try await withOrigin { worker, origin in
-      for format in ["svg", "bmp", "ico"] {
+      for format in ["svg"] {
         let url = origin.url("image/1.\(format)")
         let error = try await worker.failure(url, ["transform": ["width": 5]])
         #expect(error["data"]["kind"] == "unsupportedFormat")

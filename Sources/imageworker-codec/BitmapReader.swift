@@ -1,0 +1,125 @@
+internal import ImageCodec
+
+/// Decodes a device-independent bitmap: the content of a BMP, or a picture in an ICO with its mask.
+///
+/// Where the formats leave a choice, it does as browsers: the fourth byte of a pixel counts as alpha only where a header
+/// says so, and in icons; pixels that run-length coding leaves out are black. An alpha channel that is 0 everywhere is
+/// none: Chromium 156 shows nothing of such a bitmap, earlier versions showed its colours.
+struct BitmapReader {
+  let file: UnsafeRawBufferPointer
+  let header: BitmapHeader
+  /// Of the header in the file.
+  let start: Int
+  /// Of the pixels in the file, where its file header tells.
+  let pixelsStart: Int?
+  let isInIcon: Bool
+
+  /// Reads a BMP.
+  init(_ input: Input) throws(DecodeError) {
+    do throws(ImageHeaderError) { header = try BitmapHeader(input, at: BMPHeader.start) } catch {
+      throw .corrupt(error.description)
+    }
+    (file, start, isInIcon) = (input.bytes, BMPHeader.start, false)
+    let offset = Int(file.littleEndian(at: 10))
+    pixelsStart = offset == 0 ? nil : offset
+  }
+
+  /// Reads a picture in an icon.
+  init(_ input: Input, entry: ICOHeader.Entry) throws(DecodeError) {
+    do throws(ImageHeaderError) { header = try BitmapHeader(input, at: entry.start, isInIcon: true) } catch {
+      throw .corrupt(error.description)
+    }
+    (file, start, pixelsStart, isInIcon) = (input.bytes, entry.start, nil, true)
+  }
+
+  /// The size is one that was checked against the limit of pixels.
+  func read() throws -> Raster {
+    guard header.width > 0, header.height > 0 else { throw DecodeError.corrupt("the bitmap has no pixels") }
+    let layout = try BitmapLayout(header, isInIcon: isInIcon)
+    let masks = try masks(layout)
+    let palette = try palette(layout)
+    // They may begin within the colours: some files say that they have more colours than there are.
+    let pixels = pixelsStart ?? palette.end
+    guard pixels >= start + header.length, pixels <= file.count else {
+      throw DecodeError.corrupt("the pixels of the bitmap do not follow its header")
+    }
+    let rows = BitmapRows(file: file, start: pixels, width: header.width, bitCount: layout.bitCount)
+    // Before there is memory for them.
+    let end = try layout.isRunLength ? nil : rows.end(count: header.height)
+    let raster = try Raster(width: header.width, height: header.height)
+    var seesAlpha = false
+    if layout.isRunLength {
+      raster.pixels.update(repeating: Raster.pixel(0, 0, 0))
+      try BitmapRuns(file: file, position: pixels, colors: palette.colors, bitCount: layout.bitCount)
+        .read(into: raster, isTopDown: header.isTopDown)
+    } else if layout.bitCount < 16 {
+      forEachRow { rows.read($0, palette.colors, into: raster.row($1)) }
+    } else {
+      seesAlpha = readColors(rows, masks, into: raster)
+    }
+    if isInIcon, let end, !seesAlpha {
+      let mask = BitmapRows(file: file, start: end, width: header.width, bitCount: 1)
+      _ = try mask.end(count: header.height)
+      forEachRow { mask.clear($0, in: raster.row($1)) }
+    }
+    raster.compact()
+    if let profile = header.profile, start + profile.upperBound <= file.count, !profile.isEmpty {
+      raster.profile = UnsafeRawBufferPointer(
+        rebasing: file[(start + profile.lowerBound)..<(start + profile.upperBound)])
+    }
+    return raster
+  }
+
+  /// `body` gets the number of a row in the file, and in the picture.
+  private func forEachRow(_ body: (Int, Int) -> Void) {
+    for row in 0..<header.height { body(row, header.isTopDown ? row : header.height - 1 - row) }
+  }
+
+  /// Whether there is alpha.
+  private func readColors(_ rows: BitmapRows, _ masks: [BitmapMask], into raster: Raster) -> Bool {
+    var all: UInt32 = 0
+    forEachRow { all |= rows.read($0, masks, into: raster.row($1)) }
+    if masks[3].isEmpty { return false }
+    if all >> 24 == 0 { for index in raster.pixels.indices { raster.pixels[index] |= 0xFF00_0000 } }
+    return all >> 24 != 0
+  }
+
+  private func masks(_ layout: BitmapLayout) throws -> [BitmapMask] {
+    guard layout.bitCount >= 16 else { return [] }
+    var values = layout.usualMasks
+    if layout.hasMasks {
+      if let own = header.masks {
+        values.replaceSubrange(0..<3, with: own.prefix(3))
+      } else {
+        let position = start + header.length
+        guard position + layout.bytesOfMasks <= file.count else { throw DecodeError.corrupt("the bitmap is cut") }
+        for index in 0..<(layout.bytesOfMasks / 4) { values[index] = file.littleEndian(at: position + 4 * index) }
+      }
+    }
+    if layout.bitCount < 32 { for index in 0..<4 { values[index] &= 1 << UInt32(layout.bitCount) - 1 } }
+    for (index, value) in values.enumerated() where values[..<index].contains(where: { $0 & value != 0 }) {
+      throw DecodeError.corrupt("the colours of the bitmap share bits of a pixel")
+    }
+    return try values.map { try BitmapMask($0) }
+  }
+
+  /// 256 colours, of which those that the file lacks are black; and where they end.
+  private func palette(_ layout: BitmapLayout) throws -> (colors: [UInt32], end: Int) {
+    let position = start + header.length + layout.bytesOfMasks
+    var colors = [UInt32](repeating: Raster.pixel(0, 0, 0), count: 256)
+    guard layout.bitCount < 16 else { return (colors, position) }
+    let most = 1 << layout.bitCount
+    let count = header.colorsUsed == 0 ? most : min(most, header.colorsUsed)
+    let each = header.length == 12 ? 3 : 4
+    guard position + count * each <= file.count else { throw DecodeError.corrupt("the bitmap is cut") }
+    for index in 0..<count {
+      let color = position + index * each
+      colors[index] = Raster.pixel(file[color + 2], file[color + 1], file[color])
+    }
+    return (colors, position + count * each)
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  func littleEndian(at offset: Int) -> UInt32 { loadUnaligned(fromByteOffset: offset, as: UInt32.self).littleEndian }
+}
