@@ -1,6 +1,8 @@
 /// The `ftyp` box at the start of AVIF and HEIC files (ISO/IEC 14496-12 section 4.3): brands tell the format.
 enum FileTypeBox {
   private static let avif: Set<FourCC> = ["avif", "avis"]
+  /// The brand of files with a minimized image box: the second word, elsewhere a version, is the codec's.
+  private static let minimized: FourCC = "mif3"
   private static let heic: Set<FourCC> = ["heic", "heix", "heim", "heis", "hevc", "hevx", "hevm", "hevs"]
 
   static func recognize(_ bytes: ArraySlice<UInt8>) -> Recognition {
@@ -20,6 +22,11 @@ enum FileTypeBox {
       // The second word is the version of the first.
       if index != brands.startIndex + 4 { names.append(FourCC(brands[index..<(index + 4)])) }
       index += 4
+    }
+    if names.first == Self.minimized, brands.count >= 8 {
+      let codec = FourCC(brands.dropFirst(4).prefix(4))
+      if avif.contains(codec) { return .image(.avif) }
+      if heic.contains(codec) { return .image(.heic) }
     }
     if let major = names.first, heic.contains(major) { return .image(.heic) }
     if names.contains(where: avif.contains) { return .image(.avif) }

@@ -8,6 +8,8 @@ enum HEIFHeader {
     while let box = item == nil ? try boxes.next(&reader) : try? boxes.next(&reader) {
       switch box.name {
       case "meta" where item == nil: item = try HEIFItem(&reader, meta: box)
+      case "mini" where item == nil:
+        if let minimized = try HEIFMinimized.header(&reader, format: format, box) { return minimized }
       case "moov" where track == nil: track = HEIFTrack.first(&reader, movie: box)
       default: break
       }

@@ -1,6 +1,6 @@
 /// The formats that the worker knows, told by content only.
 public enum ImageFormat: String, Sendable, CaseIterable {
-  case jpeg, png, gif, webp, avif, heic, jxl, tiff, bmp, ico, svg
+  case jpeg, png, gif, webp, avif, heic, jxl, jp2, tiff, bmp, ico, svg
 
   public var mediaType: String {
     switch self {

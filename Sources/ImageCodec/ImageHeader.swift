@@ -30,6 +30,7 @@ public struct ImageHeader: Sendable, Hashable {
       case .webp: try WebPHeader.read(&reader)
       case .avif, .heic: try HEIFHeader.read(&reader, format: format)
       case .jxl: try JXLHeader.read(&reader)
+      case .jp2: try JP2Header.read(&reader)
       case .tiff: try TIFFHeader.read(&reader)
       case .bmp: try BMPHeader.read(&reader)
       case .ico: try ICOHeader.read(&reader)

@@ -1,15 +1,30 @@
 /// JPEG XL (ISO/IEC 18181): the size and the orientation at the start of the codestream, bare or in its container.
-enum JXLHeader {
+package enum JXLHeader {
   /// More bits than both take.
   private static let longest = 32
 
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
+    var bits = try bits(&reader)
+    let (width, height) = try size(&bits)
+    return ImageHeader(.jxl, width: width, height: height, orientation: metadata(&bits).orientation)
+  }
+
+  /// Whether the image has frames. It is not known of one with a preview image.
+  package static func isAnimated(_ source: any ByteSource) -> Bool {
+    var reader = HeaderReader(source)
+    do throws(ImageHeaderError) {
+      var bits = try bits(&reader)
+      _ = try size(&bits)
+      return metadata(&bits).isAnimated
+    } catch {
+      return false
+    }
+  }
+
+  private static func bits(_ reader: inout HeaderReader) throws(ImageHeaderError) -> BitReader {
     let start = try codestream(&reader)
     guard try reader.big16(start) == 0xFF0A else { throw .impossible("the JPEG XL codestream has no signature") }
-    let length = min(longest, reader.count - start - 2)
-    var bits = BitReader(try reader.bytes(start + 2, count: length))
-    let (width, height) = try size(&bits)
-    return ImageHeader(.jxl, width: width, height: height, orientation: orientation(&bits))
+    return BitReader(try reader.bytes(start + 2, count: min(longest, reader.count - start - 2)))
   }
 
   private static func codestream(_ reader: inout HeaderReader) throws(ImageHeaderError) -> Int {
@@ -53,14 +68,20 @@ enum JXLHeader {
     }
   }
 
-  /// The first field of ImageMetadata, if it has any (annex D.3).
-  private static func orientation(_ bits: inout BitReader) -> Int {
+  /// The first fields of ImageMetadata, if it has any (annex D.3).
+  private static func metadata(_ bits: inout BitReader) -> (orientation: Int, isAnimated: Bool) {
+    var orientation = 1
     do throws(ImageHeaderError) {
       let isAllDefault = try bits.take(1) == 1
-      guard !isAllDefault, try bits.take(1) == 1 else { return 1 }
-      return try bits.take(3) + 1
+      guard !isAllDefault, try bits.take(1) == 1 else { return (1, false) }
+      orientation = try bits.take(3) + 1
+      let hasIntrinsicSize = try bits.take(1) == 1
+      if hasIntrinsicSize { _ = try size(&bits) }
+      let hasPreview = try bits.take(1) == 1
+      if hasPreview { return (orientation, false) }
+      return (orientation, try bits.take(1) == 1)
     } catch {
-      return 1
+      return (orientation, false)
     }
   }
 }

@@ -63,6 +63,8 @@ private struct Signature: Sendable {
     Signature(format: .webp, pattern: text("RIFF") + any(4) + text("WEBP")),
     Signature(format: .jxl, pattern: [0xFF, 0x0A]),
     Signature(format: .jxl, pattern: [0, 0, 0, 12] + text("JXL ") + [0x0D, 0x0A, 0x87, 0x0A]),
+    Signature(format: .jp2, pattern: [0, 0, 0, 12] + text("jP  ") + [0x0D, 0x0A, 0x87, 0x0A]),
+    Signature(format: .jp2, pattern: [0xFF, 0x4F, 0xFF, 0x51]),
     Signature(format: .tiff, pattern: text("II") + [0x2A, 0]),
     Signature(format: .tiff, pattern: text("MM") + [0, 0x2A]),
     Signature(format: .tiff, pattern: text("II") + [0x2B, 0, 8, 0, 0, 0]),

@@ -69,7 +69,7 @@ struct FileName: Equatable {
 
   /// The usual ones first. To look through a few short names takes less than to hash one.
   private static let knownExtensions = [
-    "jpg", "png", "webp", "gif", "avif", "svg", "heic", "jxl", "tiff", "bmp", "ico", "bin",
+    "jpg", "png", "webp", "gif", "avif", "svg", "heic", "jxl", "tiff", "bmp", "ico", "jp2", "bin",
   ]
 
   private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {

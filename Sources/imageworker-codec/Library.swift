@@ -11,8 +11,8 @@ internal import ImageCodec
 enum Library {
   private(set) nonisolated(unsafe) static var formats = CodecFormats()  // set once, before there is a second thread
 
-  /// Starts libvips with only what decoding needs: no cache, no threads to share an image, no module but that of
-  /// HEIF, no loader but those named here.
+  /// Starts libvips with only what decoding needs: no cache, no threads to share an image, no module but those of
+  /// HEIF and JPEG XL, no loader but those named here.
   static func start() {
     // Its modules (Magick, Poppler, OpenSlide ...) would be loaded from here. They take 90 ms, and none is wanted.
     let library = cvips_library_path().map { String(cString: $0) }
@@ -24,21 +24,27 @@ enum Library {
     }
     vips_concurrency_set(1)
     vips_cache_set_max(0)
-    if !has("heifload_source"), let library { openHEIF(beside: library) }
+    if let library {
+      for (loader, module) in [("heifload_source", "heif"), ("jxlload_source", "jxl")] where !has(loader) {
+        open(module: module, beside: library)
+      }
+    }
     vips_operation_block_set("VipsForeignLoad", 1)
     for name in ["Jpeg", "Png", "Webp", "Nsgif", "Tiff", "Heif"] {
       vips_operation_block_set("VipsForeignLoad\(name)", 0)
     }
     vips_block_untrusted_set(1)
+    // libvips does not trust it, because libjxl is young. It runs in the sandbox here.
+    vips_operation_block_set("VipsForeignLoadJxl", 0)
     formats = CodecFormats(
       decode: ImageFormat.allCases.filter { canDecode($0) }, encode: ImageFormat.allCases.filter { canEncode($0) })
     warmUp()
   }
 
-  private static func openHEIF(beside library: String) {
+  private static func open(module: String, beside library: String) {
     guard let slash = library.lastIndex(of: "/") else { return }
     let directory = "\(library[..<slash])/vips-modules-\(VIPS_MAJOR_VERSION).\(VIPS_MINOR_VERSION)"
-    _ = g_module_open("\(directory)/vips-heif.so", G_MODULE_BIND_LAZY)
+    _ = g_module_open("\(directory)/vips-\(module).so", G_MODULE_BIND_LAZY)
   }
 
   private static func has(_ operation: String) -> Bool { cvips_has_operation(operation) != 0 }
@@ -108,7 +114,8 @@ extension ImageFormat {
     case .webp: "webpload_source"
     case .avif, .heic: "heifload_source"
     case .tiff: "tiffload_source"
-    case .jxl, .bmp, .ico, .svg: nil
+    case .jxl: "jxlload_source"
+    case .jp2, .bmp, .ico, .svg: nil
     }
   }
 }

@@ -8,6 +8,9 @@ internal import CSystem
 
 /// What the process gives up before it sees the first byte of an image.
 enum Sandbox {
+  /// Bytes that the process may have; `Int.max` where there is no limit.
+  private(set) nonisolated(unsafe) static var memoryLimit = Int.max  // set once, before there is a second thread
+
   /// Starts libvips, so that nothing needs to be opened later, and closes the door.
   ///
   /// - Returns: what is in force. Where the system lacks something, it is done without.
@@ -21,6 +24,7 @@ enum Sandbox {
       _ = csystem_landlock(1)
     #endif
     Library.start()
+    if let memoryLimit, memoryLimit > 0 { self.memoryLimit = memoryLimit }
     if csystem_limit_resources(UInt64(max(0, memoryLimit ?? 0))) == 0 { inForce.append("rlimits") }
     #if os(Linux)
       _ = csystem_not_dumpable()

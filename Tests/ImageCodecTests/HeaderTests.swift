@@ -104,6 +104,12 @@ struct Sample: Sendable, CustomTestStringConvertible {
       orientation: 8),
     Sample("TIFF with pages", .tiff, Build.tiff([(256, 4, 3), (257, 4, 4)], pages: 7), 3, 4, frames: 7),
     Sample("BigTIFF", .tiff, Build.tiff([(256, 3, 3), (257, 4, 4)], big: true, pages: 2), 3, 4, frames: 2),
+    Sample("JPEG 2000", .jp2, Build.jp2(Build.siz(640, 480)), 640, 480),
+    Sample("JPEG 2000 in its boxes", .jp2, Build.jp2(Build.siz(640, 480), boxed: (640, 480)), 640, 480),
+    Sample("minimized AVIF", .avif, Build.minimized([0, 0, 0xD2, 0x80]), 83, 65),
+    Sample(
+      "minimized turned AVIF", .avif,
+      Build.minimized([0, 5, 0x03, 0xE7, 0x07, 0xCE]), 1000, 1000, orientation: 6),
     Sample("BMP", .bmp, Build.bmp(640, 480), 640, 480),
     Sample("BMP from the top", .bmp, Build.bmp(640, -480, header: 124), 640, 480),
     Sample("BMP of OS/2", .bmp, Build.bmp(640, 480, header: 12), 640, 480),

@@ -166,6 +166,23 @@ enum Build {
     box("JXL ", [0x0D, 0x0A, 0x87, 0x0A]) + ftyp("jxl ", "jxl ") + boxes
   }
 
+  static func minimized(_ content: [UInt8]) -> [UInt8] {
+    box("ftyp", text("mif3avif")) + box("mini", content + [UInt8](repeating: 0, count: 8))
+  }
+
+  // MARK: JPEG 2000
+
+  static func siz(_ width: Int, _ height: Int) -> [UInt8] {
+    [0xFF, 0x4F, 0xFF, 0x51, 0, 41, 0, 0] + big32(width + 3) + big32(height + 5) + big32(3) + big32(5)
+      + [UInt8](repeating: 0, count: 20)
+  }
+
+  static func jp2(_ codestream: [UInt8], boxed size: (width: Int, height: Int)? = nil) -> [UInt8] {
+    guard let size else { return codestream }
+    let header = box("ihdr", big32(size.height) + big32(size.width) + [0, 3, 7, 7, 0, 0])
+    return box("jP  ", [0x0D, 0x0A, 0x87, 0x0A]) + ftyp("jp2 ", "jp2 ") + box("jp2h", header) + box("jp2c", codestream)
+  }
+
   // MARK: BMP, ICO
 
   static func bmp(_ width: Int, _ height: Int, header: Int = 40) -> [UInt8] {

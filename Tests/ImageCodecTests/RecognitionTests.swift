@@ -50,7 +50,7 @@ import Testing
   @Test func `names follow the registered media types`() {
     #expect(
       ImageFormat.allCases.map(\.fileExtension) == [
-        "jpg", "png", "gif", "webp", "avif", "heic", "jxl", "tiff", "bmp", "ico", "svg",
+        "jpg", "png", "gif", "webp", "avif", "heic", "jxl", "jp2", "tiff", "bmp", "ico", "svg",
       ])
     #expect(ImageFormat.svg.mediaType == "image/svg+xml" && ImageFormat.ico.mediaType == "image/vnd.microsoft.icon")
     #expect(ImageFormat.jpeg.mediaType == "image/jpeg")

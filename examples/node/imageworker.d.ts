@@ -15,7 +15,7 @@ export type EventName = "started" | "progress" | "retrying" | "cached" | "previe
 export type Method =
   | "initialize" | "load" | "prefetch" | "cancel" | "prioritize" | "pause" | "resume" | "query" | "store" | "clear"
   | "release" | "stats" | "configure" | "shutdown";
-export type Format = "jpeg" | "png" | "gif" | "webp" | "avif" | "heic" | "jxl" | "tiff" | "bmp" | "ico" | "svg";
+export type Format = "jpeg" | "png" | "gif" | "webp" | "avif" | "heic" | "jxl" | "jp2" | "tiff" | "bmp" | "ico" | "svg";
 
 /** What is made of an image: "Transforms" in protocol/README.md. */
 export interface Transform {

@@ -103,7 +103,7 @@ CacheMode = Literal["default", "no-store", "reload", "no-cache", "force-cache", 
 LoadEventName = Literal["started", "progress", "retrying", "preview", "cached"]
 PrefetchEventName = Literal["progress", "completed", "failed"]
 EventName = Literal["started", "progress", "retrying", "cached", "preview", "completed", "failed"]
-Format = Literal["jpeg", "png", "gif", "webp", "avif", "heic", "jxl", "tiff", "bmp", "ico", "svg"]
+Format = Literal["jpeg", "png", "gif", "webp", "avif", "heic", "jxl", "jp2", "tiff", "bmp", "ico", "svg"]
 Method = Literal[
     "initialize", "load", "prefetch", "cancel", "prioritize", "pause", "resume", "query", "store", "clear", "release",
     "stats", "configure", "shutdown",
