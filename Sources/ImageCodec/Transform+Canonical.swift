@@ -23,7 +23,7 @@ extension Transform {
       add("background", Self.hexadecimal(background))
     }
     if let format { add("format", format.rawValue) }
-    if quality != Self.usualQuality, format != .png { add("quality", "\(quality)") }
+    if let quality, !isUsual(quality) { add("quality", "\(quality)") }
     if frames != .first { add("frames", frames.rawValue) }
     return text
   }
@@ -94,6 +94,15 @@ extension Transform {
       self.frames = frames
       return true
     default: return false
+    }
+  }
+
+  /// Whether a quality changes nothing. A WebP of a palette is without loss only where no quality is asked for.
+  private func isUsual(_ quality: Int) -> Bool {
+    switch format {
+    case .png: true
+    case .jpeg, .avif: quality == format?.usualQuality
+    default: false
     }
   }
 

@@ -47,8 +47,8 @@ public struct Transform: Sendable, Hashable {
   public var crop: Crop?
   /// One of `writableFormats`; nil for the source's where it can be written.
   public var format: ImageFormat?
-  /// 1 to 100, for formats that have one.
-  public var quality = Self.usualQuality
+  /// 1 to 100, for formats that have one; nil for the format's usual one.
+  public var quality: Int?
   public var frames = Frames.first
   /// What lies under transparent pixels where the format has none, and around the image with `contain`; 0xRRGGBB.
   public var background = Self.usualBackground
@@ -69,8 +69,12 @@ public struct Transform: Sendable, Hashable {
   public static let cropSides = 1...1_000_000_000
   public static let writableFormats: [ImageFormat] = [.jpeg, .png, .webp, .avif]
 
-  static let usualQuality = 80
   static let usualBackground: UInt32 = 0xFFFFFF
+}
+
+extension ImageFormat {
+  /// The quality that a result has if none is asked for: an AVIF of 60 looks like a JPEG of 80, and is smaller.
+  package var usualQuality: Int { self == .avif ? 60 : 80 }
 }
 
 extension Transform {

@@ -73,7 +73,7 @@ enum Library {
   private static func warmUp() {
     guard let picture = try? Picture.grey(width: 64, height: 64) else { return }
     for format in [ImageFormat.jpeg, .png, .webp] where formats.encode.contains(format) {
-      guard let encoded = try? picture.encoded(format, quality: 80) else { continue }
+      guard let encoded = try? picture.encoded(format) else { continue }
       let input = Input(copying: encoded)
       // By libvips, which compiles its filters, and finds no place for them later.
       _ = try? input.open(format, strictness: VIPS_FAIL_ON_ERROR).stretched(toWidth: 16, height: 16).inMemory()

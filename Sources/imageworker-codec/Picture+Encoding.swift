@@ -3,14 +3,19 @@ internal import ImageCodec
 
 extension Picture {
   /// As a file: no metadata, JPEG not progressive and with full colour resolution only from quality 90 on.
-  func encoded(_ format: ImageFormat, quality: Int) throws -> EncodedFile {
-    if format == .jpeg { return try jpeg(quality: quality) }
+  ///
+  /// - Parameters:
+  ///   - quality: nil for the format's usual one.
+  ///   - isLossless: whether a WebP has these very pixels, and no quality.
+  func encoded(_ format: ImageFormat, quality: Int? = nil, isLossless: Bool = false) throws -> EncodedFile {
+    if format == .jpeg { return try jpeg(quality: quality ?? format.usualQuality) }
     var bytes: UnsafeMutableRawPointer?
     var count = 0
-    let quality = Int32(quality)
+    let quality = Int32(quality ?? format.usualQuality)
     let status =
       switch format {
       case .png: cvips_save_png(pointer, &bytes, &count)
+      case .webp where isLossless: cvips_save_lossless_webp(pointer, &bytes, &count)
       case .webp: cvips_save_webp(pointer, &bytes, &count, quality)
       case .avif: cvips_save_avif(pointer, &bytes, &count, quality, 3)
       default: Int32(-1)

@@ -16,6 +16,11 @@ struct Rendering {
     geometry = try source.geometry(transform)
   }
 
+  /// Whether pixels of the source are pixels of the result, and none is made of several.
+  var keepsPixels: Bool {
+    geometry.scaledWidth == geometry.crop.width && geometry.scaledHeight == geometry.crop.height && transform.blur == 0
+  }
+
   func still() throws -> Picture {
     let stored = StoredLayout(source: source, geometry: geometry)
     if stored.holdsLittle, let reader = try source.reopenedByLibjpeg() {

@@ -57,6 +57,9 @@ struct Source {
     picture.hasAlpha || isLargerThanFrames || transform.cornerRadius > 0
   }
 
+  /// Whether the file has indices of few colours, and not colours: all GIFs, and PNGs of colour type 3.
+  var hasPalette: Bool { format == .gif || format == .png && input.bytes.count > 25 && input.bytes[25] == 3 }
+
   private var isLargerThanFrames: Bool { width > picture.width || height > picture.height / frames }
 
   /// A frame of what `reopened` gives, as large as the image.

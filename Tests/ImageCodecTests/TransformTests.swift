@@ -51,6 +51,11 @@ struct TransformTests {
         $0.quality = 10
         $0.background = 0
       }.canonical == png.canonical)
+    for (format, quality) in [(ImageFormat.jpeg, 80), (.avif, 60)] {
+      let usual = transform { $0.format = format }
+      let asked = transform { ($0.format, $0.quality) = (format, quality) }
+      #expect(usual.canonical == asked.canonical)
+    }
   }
 
   @Test func `what has an effect makes another variant`() {
@@ -66,6 +71,7 @@ struct TransformTests {
     different += [
       transform { $0.width = 9 }, transform { $0.height = 9 }, transform { $0.isOriented = false },
       transform { $0.frames = .all }, transform { $0.background = 0 }, transform { $0.quality = 81 },
+      transform { $0.quality = 80 },
       transform { $0.format = .avif }, transform { $0.blur = 0.1 }, transform { $0.isGrayscale = true },
       transform { $0.cornerRadius = 1 }, transform { $0.crop = .init(x: 0, y: 0, width: 1, height: 1) },
     ]
@@ -74,7 +80,8 @@ struct TransformTests {
 
   @Test(arguments: [
     "v3", "v3,w=1", "v3,crop=0:0:1:1,h=65535", "v3,w=5,h=6,fit=contain,background=000001", "v3,blur=250.0,frames=all",
-    "v3,format=webp,quality=1", "v3,rotate=none,gray=1,radius=3",
+    "v3,format=webp,quality=1", "v3,quality=80", "v3,format=webp,quality=80", "v3,format=avif,quality=80",
+    "v3,rotate=none,gray=1,radius=3",
   ])
   func `the canonical form is read back`(text: String) throws {
     #expect(try #require(Transform(canonical: text)).canonical == text)
@@ -84,7 +91,8 @@ struct TransformTests {
     "", "v2", "v3,", "v3,w", "v3,w=0", "v3,w=65536", "v3,w=01", "v3,w=1,w=2", "v3,h=1,w=1", "v3,fit=inside",
     "v3,fit=cover",
     "v3,crop=1:2:3", "v3,crop=0:0:0:1", "v3,crop=9999999999:0:1:1", "v3,blur=nan", "v3,blur=-1", "v3,blur=0.0",
-    "v3,blur=1", "v3,format=gif", "v3,quality=0", "v3,quality=80", "v3,background=FFFFFF", "v3,background=+00001",
+    "v3,blur=1", "v3,format=gif", "v3,quality=0", "v3,format=jpeg,quality=80", "v3,format=avif,quality=60",
+    "v3,background=FFFFFF", "v3,background=+00001",
     "v3,gray=0", "v3,radius=-1", "v3,frames=some", "v3,w=1 ", "w=1", "v3,x=1",
   ])
   func `what is no canonical form is refused`(text: String) {

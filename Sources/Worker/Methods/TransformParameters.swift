@@ -19,7 +19,7 @@ enum TransformParameters {
     transform.isOriented = try params.choice("rotate", Rotation.self) != Rotation.none
     transform.crop = try crop(params)
     transform.format = try params.choice("format", Format.self)?.format
-    transform.quality = try params.integer("quality", in: Transform.qualities) ?? transform.quality
+    transform.quality = try params.integer("quality", in: Transform.qualities)
     transform.frames = try params.choice("frames") ?? transform.frames
     if transform.frames == .all, let format = transform.format, format != .webp {
       throw .invalidParams(member: params.path("frames"), "all frames can be written as webp only")
