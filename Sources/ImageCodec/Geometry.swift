@@ -38,6 +38,7 @@ extension Transform {
     case .contain: (geometry.width, geometry.height) = (width, height)
     case .cover: (geometry.width, geometry.height) = (min(width, scaledWidth), min(height, scaledHeight))
     }
+    if fit == .cover, scaledWidth > crop.width || scaledHeight > crop.height { return geometry.narrowed() }
     // Cut and filled on both sides alike; of an odd number the second has one more.
     geometry.x = (geometry.width - scaledWidth) / 2
     geometry.y = (geometry.height - scaledHeight) / 2
@@ -85,4 +86,35 @@ extension Transform {
   private static func rounded(_ side: Int, times factor: Int, over divisor: Int) -> Int {
     max(1, (side * factor + divisor / 2) / divisor)
   }
+}
+
+extension Geometry {
+  /// The same result of a part that is scaled up, of which less is scaled to be cut away.
+  fileprivate func narrowed() -> Geometry {
+    var narrow = self
+    let across = Self.narrowed(crop.width, scaled: scaledWidth, cut: width, factor: (scaledHeight, crop.height))
+    (narrow.crop.x, narrow.crop.width) = (crop.x + across.start, across.side)
+    (narrow.scaledWidth, narrow.x) = (across.scaled, across.offset)
+    let down = Self.narrowed(crop.height, scaled: scaledHeight, cut: height, factor: (scaledWidth, crop.width))
+    (narrow.crop.y, narrow.crop.height) = (crop.y + down.start, down.side)
+    (narrow.scaledHeight, narrow.y) = (down.scaled, down.offset)
+    return narrow
+  }
+
+  /// - Parameters:
+  ///   - cut: how long the middle of the scaled side is that stays.
+  ///   - factor: by what the side is scaled, as a fraction: that of the side which is not cut.
+  private static func narrowed(
+    _ side: Int, scaled: Int, cut: Int, factor: (Int, Int)
+  ) -> (start: Int, side: Int, scaled: Int, offset: Int) {
+    let before = (scaled - cut) / 2
+    guard before > 0 else { return (0, side, scaled, (cut - scaled) / 2) }
+    let start = max(0, before * factor.1 / factor.0 - reach)
+    let end = min(side, (before + cut) * factor.1 / factor.0 + 1 + reach)
+    func place(_ pixel: Int) -> Int { pixel == side ? scaled : (pixel * factor.0 + factor.1 / 2) / factor.1 }
+    return (start, end - start, place(end) - place(start), place(start) - before)
+  }
+
+  /// How many pixels around a place in the source the pixels of a larger result are made of (bicubic), and one.
+  private static let reach = 3
 }

@@ -6,7 +6,8 @@
 
 /// A very small picture of an image in about 25 bytes: the lowest frequencies of its lightness, colours and alpha.
 ///
-/// The format of https://github.com/evanw/thumbhash, byte for byte.
+/// The format of https://github.com/evanw/thumbhash, byte for byte where each side has 7 pixels. Of fewer pixels, the
+/// reference makes waves that are not there: it looks at the middle of each only.
 package struct ThumbHash {
   private let width: Int
   private let height: Int
@@ -53,7 +54,7 @@ package struct ThumbHash {
   }
 
   package var bytes: [UInt8] {
-    let limit = hasAlpha ? 5 : 7
+    let limit = hasAlpha ? 5 : Self.mostWaves
     let longer = Double(max(width, height))
     let across = max(1, rounded(Double(limit * width) / longer))
     let down = max(1, rounded(Double(limit * height) / longer))
@@ -89,9 +90,8 @@ package struct ThumbHash {
 
   /// The discrete cosine transform, of the upper left triangle of frequencies only.
   private func frequencies(of channel: [Double], across: Int, down: Int) -> Frequencies {
-    let waves = (0..<across).map { wave in
-      (0..<width).map { cos(.pi / Double(width) * Double(wave) * (Double($0) + 0.5)) }
-    }
+    let horizontal = (0..<across).map { Self.wave($0, over: width) }
+    let vertical = (0..<down).map { Self.wave($0, over: height) }
     var result = Frequencies()
     for y in 0..<down {
       var x = 0
@@ -99,8 +99,8 @@ package struct ThumbHash {
         var sum = 0.0
         for row in 0..<height {
           var rowSum = 0.0
-          for column in 0..<width { rowSum += channel[row * width + column] * waves[x][column] }
-          sum += rowSum * cos(.pi / Double(height) * Double(y) * (Double(row) + 0.5))
+          for column in 0..<width { rowSum += channel[row * width + column] * horizontal[x][column] }
+          sum += rowSum * vertical[y][row]
         }
         sum /= Double(width * height)
         if x == 0, y == 0 {
@@ -115,6 +115,19 @@ package struct ThumbHash {
     if result.scale > 0 { result.varying = result.varying.map { 0.5 + 0.5 / result.scale * $0 } }
     return result
   }
+
+  /// A cosine of so many half periods over so many pixels: its value at the middle of each or, if the pixels are fewer
+  /// than the waves, the mean of its values in each as if it were several.
+  private static func wave(_ halfPeriods: Int, over count: Int) -> [Double] {
+    let parts = (mostWaves + count - 1) / count
+    let samples = (0..<(count * parts)).map {
+      cos(.pi / Double(count * parts) * Double(halfPeriods) * (Double($0) + 0.5))
+    }
+    if parts == 1 { return samples }
+    return (0..<count).map { samples[($0 * parts)..<(($0 + 1) * parts)].reduce(0, +) / Double(parts) }
+  }
+
+  private static let mostWaves = 7
 
   private func rounded(_ number: Double) -> Int { Int((number + 0.5).rounded(.down)) }
 }

@@ -12,6 +12,8 @@ struct GeometryTests {
     var scaled: (Int, Int)
     var result: (Int, Int)
     var at = (0, 0)
+    /// What is taken from the source, where it is not the whole: x, y, width, height.
+    var crop: (Int, Int, Int, Int)?
 
     var testDescription: String { "\(source) in \(box), \(fit)\(enlarge ? ", enlarged" : "")" }
   }
@@ -38,10 +40,17 @@ struct GeometryTests {
     Sizing(source: (400, 300), box: (100, 100), fit: .cover, scaled: (133, 100), result: (100, 100), at: (-16, 0)),
     Sizing(source: (300, 400), box: (100, 100), fit: .cover, scaled: (100, 133), result: (100, 100), at: (0, -16)),
     Sizing(source: (100, 50), box: (80, 200), fit: .cover, scaled: (100, 50), result: (80, 50), at: (-10, 0)),
+    // What is made larger is cut before: what shows, 40 to 60, and 3 or 4 pixels on each side.
     Sizing(
-      source: (100, 50), box: (80, 200), fit: .cover, enlarge: true, scaled: (400, 200), result: (80, 200),
-      at: (-160, 0)
+      source: (100, 50), box: (80, 200), fit: .cover, enlarge: true, scaled: (108, 200), result: (80, 200),
+      at: (-12, 0), crop: (37, 0, 27, 50)
     ),
+    Sizing(
+      source: (10, 10_000), box: (2000, 2000), fit: .cover, enlarge: true, scaled: (2000, 3400), result: (2000, 2000),
+      at: (0, -600), crop: (0, 4992, 10, 17)
+    ),
+    Sizing(
+      source: (40, 30), box: (80, 50), fit: .cover, enlarge: true, scaled: (80, 60), result: (80, 50), at: (0, -5)),
     // Fill.
     Sizing(source: (400, 300), box: (100, 200), fit: .fill, scaled: (100, 200), result: (100, 200)),
     Sizing(source: (50, 300), box: (100, 200), fit: .fill, scaled: (50, 200), result: (50, 200)),
@@ -57,7 +66,8 @@ struct GeometryTests {
     #expect((geometry.scaledWidth, geometry.scaledHeight) == sizing.scaled)
     #expect((geometry.width, geometry.height) == sizing.result)
     #expect((geometry.x, geometry.y) == sizing.at)
-    #expect(geometry.crop == .init(x: 0, y: 0, width: sizing.source.0, height: sizing.source.1))
+    let crop = sizing.crop ?? (0, 0, sizing.source.0, sizing.source.1)
+    #expect(geometry.crop == .init(x: crop.0, y: crop.1, width: crop.2, height: crop.3))
   }
 
   @Test func `a crop comes before the size`() throws {
@@ -114,6 +124,11 @@ struct GeometryTests {
       case .cover:
         try #require(result.0 <= scaled.0 && result.1 <= scaled.1)
         if transform.enlarge { try #require(result == box) }
+        let factor = (scaled.0 / geometry.crop.width + 1, scaled.1 / geometry.crop.height + 1)
+        let isLarger = scaled.0 > geometry.crop.width || scaled.1 > geometry.crop.height
+        if isLarger { try #require(scaled.0 <= result.0 + 10 * factor.0 && scaled.1 <= result.1 + 10 * factor.1) }
+        try #require(geometry.x <= 0 && geometry.y <= 0)
+        try #require(result.0 - geometry.x <= scaled.0 && result.1 - geometry.y <= scaled.1)
       case .fill: if transform.enlarge { try #require(result == box) }
       }
     }

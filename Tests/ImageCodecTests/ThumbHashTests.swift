@@ -35,4 +35,24 @@ struct ThumbHashTests {
     #expect(hash.color == 0xFF0000)
     #expect(self.hash(3, 3) { _, _ in [9, 9, 9, 0] }.bytes.count > 5)
   }
+
+  @Test(arguments: [(1, 1), (2, 2), (3, 1), (1, 6), (100, 1), (2, 70)])
+  func `a plain image of few pixels is plain`(size: (Int, Int)) {
+    for alpha in [255, 128] {
+      let bytes = hash(size.0, size.1) { _, _ in [255, 40, 0, alpha] }.bytes.map(Int.init)
+      // How much lightness, colours and alpha vary.
+      let header = bytes[0] | bytes[1] << 8 | bytes[2] << 16
+      let scales = [header >> 18 & 31, (bytes[3] | bytes[4] << 8) >> 3 & 63, (bytes[3] | bytes[4] << 8) >> 9 & 63]
+      #expect(scales == [0, 0, 0])
+      if alpha < 255 { #expect(bytes[5] >> 4 == 0) }
+    }
+  }
+
+  @Test func `few pixels are seen as if each were several`() {
+    let few = hash(2, 3) { x, y in [x * 200, y * 100, 90, 255] }
+    let many = hash(8, 12) { x, y in [x / 4 * 200, y / 4 * 100, 90, 255] }
+    for (left, right) in zip(few.bytes, many.bytes) {
+      #expect(abs(Int(left & 15) - Int(right & 15)) <= 1 && abs(Int(left >> 4) - Int(right >> 4)) <= 1)
+    }
+  }
 }
