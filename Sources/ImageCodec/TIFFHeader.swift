@@ -25,6 +25,19 @@ package enum TIFFHeader {
     }
   }
 
+  /// Which of the samples beside the colours is alpha, counted from 0 (ExtraSamples, TIFF 6.0 page 31); the first where
+  /// the file does not say what they are, nil where it says that none is alpha.
+  package static func alpha(_ source: any ByteSource) -> Int? {
+    var reader = HeaderReader(source)
+    do throws(ImageHeaderError) {
+      let directory = try TIFFDirectory(&reader, fileStart: 0)
+      let kinds = try directory.numbers(.extraSamples, &reader)
+      return kinds.isEmpty ? 0 : kinds.firstIndex { $0 == 1 || $0 == 2 }
+    } catch {
+      return 0
+    }
+  }
+
   private static func pages(_ reader: inout HeaderReader, from first: TIFFDirectory) -> Int {
     var directory = first
     var seen: Set = [first.start]
@@ -47,6 +60,7 @@ struct TIFFDirectory {
     case compression = 259
     case photometric = 262
     case orientation = 274
+    case extraSamples = 338
   }
 
   /// Where offsets count from.
@@ -83,10 +97,32 @@ struct TIFFDirectory {
 
   /// The value of a tag that holds one whole number, or nil where it is not there or is no number.
   func number(_ tag: Tag, _ reader: inout HeaderReader) throws(ImageHeaderError) -> Int? {
+    guard let field = try field(tag, &reader) else { return nil }
+    return try number(field.place, length: field.length, &reader)
+  }
+
+  /// The values of a tag that holds whole numbers, at most the first ten; empty where it is not there.
+  func numbers(_ tag: Tag, _ reader: inout HeaderReader) throws(ImageHeaderError) -> [Int] {
+    guard let field = try field(tag, &reader) else { return [] }
+    var place = field.place
+    if field.count * field.length > (isBig ? 8 : 4) {
+      place = fileStart + (try reader.offset(try integer(&reader, place, bytes: isBig ? 8 : 4)))
+    }
+    var numbers: [Int] = []
+    for index in 0..<min(field.count, 10) {
+      numbers.append(try number(place + index * field.length, length: field.length, &reader))
+    }
+    return numbers
+  }
+
+  /// Where the values of a tag are, or their offset, and how many of how many bytes; nil where it has no whole numbers.
+  private func field(
+    _ tag: Tag, _ reader: inout HeaderReader
+  ) throws(ImageHeaderError) -> (place: Int, count: Int, length: Int)? {
     for index in 0..<entries {
       let entry = firstEntry + index * entryLength
       guard try integer(&reader, entry, bytes: 2) == UInt64(tag.rawValue) else { continue }
-      let value = entry + (isBig ? 12 : 8)
+      let count = try integer(&reader, entry + 4, bytes: isBig ? 8 : 4)
       let length: Int
       switch try integer(&reader, entry + 2, bytes: 2) {
       case 1: length = 1
@@ -95,12 +131,18 @@ struct TIFFDirectory {
       case 16 where isBig: length = 8
       default: return nil
       }
-      guard let number = Int(exactly: try integer(&reader, value, bytes: length)), number <= Int(UInt32.max) else {
-        throw .impossible("a number in a TIFF directory is too large")
-      }
-      return number
+      return (entry + (isBig ? 12 : 8), Int(clamping: min(count, 65_535)), length)
     }
     return nil
+  }
+
+  private func number(
+    _ place: Int, length: Int, _ reader: inout HeaderReader
+  ) throws(ImageHeaderError) -> Int {
+    guard let number = Int(exactly: try integer(&reader, place, bytes: length)), number <= Int(UInt32.max) else {
+      throw .impossible("a number in a TIFF directory is too large")
+    }
+    return number
   }
 
   func orientation(_ reader: inout HeaderReader) throws(ImageHeaderError) -> Int {

@@ -61,10 +61,12 @@ final class Input {
       default: cvips_load(loader, source, result, strictness)
       }
     }
-    if format == .tiff { return try picture.common() }
-    guard format == .png, !PNGScreening(bytes).isInterlaced else { return picture }
+    if format == .tiff { return try picture.common(alpha: TIFFHeader.alpha(self)) }
+    guard format == .png else { return picture }
+    let colored = try picture.declared(PNGColors(of: bytes))
+    if PNGScreening(bytes).isInterlaced { return colored }
     ends.append(PNGEnd(of: bytes, readFrom: source))
-    return try ends[ends.count - 1].watch(picture)
+    return try ends[ends.count - 1].watch(colored)
   }
 
   /// Decodes an image of a format that libvips does not read. `open` then gives its pixels.

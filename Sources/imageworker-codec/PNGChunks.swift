@@ -9,6 +9,13 @@ struct PNGChunks: Sequence, IteratorProtocol {
   }
 
   static let imageData = name("IDAT")
+  static let palette = name("PLTE")
+  static let transparency = name("tRNS")
+  static let codePoints = name("cICP")
+  static let profile = name("iCCP")
+  static let standardColors = name("sRGB")
+  static let gamma = name("gAMA")
+  static let chromaticities = name("cHRM")
   static let compressedText = [name("zTXt"), name("iTXt")]
   /// Where the first one begins.
   static let start = 8

@@ -8,19 +8,26 @@ struct PNGScreening {
 
   init(_ file: UnsafeRawBufferPointer) { self.file = file }
 
-  /// The file without compressed text, which nobody reads; nil when there is none.
+  /// The file without the chunks that libpng is not to read; nil when there are none.
   func screened() throws(DecodeError) -> EncodedFile? {
-    var (imageData, hasText) = (0, false)
+    var (imageData, hasUnwanted, hasProfile, hasStandardColors) = (0, false, false, false)
     for chunk in PNGChunks(file) {
-      if chunk.name == PNGChunks.imageData { imageData += chunk.content.count }
-      if chunk.isCompressedText { hasText = true }
+      switch chunk.name {
+      case PNGChunks.imageData: imageData += chunk.content.count
+      case PNGChunks.profile: hasProfile = true
+      case PNGChunks.standardColors: hasStandardColors = true
+      default: hasUnwanted = hasUnwanted || isUnwanted(chunk)
+      }
     }
     // The first test catches data that inflates to almost nothing and is slow all the same. libvips reads all of an
     // interlaced image before it gives a row, so that is looked at now, and others before their end: see `PNGEnd`.
     if let rows = bytesOfRows, imageData > 2 * rows + 16384 || isInterlaced && mayGoOn(in: imageData) && goesOn() {
       throw Self.refusal
     }
-    return hasText ? try withoutText() : nil
+    // libpng takes the first of these two, and the profile is to count.
+    let leavesStandardColors = hasProfile && hasStandardColors
+    guard hasUnwanted || leavesStandardColors else { return nil }
+    return try without { isUnwanted($0) || leavesStandardColors && $0.name == PNGChunks.standardColors }
   }
 
   static let refusal = DecodeError.corrupt("there is more in the PNG than its pixels")
@@ -82,7 +89,18 @@ struct PNGScreening {
     Pass(x: 0, y: 1, everyX: 1, everyY: 2),
   ]
 
-  private func withoutText() throws(DecodeError) -> EncodedFile {
+  /// Whether a chunk is compressed text, which nobody needs, or makes a grey transparent that no pixel can have: libpng
+  /// looks at its low bits only, and browsers do not. A file that is cut in one stays cut.
+  private func isUnwanted(_ chunk: PNGChunks.Chunk) -> Bool {
+    guard chunk.isWhole else { return false }
+    if PNGChunks.compressedText.contains(chunk.name) { return true }
+    guard chunk.name == PNGChunks.transparency, chunk.content.count == 2, file.count >= 33 else { return false }
+    let (depth, color) = (file[24], file[25])
+    let grey = UInt32(file[chunk.content.lowerBound]) << 8 | UInt32(file[chunk.content.lowerBound + 1])
+    return color == 0 && depth < 8 && grey >> depth != 0
+  }
+
+  private func without(_ isUnwanted: (PNGChunks.Chunk) -> Bool) throws(DecodeError) -> EncodedFile {
     guard let start = file.baseAddress, let copy = g_try_malloc(gsize(file.count)) else {
       throw LibraryError.memory
     }
@@ -94,17 +112,12 @@ struct PNGScreening {
     var end = PNGChunks.start
     take(0..<end)
     for chunk in PNGChunks(file) {
-      if !chunk.isCompressedText { take(chunk.range) }
+      if !isUnwanted(chunk) { take(chunk.range) }
       end = chunk.range.upperBound
     }
     take(end..<file.count)
     return EncodedFile(bytes: copy, count: count)
   }
-}
-
-extension PNGChunks.Chunk {
-  /// A file that is cut in it stays one.
-  fileprivate var isCompressedText: Bool { isWhole && PNGChunks.compressedText.contains(name) }
 }
 
 extension Int {

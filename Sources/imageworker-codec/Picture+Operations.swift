@@ -83,13 +83,19 @@ extension Picture {
 
   /// What a TIFF can hold and the steps to come do not know: packed Lab becomes sRGB, and of the samples beside the
   /// colours one is left, which is alpha. Throws where the samples are of a type whose range nothing tells.
-  func common() throws(LibraryError) -> Picture {
+  ///
+  /// - Parameter alpha: which of the samples beside the colours is left, counted from 0; nil for none.
+  func common(alpha: Int?) throws(LibraryError) -> Picture {
     if vips_image_get_coding(pointer) == VIPS_CODING_LABQ { return try map { cvips_from_labq($0, $1) } }
     if let colors, ![VIPS_FORMAT_UCHAR, VIPS_FORMAT_USHORT].contains(bandFormat) {
       throw LibraryError("\(colors == 1 ? "grey" : "colours") in this type of samples are not supported")
     }
-    guard let colors, bands > colors + 1 else { return self }
-    return try map { cvips_extract_bands($0, $1, 0, Int32(colors + 1)) }
+    guard let colors, bands > colors else { return self }
+    guard let alpha, alpha < bands - colors else { return try map { cvips_extract_bands($0, $1, 0, Int32(colors)) } }
+    if alpha == 0 { return bands == colors + 1 ? self : try map { cvips_extract_bands($0, $1, 0, Int32(colors + 1)) } }
+    let color = try map { cvips_extract_bands($0, $1, 0, Int32(colors)) }
+    let opacity = try map { cvips_extract_bands($0, $1, Int32(colors + alpha), 1) }
+    return try Picture.make { cvips_join_bands(color.pointer, opacity.pointer, $0) }
   }
 
   /// 8-bit grey or sRGB, with alpha if there is one.

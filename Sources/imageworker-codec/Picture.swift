@@ -90,6 +90,18 @@ final class Picture {
     return Picture(owning: image)
   }
 
+  /// The same pixels with another profile, or without one.
+  func withProfile(_ profile: [UInt8]?) throws(LibraryError) -> Picture {
+    // Metadata can be set only on an image that nobody else has.
+    let copy = try map { cvips_copy($0, $1) }
+    if let profile {
+      vips_image_set_blob_copy(copy.pointer, "icc-profile-data", profile, profile.count)
+    } else {
+      vips_image_remove(copy.pointer, "icc-profile-data")
+    }
+    return copy
+  }
+
   /// Reads all rows from the top, some at a time.
   func forEachRows(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
     guard let region = vips_region_new(pointer) else { throw LibraryError() }

@@ -435,6 +435,75 @@ struct DecodeTests {
     #expect(two[1, 1].first == 83 && two[1, 1].last == 66)
   }
 
+  @Test(
+    arguments: [
+      ([0], nil), ([0, 0, 0], nil), ([1], 200), ([2], 200), ([0, 2], 99), ([0, 0, 2], 42),
+    ] as [([Int], Int?)])
+  func `a sample of a TIFF that is said to be no alpha is none`(kinds: [Int], alpha: Int?) async throws {
+    for (photometric, color) in [(1, [83]), (2, [230, 20, 30])] {
+      let samples = color + [200, 99, 42].prefix(kinds.count)
+      let picture = Pictures(width: 4, height: 4, samples: samples.count) { _, _ in samples }
+      // libvips reads five at the most.
+      guard samples.count <= 5 else { continue }
+      let pixels = try await decoding.pixels(picture.tiff(photometric: photometric, extraSamples: kinds))
+      #expect(pixels.channels == (alpha == nil ? color.count : 4))
+      if let alpha { #expect(pixels[1, 1].last == alpha) }
+      if kinds != [1] { #expect(pixels[1, 1].first == color[0]) }
+    }
+  }
+
+  /// As in Chromium. The specification has decoders look at the low bits only.
+  @Test(arguments: [(255, false), (2, false), (1, true), (0, true)])
+  func `a grey that no pixel can have is not transparent`(grey: Int, isTransparent: Bool) async throws {
+    let picture = Pictures(width: 8, height: 2, samples: 1, depth: 1) { x, _ in [x % 2] }
+    let pixels = try await decoding.pixels(picture.png(extraChunks: Pictures.chunk("tRNS", Build.big16(grey))))
+    #expect(pixels.channels == (isTransparent ? 4 : 1))
+    if isTransparent { #expect(pixels[0, 0].last == (grey == 0 ? 0 : 255)) }
+  }
+
+  @Test func `what covers a box and is larger is cut before it is scaled`() async throws {
+    let wave = Pictures(width: 300, height: 20, samples: 3) { x, y in [x * 7 & 255, y * 12, (x + y) * 3 & 255] }
+    let whole = try await decoding.pixels(wave.png(), .with { ($0.height, $0.enlarge) = (100, true) })
+    let covered = try await decoding.pixels(
+      wave.png(), .with { ($0.width, $0.height, $0.fit, $0.enlarge) = (60, 100, .cover, true) })
+    #expect((covered.width, covered.height) == (60, 100))
+    for y in 0..<100 { for x in 0..<60 { #expect(isNear(covered[x, y], whole[720 + x, y], within: 1)) } }
+    let long = Pictures(width: 10_000, height: 10, samples: 1) { x, _ in [x & 255] }
+    let square = try await decoding.pixels(
+      long.png(), .with { ($0.width, $0.height, $0.fit, $0.enlarge) = (2000, 2000, .cover, true) })
+    #expect((square.width, square.height) == (2000, 2000))
+  }
+
+  @Test func `a palette becomes a WebP without loss where its pixels keep their places`() async throws {
+    let palette: [UInt8] = [255, 255, 255, 255, 0, 0, 0, 0, 255]
+    let lines = Pictures(width: 60, height: 40, samples: 1, depth: 2) { x, y in [(x * y + x) % 7 == 0 ? 1 + y % 2 : 0] }
+    let file = lines.png(palette: palette)
+    let expected = try await decoding.pixels(file)
+    let (_, webp) = try await decoding.encoded(file, .with { $0.format = .webp })
+    #expect(try await decoding.pixels(webp) == expected)
+    let crop = Transform.Crop(x: 0, y: 10, width: 60, height: 20)
+    let (_, part) = try await decoding.encoded(file, .with { ($0.format, $0.crop) = (.webp, crop) })
+    #expect(try await decoding.pixels(part).bytes == Array(expected.bytes[(10 * 180)..<(30 * 180)]))
+    let (_, lossy) = try await decoding.encoded(file, .with { ($0.format, $0.quality) = (.webp, 80) })
+    #expect(try await decoding.pixels(lossy) != expected)
+    #expect(lossy.firstRange(of: Build.text("VP8 ")) != nil)
+    let (_, smaller) = try await decoding.encoded(file, .with { ($0.format, $0.width) = (.webp, 30) })
+    #expect(smaller.firstRange(of: Build.text("VP8 ")) != nil)
+    let gif = Pictures.gif(20, 10, colors: [(255, 0, 0), (0, 0, 255)])
+    let (_, animation) = try await decoding.encoded(gif, .with { $0.frames = .all })
+    #expect(animation.firstRange(of: Build.text("VP8L")) != nil && animation.firstRange(of: Build.text("VP8 ")) == nil)
+    #expect(try await decoding.pixels(animation)[5, 5].prefix(3) == [255, 0, 0])
+  }
+
+  @Test func `an AVIF is not larger than a JPEG where no quality is asked for`() async throws {
+    let picture = Pictures.hills(400, 300).png()
+    let jpeg = try await decoding.encoded(picture, .with { $0.format = .jpeg }).1
+    let avif = try await decoding.encoded(picture, .with { $0.format = .avif }).1
+    let asked = try await decoding.encoded(picture, .with { ($0.format, $0.quality) = (.avif, 60) }).1
+    #expect(avif.count < jpeg.count)
+    #expect(avif == asked)
+  }
+
   @Test func `a TIFF in Lab is decoded, and one of signed samples is not taken for another`() async throws {
     let lab = Pictures(width: 4, height: 4, samples: 3) { _, _ in [128, 0, 0] }
     let pixels = try await decoding.pixels(lab.tiff(photometric: 8))

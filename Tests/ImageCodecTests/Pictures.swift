@@ -116,18 +116,25 @@ struct Pictures {
   /// - Parameters:
   ///   - photometric: what the first samples are, by TIFF 6.0; the rest are more than the colours.
   ///   - sampleFormat: 1 for unsigned, 2 for signed.
-  func tiff(photometric: Int? = nil, sampleFormat: Int = 1) -> [UInt8] {
+  ///   - extraSamples: what the samples beside the colours are, where the file says so.
+  func tiff(photometric: Int? = nil, sampleFormat: Int = 1, extraSamples: [Int] = []) -> [UInt8] {
     let content = rows(bigEndian: false).flatMap { $0 }
     let photometric = photometric ?? [1: 1, 3: 2, 4: 5][samples] ?? 1
-    let start = 8 + 2 + 11 * 12 + 4
+    let start = 8 + 2 + (extraSamples.isEmpty ? 11 : 12) * 12 + 4
     let depths = start + content.count
     let formats = depths + 2 * samples
-    let entries: [(tag: Int, type: Int, count: Int, value: Int)] = [
-      (256, 4, 1, width), (257, 4, 1, height), (258, 3, samples, samples <= 1 ? depth : depths), (259, 3, 1, 1),
+    let extras = formats + 2 * samples
+    func perSample(_ value: Int, at place: Int) -> Int { samples <= 2 ? value << 16 | value : place }
+    var entries: [(tag: Int, type: Int, count: Int, value: Int)] = [
+      (256, 4, 1, width), (257, 4, 1, height), (258, 3, samples, perSample(depth, at: depths)), (259, 3, 1, 1),
       (262, 3, 1, photometric), (273, 4, 1, start), (277, 3, 1, samples), (278, 4, 1, height),
       (279, 4, 1, content.count),
-      (284, 3, 1, 1), (339, 3, samples, samples <= 1 ? sampleFormat : formats),
+      (284, 3, 1, 1), (339, 3, samples, perSample(sampleFormat, at: formats)),
     ]
+    if !extraSamples.isEmpty {
+      let inline = extraSamples[0] | (extraSamples.count > 1 ? extraSamples[1] << 16 : 0)
+      entries.insert((338, 3, extraSamples.count, extraSamples.count <= 2 ? inline : extras), at: entries.count - 1)
+    }
     var file = Build.text("II") + Build.little16(42) + Build.little32(8) + Build.little16(entries.count)
     for entry in entries {
       file += Build.little16(entry.tag) + Build.little16(entry.type) + Build.little32(entry.count)
@@ -135,6 +142,7 @@ struct Pictures {
     }
     file += Build.little32(0) + content
     for value in [depth, sampleFormat] { for _ in 0..<samples { file += Build.little16(value) } }
+    for kind in extraSamples { file += Build.little16(kind) }
     return file
   }
 

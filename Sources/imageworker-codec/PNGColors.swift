@@ -1,0 +1,81 @@
+/// What the chunks of a PNG before its pixels say of its colours (PNG, third edition, section 4.3): cICP before iCCP before
+/// sRGB before cHRM and gAMA. Where the specification leaves it open, it is read as Chromium reads it.
+struct PNGColors {
+  private var hasStandardColors = false
+  private var codePoints: (primaries: Chromaticities, transfer: TransferFunction)?
+  private var gamma: Double?
+  private var chromaticities: Chromaticities?
+
+  init(of file: UnsafeRawBufferPointer) {
+    var hasPalette = false
+    for chunk in PNGChunks(file) {
+      guard chunk.isWhole, chunk.name != PNGChunks.imageData else { return }
+      let content = UnsafeRawBufferPointer(rebasing: file[chunk.content])
+      switch (chunk.name, content.count) {
+      case (PNGChunks.palette, _): hasPalette = true
+      case (PNGChunks.codePoints, 4) where codePoints == nil && !hasPalette: codePoints = Self.codePoints(content)
+      // Four rendering intents.
+      case (PNGChunks.standardColors, 1) where content[0] < 4: hasStandardColors = true
+      case (PNGChunks.gamma, 4) where gamma == nil:
+        let value = content.bigEndian(at: 0)
+        if value > 0, value < 1 << 31 { gamma = Double(value) / 100_000 }
+      case (PNGChunks.chromaticities, 32) where chromaticities == nil: chromaticities = Chromaticities(content)
+      default: break
+      }
+    }
+  }
+
+  /// What is to be done with the profile that the file may have.
+  enum Change: Equatable {
+    case none, removal
+    case replacement(Chromaticities, TransferFunction)
+  }
+
+  /// - Parameter hasProfile: whether iCCP could be read.
+  func change(hasProfile: Bool) -> Change {
+    if let codePoints {
+      let isStandard = codePoints.primaries == .bt709 && codePoints.transfer == .sRGB
+      return isStandard ? .removal : .replacement(codePoints.primaries, codePoints.transfer)
+    }
+    guard !hasProfile, !hasStandardColors, let gamma else { return .none }
+    let transfer = TransferFunction.gamma(1 / gamma)
+    if let chromaticities { return .replacement(chromaticities, transfer) }
+    // Most files that have gAMA only say 0.45455, and mean what all mean: such a gamma changes nothing.
+    return abs(gamma * 2.2 - 1) < 0.05 ? .none : .replacement(.bt709, transfer)
+  }
+
+  /// Full range and RGB only: another is no PNG's (section 11.3.2.6).
+  private static func codePoints(
+    _ content: UnsafeRawBufferPointer
+  ) -> (primaries: Chromaticities, transfer: TransferFunction)? {
+    guard content[2] == 0, content[3] == 1, let primaries = Chromaticities(codePoint: Int(content[0])),
+      let transfer = TransferFunction(codePoint: Int(content[1]))
+    else { return nil }
+    return (primaries, transfer)
+  }
+}
+
+extension Chromaticities {
+  /// The content of cHRM: white, red, green and blue. nil if they span no colours.
+  fileprivate init?(_ content: UnsafeRawBufferPointer) {
+    func point(_ index: Int) -> Point {
+      Point(
+        Double(content.bigEndian(at: 8 * index)) / 100_000, Double(content.bigEndian(at: 8 * index + 4)) / 100_000)
+    }
+    self.init(red: point(1), green: point(2), blue: point(3), white: point(0))
+    guard ICCProfile.display(self, .sRGB) != nil else { return nil }
+  }
+}
+
+extension Picture {
+  /// The same with the profile that the chunks of its file ask for.
+  func declared(_ colors: PNGColors) throws(LibraryError) -> Picture {
+    switch colors.change(hasProfile: hasProfile) {
+    case .none: return self
+    case .removal: return try withProfile(nil)
+    case .replacement(let chromaticities, let transfer):
+      let isGrey = bands - (hasAlpha ? 1 : 0) == 1
+      return try withProfile(isGrey ? ICCProfile.grey(transfer) : ICCProfile.display(chromaticities, transfer))
+    }
+  }
+}
