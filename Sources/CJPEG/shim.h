@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jerror.h>
 #include <jpeglib.h>
+
+// It goes by what jpeglib.h says of arithmetic coding.
+#include <jerror.h>
 
 // libjpeg reports an error by a function that must not return, and Swift cannot jump out of one: every call of the library
 // is made here, and says whether it came through. After one that did not, only the message may be asked for.
@@ -15,29 +17,59 @@ typedef struct {
   struct jpeg_error_mgr manager;
   jmp_buf failed;
   char message[JMSG_LENGTH_MAX];
-  /// Whether each pixel has to be in the data.
+  /// Whether a loss of pixels that nothing bounds is an error.
   int is_strict;
+  /// Whether the file ends before its end marker.
+  int is_cut;
+  /// Whether what was read so far lacks something that libjpeg makes up for.
+  int is_damaged;
 } cjpeg_errors;
 
 static inline void cjpeg_fail(j_common_ptr jpeg) {
   cjpeg_errors *errors = (cjpeg_errors *)jpeg->err;
+  // libjpeg goes on with end markers behind the end, and may find another fault in them.
+  if (errors->is_cut) jpeg->err->msg_code = JWRN_JPEG_EOF;
   jpeg->err->format_message(jpeg, errors->message);
   longjmp(errors->failed, 1);
 }
 
-/// Some warnings pass, as in libvips, but that of a file that ends too early does not; where it is strict, neither do those
-/// of data that end too early or are none.
-static inline void cjpeg_warn(j_common_ptr jpeg, int level) {
-  if (level >= 0) return;
-  jpeg->err->num_warnings++;
-  switch (jpeg->err->msg_code) {
+/// Whether only the last row of MCUs is being read, which is at most an eighth of the image.
+static inline int cjpeg_is_at_end(j_decompress_ptr jpeg) {
+  return jpeg->total_iMCU_rows >= 8 && jpeg->input_iMCU_row + 1 >= jpeg->total_iMCU_rows;
+}
+
+/// Restart markers bound a loss to their interval (ITU-T T.81 section F.1.2.3 and annex E.2.5), and the end of the image
+/// bounds one in its last rows. Any other goes on to the end of the scan: it is an error where it is strict, and where
+/// the file is cut.
+static inline void cjpeg_warn(j_common_ptr common, int level) {
+  j_decompress_ptr jpeg = (j_decompress_ptr)common;
+  cjpeg_errors *errors = (cjpeg_errors *)common->err;
+  if (level >= 0 || !common->is_decompressor) return;
+  int is_bounded;
+  switch (common->err->msg_code) {
+  case JWRN_JPEG_EOF:
+    errors->is_cut = errors->is_damaged = 1;
+    // Neither the headers nor arithmetic coding lead to another warning.
+    if (!jpeg->total_iMCU_rows || (jpeg->arith_code && !cjpeg_is_at_end(jpeg))) cjpeg_fail(common);
+    return;
+  case JWRN_MUST_RESYNC: errors->is_damaged = 1; return;
+  case JWRN_EXTRANEOUS_DATA: return;
   case JWRN_HIT_MARKER:
+    is_bounded = jpeg->restart_interval && jpeg->unread_marker >= JPEG_RST0 && jpeg->unread_marker <= JPEG_RST0 + 7;
+    break;
   case JWRN_HUFF_BAD_CODE:
-    if (!((cjpeg_errors *)jpeg->err)->is_strict) break;
-    // Fall through.
-  case JWRN_JPEG_EOF: cjpeg_fail(jpeg);
+#ifdef D_ARITH_CODING_SUPPORTED
+  case JWRN_ARITH_BAD_CODE:
+#endif
+    is_bounded = jpeg->restart_interval != 0;
+    break;
+  default:
+    if (++common->err->num_warnings == 100) cjpeg_fail(common);
+    return;
   }
-  if (jpeg->err->num_warnings == 100) cjpeg_fail(jpeg);
+  errors->is_damaged = 1;
+  if (is_bounded || cjpeg_is_at_end(jpeg)) return;
+  if (errors->is_strict || errors->is_cut || ++common->err->num_warnings == 100) cjpeg_fail(common);
 }
 
 static inline void cjpeg_output_message(j_common_ptr jpeg) { (void)jpeg; }
@@ -76,18 +108,53 @@ static inline int cjpeg_open(cjpeg_reader *reader, const void *bytes, size_t cou
   return jpeg_read_header(&reader->jpeg, TRUE) == JPEG_HEADER_OK;
 }
 
+/// Whether the scans that were read have all bits of all coefficients.
+static inline int cjpeg_has_all_scans(j_decompress_ptr jpeg) {
+  for (int index = 0; index < jpeg->num_components; index++) {
+    // Each component's is kept when its first scan begins.
+    if (!jpeg->comp_info[index].quant_table) return 0;
+    if (!jpeg->coef_bits) continue;
+    for (int coefficient = 0; coefficient < DCTSIZE2; coefficient++)
+      if (jpeg->coef_bits[index][coefficient] != 0) return 0;
+  }
+  return 1;
+}
+
 /// Begins with the pixels, `shrink` (1, 2, 4 or 8) times fewer on each side, rounded up.
 static inline int cjpeg_start(cjpeg_reader *reader, int shrink) {
   if (setjmp(reader->errors.failed)) return 0;
   reader->jpeg.scale_num = 1;
   reader->jpeg.scale_denom = shrink;
-  return jpeg_start_decompress(&reader->jpeg);
+  if (!jpeg_start_decompress(&reader->jpeg)) return 0;
+  // All scans have been read by now where there are more than one.
+  if (reader->errors.is_cut && jpeg_has_multiple_scans(&reader->jpeg) && !cjpeg_has_all_scans(&reader->jpeg))
+    cjpeg_fail((j_common_ptr)&reader->jpeg);
+  return 1;
 }
 
-static inline int cjpeg_read_row(cjpeg_reader *reader, unsigned char *row) {
-  if (setjmp(reader->errors.failed)) return 0;
-  return jpeg_read_scanlines(&reader->jpeg, &row, 1) == 1;
+/// Looks for the end marker behind the last row. Nothing happens where that was not read.
+static inline void cjpeg_look_for_end(cjpeg_reader *reader) {
+  if (reader->jpeg.output_scanline < reader->jpeg.output_height) return;
+  if (setjmp(reader->errors.failed)) {
+    // All pixels are there.
+    reader->errors.is_damaged = 1;
+    return;
+  }
+  (void)jpeg_finish_decompress(&reader->jpeg);
 }
+
+/// Inks are inverted, as all writers of JPEGs in CMYK have them: what libvips makes of them is what is printed.
+static inline int cjpeg_read_row(cjpeg_reader *reader, unsigned char *row) {
+  struct jpeg_decompress_struct *jpeg = &reader->jpeg;
+  if (setjmp(reader->errors.failed)) return 0;
+  if (jpeg_read_scanlines(jpeg, &row, 1) != 1) return 0;
+  if (jpeg->out_color_space == JCS_CMYK)
+    for (size_t index = 0; index < (size_t)jpeg->output_width * jpeg->output_components; index++) row[index] ^= 255;
+  return 1;
+}
+
+/// Why the last call did not come through.
+static inline const char *cjpeg_message(cjpeg_reader *reader) { return reader->errors.message; }
 
 /// Begins with the samples of each component, where there are as many of them as the image has. They are not those of the
 /// result where it is made smaller: libjpeg makes components smaller by different factors if they become alike so.

@@ -31,6 +31,50 @@ static inline int cvips_load_webp(VipsSource *source, VipsImage **out, VipsFailO
                               scale, NULL);
 }
 
+// MARK: Reading rows from elsewhere
+
+/// Writes the next row. The result says why it cannot; NULL where it could.
+typedef const char *(*cvips_read_row)(void *context, unsigned char *row);
+
+typedef struct {
+  cvips_read_row read;
+  void *context;
+  int next;
+} cvips_rows;
+
+static inline int cvips_rows_generate(VipsRegion *out, void *sequence, void *client, void *other, gboolean *stop) {
+  cvips_rows *rows = (cvips_rows *)client;
+  for (int y = out->valid.top; y < VIPS_RECT_BOTTOM(&out->valid); y++) {
+    const char *failure = y == rows->next++ ? rows->read(rows->context, VIPS_REGION_ADDR(out, 0, y)) : "out of order";
+    if (failure) {
+      vips_error("cvips_rows", "%s", failure);
+      return -1;
+    }
+  }
+  return 0;
+}
+
+/// Pixels of bytes that come from the top, as they are read, and mean what those of `in` do. `context` must outlive the
+/// result.
+static inline int cvips_from_rows(VipsImage *in, VipsImage **out, int width, int height, cvips_read_row read,
+                                  void *context) {
+  VipsImage *source = vips_image_new();
+  cvips_rows *rows = VIPS_NEW(source, cvips_rows);
+  const void *profile;
+  size_t length;
+  vips_image_init_fields(source, width, height, vips_image_get_bands(in), VIPS_FORMAT_UCHAR, VIPS_CODING_NONE, in->Type,
+                         1.0, 1.0);
+  if (vips_image_get_typeof(in, VIPS_META_ICC_NAME) &&
+      !vips_image_get_blob(in, VIPS_META_ICC_NAME, &profile, &length))
+    vips_image_set_blob_copy(source, VIPS_META_ICC_NAME, profile, length);
+  if (rows) *rows = (cvips_rows){read, context, 0};
+  int result = !rows || vips_image_pipelinev(source, VIPS_DEMAND_STYLE_THINSTRIP, NULL) ||
+               vips_image_generate(source, NULL, cvips_rows_generate, NULL, rows, NULL) ||
+               vips_sequential(source, out, "tile_height", 8, NULL);
+  g_object_unref(source);
+  return result ? -1 : 0;
+}
+
 // MARK: Looking before the end
 
 /// Other than 0 where the last rows may be read.

@@ -13,6 +13,8 @@ public struct Decoded: Sendable, Hashable {
   public var sourceWidth = 0
   public var sourceHeight = 0
   public var placeholder: Placeholder?
+  /// Whether what was read of the source lacked pixels, or its end, and decodes as in browsers all the same.
+  public var isDamaged = false
 
   public init() {}
 }

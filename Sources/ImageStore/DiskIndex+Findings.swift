@@ -6,13 +6,13 @@ extension DiskIndex {
   func setFindings(of response: StoredResponse) throws(SQLiteError) {
     let set = try writing(
       """
-      UPDATE responses SET checked = coalesce(?2, checked), thumbhash = coalesce(?3, thumbhash),
+      UPDATE responses SET checked = nullif(coalesce(checked, 0) | ?2, 0), thumbhash = coalesce(?3, thumbhash),
         color = coalesce(?4, color), source_digest = ?5, source_bytes = ?6, source_format = ?7, source_width = ?8,
         source_height = ?9 WHERE id = ?1
       """)
     let (placeholder, source) = (response.findings?.placeholder, response.findings?.source)
     set.bind(1, response.id)
-    set.bind(2, response.findings?.isChecked == true ? 1 : nil)
+    set.bind(2, (response.findings?.isChecked == true ? 1 : 0) | (response.findings?.isDamaged == true ? 2 : 0))
     set.bind(3, placeholder?.thumbHash)
     set.bind(4, placeholder.map { Int($0.color) })
     set.bind(5, source?.digest)
@@ -59,7 +59,8 @@ extension Findings {
   ///
   /// - Parameter first: the first of the columns, in the order in which `find` asks for them.
   static func read(_ row: borrowing Row, from first: Int32) -> Findings? {
-    let isChecked = !row.isNull(first)
+    let flags = row.integer(first)
+    let (isChecked, isDamaged) = (flags & 1 != 0, flags & 2 != 0)
     let placeholder =
       row.isNull(first + 1)
       ? nil : Placeholder(thumbHash: row.bytes(first + 1), color: UInt32(truncatingIfNeeded: row.integer(first + 2)))
@@ -69,7 +70,7 @@ extension Findings {
       : Source(
         digest: row.bytes(first + 3), byteCount: row.integer(first + 4), format: row.text(first + 5),
         width: row.optionalInt(first + 6), height: row.optionalInt(first + 7))
-    guard isChecked || placeholder != nil || source != nil else { return nil }
-    return Findings(source: source, placeholder: placeholder, isChecked: isChecked)
+    guard flags != 0 || placeholder != nil || source != nil else { return nil }
+    return Findings(source: source, placeholder: placeholder, isChecked: isChecked, isDamaged: isDamaged)
   }
 }

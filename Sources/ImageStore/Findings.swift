@@ -36,23 +36,29 @@ public final class Findings: Sendable, Equatable {
   public let placeholder: Placeholder?
   /// Whether every pixel of the original is known to decode.
   public let isChecked: Bool
+  /// Whether the original was found to lack something, and decodes all the same.
+  public let isDamaged: Bool
 
-  public init(source: Source? = nil, placeholder: Placeholder? = nil, isChecked: Bool = false) {
+  public init(
+    source: Source? = nil, placeholder: Placeholder? = nil, isChecked: Bool = false, isDamaged: Bool = false
+  ) {
     self.source = source
     self.placeholder = placeholder
     self.isChecked = isChecked
+    self.isDamaged = isDamaged
   }
 
   /// Together with what another decode has told of the same image.
   public func adding(_ other: Findings) -> Findings {
     Findings(
       source: other.source ?? source, placeholder: other.placeholder ?? placeholder,
-      isChecked: other.isChecked || isChecked)
+      isChecked: other.isChecked || isChecked, isDamaged: other.isDamaged || isDamaged)
   }
 
   public static func == (left: Findings, right: Findings) -> Bool {
     left === right
       || left.source == right.source && left.placeholder == right.placeholder && left.isChecked == right.isChecked
+        && left.isDamaged == right.isDamaged
   }
 }
 

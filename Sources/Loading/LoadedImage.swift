@@ -32,6 +32,8 @@ public struct LoadedImage: Sendable {
   /// What a transform's result was made of.
   public var source: Source?
   public var placeholder: Placeholder?
+  /// Whether decoding has found that the original lacks something, and decodes all the same.
+  public var isDamaged = false
   /// Where redirects led, if anywhere.
   public var finalURL: String?
   public var response: Response?

@@ -6,12 +6,19 @@ internal import Threads
 extension Loader {
   /// After a check, or a placeholder: what is known by now goes into the cache, and the loads go on.
   func note(_ decoded: Decoded, of id: DecodeSharing.ID, _ record: DecodeRecord) {
-    var candidate = record.candidate
+    let source = record.candidate.response.findings?.source
     let found = Findings(
-      source: candidate.response.findings?.source, placeholder: decoded.placeholder.map(Findings.Placeholder.init),
-      isChecked: record.step == .check)
-    candidate.response.findings = candidate.response.findings?.adding(found) ?? found
+      source: source, placeholder: decoded.placeholder.map(Findings.Placeholder.init), isChecked: record.step == .check,
+      isDamaged: decoded.isDamaged)
+    let candidate = noted(found, of: record.candidate)
     record.keepFile()
+    goOn(id, with: candidate)
+  }
+
+  /// What is known of a stored image by now, in the cache as well.
+  private func noted(_ found: Findings, of candidate: Candidate) -> Candidate {
+    var candidate = candidate
+    candidate.response.findings = candidate.response.findings?.adding(found) ?? found
     if !candidate.isTransient {
       memory.note(findingsOf: candidate.response)
       if let tier = storage.tier(of: candidate) {
@@ -19,14 +26,21 @@ extension Loader {
         storage.executor.run { tier.assumeIsolated { $0.note(findingsOf: response) } }
       }
     }
-    goOn(id, with: candidate)
+    return candidate
+  }
+
+  /// The original that a variant or pixels were just made of, with what that told of it.
+  private func originalDecoded(_ decoded: Decoded, _ record: DecodeRecord) -> StoredResponse {
+    let original = record.candidate
+    guard decoded.isDamaged, original.response.findings?.isDamaged != true else { return original.response }
+    return noted(Findings(isDamaged: true), of: original).response
   }
 
   // MARK: - Variants
 
   /// Stores a variant that has just been made, and serves those that wait for it.
   func keep(_ decoded: Decoded, at path: String, of id: DecodeSharing.ID, _ record: DecodeRecord) {
-    let original = record.candidate.response
+    let original = originalDecoded(decoded, record)
     var draft = original
     draft.id = 0
     draft.variant = record.transform?.canonical ?? ""
@@ -36,7 +50,8 @@ extension Loader {
       source: Findings.Source(
         digest: original.digest, byteCount: original.byteCount, format: original.format ?? "", width: original.width,
         height: original.height),
-      placeholder: decoded.placeholder.map(Findings.Placeholder.init), isChecked: original.findings?.isChecked == true)
+      placeholder: decoded.placeholder.map(Findings.Placeholder.init), isChecked: original.findings?.isChecked == true,
+      isDamaged: original.findings?.isDamaged == true)
     let guests = decodes.guests(of: id)
     var places: LoadRequest.Places = []
     if !record.candidate.isTransient {
@@ -96,7 +111,7 @@ extension Loader {
   /// Gives the one load that they were made for its pixels. They are the host's from here on.
   func handOver(_ decoded: Decoded, at path: String, of id: DecodeSharing.ID, _ record: DecodeRecord) {
     let byteCount = Int64(decoded.width * decoded.height * decoded.channels)
-    let response = record.candidate.response
+    let response = originalDecoded(decoded, record)
     let guests = endDecode(id)
     guard let (load, guest, _) = guests.first else { return storage.discard(.pixels(path)) }
     storage.executor.run { [storage] in

@@ -213,7 +213,7 @@ extension LoadedImage {
       key: response.key, cache: status, byteCount: response.byteCount, mediaType: response.mediaType,
       format: response.format, width: response.width, height: response.height, frames: response.frames,
       orientation: response.orientation, path: path, data: data,
-      source: response.findings?.source.map(Source.init), placeholder: placeholder, finalURL: response.finalURL,
-      response: head)
+      source: response.findings?.source.map(Source.init), placeholder: placeholder,
+      isDamaged: response.findings?.isDamaged == true, finalURL: response.finalURL, response: head)
   }
 }

@@ -19,6 +19,7 @@ extension JSONWriter {
     if let pixels = image.pixels { members(of: pixels) }
     if let source = image.source { members(of: source) }
     if let placeholder = image.placeholder { members(of: placeholder) }
+    if image.isDamaged { member("damaged", true) }
     // A host's own URL is no longer either.
     if let finalURL = image.finalURL, finalURL.asciiJSONLength <= ResourceURL.maximumLength {
       member("finalURL", finalURL)

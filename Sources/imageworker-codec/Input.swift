@@ -15,6 +15,7 @@ final class Input {
   private let whole: Input?
   private var raster: Raster?
   private var ends: [PNGEnd] = []
+  private var jpegReaders: [JPEGReader] = []
 
   /// nil when the file cannot be mapped. The descriptor is not needed afterwards.
   init?(mapping descriptor: Int32) {
@@ -77,6 +78,15 @@ final class Input {
     default: break
     }
   }
+
+  func jpegReader(isStrict: Bool) throws(LibraryError) -> JPEGReader {
+    let reader = try JPEGReader(bytes, isStrict: isStrict)
+    jpegReaders.append(reader)
+    return reader
+  }
+
+  /// Whether anything that was read of it lacked something that the library has made up for.
+  var isDamaged: Bool { jpegReaders.contains(where: \.isDamaged) }
 
   /// Why a picture could not be read to its end, where that is not libvips' word.
   var refusal: DecodeError? { ends.contains(where: \.goesOn) ? PNGScreening.refusal : nil }

@@ -2,16 +2,20 @@ internal import CJPEG
 internal import ImageCodec
 
 /// Reads the pixels of a JPEG, by libjpeg without libvips: of a small image that takes less than half of the time
-/// (Tests/Benchmarks/README.md).
+/// (Tests/Benchmarks/README.md), and libjpeg tells what was damaged.
 final class JPEGReader {
   private let reader: UnsafeMutablePointer<cjpeg_reader>
 
   /// 1 for grey, 3 for RGB.
   private var bands: Int { Int(reader.pointee.jpeg.output_components) }
 
+  /// Whether what was read so far lacked something that libjpeg has made up for.
+  var isDamaged: Bool { reader.pointee.errors.is_damaged != 0 }
+
   /// - Parameters:
   ///   - bytes: the whole file, which must outlive the reader.
-  ///   - isStrict: whether data that lack pixels are an error, and not grey.
+  ///   - isStrict: whether a loss of pixels that no restart marker bounds is an error. It is one in any case where the
+  ///     file is cut.
   init(_ bytes: UnsafeRawBufferPointer, isStrict: Bool) throws(LibraryError) {
     reader = .allocate(capacity: 1)
     reader.initialize(to: cjpeg_reader())
@@ -51,6 +55,23 @@ final class JPEGReader {
       try check(cjpeg_read_row(reader, row))
       body(index, row)
     }
+    cjpeg_look_for_end(reader)
+  }
+
+  /// The pixels, decoded from the top when they are read, in up to `shrink` (1, 2, 4 or 8) times fewer on each side. The
+  /// reader must outlive them.
+  ///
+  /// - Parameter header: what libvips makes of the same file: what the pixels mean.
+  func picture(like header: Picture, shrink: Int) throws(LibraryError) -> Picture {
+    try check(cjpeg_start(reader, Int32(shrink)))
+    return try header.reading(
+      width: Int(reader.pointee.jpeg.output_width), height: Int(reader.pointee.jpeg.output_height),
+      { context, row in
+        let reader = context.unsafelyUnwrapped.assumingMemoryBound(to: cjpeg_reader.self)
+        guard let row, cjpeg_read_row(reader, row) != 0 else { return cjpeg_message(reader) }
+        cjpeg_look_for_end(reader)
+        return nil
+      }, reader)
   }
 
   /// Reads the image in another size: each component from its own samples, of which there are fewer for colours.
@@ -73,6 +94,7 @@ final class JPEGReader {
       }
       resampler.addRows()
     }
+    cjpeg_look_for_end(reader)
     return resampler
   }
 

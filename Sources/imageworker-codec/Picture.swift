@@ -102,6 +102,14 @@ final class Picture {
     return copy
   }
 
+  /// Pixels of bytes that `read` gives row by row when they are wanted, which mean what those of this picture do. The
+  /// context must outlive them.
+  func reading(
+    width: Int, height: Int, _ read: @escaping cvips_read_row, _ context: UnsafeMutableRawPointer
+  ) throws(LibraryError) -> Picture {
+    try map { cvips_from_rows($0, $1, Int32(width), Int32(height), read, context) }
+  }
+
   /// Reads all rows from the top, some at a time.
   func forEachRows(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
     guard let region = vips_region_new(pointer) else { throw LibraryError() }

@@ -23,7 +23,7 @@ struct Rendering {
 
   func still() throws -> Picture {
     let stored = StoredLayout(source: source, geometry: geometry)
-    if stored.holdsLittle, let reader = try source.reopenedByLibjpeg() {
+    if stored.holdsLittle, source.hasPlainPlanes, let reader = try source.jpegReader() {
       return try finished(try taken(from: reader, stored))
     }
     let frame = try source.frame(0, of: try source.reopened(shrink: stored.shrink))

@@ -60,6 +60,9 @@ struct Source {
   /// Whether the file has indices of few colours, and not colours: all GIFs, and PNGs of colour type 3.
   var hasPalette: Bool { format == .gif || format == .png && input.bytes.count > 25 && input.bytes[25] == 3 }
 
+  /// Whether the components of a JPEG are those of grey or RGB, or become them one by one.
+  var hasPlainPlanes: Bool { [1, 3].contains(picture.bands) }
+
   private var isLargerThanFrames: Bool { width > picture.width || height > picture.height / frames }
 
   /// A frame of what `reopened` gives, as large as the image.
@@ -71,21 +74,20 @@ struct Source {
 
   /// The image opened again, to be read from its top. The result may be up to `shrink` times smaller on each side.
   func reopened(shrink: Int) throws(LibraryError) -> Picture {
-    try input.open(format, strictness: strictness, allFrames: allFrames, shrink: shrink)
+    if let reader = try jpegReader() { return try reader.picture(like: picture, shrink: shrink) }
+    return try input.open(format, strictness: strictness, allFrames: allFrames, shrink: shrink)
   }
 
   /// Decodes every pixel, of all frames.
   func readAll() throws {
-    if let reader = try reopenedByLibjpeg(isStrict: true) { return try reader.readAll() }
+    if let reader = try jpegReader(isStrict: true) { return try reader.readAll() }
     try picture.forEachRows { _ in }
   }
 
-  /// The same by libjpeg alone, where it makes of it what libvips would. Not for part of a file, of which libvips makes
-  /// more.
-  func reopenedByLibjpeg(isStrict: Bool = false) throws(LibraryError) -> JPEGReader? {
-    // CMYK is stored in two ways, and libvips knows which.
-    guard format == .jpeg, [1, 3].contains(picture.bands), strictness == VIPS_FAIL_ON_ERROR else { return nil }
-    return try JPEGReader(input.bytes, isStrict: isStrict)
+  /// A reader of the whole image; nil where it is no JPEG, or the beginning of one, of which libvips makes more.
+  func jpegReader(isStrict: Bool = false) throws(LibraryError) -> JPEGReader? {
+    guard format == .jpeg, strictness == VIPS_FAIL_ON_ERROR else { return nil }
+    return try input.jpegReader(isStrict: isStrict)
   }
 
   private func check(width: Int, height: Int) throws(DecodeError) {

@@ -13,6 +13,10 @@ struct BlockJPEG {
   var components: [Component]
   /// Whether they are RGB as they are: libjpeg tells by their names.
   var isRGB = false
+  /// Units (MCUs) between restart markers; 0 without them.
+  var restartInterval = 0
+  /// Whether each component has a scan of its own. All must have one sample for each pixel then.
+  var hasScanForEach = false
 
   private var most: (across: Int, down: Int) {
     (components.map(\.across).max() ?? 1, components.map(\.down).max() ?? 1)
@@ -40,29 +44,40 @@ struct BlockJPEG {
 
   var file: [UInt8] {
     let names: [UInt8] = isRGB ? [82, 71, 66] : [1, 2, 3, 4]
-    var (frame, scans): ([UInt8], [UInt8]) = ([], [])
+    var frame: [UInt8] = []
     for (name, component) in zip(names, components) {
       frame += [name, UInt8(component.across << 4 | component.down), 0]
-      scans += [name, 0]
     }
     let count = UInt8(components.count)
     // A code of 4 bits for each length that a difference can have, and one of 1 bit for the end of a block.
     let codes = [0x00] + lengths(4, 10) + Array(0...9) + [0x10] + lengths(1, 1) + [0]
     var file: [UInt8] = [0xFF, 0xD8] + Build.segment(0xDB, [0] + [UInt8](repeating: 8, count: 64))
     file += Build.segment(0xC0, [8] + Build.big16(height) + Build.big16(width) + [count] + frame)
-    file += Build.segment(0xC4, codes) + Build.segment(0xDA, [count] + scans + [0, 63, 0])
-    return file + scan + [0xFF, 0xD9]
+    file += Build.segment(0xC4, codes)
+    if restartInterval > 0 { file += Build.segment(0xDD, Build.big16(restartInterval)) }
+    let all = Array(components.indices)
+    for scan in hasScanForEach ? all.map({ [$0] }) : [all] {
+      file += Build.segment(0xDA, [UInt8(scan.count)] + scan.flatMap { [names[$0], 0] } + [0, 63, 0]) + data(of: scan)
+    }
+    return file + [0xFF, 0xD9]
   }
 
   private func lengths(_ length: Int, _ count: UInt8) -> [UInt8] { (1...16).map { $0 == length ? count : 0 } }
 
-  private var scan: [UInt8] {
-    var bits = Bits()
+  private func data(of scan: [Int]) -> [UInt8] {
+    var (bytes, bits): ([UInt8], Bits) = ([], Bits())
     var last = [Int](repeating: 128, count: components.count)
+    var count = 0
     let unit = (across: 8 * most.across, down: 8 * most.down)
     for unitY in 0..<((height + unit.down - 1) / unit.down) {
       for unitX in 0..<((width + unit.across - 1) / unit.across) {
-        for (index, component) in components.enumerated() {
+        if restartInterval > 0, count > 0, count.isMultiple(of: restartInterval) {
+          bytes += bits.bytes + [0xFF, 0xD0 + UInt8((count / restartInterval - 1) % 8)]
+          (bits, last) = (Bits(), last.map { _ in 128 })
+        }
+        count += 1
+        for index in scan {
+          let component = components[index]
           for blockY in 0..<component.down {
             for blockX in 0..<component.across {
               let value = value(component, unitX * component.across + blockX, unitY * component.down + blockY)
@@ -73,7 +88,7 @@ struct BlockJPEG {
         }
       }
     }
-    return bits.bytes
+    return bytes + bits.bytes
   }
 
   private struct Bits {

@@ -33,6 +33,10 @@ import Threads
     checked.findings = Findings(isChecked: true)
     await again.note(findingsOf: checked)
     #expect(await again.look(up: "a") == [checked])
+    // Another decode does not know what this one has found, and takes nothing back.
+    checked.findings = Findings(isDamaged: true)
+    await again.note(findingsOf: checked)
+    #expect(await again.look(up: "a").first?.findings == Findings(isChecked: true, isDamaged: true))
   }
 
   @Test func `a new original takes the variants of the old one with it, and keeps those that are its own`() async throws

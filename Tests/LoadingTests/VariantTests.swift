@@ -30,6 +30,26 @@ struct VariantTests {
     #expect(await scene.isIdle)
   }
 
+  @Test(arguments: [true, false])
+  func `that the original is damaged is told with what is made of it, and from then on`(isVariant: Bool) async throws {
+    let scene = try await Scene()
+    let ask = Ask.for(isVariant ? Ask.small() : nil, checks: !isVariant)
+    let first = await scene.submit(ask)
+    scene.decoder.answer { task in
+      ScriptedDecoder.succeed(task).map { decoded in
+        var damaged = decoded
+        damaged.isDamaged = true
+        return damaged
+      }
+    }
+    #expect(try scene.witness.image(of: first).isDamaged)
+    #expect(try scene.witness.image(of: await scene.submit(ask)).isDamaged)
+    let later = try await Scene(on: scene.disk)
+    #expect(try later.witness.image(of: await later.submit(ask)).isDamaged)
+    #expect(try later.witness.image(of: await later.submit()).isDamaged)
+    #expect(scene.decoder.orderCount == 1 && later.decoder.orderCount == 0)
+  }
+
   @Test func `a new variant of a cached original comes from where that lay`() async throws {
     let scene = try await Scene()
     _ = scene.witness.end(of: await scene.submit())

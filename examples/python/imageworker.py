@@ -501,6 +501,11 @@ class Image:
         return bool(self.wire.get("kept", True))
 
     @property
+    def damaged(self) -> bool:
+        """True if a decode has found the original to be a damaged JPEG, which is shown as browsers show it."""
+        return bool(self.wire.get("damaged", False))
+
+    @property
     def attempts(self) -> int:
         return int(self.wire.get("attempts", 1))
 
