@@ -4,6 +4,7 @@ internal import CVips
 struct EmbeddedProfile {
   /// Which bands it is for: the number of device colours.
   let colors: Int
+  let isRGB: Bool
   /// The rendering intent to convert by.
   ///
   /// libvips takes another profile, without an error, for one that has no table of the intent. Relative colorimetric is
@@ -21,6 +22,7 @@ struct EmbeddedProfile {
     case "CMYK": colors = 4
     default: return nil
     }
+    isRGB = space == "RGB "
     let tags = Self.tags(bytes)
     let curves: Set = space == "GRAY" ? ["kTRC"] : ["rXYZ", "gXYZ", "bXYZ", "rTRC", "gTRC", "bTRC"]
     if tags.contains("A2B1") || tags.isSuperset(of: curves) {

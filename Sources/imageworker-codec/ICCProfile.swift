@@ -49,17 +49,11 @@ enum ICCProfile {
       ("rXYZ", xyz(colorants.column(0))), ("gXYZ", xyz(colorants.column(1))), ("bXYZ", xyz(colorants.column(2))),
       ("rTRC", curve), ("gTRC", curve), ("bTRC", curve),
     ]
-    return file("RGB ", tags)
+    return file(tags)
   }
 
-  /// A profile of grey, which has no primaries ("monochrome display profiles").
-  static func grey(_ transfer: TransferFunction) -> [UInt8] {
-    let tags = [("desc", text("grey")), ("cprt", text("none")), ("wtpt", xyz(Matrix3.d50)), ("kTRC", curve(transfer))]
-    return file("GRAY", tags)
-  }
-
-  /// Section 7.2, a display of a colour space to XYZ, and section 7.3.
-  private static func file(_ space: String, _ tags: [(name: String, content: [UInt8])]) -> [UInt8] {
+  /// Section 7.2, a display of RGB to XYZ, and section 7.3.
+  private static func file(_ tags: [(name: String, content: [UInt8])]) -> [UInt8] {
     let start = 128 + 4 + 12 * tags.count
     var table = big(tags.count)
     var contents: [UInt8] = []
@@ -68,7 +62,7 @@ enum ICCProfile {
       contents += tag.content + [UInt8](repeating: 0, count: -tag.content.count & 3)
     }
     var header = big(start + contents.count) + big(0) + big(0x0430_0000)
-    header += Array("mntr\(space)XYZ ".utf8) + [UInt8](repeating: 0, count: 12) + Array("acsp".utf8)
+    header += Array("mntrRGB XYZ ".utf8) + [UInt8](repeating: 0, count: 12) + Array("acsp".utf8)
     header += [UInt8](repeating: 0, count: 28) + Matrix3.d50.flatMap(fixed)
     header += [UInt8](repeating: 0, count: 128 - header.count)
     return header + table + contents

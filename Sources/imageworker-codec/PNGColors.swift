@@ -74,8 +74,7 @@ extension Picture {
     case .none: return self
     case .removal: return try withProfile(nil)
     case .replacement(let chromaticities, let transfer):
-      let isGrey = bands - (hasAlpha ? 1 : 0) == 1
-      return try withProfile(isGrey ? ICCProfile.grey(transfer) : ICCProfile.display(chromaticities, transfer))
+      return try withProfile(ICCProfile.display(chromaticities, transfer))
     }
   }
 }

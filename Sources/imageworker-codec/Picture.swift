@@ -31,12 +31,13 @@ final class Picture {
   var hasAlpha: Bool { vips_image_hasalpha(pointer) != 0 }
   var hasProfile: Bool { vips_image_get_typeof(pointer, "icc-profile-data") != 0 }
   /// The profile, if it is for as many colours as there are bands: libvips would apply one of grey to the first of
-  /// three. ICC.1:2022 section 7.2.6.
+  /// three (ICC.1:2022 section 7.2.6). One of RGB is for grey as well, whose colours are alike.
   var fittingProfile: EmbeddedProfile? {
     var data: UnsafeRawPointer?
     var length = 0
     guard hasProfile, vips_image_get_blob(pointer, "icc-profile-data", &data, &length) == 0, let data,
-      let profile = EmbeddedProfile(UnsafeRawBufferPointer(start: data, count: length)), profile.colors == bands
+      let profile = EmbeddedProfile(UnsafeRawBufferPointer(start: data, count: length)),
+      profile.colors == bands || bands == 1 && profile.isRGB
     else { return nil }
     return profile
   }

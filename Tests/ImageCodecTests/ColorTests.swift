@@ -53,6 +53,15 @@ struct ColorTests {
     for shift in [0, 8, 16] { #expect(abs(Int(color >> shift & 255) - Self.grey) <= 3) }
   }
 
+  @Test(arguments: [nil, 8]) func `a profile of RGB is applied to grey`(width: Int?) async throws {
+    let dark = BlockJPEG(width: 32, height: 32, components: [.init(across: 1, down: 1) { _, _ in 85 }])
+    let profile = Build.negativeProfile("RGB ", channels: 3, tags: ["A2B0"])
+    let segment = Build.segment(0xE2, Build.text("ICC_PROFILE\0") + [1, 1] + profile)
+    let pixels = try await decoding.pixels(dark.file[..<2] + segment + dark.file[2...], .with { $0.width = width })
+    #expect(pixels.channels == 1)
+    #expect(isNear(pixels[4, 4], [Self.grey], within: 3))
+  }
+
   @Test func `a preview has the colours of its profile`() async throws {
     let path = decoding.newPath()
     let file = try await file(.jpeg, tags: ["A2B0"])

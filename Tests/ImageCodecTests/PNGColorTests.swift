@@ -94,6 +94,9 @@ struct PNGColorTests {
       let pixels = try await decoding.pixels(grey.png(extraChunks: chunks))
       #expect(isNear(pixels[3, 3], [shown], within: 1))
     }
+    let darkest = try await decoding.pixels(
+      Pictures(width: 8, height: 8, samples: 1) { _, _ in [4] }.png(extraChunks: Self.gamma(100_000)))
+    #expect(isNear(darkest[3, 3], [34], within: 1))
     let veiled = Pictures(width: 8, height: 8, samples: 2) { _, _ in [87, 100] }
     let pixels = try await decoding.pixels(veiled.png(extraChunks: chunks))
     #expect(isNear(pixels[3, 3], [shown, shown, shown, 100], within: 1))
