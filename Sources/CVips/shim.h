@@ -15,12 +15,6 @@ static inline int cvips_load(const char *loader, VipsSource *source, VipsImage *
   return vips_call(loader, source, out, "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", fail_on, NULL);
 }
 
-/// For loaders of several pages.
-static inline int cvips_load_pages(const char *loader, VipsSource *source, VipsImage **out, VipsFailOn fail_on,
-                                   int count) {
-  return vips_call(loader, source, out, "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", fail_on, "n", count, NULL);
-}
-
 static inline int cvips_load_jpeg(VipsSource *source, VipsImage **out, VipsFailOn fail_on, int shrink) {
   return vips_jpegload_source(source, out, "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", fail_on, "shrink", shrink,
                               NULL);
@@ -177,6 +171,13 @@ static inline VipsImage *cvips_view(const void *bytes, size_t length, int width,
   out->Type = VIPS_INTERPRETATION_sRGB;
   if (profile) vips_image_set_blob_copy(out, VIPS_META_ICC_NAME, profile, profile_length);
   return out;
+}
+
+/// Has `out`, which nobody else has, be an animation of frames of `height`, which are shown so long and so often.
+static inline void cvips_time(VipsImage *out, int height, const int *delays, int count, int plays) {
+  vips_image_set_int(out, VIPS_META_PAGE_HEIGHT, height);
+  vips_image_set_array_int(out, "delay", delays, count);
+  vips_image_set_int(out, "loop", plays);
 }
 
 /// Has `out`, which nobody else has, be an animation of frames of `height`, as fast and as often as `in`.

@@ -37,18 +37,18 @@ enum PNGHeader {
     return (width, height)
   }
 
-  /// Frames from acTL, orientation from eXIf, as far as they stand before the pixels.
+  /// Frames of an animation, and orientation from an eXIf before the pixels.
   private static func extras(_ reader: inout HeaderReader) -> (frames: Int, orientation: Int) {
-    var frames = 1
+    var isAnimated = false
     var orientation: Int?
     var position = 33
     do throws(ImageHeaderError) {
       for _ in 0..<mostChunks {
         let length = try reader.big32(position)
         switch try reader.name(position + 4) {
-        case "acTL" where length == 8: frames = max(1, try reader.big32(position + 8))
+        case "acTL": isAnimated = true
         case "eXIf" where orientation == nil: orientation = EXIF.orientation(&reader, at: position + 8)
-        case "IDAT", "IEND": return (frames, orientation ?? 1)
+        case "IDAT", "IEND": return (isAnimated ? frames(&reader) : 1, orientation ?? 1)
         default: break
         }
         position += length + 12
@@ -56,7 +56,20 @@ enum PNGHeader {
     } catch {
       // The size is known; a file cut behind it is for the decoder to refuse.
     }
-    return (frames, orientation ?? 1)
+    return (1, orientation ?? 1)
+  }
+
+  /// As many as there are, whatever acTL says.
+  private static func frames(_ reader: inout HeaderReader) -> Int {
+    var frames = 0
+    do throws(ImageHeaderError) {
+      guard var scan = try APNGScan(reader) else { return 1 }
+      while try scan.next() != nil { frames += 1 }
+    } catch {
+      // The decoder comes to the same place.
+      frames += 1
+    }
+    return max(1, frames)
   }
 
   /// CRC-32 a bit at a time: it is needed for 17 bytes only.

@@ -14,6 +14,7 @@ final class Input {
   /// Of which this is a part.
   private let whole: Input?
   private var raster: Raster?
+  private var lacksPixels = false
   private var ends: [PNGEnd] = []
   private var jpegReaders: [JPEGReader] = []
 
@@ -53,12 +54,10 @@ final class Input {
       throw LibraryError()
     }
     defer { cvips_unref(source) }
-    let count: Int32 = allFrames ? -1 : 1
     let picture = try Picture.make { result in
       switch format {
       case .jpeg: cvips_load_jpeg(source, result, strictness, Int32(shrink))
-      case .webp: cvips_load_webp(source, result, strictness, count, 1 / Double(shrink))
-      case .gif: cvips_load_pages(loader, source, result, strictness, count)
+      case .webp: cvips_load_webp(source, result, strictness, allFrames ? -1 : 1, 1 / Double(shrink))
       default: cvips_load(loader, source, result, strictness)
       }
     }
@@ -70,9 +69,17 @@ final class Input {
     return try ends[ends.count - 1].watch(colored)
   }
 
-  /// Decodes an image of a format that libvips does not read. `open` then gives its pixels.
-  func decode(_ format: ImageFormat) throws {
+  /// Decodes an image that libvips does not read, or not as browsers do. `open` then gives its pixels.
+  func decode(_ format: ImageFormat, frames: Int) throws {
     switch format {
+    case .gif:
+      var reader = try GIFReader(self)
+      raster = try Raster(frames: frames, of: &reader)
+      lacksPixels = reader.isDamaged
+    case .png:
+      guard let animation else { break }
+      var reader = try APNGReader(self, animation)
+      raster = try Raster(frames: frames, of: &reader)
     case .bmp: raster = try BitmapReader(self).read()
     case .ico: raster = try BitmapReader(self, entry: try icon()).read()
     default: break
@@ -86,7 +93,7 @@ final class Input {
   }
 
   /// Whether anything that was read of it lacked something that the library has made up for.
-  var isDamaged: Bool { jpegReaders.contains(where: \.isDamaged) }
+  var isDamaged: Bool { lacksPixels || jpegReaders.contains(where: \.isDamaged) }
 
   /// Why a picture could not be read to its end, where that is not libvips' word.
   var refusal: DecodeError? { ends.contains(where: \.goesOn) ? PNGScreening.refusal : nil }

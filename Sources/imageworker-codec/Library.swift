@@ -30,7 +30,7 @@ enum Library {
       }
     }
     vips_operation_block_set("VipsForeignLoad", 1)
-    for name in ["Jpeg", "Png", "Webp", "Nsgif", "Tiff", "Heif"] {
+    for name in ["Jpeg", "Png", "Webp", "Tiff", "Heif"] {
       vips_operation_block_set("VipsForeignLoad\(name)", 0)
     }
     vips_block_untrusted_set(1)
@@ -103,19 +103,18 @@ private enum HEIFCodecs: UInt32 {
 
 extension ImageFormat {
   /// Whether it is decoded here, all of it at once, and not by libvips.
-  var isDecodedWhole: Bool { self == .bmp || self == .ico }
+  var isDecodedWhole: Bool { [.bmp, .ico, .gif].contains(self) }
 
   /// The operation of libvips that reads this format and no other; nil for formats that it does not read.
   var loader: String? {
     switch self {
     case .jpeg: "jpegload_source"
     case .png: "pngload_source"
-    case .gif: "gifload_source"
     case .webp: "webpload_source"
     case .avif, .heic: "heifload_source"
     case .tiff: "tiffload_source"
     case .jxl: "jxlload_source"
-    case .jp2, .bmp, .ico, .svg: nil
+    case .jp2, .gif, .bmp, .ico, .svg: nil
     }
   }
 }

@@ -19,7 +19,7 @@ struct PNGChunks: Sequence, IteratorProtocol {
   static let compressedText = [name("zTXt"), name("iTXt")]
   /// Where the first one begins.
   static let start = 8
-  private static let end = name("IEND")
+  static let end = name("IEND")
 
   private let file: UnsafeRawBufferPointer
   private var position = start

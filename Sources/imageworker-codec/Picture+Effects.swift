@@ -10,15 +10,6 @@ extension Picture {
     }
   }
 
-  /// Larger to the right and below, where it is transparent.
-  func extended(toWidth width: Int, height: Int) throws(LibraryError) -> Picture {
-    let picture = hasAlpha ? self : try map { cvips_add_alpha($0, $1) }
-    let transparent = [Double](repeating: 0, count: picture.bands)
-    return try picture.map {
-      cvips_embed($0, $1, 0, 0, Int32(width), Int32(height), transparent, Int32(transparent.count))
-    }
-  }
-
   /// Without alpha: laid on one colour.
   func flattened(on background: UInt32) throws(LibraryError) -> Picture {
     guard hasAlpha else { return self }

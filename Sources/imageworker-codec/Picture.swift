@@ -80,6 +80,11 @@ final class Picture {
       raster.bytes.baseAddress, raster.bytes.count, Int32(raster.width), Int32(raster.height), Int32(raster.channels),
       profile?.baseAddress, profile?.count ?? 0)
     guard let image else { throw LibraryError() }
+    if let animation = raster.animation {
+      cvips_time(
+        image, Int32(raster.height / animation.delays.count), animation.delays.map { Int32(clamping: $0) },
+        Int32(animation.delays.count), Int32(animation.plays))
+    }
     return Picture(owning: image)
   }
 

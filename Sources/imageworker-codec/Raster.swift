@@ -12,6 +12,15 @@ final class Raster {
   private let memory: UnsafeMutableRawPointer
   /// An ICC profile that belongs to the pixels.
   var profile: UnsafeRawBufferPointer?
+  /// Of frames that lie one below the other.
+  var animation: Animation?
+
+  struct Animation {
+    /// How long each is shown, in milliseconds.
+    var delays: [Int]
+    /// How often all are, 0 for ever.
+    var plays: Int
+  }
 
   /// All pixels are transparent black.
   ///

@@ -23,20 +23,17 @@ struct Source {
     allFrames = request.output == .check || request.transform.frames == .all
     strictness = if case .preview = request.output { VIPS_FAIL_ON_NONE } else { VIPS_FAIL_ON_ERROR }
     orientation = request.orientation
-    if format.isDecodedWhole {
+    if format.isDecodedWhole || format == .png && input.needsCompositing(allFrames: allFrames) {
       let header = try input.header(format)
-      try Self.check(width: header.width ?? 0, height: header.height ?? 0, maxPixels: maxPixels)
-      try input.decode(format)
+      let all = allFrames ? header.frames : 1
+      try Self.check(width: header.width ?? 0, height: (header.height ?? 0) * all, maxPixels: maxPixels)
+      // A check needs them one at a time.
+      try input.decode(format, frames: request.output == .check ? 1 : all)
     }
     picture = try input.open(format, strictness: strictness, allFrames: allFrames)
     frames = allFrames ? max(1, picture.height / max(1, picture.pageHeight)) : 1
-    // Where a GIF's screen has one of the usual sizes, libvips cuts it to what the frames cover.
-    let screen = format == .gif ? try? ImageHeader.read(input, format: .gif) : nil
-    width = max(picture.width, screen?.width ?? 0)
-    height = max(picture.height / frames, screen?.height ?? 0)
+    (width, height) = (picture.width, picture.height / frames)
     try check(width: width, height: height * frames)
-    // Of a cut animation libvips has fewer frames, the last of which may be half empty.
-    if format == .gif, allFrames, GIFHeader.isCut(input) { throw DecodeError.corrupt("the GIF is cut") }
     guard picture.bands <= 5 else { throw DecodeError.unsupportedFormat("the image has \(picture.bands) channels") }
   }
 
@@ -54,7 +51,7 @@ struct Source {
   }
 
   func hasAlpha(after transform: Transform) -> Bool {
-    picture.hasAlpha || isLargerThanFrames || transform.cornerRadius > 0
+    picture.hasAlpha || transform.cornerRadius > 0
   }
 
   /// Whether the file has indices of few colours, and not colours: all GIFs, and PNGs of colour type 3.
@@ -63,13 +60,10 @@ struct Source {
   /// Whether the components of a JPEG are those of grey or RGB, or become them one by one.
   var hasPlainPlanes: Bool { [1, 3].contains(picture.bands) }
 
-  private var isLargerThanFrames: Bool { width > picture.width || height > picture.height / frames }
-
-  /// A frame of what `reopened` gives, as large as the image.
+  /// A frame of what `reopened` gives.
   func frame(_ index: Int, of roll: Picture) throws(LibraryError) -> Picture {
     let height = roll.height / frames
-    let frame = try roll.extracted(x: 0, y: index * height, width: roll.width, height: height)
-    return isLargerThanFrames ? try frame.extended(toWidth: width, height: self.height) : frame
+    return try roll.extracted(x: 0, y: index * height, width: roll.width, height: height)
   }
 
   /// The image opened again, to be read from its top. The result may be up to `shrink` times smaller on each side.
@@ -81,6 +75,7 @@ struct Source {
   /// Decodes every pixel, of all frames.
   func readAll() throws {
     if let reader = try jpegReader(isStrict: true) { return try reader.readAll() }
+    if try input.readAllFrames(format) { return }
     try picture.forEachRows { _ in }
   }
 

@@ -174,7 +174,11 @@ def premultiplied(pixels: Pixels) -> Pixels:
 def compare(case: Case, painter: Painter, chromium: Chromium) -> Row:
     try:
         if case.frames > 1:
-            ours = chromium.frames(painter.written(case.content, {"frames": "all", "format": "webp", "quality": 95}), "image/webp", are_all=True)
+            # Without a quality, what has a palette is written without loss.
+            transform: Transform = {"frames": "all", "format": "webp"}
+            if not case.name.startswith("GIF"):
+                transform["quality"] = 95
+            ours = chromium.frames(painter.written(case.content, transform), "image/webp", are_all=True)
         else:
             ours = painter.pixels(case.content)
     except ImageWorkerError as error:

@@ -149,7 +149,7 @@ struct DecodeTests {
       let header = ImageHeader(format, width: 500, height: 500, frames: 1000)
       return DecodeTask(source: .bytes([]), header: header, output: output, maxPixels: 1_000_000)
     }
-    #expect(task(.png, .check).pixels == 250_000)
+    #expect(task(.tiff, .check).pixels == 250_000)
     #expect(task(.tiff, .check).pixels == 250_000)
     #expect(task(.gif, .check).pixels == 250_000_000)
     #expect(task(.webp, .placeholder).pixels == 250_000)

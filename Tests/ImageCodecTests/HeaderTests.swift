@@ -44,9 +44,12 @@ struct Sample: Sendable, CustomTestStringConvertible {
     Sample("PNG", .png, Build.png(640, 480), 640, 480),
     Sample("largest PNG", .png, Build.png(Int(Int32.max), 1), Int(Int32.max), 1),
     Sample(
-      "APNG", .png,
+      "APNG", .png, APNGTests.Animation(frames: [.init(color: [1, 2, 3, 4]), .init(color: [1, 2, 3, 4])]).file, 8, 8,
+      frames: 2),
+    Sample(
+      "PNG that says it has frames", .png,
       Build.png(3, 4, extra: Build.chunk("gAMA", [0, 0, 0, 1]) + Build.chunk("acTL", Build.big32(5) + Build.big32(0))),
-      3, 4, frames: 5),
+      3, 4),
     Sample("PNG with eXIf", .png, Build.png(3, 4, extra: Build.chunk("eXIf", Build.exif(5))), 3, 4, orientation: 5),
     Sample("GIF", .gif, Build.gif(640, 480, frames: 1), 640, 480),
     Sample("animated GIF", .gif, Build.gif(3, 4, frames: 300, colors: 7), 3, 4, frames: 300),

@@ -87,7 +87,7 @@ export interface Image {
   pixels?: Pixels;
   /** False if the disk was to keep it and did not. */
   kept?: boolean;
-  /** True if a decode has found the original to be a damaged JPEG, which is shown as browsers show it. */
+  /** True if a decode has found the original to be damaged. It is shown as browsers show it. */
   damaged?: boolean;
   finalURL?: string;
   frames?: number;

@@ -502,7 +502,7 @@ class Image:
 
     @property
     def damaged(self) -> bool:
-        """True if a decode has found the original to be a damaged JPEG, which is shown as browsers show it."""
+        """True if a decode has found the original to be damaged. It is shown as browsers show it."""
         return bool(self.wire.get("damaged", False))
 
     @property

@@ -1,0 +1,120 @@
+/// The frames of an animated PNG in their order, by skipping their data (PNG, third edition, sections 4.9 and 11.3.6).
+/// The header is read by it, and the decoder finds by it what it decodes.
+package struct APNGScan {
+  package struct Frame: Sendable {
+    package var (x, y, width, height): (Int, Int, Int, Int)
+    /// Milliseconds, as the file has it.
+    package var delay: Int
+    /// 1 clears its place and 2 gives back what was there before the next one comes.
+    package var disposal: Int
+    /// Whether what is transparent lets show what was there before.
+    package var isBlended: Bool
+    /// Whether its data are those of the PNG's still image.
+    package var isStill = false
+    /// The chunks of its data.
+    package var chunks: [Chunk] = []
+  }
+
+  package struct Chunk: Sendable {
+    /// From the chunk's name to its checksum, which is left out.
+    package var checked: Range<Int>
+    /// What belongs to the frame's stream.
+    package var content: Range<Int>
+  }
+
+  /// Chunks behind them are not looked for.
+  private static let mostChunks = 1 << 17
+
+  private var reader: HeaderReader
+  private var position = 33
+  private var chunkCount = 0
+  private var sequence = 0
+  /// How many frames the file says that it has, of which there may be fewer.
+  private var left: Int
+  /// How often all frames are shown, 0 for ever.
+  package let plays: Int
+  /// The chunks, whole, that stand before the pixels and tell what they mean.
+  package let context: [Range<Int>]
+  /// Whether the still image is the first frame.
+  package let beginsWithStill: Bool
+
+  /// Nil where the PNG is no animation.
+  package init?(_ source: any ByteSource) throws(ImageHeaderError) { try self.init(HeaderReader(source)) }
+
+  init?(_ header: HeaderReader) throws(ImageHeaderError) {
+    reader = header
+    var (animation, hasControl, place): ((frames: Int, plays: Int)?, Bool, Int) = (nil, false, 33)
+    var context: [Range<Int>] = []
+    for _ in 0..<Self.mostChunks {
+      let length = try reader.big32(place)
+      let name = try reader.name(place + 4)
+      if name == "IDAT" || name == "IEND" { break }
+      let end = place + length + 12
+      switch name {
+      case "acTL" where length == 8 && animation == nil:
+        animation = (try reader.big32(place + 8), try reader.big32(place + 12))
+      case "fcTL": hasControl = true
+      case "PLTE", "tRNS", "gAMA", "cHRM", "sRGB", "iCCP", "cICP", "sBIT":
+        guard end <= reader.count else { throw .cut }
+        context.append(place..<end)
+      default: break
+      }
+      place = end
+    }
+    guard let animation, animation.frames > 0 else { return nil }
+    (left, plays, self.context, beginsWithStill) = (animation.frames, animation.plays, context, hasControl)
+  }
+
+  /// Nil behind the last.
+  package mutating func next() throws(ImageHeaderError) -> Frame? {
+    guard left > 0 else { return nil }
+    var frame: Frame?
+    while chunkCount < Self.mostChunks {
+      let length = try reader.big32(position)
+      let content = (position + 8)..<(position + 8 + length)
+      guard content.upperBound + 4 <= reader.count else { throw .cut }
+      switch try reader.name(position + 4) {
+      case "fcTL":
+        if let frame { return try complete(frame) }
+        frame = try control(at: content)
+      case "IDAT":
+        frame?.isStill = true
+        frame?.chunks.append(Chunk(checked: (position + 4)..<content.upperBound, content: content))
+      case "fdAT":
+        try checkSequence(at: content)
+        guard frame?.isStill == false else { throw .impossible("an APNG has data without a frame") }
+        frame?.chunks.append(
+          Chunk(checked: (position + 4)..<content.upperBound, content: content.dropFirst(4)))
+      case "IEND": return try frame.map { frame throws(ImageHeaderError) in try complete(frame) }
+      default: break
+      }
+      position = content.upperBound + 4
+      chunkCount += 1
+    }
+    return nil
+  }
+
+  private mutating func complete(_ frame: Frame) throws(ImageHeaderError) -> Frame {
+    guard !frame.chunks.isEmpty else { throw .impossible("an APNG has a frame without data") }
+    left -= 1
+    return frame
+  }
+
+  private mutating func control(at content: Range<Int>) throws(ImageHeaderError) -> Frame {
+    guard content.count == 26 else { throw .impossible("an APNG has a frame control of \(content.count) bytes") }
+    try checkSequence(at: content)
+    let start = content.lowerBound
+    let (delay, unit) = (try reader.big16(start + 20), try reader.big16(start + 22))
+    return Frame(
+      x: try reader.big32(start + 12), y: try reader.big32(start + 16), width: try reader.big32(start + 4),
+      height: try reader.big32(start + 8), delay: delay * 1000 / (unit == 0 ? 100 : unit),
+      disposal: try reader.uint8(start + 24), isBlended: try reader.uint8(start + 25) == 1)
+  }
+
+  private mutating func checkSequence(at content: Range<Int>) throws(ImageHeaderError) {
+    guard content.count >= 4, try reader.big32(content.lowerBound) == sequence else {
+      throw .impossible("the chunks of an APNG do not follow each other")
+    }
+    sequence += 1
+  }
+}
