@@ -54,9 +54,10 @@ struct FrameCompositor {
     let (above, below) = (alpha * 255, (255 - alpha) * underAlpha)
     let sum = above + below
     func mixed(_ shift: UInt32) -> UInt32 {
-      ((pixel >> shift & 255) * above + (under >> shift & 255) * below + sum / 2) / sum << shift
+      let value = ((pixel >> shift & 255) * above + (under >> shift & 255) * below + sum / 2) / sum
+      return value << shift
     }
-    return mixed(0) | mixed(8) | mixed(16) | (sum + 127) / 255 << 24
+    return mixed(0) | mixed(8) | mixed(16) | ((sum + 127) / 255) << 24
   }
 
   /// How much of the frame is seen.

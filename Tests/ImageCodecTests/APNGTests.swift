@@ -78,6 +78,18 @@ struct APNGTests {
     #expect(try await decoding.run(try decoding.task(file, .check)).get().isDamaged == false)
   }
 
+  /// PNG, third edition, section 12.6.2. Lossy WebP is not far off in one colour.
+  @Test(arguments: [(true, [85, 0, 170, 192]), (false, [0, 0, 255, 128])])
+  func `a frame is blended with what was there, or takes its place`(isBlended: Bool, expected: [Int]) async throws {
+    let frames = [Animation.Frame(color: [255, 0, 0, 128]), .init(color: [0, 0, 255, 128], isBlended: isBlended)]
+    let webp = try await decoding.encoded(Animation(frames: frames).file, .with { $0.frames = .all }).1
+    let start = try #require(webp.indices.dropLast(24).last { Array(webp[$0..<($0 + 4)]) == Build.text("ANMF") })
+    let extended = Build.text("VP8X") + Build.little32(10) + [0x10, 0, 0, 0, 7, 0, 0, 7, 0, 0]
+    let still = Build.text("WEBP") + extended + webp[(start + 24)...]
+    let pixels = try await decoding.pixels(Build.text("RIFF") + Build.little32(still.count) + still)
+    #expect(isNear(pixels[4, 4], expected, within: 4))
+  }
+
   @Test func `the first frame is shown, and not a still image that is none`() async throws {
     let frames = [Animation.Frame(color: Self.red, place: (0, 0, 4, 8)), .init(color: Self.green)]
     let pixels = try await decoding.pixels(Animation(frames: frames, hasOtherStill: true).file)
