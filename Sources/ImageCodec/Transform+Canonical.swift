@@ -97,7 +97,7 @@ extension Transform {
     }
   }
 
-  /// Whether a quality changes nothing. A WebP of a palette is without loss only where no quality is asked for.
+  /// Whether a quality changes nothing. A WebP of artwork is without loss only where no quality is asked for.
   private func isUsual(_ quality: Int) -> Bool {
     switch format {
     case .png: true

@@ -60,8 +60,9 @@ struct Decode {
       let first = try picture.extracted(x: 0, y: 0, width: geometry.width, height: geometry.height)
       decoded.placeholder = try Placeholder(of: first)
     }
-    // Where colours are few and keep their places, an encoder with loss makes more bytes, and edges that others show.
-    let isLossless = transform.quality == nil && source.hasPalette && rendering.keepsPixels
+    // Of artwork, an encoder with loss makes more bytes and other colours at edges; of all else, one without loss makes
+    // ten times as many in five times the time.
+    let isLossless = transform.quality == nil && source.isArtwork && rendering.keepsPixels
     let file = try picture.encoded(format, quality: transform.quality, isLossless: isLossless)
     try output?.write(file.bytes)
     decoded.bytes = file.bytes.count

@@ -54,8 +54,13 @@ struct Source {
     picture.hasAlpha || transform.cornerRadius > 0
   }
 
-  /// Whether the file has indices of few colours, and not colours: all GIFs, and PNGs of colour type 3.
-  var hasPalette: Bool { format == .gif || format == .png && input.bytes.count > 25 && input.bytes[25] == 3 }
+  /// Whether the file has a palette and takes little for its pixels, as line art and pixel art do and photographs in
+  /// few colours do not: at most a bit for each pixel, and 4 kB.
+  var isArtwork: Bool {
+    let hasPalette = format == .gif || format == .png && input.bytes.count > 25 && input.bytes[25] == 3
+    guard hasPalette, let framesInFile = try? input.header(format).frames else { return false }
+    return input.bytes.count <= 4096 + width * height / 8 * framesInFile
+  }
 
   /// Whether the components of a JPEG are those of grey or RGB, or become them one by one.
   var hasPlainPlanes: Bool { [1, 3].contains(picture.bands) }

@@ -474,7 +474,16 @@ struct DecodeTests {
     #expect((square.width, square.height) == (2000, 2000))
   }
 
-  @Test func `a palette becomes a WebP without loss where its pixels keep their places`() async throws {
+  @Test func `a photograph in few colours becomes a WebP with loss`() async throws {
+    var chance = SystemRandomNumberGenerator()
+    let noise = (0..<(200 * 200)).map { _ in Int.random(in: 0...255, using: &chance) }
+    let picture = Pictures(width: 200, height: 200, samples: 1) { x, y in [noise[200 * y + x]] }
+    let palette = (0..<256).flatMap { [UInt8($0), UInt8($0), UInt8(255 - $0)] }
+    let (_, webp) = try await decoding.encoded(picture.png(palette: palette), .with { $0.format = .webp })
+    #expect(webp.firstRange(of: Build.text("VP8 ")) != nil)
+  }
+
+  @Test func `artwork becomes a WebP without loss where its pixels keep their places`() async throws {
     let palette: [UInt8] = [255, 255, 255, 255, 0, 0, 0, 0, 255]
     let lines = Pictures(width: 60, height: 40, samples: 1, depth: 2) { x, y in [(x * y + x) % 7 == 0 ? 1 + y % 2 : 0] }
     let file = lines.png(palette: palette)

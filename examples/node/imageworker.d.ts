@@ -26,7 +26,7 @@ export interface Transform {
   rotate?: "auto" | "none";
   crop?: { x: number; y: number; width: number; height: number };
   format?: "keep" | "jpeg" | "png" | "webp" | "avif";
-  /** 1 to 100. Default: 80, in AVIF 60; a WebP of an unscaled palette is lossless. */
+  /** 1 to 100. Default: 80, in AVIF 60; a WebP of unscaled artwork is lossless. */
   quality?: number;
   frames?: "first" | "all";
   background?: string;
