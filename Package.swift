@@ -51,7 +51,7 @@ let package = Package(
     module("ImageCodec", uses: ["Threads", "CSystem"]),
     .executableTarget(
       name: "imageworker-codec",
-      dependencies: ["ImageCodec", "CSystem", "CVectors", "CVips", "CJPEG", "CZlib"],
+      dependencies: ["ImageCodec", "CSystem", "CVectors", "CVips", "CJPEG", "CRSVG", "CZlib"],
       swiftSettings: strict,
       linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(platforms: [.linux], configuration: .release))]
     ),
@@ -61,6 +61,8 @@ let package = Package(
     .systemLibrary(name: "CVectors"),
     .systemLibrary(name: "CVips", pkgConfig: "vips", providers: [.apt(["libvips-dev"]), .brew(["vips"])]),
     .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg-dev"]), .brew(["jpeg-turbo"])]),
+    .systemLibrary(
+      name: "CRSVG", pkgConfig: "librsvg-2.0", providers: [.apt(["librsvg2-dev"]), .brew(["librsvg"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]),

@@ -180,6 +180,13 @@ static inline void cvips_time(VipsImage *out, int height, const int *delays, int
   vips_image_set_int(out, "loop", plays);
 }
 
+/// Transparent pixels in sRGB, which take no memory.
+static inline int cvips_transparent(VipsImage **out, int width, int height) {
+  if (vips_black(out, width, height, "bands", 4, NULL)) return -1;
+  (*out)->Type = VIPS_INTERPRETATION_sRGB;
+  return 0;
+}
+
 /// Has `out`, which nobody else has, be an animation of frames of `height`, as fast and as often as `in`.
 static inline void cvips_animate(VipsImage *out, VipsImage *in, int height) {
   int *delays, count, loops;

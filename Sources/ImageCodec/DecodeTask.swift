@@ -62,7 +62,7 @@ public struct DecodeTask: Sendable {
 extension DecodeTask {
   /// Why no decoder need be asked.
   func refusal(formats: CodecFormats?) -> DecodeError? {
-    let isNeverRead = header.width == nil || [.jp2, .svg].contains(header.format)
+    let isNeverRead = header.width == nil || header.format == .jp2
     if isNeverRead || formats.map({ !$0.decode.contains(header.format) }) ?? false {
       return .unsupportedFormat("the decoder does not read \(header.format.rawValue)")
     }

@@ -1,7 +1,7 @@
 /// What the header of an image file says.
 public struct ImageHeader: Sendable, Hashable {
   public let format: ImageFormat
-  /// Pixels as stored, before `orientation` is applied; nil where the header does not tell (SVG). Up to 2^32 - 1, so
+  /// Pixels as stored, before `orientation` is applied; nil where the header does not tell. Up to 2^32 - 1, so
   /// that their product need not be an `Int`.
   public let width: Int?
   public let height: Int?
@@ -34,7 +34,7 @@ public struct ImageHeader: Sendable, Hashable {
       case .tiff: try TIFFHeader.read(&reader)
       case .bmp: try BMPHeader.read(&reader)
       case .ico: try ICOHeader.read(&reader)
-      case .svg: ImageHeader(.svg, width: nil, height: nil)
+      case .svg: try SVGHeader.read(&reader)
       }
     if let width = header.width, let height = header.height, width < 1 || height < 1 {
       throw .impossible("the image has no pixels (\(width) x \(height))")

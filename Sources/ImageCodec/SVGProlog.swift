@@ -1,17 +1,31 @@
 /// Finds the root element of an XML document behind what may stand before it (XML 1.0 section 2.8).
 enum SVGProlog {
   static func recognize(_ bytes: ArraySlice<UInt8>) -> Recognition {
+    var scanner = Scanner(rest: inBytes(bytes))
+    return scanner.skipToRoot() ? scanner.root() : .needMore
+  }
+
+  /// What stands in the root's tag behind its name, without the end of the tag. Nil where it is not all there.
+  static func rootAttributes(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
     var scanner = Scanner(rest: bytes)
-    switch scanner.take([0xEF, 0xBB, 0xBF]) {
-    case .tooShort: return .needMore
-    case .yes, .no: break
+    guard scanner.skipToRoot(), scanner.root() == .image(.svg) else { return nil }
+    return scanner.tag()
+  }
+
+  /// UTF-16 as the bytes that its ASCII characters have (XML 1.0 appendix F.1); others become question marks.
+  static func inBytes(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    let low: Int
+    switch (bytes.first, bytes.dropFirst().first) {
+    case (0xFF, 0xFE), (UInt8(ascii: "<"), 0): low = 0
+    case (0xFE, 0xFF), (0, UInt8(ascii: "<")): low = 1
+    default: return bytes
     }
-    while true {
-      scanner.skipWhiteSpace()
-      if scanner.rest.isEmpty { return .needMore }
-      guard let isSkipped = scanner.skipMarkup() else { return .needMore }
-      if !isSkipped { return scanner.root() }
+    var text: [UInt8] = []
+    text.reserveCapacity(bytes.count / 2)
+    for start in stride(from: bytes.startIndex, to: bytes.endIndex - 1, by: 2) {
+      text.append(bytes[start + 1 - low] == 0 ? bytes[start + low] : UInt8(ascii: "?"))
     }
+    return bytes.first == 0xFF || bytes.first == 0xFE ? text.dropFirst() : text[...]
   }
 
   private struct Scanner {
@@ -24,6 +38,16 @@ enum SVGProlog {
       guard rest.count >= expected.count else { return .tooShort }
       rest = rest.dropFirst(expected.count)
       return .yes
+    }
+
+    /// Whether there is something behind what may stand before the root.
+    mutating func skipToRoot() -> Bool {
+      if take([0xEF, 0xBB, 0xBF]) == .tooShort { return false }
+      while true {
+        skipWhiteSpace()
+        guard !rest.isEmpty, let isSkipped = skipMarkup() else { return false }
+        if !isSkipped { return true }
+      }
     }
 
     mutating func skipWhiteSpace() { rest = rest.drop(while: Self.isWhiteSpace) }
@@ -47,20 +71,46 @@ enum SVGProlog {
       return isCut ? nil : false
     }
 
+    /// Whether the root is `svg`, with a prefix or without.
     func root() -> Recognition {
-      var scan = self
-      for name in ["<svg", "<svg:svg"] {
-        var attempt = scan
-        switch attempt.take(name.utf8) {
-        case .tooShort: return .needMore
-        case .no: continue
-        case .yes:
-          guard let next = attempt.rest.first else { return .needMore }
-          if Self.isWhiteSpace(next) || next == UInt8(ascii: ">") || next == UInt8(ascii: "/") { return .image(.svg) }
-          scan = self
+      guard rest.first == UInt8(ascii: "<") else { return .notAnImage }
+      let name = rest.dropFirst().prefix(while: Self.isNamed)
+      let isPrefixed = name.contains(UInt8(ascii: ":"))
+      let local = isPrefixed ? name.drop { $0 != UInt8(ascii: ":") }.dropFirst() : name
+      guard let next = rest[name.endIndex...].first else {
+        // What is there may still become a prefix.
+        let isPossible = "svg".utf8.starts(with: local) || !isPrefixed && name.count <= Self.longestPrefix
+        return isPossible ? .needMore : .notAnImage
+      }
+      let isEnd = Self.isWhiteSpace(next) || next == UInt8(ascii: ">") || next == UInt8(ascii: "/")
+      return isEnd && local.elementsEqual("svg".utf8) && name.count - local.count <= Self.longestPrefix
+        ? .image(.svg) : .notAnImage
+    }
+
+    private static let longestPrefix = 64
+
+    /// Behind the name of the root, up to the end of its tag outside quotes.
+    func tag() -> ArraySlice<UInt8>? {
+      let start = rest.dropFirst().drop(while: Self.isNamed)
+      var quote: UInt8?
+      for index in start.indices {
+        let byte = start[index]
+        if let open = quote {
+          if byte == open { quote = nil }
+        } else if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
+          quote = byte
+        } else if byte == UInt8(ascii: ">") {
+          return start[..<index]
         }
       }
-      return .notAnImage
+      return nil
+    }
+
+    private static func isNamed(_ byte: UInt8) -> Bool {
+      switch byte {
+      case 0x30...0x3A, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x80...0xFF: true
+      default: false
+      }
     }
 
     private mutating func skip(past end: [UInt8]) -> Bool {

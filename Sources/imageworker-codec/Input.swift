@@ -15,6 +15,8 @@ final class Input {
   private let whole: Input?
   private var raster: Raster?
   private var lacksPixels = false
+  private(set) var drawing: Drawing?
+  private var drawn: [Raster] = []
   private var ends: [PNGEnd] = []
   private var jpegReaders: [JPEGReader] = []
 
@@ -50,6 +52,8 @@ final class Input {
     _ format: ImageFormat, strictness: VipsFailOn, allFrames: Bool = false, shrink: Int = 1
   ) throws(LibraryError) -> Picture {
     if let raster { return try Picture.viewing(raster) }
+    // It has no pixels before there is a size.
+    if let drawing { return try Picture.make { cvips_transparent($0, Int32(drawing.width), Int32(drawing.height)) } }
     guard let loader = format.loader, let source = vips_source_new_from_memory(bytes.baseAddress, bytes.count) else {
       throw LibraryError()
     }
@@ -70,7 +74,9 @@ final class Input {
   }
 
   /// Decodes an image that libvips does not read, or not as browsers do. `open` then gives its pixels.
-  func decode(_ format: ImageFormat, frames: Int) throws {
+  ///
+  /// - Parameter size: that its header tells.
+  func decode(_ format: ImageFormat, size: (width: Int, height: Int), frames: Int) throws {
     switch format {
     case .gif:
       var reader = try GIFReader(self)
@@ -81,6 +87,7 @@ final class Input {
       var reader = try APNGReader(self, animation)
       raster = try Raster(frames: frames, of: &reader)
     case .bmp: raster = try BitmapReader(self).read()
+    case .svg: drawing = Drawing(file: bytes, width: size.width, height: size.height)
     case .ico: raster = try BitmapReader(self, entry: try icon()).read()
     default: break
     }
@@ -94,6 +101,13 @@ final class Input {
 
   /// Whether anything that was read of it lacked something that the library has made up for.
   var isDamaged: Bool { lacksPixels || jpegReaders.contains(where: \.isDamaged) }
+
+  /// Draws a part of an SVG. Must outlive the picture.
+  func draw(_ drawing: Drawing, _ crop: Transform.Crop, size: (width: Int, height: Int)) throws -> Picture {
+    let raster = try drawing.raster(crop, size: size)
+    drawn.append(raster)
+    return try Picture.viewing(raster)
+  }
 
   /// Why a picture could not be read to its end, where that is not libvips' word.
   var refusal: DecodeError? { ends.contains(where: \.goesOn) ? PNGScreening.refusal : nil }

@@ -19,6 +19,7 @@ enum Library {
     setenv("VIPSHOME", "/nonexistent", 1)
     // What is large would be put into a temporary file, which the sandbox forbids; there is a limit on memory.
     setenv("VIPS_DISC_THRESHOLD", "1000g", 1)
+    let fonts = Drawing.startWarmUp()
     guard vips_init("imageworker-codec") == 0 else {
       exit(EX_UNAVAILABLE)
     }
@@ -39,6 +40,7 @@ enum Library {
     formats = CodecFormats(
       decode: ImageFormat.allCases.filter { canDecode($0) }, encode: ImageFormat.allCases.filter { canEncode($0) })
     warmUp()
+    if let fonts { pthread_join(fonts, nil) }
   }
 
   private static func open(module: String, beside library: String) {
@@ -103,7 +105,7 @@ private enum HEIFCodecs: UInt32 {
 
 extension ImageFormat {
   /// Whether it is decoded here, all of it at once, and not by libvips.
-  var isDecodedWhole: Bool { [.bmp, .ico, .gif].contains(self) }
+  var isDecodedWhole: Bool { [.bmp, .ico, .gif, .svg].contains(self) }
 
   /// The operation of libvips that reads this format and no other; nil for formats that it does not read.
   var loader: String? {

@@ -22,6 +22,10 @@ struct Rendering {
   }
 
   func still() throws -> Picture {
+    if let drawing = source.input.drawing {
+      let size = (width: geometry.scaledWidth, height: geometry.scaledHeight)
+      return try finished(try source.input.draw(drawing, geometry.crop, size: size))
+    }
     let stored = StoredLayout(source: source, geometry: geometry)
     if stored.holdsLittle, source.hasPlainPlanes, let reader = try source.jpegReader() {
       return try finished(try taken(from: reader, stored))

@@ -26,9 +26,10 @@ struct Source {
     if format.isDecodedWhole || format == .png && input.needsCompositing(allFrames: allFrames) {
       let header = try input.header(format)
       let all = allFrames ? header.frames : 1
-      try Self.check(width: header.width ?? 0, height: (header.height ?? 0) * all, maxPixels: maxPixels)
+      let size = (width: header.width ?? 0, height: header.height ?? 0)
+      try Self.check(width: size.width, height: size.height * all, maxPixels: maxPixels)
       // A check needs them one at a time.
-      try input.decode(format, frames: request.output == .check ? 1 : all)
+      try input.decode(format, size: size, frames: request.output == .check ? 1 : all)
     }
     picture = try input.open(format, strictness: strictness, allFrames: allFrames)
     frames = allFrames ? max(1, picture.height / max(1, picture.pageHeight)) : 1
@@ -79,6 +80,10 @@ struct Source {
 
   /// Decodes every pixel, of all frames.
   func readAll() throws {
+    if let drawing = input.drawing {
+      _ = try drawing.raster()
+      return
+    }
     if let reader = try jpegReader(isStrict: true) { return try reader.readAll() }
     if try input.readAllFrames(format) { return }
     try picture.forEachRows { _ in }

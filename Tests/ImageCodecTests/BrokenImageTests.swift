@@ -123,7 +123,7 @@ struct BrokenImageTests {
     }
   }
 
-  @Test(arguments: [ImageFormat.svg, .jp2])
+  @Test(arguments: [ImageFormat.jp2])
   func `formats that are not read need no decoder to say so`(format: ImageFormat) async throws {
     let decoding = try Decoding()
     var task = try decoding.task(Pictures.quarters(8, 8).png(), .check)
@@ -239,7 +239,7 @@ struct BrokenImageTests {
   }
 }
 
-private struct SeededGenerator: RandomNumberGenerator {
+struct SeededGenerator: RandomNumberGenerator {
   var state: UInt64
 
   mutating func next() -> UInt64 {

@@ -120,7 +120,7 @@ struct Sample: Sendable, CustomTestStringConvertible {
     Sample("ICO", .ico, Build.ico([(16, 16), (48, 32), (32, 32)]), 48, 32),
     Sample("ICO of 256", .ico, Build.ico([(16, 16), (0, 0)]), 256, 256),
     Sample("ICO with a PNG", .ico, Build.ico([(0, 0)], pictures: Build.png(512, 500)), 512, 500),
-    Sample("SVG", .svg, Build.text("<svg xmlns=\"http://www.w3.org/2000/svg\"/>"), nil, nil),
+    Sample("SVG", .svg, Build.text("<svg xmlns=\"http://www.w3.org/2000/svg\"/>"), 300, 150),
   ]
 }
 

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <librsvg/rsvg.h>
+
+/// Where a drawing goes: its size is what its percentages and its view box go by.
+typedef struct {
+  double width, height;
+  /// Of the drawing, which then begins at the offset.
+  double scale_x, scale_y;
+  double offset_x, offset_y;
+} crsvg_place;
+
+/// Keeps the font files of a family open for as long as the process lasts, regular and bold. cairo shares an open file
+/// among all sizes, and keeps ten of them.
+static inline void crsvg_keep_font(const char *family) {
+  cairo_font_weight_t weights[] = {CAIRO_FONT_WEIGHT_NORMAL, CAIRO_FONT_WEIGHT_BOLD};
+  for (int index = 0; index < 2; index++) {
+    cairo_font_face_t *face = cairo_toy_font_face_create(family, CAIRO_FONT_SLANT_NORMAL, weights[index]);
+    cairo_matrix_t size, unit;
+    cairo_matrix_init_scale(&size, 16, 16);
+    cairo_matrix_init_identity(&unit);
+    cairo_font_options_t *options = cairo_font_options_create();
+    cairo_scaled_font_t *font = cairo_scaled_font_create(face, &size, &unit, options);
+    cairo_text_extents_t extents;
+    cairo_scaled_font_text_extents(font, "A", &extents);
+    cairo_font_options_destroy(options);
+  }
+}
+
+/// Draws an SVG over `pixels`, which are words of premultiplied alpha, red, green and blue. It has no address, so that it
+/// refers to nothing but itself and `data:` URLs.
+///
+/// Returns NULL, or what is wrong, to be freed with g_free.
+static inline char *crsvg_draw(const void *bytes, size_t length, crsvg_place place, void *pixels, int width,
+                               int height) {
+  GError *error = NULL;
+  char *wrong = NULL;
+  GInputStream *stream = g_memory_input_stream_new_from_data(bytes, (gssize)length, NULL);
+  RsvgHandle *handle = rsvg_handle_new_from_stream_sync(stream, NULL, RSVG_HANDLE_FLAGS_NONE, NULL, &error);
+  g_object_unref(stream);
+  if (!handle) {
+    wrong = g_strdup(error ? error->message : "the drawing cannot be read");
+    g_clear_error(&error);
+    return wrong;
+  }
+  rsvg_handle_set_dpi(handle, 96);
+  cairo_surface_t *surface =
+      cairo_image_surface_create_for_data((unsigned char *)pixels, CAIRO_FORMAT_ARGB32, width, height, 4 * width);
+  cairo_t *context = cairo_create(surface);
+  cairo_translate(context, place.offset_x, place.offset_y);
+  cairo_scale(context, place.scale_x, place.scale_y);
+  RsvgRectangle viewport = {0, 0, place.width, place.height};
+  if (!rsvg_handle_render_document(handle, context, &viewport, &error)) {
+    wrong = g_strdup(error ? error->message : "the drawing cannot be drawn");
+  } else if (cairo_status(context) != CAIRO_STATUS_SUCCESS) {
+    wrong = g_strdup(cairo_status_to_string(cairo_status(context)));
+  }
+  g_clear_error(&error);
+  cairo_destroy(context);
+  cairo_surface_finish(surface);
+  cairo_surface_destroy(surface);
+  g_object_unref(handle);
+  return wrong;
+}

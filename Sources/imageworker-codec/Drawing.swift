@@ -1,0 +1,93 @@
+internal import CRSVG
+internal import ImageCodec
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// Draws an SVG in the size that is wanted, so that its lines are sharp in any.
+///
+/// It is drawn without network and files: scripts do not run, and references other than to itself and `data:` URLs lead
+/// nowhere. librsvg bounds elements and entities; time and memory are bounded outside.
+struct Drawing {
+  let file: UnsafeRawBufferPointer
+  /// Its own size, in pixels.
+  let width: Int
+  let height: Int
+
+  /// The longest side of what cairo draws on.
+  static let longestSide = 32_767
+
+  /// - Parameters:
+  ///   - crop: what of it is wanted, in its own pixels.
+  ///   - size: of the result.
+  func raster(_ crop: Transform.Crop, size: (width: Int, height: Int)) throws -> Raster {
+    guard max(size.width, size.height) <= Self.longestSide else {
+      throw DecodeError.tooManyPixels("a side of a drawing is longer than \(Self.longestSide) pixels")
+    }
+    let raster = try Raster(width: size.width, height: size.height)
+    var place = crsvg_place()
+    (place.width, place.height) = (Double(width), Double(height))
+    (place.scale_x, place.scale_y) = (
+      Double(size.width) / Double(crop.width), Double(size.height) / Double(crop.height)
+    )
+    (place.offset_x, place.offset_y) = (-Double(crop.x) * place.scale_x, -Double(crop.y) * place.scale_y)
+    let wrong = crsvg_draw(
+      file.baseAddress, file.count, place, raster.pixels.baseAddress, Int32(size.width), Int32(size.height))
+    if let wrong {
+      defer { g_free(wrong) }
+      throw LibraryError(String(cString: wrong))
+    }
+    for index in raster.pixels.indices { raster.pixels[index] = Self.straight(raster.pixels[index]) }
+    return raster
+  }
+
+  func raster() throws -> Raster {
+    try raster(Transform.Crop(x: 0, y: 0, width: width, height: height), size: (width, height))
+  }
+
+  /// From premultiplied A R G B, alpha in the highest byte, to straight R G B A, red in the lowest.
+  private static func straight(_ pixel: UInt32) -> UInt32 {
+    let alpha = pixel >> 24
+    if alpha == 0 { return 0 }
+    func color(_ shift: UInt32) -> UInt8 {
+      let value = pixel >> shift & 255
+      return UInt8(alpha == 255 ? value : min(255, (value * 255 + alpha / 2) / alpha))
+    }
+    return Raster.pixel(color(16), color(8), color(0), UInt8(alpha))
+  }
+
+  /// The generic families of CSS that text is drawn in. A font that is not open by then cannot be opened later.
+  private static let families = ["sans-serif", "serif", "monospace"]
+
+  /// Has the libraries do once what they do only at first use, as long as they still can: fonts are found and opened. It
+  /// takes 20 ms, for which there is a thread. Nil where there is none, and text stays boxes.
+  static func startWarmUp() -> pthread_t? {
+    var thread = pthread_t?.none
+    #if canImport(Darwin)
+      let status = pthread_create(
+        &thread, nil,
+        { _ in
+          Drawing.warmUp(); return nil
+        }, nil)
+    #else
+      var id = pthread_t()
+      let status = pthread_create(
+        &id, nil,
+        { _ in
+          Drawing.warmUp(); return nil
+        }, nil)
+      thread = id
+    #endif
+    return status == 0 ? thread : nil
+  }
+
+  private static func warmUp() {
+    let texts = families.map { "<text y='9' font-family='\($0)'>A<tspan font-weight='bold'>A</tspan></text>" }
+    let bytes = Array("<svg xmlns='http://www.w3.org/2000/svg'>\(texts.joined())</svg>".utf8)
+    for family in families { crsvg_keep_font(family) }
+    bytes.withUnsafeBytes { _ = try? Drawing(file: $0, width: 16, height: 16).raster() }
+  }
+}
