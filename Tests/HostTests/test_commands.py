@@ -60,10 +60,10 @@ class Commands(unittest.TestCase):
 
 
 class Demos(unittest.TestCase):
-    def test_an_image_without_a_size(self) -> None:
+    def test_a_drawing_that_says_nothing_of_its_size(self) -> None:
         for demo in DEMOS:
             status, words = run(*demo, DRAWING)
-            self.assertEqual((status, "svg size unknown" in words), (0, True), words)
+            self.assertEqual((status, "svg 300 x 150" in words), (0, True), words)
 
     def test_nobody_reads_any_more(self) -> None:
         with Origin() as origin:

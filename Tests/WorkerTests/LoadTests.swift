@@ -42,6 +42,7 @@ import Testing
       let result = try await worker.load(origin.url("image/1.svg"))
       #expect(result["format"] == "svg")
       #expect(result["mediaType"] == "image/svg+xml")
+      #expect(result["width"].integer ?? 0 > 0 && result["height"].integer ?? 0 > 0)
     }
   }
 
