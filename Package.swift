@@ -15,6 +15,9 @@ func tests(of name: String, uses dependencies: [Target.Dependency] = []) -> Targ
   .testTarget(name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies, swiftSettings: strict)
 }
 
+/// On Linux only, where curl's TLS is OpenSSL's.
+let openSSL = Target.Dependency.target(name: "CTLS", condition: .when(platforms: [.linux]))
+
 let package = Package(
   name: "ImageWorker",
   platforms: [.macOS(.v15)],
@@ -44,7 +47,7 @@ let package = Package(
     module("LineRPC", uses: ["Text", "Threads"]),
     module(
       "Loading", uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads"]),
-    module("HTTPTransport", uses: ["HTTPTypes", "Text", "Threads", "CCurl", "CZlib"]),
+    module("HTTPTransport", uses: ["HTTPTypes", "Text", "Threads", "CCurl", openSSL, "CZlib"]),
     module("HTTPCaching", uses: ["HTTPTypes", "Text"]),
     module("HTTPTypes", uses: ["Text"]),
     module("ImageStore", uses: ["HTTPTypes", "Text", "Threads", "CSQLite", "CCrypto"]),
@@ -65,6 +68,7 @@ let package = Package(
       name: "CRSVG", pkgConfig: "librsvg-2.0", providers: [.apt(["librsvg2-dev"]), .brew(["librsvg"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+    .systemLibrary(name: "CTLS", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]),
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     tests(of: "LineRPC", uses: ["Text", "Threads"]),

@@ -36,6 +36,22 @@ static inline CURLcode ccurl_set_open_socket_callback(CURL *easy, curl_opensocke
   return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, callback);
 }
 
+static inline CURLcode ccurl_set_close_socket_callback(CURL *easy, curl_closesocket_callback callback, void *context) {
+  curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, context);
+  return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, callback);
+}
+
+static inline CURLcode ccurl_set_tls_context_callback(CURL *easy, curl_ssl_ctx_callback callback, void *context) {
+  curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, context);
+  return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, callback);
+}
+
+static inline CURLcode ccurl_set_progress_callback(CURL *easy, curl_xferinfo_callback callback, void *context) {
+  curl_easy_setopt(easy, CURLOPT_XFERINFODATA, context);
+  curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, callback);
+  return curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+}
+
 static inline CURLcode ccurl_set_before_request_callback(CURL *easy, curl_prereq_callback callback) {
   return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback);
 }
@@ -50,6 +66,13 @@ static inline CURLcode ccurl_get_offset(CURL *easy, CURLINFO info, curl_off_t *v
 
 static inline CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value) {
   return curl_easy_getinfo(easy, info, value);
+}
+
+// The SSL of the connection that the handle uses now; null without TLS, or with another backend than OpenSSL.
+static inline void *ccurl_openssl(CURL *easy) {
+  struct curl_tlssessioninfo *info = 0;
+  if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info) return 0;
+  return info->backend == CURLSSLBACKEND_OPENSSL ? info->internals : 0;
 }
 
 static inline CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value) {

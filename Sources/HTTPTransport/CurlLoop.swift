@@ -6,11 +6,14 @@ final class CurlLoop {
   private let sockets: SocketPoll
   private let multi: UnsafeMutableRawPointer
   private let clock = LoopClock()
+  private let connections = Connections()
   private let environment: (String) -> String?
   private let isPermitted: AddressFilter
   private var settings: Settings
   private var transfers: [TransferID: Transfer] = [:]
   private var keptConnections = 0
+  /// The most transfers that there were at once.
+  private var mostTransfers = 0
 
   private static let globalResult = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
 
@@ -46,16 +49,18 @@ final class CurlLoop {
 
   /// Curl counts the connections in use as well, and closes idle ones when there are more in all.
   private func keepConnections(_ count: Int) {
-    keptConnections = max(1, count)
+    keptConnections = max(1, min(count, DescriptorLimit.maxConnections(descriptors: DescriptorLimit.current)))
     _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, keptConnections)
   }
 
   func start(_ id: TransferID, _ request: TransferRequest, _ consumer: any TransferConsumer) {
     do {
       let transfer = try Transfer(
-        id: id, request: request, consumer: consumer, clock: clock, isPermitted: isPermitted)
+        id: id, request: request, consumer: consumer, clock: clock, connections: connections,
+        isPermitted: isPermitted)
       transfers[id] = transfer
-      if 2 * count > keptConnections { keepConnections(4 * count) }
+      if 2 * count > keptConnections, count > mostTransfers { keepConnections(4 * count) }
+      mostTransfers = max(mostTransfers, count)
       send(transfer, with: settings)
     } catch {
       consumer.finished(.failure(error))
@@ -81,7 +86,8 @@ final class CurlLoop {
 
   /// Lets curl read and write what it can without waiting, and ends what has ended or takes too long.
   func work() {
-    sockets.tell(multi)
+    sockets.tell(multi, beginCall: connections.beginCall)
+    readUnfinishedHeads()
     var left: Int32 = 0
     while let message = curl_multi_info_read(multi, &left) {
       guard message.pointee.msg == CURLMSG_DONE, let raw = message.pointee.easy_handle else { continue }
@@ -90,10 +96,25 @@ final class CurlLoop {
       _ = ccurl_get_pointer(raw, CURLINFO_PRIVATE, &context)
       guard let easy = EasyHandle.behind(context), let transfer = easy.transfer else { continue }
       let isOurs = code == CURLE_OK || transfer.hasStopped
-      end(transfer, isOurs ? nil : TransferError(code, of: transfer, on: easy))
+      end(transfer, isOurs ? nil : connections.error(of: transfer) ?? TransferError(code, of: transfer, on: easy))
     }
+    connections.forgetEnded(except: transfers.values)
     // After curl has had its chance: what arrived while the loop was busy counts.
     if clock.beginCheck() { endLateTransfers() }
+  }
+
+  /// Has curl deliver the rest of long HTTP/2 headers, and of a body that came with one.
+  private func readUnfinishedHeads() {
+    // Each call delivers 16 kB, and curl stores at most 128 kB.
+    var callsLeft = 16
+    while callsLeft > 0, case let unfinished = connections.socketsOfUnfinishedHeads(), !unfinished.isEmpty {
+      callsLeft -= 1
+      var running: Int32 = 0
+      for socket in unfinished {
+        connections.beginCall()
+        curl_multi_socket_action(multi, socket, CURL_CSELECT_IN, &running)
+      }
+    }
   }
 
   var wakeUp: WakeUp { sockets.wakeUp }
@@ -117,7 +138,7 @@ final class CurlLoop {
 
   private func send(_ transfer: Transfer, with settings: Settings) {
     do throws(TransferError) {
-      guard let easy = EasyHandle(settings: settings) else {
+      guard let easy = EasyHandle(settings: settings, connections: connections) else {
         throw TransferError(.network, "no memory for another transfer")
       }
       try transfer.prepare(easy)

@@ -17,7 +17,7 @@ final class EasyHandle {
   private var list: UnsafeMutablePointer<curl_slist>?
 
   /// nil when memory is short.
-  init?(settings: Settings) {
+  init?(settings: Settings, connections: Connections) {
     guard let raw = curl_easy_init() else {
       errorBuffer.deallocate()
       return nil
@@ -75,6 +75,7 @@ final class EasyHandle {
     _ = ccurl_set_pointer(raw, CURLOPT_PREREQDATA, context)
     _ = ccurl_set_pointer(raw, CURLOPT_ERRORBUFFER, errorBuffer)
     installCallbacks()
+    connections.watch(raw)
   }
 
   deinit {
@@ -155,9 +156,14 @@ final class EasyHandle {
       guard let transfer = EasyHandle.behind(context)?.transfer, let address else { return CURL_SOCKET_BAD }
       return transfer.openSocket(for: address.pointee, to: ccurl_address(address))
     }
-    _ = ccurl_set_before_request_callback(raw) { context, peer, _, _, _ in
-      guard let transfer = EasyHandle.behind(context)?.transfer, let peer else { return CURL_PREREQFUNC_ABORT }
-      return transfer.mayRequest(from: peer) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+    _ = ccurl_set_before_request_callback(raw) { context, peer, local, peerPort, localPort in
+      guard let transfer = EasyHandle.behind(context)?.transfer, let peer, let local else {
+        return CURL_PREREQFUNC_ABORT
+      }
+      let ends = ConnectionEnds(
+        localAddress: String(cString: local), localPort: UInt16(truncatingIfNeeded: localPort),
+        peerAddress: String(cString: peer), peerPort: UInt16(truncatingIfNeeded: peerPort))
+      return transfer.mayRequest(on: ends) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
     }
   }
 }

@@ -50,17 +50,23 @@ final class SocketPoll {
   }
 
   /// Tells curl what the sleep has brought.
-  func tell(_ multi: UnsafeMutableRawPointer) {
+  ///
+  /// - Parameter beginCall: called before each call into curl.
+  func tell(_ multi: UnsafeMutableRawPointer, beginCall: () -> Void) {
     var running: Int32 = 0
     if hasReady {
       hasReady = false
       for entry in entries.dropFirst() where entry.revents != 0 {
         // Curl may have closed it while it worked for another.
         guard place(of: entry.fd) != 0 else { continue }
+        beginCall()
         curl_multi_socket_action(multi, entry.fd, Self.readiness(entry), &running)
       }
     }
-    if Self.timeLeft(multi) == 0 { curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running) }
+    if Self.timeLeft(multi) == 0 {
+      beginCall()
+      curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running)
+    }
   }
 
   /// Until curl has something to do that no socket tells of, in milliseconds; nil where there is nothing. Asked for

@@ -9,6 +9,7 @@ final class Transfer {
   let id: TransferID
   private let request: TransferRequest
   private let clock: LoopClock
+  private let connections: Connections
   private let isPermitted: AddressFilter
 
   /// The handle while one is in use.
@@ -20,10 +21,23 @@ final class Transfer {
   private var watch: ProgressWatch
   /// Whether this hop and those after it may use none of the connections that are open.
   private var needsFreshConnection: Bool
+  /// Whether the connection that curl chose for the request had input that nobody had asked for.
+  private var hasFoundUnread = false
+  /// The connection of the request; nil before it is sent.
+  private(set) var connection: Connection?
+
+  private var http2Head: HTTP2Head?
+
+  struct Connection {
+    /// nil if it cannot be told.
+    var socket: curl_socket_t?
+    var tls: ServiceTime.Connection?
+    var isHTTP2: Bool
+  }
 
   init(
     id: TransferID, request: TransferRequest, consumer: any TransferConsumer, clock: LoopClock,
-    isPermitted: @escaping AddressFilter
+    connections: Connections, isPermitted: @escaping AddressFilter
   ) throws(TransferError) {
     route = try Route(request)
     reception = Reception(
@@ -34,6 +48,7 @@ final class Transfer {
     self.id = id
     self.request = request
     self.clock = clock
+    self.connections = connections
     self.isPermitted = isPermitted
   }
 
@@ -42,6 +57,14 @@ final class Transfer {
   var server: String { origin.hostAndPort }
   /// What it is or would be connected to.
   var peer: String { proxy == nil ? server : "the proxy for \(server)" }
+  /// Whether curl may hold more of an answer over HTTP/2 whose header it has delivered in parts. To be asked after each
+  /// call into curl.
+  func mayHaveMore() -> Bool {
+    // Curl reads a paused transfer as well, and then misses its end. `resume` has it asked again.
+    guard easy != nil, !hasStopped, !reception.isPaused else { return false }
+    return http2Head?.mayHaveMore(isComplete: reception.isHeadComplete) ?? false
+  }
+
   var isConnecting: Bool { watch.stage == .connecting }
 
   /// Whether a callback has made curl stop, or would have.
@@ -65,6 +88,9 @@ final class Transfer {
     self.easy = easy
     easy.transfer = self
     sockets = SocketTally()
+    connection = nil
+    http2Head = nil
+    hasFoundUnread = false
     reception.beginHop()
     watch.beginHop(now: clock.now)
     clock.check(by: due)
@@ -87,6 +113,10 @@ final class Transfer {
   /// - Parameter error: why it was ended; nil if the response is complete or a callback has stopped it.
   func step(after error: TransferError?) -> Step {
     let isLate = error?.phase == .deadline
+    if hasFoundUnread, !isLate {
+      needsFreshConnection = true
+      return .request
+    }
     if let location = reception.location, reception.failure == nil, !isLate {
       do {
         try route.follow(location)
@@ -143,19 +173,38 @@ final class Transfer {
       sockets.blocked += 1
       return CURL_SOCKET_BAD
     }
-    return sockets.open(request, patience: max(easy.settings.configuration.connectTimeout, .seconds(10)))
+    let socket = sockets.open(request, patience: max(easy.settings.configuration.connectTimeout, .seconds(10)))
+    if socket >= 0 { connections.opened(socket) }
+    return socket
   }
 
   /// Called when there is a connection for the request, a new one or not: the policy may have become stricter since it
-  /// was opened.
-  func mayRequest(from peer: UnsafePointer<CChar>) -> Bool {
-    guard mayConnect(to: IPAddress(String(cString: peer))) else {
+  /// was opened, and its last answer may have had more than its end.
+  func mayRequest(on ends: ConnectionEnds) -> Bool {
+    guard mayConnect(to: IPAddress(ends.peerAddress)) else {
       reception.failure = blocked
       return false
     }
+    guard let easy else { return false }
+    let tls = TLSConnection(of: easy)
+    let connection = Connection(
+      socket: connections.socket(of: ends), tls: tls?.identity, isHTTP2: tls?.isHTTP2 ?? false)
+    if easy.connectionsOpened == 0, hasUnread(connection, tls) {
+      // Curl closes the connection of a request that is refused here.
+      hasFoundUnread = true
+      return false
+    }
+    self.connection = connection
     watch.requestSent(now: clock.now, unixTime: secondsSinceEpoch())
     clock.check(by: due)
     return true
+  }
+
+  /// Whether an answer of HTTP/1 on this connection could be one that was not asked for. In HTTP/2, where input names
+  /// its stream, it could not.
+  private func hasUnread(_ connection: Connection, _ tls: TLSConnection?) -> Bool {
+    guard !connection.isHTTP2, tls != nil || origin.scheme != "https" || TLSConnection.isKnown else { return false }
+    return connection.socket.map { connections.hasUnread($0, tls) } ?? true
   }
 
   private func mayConnect(to address: @autoclosure () -> IPAddress?) -> Bool {
@@ -170,6 +219,11 @@ final class Transfer {
     watch.received(now: clock.now)
     let wasComplete = reception.isHeadComplete
     let goesOn = reception.received(line: line, from: route.target.url)
+    if http2Head == nil, connection?.isHTTP2 == true {
+      http2Head = HTTP2Head()
+      connections.headBegan(of: self)
+    }
+    http2Head?.inputs += 1
     if reception.isHeadComplete && !wasComplete { watch.headCompleted(unixTime: secondsSinceEpoch()) }
     return goesOn
   }
@@ -177,6 +231,7 @@ final class Transfer {
   func received(bytes: UnsafeRawBufferPointer) -> Reception.Intake {
     watch.received(now: clock.now)
     if let easy { watch.read(bytesOnWire: easy.bytesOnWire, now: clock.now) }
+    http2Head?.inputs += 1
     return reception.received(bytes: bytes)
   }
 
@@ -184,6 +239,10 @@ final class Transfer {
   func resume() {
     guard reception.isPaused else { return }
     let isHeld = reception.resume()
+    if http2Head?.isInParts == true {
+      http2Head?.inputs += 1
+      connections.headBegan(of: self)
+    }
     watch.resumed(now: clock.now)
     clock.check(by: due)
     guard isHeld, let easy else { return }

@@ -55,6 +55,7 @@ extension Contact {
         case .firstByte, .idle: self = .unresponsive
         case .deadline, nil: self = .inconclusive
         }
+      case .flood: self = .unresponsive
       // What came was not wanted.
       case .tooLarge, .redirects, .aborted: self = .answered
       default: self = .inconclusive

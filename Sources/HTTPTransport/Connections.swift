@@ -1,0 +1,137 @@
+internal import CCurl
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+#if os(Linux)
+  internal import CTLS
+#endif
+
+/// What is known of the connections that curl has open, whose ends it tells by callbacks. It must outlive all of them.
+final class Connections {
+  private var sockets = OpenSockets()
+  private var serviceTime = ServiceTime()
+  /// Those that were ended because they held the thread.
+  private var ended: Set<ServiceTime.Connection> = []
+  private var unfinishedHeads: [Transfer] = []
+  #if os(Linux)
+    private let recordWatch = UnsafeMutablePointer<ctls_record_watch>.allocate(capacity: 1)
+  #endif
+
+  init() {
+    #if os(Linux)
+      let context = Unmanaged.passUnretained(self).toOpaque()
+      recordWatch.initialize(
+        to: ctls_record_watch(
+          callback: { ssl, context in
+            guard let ssl, let connections = Connections.behind(context) else { return }
+            connections.recordBegins(on: ssl)
+          }, context: context))
+    #endif
+  }
+
+  deinit {
+    #if os(Linux)
+      recordWatch.deallocate()
+    #endif
+  }
+
+  private static func behind(_ context: UnsafeMutableRawPointer?) -> Connections? {
+    context.map { Unmanaged<Connections>.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  // MARK: Sockets
+
+  /// How many sockets are open.
+  var count: Int { sockets.count }
+
+  func opened(_ socket: curl_socket_t) { sockets.insert(socket) }
+
+  func socket(of ends: ConnectionEnds) -> curl_socket_t? { sockets.socket(of: ends) }
+
+  /// Whether something has arrived on an HTTP/1 connection on which nothing was asked for, or it has been closed. The
+  /// next answer could not be told from what is there.
+  ///
+  /// Messages of TLS itself count as well: a session ticket that comes later than the first answer costs a connection.
+  func hasUnread(_ socket: curl_socket_t, _ tls: TLSConnection?) -> Bool {
+    if tls?.hasUnread == true { return true }
+    var byte: UInt8 = 0
+    let count = recv(socket, &byte, 1, peek)
+    return count >= 0 || errno != EAGAIN && errno != EWOULDBLOCK
+  }
+
+  // MARK: Time
+
+  /// Must be called before each call that lets curl read.
+  func beginCall() { serviceTime.beginCall() }
+
+  /// Why a transfer failed if its connection has been ended for holding the thread.
+  func error(of transfer: Transfer) -> TransferError? {
+    guard !ended.isEmpty, let connection = transfer.connection?.tls, ended.contains(connection) else { return nil }
+    return TransferError(.flood, "\(transfer.peer) floods the connection with what is no part of an answer")
+  }
+
+  /// Forgets the ended connections that no transfer uses any more.
+  func forgetEnded(except transfers: some Sequence<Transfer>) {
+    guard !ended.isEmpty else { return }
+    ended.formIntersection(transfers.compactMap(\.connection?.tls))
+  }
+
+  // MARK: Heads
+
+  /// Has `socketsOfUnfinishedHeads` ask the transfer.
+  func headBegan(of transfer: Transfer) { unfinishedHeads.append(transfer) }
+
+  /// The sockets of the transfers whose header, and what came with it, curl has delivered only in part.
+  func socketsOfUnfinishedHeads() -> Set<curl_socket_t> {
+    guard !unfinishedHeads.isEmpty else { return [] }
+    unfinishedHeads.removeAll { !$0.mayHaveMore() }
+    return Set(unfinishedHeads.compactMap(\.connection?.socket))
+  }
+
+  #if os(Linux)
+    private func recordBegins(on ssl: UnsafeMutableRawPointer) {
+      let isTooLong = serviceTime.isTooLong(for: ssl, now: .now, processorTime: processorTimeOfThread)
+      guard isTooLong, ended.insert(ssl).inserted else { return }
+      ctls_end_input(ssl)
+    }
+  #endif
+
+  // MARK: Curl's callbacks
+
+  /// Has curl tell what becomes of the connections that a handle opens.
+  func watch(_ easy: UnsafeMutableRawPointer) {
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    _ = ccurl_set_close_socket_callback(
+      easy,
+      { context, socket in
+        Connections.behind(context)?.sockets.remove(socket)
+        return close(socket)
+      }, context)
+    #if os(Linux)
+      guard TLSConnection.isKnown else { return }
+      _ = ccurl_set_tls_context_callback(
+        easy,
+        { _, tlsContext, context in
+          if let connections = Connections.behind(context) {
+            ctls_watch_records(tlsContext, connections.recordWatch)
+          }
+          return CURLE_OK
+        }, context)
+    #endif
+  }
+}
+
+private func processorTimeOfThread() -> Duration {
+  var time = timespec()
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+  return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+}
+
+#if canImport(Darwin)
+  private let peek = MSG_PEEK | MSG_DONTWAIT
+#else
+  private let peek = Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)
+#endif

@@ -1,0 +1,89 @@
+internal import CCurl
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// The two ends of a TCP connection, as curl writes them.
+struct ConnectionEnds: Hashable {
+  var localAddress: String
+  var localPort: UInt16
+  var peerAddress: String
+  var peerPort: UInt16
+}
+
+/// The sockets that curl has open, by the connection that each is for.
+///
+/// Curl tells a transfer the ends of its connection and not the socket: CURLINFO_ACTIVESOCKET knows only the connection
+/// of the request before.
+struct OpenSockets {
+  private var sockets: [curl_socket_t: ConnectionEnds?] = [:]
+  private var byEnds: [ConnectionEnds: curl_socket_t] = [:]
+  /// Those whose ends are not known yet.
+  private var unnamed: [curl_socket_t] = []
+
+  var count: Int { sockets.count }
+
+  mutating func insert(_ socket: curl_socket_t) {
+    sockets[socket] = .some(nil)
+    unnamed.append(socket)
+  }
+
+  mutating func remove(_ socket: curl_socket_t) {
+    if let ends = sockets.removeValue(forKey: socket), let ends { byEnds[ends] = nil }
+    unnamed.removeAll { $0 == socket }
+  }
+
+  /// The socket of a connection; nil if the system does not name it as curl does.
+  mutating func socket(of ends: ConnectionEnds) -> curl_socket_t? {
+    if let socket = byEnds[ends] { return socket }
+    unnamed.removeAll { socket in
+      // One that is not connected yet has no peer.
+      guard let local = Self.end(of: socket, getsockname), let peer = Self.end(of: socket, getpeername) else {
+        return false
+      }
+      let ends = ConnectionEnds(
+        localAddress: local.address, localPort: local.port, peerAddress: peer.address, peerPort: peer.port)
+      sockets[socket] = ends
+      byEnds[ends] = socket
+      return true
+    }
+    return byEnds[ends]
+  }
+
+  private typealias Name = (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32
+
+  private static func end(of socket: curl_socket_t, _ name: Name) -> (address: String, port: UInt16)? {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    return withUnsafeMutablePointer(to: &storage) { storage in
+      storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        guard name(socket, address, &length) == 0 else { return nil }
+        return text(of: address)
+      }
+    }
+  }
+
+  /// In the notation of inet_ntop(3), which is curl's.
+  private static func text(of address: UnsafePointer<sockaddr>) -> (address: String, port: UInt16)? {
+    let raw = UnsafeRawPointer(address)
+    switch Int32(address.pointee.sa_family) {
+    case AF_INET:
+      let value = raw.loadUnaligned(as: sockaddr_in.self)
+      return text(AF_INET, value.sin_addr).map { ($0, UInt16(bigEndian: value.sin_port)) }
+    case AF_INET6:
+      let value = raw.loadUnaligned(as: sockaddr_in6.self)
+      return text(AF_INET6, value.sin6_addr).map { ($0, UInt16(bigEndian: value.sin6_port)) }
+    default: return nil
+    }
+  }
+
+  private static func text(_ family: Int32, _ address: some Any) -> String? {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { buffer in
+      withUnsafeBytes(of: address) { inet_ntop(family, $0.baseAddress, buffer.baseAddress, socklen_t(buffer.count)) }
+        .map { String(cString: $0) }
+    }
+  }
+}

@@ -1,0 +1,188 @@
+"""The built worker with servers that send what nobody asked for, or without end.
+
+IMAGEWORKER=PATH python -m unittest test_hostile_servers
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import tempfile
+import threading
+import time
+import unittest
+import zlib
+from pathlib import Path
+from typing import Any, Iterator
+
+from bomb_files import png
+from hostile_server import (
+    ACK, DATA, END_STREAM, PING, PRIORITY, SETTINGS, WINDOW_UPDATE, Connection, RawServer, answer, frame, head, http1,
+    http2, literal, server_context, tunnel,
+)  # fmt: skip
+from origin_process import PATIENCE
+from test_decoders import Worker
+
+IMAGE = png(1, zlib.compress(b"\0\0"))
+OTHER = answer(png(1, zlib.compress(b"\0\x80")), "200 OK", "Cache-Control: max-age=86400")
+"""The answer that nobody asked for."""
+
+STRAY = {
+    "204 with a body": (b"HTTP/1.1 204 No Content\r\n\r\n", OTHER),
+    "304 with a body": (b"HTTP/1.1 304 Not Modified\r\n\r\n", OTHER),
+    "404 of length 0 with a body": (answer(b"", "404 Not Found"), OTHER),
+    "302 of length 0 with a body": (answer(b"", "302 Found"), OTHER),
+    "bytes behind the last chunk": (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(IMAGE), IMAGE), OTHER,
+    ),
+    "an answer sent twice": (answer(IMAGE), OTHER),
+}  # fmt: skip
+
+FLOODS = {
+    "empty DATA": frame(DATA, 0, 1),
+    "PING acknowledged": frame(PING, ACK, 0, bytes(8)),
+    "SETTINGS": frame(SETTINGS, 0, 0),
+    "PRIORITY": frame(PRIORITY, 0, 1, bytes([0, 0, 0, 3, 1])),
+    "WINDOW_UPDATE": frame(WINDOW_UPDATE, 0, 0, bytes([0, 0, 0, 1])),
+    "unknown type": frame(0xBE, 0, 1),
+}
+
+
+@contextlib.contextmanager
+def worker(*options: str) -> Iterator[Worker]:
+    with tempfile.TemporaryDirectory() as folder, Worker(Path(folder), "--insecure", "--retries", "0", *options) as it:
+        yield it
+
+
+def picture(response: dict[str, Any]) -> bytes:
+    assert "result" in response, response
+    return Path(response["result"]["path"]).read_bytes()
+
+
+class StrayBytes(unittest.TestCase):
+    """Bytes behind the end of an answer never become the answer to another request."""
+
+    def check(self, stray: str, together: bool, tls: bool, proxy: bool = False) -> None:
+        first, rest = STRAY[stray]
+        answered, sent = threading.Event(), threading.Event()
+        paths: list[str] = []
+
+        def handle(connection: Connection, path: str) -> None:
+            paths.append(path)
+            if path != "/stray":
+                return connection.sendall(answer(IMAGE))
+            if together:
+                connection.sendall(first + rest)
+            else:
+                connection.sendall(first)
+                assert answered.wait(PATIENCE)
+                connection.sendall(rest)
+            sent.set()
+
+        with contextlib.ExitStack() as stack:
+            server = stack.enter_context(RawServer(http1(handle), server_context("http/1.1") if tls else None))
+            options = []
+            if proxy:
+                options = ["--proxy", f"http://127.0.0.1:{stack.enter_context(RawServer(tunnel)).port}"]
+            client = stack.enter_context(worker(*options))
+            client.call("load", url=f"{server.url}/stray")
+            answered.set()
+            self.assertTrue(sent.wait(PATIENCE))
+            for number in range(3):
+                self.assertEqual(picture(client.call("load", url=f"{server.url}/{number}")), IMAGE)
+            self.assertEqual(paths, ["/stray", "/0", "/1", "/2"])
+            self.assertLessEqual(server.connections, 2)
+
+    def test_in_the_same_segment_and_later_plain_and_with_tls(self) -> None:
+        for stray in STRAY:
+            for together in (True, False):
+                for tls in (False, True):
+                    with self.subTest(stray, together=together, tls=tls):
+                        self.check(stray, together, tls)
+
+    def test_through_a_tunnel(self) -> None:
+        for together in (True, False):
+            with self.subTest(together=together):
+                self.check("an answer sent twice", together, tls=True, proxy=True)
+
+    def test_behind_a_redirect(self) -> None:
+        def handle(connection: Connection, path: str) -> None:
+            redirect = answer(b"", "302 Found", "Location: /target")
+            connection.sendall(answer(IMAGE) if path == "/target" else redirect + OTHER * 200)
+
+        with RawServer(http1(handle)) as server, worker() as client:
+            self.assertEqual(picture(client.call("load", url=f"{server.url}/")), IMAGE)
+
+    def test_a_connection_without_any_is_kept(self) -> None:
+        for tls in (False, True):
+            handler = http1(lambda connection, _: connection.sendall(answer(IMAGE)))
+            with RawServer(handler, server_context("http/1.1") if tls else None) as server, worker() as client:
+                for number in range(5):
+                    self.assertEqual(picture(client.call("load", url=f"{server.url}/{number}")), IMAGE)
+                self.assertEqual(server.connections, 1)
+
+
+class Floods(unittest.TestCase):
+    """Input without end that is no part of an answer ends the connection, and others do not wait for it."""
+
+    def check(self, flood: str, before: bytes) -> None:
+        floods: queue.Queue[int] = queue.Queue()
+
+        def pour(connection: Connection, stream: int) -> None:
+            pieces = FLOODS[flood] * 50_000
+            connection.sendall(before)
+            floods.put(stream)
+            while True:
+                connection.sendall(pieces)
+
+        other = http1(lambda connection, _: connection.sendall(answer(IMAGE)))
+        with RawServer(http2(pour), server_context("h2")) as server, RawServer(other) as neighbour:
+            with worker("--timeout", "3600s") as client:
+                flooded = client.send("load", url=server.url + "/")
+                floods.get(timeout=PATIENCE)
+                neighbours = {client.send("load", url=f"{neighbour.url}/{number}") for number in range(20)}
+                responses = {response["id"]: response for response in (client.receive() for _ in range(21))}
+        for number in neighbours:
+            self.assertIn("result", responses[number])
+        self.assertIn(responses[flooded]["error"]["data"]["kind"], ("network", "truncated"))
+
+    def test_each_frame_before_and_within_an_answer(self) -> None:
+        for flood in FLOODS:
+            for name, before in {"before": b"", "within": head(1)}.items():
+                with self.subTest(flood, where=name):
+                    self.check(flood, before)
+
+    def test_the_error_says_so(self) -> None:
+        def pour(connection: Connection, stream: int) -> None:
+            connection.sendall(head(stream))
+            while True:
+                connection.sendall(frame(DATA, 0, stream) * 50_000)
+
+        with RawServer(http2(pour), server_context("h2")) as server, worker("--timeout", "3600s") as client:
+            error = client.call("load", url=server.url + "/")["error"]
+        self.assertIn("floods the connection", error["message"])
+        self.assertEqual(error["data"]["kind"], "network")
+
+
+class LongHeaders(unittest.TestCase):
+    """Headers up to what curl stores of them arrive over HTTP/2."""
+
+    def test_long_headers_and_lines(self) -> None:
+        cases = {
+            "33 kB": [1000] * 33, "60 kB": [1000] * 60, "120 kB": [1000] * 120, "a line of 60 kB": [60_000],
+        }  # fmt: skip
+        for name, lengths in cases.items():
+            fields = b"".join(literal(f"x-{index}", "a" * length) for index, length in enumerate(lengths))
+
+            def handle(connection: Connection, stream: int, fields: bytes = fields) -> None:
+                connection.sendall(head(stream, fields))
+                # libcurl 7.88 may miss the end of an answer whose body comes together with such a header.
+                time.sleep(0.3)
+                connection.sendall(frame(DATA, END_STREAM, stream, IMAGE))
+
+            with self.subTest(name), RawServer(http2(handle), server_context("h2")) as server, worker() as client:
+                self.assertEqual(picture(client.call("load", url=server.url + "/")), IMAGE)
+
+
+if __name__ == "__main__":
+    unittest.main()
