@@ -11,6 +11,8 @@ struct FileError: Error {
   var code: Int32
 
   var isOutOfSpace: Bool { code == ENOSPC || code == EDQUOT }
+  /// Whether the process or the system has no descriptor left, which passes.
+  var isOutOfDescriptors: Bool { code == EMFILE || code == ENFILE }
   var isMissing: Bool { code == ENOENT || code == ENOTDIR }
 
   /// Whether nothing else could be written either: the folder, not the one file, is at fault.

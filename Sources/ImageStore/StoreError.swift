@@ -3,6 +3,8 @@ public struct StoreError: Error, Sendable, Equatable {
   public enum Kind: Sendable, Equatable {
     /// The file system has no space left (ENOSPC, EDQUOT, SQLITE_FULL).
     case diskFull
+    /// The process or the system has no file descriptor left (EMFILE, ENFILE). That passes.
+    case noDescriptor
     /// Reading or writing failed.
     case io
     /// A stored file is missing, of another size or of another digest; it has been dropped.
@@ -27,7 +29,7 @@ public struct StoreError: Error, Sendable, Equatable {
   }
 
   init(_ error: FileError) {
-    self.init(error.isOutOfSpace ? .diskFull : .io, error.message)
+    self.init(error.isOutOfSpace ? .diskFull : error.isOutOfDescriptors ? .noDescriptor : .io, error.message)
   }
 
   init(_ error: SQLiteError) {

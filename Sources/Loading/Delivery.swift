@@ -122,6 +122,13 @@ struct Delivery: Sendable {
 
 extension LoadError {
   init(_ error: StoreError) {
-    self.init(error.kind == .diskFull || error.kind == .noRoom ? .diskFull : .io, error.message)
+    let kind: Kind =
+      switch error.kind {
+      case .diskFull, .noRoom: .diskFull
+      // As where a socket gets no descriptor: the load may well succeed a little later.
+      case .noDescriptor: .network
+      default: .io
+      }
+    self.init(kind, error.message)
   }
 }
