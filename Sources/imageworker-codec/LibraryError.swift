@@ -20,7 +20,9 @@ struct LibraryError: Error {
     if message.contains("nsupported") || message.contains("not supported"), !message.contains("marker") {
       return .unsupportedFormat(message)
     }
-    if message.contains("samples out of range") { return .unsupportedFormat(message) }
+    if message.contains("samples out of range") || message.contains("not a whole number of bytes") {
+      return .unsupportedFormat(message)
+    }
     if Self.wordsOfMemory.contains(where: message.contains) {
       return Self.memory
     }

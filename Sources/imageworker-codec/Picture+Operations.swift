@@ -87,6 +87,12 @@ extension Picture {
   /// - Parameter alpha: which of the samples beside the colours is left, counted from 0; nil for none.
   func common(alpha: Int?) throws(LibraryError) -> Picture {
     if vips_image_get_coding(pointer) == VIPS_CODING_LABQ { return try map { cvips_from_labq($0, $1) } }
+    if let colors, colors <= 3, let white = Self.white(of: bandFormat) {
+      let scaled = try map { cvips_linear($0, $1, 255 / white, 0.5) }
+      let bytes = try scaled.map { cvips_cast($0, $1, VIPS_FORMAT_UCHAR) }
+      let space = colors == 1 ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB
+      return try bytes.map { cvips_reinterpreted($0, $1, space) }.common(alpha: alpha)
+    }
     if let colors, ![VIPS_FORMAT_UCHAR, VIPS_FORMAT_USHORT].contains(bandFormat) {
       throw LibraryError("\(colors == 1 ? "grey" : "colours") in this type of samples are not supported")
     }
@@ -96,6 +102,16 @@ extension Picture {
     let color = try map { cvips_extract_bands($0, $1, 0, Int32(colors)) }
     let opacity = try map { cvips_extract_bands($0, $1, Int32(colors + alpha), 1) }
     return try Picture.make { cvips_join_bands(color.pointer, opacity.pointer, $0) }
+  }
+
+  /// The value of white where samples have more than 16 bits: numbers with a point go from 0 to 1, as in libtiff's and
+  /// Photoshop's files. Nothing tells where those with a sign begin.
+  private static func white(of format: VipsBandFormat) -> Double? {
+    switch format {
+    case VIPS_FORMAT_UINT: Double(UInt32.max)
+    case VIPS_FORMAT_FLOAT, VIPS_FORMAT_DOUBLE: 1
+    default: nil
+    }
   }
 
   /// 8-bit grey or sRGB, with alpha if there is one.
