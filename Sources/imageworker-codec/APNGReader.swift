@@ -6,7 +6,8 @@ internal import ImageCodec
 ///
 /// Each frame is read as a PNG of its own, which is looked through before as any other.
 struct APNGReader: FrameReader {
-  private let input: Input
+  /// It has this reader.
+  private unowned let input: Input
   private var scan: APNGScan
   private var compositor: FrameCompositor
 
@@ -18,6 +19,8 @@ struct APNGReader: FrameReader {
   }
 
   var plays: Int { scan.plays }
+  /// libpng refuses a frame that lacks pixels.
+  let isDamaged = false
 
   mutating func next() throws -> (canvas: Raster, delay: Int)? {
     guard let frame = try scan.nextOrCorrupt() else { return nil }

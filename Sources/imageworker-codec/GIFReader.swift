@@ -2,10 +2,10 @@ internal import ImageCodec
 
 /// Decodes a GIF (GIF89a), frame by frame, onto its screen.
 struct GIFReader: FrameReader {
-  private let input: Input
+  /// It has this reader.
+  private unowned let input: Input
   private var scan: GIFScan
   private var compositor: FrameCompositor
-  /// Whether a frame's data ended before all its pixels were there: those are transparent.
   private(set) var isDamaged = false
 
   /// The size is one that was checked against the limit of pixels.

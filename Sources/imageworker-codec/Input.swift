@@ -14,9 +14,10 @@ final class Input {
   /// Of which this is a part.
   private let whole: Input?
   private var raster: Raster?
-  private var lacksPixels = false
   private(set) var drawing: Drawing?
   private var drawn: [Raster] = []
+  /// What has drawn the frames of the raster, and goes on behind them.
+  private var frameReader: (any FrameReader)?
   private var ends: [PNGEnd] = []
   private var jpegReaders: [JPEGReader] = []
 
@@ -79,18 +80,31 @@ final class Input {
   func decode(_ format: ImageFormat, size: (width: Int, height: Int), frames: Int) throws {
     switch format {
     case .gif:
-      var reader = try GIFReader(self)
-      raster = try Raster(frames: frames, of: &reader)
-      lacksPixels = reader.isDamaged
+      try decode(frames, by: try GIFReader(self))
     case .png:
       guard let animation else { break }
-      var reader = try APNGReader(self, animation)
-      raster = try Raster(frames: frames, of: &reader)
+      try decode(frames, by: try APNGReader(self, animation))
     case .bmp: raster = try BitmapReader(self).read()
     case .svg: drawing = Drawing(file: bytes, width: size.width, height: size.height)
     case .ico: raster = try BitmapReader(self, entry: try icon()).read()
     default: break
     }
+  }
+
+  private func decode(_ frames: Int, by reader: some FrameReader) throws {
+    var reader = reader
+    raster = try Raster(frames: frames, of: &reader)
+    frameReader = reader
+  }
+
+  /// Decodes the frames that follow those that have been decoded, and throws where any lacks a pixel.
+  ///
+  /// - Returns: false where the image is none whose frames are composed here.
+  func readOtherFrames() throws -> Bool {
+    guard var reader = frameReader else { return false }
+    while try reader.next() != nil {}
+    if reader.isDamaged { throw DecodeError.corrupt("the data of a frame end before its pixels") }
+    return true
   }
 
   func jpegReader(isStrict: Bool) throws(LibraryError) -> JPEGReader {
@@ -100,7 +114,7 @@ final class Input {
   }
 
   /// Whether anything that was read of it lacked something that the library has made up for.
-  var isDamaged: Bool { lacksPixels || jpegReaders.contains(where: \.isDamaged) }
+  var isDamaged: Bool { frameReader?.isDamaged == true || jpegReaders.contains(where: \.isDamaged) }
 
   /// Draws a part of an SVG. Must outlive the picture.
   func draw(_ drawing: Drawing, _ crop: Transform.Crop, size: (width: Int, height: Int)) throws -> Picture {

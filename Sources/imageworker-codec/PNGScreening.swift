@@ -89,12 +89,15 @@ struct PNGScreening {
     Pass(x: 0, y: 1, everyX: 1, everyY: 2),
   ]
 
-  /// Whether a chunk is compressed text, which nobody needs, or makes a grey transparent that no pixel can have: libpng
-  /// looks at its low bits only, and browsers do not. A file that is cut in one stays cut.
+  /// Whether a chunk is compressed text, which nobody needs; suggests a palette for colours, which libpng refuses behind
+  /// tRNS; or makes a grey transparent that no pixel can have: libpng looks at its low bits only, and browsers do not. A
+  /// file that is cut in one stays cut.
   private func isUnwanted(_ chunk: PNGChunks.Chunk) -> Bool {
     guard chunk.isWhole else { return false }
     if PNGChunks.compressedText.contains(chunk.name) { return true }
-    guard chunk.name == PNGChunks.transparency, chunk.content.count == 2, file.count >= 33 else { return false }
+    guard file.count >= 33 else { return false }
+    if chunk.name == PNGChunks.palette { return file[25] == 2 }
+    guard chunk.name == PNGChunks.transparency, chunk.content.count == 2 else { return false }
     let (depth, color) = (file[24], file[25])
     let grey = UInt32(file[chunk.content.lowerBound]) << 8 | UInt32(file[chunk.content.lowerBound + 1])
     return color == 0 && depth < 8 && grey >> depth != 0

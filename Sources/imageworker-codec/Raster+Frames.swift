@@ -6,6 +6,8 @@ protocol FrameReader {
   mutating func next() throws -> (canvas: Raster, delay: Int)?
   /// How often all frames are shown, 0 for ever; known behind the last.
   var plays: Int { get }
+  /// Whether a frame's data ended before all its pixels were there: those are transparent.
+  var isDamaged: Bool { get }
 }
 
 extension Raster {
@@ -25,23 +27,5 @@ extension Raster {
     }
     if count > 1 { animation = Animation(delays: delays, plays: reader.plays) }
     compact()
-  }
-}
-
-extension Input {
-  /// Decodes every pixel of all frames, and throws where one is missing.
-  ///
-  /// - Returns: false where the image is none whose frames are composed here.
-  func readAllFrames(_ format: ImageFormat) throws -> Bool {
-    if format == .gif {
-      var reader = try GIFReader(self)
-      while try reader.next() != nil {}
-      if reader.isDamaged { throw DecodeError.corrupt("the data of a GIF's picture end before its pixels") }
-      return true
-    }
-    guard format == .png, let animation else { return false }
-    var reader = try APNGReader(self, animation)
-    while try reader.next() != nil {}
-    return true
   }
 }

@@ -85,7 +85,7 @@ struct Source {
       return
     }
     if let reader = try jpegReader(isStrict: true) { return try reader.readAll() }
-    if try input.readAllFrames(format) { return }
+    if try input.readOtherFrames() { return }
     try picture.forEachRows { _ in }
   }
 

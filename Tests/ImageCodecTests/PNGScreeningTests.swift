@@ -130,4 +130,14 @@ struct PNGScreeningTests {
       #expect(outcome != .failure(Self.refusal))
     }
   }
+
+  @Test func `a suggested palette behind the transparent colour is no damage`() async throws {
+    let decoding = try Decoding()
+    let picture = Pictures(width: 4, height: 2, samples: 3) { x, _ in [x == 0 ? 9 : 200, 7, 7] }
+    let transparent = Pictures.chunk("tRNS", [0, 9, 0, 7, 0, 7])
+    let file = picture.png(extraChunks: transparent + Pictures.chunk("PLTE", [1, 2, 3, 4, 5, 6]))
+    let pixels = try await decoding.pixels(file)
+    #expect(pixels[0, 0].last == 0 && pixels[1, 0] == [200, 7, 7, 255])
+    #expect(try await decoding.run(try decoding.task(file, .check)).get().sourceWidth == 4)
+  }
 }
