@@ -54,7 +54,7 @@ let package = Package(
     module("ImageCodec", uses: ["Threads", "CSystem"]),
     .executableTarget(
       name: "imageworker-codec",
-      dependencies: ["ImageCodec", "CSystem", "CVectors", "CVips", "CJPEG", "CRSVG", "CZlib"],
+      dependencies: ["ImageCodec", "CSystem", "CVectors", "CVips", "CJPEG", "CAVIF", "CRSVG", "CZlib"],
       swiftSettings: strict,
       linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(platforms: [.linux], configuration: .release))]
     ),
@@ -64,6 +64,7 @@ let package = Package(
     .systemLibrary(name: "CVectors"),
     .systemLibrary(name: "CVips", pkgConfig: "vips", providers: [.apt(["libvips-dev"]), .brew(["vips"])]),
     .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg-dev"]), .brew(["jpeg-turbo"])]),
+    .systemLibrary(name: "CAVIF", pkgConfig: "libavif", providers: [.apt(["libavif-dev"]), .brew(["libavif"])]),
     .systemLibrary(
       name: "CRSVG", pkgConfig: "librsvg-2.0", providers: [.apt(["librsvg2-dev"]), .brew(["librsvg"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
@@ -78,7 +79,7 @@ let package = Package(
     tests(of: "HTTPCaching", uses: ["HTTPTypes"]),
     tests(of: "HTTPTypes"),
     tests(of: "ImageStore", uses: ["HTTPTypes", "Threads", "CSQLite"]),
-    tests(of: "ImageCodec", uses: ["CVectors", "CZlib"]),
+    tests(of: "ImageCodec", uses: ["CAVIF", "CVectors", "CZlib"]),
     tests(of: "Threads"),
     tests(of: "Text"),
     tests(of: "Worker", uses: ["LineRPC", "Threads"]),

@@ -290,11 +290,6 @@ static inline int cvips_save_lossless_webp(VipsImage *in, void **bytes, size_t *
   return vips_webpsave_buffer(in, bytes, length, "lossless", TRUE, "strip", TRUE, "effort", 2, NULL);
 }
 
-static inline int cvips_save_avif(VipsImage *in, void **bytes, size_t *length, int quality, int effort) {
-  return vips_heifsave_buffer(in, bytes, length, "Q", quality, "strip", TRUE, "compression",
-                              VIPS_FOREIGN_HEIF_COMPRESSION_AV1, "effort", effort, "bitdepth", 8, NULL);
-}
-
 // MARK: Macros
 
 static inline void *cvips_region_row(VipsRegion *region, int y) { return VIPS_REGION_ADDR(region, 0, y); }

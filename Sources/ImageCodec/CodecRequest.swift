@@ -16,9 +16,9 @@ package struct CodecRequest: Sendable, Hashable {
   init(_ task: DecodeTask) {
     (format, transform, maxPixels) = (task.header.format, task.transform, task.maxPixels)
     wantsPlaceholder = task.wantsPlaceholder
-    // AVIF, HEIC and JPEG XL come laid as their files say, the others as they are stored.
+    // HEIC and JPEG XL come laid as their files say, the others as they are stored.
     orientation =
-      switch ([.avif, .heic, .jxl].contains(format), task.transform.isOriented) {
+      switch ([.heic, .jxl].contains(format), task.transform.isOriented) {
       case (false, true): task.header.orientation
       case (true, false): Orientation.exifValue(undoing: task.header.orientation)
       default: 1

@@ -7,7 +7,7 @@ enum HEIFHeader {
     // A file that is cut behind the item is for the decoder to refuse.
     while let box = item == nil ? try boxes.next(&reader) : try? boxes.next(&reader) {
       switch box.name {
-      case "meta" where item == nil: item = try HEIFItem(&reader, meta: box)
+      case "meta" where item == nil: item = try HEIFItem(&reader, meta: box, format: format)
       case "mini" where item == nil:
         if let minimized = try HEIFMinimized.header(&reader, format: format, box) { return minimized }
       case "moov" where track == nil: track = HEIFTrack.first(&reader, movie: box)
@@ -33,7 +33,9 @@ struct HEIFItem {
   private static let mostAssociations = 16
   private static let mostItems = 65_536
 
-  init(_ reader: inout HeaderReader, meta: BoxSequence.Box) throws(ImageHeaderError) {
+  init(
+    _ reader: inout HeaderReader, meta: BoxSequence.Box, format: ImageFormat
+  ) throws(ImageHeaderError) {
     var primary: Int?
     var properties: [BoxSequence.Box] = []
     var associations: [BoxSequence.Box] = []
@@ -54,11 +56,19 @@ struct HEIFItem {
       }
     }
     guard let primary else { throw .impossible("the file has no primary image") }
+    var own: [BoxSequence.Box] = []
     for box in associations {
       for index in try Self.indices(&reader, in: box, of: primary) where properties.indices.contains(index - 1) {
-        try apply(properties[index - 1], &reader)
+        own.append(properties[index - 1])
       }
     }
+    // The size is that of the coded picture, wherever it stands among the properties. AVIF has one order of the others
+    // (MIAF, ISO/IEC 23000-22 section 7.3.6.7); browsers keep to it where a file has another. HEIC is turned as it is written.
+    for box in own where box.name == "ispe" { try apply(box, &reader) }
+    for box in own where box.name == "clap" { try apply(box, &reader) }
+    let turns = own.filter { ["irot", "imir"].contains($0.name) }
+    let inOrder = format == .avif ? turns.filter { $0.name == "irot" } + turns.filter { $0.name == "imir" } : turns
+    for box in inOrder { try apply(box, &reader) }
     guard width > 0, height > 0 else { throw .impossible("the primary image has no size") }
   }
 
@@ -67,21 +77,15 @@ struct HEIFItem {
     switch property.name {
     case "ispe": (width, height) = (try reader.big32(start + 4), try reader.big32(start + 8))
     case "clap":
-      // The clean aperture: what is shown of a picture whose coded size was rounded up.
-      let clean = (try quotient(&reader, start), try quotient(&reader, start + 8))
-      if let cleanWidth = clean.0, let cleanHeight = clean.1, cleanWidth <= width, cleanHeight <= height {
-        (width, height) = (cleanWidth, cleanHeight)
+      var numbers: [Int] = []
+      for index in 0..<8 { numbers.append(try reader.big32(start + 4 * index)) }
+      if let aperture = CleanAperture(numbers, width: width, height: height) {
+        (width, height) = (aperture.width, aperture.height)
       }
     case "irot": orientation.turnLeft(times: try reader.uint8(start) & 3)
     case "imir": orientation.mirror(isLeftRight: try reader.uint8(start) & 1 == 1)
     default: break
     }
-  }
-
-  private func quotient(_ reader: inout HeaderReader, _ start: Int) throws(ImageHeaderError) -> Int? {
-    let (numerator, denominator) = (try reader.big32(start), try reader.big32(start + 4))
-    guard denominator > 0, numerator >= denominator else { return nil }
-    return numerator / denominator
   }
 
   /// The properties of an item by their number, from 1, in the order in which they apply (section 9.3).

@@ -11,7 +11,7 @@ public enum ImageFormat: String, Sendable, CaseIterable {
   }
 
   /// Whether the decoder can read all frames, and not only the first.
-  package var isReadFrameByFrame: Bool { [.gif, .webp, .png].contains(self) }
+  package var isReadFrameByFrame: Bool { [.gif, .webp, .png, .avif].contains(self) }
 
   /// The usual extension, without its dot.
   public var fileExtension: String { self == .jpeg ? "jpg" : rawValue }

@@ -64,8 +64,7 @@ struct BitmapReader {
     }
     raster.compact()
     if let profile = header.profile, start + profile.upperBound <= file.count, !profile.isEmpty {
-      raster.profile = UnsafeRawBufferPointer(
-        rebasing: file[(start + profile.lowerBound)..<(start + profile.upperBound)])
+      raster.profile = Array(file[(start + profile.lowerBound)..<(start + profile.upperBound)])
     }
     return raster
   }

@@ -77,8 +77,9 @@ final class Input {
   /// Decodes an image that libvips does not read, or not as browsers do. `open` then gives its pixels.
   ///
   /// - Parameter size: that its header tells.
-  func decode(_ format: ImageFormat, size: (width: Int, height: Int), frames: Int) throws {
+  func decode(_ format: ImageFormat, size: (width: Int, height: Int), frames: Int, maxPixels: Int) throws {
     switch format {
+    case .avif: raster = try AVIFReader(self, frames: frames, maxPixels: maxPixels).read()
     case .gif:
       try decode(frames, by: try GIFReader(self))
     case .png:

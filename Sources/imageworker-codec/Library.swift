@@ -1,3 +1,4 @@
+internal import CAVIF
 internal import CVips
 internal import ImageCodec
 
@@ -52,11 +53,11 @@ enum Library {
   private static func has(_ operation: String) -> Bool { cvips_has_operation(operation) != 0 }
 
   private static func canDecode(_ format: ImageFormat) -> Bool {
+    if format == .avif { return avifCodecName(AVIF_CODEC_CHOICE_AUTO, AVIF_CODEC_FLAG_CAN_DECODE.rawValue) != nil }
     if format.isDecodedWhole { return true }
     guard let loader = format.loader, has(loader) else { return false }
     switch format {
     case .heic: return HEIFCodecs.have("decoder", .hevc)
-    case .avif: return HEIFCodecs.have("decoder", .av1)
     default: return true
     }
   }
@@ -66,7 +67,7 @@ enum Library {
     case .jpeg: true
     case .png: has("pngsave_buffer")
     case .webp: has("webpsave_buffer")
-    case .avif: has("heifsave_buffer") && HEIFCodecs.have("encoder", .av1)
+    case .avif: avifCodecName(AVIF_CODEC_CHOICE_AOM, AVIF_CODEC_FLAG_CAN_ENCODE.rawValue) != nil
     default: false
     }
   }
@@ -87,7 +88,6 @@ enum Library {
 /// What libheif was built with. It is asked directly: libvips knows only that there is a libheif.
 private enum HEIFCodecs: UInt32 {
   case hevc = 1
-  case av1 = 4
 
   static func have(_ side: String, _ codec: HEIFCodecs) -> Bool {
     #if canImport(Darwin)
@@ -105,7 +105,7 @@ private enum HEIFCodecs: UInt32 {
 
 extension ImageFormat {
   /// Whether it is decoded here, all of it at once, and not by libvips.
-  var isDecodedWhole: Bool { [.bmp, .ico, .gif, .svg].contains(self) }
+  var isDecodedWhole: Bool { [.avif, .bmp, .ico, .gif, .svg].contains(self) }
 
   /// The operation of libvips that reads this format and no other; nil for formats that it does not read.
   var loader: String? {
@@ -113,10 +113,10 @@ extension ImageFormat {
     case .jpeg: "jpegload_source"
     case .png: "pngload_source"
     case .webp: "webpload_source"
-    case .avif, .heic: "heifload_source"
+    case .heic: "heifload_source"
     case .tiff: "tiffload_source"
     case .jxl: "jxlload_source"
-    case .jp2, .gif, .bmp, .ico, .svg: nil
+    case .avif, .jp2, .gif, .bmp, .ico, .svg: nil
     }
   }
 }

@@ -9,6 +9,7 @@ extension Picture {
   ///   - isLossless: whether a WebP has these very pixels, and no quality.
   func encoded(_ format: ImageFormat, quality: Int? = nil, isLossless: Bool = false) throws -> EncodedFile {
     if format == .jpeg { return try jpeg(quality: quality ?? format.usualQuality) }
+    if format == .avif { return try avif(quality: quality ?? format.usualQuality) }
     var bytes: UnsafeMutableRawPointer?
     var count = 0
     let quality = Int32(quality ?? format.usualQuality)
@@ -17,7 +18,6 @@ extension Picture {
       case .png: cvips_save_png(pointer, &bytes, &count)
       case .webp where isLossless: cvips_save_lossless_webp(pointer, &bytes, &count)
       case .webp: cvips_save_webp(pointer, &bytes, &count, quality)
-      case .avif: cvips_save_avif(pointer, &bytes, &count, quality, 3)
       default: Int32(-1)
       }
     guard status == 0, let bytes else { throw LibraryError() }
@@ -25,12 +25,18 @@ extension Picture {
       count = WebPMetadata.remove(from: UnsafeMutableRawBufferPointer(start: bytes, count: count))
       WebPTransparency.announce(in: UnsafeMutableRawBufferPointer(start: bytes, count: count))
     }
-    let file = EncodedFile(bytes: bytes, count: count)
-    // An encoder that finds no memory says nothing to libheif, which then writes an image without a size.
-    if format == .avif, (try? ImageHeader.read([UInt8](file.bytes), format: .avif)) == nil {
-      throw DecodeError.outOfMemory("a decoder may not have as much memory as an AVIF of this size takes")
+    return EncodedFile(bytes: bytes, count: count)
+  }
+
+  private func avif(quality: Int) throws -> EncodedFile {
+    let pixels = try Raster(width: width, height: height, channels: bands)
+    var place = pixels.base
+    try forEachRows { row in
+      place.copyMemory(from: row.baseAddress!, byteCount: row.count)
+      place += row.count
     }
-    return file
+    return try AVIFWriter.file(
+      pixels.base.assumingMemoryBound(to: UInt8.self), width: width, height: height, bands: bands, quality: quality)
   }
 
   /// Of two bands that are not grey and alpha, the first: a JPEG may have had two components.

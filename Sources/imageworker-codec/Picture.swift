@@ -78,7 +78,7 @@ final class Picture {
     let profile = raster.profile
     let image = cvips_view(
       raster.bytes.baseAddress, raster.bytes.count, Int32(raster.width), Int32(raster.height), Int32(raster.channels),
-      profile?.baseAddress, profile?.count ?? 0)
+      profile, profile?.count ?? 0)
     guard let image else { throw LibraryError() }
     if let animation = raster.animation {
       cvips_time(

@@ -8,10 +8,10 @@
 final class Raster {
   let width: Int
   let height: Int
-  private(set) var channels = 4
+  private(set) var channels: Int
   private let memory: UnsafeMutableRawPointer
   /// An ICC profile that belongs to the pixels.
-  var profile: UnsafeRawBufferPointer?
+  var profile: [UInt8]?
   /// Of frames that lie one below the other.
   var animation: Animation?
 
@@ -25,12 +25,15 @@ final class Raster {
   /// All pixels are transparent black.
   ///
   /// - Parameters: more than 0; their product is within the limit of pixels.
-  init(width: Int, height: Int) throws(LibraryError) {
-    guard let memory = calloc(width * height, 4) else { throw LibraryError("out of memory") }
-    (self.width, self.height, self.memory) = (width, height, memory)
+  init(width: Int, height: Int, channels: Int = 4) throws(LibraryError) {
+    guard let memory = calloc(width * height, channels) else { throw LibraryError("out of memory") }
+    (self.width, self.height, self.channels, self.memory) = (width, height, channels, memory)
   }
 
   deinit { free(memory) }
+
+  /// The first byte of the first pixel.
+  var base: UnsafeMutableRawPointer { memory }
 
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: memory, count: width * height * channels) }
 

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <avif/avif.h>
+#include <stdio.h>
+
+#if AVIF_VERSION < 110000
+#error "libavif 0.11 or later is needed"
+#endif
+
+/// A decoder that reads as browsers do: what files often lack is not asked for, and no thread is started.
+static inline avifDecoder *cavif_open(const void *bytes, size_t count, avifDecoderSource source) {
+  avifDecoder *decoder = avifDecoderCreate();
+  if (!decoder) return NULL;
+  decoder->maxThreads = 1;
+  decoder->strictFlags = AVIF_STRICT_DISABLED;
+  decoder->ignoreExif = AVIF_TRUE;
+  decoder->ignoreXMP = AVIF_TRUE;
+  avifDecoderSetSource(decoder, source);
+  avifDecoderSetIOMemory(decoder, (const uint8_t *)bytes, count);
+  return decoder;
+}
+
+/// An encoder for `level` 0 (best) to 63, as libheif 1.15 sets one up: the size of a file of a quality is known by it.
+static inline avifEncoder *cavif_encoder(int level, int speed) {
+  avifEncoder *encoder = avifEncoderCreate();
+  char text[12];
+  if (!encoder) return NULL;
+  snprintf(text, sizeof text, "%d", level);
+  encoder->codecChoice = AVIF_CODEC_CHOICE_AOM;
+  encoder->maxThreads = 1;
+  encoder->speed = speed;
+  encoder->minQuantizer = encoder->minQuantizerAlpha = AVIF_QUANTIZER_BEST_QUALITY;
+  encoder->maxQuantizer = encoder->maxQuantizerAlpha = AVIF_QUANTIZER_WORST_QUALITY;
+  avifEncoderSetCodecSpecificOption(encoder, "end-usage", "q");
+  avifEncoderSetCodecSpecificOption(encoder, "cq-level", text);
+  avifEncoderSetCodecSpecificOption(encoder, "tune", "ssim");
+  return encoder;
+}

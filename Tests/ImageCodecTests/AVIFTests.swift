@@ -1,0 +1,137 @@
+import CAVIF
+import Foundation
+import ImageCodec
+import Testing
+
+/// AVIF as browsers read and write it, through the real decoder.
+struct AVIFTests {
+  let decoding: Decoding
+
+  init() throws { decoding = try Decoding() }
+
+  private static func grey(_ x: Int, _ y: Int) -> [Int] { [4 * x, 4 * x, 4 * x, 255] }
+
+  @Test(arguments: [8, 10, 12], [true, false])
+  func `grey has its range`(depth: Int, isFullRange: Bool) async throws {
+    let file = try AVIFBuilder(
+      layout: AVIF_PIXEL_FORMAT_YUV400, depth: depth, isFullRange: isFullRange, frames: [(0, Self.grey)]
+    ).file()
+    let pixels = try await decoding.pixels(file)
+    for x in [0, 1, 30, 63] { #expect(isNear(pixels[x, 5], [4 * x, 4 * x, 4 * x], within: 3), "\(x)") }
+  }
+
+  @Test(arguments: [true, false]) func `alpha has its range`(isFullRange: Bool) async throws {
+    let file = try AVIFBuilder(isFullRange: isFullRange, frames: [(0, { x, _ in [200, 100, 50, 4 * x + 3] })]).file()
+    let pixels = try await decoding.pixels(file)
+    for x in [0, 1, 30, 63] { #expect(abs(pixels[x, 5][3] - (4 * x + 3)) <= 2, "\(x)") }
+  }
+
+  @Test func `premultiplied colours become straight`() async throws {
+    let file = try AVIFBuilder(isPremultiplied: true, frames: [(0, { _, _ in [200, 100, 50, 128] })]).file()
+    #expect(isNear(try await decoding.pixels(file)[9, 9], [200, 100, 50, 128], within: 4))
+  }
+
+  /// By lcms, from a profile of the primaries.
+  @Test(arguments: [(12, 13, [255, 0, 0], [255, 0, 0]), (12, 13, [128, 100, 80], [133, 99, 77])])
+  func `colours that only nclx tells are converted`(
+    primaries: Int, transfer: Int, stored: [Int], shown: [Int]
+  ) async throws {
+    let file = try AVIFBuilder(
+      primaries: primaries, transfer: transfer, frames: [(0, { _, _ in stored + [255] })]
+    ).file()
+    #expect(isNear(try await decoding.pixels(file)[9, 9], shown, within: 3))
+  }
+
+  /// The aperture is 32 x 16 pixels at 8, 40.
+  @Test(arguments: [nil, 1] as [UInt8?]) func `the clean aperture is cut before the picture is turned`(
+    turns: UInt8?
+  ) async throws {
+    let file = try AVIFBuilder(
+      turns: turns, clap: [32, 1, 16, 1, UInt32(bitPattern: -8), 1, 16, 1],
+      frames: [(0, { x, y in [4 * x, 4 * y, 0, 255] })]
+    ).file()
+    let header = try Decoding.header(file)
+    #expect((header.width, header.height) == (32, 16))
+    let pixels = try await decoding.pixels(file)
+    #expect((pixels.width, pixels.height) == (turns == nil ? (32, 16) : (16, 32)))
+    let first = turns == nil ? pixels[0, 0] : pixels[0, 31]
+    #expect(isNear(first, [32, 160, 0], within: 4), "\(first)")
+  }
+
+  private static let colors = [[255, 0, 0, 254], [0, 255, 0, 200], [0, 0, 255, 128]]
+
+  private func sequence() throws -> [UInt8] {
+    try AVIFBuilder(
+      frames: Self.colors.enumerated().map { index, color in (100 * (index + 1), { _, _ in color }) }
+    ).file()
+  }
+
+  @Test func `a sequence becomes an animated WebP with its delays`() async throws {
+    let file = try sequence()
+    #expect(try Decoding.header(file).frames == 3)
+    let (decoded, webp) = try await decoding.encoded(file, .with { $0.frames = .all })
+    #expect((decoded.format, decoded.frames) == (.webp, 3))
+    var delays: [Int] = []
+    for place in webp.indices.dropLast(24) where webp[place..<(place + 4)].elementsEqual("ANMF".utf8) {
+      delays.append(Int(webp[place + 20]) | Int(webp[place + 21]) << 8)
+    }
+    #expect(delays == [100, 200, 300])
+    let still = try await decoding.pixels(file)
+    #expect((still.width, still.height) == (64, 64))
+    #expect(isNear(Array(still[5, 5].prefix(3)), [255, 0, 0], within: 4))
+  }
+
+  @Test func `all frames of a sequence count`() async throws {
+    let task = try decoding.task(try sequence(), .check, maxPixels: 64 * 64 * 3 - 1)
+    guard case .failure(.tooManyPixels) = await decoding.run(task) else {
+      return #expect(Bool(false), "a frame is not counted")
+    }
+  }
+
+  @Test(arguments: [60, 95]) func `alpha that is written is alpha to libavif`(quality: Int) async throws {
+    let ramp = Pictures(width: 256, height: 16, samples: 4) { x, _ in [200, 100, 50, x] }
+    let file = try await decoding.encoded(ramp.png(), as: .avif, quality: quality)
+    let decoder = try #require(file.withUnsafeBytes { cavif_open($0.baseAddress, $0.count, AVIF_DECODER_SOURCE_AUTO) })
+    defer { avifDecoderDestroy(decoder) }
+    let alpha = try file.withUnsafeBytes { bytes -> [Int] in
+      avifDecoderSetIOMemory(decoder, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
+      guard avifDecoderParse(decoder) == AVIF_RESULT_OK, avifDecoderNextImage(decoder) == AVIF_RESULT_OK else {
+        throw Decoding.NotAnImage()
+      }
+      let plane = try #require(decoder.pointee.image.pointee.alphaPlane)
+      return (0..<256).map { Int(plane[$0]) }
+    }
+    for x in [8, 64, 128, 192, 250] { #expect(abs(alpha[x] - x) <= 4, "\(x): \(alpha[x])") }
+  }
+
+  @Test func `grey and alpha are written as such`() async throws {
+    for samples in [1, 2] {
+      let picture = Pictures(width: 64, height: 16, samples: samples) { x, _ in [4 * x, 255 - x].prefix(samples) + [] }
+      let file = try await decoding.encoded(picture.png(), as: .avif)
+      let pixels = try await decoding.pixels(file)
+      let expected = samples == 1 ? [120, 120, 120] : [120, 120, 120, 225]
+      #expect(isNear(pixels[30, 8], expected, within: 4), "\(pixels[30, 8])")
+    }
+  }
+
+  @Test func `cut and mutated files are corrupt and end no decoder`() async throws {
+    let files = [try sequence(), try AVIFBuilder(isFullRange: false, frames: [(0, Self.grey)]).file()]
+    var random = SystemRandomNumberGenerator()
+    for file in files {
+      var broken = stride(from: 40, to: file.count, by: max(1, file.count / 60)).map { Array(file.prefix($0)) }
+      for _ in 0..<150 {
+        var copy = file
+        for _ in 0..<3 { copy[.random(in: 32..<copy.count, using: &random)] ^= 1 << UInt8.random(in: 0..<8) }
+        broken.append(copy)
+      }
+      for bytes in broken {
+        guard let task = try? decoding.task(bytes, .check, maxPixels: 1_000_000) else { continue }
+        let outcome = await decoding.run(task)
+        if case .failure(let error) = outcome {
+          #expect(error != .crashed && error != .timedOut, "\(Data(bytes).base64EncodedString())")
+        }
+      }
+    }
+    #expect(decoding.pool.statistics.crashed == 0)
+  }
+}
