@@ -14,17 +14,6 @@ public enum AddressPolicy {
     }
   }
 
-  /// Whether a proxy may be asked for `host`: the name itself must not be that of a place that is not public.
-  static func mayProxyReach(_ host: String) -> Bool {
-    if host.hasPrefix("[") {
-      // One with a zone (`%eth0`) is no address to the parser here, and local.
-      return IPAddress(host.dropFirst().dropLast()).map { isGloballyRoutable($0.bytes) } ?? false
-    }
-    let name = host.hasSuffix(".") ? host.dropLast() : host[...]
-    if let address = IPAddress(name) { return isGloballyRoutable(address.bytes) }
-    return name != "localhost" && !name.hasSuffix(".localhost")
-  }
-
   private static func isGloballyRoutableIPv6(_ bytes: [UInt8]) -> Bool {
     for carrier in ipv4Carriers where carrier.block.contains(bytes) {
       let embedded = bytes[carrier.offset..<(carrier.offset + 4)].map { $0 ^ carrier.mask }

@@ -34,7 +34,12 @@ extension TransferError {
         CURLE_GOT_NOTHING where isConnecting && hasProxy:
         error(.connect, "the proxy does not connect to \(server)")
       case CURLE_UNSUPPORTED_PROTOCOL where !isConnecting, CURLE_WEIRD_SERVER_REPLY:
-        error(.network, "\(server) does not answer in HTTP")
+        error(
+          .network,
+          text.contains("Content-Length")
+            ? "\(server) sent a malformed Content-Length" : "\(server) does not answer in HTTP")
+      case CURLE_HTTP2_STREAM where transfer.reception.head == nil && text.contains("PROTOCOL_ERROR"):
+        error(.network, "\(server) sent an answer that is malformed in HTTP/2 (status, length or another field)")
       case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: error(.invalidRequest, "the URL cannot be transferred")
       // Curl's word for a header beyond its own limits.
       case CURLE_OUT_OF_MEMORY where !isConnecting && transfer.reception.head == nil:
@@ -47,7 +52,7 @@ extension TransferError {
       case CURLE_RECV_ERROR where transfer.reception.head != nil, CURLE_HTTP2 where transfer.reception.head != nil,
         CURLE_HTTP2_STREAM where transfer.reception.head != nil, CURLE_GOT_NOTHING:
         error(.truncated, "the connection to \(server) broke within the body")
-      case CURLE_BAD_CONTENT_ENCODING: error(.malformed, "\(server) sent a body that cannot be decompressed")
+      case CURLE_BAD_CONTENT_ENCODING: error(.undecodable, "\(server) sent a body that cannot be decompressed")
       default: error(.network, "\(server): \(String(cString: curl_easy_strerror(code)))")
       }
   }

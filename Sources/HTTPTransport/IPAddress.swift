@@ -1,3 +1,5 @@
+internal import CCurl
+
 #if canImport(Darwin)
   internal import Darwin
 #else

@@ -2,7 +2,7 @@ internal import HTTPTypes
 
 /// Which proxy a URL is fetched through, by the rules that curl documents for its environment variables.
 ///
-/// They are decided here and not in curl, because the network policy has to know whether the peer is a proxy.
+/// They are decided here and not in curl, because the network policy has to know whether there may be a proxy.
 struct ProxyRules {
   private let option: String?
   private let http: String?
@@ -42,6 +42,12 @@ struct ProxyRules {
     }
     let isClean = proxy.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
     return isClean && (proxy.isEmpty || !rest.isEmpty) ? nil : "is no proxy's URL"
+  }
+
+  /// Whether there are URLs that are fetched through a proxy.
+  var mayUseProxy: Bool {
+    let proxies = option.map { [$0] } ?? [http, https].compactMap { $0 }
+    return proxies.contains { !$0.isEmpty } && !exempt.contains("*")
   }
 
   /// The proxy's URL, or nil for a direct connection.

@@ -21,8 +21,11 @@ struct Reception {
 
   let consumer: any TransferConsumer
   private let maxBytes: Int64
+  /// How much of `maxBytes` is used up when the answer is a part.
   private let bytesKept: Int64
+  /// Whether the answer may be a part of the content.
   private let asksForRange: Bool
+  private let isContent: TransferRequest.ContentTest?
 
   // The hop.
   private var parser = ResponseHeadParser()
@@ -44,8 +47,6 @@ struct Reception {
   private var allowance: Int64 = 0
   private(set) var isPaused = false
   private var isHeldByCurl = false
-  /// How many bytes of what curl will offer again have been taken.
-  private var takenBefore = 0
   /// Why curl has been told to stop, if that is an error.
   var failure: TransferError?
 
@@ -58,14 +59,12 @@ struct Reception {
   /// How many bytes of trailer are read, which curl would keep.
   private static let mostTrailer = 64 << 10
 
-  /// - Parameters:
-  ///   - bytesKept: how much of `maxBytes` is used up when the answer is a part.
-  ///   - asksForRange: whether the answer may be a part of the content.
-  init(consumer: any TransferConsumer, maxBytes: Int64, bytesKept: Int64, asksForRange: Bool) {
+  init(_ request: TransferRequest, consumer: any TransferConsumer) {
     self.consumer = consumer
-    self.maxBytes = maxBytes
-    self.bytesKept = bytesKept
-    self.asksForRange = asksForRange
+    maxBytes = request.maxBytes
+    bytesKept = request.bytesKept
+    asksForRange = request.headers["range"] != nil
+    isContent = request.isContent
   }
 
   /// Forgets the response of the hop before.
@@ -78,7 +77,6 @@ struct Reception {
     linesLeft = Self.mostLines
     location = nil
     hasRefused = false
-    takenBefore = 0
   }
 
   /// Whether the rest of the response is of no interest.
@@ -101,7 +99,12 @@ struct Reception {
       hasRefused = true
       return fail(.tooLarge, "the header of the answer is too large")
     }
-    guard parser.take(line) else { return true }
+    let isEnd = parser.take(line)
+    if parser.isStatusMalformed {
+      hasRefused = true
+      return fail(.network, "the answer has a malformed status line")
+    }
+    guard isEnd else { return true }
     isHeadComplete = true
     headerBytesLeft = Self.mostTrailer
     hasRefused = !received(headFrom: url)
@@ -113,6 +116,7 @@ struct Reception {
     let hasBody = parser.status != 204 && parser.status != 304
     let contentLength = hasBody ? parser.contentLength : 0
     if parser.status < 200 { return fail(.network, "the answer goes over to another protocol") }
+    if hasBody, parser.hasMalformedLength { return fail(.network, "the answer has a malformed Content-Length") }
     if parser.hasAmbiguousLength { return fail(.network, "the answer names several lengths") }
     location = Route.location(status: parser.status, headers: headers)
     if location != nil { return drop(contentLength) }
@@ -126,23 +130,14 @@ struct Reception {
     // After the consumer has seen the head: a long error page that it discards is no reason to hide the status.
     if verdict == .proceed || verdict == .pause {
       if let announced, announced > allowance { return tooLarge() }
-      if hasBody, !setDecoder(for: headers) {
-        return fail(.malformed, "the answer has a content coding that is not known")
+      if let coding = headers["content-encoding"]?.lowercased(), hasBody, !coding.isEmpty, coding != "identity" {
+        decoder = ContentDecoder(coding, isContent: isContent)
       }
       if let coding = headers["transfer-encoding"]?.lowercased(), coding != "chunked", coding != "identity" {
         return fail(.malformed, "the answer has a transfer coding that is not known")
       }
     }
     return obey(verdict, remaining: contentLength)
-  }
-
-  /// False for a coding that was not asked for, or several.
-  private mutating func setDecoder(for headers: HeaderFields) -> Bool {
-    guard let coding = headers["content-encoding"]?.lowercased(), !coding.isEmpty, coding != "identity" else {
-      return true
-    }
-    decoder = ContentDecoder(coding)
-    return decoder != nil
   }
 
   /// How long the body says it is: a part does so even without a Content-Length.
@@ -154,21 +149,13 @@ struct Reception {
 
   mutating func received(bytes: UnsafeRawBufferPointer) -> Intake {
     if hasRefused { return .refused }
-    if isPaused { return hold(taken: takenBefore) }
-    let known = min(takenBefore, bytes.count)
-    takenBefore -= known
-    let intake = take(UnsafeRawBufferPointer(rebasing: bytes[known...]), after: known)
+    let intake = isPaused ? .held : take(bytes)
+    isHeldByCurl = isHeldByCurl || intake == .held
     hasRefused = intake == .refused
     return intake
   }
 
-  private mutating func hold(taken count: Int) -> Intake {
-    isHeldByCurl = true
-    takenBefore = count
-    return .held
-  }
-
-  private mutating func take(_ bytes: UnsafeRawBufferPointer, after known: Int) -> Intake {
+  private mutating func take(_ bytes: UnsafeRawBufferPointer) -> Intake {
     if case .drop(let left) = use {
       use = .drop(left: left - bytes.count)
       return bytes.count <= left ? .taken : .refused
@@ -180,11 +167,15 @@ struct Reception {
     }
     switch outcome {
     case .done: return .taken
-    case .paused(let index): return hold(taken: known + index)
+    case .paused: return .held
+    case .ended: return drop(nil) ? .taken : .refused
     // What a decoder may still hold is of no interest where the rest is dropped.
     case .stopped: return failure == nil && isDropping ? .taken : .refused
+    case .unknown:
+      _ = fail(.undecodable, "the answer has a content coding that is not known")
+      return .refused
     case .malformed:
-      _ = fail(.malformed, "the body cannot be decompressed")
+      _ = fail(.undecodable, "the body cannot be decompressed")
       return .refused
     }
   }

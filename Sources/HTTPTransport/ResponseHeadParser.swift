@@ -3,6 +3,8 @@ internal import HTTPTypes
 /// Collects the header lines that curl delivers one by one into the head of a response.
 struct ResponseHeadParser {
   private(set) var status = 0
+  /// Whether a status line had no status of three digits (RFC 9112 section 4).
+  private(set) var isStatusMalformed = false
   private(set) var httpVersion = ""
   private var lines: [HeaderField] = []
 
@@ -52,6 +54,18 @@ struct ResponseHeadParser {
     return differ && !lines.contains { $0.name == "transfer-encoding" }
   }
 
+  /// Whether a Content-Length is anything but decimal numbers (RFC 9110 section 8.6), of which curl reads what it can.
+  var hasMalformedLength: Bool {
+    lines.contains { line in
+      line.name == "content-length"
+        && !line.value.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { number in
+          let digits = number.utf8.drop { $0 == 0x20 || $0 == 0x09 }
+          return digits.first?.isASCIIDigit == true
+            && digits.drop(while: \.isASCIIDigit).allSatisfy { $0 == 0x20 || $0 == 0x09 }
+        }
+    } && !lines.contains { $0.name == "transfer-encoding" }
+  }
+
   /// Whether the body is a part of the content only, by Content-Range (RFC 9110 section 14.4).
   var isPartial: Bool {
     guard status == 206, let value = lines.first(where: { $0.name == "content-range" })?.value else { return false }
@@ -63,7 +77,9 @@ struct ResponseHeadParser {
     let version = line.dropFirst("HTTP/".utf8.count).prefix { $0 != 0x20 }
     httpVersion = String(decoding: version, as: UTF8.self)
     let digits = line[version.endIndex...].drop { $0 == 0x20 }.prefix { $0 != 0x20 }
-    status = Int(String(decoding: digits, as: UTF8.self)) ?? 0
+    let isStatus = digits.count == 3 && digits.allSatisfy(\.isASCIIDigit) && digits.first != UInt8(ascii: "0")
+    isStatusMalformed = !isStatus
+    status = isStatus ? digits.reduce(0) { 10 * $0 + Int($1 - UInt8(ascii: "0")) } : 0
     lines.removeAll(keepingCapacity: true)
   }
 

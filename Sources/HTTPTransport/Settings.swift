@@ -14,7 +14,7 @@ final class Settings {
   init(_ configuration: TransportConfiguration, environment: (String) -> String?, previous: Settings? = nil) {
     func value(_ name: String) -> String? { environment(name).flatMap { $0.isEmpty ? nil : $0 } }
     self.configuration = configuration
-    problem = RequestHeaders.problem(in: ["user-agent": configuration.userAgent])
+    problem = configuration.problem(environment: environment)
     proxies = ProxyRules(option: configuration.proxy, environment: environment)
     let bundle = value("CURL_CA_BUNDLE")
     certificateFile = bundle ?? value("SSL_CERT_FILE")

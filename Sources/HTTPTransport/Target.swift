@@ -38,7 +38,9 @@ struct Target {
     defer { curl_url_cleanup(handle) }
     let flags = UInt32(CURLU_URLENCODE | CURLU_ALLOW_SPACE | CURLU_NON_SUPPORT_SCHEME)
     if let base, curl_url_set(handle, CURLUPART_URL, base.url, flags) != CURLUE_OK { throw .malformed }
-    guard curl_url_set(handle, CURLUPART_URL, reference, flags) == CURLUE_OK else { throw .malformed }
+    guard curl_url_set(handle, CURLUPART_URL, reference, flags) == CURLUE_OK else {
+      throw Self.hasOtherScheme(reference) ? .scheme : .malformed
+    }
 
     func part(_ part: CURLUPart, _ flags: Int32 = 0) -> String? {
       var text: UnsafeMutablePointer<CChar>?
@@ -73,5 +75,15 @@ struct Target {
       authorization =
         "Basic " + String(decoding: Base64.encode(Array("\(user ?? ""):\(password ?? "")".utf8)), as: UTF8.self)
     }
+  }
+
+  /// Whether a reference begins with a scheme (RFC 3986 section 3.1) that is not transferred.
+  private static func hasOtherScheme(_ reference: String) -> Bool {
+    guard let colon = reference.utf8.firstIndex(of: UInt8(ascii: ":")) else { return false }
+    let scheme = reference[..<colon].lowercased()
+    let isScheme =
+      scheme.utf8.first.map { (0x61...0x7a).contains($0) } == true
+      && scheme.utf8.allSatisfy { (0x61...0x7a).contains($0) || $0.isASCIIDigit || "+-.".utf8.contains($0) }
+    return isScheme && scheme != "http" && scheme != "https"
   }
 }

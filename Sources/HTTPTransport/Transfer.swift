@@ -40,9 +40,7 @@ final class Transfer {
     connections: Connections, isPermitted: @escaping AddressFilter
   ) throws(TransferError) {
     route = try Route(request)
-    reception = Reception(
-      consumer: consumer, maxBytes: request.maxBytes, bytesKept: request.bytesKept,
-      asksForRange: request.headers["range"] != nil)
+    reception = Reception(request, consumer: consumer)
     watch = ProgressWatch(now: clock.now)
     needsFreshConnection = request.needsFreshConnection
     self.id = id
@@ -75,11 +73,8 @@ final class Transfer {
   /// Sets the handle up for the current target.
   func prepare(_ easy: EasyHandle) throws(TransferError) {
     let settings = easy.settings
-    proxy = settings.proxies.proxy(for: origin)
-    if proxy != nil, settings.configuration.network == .publicOnly, !AddressPolicy.mayProxyReach(origin.host) {
-      throw blocked
-    }
     if let problem = settings.problem { throw TransferError(.invalidRequest, problem) }
+    proxy = settings.proxies.proxy(for: origin)
     let isReady = easy.prepare(
       route.target, headers: route.fields, proxy: proxy, needsFreshConnection: needsFreshConnection)
     guard isReady else {
@@ -208,7 +203,7 @@ final class Transfer {
   }
 
   private func mayConnect(to address: @autoclosure () -> IPAddress?) -> Bool {
-    guard proxy == nil, easy?.settings.configuration.network == .publicOnly else { return true }
+    guard easy?.settings.configuration.network == .publicOnly else { return true }
     return address().map(isPermitted) ?? false
   }
 

@@ -17,7 +17,9 @@ public struct TransferError: Error, Sendable, Hashable {
     public static let redirects = Kind(name: "redirects")
     /// The body ended before its end.
     public static let truncated = Kind(name: "truncated")
-    /// The body is framed or coded against the rules: what came of it is not to be trusted.
+    /// The body has a content coding that is not known, or is damaged within it. To ask again would bring the same.
+    public static let undecodable = Kind(name: "undecodable")
+    /// The body is framed against the rules: what came of it is not to be trusted.
     public static let malformed = Kind(name: "malformed")
     /// The body is, or says it is, larger than `maxBytes`.
     public static let tooLarge = Kind(name: "tooLarge")

@@ -27,6 +27,15 @@ public struct TransferRequest: Sendable {
   /// may be dead.
   public var needsFreshConnection = false
 
+  /// Whether a body's first bytes, up to `longestContentTest` of them, are what is looked for; nil if more are needed to
+  /// tell, which they may not be when there are so many.
+  ///
+  /// It lets a body pass as it is if its Content-Encoding is not true or not known. Without it such a body is the error
+  /// `undecodable`.
+  public typealias ContentTest = @Sendable (ArraySlice<UInt8>) -> Bool?
+  public var isContent: ContentTest?
+  public static let longestContentTest = 4096
+
   public init(
     url: String, headers: HeaderFields = HeaderFields(), validatedURL: String? = nil,
     idleTimeout: Duration = .seconds(15), deadline: ContinuousClock.Instant? = nil, maxBytes: Int64 = .max,

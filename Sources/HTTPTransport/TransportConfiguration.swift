@@ -1,3 +1,5 @@
+internal import HTTPTypes
+
 /// Which addresses a transfer may connect to.
 public enum NetworkPolicy: Sendable, Hashable {
   /// Every address.
@@ -5,8 +7,8 @@ public enum NetworkPolicy: Sendable, Hashable {
   /// Only addresses that are globally routable (`AddressPolicy`), checked on the resolved address of every connection,
   /// redirects and reused connections included.
   ///
-  /// A proxy's own address is the host's choice and exempt. What the proxy then connects to is out of our sight, so
-  /// with a proxy in use targets written as an address that is not public, and `localhost`, are refused by name.
+  /// It excludes proxies (`TransportConfiguration.problem(environment:)`): a proxy resolves names itself, or again, and
+  /// connects to what it finds then.
   case publicOnly
 }
 
@@ -35,6 +37,20 @@ public struct TransportConfiguration: Sendable, Hashable {
 
   public init(userAgent: String) {
     self.userAgent = userAgent
+  }
+
+  /// What keeps the configuration from being used, in words; nil when there is nothing. With a problem all transfers
+  /// are the error `invalidRequest`.
+  ///
+  /// - Parameter environment: where proxies are looked up; a name's value or nil.
+  public func problem(environment: (String) -> String? = processEnvironment) -> String? {
+    if network == .publicOnly, ProxyRules(option: proxy, environment: environment).mayUseProxy {
+      let source = proxy == nil ? "the environment (http_proxy, https_proxy or all_proxy)" : "the option proxy"
+      return "network public excludes proxies, since a proxy connects to the address that it finds itself, and "
+        + "\(source) names one: connect directly with an empty proxy, or use network any and have the proxy refuse "
+        + "addresses that are not public"
+    }
+    return RequestHeaders.problem(in: ["user-agent": userAgent])
   }
 
   /// What is wrong with a proxy's URL, in words that do not quote it; nil when there is nothing.

@@ -34,6 +34,15 @@ public enum Recognition: Sendable, Hashable {
     self = mayStillMatch && !isLast ? .needMore : .notAnImage
   }
 
+  /// Whether a content with those first bytes is an image; nil if more of them are needed.
+  @Sendable public static func isImage(prefix: ArraySlice<UInt8>) -> Bool? {
+    switch Recognition(prefix: prefix, isComplete: false) {
+    case .image: true
+    case .notAnImage: false
+    case .needMore: nil
+    }
+  }
+
   public init(prefix: [UInt8], isComplete: Bool) { self.init(prefix: prefix[...], isComplete: isComplete) }
 }
 

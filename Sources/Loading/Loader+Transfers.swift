@@ -1,5 +1,6 @@
 internal import HTTPTransport
 internal import HTTPTypes
+internal import ImageCodec
 internal import ImageStore
 
 /// A job's way over the network.
@@ -28,6 +29,7 @@ extension Loader {
       idleTimeout: record.first.request.timeout, maxBytes: record.first.request.maxBytes,
       maxRedirects: settings.maxRedirects)
     request.needsFreshConnection = record.hasTimedOut
+    request.isContent = Recognition.isImage
     if let beginning { request.askForRest(after: beginning) }
     let storage = storage
     let places = places(of: job)

@@ -7,6 +7,7 @@ extension LoadError {
     let kinds: [TransferError.Kind: Kind] = [
       .resolve: .resolve, .connect: .connect, .tls: .tls, .timeout: .timeout, .redirects: .redirects,
       .truncated: .truncated, .tooLarge: .tooLarge, .blockedAddress: .blockedAddress, .cancelled: .cancelled,
+      .undecodable: .notAnImage,
     ]
     self.init(kinds[error.kind] ?? .network, error.message)
     phase = error.phase.flatMap { Phase(rawValue: $0.rawValue) }
@@ -57,7 +58,7 @@ extension Contact {
         }
       case .flood: self = .unresponsive
       // What came was not wanted.
-      case .tooLarge, .redirects, .aborted: self = .answered
+      case .tooLarge, .redirects, .aborted, .undecodable: self = .answered
       default: self = .inconclusive
       }
     }

@@ -22,6 +22,7 @@ public func run(_ given: Options) -> Int32 {
   let log = Log(level: given.logLevel)
   let (options, storage): (Options, Storage)
   do throws(StartError) {
+    if let problem = given.transportConfiguration.problem() { throw StartError(message: problem, status: EX_USAGE) }
     options = try withCookies(given)
     storage = try openStorage(options, log)
   } catch {

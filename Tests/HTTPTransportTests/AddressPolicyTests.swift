@@ -94,19 +94,58 @@ import Threads
     #expect(asked.withLock { $0 }.contains { $0.bytes.count == 4 })
   }
 
-  @Test func `through a proxy, names and literals that are not public are refused`() throws {
-    let proxy = ScriptedServer { _, connection in connection.respond(body: "x") }
-    let transport = Transport.forTests {
+  @Test(
+    arguments: [
+      ("http://127.0.0.1:1", [:]), ("socks5://127.0.0.1:1", [:]), ("socks4://127.0.0.1:1", [:]),
+      ("socks5h://127.0.0.1:1", [:]), (nil, ["http_proxy": "127.0.0.1:1"]), (nil, ["HTTPS_PROXY": "127.0.0.1:1"]),
+      (nil, ["ALL_PROXY": "socks5://127.0.0.1:1"]), (nil, ["all_proxy": "p:1", "no_proxy": "example.com"]),
+    ] as [(String?, [String: String])])
+  func `only direct connections can be public`(proxy: String?, environment: [String: String]) throws {
+    let server = ScriptedServer { _, connection in connection.respond(body: "x") }
+    let transport = Transport.forTests(environment: environment) {
       $0.network = .publicOnly
-      $0.proxy = proxy.url("")
+      $0.proxy = proxy
+    } isPermitted: { _ in
+      true
     }
-    for host in [
-      "127.0.0.1", "0x7f.1", "10.0.0.1", "[::1]", "[fe80::1%25eth0]", "localhost", "a.localhost", "localhost.",
-    ] {
-      #expect(try transport.get("http://\(host)/").error().kind == .blockedAddress, "\(host)")
+    // Whether this URL would go through the proxy or not.
+    for url in [server.url(), "http://localhost.localdomain/", "https://example.com/"] {
+      let error = try transport.get(url).error()
+      #expect(error.kind == .invalidRequest)
+      #expect(error.message.contains("proxy"))
     }
-    #expect(proxy.requests.isEmpty)
-    _ = try transport.get("http://example.com/").summary()
-    _ = try transport.get("http://8.8.8.8/").summary()
+    #expect(server.connectionCount == 0)
+  }
+
+  @Test(
+    arguments: [
+      ("", ["http_proxy": "127.0.0.1:1", "https_proxy": "127.0.0.1:1"]),
+      (nil, ["all_proxy": "p:1", "no_proxy": "a,*"]),
+      (nil, ["HTTP_PROXY": "never"]), (nil, ["http_proxy": ""]),
+    ] as [(String?, [String: String])])
+  func `where no proxy is used, public can be had`(proxy: String?, environment: [String: String]) throws {
+    let server = ScriptedServer { _, connection in connection.respond(body: "x") }
+    let transport = Transport.forTests(environment: environment) {
+      $0.network = .publicOnly
+      $0.proxy = proxy
+    } isPermitted: { _ in
+      true
+    }
+    #expect(transport.get(server.url()).text == "x")
+  }
+
+  @Test func `a proxy's connection is not used when the policy has become stricter`() throws {
+    let proxy = ScriptedServer { _, connection in connection.respond(body: "x") }
+    let transport = Transport.forTests { $0.proxy = proxy.url("") }
+    _ = try transport.get("http://localhost/").summary()
+    var configuration = TransportConfiguration(userAgent: "later")
+    configuration.network = .publicOnly
+    configuration.proxy = proxy.url("")
+    transport.configure(configuration)
+    #expect(try transport.get("http://localhost/").error().kind == .invalidRequest)
+    configuration.proxy = ""
+    transport.configure(configuration)
+    #expect(try transport.get(proxy.url()).error().kind == .blockedAddress)
+    #expect(proxy.requests.count == 1)
   }
 }

@@ -34,9 +34,11 @@ import Testing
     ("gzip", 31), ("X-GZip", 31), ("deflate", 15), ("deflate", -15),
   ]
 
-  /// What a decoder makes of pieces.
-  private func decode(_ coding: String, _ pieces: [[UInt8]]) -> (bytes: [UInt8], isComplete: Bool, isMalformed: Bool) {
-    let decoder = ContentDecoder(coding)!
+  /// What a decoder makes of pieces, where content begins with `isContent`.
+  private func decode(
+    _ coding: String, _ pieces: [[UInt8]], isContent: TransferRequest.ContentTest? = nil
+  ) -> (bytes: [UInt8], isComplete: Bool, isMalformed: Bool) {
+    let decoder = ContentDecoder(coding, isContent: isContent)
     var bytes: [UInt8] = []
     for piece in pieces {
       let outcome = piece.withUnsafeBytes {
@@ -44,17 +46,31 @@ import Testing
           bytes += $0; return .more
         }
       }
-      if case .malformed = outcome { return (bytes, false, true) }
+      switch outcome {
+      case .malformed, .unknown: return (bytes, false, true)
+      default: break
+      }
     }
     return (bytes, decoder.isComplete, false)
+  }
+
+  /// Content of these tests begins so. The first byte alone does not tell.
+  static let magic: [UInt8] = [0x89, 0x50, 0x4e, 0x47]
+  static let isContent: TransferRequest.ContentTest = { prefix in
+    prefix.count < magic.count && magic.starts(with: prefix) ? nil : prefix.starts(with: magic)
+  }
+
+  private func pieces(_ bytes: [UInt8], of size: Int) -> [[UInt8]] {
+    stride(from: 0, to: bytes.count, by: size).map { Array(bytes[$0..<min($0 + size, bytes.count)]) }
   }
 
   @Test(arguments: codings) func `pieces of any size make the content`(name: String, windowBits: Int32) {
     let coded = Self.coded(windowBits: windowBits)
     for size in [1, 2, 3, 1000, coded.count] {
-      let pieces = stride(from: 0, to: coded.count, by: size).map { Array(coded[$0..<min($0 + size, coded.count)]) }
-      let result = decode(name.lowercased(), pieces)
-      #expect(result.bytes == Self.content && result.isComplete && !result.isMalformed)
+      for test in [nil, Self.isContent] {
+        let result = decode(name.lowercased(), pieces(coded, of: size), isContent: test)
+        #expect(result.bytes == Self.content && result.isComplete && !result.isMalformed)
+      }
     }
   }
 
@@ -64,14 +80,38 @@ import Testing
     #expect(decode(name.lowercased(), []).isComplete, "no content at all")
   }
 
-  @Test func `gzip may have several members, and nothing else may follow`() {
+  @Test(arguments: ["none", "utf-8", "binary", "aws-chunked", "identity;q=1", "br", "gzip", "x-gzip", "deflate"])
+  func `content that is not coded passes as it is`(coding: String) {
+    let content = Self.magic + Self.content
+    for size in [1, 2, 3, 5, content.count] {
+      let result = decode(coding, pieces(content, of: size), isContent: Self.isContent)
+      #expect(result.bytes == content && result.isComplete)
+    }
+  }
+
+  @Test(arguments: ["gzip", "deflate", "gzip, identity", "aws-chunked,gzip"])
+  func `the bytes tell gzip from zlib's format, not the name`(coding: String) {
+    let gzip = Self.coded(windowBits: 31)
+    #expect(decode(coding, [gzip], isContent: Self.isContent).bytes == Self.content)
+    let zlib = decode(coding, [Self.coded(windowBits: 15)], isContent: Self.isContent)
+    #expect(coding.contains(",") ? zlib.isMalformed : zlib.bytes == Self.content)
+  }
+
+  @Test func `gzip may have several members, and other bytes behind them are padding`() {
     let member = Self.coded(windowBits: 31)
     let both = decode("gzip", [member + member])
     #expect(both.bytes == Self.content + Self.content && both.isComplete)
     #expect(!decode("gzip", [member, Array(member.dropLast())]).isComplete)
-    #expect(!decode("gzip", [member + [0]]).isComplete)
-    #expect(decode("gzip", [member + Array("more than that".utf8)]).isMalformed)
-    #expect(decode("deflate", [Self.coded(windowBits: 15) + [0]]).isMalformed)
+    let paddings = [[0], [UInt8](repeating: 0, count: 512), Array("more than that".utf8), [0x1f], [0x1f, 0x8b, 7]]
+    for padding in paddings {
+      for size in [1, member.count, 1_000_000] {
+        let padded = decode("gzip", pieces(member + padding, of: size))
+        #expect(padded.bytes == Self.content && padded.isComplete && !padded.isMalformed)
+      }
+      let zlib = decode("deflate", [Self.coded(windowBits: 15) + padding])
+      #expect(zlib.bytes == Self.content && zlib.isComplete && !zlib.isMalformed)
+    }
+    #expect(!decode("gzip", [member, Array(member.prefix(10))]).isComplete, "another member's header")
   }
 
   @Test func `a wrong checksum is malformed`() {
@@ -101,9 +141,21 @@ import Testing
     #expect(try outcome(name, Array(coded.dropLast())).error().kind == .truncated)
   }
 
-  @Test(arguments: ["br", "zstd", "compress", "gzip, gzip"])
-  func `a coding that was not asked for is malformed, unless nobody wants the body`(name: String) throws {
-    #expect(try outcome(name, [1, 2, 3]).error().kind == .malformed)
+  @Test func `padding without end is not read`() throws {
+    let member = Self.coded(windowBits: 31)
+    let server = ScriptedServer { _, connection in
+      connection.send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n")
+      connection.send(member)
+      while connection.send([UInt8](repeating: 0, count: 1 << 16)) {}
+    }
+    let recorder = transport.get(server.url())
+    #expect(try recorder.summary().bytesReceived == Int64(Self.content.count))
+    #expect(recorder.now.body == Self.content)
+  }
+
+  @Test(arguments: ["br", "zstd", "compress", "gzip", "none"])
+  func `a coding that cannot be undone is an error, unless nobody wants the body`(name: String) throws {
+    #expect(try outcome(name, [1, 2, 3]).error().kind == .undecodable)
     let server = ScriptedServer { _, connection in
       connection.respond("404 Not Found", ["Content-Encoding: \(name)"], body: "x")
     }

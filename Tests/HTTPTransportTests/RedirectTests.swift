@@ -64,7 +64,9 @@ import Testing
   ])
   func `other schemes and broken targets are refused`(location: String) throws {
     let server = ScriptedServer { _, connection in connection.redirect(to: location) }
-    #expect(try transport.get(server.url()).error().kind == .redirects)
+    let error = try transport.get(server.url()).error()
+    #expect(error.kind == .redirects)
+    #expect(error.message.contains(location.firstMatch(of: /^(http)?:?\//) == nil ? "a scheme" : "a malformed URL"))
   }
 
   @Test(arguments: ["", "#part"]) func `a redirect to nothing is one to the same place`(location: String) throws {

@@ -93,6 +93,10 @@ extension Options {
     guard (changed.diskLimit > 0) == tierIsOn else {
       throw .invalidParams(member: "diskLimit", "the disk tier cannot be turned on or off while the worker runs")
     }
+    if let problem = changed.transportConfiguration.problem() {
+      let member = object.members.last { ["network", "proxy"].contains($0.name) }?.name ?? "network"
+      throw .invalidParams(member: member, problem)
+    }
     return changed
   }
 }
