@@ -79,6 +79,12 @@ extension DiskTier {
     return true
   }
 
+  /// Whether the file is there and has its size, whatever `Verification` says; the response is dropped otherwise.
+  public func hasFile(of response: StoredResponse) -> Bool {
+    guard let session = try? usableSession() else { return false }
+    return hasFile(of: response, in: session)
+  }
+
   private func hasFile(of response: StoredResponse, in session: Session) -> Bool {
     let path = response.file
     do throws(FileError) {

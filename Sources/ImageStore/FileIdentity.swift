@@ -28,21 +28,28 @@ extension FileSystem {
   }
 
   /// A file that has no name and goes with its descriptor, unless it is given one. Nil where that cannot be had.
-  func createUnnamed(in folder: String, mode: mode_t) -> Int32? {
+  func createUnnamed(in folder: Int32, mode: mode_t) -> Int32? {
     #if os(Linux)
       // O_TMPFILE, a macro that is not imported. It is named by way of /proc.
       let flags = O_RDWR | O_CLOEXEC | O_DIRECTORY | 0o20_000_000
-      return exists("/proc/self/fd") ? try? perform(.create, folder) { open(folder, flags, mode) } : nil
+      return exists("/proc/self/fd") ? try? perform(.create, ".") { openat(folder, ".", flags, mode) } : nil
     #else
       return nil
     #endif
   }
 
   /// Gives an unnamed file a name.
-  func name(_ file: Int32, _ path: String) throws(FileError) {
-    try perform(.create, path) {
-      linkat(AT_FDCWD, "/proc/self/fd/\(file)", AT_FDCWD, path, AT_SYMLINK_FOLLOW)
+  func name(_ file: Int32, _ name: String, in folder: Int32) throws(FileError) {
+    try perform(.create, name) { linkat(AT_FDCWD, "/proc/self/fd/\(file)", folder, name, AT_SYMLINK_FOLLOW) }
+  }
+
+  /// What a symbolic link says.
+  func destination(ofLink name: String, in folder: Int32) throws(FileError) -> String {
+    var bytes = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = try perform(.read, name) {
+      bytes.withUnsafeMutableBytes { Int32(readlinkat(folder, name, $0.baseAddress!, $0.count)) }
     }
+    return String(decoding: bytes.prefix(Int(count)), as: UTF8.self)
   }
 
   func openOrCreate(_ path: String, in directory: Int32) throws(FileError) -> Int32 {

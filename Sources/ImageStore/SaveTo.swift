@@ -17,41 +17,36 @@ public enum CopySource: Sendable {
 ///
 /// The bytes go to a temporary file in the same folder, which is then renamed over the target. Where the system can do
 /// that, the file has no name until it is complete, so that a killed process leaves nothing. The mode follows the
-/// umask. A target that is there and no regular file (a device, a pipe, a link to one) is refused: it would be
-/// replaced, not written to.
-/// Blocks; call it on a thread that may. Throws `diskFull` or `io`, with what was wrong in the message.
+/// umask. A target that is there and no regular file (a device, a pipe) is refused: it would be replaced, not written
+/// to. A link is followed to the regular file that it leads to (`SaveTarget`), and stays.
+/// Blocks; call it on a thread that may. If something else takes the target's name meanwhile, that is replaced. Throws `diskFull` or `io`, with what was wrong in the message.
 public func save(
   copyOf source: CopySource, to target: String, environment: StoreEnvironment = .system
 ) throws(StoreError) {
-  guard target.hasPrefix("/"), !target.hasSuffix("/"), !target.utf8.contains(0), let slash = target.lastIndex(of: "/")
-  else { throw StoreError(.io, "cannot write \(target): it is no absolute path of a file") }
+  guard target.hasPrefix("/"), !target.hasSuffix("/"), !target.utf8.contains(0) else {
+    throw StoreError(.io, "cannot write \(target): it is no absolute path of a file")
+  }
   let files = environment.files
   // The target may be on a slow disk.
   Wakeups.release()
-  if let status = try? files.status(target), status.st_mode & S_IFMT != S_IFREG {
-    throw StoreError(.io, "cannot write \(target): it is no regular file")
-  }
-  let folder = target[...slash]
-  let temporary = folder + ".imageworker-" + hexadecimal(environment.random(), digits: 16) + ".tmp"
+  let place = try SaveTarget.resolve(target, files)
+  let temporary = ".imageworker-" + hexadecimal(environment.random(), digits: 16) + ".tmp"
   do throws(FileError) {
-    let unnamed = files.createUnnamed(in: String(folder), mode: 0o666)
-    let file: Int32
-    do throws(FileError) {
-      if let unnamed { file = unnamed } else { file = try files.createFile(temporary, mode: 0o666) }
-    } catch {
-      throw FileError(operation: .create, path: target, code: error.code)
-    }
+    let unnamed = files.createUnnamed(in: place.folder, mode: 0o666)
+    let file = if let unnamed { unnamed } else { try files.createFile(temporary, in: place.folder, mode: 0o666) }
     defer { close(file) }
     do throws(FileError) {
       try fill(file, target, from: source, files)
-      if unnamed != nil { try files.name(file, temporary) }
-      try files.rename(temporary, to: target)
+      if unnamed != nil { try files.name(file, temporary, in: place.folder) }
+      try files.rename(temporary, to: place.name, in: place.folder)
     } catch {
-      try? files.remove(temporary)
+      try? files.remove(temporary, in: place.folder)
       throw error
     }
   } catch {
-    throw StoreError(error)
+    // The names are those in the folder, and of a file that the host does not know.
+    let isOfTarget = [.create, .write, .rename].contains(error.operation)
+    throw StoreError(isOfTarget ? FileError(operation: error.operation, path: target, code: error.code) : error)
   }
 }
 

@@ -232,6 +232,70 @@ import Threads
     #expect(lstat(pipe, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
   }
 
+  @Test func `a link stays, and the regular file that it leads to is replaced`() throws {
+    let fixture = Fixture()
+    let folder = fixture.directory
+    let manager = FileManager.default
+    try manager.createDirectory(atPath: folder + "/elsewhere", withIntermediateDirectories: true)
+    try Data([1]).write(to: URL(filePath: folder + "/elsewhere/file"))
+    symlink("elsewhere/second", folder + "/first")
+    symlink(folder + "/elsewhere/file", folder + "/elsewhere/second")
+    symlink("elsewhere", folder + "/folder")
+    for (count, path) in ["/first", "/elsewhere/second", "/folder/second", "/folder/file"].enumerated() {
+      try save(copyOf: .bytes([2, UInt8(count)]), to: folder + path)
+      #expect(try [UInt8](Data(contentsOf: URL(filePath: folder + "/elsewhere/file"))) == [2, UInt8(count)])
+    }
+    for link in ["/first", "/elsewhere/second", "/folder"] {
+      #expect(try manager.attributesOfItem(atPath: folder + link)[.type] as? FileAttributeType == .typeSymbolicLink)
+    }
+    #expect(try manager.contentsOfDirectory(atPath: folder + "/elsewhere").sorted() == ["file", "second"])
+  }
+
+  @Test func `a link to nothing, to itself or to a folder is refused and stays`() throws {
+    let fixture = Fixture()
+    try FileManager.default.createDirectory(atPath: fixture.directory, withIntermediateDirectories: true)
+    for destination in ["nothing", "no/where", "link", ".", "../" + fixture.directory, "/", "/dev/null"] {
+      let link = fixture.directory + "/link"
+      symlink(destination, link)
+      let error = #expect(throws: StoreError.self) { try save(copyOf: .bytes([1]), to: link) }
+      #expect(error?.kind == .io)
+      #expect(error?.message.contains(link) == true)
+      #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == destination)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory) == ["link"])
+      unlink(link)
+    }
+  }
+
+  #if os(Linux)
+    @Test func `names of open files, processes and devices are no places for a copy`() throws {
+      let fixture = Fixture()
+      try FileManager.default.createDirectory(atPath: fixture.directory, withIntermediateDirectories: true)
+      let file = fixture.directory + "/file"
+      try Data([1]).write(to: URL(filePath: file))
+      let descriptor = open(file, O_RDWR)
+      defer { close(descriptor) }
+      let link = fixture.directory + "/link"
+      symlink("/proc/self/fd/\(descriptor)", link)
+      symlink("/dev/fd", fixture.directory + "/folder")
+      for path in [
+        link, "/proc/self/fd/\(descriptor)", "/dev/fd/\(descriptor)", "\(fixture.directory)/folder/\(descriptor)",
+        "/dev/imageworker-test", "/proc/imageworker-test", "/dev/stdout", "/dev/null",
+      ] {
+        let error = #expect(throws: StoreError.self) { try save(copyOf: .bytes([2]), to: path) }
+        #expect(error?.kind == .io)
+        #expect(error?.message.contains(path) == true)
+      }
+      #expect(try [UInt8](Data(contentsOf: URL(filePath: file))) == [1])
+      #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "/proc/self/fd/\(descriptor)")
+      if access("/dev/shm", W_OK) == 0 {
+        let place = "/dev/shm/imageworker-test-\(UInt64.random(in: .min ... .max))"
+        defer { unlink(place) }
+        try save(copyOf: .bytes([2]), to: place)
+        #expect(access(place, R_OK) == 0, "shared memory is no device")
+      }
+    }
+  #endif
+
   @Test(arguments: ["relative.jpg", "/", "/nowhere-at-all/x.jpg", "/tmp/", "/tmp", "/etc/hosts/x", "/tmp/a\0b"])
   func `a bad target is an error that names it`(target: String) {
     let error = #expect(throws: StoreError.self) { try save(copyOf: .bytes([1]), to: target) }
