@@ -1,3 +1,4 @@
+internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore

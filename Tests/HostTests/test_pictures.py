@@ -1,0 +1,30 @@
+"""The worker's pictures beside Chromium's: each difference over 2 of 255 has a reason in `picture_cases.py`."""
+
+from __future__ import annotations
+
+import unittest
+
+from browser import CHROMIUM
+from chaos_session import default_worker
+
+try:
+    import compare_pictures
+except ImportError as error:
+    MISSING: str = str(error)
+else:
+    MISSING = ""
+
+
+@unittest.skipIf(MISSING != "", MISSING)
+@unittest.skipIf(CHROMIUM is None, "there is no Chromium here")
+class Pictures(unittest.TestCase):
+    def test_pictures_are_those_of_chromium(self) -> None:
+        rows = compare_pictures.measure(default_worker())
+        self.assertGreater(len(rows), 150)
+        differing = [row for row in rows if row.worst > 2]
+        print(f"\n{compare_pictures.table(differing)}")
+        self.assertEqual([], [row.name for row in differing if not row.is_explained])
+
+
+if __name__ == "__main__":
+    unittest.main()
