@@ -94,23 +94,6 @@ extension DiskTier {
     try dispose(of: holding, from: index, now: now, grace: grace)
   }
 
-  /// Takes a row out of the index that another row takes the place of. The file is removed when that has been
-  /// committed (`removeReplaced`): a process that is killed before leaves the old row with its file.
-  func replace(_ holding: Holding, in index: DiskIndex, now: Int) throws(SQLiteError) {
-    guard try index.delete(holding.id) else { return }
-    _ = deliveries.takeUse(of: holding.id)
-    let due = pinned(holding, now: now) ?? now
-    try index.doom(holding, due: due)
-    agenda.nextDue = min(agenda.nextDue ?? .max, due)
-  }
-
-  /// Commits what has been replaced, if anything was, and removes the files whose time is over.
-  func removeReplaced() throws(StoreError) {
-    guard let due = agenda.nextDue, due <= now else { return }
-    if let error = commit() { throw error }
-    removeDue()
-  }
-
   /// Removes a file without a row: at once, or when its time is over.
   func dispose(of holding: Holding, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
     var until = max(pinned(holding, now: now) ?? now, now + grace)
@@ -183,8 +166,6 @@ extension DiskTier {
   }
 
   private func removeDue() {
-    // A row that is not committed may come back, and then needs its file.
-    guard commit() == nil else { return }
     // A path may have been given out since, by one who had the response in memory.
     notePins()
     let now = now

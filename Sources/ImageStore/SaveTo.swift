@@ -19,7 +19,8 @@ public enum CopySource: Sendable {
 /// that, the file has no name until it is complete, so that a killed process leaves nothing. The mode follows the
 /// umask. A target that is there and no regular file (a device, a pipe) is refused: it would be replaced, not written
 /// to. A link is followed to the regular file that it leads to (`SaveTarget`), and stays.
-/// Blocks; call it on a thread that may. If something else takes the target's name meanwhile, that is replaced. Throws `diskFull` or `io`, with what was wrong in the message.
+/// If something else takes the target's name meanwhile, that is replaced.
+/// Blocks; call it on a thread that may. Throws `diskFull` or `io`, with what was wrong in the message.
 public func save(
   copyOf source: CopySource, to target: String, environment: StoreEnvironment = .system
 ) throws(StoreError) {

@@ -95,6 +95,11 @@ public final class Storage: Sendable {
       }, then: completion)
   }
 
+  /// Whether the file of a candidate is there, so that no path is told that leads nowhere. On the disk's thread.
+  private func hasFile(of candidate: Candidate) -> Bool {
+    tier(of: candidate)?.assumeIsolated { $0.hasFile(of: candidate.response) } ?? false
+  }
+
   /// Carries out a delivery.
   func deliver(
     _ delivery: Delivery, from source: Delivery.Source,
@@ -148,7 +153,8 @@ public final class Storage: Sendable {
 
   /// Looks what there is of a key, on the disk's thread.
   func inspect(_ key: String, _ partition: String, _ variant: String) -> Inspection {
-    var inspection = Inspection(candidates: candidates(for: key, partition, variant: variant))
+    let found = candidates(for: key, partition, variant: variant)
+    var inspection = Inspection(candidates: found.filter(hasFile))
     let first = inspection.candidates.first
     guard let tier = first.flatMap({ tier(of: $0) }) ?? tier else { return inspection }
     return tier.assumeIsolated { tier in
