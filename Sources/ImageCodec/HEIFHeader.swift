@@ -63,7 +63,8 @@ struct HEIFItem {
       }
     }
     // The size is that of the coded picture, wherever it stands among the properties. AVIF has one order of the others
-    // (MIAF, ISO/IEC 23000-22 section 7.3.6.7); browsers keep to it where a file has another. HEIC is turned as it is written.
+    // (MIAF, ISO/IEC 23000-22 section 7.3.6.7); browsers keep to it where a file has another. HEIC is turned as it is
+    // written.
     for box in own where box.name == "ispe" { try apply(box, &reader) }
     for box in own where box.name == "clap" { try apply(box, &reader) }
     let turns = own.filter { ["irot", "imir"].contains($0.name) }

@@ -1,4 +1,5 @@
-/// The size of an SVG, as browsers show it where nothing else tells one (CSS Images 3, section 5, with SVG 2, section 8.12).
+/// The size of an SVG, as browsers show it where nothing else tells one (CSS Images 3, section 5, with SVG 2, section
+/// 8.12).
 ///
 /// `width` and `height` of the root count where they are lengths; what is missing follows from the other and the
 /// proportions of `viewBox`. With proportions alone it is the largest size within 300 x 150; without, 300 x 150.

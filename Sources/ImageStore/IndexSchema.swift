@@ -6,8 +6,8 @@ internal import HTTPTypes
 ///   is the varying request fields as text. `url` is NULL where it equals `key`. `used_at` orders eviction,
 ///   `delivered_at` is when its path was last given to a host (both lag by the flush interval), `allocated` what the
 ///   file takes on disk. Since version 3: `boot` names the run of the system that wrote the file, and is NULL once the
-///   file was found whole in a later one; `checked` (a sum: 1 when every pixel is known to decode, 2 when the original is
-///   known to be damaged), `thumbhash` and `color`; and of a variant what it was made of (`source_…`).
+///   file was found whole in a later one; `checked` (a sum: 1 when every pixel is known to decode, 2 when the original
+///   is known to be damaged), `thumbhash` and `color`; and of a variant what it was made of (`source_…`).
 /// - `doomed`: files that have no row any more and may not be removed before `due`.
 /// - `partials`: temporary files that are the beginning of a response (since version 2). `request` is a digest of what
 ///   makes the answer differ, `boot` names the run of the system that wrote the file, `allocated` is 0 while somebody

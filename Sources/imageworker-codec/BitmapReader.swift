@@ -2,9 +2,9 @@ internal import ImageCodec
 
 /// Decodes a device-independent bitmap: the content of a BMP, or a picture in an ICO with its mask.
 ///
-/// Where the formats leave a choice, it does as browsers: the fourth byte of a pixel counts as alpha only where a header
-/// says so, and in icons; pixels that run-length coding leaves out are black. An alpha channel that is 0 everywhere is
-/// none: Chromium 156 shows nothing of such a bitmap, earlier versions showed its colours.
+/// Where the formats leave a choice, it does as browsers: the fourth byte of a pixel counts as alpha only where a
+/// header says so, and in icons; pixels that run-length coding leaves out are black. An alpha channel that is 0
+/// everywhere is none: Chromium 156 shows nothing of such a bitmap, earlier versions showed its colours.
 struct BitmapReader {
   let file: UnsafeRawBufferPointer
   let header: BitmapHeader

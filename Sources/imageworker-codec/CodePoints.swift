@@ -1,5 +1,5 @@
-/// Coding-independent code points (ITU-T H.273): how a PNG or a video says in numbers what its colours mean. Each number
-/// has the meaning that it has in Chromium.
+/// Coding-independent code points (ITU-T H.273): how a PNG or a video says in numbers what its colours mean. Each
+/// number has the meaning that it has in Chromium.
 extension Chromaticities {
   /// ColourPrimaries, table 2. nil for a number that names none.
   init?(codePoint: Int) {

@@ -4,7 +4,8 @@
   internal import Glibc
 #endif
 
-/// The pixels of an image that is decoded as a whole: R G B A of 8 bits with straight alpha, or R G B if all are opaque.
+/// The pixels of an image that is decoded as a whole: R G B A of 8 bits with straight alpha, or R G B if all are
+/// opaque.
 final class Raster {
   let width: Int
   let height: Int
