@@ -95,12 +95,15 @@ final class AVIFReader {
     }
   }
 
+  /// Those of television cameras and the unspecified one: browsers show an AVIF of these as sRGB, unlike a PNG.
+  private static let transfersOfSRGB: Set = [1, 2, 6, 13, 14, 15]
+
   /// An ICC profile counts before `nclx` (ISO/IEC 14496-12 section 12.1.5). nil for sRGB and what is taken for it.
   private var profile: [UInt8]? {
     if image.icc.size > 0 { return [UInt8](UnsafeBufferPointer(start: image.icc.data, count: image.icc.size)) }
     let (primaries, transfer) = (Int(image.colorPrimaries), Int(image.transferCharacteristics))
     guard let chromaticities = Chromaticities(codePoint: primaries == 2 ? 1 : primaries),
-      let function = TransferFunction(codePoint: transfer == 2 ? 13 : transfer),
+      let function = Self.transfersOfSRGB.contains(transfer) ? .sRGB : TransferFunction(codePoint: transfer),
       chromaticities != .bt709 || function != .sRGB
     else { return nil }
     return ICCProfile.display(chromaticities, function)

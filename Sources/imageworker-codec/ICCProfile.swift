@@ -10,8 +10,6 @@ enum TransferFunction: Hashable {
   case gamma(Double)
   /// IEC 61966-2-1.
   case sRGB
-  /// The inverse of the function of ITU-R BT.709, which BT.601 and BT.2020 share.
-  case bt709
 }
 
 /// Where the primaries and the white of a colour space lie, as CIE 1931 x and y.
@@ -73,7 +71,6 @@ enum ICCProfile {
     switch transfer {
     case .gamma(let gamma): tag("para") + [0, 0, 0, 0] + fixed(gamma)
     case .sRGB: tag("para") + [0, 3, 0, 0] + [2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045].flatMap(fixed)
-    case .bt709: tag("para") + [0, 3, 0, 0] + [1 / 0.45, 1 / 1.099, 0.099 / 1.099, 1 / 4.5, 0.081].flatMap(fixed)
     }
   }
 
