@@ -9,7 +9,7 @@ internal import CCurl
   internal import CTLS
 #endif
 
-/// What is known of the connections that curl has open, whose ends it tells by callbacks. It must outlive all of them.
+/// The connections that curl has open, as its callbacks report them. Must outlive all of them.
 final class Connections {
   private var sockets = OpenSockets()
   private var serviceTime = ServiceTime()
@@ -44,7 +44,7 @@ final class Connections {
 
   // MARK: Sockets
 
-  /// How many sockets are open.
+  /// The number of open sockets.
   var count: Int { sockets.count }
 
   func opened(_ socket: curl_socket_t) { sockets.insert(socket) }

@@ -38,7 +38,7 @@ final class ContentDecoder {
   private var form = Form.undecided
   /// The first bytes, until they tell the form.
   private var prefix: [UInt8] = []
-  /// How many bytes of those that will be offered again have been read.
+  /// The number of bytes already read of those that will be offered again.
   private var readBefore = 0
   /// It must not move: zlib's state knows where it is. Nil until there is something to decompress.
   private var stream: UnsafeMutablePointer<z_stream>?

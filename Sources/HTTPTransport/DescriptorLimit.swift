@@ -4,7 +4,7 @@
   internal import Glibc
 #endif
 
-/// How many of the process's file descriptors idle connections may hold.
+/// The number of the process's file descriptors that idle connections may hold.
 enum DescriptorLimit {
   /// The most connections, those in use included, up to which idle ones are kept open.
   ///

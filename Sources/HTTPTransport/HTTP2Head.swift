@@ -3,7 +3,7 @@
 /// It has the whole header when it delivers the first 16 kB. It delivers the next part, and then a body that came with
 /// it, when the socket is ready again, which it need never be.
 struct HTTP2Head {
-  /// How many pieces of header and body were delivered, and how many pauses lifted.
+  /// The number of pieces of header and body delivered, plus the number of pauses lifted.
   var inputs = 0
   private var inputsBefore = 0
   private(set) var isInParts = false

@@ -1,4 +1,4 @@
-/// How long curl serves one connection within one call, and whether that is too long.
+/// The time that curl serves one connection within one call, and its limit.
 ///
 /// libcurl before 8.1 reads an HTTP/2 connection for as long as frames come that bring nothing for the stream it reads
 /// for, and OpenSSL reads for as long as TLS messages come that bring no content. A server that sends such input

@@ -39,7 +39,7 @@ public struct TransportConfiguration: Sendable, Hashable {
     self.userAgent = userAgent
   }
 
-  /// What keeps the configuration from being used, in words; nil when there is nothing. With a problem all transfers
+  /// The reason why the configuration cannot be used, as a sentence; nil if it can. With a problem all transfers
   /// are the error `invalidRequest`.
   ///
   /// - Parameter environment: where proxies are looked up; a name's value or nil.

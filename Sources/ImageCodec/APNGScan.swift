@@ -18,7 +18,7 @@ package struct APNGScan {
   package struct Chunk: Sendable {
     /// From the chunk's name to its checksum, which is left out.
     package var checked: Range<Int>
-    /// What belongs to the frame's stream.
+    /// The bytes of the frame's stream.
     package var content: Range<Int>
   }
 
@@ -29,9 +29,9 @@ package struct APNGScan {
   private var position = 33
   private var chunkCount = 0
   private var sequence = 0
-  /// How many frames the file says that it has, of which there may be fewer.
+  /// The number of announced frames that have not been scanned; the file may have fewer.
   private var left: Int
-  /// How often all frames are shown, 0 for ever.
+  /// The number of times that all frames are shown; 0 is without end.
   package let plays: Int
   /// The chunks, whole, that stand before the pixels and tell what they mean.
   package let context: [Range<Int>]

@@ -8,17 +8,17 @@ package struct BitmapHeader {
     case unknown(Int)
   }
 
-  /// Of the header itself; what follows it are masks, then colours, then pixels.
+  /// The length of the header itself; masks, colours and pixels follow it.
   package let length: Int
   package let width: Int
-  /// Of the picture: in an icon, without that of its mask.
+  /// The height of the picture; in an icon, without the mask.
   package let height: Int
   package let isTopDown: Bool
   package let bitCount: Int
   package let compression: Compression
-  /// How many colours there are; 0 for as many as the bits of a pixel can tell.
+  /// The number of colours; 0 stands for as many as the bits of a pixel can address.
   package let colorsUsed: Int
-  /// Of red, green, blue and alpha in a pixel, where the header has them. Alpha's is 0 where there is none.
+  /// The masks of red, green, blue and alpha in a pixel, if the header has them. Alpha's is 0 without alpha.
   package let masks: [UInt32]?
   /// Whether the header says which bits are alpha, or that there is none.
   package let tellsAlpha: Bool

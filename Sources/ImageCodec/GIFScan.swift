@@ -5,9 +5,9 @@ package struct GIFScan {
     /// On the screen, beyond which it may reach.
     package var (x, y, width, height): (Int, Int, Int, Int)
     package var isInterlaced: Bool
-    /// Where its colours are: its own ones, or those of all; empty where there are none.
+    /// The range of its colours, its own or the global ones; empty without any.
     package var colors: Range<Int>
-    /// Where its data begin, with the size of their codes, and where they end.
+    /// The range of its data, which begin with the size of their codes.
     package var data: Range<Int>
     /// 2 clears its place and 3 gives back what was there before the next one comes; so does 4 in browsers.
     package var disposal = 0
@@ -25,7 +25,7 @@ package struct GIFScan {
   /// The screen, which the first frame makes larger where it reaches beyond: some writers leave it empty or too small.
   private(set) package var width: Int
   private(set) package var height: Int
-  /// How often all frames are shown, 0 for ever, as far as they have been scanned.
+  /// The number of times that all frames are shown, as far as they have been scanned; 0 is without end.
   private(set) package var plays = 1
   private var isFirst = true
   private var control: (disposal: Int, transparentIndex: Int?, delay: Int) = (0, nil, 0)

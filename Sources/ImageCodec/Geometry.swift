@@ -115,6 +115,6 @@ extension Geometry {
     return (start, end - start, place(end) - place(start), place(start) - before)
   }
 
-  /// How many pixels around a place in the source the pixels of a larger result are made of (bicubic), and one.
+  /// The number of source pixels on each side that bicubic enlarging reads, plus one.
   private static let reach = 3
 }

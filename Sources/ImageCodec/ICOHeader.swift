@@ -4,7 +4,7 @@ package enum ICOHeader {
 
   /// A picture in the file. It is a PNG, or a bitmap without a file header.
   package struct Entry {
-    /// Of its first byte.
+    /// The offset of its first byte.
     package let start: Int
     package let isPNG: Bool
     /// As the picture says, or the directory where the picture does not.

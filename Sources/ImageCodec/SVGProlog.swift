@@ -5,7 +5,7 @@ enum SVGProlog {
     return scanner.skipToRoot() ? scanner.root() : .needMore
   }
 
-  /// What stands in the root's tag behind its name, without the end of the tag. Nil where it is not all there.
+  /// The attributes of the root's tag, as text; nil if the tag is not complete.
   static func rootAttributes(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
     var scanner = Scanner(rest: bytes)
     guard scanner.skipToRoot(), scanner.root() == .image(.svg) else { return nil }

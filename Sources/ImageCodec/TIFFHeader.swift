@@ -115,7 +115,7 @@ struct TIFFDirectory {
     return numbers
   }
 
-  /// Where the values of a tag are, or their offset, and how many of how many bytes; nil where it has no whole numbers.
+  /// The place of a tag's values or of their offset, their number and their size in bytes; nil if they are not integers.
   private func field(
     _ tag: Tag, _ reader: inout HeaderReader
   ) throws(ImageHeaderError) -> (place: Int, count: Int, length: Int)? {

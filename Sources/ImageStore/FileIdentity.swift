@@ -43,7 +43,7 @@ extension FileSystem {
     try perform(.create, name) { linkat(AT_FDCWD, "/proc/self/fd/\(file)", folder, name, AT_SYMLINK_FOLLOW) }
   }
 
-  /// What a symbolic link says.
+  /// The destination of a symbolic link.
   func destination(ofLink name: String, in folder: Int32) throws(FileError) -> String {
     var bytes = [UInt8](repeating: 0, count: Int(PATH_MAX))
     let count = try perform(.read, name) {

@@ -58,7 +58,7 @@ final class SaveTarget {
 
   deinit { close(folder) }
 
-  /// Where the link leads that has the name; nil if a regular file has it, or nothing.
+  /// The destination of the link that has the name; nil if a regular file has it, or nothing.
   private func destination(_ files: FileSystem, isLinked: Bool) throws(Refusal) -> String? {
     if isOfSystem(files) { throw .inSystem }
     do throws(FileError) {

@@ -15,7 +15,7 @@ extension Loader {
     goOn(id, with: candidate)
   }
 
-  /// What is known of a stored image by now, in the cache as well.
+  /// The current findings of a stored image, those in the cache included.
   private func noted(_ found: Findings, of candidate: Candidate) -> Candidate {
     var candidate = candidate
     candidate.response.findings = candidate.response.findings?.adding(found) ?? found

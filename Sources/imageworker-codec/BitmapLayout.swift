@@ -1,6 +1,6 @@
 internal import ImageCodec
 
-/// How the pixels of a bitmap are stored, of the combinations that are read.
+/// The layout of a bitmap's pixels, one of the combinations that are read.
 struct BitmapLayout {
   let bitCount: Int
   let isRunLength: Bool

@@ -8,9 +8,9 @@ internal import ImageCodec
 struct BitmapReader {
   let file: UnsafeRawBufferPointer
   let header: BitmapHeader
-  /// Of the header in the file.
+  /// The offset of the header in the file.
   let start: Int
-  /// Of the pixels in the file, where its file header tells.
+  /// The offset of the pixels in the file, if its file header tells it.
   let pixelsStart: Int?
   let isInIcon: Bool
 

@@ -10,7 +10,7 @@ struct BitmapRows {
   private var bytesOfRow: Int { (width * bitCount + 7) / 8 }
   private var stride: Int { (bytesOfRow + 3) & ~3 }
 
-  /// Where so many rows end. Throws where the file ends before them; the padding of the last may be missing.
+  /// The end of so many rows. Throws if the file ends before it; the padding of the last row may be missing.
   func end(count: Int) throws(DecodeError) -> Int {
     let (rest, overflow) = stride.multipliedReportingOverflow(by: count - 1)
     guard !overflow, start <= file.count, bytesOfRow <= file.count - start, rest <= file.count - start - bytesOfRow

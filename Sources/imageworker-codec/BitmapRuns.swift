@@ -44,7 +44,7 @@ struct BitmapRuns {
     return file[position]
   }
 
-  /// What stands out of the row is left away: files have been seen that fill too much.
+  /// Pixels beyond the end of the row are dropped: some encoders write too many.
   private mutating func fill(
     _ count: Int, _ code: UInt8, in row: UnsafeMutableBufferPointer<UInt32>
   ) throws(DecodeError) {

@@ -3,7 +3,7 @@
 ///
 /// The canvas begins transparent. Parts of a frame that lie beyond it are not seen.
 struct FrameCompositor {
-  /// What becomes of a frame's place before the next one comes.
+  /// The change of a frame's area before the next frame is drawn.
   enum Disposal {
     case keeps
     /// It is transparent again, whatever background the file names.
@@ -19,7 +19,7 @@ struct FrameCompositor {
   let canvas: Raster
   private var area = Area(x: 0, y: 0, width: 0, height: 0)
   private var disposal = Disposal.keeps
-  /// What the last frame has covered, row by row.
+  /// The pixels that the last frame has covered, row by row.
   private var saved: [UInt32] = []
 
   init(width: Int, height: Int) throws(LibraryError) { canvas = try Raster(width: width, height: height) }
@@ -60,7 +60,7 @@ struct FrameCompositor {
     return mixed(0) | mixed(8) | mixed(16) | ((sum + 127) / 255) << 24
   }
 
-  /// How much of the frame is seen.
+  /// The part of the frame that is visible.
   var seenWidth: Int { area.width }
   var seenHeight: Int { area.height }
 

@@ -29,7 +29,7 @@ struct GIFReader: FrameReader {
     return (compositor.canvas, frame.delay <= 10 ? 100 : frame.delay)
   }
 
-  /// How often all frames are shown, 0 for ever; known behind the last.
+  /// The number of times that all frames are shown; 0 is without end. Known after the last frame.
   var plays: Int { scan.plays }
 
   private mutating func draw(_ frame: GIFScan.Frame) throws(DecodeError) {
@@ -47,7 +47,7 @@ struct GIFReader: FrameReader {
     if rows.wantsMore { isDamaged = true }
   }
 
-  /// What the blocks hold.
+  /// The content of the blocks.
   private func content(of frame: GIFScan.Frame) -> [UInt8] {
     var content: [UInt8] = []
     content.reserveCapacity(frame.data.count)
@@ -60,7 +60,7 @@ struct GIFReader: FrameReader {
     return content
   }
 
-  /// Of all 256 indices. Those without a colour are black, that which is transparent is 0.
+  /// The colours of all 256 indices: black for those without one, 0 for the transparent one.
   private func colors(of frame: GIFScan.Frame) -> [UInt32] {
     var colors = [UInt32](repeating: Raster.pixel(0, 0, 0), count: 256)
     let bytes = input.bytes
@@ -78,7 +78,7 @@ struct GIFReader: FrameReader {
   }
 }
 
-/// Where the indices of a frame go.
+/// The destination of a frame's indices.
 private struct GIFRows {
   private let compositor: FrameCompositor
   private let colors: [UInt32]
@@ -91,7 +91,7 @@ private struct GIFRows {
   private var pass = 0
   private(set) var wantsMore: Bool
 
-  /// Of an interlaced picture, appendix E.
+  /// The row order of an interlaced picture, appendix E.
   private static let passes = [(first: 0, step: 8), (first: 4, step: 8), (first: 2, step: 4), (first: 1, step: 2)]
 
   init(frame: GIFScan.Frame, colors: [UInt32], compositor: FrameCompositor) {

@@ -4,7 +4,7 @@
   internal import Glibc
 #endif
 
-/// How stored values of a channel become light, both in 0...1.
+/// A function from stored values of a channel to light, both in 0...1.
 enum TransferFunction: Hashable {
   /// light = value ^ gamma.
   case gamma(Double)
@@ -12,7 +12,7 @@ enum TransferFunction: Hashable {
   case sRGB
 }
 
-/// Where the primaries and the white of a colour space lie, as CIE 1931 x and y.
+/// The primaries and the white of a colour space, as CIE 1931 x and y.
 struct Chromaticities: Hashable {
   struct Point: Hashable {
     let x, y: Double

@@ -11,12 +11,12 @@ internal import ImageCodec
 final class Input {
   let bytes: UnsafeRawBufferPointer
   private let file: EncodedFile?
-  /// Of which this is a part.
+  /// The input that this one is a part of.
   private let whole: Input?
   private var raster: Raster?
   private(set) var drawing: Drawing?
   private var drawn: [Raster] = []
-  /// What has drawn the frames of the raster, and goes on behind them.
+  /// The compositor that has drawn the frames of the raster and continues after them.
   private var frameReader: (any FrameReader)?
   private var ends: [PNGEnd] = []
   private var jpegReaders: [JPEGReader] = []
@@ -36,7 +36,7 @@ final class Input {
     (self.file, whole) = (file, nil)
   }
 
-  /// What another file has from an offset on, which is within it.
+  /// The bytes of another input from an offset within it.
   init(partOf whole: Input, from start: Int) {
     bytes = UnsafeRawBufferPointer(rebasing: whole.bytes[start...])
     (file, self.whole) = (nil, whole)

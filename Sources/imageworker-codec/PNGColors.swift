@@ -25,7 +25,7 @@ struct PNGColors {
     }
   }
 
-  /// What is to be done with the profile that the file may have.
+  /// The treatment of the file's own profile.
   enum Change: Equatable {
     case none, removal
     case replacement(Chromaticities, TransferFunction)

@@ -4,7 +4,7 @@ internal import ImageCodec
 protocol FrameReader {
   /// Draws the next frame; nil behind the last. The canvas is the same each time. The delay is in milliseconds.
   mutating func next() throws -> (canvas: Raster, delay: Int)?
-  /// How often all frames are shown, 0 for ever; known behind the last.
+  /// The number of times that all frames are shown; 0 is without end. Known after the last frame.
   var plays: Int { get }
   /// Whether a frame's data ended before all its pixels were there: those are transparent.
   var isDamaged: Bool { get }

@@ -13,13 +13,13 @@ final class Raster {
   private let memory: UnsafeMutableRawPointer
   /// An ICC profile that belongs to the pixels.
   var profile: [UInt8]?
-  /// Of frames that lie one below the other.
+  /// The timing of frames that are stacked, the first at the top; nil for a still picture.
   var animation: Animation?
 
   struct Animation {
-    /// How long each is shown, in milliseconds.
+    /// The delay of each frame in milliseconds.
     var delays: [Int]
-    /// How often all are, 0 for ever.
+    /// The number of times that all frames are shown; 0 is without end.
     var plays: Int
   }
 
