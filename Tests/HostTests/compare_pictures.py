@@ -248,6 +248,8 @@ def main() -> int:
     rows = measure(arguments.worker, arguments.words)
     shown = rows if arguments.all or arguments.words else [row for row in rows if row.worst > 2]
     print(table(shown))
+    for reason in picture_cases.missing():
+        print(f"skipped: {reason} is not installed")
     unexplained = [row for row in rows if not row.is_explained]
     print(f"{len(rows)} images, {sum(row.worst <= 2 for row in rows)} alike, {len(unexplained)} differ without a reason")
     return 1 if unexplained else 0

@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 import zlib
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
@@ -430,21 +432,21 @@ def other_cases() -> Iterator[Case]:
 def plugin_cases() -> Iterator[Case]:
     """Formats that no browser here shows, and that Pillow reads where its plugins are."""
     picture, transparent = Image.fromarray(colours()), Image.fromarray(with_alpha())
-    try:
-        import pillow_heif
-
-        pillow_heif.register_heif_opener()
+    if find_spec("pillow_heif"):
+        import_module("pillow_heif").register_heif_opener()
         for name, image in (("HEIC", picture), ("HEIC, alpha", transparent)):
             yield Case(name, saved(image, "HEIF", quality=-1, chroma=444), oracle="pillow")
-    except ImportError:
-        pass
-    try:
-        import pillow_jxl  # noqa: F401
-
+    if find_spec("pillow_jxl"):
+        import_module("pillow_jxl")
         for name, image in (("JPEG XL", picture), ("JPEG XL, alpha", transparent)):
             yield Case(name, saved(image, "JXL", lossless=True), oracle="pillow")
-    except ImportError:
-        pass
+
+
+def missing() -> list[str]:
+    """The formats of which there are no cases here, and what would make them."""
+    found = [] if shutil.which("avifenc") else ["AVIF: libavif-bin"]
+    found += [] if find_spec("pillow_heif") else ["HEIC: pillow-heif"]
+    return found + ([] if find_spec("pillow_jxl") else ["JPEG XL: pillow-jxl-plugin"])
 
 
 def cases() -> Iterator[Case]:

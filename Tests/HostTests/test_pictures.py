@@ -8,7 +8,9 @@ from browser import CHROMIUM
 from chaos_session import default_worker
 
 try:
+    # They need numpy and Pillow.
     import compare_pictures
+    import picture_cases
 except ImportError as error:
     MISSING: str = str(error)
 else:
@@ -23,6 +25,8 @@ class Pictures(unittest.TestCase):
         self.assertGreater(len(rows), 150)
         differing = [row for row in rows if row.worst > 2]
         print(f"\n{compare_pictures.table(differing)}")
+        for reason in picture_cases.missing():
+            print(f"skipped: {reason} is not installed")
         self.assertEqual([], [row.name for row in differing if not row.is_explained])
 
 
