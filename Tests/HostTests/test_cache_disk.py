@@ -104,6 +104,16 @@ class CacheDisk(unittest.TestCase):
         cleared = worker.call("clear")
         self.assertTrue("result" in cleared or cleared["error"]["data"]["kind"] == "diskFull", cleared)
 
+    def test_query_names_no_file_that_is_missing(self) -> None:
+        with self.worker(self.folder / "cache") as worker:
+            self.load(worker, "kept-0S")
+            found = worker.call("query", url=self.origin.url("kept-0S"))["result"]
+            Path(found["path"]).unlink()
+            missing = worker.call("query", url=self.origin.url("kept-0S"))["result"]
+            self.assertTrue(found["disk"])
+            self.assertFalse(missing["disk"])
+            self.assertNotIn("path", missing)
+
     def test_a_read_only_disk_is_refused_as_the_cache_and_read_as_a_further_one(self) -> None:
         disk = self.exits.enter_context(Disk(self.folder / "disk", "9m"))
         with self.worker(disk.path) as worker:
