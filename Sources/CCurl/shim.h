@@ -46,12 +46,6 @@ static inline CURLcode ccurl_set_tls_context_callback(CURL *easy, curl_ssl_ctx_c
   return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, callback);
 }
 
-static inline CURLcode ccurl_set_progress_callback(CURL *easy, curl_xferinfo_callback callback, void *context) {
-  curl_easy_setopt(easy, CURLOPT_XFERINFODATA, context);
-  curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, callback);
-  return curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
-}
-
 static inline CURLcode ccurl_set_before_request_callback(CURL *easy, curl_prereq_callback callback) {
   return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback);
 }

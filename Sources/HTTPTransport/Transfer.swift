@@ -55,6 +55,11 @@ final class Transfer {
   var server: String { origin.hostAndPort }
   /// What it is or would be connected to.
   var peer: String { proxy == nil ? server : "the proxy for \(server)" }
+  var isConnecting: Bool { watch.stage == .connecting }
+
+  /// Whether a callback has made curl stop, or would have.
+  var hasStopped: Bool { reception.hasRefused || reception.failure != nil }
+
   /// Whether curl may hold more of an answer over HTTP/2 whose header it has delivered in parts. To be asked after each
   /// call into curl.
   func mayHaveMore() -> Bool {
@@ -62,11 +67,6 @@ final class Transfer {
     guard easy != nil, !hasStopped, !reception.isPaused else { return false }
     return http2Head?.mayHaveMore(isComplete: reception.isHeadComplete) ?? false
   }
-
-  var isConnecting: Bool { watch.stage == .connecting }
-
-  /// Whether a callback has made curl stop, or would have.
-  var hasStopped: Bool { reception.hasRefused || reception.failure != nil }
 
   // MARK: Hops
 

@@ -33,8 +33,7 @@ struct APNGReader: FrameReader {
       FrameCompositor.Area(x: frame.x, y: frame.y, width: frame.width, height: frame.height),
       frame.disposal == 1 ? .clears : frame.disposal == 2 ? .restores : .keeps)
     try draw(frame)
-    // As browsers show what is meant to be as fast as can be.
-    return (canvas, frame.delay <= 10 ? 100 : frame.delay)
+    return (canvas, frame.delay)
   }
 
   private func draw(_ frame: APNGScan.Frame) throws {

@@ -65,22 +65,17 @@ struct Drawing {
   /// Has the libraries do once what they do only at first use, as long as they still can: fonts are found and opened. It
   /// takes 20 ms, for which there is a thread. Nil where there is none, and text stays boxes.
   static func startWarmUp() -> pthread_t? {
-    var thread = pthread_t?.none
     #if canImport(Darwin)
-      let status = pthread_create(
-        &thread, nil,
-        { _ in
-          Drawing.warmUp(); return nil
-        }, nil)
+      var thread: pthread_t?
     #else
-      var id = pthread_t()
-      let status = pthread_create(
-        &id, nil,
-        { _ in
-          Drawing.warmUp(); return nil
-        }, nil)
-      thread = id
+      var thread = pthread_t()
     #endif
+    let status = pthread_create(
+      &thread, nil,
+      { _ in
+        Drawing.warmUp()
+        return nil
+      }, nil)
     return status == 0 ? thread : nil
   }
 

@@ -25,8 +25,7 @@ struct GIFReader: FrameReader {
     compositor.begin(
       FrameCompositor.Area(x: frame.x, y: frame.y, width: frame.width, height: frame.height), frame.gifDisposal)
     try draw(frame)
-    // As browsers show what is meant to be as fast as can be.
-    return (compositor.canvas, frame.delay <= 10 ? 100 : frame.delay)
+    return (compositor.canvas, frame.delay)
   }
 
   /// The number of times that all frames are shown; 0 is without end. Known after the last frame.

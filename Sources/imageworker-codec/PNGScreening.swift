@@ -34,6 +34,8 @@ struct PNGScreening {
 
   var isInterlaced: Bool { file.count >= 33 && file[28] == 1 }
 
+  var hasPalette: Bool { file.count >= 33 && file[25] == 3 }
+
   /// Whether so much image data could keep libpng busy for longer than a tenth of a second.
   func mayGoOn(in imageData: Int) -> Bool { imageData > (48 << 20) / PNGInflation.mostOfEachByte }
 

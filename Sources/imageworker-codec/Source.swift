@@ -59,7 +59,7 @@ struct Source {
   /// Whether the file has a palette and takes little for its pixels, as line art and pixel art do and photographs in
   /// few colours do not: at most a bit for each pixel, and 4 kB.
   var isArtwork: Bool {
-    let hasPalette = format == .gif || format == .png && input.bytes.count > 25 && input.bytes[25] == 3
+    let hasPalette = format == .gif || format == .png && PNGScreening(input.bytes).hasPalette
     guard hasPalette, let framesInFile = try? input.header(format).frames else { return false }
     return input.bytes.count <= 4096 + width * height / 8 * framesInFile
   }
