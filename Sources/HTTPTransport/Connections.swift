@@ -70,7 +70,7 @@ final class Connections {
   /// Why a transfer failed if its connection has been ended for holding the thread.
   func error(of transfer: Transfer) -> TransferError? {
     guard !ended.isEmpty, let connection = transfer.connection?.tls, ended.contains(connection) else { return nil }
-    return TransferError(.flood, "\(transfer.peer) floods the connection with what is no part of an answer")
+    return TransferError(.flood, "\(transfer.peer) floods the connection with input outside of any response")
   }
 
   /// Forgets the ended connections that no transfer uses any more.

@@ -25,7 +25,7 @@ public struct TransferError: Error, Sendable, Hashable {
     public static let tooLarge = Kind(name: "tooLarge")
     /// All addresses of the host are against the `NetworkPolicy`.
     public static let blockedAddress = Kind(name: "blockedAddress")
-    /// The other side sends without pause what is no part of an answer, as HTTP/2 frames without content.
+    /// The other side sends input outside of any response without a pause, such as HTTP/2 frames without content.
     public static let flood = Kind(name: "flood")
     /// Anything else on the wire: no answer, a malformed one, no descriptors or memory left.
     public static let network = Kind(name: "network")

@@ -16,7 +16,7 @@ package enum HEIFMinimized {
       orientation: flags & 7 + 1)
   }
 
-  /// Whether the image is told in such a box, which the libraries here do not read.
+  /// Whether such a box describes the image. The libraries here do not read it.
   package static func isIn(_ source: any ByteSource) -> Bool {
     var reader = HeaderReader(source)
     var boxes = BoxSequence(from: 0, to: reader.count)

@@ -6,8 +6,8 @@
 
 /// A very small picture of an image in about 25 bytes: the lowest frequencies of its lightness, colours and alpha.
 ///
-/// The format of https://github.com/evanw/thumbhash, byte for byte where each side has 7 pixels. Of fewer pixels, the
-/// reference makes waves that are not there: it looks at the middle of each only.
+/// The format of https://github.com/evanw/thumbhash, byte for byte if each side has 7 pixels. With fewer pixels
+/// the reference samples each wave only at the middle of a pixel, which makes waves that are not in the image.
 package struct ThumbHash {
   private let width: Int
   private let height: Int

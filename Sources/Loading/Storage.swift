@@ -95,7 +95,7 @@ public final class Storage: Sendable {
       }, then: completion)
   }
 
-  /// Whether the file of a candidate is there, so that no path is told that leads nowhere. On the disk's thread.
+  /// Whether the file of a candidate exists, so that its path can be told. On the disk's thread.
   private func hasFile(of candidate: Candidate) -> Bool {
     tier(of: candidate)?.assumeIsolated { $0.hasFile(of: candidate.response) } ?? false
   }

@@ -42,7 +42,7 @@ struct BitmapMask {
   let isEmpty: Bool
   private let shift: UInt32
   private let most: UInt32
-  /// The value in 8 bits for each that the mask can hold. Of more than 8 bits the highest count.
+  /// The 8-bit value of each number that the mask can hold; the highest 8 bits of wider masks.
   let values: [UInt8]
 
   init(_ mask: UInt32) throws(DecodeError) {

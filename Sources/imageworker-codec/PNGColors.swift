@@ -1,5 +1,5 @@
-/// What the chunks of a PNG before its pixels say of its colours (PNG, third edition, section 4.3): cICP before iCCP
-/// before sRGB before cHRM and gAMA. Where the specification leaves it open, it is read as Chromium reads it.
+/// The colours that a PNG declares in chunks before its pixels (PNG, third edition, section 4.3): cICP before iCCP
+/// before sRGB before cHRM and gAMA. Choices that the specification leaves open are those of Chromium.
 struct PNGColors {
   private var hasStandardColors = false
   private var codePoints: (primaries: Chromaticities, transfer: TransferFunction)?

@@ -34,7 +34,7 @@ import Testing
     ("gzip", 31), ("X-GZip", 31), ("deflate", 15), ("deflate", -15),
   ]
 
-  /// What a decoder makes of pieces, where content begins with `isContent`.
+  /// The output of a decoder for pieces, if content begins with `isContent`.
   private func decode(
     _ coding: String, _ pieces: [[UInt8]], isContent: TransferRequest.ContentTest? = nil
   ) -> (bytes: [UInt8], isComplete: Bool, isMalformed: Bool) {

@@ -443,7 +443,7 @@ def plugin_cases() -> Iterator[Case]:
 
 
 def missing() -> list[str]:
-    """The formats of which there are no cases here, and what would make them."""
+    """The formats without cases on this machine, and the packages that make them."""
     found = [] if shutil.which("avifenc") else ["AVIF: libavif-bin"]
     found += [] if find_spec("pillow_heif") else ["HEIC: pillow-heif"]
     return found + ([] if find_spec("pillow_jxl") else ["JPEG XL: pillow-jxl-plugin"])

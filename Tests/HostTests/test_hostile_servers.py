@@ -123,7 +123,7 @@ class StrayBytes(unittest.TestCase):
 
 
 class Floods(unittest.TestCase):
-    """Input without end that is no part of an answer ends the connection, and others do not wait for it."""
+    """Endless input outside of any response ends the connection, and others do not wait for it."""
 
     def check(self, flood: str, before: bytes) -> None:
         floods: queue.Queue[int] = queue.Queue()

@@ -11,7 +11,7 @@ struct APNGTests {
   struct Animation {
     var size = (width: 8, height: 8)
     var frames: [Frame]
-    /// What acTL says; nil for as many as there are.
+    /// The number in acTL; nil for the number of frames.
     var announced: Int?
     var plays = 0
     /// Whether a blue still image stands before the frames and is none of them.

@@ -3,7 +3,7 @@ struct Bitmap {
   var width: Int
   var height: Int
   var bits: Int
-  /// Of the header: 12 for OS/2's, 40, 52, 56, 108 or 124.
+  /// The length of the header: 12 for OS/2's, 40, 52, 56, 108 or 124.
   var header = 40
   var compression = 0
   var isTopDown = false

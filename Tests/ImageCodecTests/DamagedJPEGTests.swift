@@ -130,7 +130,7 @@ struct DamagedJPEGTests {
     #expect(try await decoding.run(try decoding.task(file.dropLast(2), .check)).get().isDamaged)
   }
 
-  /// What is too large to be resampled in memory, and what is in CMYK, goes by libvips' pipeline.
+  /// Images that are too large to be resampled in memory, and those in CMYK, go through libvips' pipeline.
   @Test(arguments: [(2048, 2056, 1), (64, 80, 4)])
   func `libvips' pipeline says so as well`(width: Int, height: Int, count: Int) async throws {
     let decoding = try Decoding()

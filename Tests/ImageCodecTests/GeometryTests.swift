@@ -12,7 +12,7 @@ struct GeometryTests {
     var scaled: (Int, Int)
     var result: (Int, Int)
     var at = (0, 0)
-    /// What is taken from the source, where it is not the whole: x, y, width, height.
+    /// The part that is taken from the source, if not all of it: x, y, width, height.
     var crop: (Int, Int, Int, Int)?
 
     var testDescription: String { "\(source) in \(box), \(fit)\(enlarge ? ", enlarged" : "")" }

@@ -1,7 +1,7 @@
 import ImageCodec
 import Testing
 
-/// What a PNG says of its colours without a profile, through the real decoder, against what Chromium 156 shows.
+/// The colours that a PNG declares without a profile, through the real decoder, compared with Chromium 156.
 struct PNGColorTests {
   let decoding: Decoding
 
