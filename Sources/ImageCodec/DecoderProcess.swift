@@ -28,6 +28,7 @@ final class DecoderProcess {
 
   let id: pid_t
   let socket: Int32
+  let libraries: DecoderLibraries
   var activity: Activity
   /// A task that crashed another process and is to run in this one, which has seen no image yet.
   var reserved: DecodeTicket?
@@ -35,21 +36,23 @@ final class DecoderProcess {
   private var received: [UInt8] = []
 
   /// Starts it. It dies with the thread that calls this.
-  init(executable: String, settings: DecoderSettings, now: ContinuousClock.Instant) throws(DecodeError) {
+  init(
+    executable: String, settings: DecoderSettings, libraries: DecoderLibraries, now: ContinuousClock.Instant
+  ) throws(DecodeError) {
     var sockets: [Int32] = [-1, -1]
     guard csystem_socket_pair(&sockets) == 0 else {
       throw .unavailable("no socket for a decoder: \(String(cString: strerror(errno)))")
     }
     defer { close(sockets[1]) }
     var id = pid_t()
-    let error = withCStrings([executable, "--serve", "\(settings.memoryLimit)"]) { arguments in
+    let error = withCStrings([executable, "--serve", "\(settings.memoryLimit)", libraries.rawValue]) { arguments in
       withCStrings(Self.environment) { csystem_spawn(&id, executable, arguments, $0, sockets[1]) }
     }
     guard error == 0 else {
       close(sockets[0])
       throw .unavailable("\(executable) cannot be started: \(String(cString: strerror(error)))")
     }
-    self.id = id
+    (self.id, self.libraries) = (id, libraries)
     socket = sockets[0]
     activity = .starting(until: now.advanced(by: Self.longestStart))
     // A decoder that does not read must not hold up the others.

@@ -1,36 +1,54 @@
 /// Starting processes, giving them tasks, and what becomes of both.
 extension PoolLoop {
   func dispatch() {
+    if !formatWaiters.isEmpty, !hasProcess(with: .all) { _ = launch(with: .all) }
     while let ticket = queue.nextThatFits() {
-      guard let process = processes.first(where: { $0.isIdle }) else { break }
+      guard let process = processes.first(where: { $0.isIdle && $0.libraries.include(libraries(for: ticket)) })
+      else { break }
       _ = queue.takeNext()
       assign(ticket, to: process)
     }
+    guard let next = queue.nextThatFits() else { return }
     let starting = processes.count { $0.isStarting && $0.reserved == nil }
-    var wanted = queue.nextThatFits() == nil ? 0 : queue.waitingCount - starting
-    if !formatWaiters.isEmpty, processes.isEmpty { wanted = max(wanted, 1) }
-    while wanted > 0, processes.count < max(1, settings.count), launch() != nil { wanted -= 1 }
+    var wanted = queue.waitingCount - starting
+    while wanted > 0, launch(with: libraries(for: next)) != nil { wanted -= 1 }
   }
 
-  /// A new process; nil when there can be none. Then nobody waits in vain, unless there are others.
-  func launch() -> DecoderProcess? {
+  private func libraries(for ticket: DecodeTicket) -> DecoderLibraries {
+    pending[ticket]?.task.header.format.libraries ?? .common
+  }
+
+  /// A new process; nil when there can be none. Then nobody waits in vain, unless there are others. If there are as many
+  /// as may be, it replaces an idle one that lacks libraries.
+  func launch(with libraries: DecoderLibraries) -> DecoderProcess? {
     if let nextLaunch, now < nextLaunch { return nil }
     nextLaunch = nil
+    if processes.count >= max(1, settings.count) {
+      guard let idle = processes.first(where: { $0.isIdle && !$0.libraries.include(libraries) }) else { return nil }
+      dismiss(idle)
+    }
     do throws(DecodeError) {
       guard let executable = settings.executable ?? DecoderExecutable.find() else {
         throw .unavailable("there is no \(DecoderExecutable.name) beside the worker")
       }
-      let process = try DecoderProcess(executable: executable, settings: settings, now: now)
+      let process = try DecoderProcess(executable: executable, settings: settings, libraries: libraries, now: now)
       processes.append(process)
       return process
     } catch {
-      if processes.isEmpty { giveUp(error) }
+      if !hasProcess(with: libraries) { giveUp(error, with: libraries) }
       return nil
     }
   }
 
-  func giveUp(_ error: DecodeError) {
-    for ticket in queue.waitingTickets where queue.remove(ticket) { answer(ticket, .failure(error)) }
+  private func hasProcess(with libraries: DecoderLibraries) -> Bool {
+    processes.contains { $0.libraries.include(libraries) }
+  }
+
+  /// Answers all that wait for a process with these libraries, or more.
+  func giveUp(_ error: DecodeError, with libraries: DecoderLibraries = .common) {
+    for ticket in queue.waitingTickets where self.libraries(for: ticket).include(libraries) {
+      if queue.remove(ticket) { answer(ticket, .failure(error)) }
+    }
     let waiters = formatWaiters
     formatWaiters = []
     for then in waiters { then(CodecFormats()) }
@@ -74,12 +92,14 @@ extension PoolLoop {
 
   func welcome(_ process: DecoderProcess, _ formats: CodecFormats, _ sandbox: [String]) {
     process.activity = .idle(since: now)
-    self.formats = formats
-    failedStarts = 0
+    failedStarts[process.libraries] = 0
     statistics.sandbox = sandbox
-    let waiters = formatWaiters
-    formatWaiters = []
-    for then in waiters { then(formats) }
+    if process.libraries == .all {
+      self.formats = formats
+      let waiters = formatWaiters
+      formatWaiters = []
+      for then in waiters { then(formats) }
+    }
     if let ticket = process.reserved {
       process.reserved = nil
       assign(ticket, to: process)
@@ -119,13 +139,13 @@ extension PoolLoop {
     switch process.activity {
     case .idle: break
     case .starting:
-      failedStarts += 1
+      failedStarts[process.libraries, default: 0] += 1
       if let ticket = process.reserved { finish(ticket, .failure(.crashed)) }
-      if !processes.isEmpty || failedStarts < Self.mostFailedStarts {
+      if hasProcess(with: process.libraries) || failedStarts[process.libraries, default: 0] < Self.mostFailedStarts {
         // Others go on, or one will start later; what would be gained by trying all the time?
         nextLaunch = now.advanced(by: Self.launchPause)
       } else {
-        giveUp(.unavailable("the decoder ends before it is ready; it needs libvips"))
+        giveUp(.unavailable("the decoder ends before it is ready; it needs libvips"), with: process.libraries)
       }
     case .busy(let assignment):
       assignment.files.discardOutput()
@@ -133,7 +153,7 @@ extension PoolLoop {
         return queue.finish(assignment.ticket)
       }
       if error == .crashed { statistics.crashed += 1 }
-      if !task.hasCrashedOnce, let fresh = launch() {
+      if !task.hasCrashedOnce, let fresh = launch(with: libraries(for: assignment.ticket)) {
         pending[assignment.ticket]?.hasCrashedOnce = true
         fresh.reserved = assignment.ticket
       } else {

@@ -25,13 +25,14 @@ final class PoolLoop {
   var processes: [DecoderProcess] = []
   /// Killed, but not taken off the system's list yet.
   var dying: [pid_t] = []
+  /// Told by a decoder with all libraries.
   var formats: CodecFormats?
   var formatWaiters: [@Sendable (CodecFormats) -> Void] = []
   var statistics = DecoderStatistics()
   /// After a start that failed: no other one before.
   var nextLaunch: ContinuousClock.Instant?
   /// How many starts in a row have failed.
-  var failedStarts = 0
+  var failedStarts: [DecoderLibraries: Int] = [:]
   private var isShuttingDown = false
   var now = ContinuousClock.now
 
@@ -138,7 +139,7 @@ final class PoolLoop {
       case .idle: dismiss(process)
       case .starting:
         // Another one would take as long.
-        failedStarts = Self.mostFailedStarts
+        failedStarts[process.libraries] = Self.mostFailedStarts
         lose(process)
       case .busy(let assignment):
         dismiss(process)

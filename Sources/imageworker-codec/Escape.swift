@@ -1,4 +1,5 @@
 internal import CSystem
+internal import ImageCodec
 
 #if canImport(Darwin)
   internal import Darwin
@@ -17,7 +18,7 @@ enum Escape {
       let before = open("/etc/passwd", O_RDONLY | O_CLOEXEC)
       let inForce: [String]
       switch lock {
-      case nil: inForce = Sandbox.close(memoryLimit: 1 << 30)
+      case nil: inForce = Sandbox.close(libraries: .all, memoryLimit: 1 << 30)
       case "landlock": inForce = Sandbox.noNewPrivileges() && Sandbox.landlock() ? ["landlock"] : []
       case "seccomp": inForce = Sandbox.noNewPrivileges() && Sandbox.seccomp() ? ["seccomp"] : []
       case "none": inForce = []

@@ -12,21 +12,21 @@ internal import ImageCodec
 enum Library {
   private(set) nonisolated(unsafe) static var formats = CodecFormats()  // set once, before there is a second thread
 
-  /// Starts libvips with only what decoding needs: no cache, no threads to share an image, no module but those of
-  /// HEIF and JPEG XL, no loader but those named here.
-  static func start() {
+  /// Starts libvips with only what decoding needs: no cache, no threads to share an image, no module but, with all
+  /// libraries, those of HEIF and JPEG XL, no loader but those named here.
+  static func start(_ libraries: DecoderLibraries) {
     // Its modules (Magick, Poppler, OpenSlide ...) would be loaded from here. They take 90 ms, and none is wanted.
     let library = cvips_library_path().map { String(cString: $0) }
     setenv("VIPSHOME", "/nonexistent", 1)
     // What is large would be put into a temporary file, which the sandbox forbids; there is a limit on memory.
     setenv("VIPS_DISC_THRESHOLD", "1000g", 1)
-    let fonts = Drawing.startWarmUp()
+    let fonts = libraries == .all ? Drawing.startWarmUp() : nil
     guard vips_init("imageworker-codec") == 0 else {
       exit(EX_UNAVAILABLE)
     }
     vips_concurrency_set(1)
     vips_cache_set_max(0)
-    if let library {
+    if libraries == .all, let library {
       for (loader, module) in [("heifload_source", "heif"), ("jxlload_source", "jxl")] where !has(loader) {
         open(module: module, beside: library)
       }
@@ -39,7 +39,8 @@ enum Library {
     // libvips does not trust it, because libjxl is young. It runs in the sandbox here.
     vips_operation_block_set("VipsForeignLoadJxl", 0)
     formats = CodecFormats(
-      decode: ImageFormat.allCases.filter { canDecode($0) }, encode: ImageFormat.allCases.filter { canEncode($0) })
+      decode: ImageFormat.allCases.filter { libraries.include($0.libraries) && canDecode($0) },
+      encode: ImageFormat.allCases.filter { canEncode($0) })
     warmUp()
     if let fonts { pthread_join(fonts, nil) }
   }

@@ -1,4 +1,5 @@
 internal import CSystem
+internal import ImageCodec
 
 #if canImport(Darwin)
   internal import Darwin
@@ -14,7 +15,7 @@ enum Sandbox {
   /// Starts libvips, so that nothing needs to be opened later, and closes the door.
   ///
   /// - Returns: what is in force. Where the system lacks something, it is done without.
-  static func close(memoryLimit: Int?) -> [String] {
+  static func close(libraries: DecoderLibraries, memoryLimit: Int?) -> [String] {
     var inForce: [String] = []
     #if os(Linux)
       // Before anything else: a worker that dies now is noticed at the other end of the socket.
@@ -23,7 +24,7 @@ enum Sandbox {
       // Threads keep what they have when they start, and the library starts some.
       _ = csystem_landlock(1)
     #endif
-    Library.start()
+    Library.start(libraries)
     if let memoryLimit, memoryLimit > 0 { self.memoryLimit = memoryLimit }
     if csystem_limit_resources(UInt64(max(0, memoryLimit ?? 0))) == 0 { inForce.append("rlimits") }
     #if os(Linux)

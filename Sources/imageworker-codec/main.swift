@@ -12,7 +12,10 @@ internal import ImageCodec
 switch CommandLine.arguments.dropFirst().first {
 case "--serve":
   csystem_keep_freed(8 << 20)
-  let sandbox = Sandbox.close(memoryLimit: CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) })
+  let options = CommandLine.arguments.dropFirst(2)
+  let sandbox = Sandbox.close(
+    libraries: options.dropFirst().first.flatMap(DecoderLibraries.init(rawValue:)) ?? .all,
+    memoryLimit: options.first.flatMap { Int($0) })
   Conversation(socket: 0).run(formats: Library.formats, sandbox: sandbox)
 case "--try-escape":
   Escape.tryAll(behind: CommandLine.arguments.dropFirst(2).first)

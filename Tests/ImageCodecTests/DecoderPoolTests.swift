@@ -5,6 +5,7 @@ import Testing
 /// The pool with decoders that misbehave: shell scripts that speak the decoder's side of the socket.
 struct DecoderPoolTests {
   private static let image = Pictures.quarters(4, 4).png()
+  private static let drawing = Build.text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"4\" height=\"4\"/>")
   private static let answer = """
     printf 'says=done\\nbytes=0\\nwidth=0\\nheight=0\\nframes=1\\nchannels=0\\nsourceWidth=4\\nsourceHeight=4\\n\\n' >&0
     """
@@ -16,18 +17,19 @@ struct DecoderPoolTests {
   }()
 
   /// A decoder that says it is ready and then does `body` for each request. `$HERE` is a directory of the test's own,
-  /// in which `pids` has a line for each process.
+  /// in which `pids` and `libraries` have a line for each process.
   private func decoding(
     _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), ready: Bool = true, perProcess: Int = 1000,
     idleTime: Duration = .seconds(3600)
   ) throws -> (Decoding, String) {
     let here = "\(Self.folder)/\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: here, withIntermediateDirectories: true)
-    let hello = "printf 'says=ready\\ndecode=png\\nencode=png\\nsandbox=none\\n\\n' >&0"
+    let hello = "printf 'says=ready\\ndecode=png,svg\\nencode=png\\nsandbox=none\\n\\n' >&0"
     let script = """
       #!/bin/sh
       HERE='\(here)'
       echo $$ >> "$HERE/pids"
+      echo $3 >> "$HERE/libraries"
       \(ready ? hello : body)
       while true; do
         while read -r line; do [ -n "$line" ] || break; done
@@ -49,6 +51,14 @@ struct DecoderPoolTests {
 
   private func pids(_ here: String) throws -> [Int32] {
     try String(contentsOfFile: "\(here)/pids", encoding: .utf8).split(separator: "\n").compactMap { Int32($0) }
+  }
+
+  private func libraries(_ here: String) throws -> [String] {
+    try String(contentsOfFile: "\(here)/libraries", encoding: .utf8).split(separator: "\n").map(String.init)
+  }
+
+  private func formats(of decoding: Decoding) async -> CodecFormats {
+    await withCheckedContinuation { continuation in decoding.pool.formats { continuation.resume(returning: $0) } }
   }
 
   private func isGone(_ pid: Int32) -> Bool { kill(pid, 0) != 0 && errno == ESRCH }
@@ -134,10 +144,7 @@ struct DecoderPoolTests {
     let outcome = await decoding.run(try decoding.task(Self.image, .check))
     guard case .failure(.unavailable(let text)) = outcome else { return #expect(Bool(false), "\(outcome)") }
     #expect(text.contains("/nonexistent/decoder"))
-    let formats = await withCheckedContinuation { continuation in
-      decoding.pool.formats { continuation.resume(returning: $0) }
-    }
-    #expect(formats == CodecFormats())
+    #expect(await formats(of: decoding) == CodecFormats())
   }
 
   @Test func `a decoder that ends before it is ready is none`() async throws {
@@ -225,6 +232,57 @@ struct DecoderPoolTests {
     _ = FileManager.default.createFile(atPath: "\(here)/go", contents: nil)
     #expect(await outcomes == Array(repeating: true, count: 9))
     #expect(try pids(here).count == 3)
+  }
+
+  @Test func `a decoder has the libraries of its first image, and all serves what needs few`() async throws {
+    let (decoding, here) = try decoding(Self.answer)
+    for file in [Self.image, Self.image, Self.drawing, Self.image, Self.drawing] {
+      #expect(try await decoding.run(try decoding.task(file, .check)).get().sourceWidth == 4)
+    }
+    #expect(try libraries(here) == ["common", "all"])
+    let formats = await formats(of: decoding)
+    #expect(formats.decode == [.png, .svg])
+    #expect(try libraries(here).count == 2)
+  }
+
+  @Test func `the formats are those of a decoder with all libraries, which goes before waiting images`() async throws {
+    let (decoding, here) = try decoding(
+      "touch \"$HERE/busy\"; while [ ! -e \"$HERE/go\" ]; do sleep 0.01; done; \(Self.answer)")
+    let image = Self.image
+    async let outcomes = withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<3 { group.addTask { (try? await decoding.run(try decoding.task(image, .check)).get()) != nil } }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    while !FileManager.default.fileExists(atPath: "\(here)/busy") { await Task.yield() }
+    async let formats = formats(of: decoding)
+    // The pool takes up what it is asked in order.
+    let cancelled = AsyncStream<Result<Decoded, DecodeError>>.makeStream()
+    decoding.pool.cancel(
+      decoding.pool.submit(try decoding.task(image, .check), priority: 0) { cancelled.continuation.yield($0) })
+    for await _ in cancelled.stream { break }
+    _ = FileManager.default.createFile(atPath: "\(here)/go", contents: nil)
+    #expect(await formats.decode == [.png, .svg])
+    #expect(await outcomes == [true, true, true])
+    #expect(try libraries(here) == ["common", "all"])
+  }
+
+  @Test func `images that need few libraries are decoded though no decoder with all of them starts`() async throws {
+    let (decoding, _) = try decoding(
+      """
+      [ "$3" = common ] || exit 1
+      if [ -e "$HERE/$$" ]; then
+        \(Self.answer)
+      else
+        touch "$HERE/$$"
+        printf 'says=ready\\ndecode=png\\nencode=png\\nsandbox=none\\n\\n' >&0
+      fi
+      """, count: 2, ready: false)
+    #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4)
+    async let drawing = decoding.run(try decoding.task(Self.drawing, .check))
+    async let image = decoding.run(try decoding.task(Self.image, .check))
+    guard case .failure(.unavailable) = try await drawing else { return #expect(Bool(false)) }
+    #expect(try await image.get().sourceWidth == 4)
+    #expect(await formats(of: decoding) == CodecFormats())
   }
 
   @Test func `a pool that nobody asks anything is nothing but a value`() throws {
