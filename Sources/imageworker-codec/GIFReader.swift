@@ -117,9 +117,13 @@ private struct GIFRows {
   private func draw(_ indices: UnsafeBufferPointer<UInt8>) {
     let pixels = compositor.seen(y).baseAddress! + x
     colors.withUnsafeBufferPointer { colors in
-      for (place, index) in indices.enumerated() {
-        let color = colors[Int(index)]
-        if !hasTransparency || color != 0 { pixels[place] = color }
+      if !hasTransparency {
+        for place in indices.indices { pixels[place] = colors[Int(indices[place])] }
+        return
+      }
+      for place in indices.indices {
+        let color = colors[Int(indices[place])]
+        if color != 0 { pixels[place] = color }
       }
     }
   }

@@ -76,15 +76,19 @@ final class Input {
 
   /// Decodes an image that libvips does not read, or not as browsers do. `open` then gives its pixels.
   ///
-  /// - Parameter size: that its header tells.
-  func decode(_ format: ImageFormat, size: (width: Int, height: Int), frames: Int, maxPixels: Int) throws {
+  /// - Parameters:
+  ///   - size: that its header tells.
+  ///   - continues: whether `readOtherFrames` will follow.
+  func decode(
+    _ format: ImageFormat, size: (width: Int, height: Int), frames: Int, continues: Bool, maxPixels: Int
+  ) throws {
     switch format {
     case .avif: raster = try AVIFReader(self, frames: frames, maxPixels: maxPixels).read()
     case .gif:
-      try decode(frames, by: try GIFReader(self))
+      try decode(frames, continues: continues, by: try GIFReader(self))
     case .png:
       guard let animation else { break }
-      try decode(frames, by: try APNGReader(self, animation))
+      try decode(frames, continues: continues, by: try APNGReader(self, animation))
     case .bmp: raster = try BitmapReader(self).read()
     case .svg: drawing = Drawing(file: bytes, width: size.width, height: size.height)
     case .ico: raster = try BitmapReader(self, entry: try icon()).read()
@@ -92,9 +96,9 @@ final class Input {
     }
   }
 
-  private func decode(_ frames: Int, by reader: some FrameReader) throws {
+  private func decode(_ frames: Int, continues: Bool, by reader: some FrameReader) throws {
     var reader = reader
-    raster = try Raster(frames: frames, of: &reader)
+    raster = try reader.raster(frames: frames, continues: continues)
     frameReader = reader
   }
 

@@ -11,23 +11,30 @@ protocol FrameReader {
   var isDamaged: Bool { get }
 }
 
-extension Raster {
-  /// So many frames, one below the other. Their pixels together are within the limit.
-  convenience init(frames count: Int, of reader: inout some FrameReader) throws {
-    guard var next = try reader.next() else { throw DecodeError.corrupt("the image has no frame") }
-    let height = next.canvas.height
-    try self.init(width: next.canvas.width, height: height * count)
+extension FrameReader {
+  /// The next frames, one below the other. Their pixels together are within the limit.
+  ///
+  /// - Parameter continues: whether others will be read. If not, a single frame is the canvas itself.
+  mutating func raster(frames count: Int, continues: Bool) throws -> Raster {
+    guard var next = try next() else { throw DecodeError.corrupt("the image has no frame") }
+    if count == 1, !continues {
+      next.canvas.compact()
+      return next.canvas
+    }
+    let (width, height) = (next.canvas.width, next.canvas.height)
+    let raster = try Raster(width: width, height: height * count)
     var delays: [Int] = []
     while true {
-      let place = pixels[(delays.count * width * height)..<((delays.count + 1) * width * height)]
+      let place = raster.pixels[(delays.count * width * height)..<((delays.count + 1) * width * height)]
       _ = UnsafeMutableBufferPointer(rebasing: place).update(fromContentsOf: next.canvas.pixels)
       // Browsers slow down the frames that ask for the highest speed.
       delays.append(next.delay <= 10 ? 100 : next.delay)
       guard delays.count < count else { break }
-      guard let following = try reader.next() else { throw DecodeError.corrupt("the image has too few frames") }
+      guard let following = try self.next() else { throw DecodeError.corrupt("the image has too few frames") }
       next = following
     }
-    if count > 1 { animation = Animation(delays: delays, plays: reader.plays) }
-    compact()
+    if count > 1 { raster.animation = Raster.Animation(delays: delays, plays: plays) }
+    raster.compact()
+    return raster
   }
 }

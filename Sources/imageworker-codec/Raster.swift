@@ -49,14 +49,30 @@ final class Raster {
 
   /// Leaves the alpha away where all pixels are opaque.
   func compact() {
-    guard channels == 4, pixels.allSatisfy({ $0 >> 24 == 255 }) else { return }
-    let samples = memory.assumingMemoryBound(to: UInt8.self)
-    for pixel in 0..<(width * height) {
-      samples[3 * pixel] = samples[4 * pixel]
-      samples[3 * pixel + 1] = samples[4 * pixel + 1]
-      samples[3 * pixel + 2] = samples[4 * pixel + 2]
-    }
+    guard isOpaque else { return }
+    removeAlpha()
     channels = 3
+  }
+
+  private var isOpaque: Bool {
+    // A row at a time: a loop that may end at each pixel is not compiled to vectors.
+    channels == 4 && (0..<height).allSatisfy { row($0).reduce(.max, &) >> 24 == 255 }
+  }
+
+  private func removeAlpha() {
+    let words = memory.assumingMemoryBound(to: UInt32.self)
+    let count = width * height
+    for four in 0..<(count / 4) {
+      let place = 4 * four
+      let (first, second, third, fourth) = (words[place], words[place + 1], words[place + 2], words[place + 3])
+      words[3 * four] = first & 0xFF_FFFF | second << 24
+      words[3 * four + 1] = second >> 8 & 0xFFFF | third << 16
+      words[3 * four + 2] = third >> 16 & 0xFF | fourth << 8
+    }
+    let samples = memory.assumingMemoryBound(to: UInt8.self)
+    for pixel in (count / 4 * 4)..<count {
+      for channel in 0..<3 { samples[3 * pixel + channel] = samples[4 * pixel + channel] }
+    }
   }
 
   static func pixel(_ red: UInt8, _ green: UInt8, _ blue: UInt8, _ alpha: UInt8 = 255) -> UInt32 {

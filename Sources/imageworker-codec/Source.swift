@@ -30,7 +30,8 @@ struct Source {
       try Self.check(width: size.width, height: size.height * all, maxPixels: maxPixels)
       // A check needs them one at a time; an AVIF's are decoded here.
       let isOneByOne = request.output == .check && format != .avif
-      try input.decode(format, size: size, frames: isOneByOne ? 1 : all, maxPixels: maxPixels)
+      try input.decode(
+        format, size: size, frames: isOneByOne ? 1 : all, continues: isOneByOne, maxPixels: maxPixels)
     }
     picture = try input.open(format, strictness: strictness, allFrames: allFrames)
     frames = allFrames ? max(1, picture.height / max(1, picture.pageHeight)) : 1
