@@ -23,6 +23,8 @@ struct APNGTests {
       var delay = (10, 100)
       var disposal: UInt8 = 0
       var isBlended = false
+      /// In place of what its colour and size make.
+      var data: [UInt8]?
     }
 
     var file: [UInt8] {
@@ -41,7 +43,7 @@ struct APNGTests {
           "fcTL",
           number() + [width, height, x, y].flatMap { Build.big32($0) } + Build.big16(frame.delay.0)
             + Build.big16(frame.delay.1) + [frame.disposal, frame.isBlended ? 1 : 0])
-        let data = Self.data(frame.color, width, height)
+        let data = frame.data ?? Self.data(frame.color, width, height)
         let isStill = index == 0 && !hasOtherStill
         file += isStill ? Build.chunk("IDAT", data) : Build.chunk("fdAT", number() + data)
       }
@@ -162,6 +164,20 @@ struct APNGTests {
       let outcome = await decoding.run(task)
       guard case .failure(.corrupt) = outcome else { return #expect(Bool(false), "\(harm): \(outcome)") }
     }
+  }
+
+  @Test(arguments: [8, 400], [0, 1])
+  func `a frame that inflates to far more than its rows is refused`(side: Int, bomb: Int) async throws {
+    let bytes = PNGScreeningTests.zeros(64 << 20)
+    var animation = Animation(size: (side, side), frames: [.init(color: Self.red), .init(color: Self.green)])
+    for index in 0..<2 { animation.frames[index].place = (0, 0, side, side) }
+    let harmless = animation.file
+    animation.frames[bomb].data = bytes
+    for output in [DecodeTask.Output.check, .encoded(decoding.newPath())] {
+      let task = try decoding.task(animation.file, output, .with { $0.frames = .all })
+      #expect(await decoding.run(task) == .failure(PNGScreeningTests.refusal))
+    }
+    #expect(try await decoding.run(try decoding.task(harmless, .check)).get().sourceWidth == side)
   }
 
   @Test func `all frames count for the limit of pixels`() async throws {

@@ -14,6 +14,8 @@ struct AVIFBuilder {
   var clap: [UInt32]?
   var width = 64
   var height = 64
+  /// A grid of so many pictures has them row by row in place of frames; all have the same size.
+  var columns: Int?
   /// Each a number of milliseconds and what its pixels are: R G B A.
   var frames: [(milliseconds: Int, pixel: (_ x: Int, _ y: Int) -> [Int])]
 
@@ -25,12 +27,24 @@ struct AVIFBuilder {
     let encoder = try unwrap(cavif_encoder(0, 9))
     defer { avifEncoderDestroy(encoder) }
     encoder.pointee.timescale = 1000
+    if let columns {
+      let cells = try frames.map { UnsafePointer?(try image($0.pixel)) }
+      defer { for cell in cells { avifImageDestroy(UnsafeMutablePointer(mutating: cell)) } }
+      let flags = AVIF_ADD_IMAGE_FLAG_SINGLE
+      try check(
+        avifEncoderAddImageGrid(encoder, UInt32(columns), UInt32(frames.count / columns), cells, flags.rawValue))
+      return try finish(encoder)
+    }
     for frame in frames {
       let image = try image(frame.pixel)
       defer { avifImageDestroy(image) }
       let flags = frames.count == 1 ? AVIF_ADD_IMAGE_FLAG_SINGLE : AVIF_ADD_IMAGE_FLAG_NONE
       try check(avifEncoderAddImage(encoder, image, UInt64(frame.milliseconds), flags.rawValue))
     }
+    return try finish(encoder)
+  }
+
+  private func finish(_ encoder: UnsafeMutablePointer<avifEncoder>) throws -> [UInt8] {
     var output = avifRWData()
     defer { avifRWDataFree(&output) }
     try check(avifEncoderFinish(encoder, &output))
@@ -42,7 +56,8 @@ struct AVIFBuilder {
     image.pointee.yuvRange = isFullRange ? AVIF_RANGE_FULL : AVIF_RANGE_LIMITED
     image.pointee.colorPrimaries = avifColorPrimaries(primaries)
     image.pointee.transferCharacteristics = avifTransferCharacteristics(transfer)
-    image.pointee.matrixCoefficients = avifMatrixCoefficients(AVIF_MATRIX_COEFFICIENTS_BT601)
+    let matrix = primaries == 9 ? AVIF_MATRIX_COEFFICIENTS_BT2020_NCL : AVIF_MATRIX_COEFFICIENTS_BT601
+    image.pointee.matrixCoefficients = avifMatrixCoefficients(matrix)
     image.pointee.alphaPremultiplied = isPremultiplied ? 1 : 0
     if let turns {
       image.pointee.transformFlags |= AVIF_TRANSFORM_IROT.rawValue

@@ -42,6 +42,68 @@ struct AVIFTests {
     #expect(isNear(try await decoding.pixels(file)[9, 9], shown, within: 3))
   }
 
+  /// A browser shows the transfers of BT.2020 as sRGB. The colours are those of BT.2020 in the primaries of BT.709.
+  @Test(
+    arguments: [14, 15],
+    [([128, 100, 80], [144, 96, 76]), ([200, 120, 60], [237, 105, 40]), ([60, 140, 90], [0, 147, 83])])
+  func `colours of television in BT2020 are converted`(
+    transfer: Int, color: (stored: [Int], shown: [Int])
+  ) async throws {
+    for isFullRange in [true, false] {
+      let file = try AVIFBuilder(
+        depth: transfer == 14 ? 10 : 12, isFullRange: isFullRange, primaries: 9, transfer: transfer,
+        frames: [(0, { _, _ in color.stored + [255] })]
+      ).file()
+      let shown = try await decoding.pixels(file)[9, 9]
+      #expect(isNear(shown, color.shown, within: 4), "\(shown)")
+    }
+  }
+
+  /// Six pictures of a grey ramp each, of other colours.
+  @Test(arguments: [255, 128]) func `the pictures of a grid are joined`(alpha: Int) async throws {
+    let cells = (0..<6).map { cell in (0, { (x: Int, y: Int) in [40 * cell, 3 * x, 3 * y, alpha] }) }
+    let file = try AVIFBuilder(turns: 1, columns: 3, frames: cells).file()
+    let header = try Decoding.header(file)
+    #expect((header.width, header.height, header.orientation) == (192, 128, 8))
+    let pixels = try await decoding.pixels(file, .with { $0.isOriented = false })
+    #expect((pixels.width, pixels.height) == (192, 128))
+    for (x, y) in [(2, 3), (63, 63), (64, 64), (130, 10), (190, 127)] {
+      let expected = [40 * (x / 64 + 3 * (y / 64)), 3 * (x % 64), 3 * (y % 64)] + (alpha == 255 ? [] : [alpha])
+      #expect(isNear(pixels[x, y], expected, within: 8), "\(x), \(y): \(pixels[x, y])")
+    }
+    let turned = try await decoding.pixels(file)
+    #expect((turned.width, turned.height) == (128, 192))
+  }
+
+  @Test func `a grid that lacks a picture is corrupt`() async throws {
+    let cells = (0..<4).map { cell in (0, { (_: Int, _: Int) in [60 * cell, 0, 0, 255] }) }
+    var file = try AVIFBuilder(columns: 2, frames: cells).file()
+    // The number of the rows less one, and of the columns (ISO/IEC 23008-12 section 6.6.2.3).
+    let grid = try #require(
+      file.indices.dropLast(8).last { Array(file[$0..<($0 + 8)]) == [0, 0, 1, 1, 0, 128, 0, 128] })
+    file[grid + 2] = 2
+    let outcome = await decoding.run(try decoding.task(file, .check))
+    guard case .failure(.corrupt) = outcome else { return #expect(Bool(false), "\(outcome)") }
+  }
+
+  @Test func `the order of the associations of an item changes nothing`() async throws {
+    let file = try AVIFBuilder(
+      turns: 1, clap: [32, 1, 16, 1, UInt32(bitPattern: -8), 1, 16, 1],
+      frames: [(0, { x, y in [4 * x, 4 * y, 0, 255] })]
+    ).file()
+    // Version and flags, the number of items, the first item's number and the number of its properties.
+    let start = try #require(file.indices.dropLast(15).first { Array(file[$0..<($0 + 4)]) == Build.text("ipma") }) + 15
+    let places = start..<(start + Int(file[start - 1]))
+    #expect(places.count >= 5)
+    var reversed = file
+    reversed.replaceSubrange(places, with: file[places].reversed())
+    #expect(reversed != file)
+    #expect(try Decoding.header(reversed) == Decoding.header(file))
+    let pixels = try await decoding.pixels(reversed)
+    #expect((pixels.width, pixels.height) == (16, 32))
+    #expect(try await pixels == decoding.pixels(file))
+  }
+
   /// The aperture is 32 x 16 pixels at 8, 40.
   @Test(arguments: [nil, 1] as [UInt8?]) func `the clean aperture is cut before the picture is turned`(
     turns: UInt8?

@@ -99,6 +99,15 @@ import Testing
     #expect((0..<3).map { deep[$0, 0] } == [[3, 2, 1], [3, 2, 1], [6, 5, 4]])
   }
 
+  @Test(arguments: 1...9) func `an opaque picture of any number of pixels keeps its colours`(width: Int) async throws {
+    let colors: [[UInt8]] = (0..<UInt8(width)).map { [20 * $0, 255 - 9 * $0, 30 + $0] }
+    let bitmap = Bitmap(
+      width: width, height: 1, bits: 32, header: 56, compression: 3, masks: [0xFF, 0xFF00, 0xFF0000, 0xFF00_0000],
+      rows: [colors.flatMap { $0 + [255] }])
+    let pixels = try await decoding.pixels(bitmap.file)
+    #expect(pixels.channels == 3 && pixels.bytes == colors.flatMap { $0 })
+  }
+
   @Test func `a bitmap may hold a PNG or a JPEG`() async throws {
     let picture = Pictures.quarters(40, 32)
     let png = picture.png()

@@ -4,7 +4,7 @@ import Testing
 
 /// PNGs whose image data inflates to more than their rows.
 struct PNGScreeningTests {
-  private static let refusal = DecodeError.corrupt("there is more in the PNG than its pixels")
+  static let refusal = DecodeError.corrupt("there is more in the PNG than its pixels")
   /// More than this behind its rows, and a PNG is refused.
   private static let tolerance = 16 << 20
 
@@ -55,7 +55,8 @@ struct PNGScreeningTests {
     return Array(result.prefix(Int(length)))
   }
 
-  fileprivate static func zeros(_ count: Int) -> [UInt8] { deflated([UInt8](repeating: 0, count: count)) }
+  /// Zeros as the image data of a PNG.
+  static func zeros(_ count: Int) -> [UInt8] { deflated([UInt8](repeating: 0, count: count)) }
 
   @Test(arguments: Picture.all)
   func `a PNG that inflates to far more than its rows is refused, and not for a byte less`(picture: Picture)
