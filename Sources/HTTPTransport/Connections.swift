@@ -15,7 +15,6 @@ final class Connections {
   private var serviceTime = ServiceTime()
   /// Those that were ended because they held the thread.
   private var ended: Set<ServiceTime.Connection> = []
-  private var unfinishedHeads: [Transfer] = []
   #if os(Linux)
     private let recordWatch = UnsafeMutablePointer<ctls_record_watch>.allocate(capacity: 1)
   #endif
@@ -77,18 +76,6 @@ final class Connections {
   func forgetEnded(except transfers: some Sequence<Transfer>) {
     guard !ended.isEmpty else { return }
     ended.formIntersection(transfers.compactMap(\.connection?.tls))
-  }
-
-  // MARK: Heads
-
-  /// Has `socketsOfUnfinishedHeads` ask the transfer.
-  func headBegan(of transfer: Transfer) { unfinishedHeads.append(transfer) }
-
-  /// The sockets of the transfers whose header, and what came with it, curl has delivered only in part.
-  func socketsOfUnfinishedHeads() -> Set<curl_socket_t> {
-    guard !unfinishedHeads.isEmpty else { return [] }
-    unfinishedHeads.removeAll { !$0.mayHaveMore() }
-    return Set(unfinishedHeads.compactMap(\.connection?.socket))
   }
 
   #if os(Linux)

@@ -87,7 +87,6 @@ final class CurlLoop {
   /// Lets curl read and write what it can without waiting, and ends what has ended or takes too long.
   func work() {
     sockets.tell(multi, beginCall: connections.beginCall)
-    readUnfinishedHeads()
     var left: Int32 = 0
     while let message = curl_multi_info_read(multi, &left) {
       guard message.pointee.msg == CURLMSG_DONE, let raw = message.pointee.easy_handle else { continue }
@@ -101,20 +100,6 @@ final class CurlLoop {
     connections.forgetEnded(except: transfers.values)
     // After curl has had its chance: what arrived while the loop was busy counts.
     if clock.beginCheck() { endLateTransfers() }
-  }
-
-  /// Has curl deliver the rest of long HTTP/2 headers, and of a body that came with one.
-  private func readUnfinishedHeads() {
-    // Each call delivers 16 kB, and curl stores at most 128 kB.
-    var callsLeft = 16
-    while callsLeft > 0, case let unfinished = connections.socketsOfUnfinishedHeads(), !unfinished.isEmpty {
-      callsLeft -= 1
-      var running: Int32 = 0
-      for socket in unfinished {
-        connections.beginCall()
-        curl_multi_socket_action(multi, socket, CURL_CSELECT_IN, &running)
-      }
-    }
   }
 
   var wakeUp: WakeUp { sockets.wakeUp }

@@ -16,6 +16,14 @@ final class EasyHandle {
   private let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
   private var list: UnsafeMutablePointer<curl_slist>?
 
+  /// The size of curl's buffer for an answer over HTTP/2, in bytes: the longest header (128 kB) and what else one call
+  /// may read for the stream. Curl allocates it once there is a connection; memory is taken for what is filled.
+  ///
+  /// libcurl before 8.1 has nghttp2 pause at what does not fit into the buffer. Where that is the rest of a DATA frame
+  /// and all that was read, it does not call nghttp2 for the end of the frame until more arrives, and an answer without
+  /// Content-Length never ends (`h2_process_pending_input` in http2.c, NGHTTP2_ERR_PAUSE in nghttp2's documentation).
+  private static let http2Buffer = 512 << 10
+
   /// nil when memory is short.
   init?(settings: Settings, connections: Connections) {
     guard let raw = curl_easy_init() else {
@@ -106,7 +114,10 @@ final class EasyHandle {
     set(CURLOPT_HTTP_VERSION, isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
     // With TLS the handshake tells whether requests can share a connection, which is worth waiting for. Without it only
     // the first response would tell, and one slow response would hold up all others of its origin.
-    if isSecure { set(CURLOPT_PIPEWAIT, 1) }
+    if isSecure {
+      set(CURLOPT_PIPEWAIT, 1)
+      set(CURLOPT_BUFFERSIZE, Self.http2Buffer)
+    }
     return set(CURLOPT_PROXY, proxy ?? "") && set(CURLOPT_URL, target.url)
   }
 

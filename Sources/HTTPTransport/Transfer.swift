@@ -26,8 +26,6 @@ final class Transfer {
   /// The connection of the request; nil before it is sent.
   private(set) var connection: Connection?
 
-  private var http2Head: HTTP2Head?
-
   struct Connection {
     /// nil if it cannot be told.
     var socket: curl_socket_t?
@@ -60,14 +58,6 @@ final class Transfer {
   /// Whether a callback has made curl stop, or would have.
   var hasStopped: Bool { reception.hasRefused || reception.failure != nil }
 
-  /// Whether curl may hold more of an answer over HTTP/2 whose header it has delivered in parts. To be asked after each
-  /// call into curl.
-  func mayHaveMore() -> Bool {
-    // Curl reads a paused transfer as well, and then misses its end. `resume` has it asked again.
-    guard easy != nil, !hasStopped, !reception.isPaused else { return false }
-    return http2Head?.mayHaveMore(isComplete: reception.isHeadComplete) ?? false
-  }
-
   // MARK: Hops
 
   /// Sets the handle up for the current target.
@@ -84,7 +74,6 @@ final class Transfer {
     easy.transfer = self
     sockets = SocketTally()
     connection = nil
-    http2Head = nil
     hasFoundUnread = false
     reception.beginHop()
     watch.beginHop(now: clock.now)
@@ -214,11 +203,6 @@ final class Transfer {
     watch.received(now: clock.now)
     let wasComplete = reception.isHeadComplete
     let goesOn = reception.received(line: line, from: route.target.url)
-    if http2Head == nil, connection?.isHTTP2 == true {
-      http2Head = HTTP2Head()
-      connections.headBegan(of: self)
-    }
-    http2Head?.inputs += 1
     if reception.isHeadComplete && !wasComplete { watch.headCompleted(unixTime: secondsSinceEpoch()) }
     return goesOn
   }
@@ -226,7 +210,6 @@ final class Transfer {
   func received(bytes: UnsafeRawBufferPointer) -> Reception.Intake {
     watch.received(now: clock.now)
     if let easy { watch.read(bytesOnWire: easy.bytesOnWire, now: clock.now) }
-    http2Head?.inputs += 1
     return reception.received(bytes: bytes)
   }
 
@@ -234,10 +217,6 @@ final class Transfer {
   func resume() {
     guard reception.isPaused else { return }
     let isHeld = reception.resume()
-    if http2Head?.isInParts == true {
-      http2Head?.inputs += 1
-      connections.headBegan(of: self)
-    }
     watch.resumed(now: clock.now)
     clock.check(by: due)
     guard isHeld, let easy else { return }

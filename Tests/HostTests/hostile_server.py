@@ -116,6 +116,11 @@ def literal(name: str, value: str) -> bytes:
     return b"\0" + _text(name) + _text(value)
 
 
+def repeated(name: str, value: str, count: int) -> bytes:
+    """A field so many times, which takes a byte for each but the first (RFC 7541 sections 6.2.1 and 6.1)."""
+    return b"\x40" + _text(name) + _text(value) + b"\xbe" * (count - 1)
+
+
 def _text(text: str) -> bytes:
     rest = len(text) - 127
     if rest < 0:
@@ -133,6 +138,12 @@ def head(stream: int, fields: bytes = b"") -> bytes:
     pieces = [block[start : start + 16384] for start in range(0, len(block), 16384)]
     frames = [frame(HEADERS if not index else CONTINUATION, 0, stream, piece) for index, piece in enumerate(pieces[:-1])]
     return b"".join(frames) + frame(CONTINUATION if frames else HEADERS, END_HEADERS, stream, pieces[-1])
+
+
+def body(stream: int, content: bytes) -> list[bytes]:
+    """Frames of as much as a frame can hold, the last of which ends the stream."""
+    pieces = [content[start : start + 16384] for start in range(0, len(content), 16384)]
+    return [frame(DATA, 0, stream, piece) for piece in pieces[:-1]] + [frame(DATA, END_STREAM, stream, pieces[-1])]
 
 
 def http2(handle: Callable[[Connection, int], None]) -> Callable[[Connection], None]:

@@ -9,16 +9,16 @@ import contextlib
 import queue
 import tempfile
 import threading
-import time
 import unittest
 import zlib
 from pathlib import Path
+from random import Random
 from typing import Any, Iterator
 
 from bomb_files import png
 from hostile_server import (
-    ACK, DATA, END_STREAM, PING, PRIORITY, SETTINGS, WINDOW_UPDATE, Connection, RawServer, answer, frame, head, http1,
-    http2, literal, server_context, tunnel,
+    ACK, DATA, PING, PRIORITY, SETTINGS, WINDOW_UPDATE, Connection, RawServer, answer, body, frame, head, http1, http2,
+    literal, repeated, server_context, tunnel,
 )  # fmt: skip
 from origin_process import PATIENCE
 from test_decoders import Worker
@@ -164,8 +164,14 @@ class Floods(unittest.TestCase):
         self.assertEqual(error["data"]["kind"], "network")
 
 
-class LongHeaders(unittest.TestCase):
-    """Headers up to what curl stores of them arrive over HTTP/2."""
+class OneFlight(unittest.TestCase):
+    """Answers over HTTP/2 that arrive at once, without a length, end. libcurl 7.88 has a buffer that must hold them."""
+
+    def check(self, client: Worker, server: RawServer, count: int = 1) -> None:
+        numbers = [client.send("load", url=f"{server.url}/{number}") for number in range(count)]
+        responses = {response["id"]: response for response in (client.receive() for _ in numbers)}
+        for number in numbers:
+            self.assertTrue(picture(responses[number]).startswith(IMAGE))
 
     def test_long_headers_and_lines(self) -> None:
         cases = {
@@ -173,15 +179,49 @@ class LongHeaders(unittest.TestCase):
         }  # fmt: skip
         for name, lengths in cases.items():
             fields = b"".join(literal(f"x-{index}", "a" * length) for index, length in enumerate(lengths))
+            for size in (len(IMAGE), 16_000, 300_000):
 
-            def handle(connection: Connection, stream: int, fields: bytes = fields) -> None:
-                connection.sendall(head(stream, fields))
-                # libcurl 7.88 may miss the end of an answer whose body comes together with such a header.
-                time.sleep(0.3)
-                connection.sendall(frame(DATA, END_STREAM, stream, IMAGE))
+                def handle(connection: Connection, stream: int, fields: bytes = fields, size: int = size) -> None:
+                    connection.sendall(head(stream, fields) + b"".join(body(stream, IMAGE.ljust(size, b"\0"))))
 
-            with self.subTest(name), RawServer(http2(handle), server_context("h2")) as server, worker() as client:
-                self.assertEqual(picture(client.call("load", url=server.url + "/")), IMAGE)
+                with self.subTest(name, body=size), RawServer(http2(handle), server_context("h2")) as server:
+                    with worker() as client:
+                        self.check(client, server)
+
+    def test_a_compressed_header_and_a_body_in_one_record(self) -> None:
+        fields = repeated("x-field", "a" * 200, 12)
+        for size in (14_000, 15_000, 16_000):
+
+            def handle(connection: Connection, stream: int, size: int = size) -> None:
+                connection.sendall(head(stream, fields) + b"".join(body(stream, IMAGE.ljust(size, b"\0"))))
+
+            with self.subTest(body=size), RawServer(http2(handle), server_context("h2")) as server:
+                with worker() as client:
+                    self.check(client, server)
+
+    def test_streams_that_end_together(self) -> None:
+        random = Random(1)
+        streams: list[int] = []
+
+        def handle(connection: Connection, stream: int) -> None:
+            streams.append(stream)
+            if len(streams) < 10:
+                return
+            waiting = [[head(stream), *body(stream, IMAGE.ljust(random.randrange(200_000), b"\0"))] for stream in streams]
+            flight = b""
+            while waiting:
+                frames = random.choice(waiting)
+                flight += frames.pop(0)
+                if not frames:
+                    waiting.remove(frames)
+            streams.clear()
+            connection.sendall(flight)
+
+        with RawServer(http2(handle), server_context("h2")) as server:
+            with worker("--max-per-host", "10", "--max-concurrent", "10") as client:
+                for _ in range(10):
+                    self.check(client, server, 10)
+                    client.call("clear")
 
 
 if __name__ == "__main__":
