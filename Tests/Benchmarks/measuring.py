@@ -11,8 +11,9 @@ import subprocess
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
+Measured = TypeVar("Measured")
 Round = Callable[[Path], float]
 
 
@@ -111,10 +112,12 @@ class Workspace:
             shutil.rmtree(self.root)
 
 
-def interleaved(rounds: int, contestants: Dict[str, Round], workspace: Workspace) -> Dict[str, List[float]]:
+def interleaved(
+    rounds: int, contestants: Dict[str, Callable[[Path], Measured]], workspace: Workspace
+) -> Dict[str, List[Measured]]:
     """Every contestant once a round, each round beginning with another one."""
-    samples: Dict[str, List[float]] = {name: [] for name in contestants}
-    order: List[Tuple[str, Round]] = list(contestants.items())
+    samples: Dict[str, List[Measured]] = {name: [] for name in contestants}
+    order: List[Tuple[str, Callable[[Path], Measured]]] = list(contestants.items())
     for _ in range(rounds):
         for name, run in order:
             samples[name].append(run(workspace.fresh(name.replace(" ", "-"))))

@@ -1,0 +1,138 @@
+"""The worker in a small internet (Tests/Internet): hosts are spared, and urgent loads overtake the others.
+
+Skipped where there can be no network namespaces.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+from typing import Any, Callable, Optional, Sequence
+
+from chaos_session import default_worker
+from package import ROOT
+
+sys.path.insert(0, str(ROOT / "Tests" / "Internet"))
+
+from habits import Habit, host  # noqa: E402
+from internet_process import Internet, Unavailable  # noqa: E402
+
+HANG = 60.0
+"""Seconds after which a worker that owes answers is taken for stuck."""
+
+Message = dict[str, Any]
+
+
+class Worker:
+    """A worker in a small internet. Its messages are kept in the order in which they came, each with its time."""
+
+    def __init__(self, internet: Internet, folder: str, *options: str) -> None:
+        command = [*internet.prefix, default_worker(), "--cache-dir", f"{folder}/cache", "--eof", "cancel", *options]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._begun = time.monotonic()
+        self._messages: list[tuple[float, Message]] = []
+        self._changed = threading.Condition()
+        self._has_ended = False
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def send(self, *requests: Message) -> None:
+        assert self._process.stdin
+        self._process.stdin.write("".join(json.dumps(request) + "\n" for request in requests))
+        self._process.stdin.flush()
+
+    def load(self, urls: Sequence[str], first: int = 0, **params: Any) -> None:
+        """Each load has the id `first` plus its place in `urls`."""
+        numbered = enumerate(urls, first)
+        self.send(*({"id": number, "method": "load", "params": {"url": url, **params}} for number, url in numbered))
+
+    def messages(self, enough: Callable[[list[Message]], bool]) -> list[Message]:
+        """All messages so far, as soon as there are enough, or when the worker seems to be stuck."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_ended or enough([message for _, message in self._messages]), HANG)
+            return [message for _, message in self._messages]
+
+    def answers(self, count: int) -> list[Message]:
+        return [m for m in self.messages(lambda all: sum("id" in m for m in all) >= count) if "id" in m]
+
+    def end(self) -> None:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.close()
+        self._process.wait()
+        self._reader.join()
+        self._process.stdout.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            with self._changed:
+                self._messages.append((time.monotonic() - self._begun, json.loads(line)))
+                self._changed.notify_all()
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
+
+
+class Flow(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def internet(self, *habits: Habit, names_at_once: Optional[int] = None, http2: Optional[str] = None) -> Internet:
+        try:
+            internet = Internet(Path(self.folder), habits, names_at_once=names_at_once, http2=http2)
+        except Unavailable as reason:
+            self.skipTest(str(reason))
+        self.addCleanup(internet.end)
+        return internet
+
+    def worker(self, internet: Internet, *options: str) -> Worker:
+        worker = Worker(internet, self.folder, *options)
+        self.addCleanup(worker.end)
+        return worker
+
+    def all_delivered(self, worker: Worker, count: int) -> None:
+        answers = worker.answers(count)
+        self.assertEqual(len(answers), count)
+        self.assertEqual([answer for answer in answers if "error" in answer], [])
+
+    def test_few_answers_are_refused_behind_a_limiter(self) -> None:
+        internet = self.internet(Habit("limited", median=0.05, sigma=0.3, limit=8))
+        worker = self.worker(internet)
+        worker.load([f"http://{host('limited', 0)}/{number}.png" for number in range(600)])
+        self.all_delivered(worker, 600)
+        self.assertLessEqual(internet.end()["web"]["refused"], 0.02 * 600)
+
+    def test_a_weak_host_is_not_overloaded(self) -> None:
+        internet = self.internet(Habit("weak", median=0.05, sigma=0.3, at_once=3))
+        worker = self.worker(internet)
+        worker.load([f"http://{host('weak', 0)}/{number}.png" for number in range(300)])
+        self.all_delivered(worker, 300)
+        self.assertLessEqual(internet.end()["web"]["longestOverload"], 1)
+
+    def test_urgent_loads_overtake_all_that_wait(self) -> None:
+        internet = self.internet(Habit("strong", median=0.1, sigma=0.3, at_once=64))
+        worker = self.worker(internet)
+        urls = [f"http://{host('strong', 0)}/{number}.png" for number in range(1000)]
+        worker.load(urls[:900], events=["started"])
+        worker.answers(50)
+        worker.load(urls[900:], first=900, events=["started"], priority="highest")
+        worker.send({"id": "stats", "method": "stats"})
+        worker.answers(1001)
+        messages = worker.messages(lambda _: True)
+        begin = next(at for at, message in enumerate(messages) if message.get("id") == "stats")
+        starts = [message["params"]["id"] for message in messages[begin:] if message.get("method") == "started"]
+        urgent = sum(identifier >= 900 for identifier in starts)
+        self.assertGreater(urgent, 20)
+        self.assertTrue(all(identifier >= 900 for identifier in starts[:urgent]), starts[: urgent + 5])
+
+
+if __name__ == "__main__":
+    unittest.main()
