@@ -85,7 +85,23 @@ extension DiskTier {
     }
   }
 
-  /// Takes a row out of the index, and its file out of the folder: at once, or when its time is over.
+  /// Takes a row out of the index that another one replaces. The file stays listed as one without a row, and is removed
+  /// when that is committed (`removeReplaced`): a worker that is killed before leaves the old row with its file.
+  func replace(_ holding: Holding, in index: DiskIndex, now: Int) throws(SQLiteError) {
+    guard try index.delete(holding.id) else { return }
+    _ = deliveries.takeUse(of: holding.id)
+    try doom(holding, due: pinned(holding, now: now) ?? now, in: index)
+  }
+
+  /// Commits, and removes the files of replaced rows, except for those whose 60 s are not over.
+  func removeReplaced() throws(StoreError) {
+    guard let due = agenda.nextDue, due <= now else { return }
+    if let error = commit() { throw error }
+    removeDue()
+  }
+
+  /// Takes a row out of the index that is evicted or cleared, and its file out of the folder: at once, which makes room
+  /// for the commit on a full disk, or when its time is over.
   ///
   /// - Parameter grace: for how long another worker may have delivered it without having said so, in seconds.
   func retire(_ holding: Holding, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
@@ -101,8 +117,12 @@ extension DiskTier {
       until = endOfLife(deliveredAt: now)
     }
     guard until > now else { return }
-    try index.doom(holding, due: until)
-    agenda.nextDue = min(agenda.nextDue ?? .max, until)
+    try doom(holding, due: until, in: index)
+  }
+
+  private func doom(_ holding: Holding, due: Int, in index: DiskIndex) throws(SQLiteError) {
+    try index.doom(holding, due: due)
+    agenda.nextDue = min(agenda.nextDue ?? .max, due)
   }
 
   /// Until when the file may not be removed; nil when it may be.
@@ -165,7 +185,10 @@ extension DiskTier {
     if count == 1 { skipped = Skipped() }
   }
 
+  /// Removes the files without a row whose time is over.
   private func removeDue() {
+    // A row whose removal is not committed may come back, and needs its file then.
+    guard commit() == nil else { return }
     // A path may have been given out since, by one who had the response in memory.
     notePins()
     let now = now

@@ -135,10 +135,10 @@ extension DiskTier {
       while try !index.insert(
         response, allocated: allocated, usedAt: now, deliveredAt: deliveredAt, boot: session.bootNumber)
       {
-        if let rival = try index.rival(of: response) { try retire(rival, from: index, now: now) }
+        if let rival = try index.rival(of: response) { try replace(rival, in: index, now: now) }
       }
       if !response.varyingHeaders.isEmpty {
-        for surplus in try index.surplus(beside: response) { try retire(surplus, from: index, now: now) }
+        for surplus in try index.surplus(beside: response) { try replace(surplus, in: index, now: now) }
       }
       if response.variant.isEmpty, try index.hasVariants() {
         try settleVariants(of: response, in: index, now: now)
@@ -146,6 +146,7 @@ extension DiskTier {
     }
     if delivered { deliveries.pin(response.id, at: now) }
     agenda.noteWrite()
+    try removeReplaced()
     hasWarned = false
   }
 
@@ -234,12 +235,13 @@ extension DiskTier {
     let now = now
     try? withIndex { index throws(SQLiteError) in
       if let rival = try index.rival(of: response), rival.id != response.id {
-        try retire(rival, from: index, now: now)
+        try replace(rival, in: index, now: now)
       }
       if response.variant.isEmpty, try index.hasVariants() {
         try settleVariants(of: response, in: index, now: now)
       }
       agenda.noteWrite()
     }
+    try? removeReplaced()
   }
 }

@@ -22,7 +22,7 @@ extension DiskTier {
       if relative.originalDigest == original.digest {
         try index.update(original, id: relative.holding.id)
       } else {
-        try retire(relative.holding, from: index, now: now)
+        try replace(relative.holding, in: index, now: now)
       }
     }
   }

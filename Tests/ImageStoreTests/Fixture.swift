@@ -116,6 +116,8 @@ extension DiskTier {
     session?.index?.rollBack()
     session?.index = nil
     session = nil
+    // It holds the locks of the dead workers that it sweeps after.
+    sweep = nil
     isClosed = true
   }
 

@@ -339,6 +339,8 @@ private struct Model {
     }
     remove { $0.key == key }
     entries.append(new)
+    // Each store looks for files whose time is over.
+    doomed = doomed.filter(isPinned)
     return true
   }
 

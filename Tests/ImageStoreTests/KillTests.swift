@@ -1,0 +1,100 @@
+import Foundation
+import HTTPTypes
+import Testing
+import Threads
+
+@testable import ImageStore
+
+/// A worker that is killed while it replaces images. From some step on nothing that it does reaches the disk.
+@Suite struct KillTests {
+  /// One byte longer for each version, so that a row of one version never fits the file of another.
+  private func content(_ version: Int) -> [UInt8] { bytes(5000 + version, UInt8(version)) }
+
+  private func variant(of original: StoredResponse) -> StoredResponse {
+    var variant = original
+    variant.id = 0
+    variant.variant = "v1,w=1"
+    variant.digest = []
+    variant.findings = Findings(
+      source: .init(digest: original.digest, byteCount: original.byteCount, format: "jpeg", width: 3, height: nil))
+    return variant
+  }
+
+  /// Three images, one of them with a variant, one in as many selections as are kept.
+  private func storeFirst(in tier: DiskTier, _ fixture: Fixture) async throws {
+    let original = try await tier.store(content(1), as: fixture.draft("bytes"))
+    _ = try await tier.store(content(1), as: variant(of: original))
+    _ = try await tier.store(content(1), as: fixture.draft("spool"))
+    for number in 0..<StoredResponse.mostSelections {
+      _ = try await tier.store(content(1), as: fixture.draft("varying", varying: ["accept": "\(number)"]))
+    }
+  }
+
+  private func replace(in tier: DiskTier, _ fixture: Fixture) async {
+    _ = try? await tier.store(content(2), as: fixture.draft("bytes"))
+    if let spool = try? await tier.makeSpool() {
+      do {
+        try await spool.append(content(2))
+        _ = try await tier.store(.spool(spool), as: fixture.draft("spool"), delivered: false)
+      } catch {
+        await spool.discard()
+      }
+    }
+    _ = try? await tier.store(content(2), as: fixture.draft("varying", varying: ["accept": "another"]))
+    await tier.remove(replacedBy: update(fixture))
+    _ = await tier.settle()
+    await tier.commitNow()
+  }
+
+  /// A new version of "bytes" that may not be kept.
+  private func update(_ fixture: Fixture) -> StoredResponse {
+    var response = fixture.draft("bytes")
+    response.digest = SHA256.digest(of: content(3))
+    return response
+  }
+
+  @Test(arguments: [false, true])
+  func `after a kill at any step each row leads to the whole file of the old image or of the new one`(
+    hasCompany: Bool
+  ) async throws {
+    var (number, isOver) = (1, false)
+    while !isOver {
+      let place: Comment = "killed at operation \(number)"
+      let (fixture, faults) = (Fixture(), Faults())
+      let first = try await fixture.openTier()
+      try await storeFirst(in: first, fixture)
+      await first.commitNow()
+      if !hasCompany { await first.close() }
+      fixture.advance(100)
+
+      let dying = try await fixture.openTier(files: faults.fileSystem)
+      #expect(await dying.look(up: "bytes").count == 1)
+      faults.fail(at: number, with: EIO, .fromThenOn)
+      await replace(in: dying, fixture)
+      await dying.die()
+      isOver = faults.stop() < number
+
+      let tier = try await fixture.openTier()
+      var rows: [StoredResponse] = []
+      for key in ["bytes", "spool", "varying"] { rows += await tier.look(up: key) }
+      rows += await tier.look(up: "bytes", variant: "v1,w=1")
+      for row in rows {
+        let read = FileManager.default.contents(atPath: tier.absolutePath(of: row)).map { [UInt8]($0) }
+        #expect(read == content(row.byteCount == 5001 ? 1 : 2), place)
+        #expect(await tier.check(row), place)
+      }
+      #expect(await tier.look(up: "spool").count == 1, place)
+      #expect(await tier.look(up: "varying").count == StoredResponse.mostSelections, place)
+      if hasCompany { await first.close() }
+      // What was replaced or lost its row has gone by then.
+      await tier.sweepAll()
+      fixture.advance(deliveredFileLifetime + Agenda.flushInterval + 1)
+      _ = await tier.settle()
+      #expect(fixture.imageFiles == Set(rows.map(\.file)), place)
+      #expect(await tier.counts.bytes == fixture.bytesOnDisk, place)
+      await tier.close()
+      number += 1
+    }
+    #expect(number > 90)
+  }
+}
