@@ -5,7 +5,7 @@ import Testing
 struct APNGTests {
   private let decoding: Decoding
 
-  init() throws { decoding = try Decoding() }
+  init() throws { decoding = try .shared() }
 
   /// An animation of frames in one colour each.
   struct Animation {

@@ -7,7 +7,7 @@ import Testing
 struct AVIFTests {
   let decoding: Decoding
 
-  init() throws { decoding = try Decoding() }
+  init() throws { decoding = try .shared() }
 
   private static func grey(_ x: Int, _ y: Int) -> [Int] { [4 * x, 4 * x, 4 * x, 255] }
 
@@ -177,6 +177,7 @@ struct AVIFTests {
   }
 
   @Test func `cut and mutated files are corrupt and end no decoder`() async throws {
+    let decoding = try Decoding()
     let files = [try sequence(), try AVIFBuilder(isFullRange: false, frames: [(0, Self.grey)]).file()]
     var random = SystemRandomNumberGenerator()
     for file in files {

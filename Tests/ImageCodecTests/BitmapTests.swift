@@ -5,7 +5,7 @@ import Testing
 @Suite struct `Bitmaps and icons` {
   let decoding: Decoding
 
-  init() throws { decoding = try Decoding() }
+  init() throws { decoding = try .shared() }
 
   /// The colours of four palette entries, as B G R and as R G B.
   private static let colors: [[UInt8]] = [[10, 20, 30], [200, 100, 50], [0, 255, 0], [255, 0, 128]]

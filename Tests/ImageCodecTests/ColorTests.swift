@@ -6,7 +6,7 @@ import Testing
 struct ColorTests {
   let decoding: Decoding
 
-  init() throws { decoding = try Decoding() }
+  init() throws { decoding = try .shared() }
 
   enum Container: CaseIterable {
     case png, pngWithAlpha, jpeg, greyJPEG, webp

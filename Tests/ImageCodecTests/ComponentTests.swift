@@ -6,7 +6,7 @@ import Testing
 struct ComponentTests {
   let decoding: Decoding
 
-  init() throws { decoding = try Decoding() }
+  init() throws { decoding = try .shared() }
 
   struct Sampling: CustomTestStringConvertible {
     var components: [(across: Int, down: Int)]

@@ -56,7 +56,7 @@ struct DamagedJPEGTests {
   }
 
   @Test(arguments: Damage.allCases) func `what is damaged decodes, and says so`(damage: Damage) async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let file = damage.done(to: Self.rows.file)
     #expect(try await decoding.run(try decoding.task(file, .check)).get().isDamaged)
     #expect(try await decoding.run(try decoding.task(file, .placeholder)).get().isDamaged)
@@ -69,7 +69,7 @@ struct DamagedJPEGTests {
   }
 
   @Test func `what is whole is not damaged, nor is what stands between its segments`() async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let file = Self.rows.file
     let padded = file.dropLast(2) + [0, 0, 0, 0] + file.suffix(2)
     for whole in [file, Array(padded), file + [1, 2, 3], Self.plain.file] {
@@ -79,14 +79,14 @@ struct DamagedJPEGTests {
   }
 
   @Test func `a crop above the damage says nothing of it`() async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let file = Damage.lostMarker.done(to: Self.rows.file)
     let crop = Transform.with { $0.crop = .init(x: 0, y: 0, width: 64, height: 8) }
     #expect(try await decoding.encoded(file, crop).0.isDamaged == false)
   }
 
   @Test(arguments: [8, 0]) func `a file that ends above its last rows is corrupt`(restartInterval: Int) async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     var jpeg = Self.plain
     jpeg.restartInterval = restartInterval
     let file = jpeg.file
@@ -98,7 +98,7 @@ struct DamagedJPEGTests {
   }
 
   @Test func `of a small image, the last rows are too much to lose`() async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let small = BlockJPEG(width: 64, height: 16, components: Self.rows.components).file
     let cut = await decoding.run(try decoding.task(small.dropLast(8), .check))
     #expect(cut == .failure(.corrupt("Premature end of JPEG file")))
@@ -106,7 +106,7 @@ struct DamagedJPEGTests {
   }
 
   @Test func `a loss that no restart marker bounds does not pass the check, and is shown as damaged`() async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let file = Self.plain.file
     let middle = file.count - 60
     let badCode = Array(file[..<middle]) + [0xFE, 0xFE, 0xFE, 0xFE] + file[(middle + 4)...]
@@ -119,7 +119,7 @@ struct DamagedJPEGTests {
   }
 
   @Test func `a file that ends between its scans is corrupt where a component is missing`() async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let components = [0, 1, 2].map { step in BlockJPEG.Component(across: 1, down: 1) { ($0 + $1 * (step + 1)) % 256 } }
     let file = BlockJPEG(width: 64, height: 80, components: components, hasScanForEach: true).file
     let scans = file.indices.dropLast().filter { file[$0] == 0xFF && file[$0 + 1] == 0xDA }
@@ -133,7 +133,7 @@ struct DamagedJPEGTests {
   /// Images that are too large to be resampled in memory, and those in CMYK, go through libvips' pipeline.
   @Test(arguments: [(2048, 2056, 1), (64, 80, 4)])
   func `libvips' pipeline says so as well`(width: Int, height: Int, count: Int) async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let components = [BlockJPEG.Component](repeating: .init(across: 1, down: 1) { ($0 + $1) % 256 }, count: count)
     let whole = BlockJPEG(width: width, height: height, components: components, restartInterval: 8).file
     #expect(try await decoding.run(try decoding.task(whole, .pixels(decoding.newPath()))).get().isDamaged == false)

@@ -7,7 +7,7 @@ import Testing
 struct DecodeTests {
   let decoding: Decoding
 
-  init() throws { decoding = try Decoding() }
+  init() throws { decoding = try .shared() }
 
   @Test func `the decoder tells its formats and that its sandbox is closed`() async {
     let formats = await withCheckedContinuation { continuation in

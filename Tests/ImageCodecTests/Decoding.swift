@@ -2,17 +2,34 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// A pool of real decoder processes and a directory for what they write; both go with it.
+/// A pool of real decoder processes and a directory for what they write; both go with it, but for a shared pool.
 final class Decoding: Sendable {
   let pool: DecoderPool
   let directory: String
+  private let isShared: Bool
+
+  /// Started once for all tests that need no settings: a process a test would take longer than most tests.
+  private static let sharedPool = DecoderPool(
+    DecoderSettings(count: ProcessInfo.processInfo.activeProcessorCount, timeout: .seconds(3600)))
+
+  /// - Parameter pool: one that others use as well.
+  private init(pool: DecoderPool) throws {
+    (self.pool, isShared, directory) = (pool, true, try Self.newDirectory())
+  }
+
+  static func shared() throws -> Decoding { try Decoding(pool: sharedPool) }
+
+  private static func newDirectory() throws -> String {
+    let directory = FileManager.default.temporaryDirectory.appending(path: "codec-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    return directory
+  }
 
   init(
     count: Int = 1, timeout: Duration = .seconds(3600), budget: Int = 100_000_000, memory: Int = 2 << 30,
     executable: String? = nil, decodesPerProcess: Int = 1000, idleTime: Duration = .seconds(3600)
   ) throws {
-    directory = FileManager.default.temporaryDirectory.appending(path: "codec-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    (isShared, directory) = (false, try Self.newDirectory())
     pool = DecoderPool(
       DecoderSettings(
         count: count, timeout: timeout, executable: executable, pixelBudget: budget, memoryLimit: memory,
@@ -20,7 +37,7 @@ final class Decoding: Sendable {
   }
 
   deinit {
-    pool.shutDown()
+    if !isShared { pool.shutDown() }
     try? FileManager.default.removeItem(atPath: directory)
   }
 

@@ -5,7 +5,7 @@ import Testing
 @Suite struct `Deep TIFFs` {
   let decoding: Decoding
 
-  init() throws { decoding = try Decoding() }
+  init() throws { decoding = try .shared() }
 
   @Test func `whole numbers go from black to white over their range`() async throws {
     let picture = Pictures(width: 3, height: 1, samples: 1, depth: 32) { x, _ in [[0, 0x8080_8080, 0xFFFF_FFFF][x]] }

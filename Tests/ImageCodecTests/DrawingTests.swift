@@ -6,7 +6,7 @@ import Testing
 struct DrawingTests {
   let decoding: Decoding
 
-  init() throws { decoding = try Decoding() }
+  init() throws { decoding = try .shared() }
 
   private static func svg(_ attributes: String, _ content: String = "") -> [UInt8] {
     Build.text("<svg xmlns=\"http://www.w3.org/2000/svg\" \(attributes)>\(content)</svg>")
@@ -189,6 +189,7 @@ struct DrawingTests {
       "width=\"30\" height=\"20\"",
       "<defs><linearGradient id=\"g\"><stop stop-color=\"red\"/></linearGradient></defs><rect width=\"9\" height=\"9\" fill=\"url(#g)\"/>"
         + "<path d=\"M1 2 C 3 4 5 6 7 8 A 3 3 0 0 1 9 9 Z\" stroke=\"#123\"/><text x=\"1\" y=\"9\">&amp;a</text>")
+    let decoding = try Decoding()
     let task = try decoding.task(file, .check)
     var generator = SeededGenerator(state: 20_261_124)
     for index in 0..<600 {

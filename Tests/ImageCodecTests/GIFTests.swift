@@ -7,7 +7,7 @@ struct GIFTests {
   private let red: (UInt8, UInt8, UInt8) = (255, 0, 0)
   private let green: (UInt8, UInt8, UInt8) = (0, 255, 0)
 
-  init() throws { decoding = try Decoding() }
+  init() throws { decoding = try .shared() }
 
   @Test func `a later frame that reaches beyond the screen is cut`() async throws {
     let places = [(x: 0, y: 0, width: 8, height: 8), (x: 4, y: 4, width: 300, height: 300), (9, 9, 1, 1)]

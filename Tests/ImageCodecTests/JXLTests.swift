@@ -6,7 +6,7 @@ import Testing
 struct JXLTests {
   let decoding: Decoding
 
-  init() throws { decoding = try Decoding() }
+  init() throws { decoding = try .shared() }
 
   private static func file(_ text: String) -> [UInt8] { [UInt8](Data(base64Encoded: text)!) }
 

@@ -5,7 +5,7 @@ import Testing
 struct PNGColorTests {
   let decoding: Decoding
 
-  init() throws { decoding = try Decoding() }
+  init() throws { decoding = try .shared() }
 
   struct Case: Sendable, CustomTestStringConvertible {
     var testDescription: String

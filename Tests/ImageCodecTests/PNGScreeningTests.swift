@@ -62,7 +62,7 @@ struct PNGScreeningTests {
   func `a PNG that inflates to far more than its rows is refused, and not for a byte less`(picture: Picture)
     async throws
   {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     for (count, isRefused) in [(0, false), (Self.tolerance, false), (Self.tolerance + 1, true)] {
       let outcome = await decoding.run(try decoding.task(picture.png(zerosBehindRows: count), .check))
       switch outcome {
@@ -73,7 +73,7 @@ struct PNGScreeningTests {
   }
 
   @Test func `neither a cut file nor pieces nor text in between hide what follows the rows`() async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let picture = Picture(width: 100, height: 100, isInterlaced: false)
     let data = Self.zeros(picture.bytesOfRows + 4 * Self.tolerance)
     let whole = picture.png([data])
@@ -104,7 +104,7 @@ struct PNGScreeningTests {
   }
 
   @Test func `legal image data is decoded however it lies in chunks, and with something behind its end`() async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let picture = Picture(width: 90, height: 80, isInterlaced: false)
     let data = Self.noise(picture)
     let expected = try await decoding.pixels(picture.png([data]))
@@ -120,7 +120,7 @@ struct PNGScreeningTests {
   }
 
   @Test func `of damaged image data libpng says what it is`() async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let picture = Picture(width: 90, height: 80, isInterlaced: false)
     let data = Self.noise(picture)
     var blockType = data
@@ -133,7 +133,7 @@ struct PNGScreeningTests {
   }
 
   @Test func `a suggested palette behind the transparent colour is no damage`() async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let picture = Pictures(width: 4, height: 2, samples: 3) { x, _ in [x == 0 ? 9 : 200, 7, 7] }
     let transparent = Pictures.chunk("tRNS", [0, 9, 0, 7, 0, 7])
     let file = picture.png(extraChunks: transparent + Pictures.chunk("PLTE", [1, 2, 3, 4, 5, 6]))

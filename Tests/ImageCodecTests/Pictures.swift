@@ -46,6 +46,10 @@ struct Pictures {
       var (bits, count) = (0, 0)
       for x in 0..<width {
         for sample in pixel(x, y) {
+          if depth == 8 {
+            row.append(UInt8(sample))
+            continue
+          }
           if depth == 32 {
             row += bigEndian ? Build.big32(sample) : Build.little32(sample)
             continue

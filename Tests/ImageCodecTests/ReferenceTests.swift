@@ -13,7 +13,7 @@ struct ReferenceTests {
 
   @Test(arguments: [ImageFormat.jpeg, .png, .webp], [32, 80, 128, 352])
   func `a thumbnail is close to that of libvips`(format: ImageFormat, size: Int) async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let file = try await decoding.encoded(Self.picture, as: format, quality: 90)
     let input = decoding.newPath()
     // The tool has libwebp's plainer filter do all that it can; its own is the reference.
@@ -29,7 +29,7 @@ struct ReferenceTests {
   }
 
   @Test(arguments: [3, 4], [nil, 40]) func `a colour profile is applied`(samples: Int, size: Int?) async throws {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let picture = Pictures(width: 80, height: 60, samples: samples) { x, y in
       Array([x * 3, y * 4, 255 - x * 3, 255].prefix(samples))
     }
@@ -48,7 +48,7 @@ struct ReferenceTests {
   @Test(arguments: ["p3", "cmyk"], [nil, 40]) func `the profile of a JPEG is applied`(profile: String, size: Int?)
     async throws
   {
-    let decoding = try Decoding()
+    let decoding = try Decoding.shared()
     let picture = Pictures(width: 80, height: 60, samples: 3) { x, y in [60 + x, 80 + y, 160 - x] }
     let (plain, wide) = (decoding.newPath() + ".png", decoding.newPath() + ".jpg")
     try Data(picture.png()).write(to: URL(filePath: plain))
