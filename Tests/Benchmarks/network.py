@@ -21,8 +21,9 @@ from internet_process import Internet, Unavailable, namespace_options  # noqa: E
 
 WORKER = "worker"
 BEFORE = "worker before"
-CURLS = (50, 300)
-"""What a sweep tries besides the best value known: curl as it is, and as many as it takes."""
+CURLS = (50, 150, 300)
+"""Values of --parallel-max for a sweep: that of curl as it is, and the most that it takes."""
+ARIA2S = (64, 256, 1024)
 
 
 NOISE = 1.05
@@ -111,7 +112,8 @@ def contestants_of(
         for at_once in sorted({scenario.curl, *(CURLS if sweep else ())}):
             makers[f"curl -Z, {at_once}"] = functools.partial(clients.curl, scenario, inputs, at_once)
         if scenario.aria2 is not None:
-            makers[f"aria2, {scenario.aria2}"] = functools.partial(clients.aria2, scenario, inputs, scenario.aria2)
+            for at_once in sorted({scenario.aria2, *(ARIA2S if sweep else ())}):
+                makers[f"aria2, {at_once}"] = functools.partial(clients.aria2, scenario, inputs, at_once)
     if scenario.img2dataset:
         makers["img2dataset"] = lambda: clients.img2dataset(scenario, inputs, python)
     made: Dict[str, Client] = {}
@@ -160,7 +162,7 @@ COLUMNS = ("90 %", "last", "whole", "delivered", "429", "at once", "overload", "
 
 def table(scenario: Scenario, medians: Dict[str, Seen]) -> str:
     def cells(name: str, one: Seen) -> List[str]:
-        times = [seconds(value, scenario.stop) for value in (one.ninety, one.last, one.whole)]
+        times = [seconds(value) for value in (one.ninety, one.last, one.whole)]
         counts = [f"{value:,.0f}" for value in (one.delivered, one.refused, one.most)]
         return [name, *times, *counts, f"{one.overload:.1f} s", f"{one.queries:.2f}", f"{one.processor:,.0f}"]
 
@@ -171,12 +173,13 @@ def table(scenario: Scenario, medians: Dict[str, Seen]) -> str:
     return "\n".join(["", lines[0], "-" * len(lines[0]), *lines[1:], note])
 
 
-def seconds(value: float, stop: float) -> str:
+def seconds(value: float) -> str:
     return f"{value:.2f} s" if math.isfinite(value) else "never"
 
 
 def tell(report: Report, scenario: Scenario, samples: Dict[str, List[Seen]], medians: Dict[str, Seen]) -> None:
     """The worker's figures with their targets, and the times of all clients that are compared."""
+
     def time(one: Seen) -> float:
         return float(getattr(one, scenario.judged))
 
