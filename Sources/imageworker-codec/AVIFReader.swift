@@ -5,10 +5,15 @@ internal import ImageCodec
 ///
 /// libheif 1.15, by which libvips reads them, expands neither limited range of grey and alpha nor colours that only
 /// `nclx` tells.
-final class AVIFReader {
+final class AVIFReader: FrameReader {
   private let decoder: UnsafeMutablePointer<avifDecoder>
   private let header: ImageHeader
-  private let frames: Int
+  private var framesLeft: Int
+  /// The pixels of a frame, and those of the coded picture if only a part of it is shown.
+  private var rasters: (canvas: Raster, coded: Raster?)?
+  let plays = 0
+  /// libavif refuses a frame that lacks pixels.
+  let isDamaged = false
 
   /// - Parameters:
   ///   - input: must outlive the reader.
@@ -29,7 +34,8 @@ final class AVIFReader {
     }
     guard let opened else { throw LibraryError.memory }
     decoder = opened
-    frames = isSequence ? max(1, Int(opened.pointee.imageCount)) : 1
+    let frames = isSequence ? max(1, Int(opened.pointee.imageCount)) : 1
+    framesLeft = frames
     try check(result)
     let (width, height) = (Int(opened.pointee.image.pointee.width), Int(opened.pointee.image.pointee.height))
     guard width > 0, height > 0 else { throw DecodeError.corrupt("the AVIF has no pixels") }
@@ -43,37 +49,39 @@ final class AVIFReader {
 
   private var image: avifImage { decoder.pointee.image.pointee }
 
-  /// The frames one below the other, not turned.
-  func read() throws -> Raster {
+  /// The next frame, not turned.
+  func next() throws -> (canvas: Raster, delay: Int)? {
+    guard framesLeft > 0 else { return nil }
+    framesLeft -= 1
+    try check(avifDecoderNextImage(decoder))
     let aperture = self.aperture
-    let (coded, hasAlpha) = ((width: Int(image.width), height: Int(image.height)), decoder.pointee.alphaPresent != 0)
-    let (width, height) = (aperture?.width ?? coded.width, aperture?.height ?? coded.height)
-    guard width == header.width, height == header.height else {
-      throw DecodeError.corrupt("the AVIF has two sizes")
-    }
-    let raster = try Raster(width: width, height: height * frames, channels: hasAlpha ? 4 : 3)
-    let whole = aperture == nil ? nil : try Raster(width: coded.width, height: coded.height, channels: hasAlpha ? 4 : 3)
-    var delays: [Int] = []
-    for index in 0..<frames {
-      try check(avifDecoderNextImage(decoder))
-      guard (Int(image.width), Int(image.height)) == coded else { throw DecodeError.corrupt("the AVIF has two sizes") }
-      let target = raster.base + index * height * width * raster.channels
-      try convert(into: whole?.base ?? target, channels: raster.channels)
-      if let aperture, let whole { copy(aperture, of: whole, to: target) }
-      delays.append(Int(min(max(0, decoder.pointee.imageTiming.duration * 1000), 1e6).rounded()))
-    }
-    raster.profile = profile
-    if frames > 1 { raster.animation = Raster.Animation(delays: delays, plays: 0) }
-    return raster
+    let (canvas, coded) = try rasters ?? newRasters(aperture)
+    rasters = (canvas, coded)
+    try convert(into: coded ?? canvas)
+    if let aperture, let coded { copy(aperture, of: coded, to: canvas.base) }
+    return (canvas, Int(min(max(0, decoder.pointee.imageTiming.duration * 1000), 1e6).rounded()))
   }
 
-  private func convert(into target: UnsafeMutableRawPointer, channels: Int) throws {
+  private func newRasters(_ aperture: CleanAperture?) throws -> (canvas: Raster, coded: Raster?) {
+    let channels = decoder.pointee.alphaPresent != 0 ? 4 : 3
+    let coded = try Raster(width: Int(image.width), height: Int(image.height), channels: channels)
+    let part = try aperture.map { try Raster(width: $0.width, height: $0.height, channels: channels) }
+    let canvas = part ?? coded
+    guard canvas.width == header.width, canvas.height == header.height else { throw Self.twoSizes }
+    canvas.profile = profile
+    return (canvas, part == nil ? nil : coded)
+  }
+
+  private static let twoSizes = DecodeError.corrupt("the AVIF has two sizes")
+
+  private func convert(into raster: Raster) throws {
+    guard (Int(image.width), Int(image.height)) == (raster.width, raster.height) else { throw Self.twoSizes }
     var pixels = avifRGBImage()
     avifRGBImageSetDefaults(&pixels, decoder.pointee.image)
     pixels.depth = 8
-    pixels.format = channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB
-    pixels.pixels = target.assumingMemoryBound(to: UInt8.self)
-    pixels.rowBytes = image.width * UInt32(channels)
+    pixels.format = raster.channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB
+    pixels.pixels = raster.base.assumingMemoryBound(to: UInt8.self)
+    pixels.rowBytes = image.width * UInt32(raster.channels)
     try check(avifImageYUVToRGB(decoder.pointee.image, &pixels))
   }
 

@@ -16,7 +16,7 @@ final class Input {
   private var raster: Raster?
   private(set) var drawing: Drawing?
   private var drawn: [Raster] = []
-  /// The compositor that has drawn the frames of the raster and continues after them.
+  /// The reader that has decoded the frames of the raster and continues after them.
   private var frameReader: (any FrameReader)?
   private var ends: [PNGEnd] = []
   private var jpegReaders: [JPEGReader] = []
@@ -78,17 +78,20 @@ final class Input {
   ///
   /// - Parameters:
   ///   - size: that its header tells.
-  ///   - continues: whether `readOtherFrames` will follow.
+  ///   - isOneByOne: whether only the first frame is decoded here, and the others by `readOtherFrames`.
   func decode(
-    _ format: ImageFormat, size: (width: Int, height: Int), frames: Int, continues: Bool, maxPixels: Int
+    _ format: ImageFormat, size: (width: Int, height: Int), frames: Int, isOneByOne: Bool, maxPixels: Int
   ) throws {
+    func decode(by reader: some FrameReader) throws {
+      var reader = reader
+      raster = try reader.raster(frames: isOneByOne ? 1 : frames, continues: isOneByOne)
+      frameReader = reader
+    }
     switch format {
-    case .avif: raster = try AVIFReader(self, frames: frames, maxPixels: maxPixels).read()
-    case .gif:
-      try decode(frames, continues: continues, by: try GIFReader(self))
+    case .avif: try decode(by: try AVIFReader(self, frames: frames, maxPixels: maxPixels))
+    case .gif: try decode(by: try GIFReader(self))
     case .png:
-      guard let animation else { break }
-      try decode(frames, continues: continues, by: try APNGReader(self, animation))
+      if let animation { try decode(by: try APNGReader(self, animation)) }
     case .bmp: raster = try BitmapReader(self).read()
     case .svg: drawing = Drawing(file: bytes, width: size.width, height: size.height)
     case .ico: raster = try BitmapReader(self, entry: try icon()).read()
@@ -96,15 +99,9 @@ final class Input {
     }
   }
 
-  private func decode(_ frames: Int, continues: Bool, by reader: some FrameReader) throws {
-    var reader = reader
-    raster = try reader.raster(frames: frames, continues: continues)
-    frameReader = reader
-  }
-
   /// Decodes the frames that follow those that have been decoded, and throws where any lacks a pixel.
   ///
-  /// - Returns: false where the image is none whose frames are composed here.
+  /// - Returns: false if the frames of the image are not decoded here.
   func readOtherFrames() throws -> Bool {
     guard var reader = frameReader else { return false }
     while try reader.next() != nil {}

@@ -21,12 +21,12 @@ extension FrameReader {
       next.canvas.compact()
       return next.canvas
     }
-    let (width, height) = (next.canvas.width, next.canvas.height)
-    let raster = try Raster(width: width, height: height * count)
+    let (canvas, length) = (next.canvas, next.canvas.bytes.count)
+    let raster = try Raster(width: canvas.width, height: canvas.height * count, channels: canvas.channels)
+    raster.profile = canvas.profile
     var delays: [Int] = []
     while true {
-      let place = raster.pixels[(delays.count * width * height)..<((delays.count + 1) * width * height)]
-      _ = UnsafeMutableBufferPointer(rebasing: place).update(fromContentsOf: next.canvas.pixels)
+      (raster.base + delays.count * length).copyMemory(from: canvas.base, byteCount: length)
       // Browsers slow down the frames that ask for the highest speed.
       delays.append(next.delay <= 10 ? 100 : next.delay)
       guard delays.count < count else { break }

@@ -28,10 +28,9 @@ struct Source {
       let all = allFrames ? header.frames : 1
       let size = (width: header.width ?? 0, height: header.height ?? 0)
       try Self.check(width: size.width, height: size.height * all, maxPixels: maxPixels)
-      // A check needs them one at a time; an AVIF's are decoded here.
-      let isOneByOne = request.output == .check && format != .avif
-      try input.decode(
-        format, size: size, frames: isOneByOne ? 1 : all, continues: isOneByOne, maxPixels: maxPixels)
+      // A check needs them one at a time.
+      let isCheck = request.output == .check
+      try input.decode(format, size: size, frames: all, isOneByOne: isCheck, maxPixels: maxPixels)
     }
     picture = try input.open(format, strictness: strictness, allFrames: allFrames)
     frames = allFrames ? max(1, picture.height / max(1, picture.pageHeight)) : 1
