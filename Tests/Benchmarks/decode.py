@@ -18,7 +18,7 @@ from server import Server
 from worker import Worker, check, existing, request
 
 PHOTOGRAPHS = 200
-PNGS = 40
+OTHERS = {"png": 40, "gif": 40, "webp": 40, "avif": 40, "tif": 40}
 WIDTH, HEIGHT = 1600, 1200
 SIDE = 256
 QUALITY = 80
@@ -34,16 +34,19 @@ def run(report: Report, workspace: Workspace, worker: Path, python: str, rounds:
     decode_bombs.run(report, workspace, worker, rounds)
     module(python, "pyvips")
     with Server(workspace.fresh("server")) as server:
-        painter = [python, str(PEERS / "make_photographs.py"), str(server.files), str(PHOTOGRAPHS), str(PNGS)]
-        subprocess.run(painter, check=True)
-        urls = [server.url(f"{number}.jpg") for number in range(PHOTOGRAPHS)]
+        urls = paint(python, server, "jpg", PHOTOGRAPHS)
         originals = workspace.fresh("originals") / "cache"
         fill(worker, originals, urls)
         thumbnails(report, workspace, worker, python, server.files, originals, urls, rounds)
-        pngs = [server.url(f"{number}.png") for number in range(PNGS)]
-        stored_pngs = workspace.fresh("pngs") / "cache"
-        fill(worker, stored_pngs, pngs)
-        thumbnails(report, workspace, worker, python, server.files, stored_pngs, pngs, rounds)
+        for extension, count in OTHERS.items():
+            try:
+                others = paint(python, server, extension, count)
+            except subprocess.CalledProcessError as failure:
+                report.skip(f"decode, thumbnails of {extension}", failure)
+                continue
+            stored = workspace.fresh(extension) / "cache"
+            fill(worker, stored, others)
+            thumbnails(report, workspace, worker, python, server.files, stored, others, rounds)
         variants(report, workspace, worker, originals, urls)
         try:
             module(python, "numpy")
@@ -51,6 +54,11 @@ def run(report: Report, workspace: Workspace, worker: Path, python: str, rounds:
             pixels(report, workspace, worker, python, originals, urls[:SHOWN], rounds)
         except Skipped as reason:
             report.skip("decode, pixels", reason)
+
+
+def paint(python: str, server: Server, extension: str, count: int) -> List[str]:
+    subprocess.run([python, str(PEERS / "make_photographs.py"), str(server.files), extension, str(count)], check=True)
+    return [server.url(f"{number}.{extension}") for number in range(count)]
 
 
 def asked(urls: List[str], **params: Any) -> bytes:
@@ -79,7 +87,7 @@ def thumbnails(
     """Both have the originals as files, all processes that they will need, and write a file for each thumbnail."""
     processes = os.cpu_count() or 1
     extension = urls[0].rpartition(".")[2]
-    what = "thumbnails" if extension == "jpg" else "thumbnails of PNGs"
+    what = "thumbnails" if extension == "jpg" else f"thumbnails of {extension}"
 
     def by_worker(directory: Path) -> float:
         shutil.copytree(originals, directory / "cache")
