@@ -1,0 +1,54 @@
+internal import HTTPTypes
+
+/// How the addresses of a URL's host are found, as far as the host alone tells.
+enum HostKind: Hashable {
+  /// It is an address, which curl reads itself.
+  case address
+  /// A name of the loopback interface, for which no name server is asked (RFC 6761 section 6.3).
+  case loopback
+  /// A name that is looked up. A dot at its end means that no search domain is added to it.
+  case name
+  /// A name that cannot exist, or must not be asked for: RFC 1035 section 2.3.4 (lengths), RFC 6761 section 6.4
+  /// (`invalid`), RFC 7686 (`onion`), or with characters that no host has. It also keeps out what would mean something
+  /// else in CURLOPT_RESOLVE.
+  case impossible
+  /// A name beyond ASCII, as a redirect may have it. Only curl knows which name it makes of that.
+  case international
+
+  /// - Parameter host: in lower case, as in `Origin`.
+  init(_ host: String) {
+    if host.hasPrefix("[") || IPAddress(host) != nil {
+      self = .address
+      return
+    }
+    guard host.utf8.allSatisfy({ $0 < 0x80 }) else {
+      self = .international
+      return
+    }
+    let name = host.hasSuffix(".") ? host.dropLast() : host[...]
+    let labels = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    let areLabels = labels.allSatisfy { (1...63).contains($0.count) && $0.allSatisfy(Self.mayStandInName) }
+    guard name.utf8.count <= 253, areLabels, let last = labels.last, !Self.isNumber(last) else {
+      self = .impossible
+      return
+    }
+    switch String(last) {
+    case "localhost": self = .loopback
+    case "invalid", "onion": self = .impossible
+    default: self = .name
+    }
+  }
+
+  private static func mayStandInName(_ byte: UInt8) -> Bool {
+    (0x61...0x7a).contains(byte) || byte.isASCIIDigit || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+  }
+
+  /// Whether a last label would make the host an IPv4 address (WHATWG URL, "ends in a number").
+  private static func isNumber(_ label: Substring.UTF8View) -> Bool {
+    label.allSatisfy(\.isASCIIDigit) || label.starts(with: "0x".utf8) && label.dropFirst(2).allSatisfy(\.isHexDigit)
+  }
+}
+
+extension UInt8 {
+  fileprivate var isHexDigit: Bool { isASCIIDigit || (0x61...0x66).contains(self) }
+}

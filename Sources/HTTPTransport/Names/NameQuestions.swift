@@ -1,0 +1,90 @@
+/// The types of records that hold addresses (RFC 1035 section 3.4.1, RFC 3596 section 2.1).
+enum RecordType: Hashable, CaseIterable {
+  case a, aaaa
+}
+
+/// The questions about one name and what follows from their answers. Pure.
+///
+/// A and AAAA are asked for together where IPv6 addresses can be reached, else AAAA only if there is no A. If neither
+/// exists, the next name of the search list is asked for.
+struct NameQuestions {
+  enum Answer: Hashable {
+    /// Never empty; the time to live is that of the answer, aliases included.
+    case addresses([IPAddress], timeToLive: Duration)
+    /// The name has no address of this type.
+    case noData
+    /// The name does not exist.
+    case noSuchName
+    /// The name servers do not answer this, or not in a way that can be read.
+    case failed
+  }
+
+  enum Step: Hashable {
+    case wait
+    /// To be asked of `name`.
+    case ask([RecordType])
+    case resolved([IPAddress], timeToLive: Duration)
+    case noSuchName
+    case unanswered
+  }
+
+  /// How long addresses are kept if those of the other type could not be had.
+  static let timeToLiveOfHalf = Duration.seconds(30)
+
+  private let candidates: [String]
+  private let prefersIPv6: Bool
+  private var place = 0
+  private var asked: Set<RecordType> = []
+  private var answers: [RecordType: Answer] = [:]
+
+  /// - Parameters:
+  ///   - candidates: the names to ask for one after the other; not empty.
+  ///   - prefersIPv6: whether IPv6 addresses can be reached, and are to be tried first then.
+  init(candidates: [String], prefersIPv6: Bool) {
+    precondition(!candidates.isEmpty, "no name to ask for")
+    self.candidates = candidates
+    self.prefersIPv6 = prefersIPv6
+  }
+
+  /// The name that is asked for now.
+  var name: String { candidates[place] }
+
+  /// What is to be asked first.
+  mutating func begin() -> [RecordType] {
+    let types: [RecordType] = prefersIPv6 ? [.a, .aaaa] : [.a]
+    asked = Set(types)
+    answers = [:]
+    return types
+  }
+
+  /// Whether a question that was not answered is worth another attempt: not if there are addresses of the other type.
+  func isWorthRepeating(_ type: RecordType) -> Bool {
+    !answers.contains { other, answer in
+      if case .addresses = answer { other != type } else { false }
+    }
+  }
+
+  mutating func answered(_ type: RecordType, _ answer: Answer) -> Step {
+    answers[type] = answer
+    guard answers.count == asked.count else { return .wait }
+    if let found { return found }
+    if answers.values.contains(.failed) { return .unanswered }
+    if !answers.values.contains(.noSuchName), asked.insert(.aaaa).inserted { return .ask([.aaaa]) }
+    guard place + 1 < candidates.count else { return .noSuchName }
+    place += 1
+    return .ask(begin())
+  }
+
+  private var found: Step? {
+    let order: [RecordType] = prefersIPv6 ? [.aaaa, .a] : [.a, .aaaa]
+    var addresses: [IPAddress] = []
+    var kept = Duration.seconds(Int64(Int32.max))
+    for case .addresses(let some, let timeToLive)? in order.map({ answers[$0] }) {
+      addresses += some
+      kept = min(kept, timeToLive)
+    }
+    guard !addresses.isEmpty else { return nil }
+    return .resolved(
+      addresses, timeToLive: answers.values.contains(.failed) ? min(kept, Self.timeToLiveOfHalf) : kept)
+  }
+}

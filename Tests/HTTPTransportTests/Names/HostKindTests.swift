@@ -1,0 +1,66 @@
+import Testing
+
+@testable import HTTPTransport
+
+@Suite struct HostKindTests {
+  @Test(arguments: [
+    ("127.0.0.1", HostKind.address), ("[::1]", .address), ("[fe80::1%25eth0]", .address),
+    ("localhost", .loopback), ("localhost.", .loopback), ("a.localhost", .loopback), ("a.localhost.", .loopback),
+    ("example.com", .name), ("example.com.", .name), ("intranet", .name), ("_dmarc.example.com", .name),
+    ("localhost.example.com", .name), ("notlocalhost", .name), ("1.com", .name), ("0x.com", .name),
+    ("a..b", .impossible), (".", .impossible), ("..", .impossible), (".com", .impossible), ("*", .impossible),
+    ("a,b", .impossible), ("a:b", .impossible), ("a b", .impossible), ("127.0.0.1.", .impossible),
+    ("1.2.3", .impossible), ("a.0x7f", .impossible), ("nowhere.invalid", .impossible), ("x.onion.", .impossible),
+    ("bücher.example", .international),
+  ])
+  func `a host tells how its addresses are found`(host: String, kind: HostKind) {
+    #expect(HostKind(host) == kind)
+  }
+
+  @Test func `a name is at most 253 characters long, and a label 63`() {
+    let label = String(repeating: "a", count: 63)
+    let name = Array(repeating: label, count: 3).joined(separator: ".") + "."
+    #expect(HostKind(name + String(repeating: "b", count: 61)) == .name)
+    #expect(HostKind(name + String(repeating: "b", count: 61) + ".") == .name)
+    #expect(HostKind(name + String(repeating: "b", count: 62)) == .impossible)
+    #expect(HostKind("a" + label) == .impossible)
+  }
+}
+
+@Suite struct SearchListTests {
+  @Test(arguments: [
+    ("www.example.com", 1, ["www.example.com", "www.example.com.a.test", "www.example.com.b.test"]),
+    ("www", 1, ["www.a.test", "www.b.test", "www"]),
+    ("www.example.com", 5, ["www.example.com.a.test", "www.example.com.b.test", "www.example.com"]),
+    ("www.", 1, ["www."]), ("www", 0, ["www", "www.a.test", "www.b.test"]),
+  ])
+  func `a name is asked for as it is and in each domain`(name: String, minDots: Int, names: [String]) {
+    #expect(SearchList(domains: ["a.test", "b.test"], minDots: minDots).candidates(for: name) == names)
+  }
+
+  @Test func `without domains a name is asked for as it is`() {
+    #expect(SearchList().candidates(for: "www") == ["www"])
+    #expect(SearchList().candidates(for: "www.example.com") == ["www.example.com"])
+  }
+}
+
+@Suite struct HostsFileTests {
+  @Test func `the addresses of a name are those of all its lines`() {
+    let file = HostsFile(
+      """
+      # comment
+      127.0.0.1\tlocalhost loghost
+      192.0.2.1 One.Example  one # two.example
+        2001:db8::1 one.example\r
+      fe80::1%lo0 broken.example
+      nonsense broken.example
+      192.0.2.2
+      """.utf8)
+    #expect(file["one.example"] == [IPAddress("192.0.2.1"), IPAddress("2001:db8::1")])
+    #expect(file["one.example."] == file["one.example"])
+    #expect(file["one"] == [IPAddress("192.0.2.1")])
+    #expect(file["loghost"] == [IPAddress("127.0.0.1")])
+    #expect(file["two.example"] == [])
+    #expect(file["broken.example"] == [])
+  }
+}
