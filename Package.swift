@@ -50,7 +50,7 @@ let package = Package(
     module("HTTPTransport", uses: ["HTTPTypes", "Text", "Threads", "CCurl", openSSL, "CZlib"]),
     module("HTTPCaching", uses: ["HTTPTypes", "Text"]),
     module("HTTPTypes", uses: ["Text"]),
-    module("ImageStore", uses: ["HTTPTypes", "Text", "Threads", "CSQLite", "CCrypto"]),
+    module("ImageStore", uses: ["HTTPTypes", "Text", "Threads", "CSQLite", "CCrypto", "CSystem"]),
     module("ImageCodec", uses: ["Threads", "CSystem"]),
     .executableTarget(
       name: "imageworker-codec",
@@ -78,7 +78,7 @@ let package = Package(
     tests(of: "HTTPTransport", uses: ["HTTPTypes", "Threads", "CZlib"]),
     tests(of: "HTTPCaching", uses: ["HTTPTypes"]),
     tests(of: "HTTPTypes"),
-    tests(of: "ImageStore", uses: ["HTTPTypes", "Threads", "CSQLite"]),
+    tests(of: "ImageStore", uses: ["HTTPTypes", "Threads", "CSQLite", "CSystem"]),
     tests(of: "ImageCodec", uses: ["CAVIF", "CVectors", "CZlib"]),
     tests(of: "Threads"),
     tests(of: "Text"),

@@ -55,7 +55,7 @@ static inline int csystem_spawn(pid_t *process, const char *path, char *const *a
 #ifdef __linux__
 #include <sys/ptrace.h>
 
-// For the tests of the sandbox. Swift hides fork, and ptrace is variadic.
+// For tests. Swift hides fork, and ptrace is variadic.
 
 static inline pid_t csystem_fork(void) { return fork(); }
 

@@ -80,7 +80,7 @@ public final class Board: Sendable {
 
   deinit {
     if let row { clear(row: row, of: words[Layout.row(row)].load(ordering: .relaxed)) }
-    munmap(words, Layout.byteCount)
+    FileSystem.unmap(words, byteCount: Layout.byteCount)
   }
 
   /// A new one is whole before it has its name, and all its blocks are there: memory that the disk has no room for
@@ -132,6 +132,9 @@ public final class Board: Sendable {
   public var hasCompany: Bool {
     joins != joinsSurveyed.load(ordering: .relaxed) || hadCompany.load(ordering: .relaxed)
   }
+
+  /// Whether the file was cut short, and this memory has become this worker's own.
+  var isLost: Bool { joins == 0 }
 
   /// How many workers ever came.
   var joins: UInt64 { words[Layout.joins].load(ordering: .sequentiallyConsistent) }

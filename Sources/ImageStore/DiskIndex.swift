@@ -25,7 +25,8 @@ final class DiskIndex {
     do throws(SQLiteError) {
       database = try Database(path: path, mode: mode, fault: fault)
       // In kilobytes: with a million rows, the inner pages of the trees that a look-up goes down take three thousand.
-      try database.execute("PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY")
+      // A mapped database that is cut short would be SIGBUS.
+      try database.execute("PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0")
       if mode == .readWrite {
         // Workers that start together on a new directory all make this of it.
         try database.executeUpgrading("PRAGMA journal_mode = WAL")

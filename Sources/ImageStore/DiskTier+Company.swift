@@ -24,7 +24,7 @@ extension DiskTier {
   ///
   /// - Returns: the remains of those that died since the last time.
   func surveyCompany(_ folder: CacheFolder, _ lock: WorkerLock) throws(FileError) -> [WorkerLock.Remains] {
-    if let board, FileIdentity(Board.path, in: folder) != board.identity { openBoard() }
+    if let board, board.isLost || FileIdentity(Board.path, in: folder) != board.identity { openBoard() }
     // First, as their lock files were there before their rows were.
     let (joins, rows) = (board?.joins ?? 0, board?.others ?? [])
     let swept = sweep?.instances ?? []

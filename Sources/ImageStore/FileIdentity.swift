@@ -64,15 +64,6 @@ extension FileSystem {
   func link(_ path: String, to new: String, in directory: Int32) throws(FileError) {
     try perform(.create, new) { linkat(directory, path, directory, new, 0) }
   }
-
-  /// The file's first bytes as memory that all who map it share. It has to be that long.
-  func map(_ file: Int32, _ path: String, byteCount: Int) throws(FileError) -> UnsafeMutableRawPointer {
-    if let code = fault?(.open) { throw FileError(operation: .open, path: path, code: code) }
-    guard let memory = mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), memory != MAP_FAILED else {
-      throw FileError(operation: .open, path: path, code: errno)
-    }
-    return memory
-  }
 }
 
 extension stat {
