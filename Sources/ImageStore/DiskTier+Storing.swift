@@ -147,7 +147,7 @@ extension DiskTier {
     if delivered { deliveries.pin(response.id, at: now) }
     agenda.noteWrite()
     try removeReplaced()
-    hasWarned = false
+    if suspension == nil && writeSuspension == nil { hasWarned = false }
   }
 
   /// Runs `work` on the folder: anew in a folder made again when it was deleted, and after making room when the disk is

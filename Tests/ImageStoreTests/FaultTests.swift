@@ -29,6 +29,28 @@ import Threads
     }
   }
 
+  @Test(arguments: [ENOSPC, EIO])
+  func `from whichever operation of a replacing store on all fail, there is one warning`(code: Int32) async throws {
+    var (number, isOver) = (1, false)
+    while !isOver {
+      let (fixture, faults) = (Fixture(), Faults())
+      let tier = try await fixture.openTier(files: faults.fileSystem)
+      _ = try await tier.store([1], as: fixture.draft("a"))
+      await tier.commitNow()
+      faults.fail(at: number, with: code, .fromThenOn)
+      for key in ["a", "b"] {
+        _ = try? await tier.store([2], as: fixture.draft(key))
+        await tier.commitNow()
+        fixture.advance(DiskTier.retryInterval + 1)
+      }
+      isOver = faults.stop() < number
+      #expect(fixture.warnings.withLock { $0.count } == (isOver ? 0 : 1), "operation \(number)")
+      await tier.close()
+      number += 1
+    }
+    #expect(number > 10)
+  }
+
   @Test(arguments: [(ENOSPC, StoreError.Kind.diskFull), (EIO, .io)])
   func `a clear either clears or says why not`(code: Int32, kind: StoreError.Kind) async throws {
     let fixture = Fixture()
