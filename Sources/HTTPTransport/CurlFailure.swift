@@ -12,8 +12,8 @@ extension TransferError {
     let hasProxy = transfer.proxy != nil
     self =
       switch code {
-      case CURLE_COULDNT_RESOLVE_HOST where text.contains("thread failed to start"):
-        error(.network, "the system gives no more threads to resolve \(transfer.origin.host)")
+      case CURLE_COULDNT_RESOLVE_HOST where easy.hasNoResolver:
+        error(.network, "the system gives no more threads or descriptors to resolve \(transfer.origin.host)")
       case CURLE_COULDNT_RESOLVE_HOST: error(.resolve, "no address for \(transfer.origin.host)")
       case CURLE_COULDNT_RESOLVE_PROXY: error(.connect, "no address for the proxy")
       case CURLE_PROXY: error(.connect, "the proxy does not connect to \(server)")

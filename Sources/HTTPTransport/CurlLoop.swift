@@ -11,9 +11,9 @@ final class CurlLoop {
   private let isPermitted: AddressFilter
   private var settings: Settings
   private var transfers: [TransferID: Transfer] = [:]
-  private var keptConnections = 0
-  /// The most transfers that there were at once.
-  private var mostTransfers = 0
+  private var limits: ConnectionLimits {
+    didSet { if limits != oldValue { limitConnections() } }
+  }
 
   private static let globalResult = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
 
@@ -28,8 +28,9 @@ final class CurlLoop {
     self.environment = environment
     self.isPermitted = isPermitted
     settings = Settings(configuration, environment: environment)
+    limits = ConnectionLimits(most: configuration.maxConnections)
     _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
-    keepConnections(configuration.keptConnections)
+    limitConnections()
     sockets.serve(multi)
   }
 
@@ -44,13 +45,12 @@ final class CurlLoop {
   func configure(_ configuration: TransportConfiguration) {
     guard configuration != settings.configuration else { return }
     settings = Settings(configuration, environment: environment, previous: settings)
-    keepConnections(max(configuration.keptConnections, 2 * count))
+    limits = ConnectionLimits(most: configuration.maxConnections)
   }
 
-  /// Curl counts the connections in use as well, and closes idle ones when there are more in all.
-  private func keepConnections(_ count: Int) {
-    keptConnections = max(1, min(count, DescriptorLimit.maxConnections(descriptors: DescriptorLimit.current)))
-    _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, keptConnections)
+  private func limitConnections() {
+    _ = ccurl_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, limits.open)
+    _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, limits.kept)
   }
 
   func start(_ id: TransferID, _ request: TransferRequest, _ consumer: any TransferConsumer) {
@@ -59,8 +59,6 @@ final class CurlLoop {
         id: id, request: request, consumer: consumer, clock: clock, connections: connections,
         isPermitted: isPermitted)
       transfers[id] = transfer
-      if 2 * count > keptConnections, count > mostTransfers { keepConnections(4 * count) }
-      mostTransfers = max(mostTransfers, count)
       send(transfer, with: settings)
     } catch {
       consumer.finished(.failure(error))
@@ -137,6 +135,7 @@ final class CurlLoop {
 
   /// The hop has ended, by itself or because of `error`: goes on with the next one or finishes.
   private func end(_ transfer: Transfer, _ error: TransferError?) {
+    if transfer.lacksSocket { limits.lower(count: connections.count) }
     switch transfer.step(after: error) {
     case .finish(let outcome): finish(transfer, outcome)
     case .request:
@@ -148,6 +147,7 @@ final class CurlLoop {
 
   private func finish(_ transfer: Transfer, _ outcome: Result<TransferSummary, TransferError>) {
     transfers[transfer.id] = nil
+    limits.raise()
     if let easy = transfer.detach() { curl_multi_remove_handle(multi, easy.raw) }
     transfer.reception.consumer.finished(outcome)
   }

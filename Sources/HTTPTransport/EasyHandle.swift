@@ -124,6 +124,9 @@ final class EasyHandle {
   /// What curl has to say about a failure; may be empty. It may name hosts.
   var errorText: String { String(cString: errorBuffer) }
 
+  /// Whether the system gave no thread to look the name up, or no descriptors for it.
+  var hasNoResolver: Bool { errorText.contains("thread failed to start") }
+
   /// How many connections the request has opened.
   var connectionsOpened: Int {
     var count = 0

@@ -55,6 +55,9 @@ final class Transfer {
   var peer: String { proxy == nil ? server : "the proxy for \(server)" }
   var isConnecting: Bool { watch.stage == .connecting }
 
+  /// Whether the system had no descriptor for the connection of this hop, or for the look-up of its name.
+  var lacksSocket: Bool { isConnecting && (sockets.isExhausted || easy?.hasNoResolver == true) }
+
   /// Whether a callback has made curl stop, or would have.
   var hasStopped: Bool { reception.hasRefused || reception.failure != nil }
 
@@ -110,6 +113,8 @@ final class Transfer {
       }
     }
     if let failure = reception.failure { return .finish(.failure(counted(failure))) }
+    // The loop has lowered its limit: now an idle connection is closed for this one, or it waits until one is idle.
+    if error?.kind == .network, lacksSocket, connections.count > 0 { return .request }
     if let error, isOfClosedConnection(error) {
       needsFreshConnection = true
       return .request

@@ -31,9 +31,10 @@ public struct TransportConfiguration: Sendable, Hashable {
   public var cookies: String?
   /// Accept every certificate, as curl's `--insecure`.
   public var insecure = false
-  /// How many connections are kept open for later use, or a few times the most transfers that there were at once if
-  /// that is more. It does not limit how many are opened.
-  public var keptConnections = 128
+  /// The most connections that are open at once, idle ones included: for one more, the one that was idle for longest is
+  /// closed. Transfers for which there is none wait, within their time to connect. If the system has no socket for one
+  /// more, the limit falls below the number of those that are open, and rises by one with each transfer that ends.
+  public var maxConnections = 128
 
   public init(userAgent: String) {
     self.userAgent = userAgent

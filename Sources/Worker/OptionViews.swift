@@ -6,12 +6,16 @@ internal import Loading
 
 /// The options as each room wants them.
 extension Options {
+  /// `maxConcurrent`, as far as there are file descriptors.
+  var transfersAtOnce: Int { min(maxConcurrent, DescriptorBudget.current.transfers) }
+
   var loaderSettings: LoaderSettings {
     var settings = LoaderSettings()
-    settings.limits.maxConcurrent = maxConcurrent
+    settings.limits.maxConcurrent = transfersAtOnce
+    settings.limits.maxFinishing = min(settings.limits.maxFinishing, DescriptorBudget.current.finishing)
     settings.limits.maxPerOrigin = maxPerHost
     settings.limits.maxQueued = maxQueued
-    settings.limits.maxUndecoded = 2 * (maxConcurrent + decoderSettings.count)
+    settings.limits.maxUndecoded = 2 * (transfersAtOnce + decoderSettings.count)
     settings.limits.order = order
     settings.memoryLimit = memoryLimit
     settings.diskLimit = diskLimit
@@ -30,7 +34,7 @@ extension Options {
     configuration.cookies = cookieFile
     configuration.insecure = insecure
     configuration.fieldsLeftOut = headersLeftOut
-    configuration.keptConnections = max(128, maxConcurrent)
+    configuration.maxConnections = min(max(128, 4 * transfersAtOnce), DescriptorBudget.current.connections)
     return configuration
   }
 

@@ -18,7 +18,7 @@ internal import Threads
 public func run(_ given: Options) -> Int32 {
   let streams = StandardStreams.take()
   Signals.block()
-  allowDescriptors()
+  DescriptorBudget.raise()
   let log = Log(level: given.logLevel)
   let (options, storage): (Options, Storage)
   do throws(StartError) {
@@ -105,24 +105,6 @@ private enum OutputMarks {
   /// is not stopped in the middle.
   static let requestsWait = 32 << 20
 }
-
-/// Each transfer takes a socket and a file: as many descriptors as the system grants, instead of the few that it gives
-/// unasked.
-private func allowDescriptors() {
-  var limit = rlimit()
-  guard getrlimit(descriptorCount, &limit) == 0 else { return }
-  limit.rlim_cur = max(limit.rlim_cur, min(limit.rlim_max, mostDescriptors))
-  _ = setrlimit(descriptorCount, &limit)
-}
-
-#if canImport(Darwin)
-  private let descriptorCount = RLIMIT_NOFILE
-  /// More is refused as a whole.
-  private let mostDescriptors = rlim_t(OPEN_MAX)
-#else
-  private let descriptorCount = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-  private let mostDescriptors = rlim_t.max
-#endif
 
 private struct StartError: Error {
   let message: String

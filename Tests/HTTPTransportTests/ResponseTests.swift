@@ -50,8 +50,8 @@ import Threads
     #expect(server.connectionCount == 2)
   }
 
-  @Test func `as many connections are kept as were needed at once`() throws {
-    let transport = Transport.forTests { $0.keptConnections = 1 }
+  @Test func `as many connections are kept as may be open at once`() throws {
+    let transport = Transport.forTests { $0.maxConnections = 20 }
     let everyone = Gate()
     let server = ScriptedServer { request, connection in
       if request.path == "/first" { everyone.wait() }
@@ -70,6 +70,23 @@ import Threads
       for recorder in recorders { _ = try recorder.summary() }
     }
     #expect(server.connectionCount == 20)
+  }
+
+  @Test func `transfers for other origins close idle connections and wait for those in use`() throws {
+    let transport = Transport.forTests { $0.maxConnections = 3 }
+    let servers = (0..<10).map { _ in ScriptedServer { _, connection in connection.respond(body: "x") } }
+    for _ in 0..<3 {
+      let recorders = servers.flatMap { server in
+        (0..<5).map { _ in
+          let recorder = Recorder()
+          _ = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+          return recorder
+        }
+      }
+      for recorder in recorders { _ = try recorder.summary() }
+    }
+    // One connection to each would be enough if there could be ten.
+    #expect(servers.map(\.connectionCount).reduce(0, +) > servers.count)
   }
 
   @Test func `a connection that died while idle is replaced silently`() throws {
@@ -98,6 +115,7 @@ import Threads
   }
 
   @Test func `200 transfers at once all arrive`() throws {
+    let transport = Transport.forTests { $0.maxConnections = 200 }
     let everyone = Gate()
     let server = ScriptedServer { request, connection in
       everyone.wait()

@@ -32,11 +32,11 @@ def server_context(protocol: str) -> ssl.SSLContext:
 
 
 class RawServer(contextlib.AbstractContextManager["RawServer"]):
-    """Runs `serve` for each connection, on a thread of its own."""
+    """Runs `serve` for each connection, on a thread of its own. Each address of 127.0.0.0/8 leads to it."""
 
     def __init__(self, serve: Callable[[Connection], None], context: Optional[ssl.SSLContext] = None) -> None:
         self._serve, self._context = serve, context
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self._listener = socket.create_server(("0.0.0.0", 0), backlog=4096)
         self.port: int = self._listener.getsockname()[1]
         self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}"
         self.connections = 0

@@ -21,7 +21,7 @@ import zlib
 from collections import Counter
 from pathlib import Path
 from random import Random, SystemRandom
-from typing import Any
+from typing import Any, Optional
 
 from bomb_files import SMALL, bombs, giants, harmless, png
 from chaos_session import default_worker
@@ -36,10 +36,12 @@ MEGABYTE = 1 << 20
 
 
 class Worker(contextlib.AbstractContextManager["Worker"]):
-    """A worker and what /proc tells of it."""
+    """A worker and what /proc tells of it. `descriptors` is its RLIMIT_NOFILE."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, descriptors: Optional[int] = None) -> None:
         command = [default_worker(), "--cache-dir", str(folder), "--min-free", "0%", *options]
+        if descriptors is not None:
+            command = ["sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *command]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe)
         self._numbers = itertools.count()

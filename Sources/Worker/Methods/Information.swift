@@ -43,7 +43,7 @@ extension Session {
       writer.object("limits") { writer in
         writer.member("maxLine", options.maxLine)
         writer.member("maxURL", ResourceURL.maximumLength)
-        writer.member("maxConcurrent", options.maxConcurrent)
+        writer.member("maxConcurrent", options.transfersAtOnce)
         writer.member("maxPerHost", options.maxPerHost)
         writer.member("maxQueued", options.maxQueued)
         writer.member("maxBytes", options.maxBytes)

@@ -1,0 +1,28 @@
+import Testing
+
+@testable import HTTPTransport
+
+@Suite struct ConnectionLimitsTests {
+  @Test func `where descriptors run out, half of the connections stay and none is opened before others have closed`() {
+    var limits = ConnectionLimits(most: 128)
+    limits.lower(count: 64)
+    #expect((limits.open, limits.kept) == (56, 32))
+    limits.lower(count: 64)
+    #expect((limits.open, limits.kept) == (55, 32))
+  }
+
+  @Test func `there is always one connection`() {
+    var limits = ConnectionLimits(most: 0)
+    for _ in 0..<3 { limits.lower(count: 0) }
+    #expect((limits.open, limits.kept) == (1, 1))
+  }
+
+  @Test func `each transfer that ends allows another connection, and many keep one more idle`() {
+    var limits = ConnectionLimits(most: 10)
+    limits.lower(count: 8)
+    for _ in 0..<64 { limits.raise() }
+    #expect((limits.open, limits.kept) == (10, 5))
+    for _ in 0..<(64 * 5) { limits.raise() }
+    #expect((limits.open, limits.kept) == (10, 10))
+  }
+}
