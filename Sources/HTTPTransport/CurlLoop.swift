@@ -1,4 +1,5 @@
 internal import CCurl
+internal import HTTPTypes
 internal import Threads
 
 /// The transfers in progress and curl's multi handle, which drives them. Not for more than one thread.
@@ -7,6 +8,9 @@ final class CurlLoop {
   private let multi: UnsafeMutableRawPointer
   private let clock = LoopClock()
   private let connections = Connections()
+  private let resolver: Resolver
+  private var addresses = AddressesInCurl()
+  private var lookUps: [LookUpID: Resolver.Ticket] = [:]
   private let environment: (String) -> String?
   private let isPermitted: AddressFilter
   private var settings: Settings
@@ -20,7 +24,7 @@ final class CurlLoop {
   /// nil when curl cannot be started.
   init?(
     configuration: TransportConfiguration, environment: @escaping (String) -> String?,
-    isPermitted: @escaping AddressFilter
+    isPermitted: @escaping AddressFilter, nameServers: NameServerConfiguration
   ) {
     guard Self.globalResult == CURLE_OK, let sockets = SocketPoll(), let multi = curl_multi_init() else { return nil }
     self.sockets = sockets
@@ -29,6 +33,7 @@ final class CurlLoop {
     self.isPermitted = isPermitted
     settings = Settings(configuration, environment: environment)
     limits = ConnectionLimits(most: configuration.maxConnections)
+    resolver = Resolver(nameServers, poll: sockets, clock: clock)
     _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
     limitConnections()
     sockets.serve(multi)
@@ -59,7 +64,7 @@ final class CurlLoop {
         id: id, request: request, consumer: consumer, clock: clock, connections: connections,
         isPermitted: isPermitted)
       transfers[id] = transfer
-      send(transfer, with: settings)
+      begin(transfer, with: settings)
     } catch {
       consumer.finished(.failure(error))
     }
@@ -78,6 +83,31 @@ final class CurlLoop {
 
   func cancelAll() {
     for id in transfers.keys.sorted(by: { $0.number < $1.number }) { cancel(id) }
+    resolver.cancelAll()
+  }
+
+  // MARK: Names
+
+  var resolverStatistics: ResolverStatistics {
+    let kind = settings.configuration.resolver
+    return kind == .cAres ? resolver.statistics : ResolverStatistics(kind: kind)
+  }
+
+  func lookUp(_ id: LookUpID, _ origin: Origin, _ completion: @escaping @Sendable (NameResolution) -> Void) {
+    switch resolver.need(for: origin, under: settings) {
+    case .nothing: completion(NameResolution(.resolved))
+    case .known(let outcome): completion(NameResolution(outcome.asResolution))
+    case .lookUp(let name):
+      let began = clock.now
+      lookUps[id] = resolver.lookUp(name) { [unowned self] outcome in
+        lookUps[id] = nil
+        completion(NameResolution(outcome.asResolution, duration: began.duration(to: clock.now)))
+      }
+    }
+  }
+
+  func cancelLookUp(_ id: LookUpID) {
+    lookUps.removeValue(forKey: id).map(resolver.leave)
   }
 
   // MARK: What curl has to do
@@ -85,6 +115,7 @@ final class CurlLoop {
   /// Lets curl read and write what it can without waiting, and ends what has ended or takes too long.
   func work() {
     sockets.tell(multi, beginCall: connections.beginCall)
+    resolver.work()
     var left: Int32 = 0
     while let message = curl_multi_info_read(multi, &left) {
       guard message.pointee.msg == CURLMSG_DONE, let raw = message.pointee.easy_handle else { continue }
@@ -104,7 +135,8 @@ final class CurlLoop {
 
   /// Waits for what `work` has to do next, or only looks whether there is something.
   func sleep(mayWait: Bool) {
-    sockets.sleep(for: multi, milliseconds: mayWait ? clock.nextCheck?.pollTimeout ?? .max : 0)
+    let nextCheck = [clock.nextCheck, resolver.nextCheck].compactMap { $0 }.min()
+    sockets.sleep(for: multi, milliseconds: mayWait ? nextCheck?.pollTimeout ?? .max : 0)
   }
 
   private func endLateTransfers() {
@@ -119,12 +151,41 @@ final class CurlLoop {
 
   // MARK: Hops
 
-  private func send(_ transfer: Transfer, with settings: Settings) {
+  /// Begins a hop, at once or when the addresses of its host have been found.
+  private func begin(_ transfer: Transfer, with settings: Settings) {
+    do throws(TransferError) {
+      try transfer.beginHop(with: settings)
+    } catch {
+      return finish(transfer, .failure(transfer.counted(error)))
+    }
+    switch resolver.need(for: transfer.origin, under: settings) {
+    case .nothing: send(transfer, with: settings, to: nil)
+    case .known(let outcome): proceed(transfer, with: settings, outcome)
+    case .lookUp(let name):
+      transfer.lookUp = resolver.lookUp(name) { [unowned self, unowned transfer] outcome in
+        transfer.lookUp = nil
+        proceed(transfer, with: settings, outcome)
+      }
+    }
+  }
+
+  private func proceed(_ transfer: Transfer, with settings: Settings, _ outcome: Resolver.Outcome) {
+    switch outcome {
+    case .addresses(let addresses): send(transfer, with: settings, to: addresses)
+    case .noSuchName: finish(transfer, .failure(transfer.counted(transfer.noAddress)))
+    case .unanswered: finish(transfer, .failure(transfer.counted(transfer.noAnswer)))
+    }
+  }
+
+  /// - Parameter known: the addresses of the host; nil if curl finds them.
+  private func send(_ transfer: Transfer, with settings: Settings, to known: [IPAddress]?) {
     do throws(TransferError) {
       guard let easy = EasyHandle(settings: settings, connections: connections) else {
         throw TransferError(.network, "no memory for another transfer")
       }
-      try transfer.prepare(easy)
+      transfer.addressKey = known.map { _ in AddressesInCurl.key(transfer.origin) }
+      let lines = known.map { addresses.begin(AddressesInCurl.key(transfer.origin), $0) }
+      try transfer.prepare(easy, addresses: lines)
       guard curl_multi_add_handle(multi, easy.raw) == CURLM_OK else {
         throw TransferError(.network, "no memory for another transfer")
       }
@@ -139,16 +200,24 @@ final class CurlLoop {
     switch transfer.step(after: error) {
     case .finish(let outcome): finish(transfer, outcome)
     case .request:
-      let easy = transfer.detach()
-      if let easy { curl_multi_remove_handle(multi, easy.raw) }
-      send(transfer, with: easy?.settings ?? settings)
+      let settings = transfer.settings ?? settings
+      detach(transfer)
+      begin(transfer, with: settings)
     }
+  }
+
+  private func detach(_ transfer: Transfer) {
+    transfer.lookUp.map(resolver.leave)
+    transfer.lookUp = nil
+    if let easy = transfer.detach() { curl_multi_remove_handle(multi, easy.raw) }
+    if let key = transfer.addressKey { addresses.end(key) }
+    transfer.addressKey = nil
   }
 
   private func finish(_ transfer: Transfer, _ outcome: Result<TransferSummary, TransferError>) {
     transfers[transfer.id] = nil
     limits.raise()
-    if let easy = transfer.detach() { curl_multi_remove_handle(multi, easy.raw) }
+    detach(transfer)
     transfer.reception.consumer.finished(outcome)
   }
 }

@@ -15,6 +15,7 @@ final class EasyHandle {
 
   private let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
   private var list: UnsafeMutablePointer<curl_slist>?
+  private var resolveList: UnsafeMutablePointer<curl_slist>?
 
   /// The size of curl's buffer for an answer over HTTP/2, in bytes: the longest header (128 kB) and what else one call
   /// may read for the stream. Curl allocates it once there is a connection; memory is taken for what is filled.
@@ -47,8 +48,6 @@ final class EasyHandle {
     set(CURLOPT_USERAGENT, configuration.userAgent)
     set(CURLOPT_HEADEROPT, CURLHEADER_SEPARATE)
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-    // Also makes curl give up an address that does not answer in time to try the next one.
-    set(CURLOPT_CONNECTTIMEOUT_MS, max(1, min(configuration.connectTimeout, .seconds(86_400)).millisecondsRoundedUp))
     // Idle connections stay open in address translators on the way, and dead ones are found out.
     set(CURLOPT_TCP_KEEPALIVE, 1)
     set(CURLOPT_TCP_KEEPIDLE, 30)
@@ -89,6 +88,7 @@ final class EasyHandle {
   deinit {
     curl_easy_cleanup(raw)
     curl_slist_free_all(list)
+    curl_slist_free_all(resolveList)
     errorBuffer.deallocate()
   }
 
@@ -98,7 +98,25 @@ final class EasyHandle {
   }
 
   /// Sets the handle up for its request; false when memory is short.
-  func prepare(_ target: Target, headers: HeaderFields, proxy: String?, needsFreshConnection: Bool) -> Bool {
+  ///
+  /// - Parameters:
+  ///   - addresses: lines of CURLOPT_RESOLVE, with those of the target's host or of none; nil if curl finds them.
+  ///   - connectTimeout: for what is left of connecting.
+  func prepare(
+    _ target: Target, headers: HeaderFields, proxy: String?, addresses: [String]?, connectTimeout: Duration,
+    needsFreshConnection: Bool
+  ) -> Bool {
+    // Also makes curl give up an address that does not answer in time to try the next one.
+    set(CURLOPT_CONNECTTIMEOUT_MS, max(1, min(connectTimeout, .seconds(86_400)).millisecondsRoundedUp))
+    if let addresses {
+      // With a limit curl would look at each entry of its cache whenever a request ends.
+      set(CURLOPT_DNS_CACHE_TIMEOUT, -1)
+      for line in addresses {
+        guard let longer = curl_slist_append(resolveList, line) else { return false }
+        resolveList = longer
+      }
+      _ = ccurl_set_list(raw, CURLOPT_RESOLVE, resolveList)
+    }
     if needsFreshConnection { set(CURLOPT_FRESH_CONNECT, 1) }
     var headers = headers
     if settings.configuration.cookies != nil, let own = headers["cookie"] {
@@ -132,6 +150,21 @@ final class EasyHandle {
     var count = 0
     _ = ccurl_get_long(raw, CURLINFO_NUM_CONNECTS, &count)
     return count
+  }
+
+  /// How long it took to find the host's addresses, to connect and to shake hands for TLS (with a proxy, its tunnel
+  /// included); nil where that was not done for the request.
+  var durations: (name: Duration?, connect: Duration?, tls: Duration?) {
+    guard connectionsOpened > 0 else { return (nil, nil, nil) }
+    func time(_ info: CURLINFO) -> Duration? {
+      var microseconds: curl_off_t = 0
+      _ = ccurl_get_offset(raw, info, &microseconds)
+      return microseconds > 0 ? .microseconds(microseconds) : nil
+    }
+    let (name, connect, tls) = (
+      time(CURLINFO_NAMELOOKUP_TIME_T), time(CURLINFO_CONNECT_TIME_T), time(CURLINFO_APPCONNECT_TIME_T)
+    )
+    return (name, connect.map { max(.zero, $0 - (name ?? .zero)) }, tls.map { max(.zero, $0 - (connect ?? .zero)) })
   }
 
   /// How many bytes of the response's body were read, before content encodings are undone.

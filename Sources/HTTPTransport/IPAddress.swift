@@ -14,6 +14,11 @@ struct IPAddress: Hashable {
   /// 4 or 16.
   let bytes: [UInt8]
 
+  /// - Parameter bytes: 4 or 16 in network order.
+  init(bytes: ArraySlice<UInt8>) {
+    self.bytes = Array(bytes)
+  }
+
   /// The usual notation, without brackets and zone; nil when `text` is something else.
   init?(_ text: some StringProtocol) {
     let text = String(text)
@@ -41,6 +46,15 @@ struct IPAddress: Hashable {
       }
     default: return nil
     }
+  }
+
+  /// The usual notation; IPv6 without brackets.
+  var text: String {
+    var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+    guard inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count)) != nil else {
+      return ""
+    }
+    return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
   /// Whether it is the address, or in the block (`10.0.0.0/8`), that `pattern` names.

@@ -1,6 +1,8 @@
 /// When things happened to a transfer, and when it will have taken too long.
 struct ProgressWatch {
   enum Stage {
+    /// Until the host's addresses are known.
+    case resolving
     /// Until there is a connection to send the request on.
     case connecting
     /// Until the first line of an answer.
@@ -8,8 +10,9 @@ struct ProgressWatch {
     case receiving
   }
 
-  private(set) var stage = Stage.connecting
+  private(set) var stage = Stage.resolving
   private(set) var hopStartedAt: ContinuousClock.Instant
+  private(set) var resolvedAt: ContinuousClock.Instant
   private(set) var requestSentAt: ContinuousClock.Instant
   private(set) var firstByteAt: ContinuousClock.Instant
   private(set) var requestTime = 0
@@ -19,6 +22,7 @@ struct ProgressWatch {
 
   init(now: ContinuousClock.Instant) {
     hopStartedAt = now
+    resolvedAt = now
     requestSentAt = now
     firstByteAt = now
     lastProgress = now
@@ -26,6 +30,11 @@ struct ProgressWatch {
 
   mutating func beginHop(now: ContinuousClock.Instant) {
     self = ProgressWatch(now: now)
+  }
+
+  mutating func resolved(now: ContinuousClock.Instant) {
+    stage = .connecting
+    resolvedAt = now
   }
 
   mutating func requestSent(now: ContinuousClock.Instant, unixTime: Int) {
@@ -55,6 +64,6 @@ struct ProgressWatch {
 
   /// When the transfer is stuck unless something arrives.
   func stuckAt(connectTimeout: Duration, idleTimeout: Duration) -> ContinuousClock.Instant {
-    lastProgress.advanced(by: stage == .connecting ? connectTimeout : idleTimeout)
+    lastProgress.advanced(by: stage == .resolving || stage == .connecting ? connectTimeout : idleTimeout)
   }
 }

@@ -38,6 +38,12 @@ public struct TransferSummary: Sendable {
   public var firstByteAt: ContinuousClock.Instant
   /// How long the final request waited for its connection: next to nothing if there was one.
   public var connectDuration: Duration
+  /// How long the host's addresses were looked up for the final request; nil if they were known.
+  public var nameDuration: Duration?
+  /// How long the final request took to connect to one of them, and to shake hands for TLS; nil where that was not
+  /// done.
+  public var tcpDuration: Duration?
+  public var tlsDuration: Duration?
   /// Whether the final request opened a connection.
   public var newConnection: Bool
   /// When the final request was sent and its response's head had come, in Unix seconds (RFC 9111 section 4.2.3).

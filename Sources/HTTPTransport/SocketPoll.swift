@@ -7,16 +7,28 @@ internal import Threads
   internal import Glibc
 #endif
 
-/// The sockets that curl waits for, and the sleep of its thread until one of them is ready.
+/// Whoever waits for sockets beside curl.
+protocol SocketOwner: AnyObject {
+  /// Called by `SocketPoll.tell`. An error of the socket makes it readable and writable.
+  func ready(_ socket: Int32, isReadable: Bool, isWritable: Bool)
+}
+
+/// The sockets that curl and others wait for, and the sleep of its thread until one of them is ready.
 ///
 /// Curl names its sockets once and is told which of them are ready (`curl_multi_socket_action`), so that it works on
 /// those only. `curl_multi_perform` would look at all transfers, with a system call for each.
 final class SocketPoll {
+  private struct Owner {
+    unowned let owner: any SocketOwner
+  }
+
   let wakeUp: WakeUp
   /// First the one of `wakeUp`.
   private var entries: [pollfd]
   /// Where the entry of each socket is, by the socket's number; 0 where there is none.
   private var places: [Int] = []
+  /// Of the sockets that are not curl's. An owner closes its sockets before it goes.
+  private var owners: [Int32: Owner] = [:]
   private var hasReady = false
 
   /// nil when the system gives no more descriptors.
@@ -32,7 +44,7 @@ final class SocketPoll {
     ccurl_multi_set_socket_callback(
       multi,
       { _, socket, what, context, _ in
-        context.map { Unmanaged<SocketPoll>.fromOpaque($0).takeUnretainedValue().watch(socket, for: what) }
+        context.map { Unmanaged<SocketPoll>.fromOpaque($0).takeUnretainedValue().curlWatches(socket, for: what) }
         return 0
       }, context)
   }
@@ -49,7 +61,7 @@ final class SocketPoll {
     hasReady = count > (entries[0].revents == 0 ? 0 : 1)
   }
 
-  /// Tells curl what the sleep has brought.
+  /// Tells curl and the owners of other sockets what the sleep has brought.
   ///
   /// - Parameter beginCall: called before each call into curl.
   func tell(_ multi: UnsafeMutableRawPointer, beginCall: () -> Void) {
@@ -57,8 +69,15 @@ final class SocketPoll {
     if hasReady {
       hasReady = false
       for entry in entries.dropFirst() where entry.revents != 0 {
-        // Curl may have closed it while it worked for another.
+        // It may have been closed while another was worked for.
         guard place(of: entry.fd) != 0 else { continue }
+        if let owner = owners[entry.fd]?.owner {
+          let isBroken = Int32(entry.revents) & (POLLERR | POLLHUP | POLLNVAL) != 0
+          owner.ready(
+            entry.fd, isReadable: isBroken || Int32(entry.revents) & POLLIN != 0,
+            isWritable: isBroken || Int32(entry.revents) & POLLOUT != 0)
+          continue
+        }
         beginCall()
         curl_multi_socket_action(multi, entry.fd, Self.readiness(entry), &running)
       }
@@ -81,11 +100,24 @@ final class SocketPoll {
     places.indices.contains(Int(socket)) ? places[Int(socket)] : 0
   }
 
-  private func watch(_ socket: curl_socket_t, for what: Int32) {
+  private func curlWatches(_ socket: curl_socket_t, for what: Int32) {
+    let isWatched = what != CURL_POLL_REMOVE
+    let events = (what & CURL_POLL_IN != 0 ? POLLIN : 0) | (what & CURL_POLL_OUT != 0 ? POLLOUT : 0)
+    watch(socket, for: isWatched ? events : nil)
+  }
+
+  /// Watches a socket that is not curl's, or no longer if it is for nothing.
+  func watch(_ socket: Int32, reading: Bool, writing: Bool, for owner: any SocketOwner) {
+    let isWatched = reading || writing
+    owners[socket] = isWatched ? Owner(owner: owner) : nil
+    watch(socket, for: isWatched ? (reading ? POLLIN : 0) | (writing ? POLLOUT : 0) : nil)
+  }
+
+  /// - Parameter events: of poll(2); nil is no longer.
+  private func watch(_ socket: Int32, for events: Int32?) {
     guard socket >= 0 else { return }
     let place = place(of: socket)
-    guard what != CURL_POLL_REMOVE else { return remove(socket, at: place) }
-    let events = Int16((what & CURL_POLL_IN != 0 ? POLLIN : 0) | (what & CURL_POLL_OUT != 0 ? POLLOUT : 0))
+    guard let events = events.map({ Int16($0) }) else { return remove(socket, at: place) }
     if place != 0 {
       entries[place].events = events
     } else {

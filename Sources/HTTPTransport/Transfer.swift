@@ -12,6 +12,12 @@ final class Transfer {
   private let connections: Connections
   private let isPermitted: AddressFilter
 
+  /// Those of the current hop; nil before the first.
+  private(set) var settings: Settings?
+  /// The look-up that the hop waits for.
+  var lookUp: Resolver.Ticket?
+  /// Under which curl has been told the addresses of the host, while it may need them.
+  var addressKey: String?
   /// The handle while one is in use.
   private(set) var easy: EasyHandle?
   private(set) var proxy: String?
@@ -53,7 +59,7 @@ final class Transfer {
   var server: String { origin.hostAndPort }
   /// What it is or would be connected to.
   var peer: String { proxy == nil ? server : "the proxy for \(server)" }
-  var isConnecting: Bool { watch.stage == .connecting }
+  var isConnecting: Bool { watch.stage == .resolving || watch.stage == .connecting }
 
   /// Whether the system had no descriptor for the connection of this hop, or for the look-up of its name.
   var lacksSocket: Bool { isConnecting && (sockets.isExhausted || easy?.hasNoResolver == true) }
@@ -63,24 +69,34 @@ final class Transfer {
 
   // MARK: Hops
 
-  /// Sets the handle up for the current target.
-  func prepare(_ easy: EasyHandle) throws(TransferError) {
-    let settings = easy.settings
+  /// Begins a hop to the current target, of whose host the addresses are to be found.
+  func beginHop(with settings: Settings) throws(TransferError) {
     if let problem = settings.problem { throw TransferError(.invalidRequest, problem) }
+    self.settings = settings
     proxy = settings.proxies.proxy(for: origin)
-    let isReady = easy.prepare(
-      route.target, headers: route.fields, proxy: proxy, needsFreshConnection: needsFreshConnection)
-    guard isReady else {
-      throw TransferError(.network, "the request could not be set up")
-    }
-    self.easy = easy
-    easy.transfer = self
     sockets = SocketTally()
     connection = nil
     hasFoundUnread = false
     reception.beginHop()
     watch.beginHop(now: clock.now)
     clock.check(by: due)
+  }
+
+  /// Sets the handle up for the hop.
+  ///
+  /// - Parameter addresses: for `EasyHandle.prepare`.
+  func prepare(_ easy: EasyHandle, addresses: [String]?) throws(TransferError) {
+    watch.resolved(now: clock.now)
+    let connectTimeout = easy.settings.configuration.connectTimeout
+    let isReady = easy.prepare(
+      route.target, headers: route.fields, proxy: proxy, addresses: addresses,
+      connectTimeout: connectTimeout - watch.hopStartedAt.duration(to: clock.now),
+      needsFreshConnection: needsFreshConnection)
+    guard isReady else {
+      throw TransferError(.network, "the request could not be set up")
+    }
+    self.easy = easy
+    easy.transfer = self
   }
 
   /// Takes the handle away.
@@ -147,11 +163,18 @@ final class Transfer {
 
   private var summary: TransferSummary? {
     guard let head = reception.head, let easy else { return nil }
-    return TransferSummary(
+    var summary = TransferSummary(
       head: head, bytesReceived: reception.bytesReceived, wireBytes: easy.bytesOnWire, redirects: route.redirects,
       requestSentAt: watch.requestSentAt, firstByteAt: watch.firstByteAt,
       connectDuration: watch.hopStartedAt.duration(to: watch.requestSentAt),
       newConnection: easy.connectionsOpened > 0, requestTime: watch.requestTime, responseTime: watch.responseTime)
+    let durations = easy.durations
+    summary.tcpDuration = durations.connect
+    summary.tlsDuration = durations.tls
+    let isResolvedByCurl = addressKey == nil && HostKind(origin.host) != .address
+    let waited = watch.hopStartedAt.duration(to: watch.resolvedAt)
+    summary.nameDuration = isResolvedByCurl ? durations.name : waited > .zero ? waited : nil
+    return summary
   }
 
   // MARK: Callbacks
@@ -201,6 +224,11 @@ final class Transfer {
     return address().map(isPermitted) ?? false
   }
 
+  /// For a host that the name servers did not answer for.
+  var noAnswer: TransferError { TransferError(.unanswered, "no name server answered for \(origin.host)") }
+  /// For a host whose name has no address.
+  var noAddress: TransferError { TransferError(.resolve, "no address for \(origin.host)") }
+
   private var blocked: TransferError { TransferError(.blockedAddress, "\(server) is not a public address") }
 
   /// False makes curl stop.
@@ -235,8 +263,7 @@ final class Transfer {
 
   /// When it will have taken too long unless something arrives; nil is never.
   var due: ContinuousClock.Instant? {
-    guard let easy else { return nil }
-    let connectTimeout = easy.settings.configuration.connectTimeout
+    guard let connectTimeout = settings?.configuration.connectTimeout else { return nil }
     let stuckAt = watch.stuckAt(connectTimeout: connectTimeout, idleTimeout: request.idleTimeout)
     guard let deadline = request.deadline else { return reception.isPaused ? nil : stuckAt }
     return reception.isPaused ? deadline : min(stuckAt, deadline)
@@ -250,6 +277,7 @@ final class Transfer {
       return TransferError(.timeout, "the deadline has passed", phase: .deadline)
     }
     return switch watch.stage {
+    case .resolving: noAnswer
     case .connecting: TransferError(.timeout, "no connection to \(peer) in time", phase: .connect)
     case .waiting: TransferError(.timeout, "no answer from \(server) in time", phase: .firstByte)
     case .receiving: TransferError(.timeout, "\(server) has stopped sending", phase: .idle)

@@ -7,6 +7,8 @@ public struct TransferError: Error, Sendable, Hashable {
 
     /// The host's name has no address.
     public static let resolve = Kind(name: "resolve")
+    /// The name servers gave no answer, so that nothing is known of the host's name.
+    public static let unanswered = Kind(name: "unanswered")
     /// No connection to the host or the proxy.
     public static let connect = Kind(name: "connect")
     /// The TLS handshake failed or the certificate is not trusted.

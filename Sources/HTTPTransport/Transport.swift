@@ -1,4 +1,5 @@
 internal import CCurl
+public import HTTPTypes
 internal import Threads
 
 #if canImport(Darwin)
@@ -19,6 +20,8 @@ public actor Transport {
   enum Command: Sendable {
     case configure(TransportConfiguration)
     case start(TransferID, TransferRequest, any TransferConsumer)
+    case lookUp(LookUpID, Origin, @Sendable (NameResolution) -> Void)
+    case cancelLookUp(LookUpID)
     case resume(TransferID)
     case cancel(TransferID)
     case shutDown
@@ -28,6 +31,7 @@ public actor Transport {
   private nonisolated let lastNumber = Locked<UInt64>(0)
   private nonisolated let environment: @Sendable (String) -> String?
   private nonisolated let isPermitted: AddressFilter
+  private nonisolated let nameServers: NameServerConfiguration
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -44,11 +48,14 @@ public actor Transport {
       isPermitted: { AddressPolicy.isGloballyRoutable($0.bytes) })
   }
 
-  /// - Parameter isPermitted: what `NetworkPolicy.publicOnly` lets pass.
+  /// - Parameters:
+  ///   - isPermitted: what `NetworkPolicy.publicOnly` lets pass.
+  ///   - nameServers: what c-ares asks.
   init(
     configuration: TransportConfiguration, environment: @escaping @Sendable (String) -> String?,
-    isPermitted: @escaping AddressFilter
+    isPermitted: @escaping AddressFilter, nameServers: NameServerConfiguration = NameServerConfiguration()
   ) {
+    self.nameServers = nameServers
     self.configuration = configuration
     self.environment = environment
     self.isPermitted = isPermitted
@@ -57,10 +64,7 @@ public actor Transport {
 
   /// Starts a transfer. After `shutdown` it ends at once, `cancelled`.
   public nonisolated func start(_ request: TransferRequest, consumer: any TransferConsumer) -> TransferID {
-    let id = lastNumber.withLock { number in
-      number += 1
-      return TransferID(number: number)
-    }
+    let id = TransferID(number: nextNumber())
     executor.post(.start(id, request, consumer), startsThread: true)
     return id
   }
@@ -69,6 +73,31 @@ public actor Transport {
   /// ended, or never was, nothing happens.
   public nonisolated func cancel(_ id: TransferID) {
     executor.post(.cancel(id), startsThread: false)
+  }
+
+  /// Finds the addresses of an origin's host ahead of a transfer, which finds them known then.
+  ///
+  /// - Parameter completion: called once, on the transport's thread, where it holds up all transfers; never after
+  ///   `cancelLookUp` has taken effect. After `shutdown` the outcome is `unanswered`.
+  @discardableResult
+  public nonisolated func lookUp(
+    _ origin: Origin, completion: @escaping @Sendable (NameResolution) -> Void
+  ) -> LookUpID {
+    let id = LookUpID(number: nextNumber())
+    executor.post(.lookUp(id, origin, completion), startsThread: true)
+    return id
+  }
+
+  /// Takes a look-up back; nothing happens if it has ended.
+  public nonisolated func cancelLookUp(_ id: LookUpID) {
+    executor.post(.cancelLookUp(id), startsThread: false)
+  }
+
+  private nonisolated func nextNumber() -> UInt64 {
+    lastNumber.withLock { number in
+      number += 1
+      return number
+    }
   }
 
   /// Lifts the pause of a transfer; nothing happens if it is not paused.
@@ -88,6 +117,11 @@ public actor Transport {
 
   /// How many transfers are running.
   public var count: Int { curl?.count ?? 0 }
+
+  /// What the resolver has done and is doing.
+  public var resolverStatistics: ResolverStatistics {
+    curl?.resolverStatistics ?? ResolverStatistics(kind: configuration.resolver)
+  }
 
   private nonisolated func run() {
     let unowned = executor.asUnownedSerialExecutor()
@@ -111,15 +145,19 @@ public actor Transport {
     return false
   }
 
+  private func startCurl() {
+    guard !isShutDown, curl == nil else { return }
+    curl = CurlLoop(
+      configuration: configuration, environment: environment, isPermitted: isPermitted, nameServers: nameServers)
+  }
+
   private func perform(_ command: Command) {
     switch command {
     case .configure(let new):
       configuration = new
       curl?.configure(new)
     case .start(let id, let request, let consumer):
-      if !isShutDown && curl == nil {
-        curl = CurlLoop(configuration: configuration, environment: environment, isPermitted: isPermitted)
-      }
+      startCurl()
       guard !isShutDown else {
         return consumer.finished(.failure(TransferError(.cancelled, "the transport has been shut down")))
       }
@@ -127,6 +165,11 @@ public actor Transport {
         return consumer.finished(.failure(TransferError(.network, "curl could not be started")))
       }
       curl.start(id, request, consumer)
+    case .lookUp(let id, let origin, let completion):
+      startCurl()
+      guard let curl else { return completion(NameResolution(.unanswered)) }
+      curl.lookUp(id, origin, completion)
+    case .cancelLookUp(let id): curl?.cancelLookUp(id)
     case .resume(let id): curl?.resume(id)
     case .cancel(let id): curl?.cancel(id)
     case .shutDown:

@@ -16,6 +16,8 @@ public enum NetworkPolicy: Sendable, Hashable {
 public struct TransportConfiguration: Sendable, Hashable {
   /// How long resolving, connecting and the TLS handshake may take together.
   public var connectTimeout: Duration = .seconds(10)
+  /// Who finds the addresses of host names, unless a proxy does.
+  public var resolver = NameResolver.cAres
   public var network: NetworkPolicy = .any
   /// A proxy URL (http, https, socks4, socks4a, socks5, socks5h) that goes before those of the environment. An empty
   /// one means no proxy at all, as in curl.

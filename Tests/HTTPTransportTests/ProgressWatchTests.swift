@@ -11,6 +11,9 @@ import Testing
 
   @Test func `each stage has its own limit, counted from the last progress`() {
     var watch = ProgressWatch(now: start)
+    #expect(watch.stage == .resolving)
+    #expect(watch.stuckAt(connectTimeout: .seconds(10), idleTimeout: .seconds(15)) == start + .seconds(10))
+    watch.resolved(now: start + .seconds(1))
     #expect(watch.stage == .connecting)
     #expect(stuckAfter(watch) == .seconds(10))
     watch.requestSent(now: start + .seconds(1), unixTime: 100)

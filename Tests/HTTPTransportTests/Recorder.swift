@@ -81,13 +81,14 @@ extension Transport {
   /// A transport that sees no environment variables but those given.
   static func forTests(
     environment: [String: String] = [:], _ change: (inout TransportConfiguration) -> Void = { _ in },
-    isPermitted: @escaping AddressFilter = { AddressPolicy.isGloballyRoutable($0.bytes) }
+    isPermitted: @escaping AddressFilter = { AddressPolicy.isGloballyRoutable($0.bytes) },
+    nameServers: NameServerConfiguration = NameServerConfiguration()
   ) -> Transport {
     var configuration = TransportConfiguration(userAgent: "ImageWorker/test")
     change(&configuration)
     return Transport(
       configuration: configuration, environment: { environment[$0] },
-      isPermitted: isPermitted)
+      isPermitted: isPermitted, nameServers: nameServers)
   }
 
   /// Starts a transfer and waits for its end.

@@ -1,7 +1,7 @@
 /// The answers of name servers, each for as long as it holds.
 ///
-/// It has two generations: when the young one has half of the names that the cache may have, it becomes the old one, and
-/// the old one is forgotten. A name that is asked for becomes young again.
+/// It has two generations: when the young one has half of the names that the cache may have, it becomes the old one,
+/// and the old one is forgotten. A name that is asked for becomes young again.
 struct AddressCache {
   enum Answer: Hashable {
     /// In the order in which they are to be tried; never empty.

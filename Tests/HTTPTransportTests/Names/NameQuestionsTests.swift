@@ -76,3 +76,48 @@ import Testing
     #expect(questions.answered(.aaaa, .noSuchName) == .noSuchName)
   }
 }
+
+@Suite struct NameAnswerTests {
+  private let question: [UInt8] = [1, 97, 4, 116, 101, 115, 116, 0, 0, 1, 0, 1]
+
+  private func end(answers: UInt8, _ records: [UInt8]) -> NameQuery.End {
+    let message = [0, 1, 0x81, 0x80, 0, 1, 0, answers, 0, 0, 0, 0] + question + records
+    return message.withUnsafeBufferPointer { NameQuery.End(0, $0, .a) }
+  }
+
+  private func address(_ owner: [UInt8], timeToLive: [UInt8], last: UInt8) -> [UInt8] {
+    owner + [0, 1, 0, 1] + timeToLive + [0, 4, 192, 0, 2, last]
+  }
+
+  @Test func `an answer holds for as long as the first of its records, aliases included`() {
+    let name: [UInt8] = [0xC0, 12]
+    let both = address(name, timeToLive: [0, 0, 0, 60], last: 1) + address(name, timeToLive: [0, 0, 0, 50], last: 2)
+    let addresses = ["192.0.2.1", "192.0.2.2"].compactMap { IPAddress($0) }
+    #expect(end(answers: 2, both) == .answered(.addresses(addresses, timeToLive: .seconds(50))))
+    // An alias of the name `b`, for 20 seconds.
+    let alias = name + [0, 5, 0, 1, 0, 0, 0, 20, 0, 3, 1, 98, 0]
+    let other = address([1, 98, 0], timeToLive: [0, 0, 1, 0], last: 1)
+    #expect(end(answers: 2, alias + other) == .answered(.addresses([addresses[0]], timeToLive: .seconds(20))))
+    // RFC 2181 section 8: a time with the highest bit is none.
+    let endless = address(name, timeToLive: [255, 255, 255, 255], last: 1)
+    #expect(end(answers: 1, endless) == .answered(.addresses([addresses[0]], timeToLive: .zero)))
+  }
+
+  @Test func `an answer that ends too early cannot be read`() {
+    let record = address([0xC0, 12], timeToLive: [0, 0, 0, 60], last: 1)
+    for count in 0..<record.count { #expect(end(answers: 1, Array(record[..<count])) == .serverFailed, "\(count)") }
+  }
+
+  @Test func `an address of another name is none`() {
+    #expect(end(answers: 1, address([1, 98, 0], timeToLive: [0, 0, 0, 60], last: 1)) == .answered(.noData))
+  }
+
+  @Test func `a great number of addresses is cut`() {
+    let records = (0..<200).map { address([0xC0, 12], timeToLive: [0, 0, 0, 60], last: UInt8($0)) }
+    guard case .answered(.addresses(let addresses, _)) = end(answers: 200, Array(records.joined())) else {
+      Issue.record("no addresses")
+      return
+    }
+    #expect(addresses.count == 32)
+  }
+}

@@ -1,0 +1,55 @@
+/// Who finds the addresses of host names.
+public enum NameResolver: String, Sendable, Hashable, CaseIterable {
+  /// c-ares on the transport's thread: the name servers of resolv.conf(5) are asked, and hosts(5) is read.
+  case cAres = "c-ares"
+  /// getaddrinfo(3) on curl's threads, and so all that nsswitch.conf(5) names.
+  case system
+}
+
+/// What a look-up has found out about a host.
+public struct NameResolution: Sendable, Hashable {
+  public enum Outcome: Sendable, Hashable {
+    /// There is an address, or none is needed: a proxy or curl itself finds it.
+    case resolved
+    case noSuchName
+    /// The name servers gave no answer, so that nothing is known of the name.
+    case unanswered
+  }
+
+  public var outcome: Outcome
+  /// How long it took; zero if the answer was known.
+  public var duration: Duration
+
+  public init(_ outcome: Outcome, duration: Duration = .zero) {
+    self.outcome = outcome
+    self.duration = duration
+  }
+}
+
+/// The name of one look-up, never used twice by one transport.
+public struct LookUpID: Sendable, Hashable {
+  let number: UInt64
+}
+
+/// What the resolver has done and is doing. All but `kind` is of c-ares only.
+public struct ResolverStatistics: Sendable, Hashable {
+  public var kind: NameResolver
+  /// Names whose answers are kept.
+  public var names = 0
+  /// Names that are being looked up, and how many of them have not been asked for yet.
+  public var lookingUp = 0
+  public var waiting = 0
+  /// Queries in flight, and how many there may be.
+  public var inFlight = 0
+  public var window = 0
+  /// Since the start: queries that were sent, names that were looked up, those that do not exist, and those for which
+  /// there was no answer.
+  public var queries = 0
+  public var lookUps = 0
+  public var noSuchName = 0
+  public var unanswered = 0
+
+  public init(kind: NameResolver) {
+    self.kind = kind
+  }
+}

@@ -1,0 +1,113 @@
+internal import CAres
+
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// Which name servers are asked, and how.
+struct NameServerConfiguration: Sendable {
+  /// `ADDRESS:PORT`, separated by commas; nil for those of resolv.conf(5), which is read again when it changes.
+  var servers: String?
+  /// How long a server may take for one query. A resolver that has to ask others may well need a second.
+  var timeout = Duration.seconds(2)
+  var hostsFile = "/etc/hosts"
+  var resolvConf = "/etc/resolv.conf"
+  /// Whether IPv6 addresses on the Internet can be reached; nil to ask the system.
+  var hasIPv6: Bool?
+}
+
+/// The name servers in use, and the channels over which they are asked.
+///
+/// A channel serves a limited number of queries, and then another one with another port takes its place: whoever forges
+/// answers has to guess the port anew (RFC 5452 section 9.2), and a channel's receive buffer can hold all its answers.
+final class NameServers {
+  private static let queriesPerChannel = 256
+  private static let isReady = ares_library_init(ARES_LIB_INIT_ALL) == cares_success
+
+  private(set) var searchList = SearchList()
+  private let configuration: NameServerConfiguration
+  private let poll: SocketPoll
+  private let ended: (NameQuery, NameQuery.End) -> Void
+  /// As c-ares has listed them.
+  private var list: UnsafeMutablePointer<ares_addr_port_node>?
+  private var servers: [UnsafePointer<ares_addr_port_node>] = []
+  /// The channel to each server.
+  private var channels: [NameServerChannel?] = []
+  /// Those that only wait for answers.
+  private var retired: [NameServerChannel] = []
+
+  /// - Parameter ended: called for each query, once, from within `ask`, `SocketPoll.tell` or `checkTimeouts`.
+  init(
+    _ configuration: NameServerConfiguration, poll: SocketPoll, ended: @escaping (NameQuery, NameQuery.End) -> Void
+  ) {
+    self.configuration = configuration
+    self.poll = poll
+    self.ended = ended
+  }
+
+  deinit { ares_free_data(list) }
+
+  var count: Int { servers.count }
+
+  /// Reads which servers there are. What has been asked goes on.
+  func reload() {
+    retired += channels.compactMap { $0 }
+    ares_free_data(list)
+    (list, servers, searchList) = (nil, [], SearchList())
+    var channel: ares_channel?
+    if Self.isReady, ares_init(&channel) == cares_success, let channel {
+      defer { ares_destroy(channel) }
+      if let own = configuration.servers {
+        ares_set_servers_ports_csv(channel, own)
+      } else {
+        searchList = Self.searchList(of: channel)
+      }
+      ares_get_servers_ports(channel, &list)
+    }
+    var next = list
+    while let server = next {
+      servers.append(server)
+      next = server.pointee.next
+    }
+    channels = Array(repeating: nil, count: count)
+  }
+
+  private static func searchList(of channel: ares_channel) -> SearchList {
+    var options = ares_options()
+    var mask: Int32 = 0
+    guard ares_save_options(channel, &options, &mask) == cares_success else { return SearchList() }
+    defer { ares_destroy_options(&options) }
+    let domains = (0..<Int(options.ndomains)).compactMap { options.domains?[$0].map { String(cString: $0) } }
+    return SearchList(domains: domains, minDots: Int(options.ndots))
+  }
+
+  /// Sends a query to the server of this number, which counts from zero and may exceed `count`.
+  func ask(_ query: NameQuery, server number: Int) {
+    guard count > 0, let channel = channel(to: number % count) else { return ended(query, .lost) }
+    channel.ask(query)
+  }
+
+  private func channel(to place: Int) -> NameServerChannel? {
+    if let channel = channels[place] {
+      if channel.asked < Self.queriesPerChannel { return channel }
+      retired.append(channel)
+    }
+    channels[place] = NameServerChannel(servers[place], timeout: configuration.timeout, poll: poll, ended: ended)
+    return channels[place]
+  }
+
+  /// Ends the queries that have taken too long.
+  ///
+  /// - Returns: how long it is until the next one will have, in milliseconds; nil if none is in flight.
+  func checkTimeouts() -> Int32? {
+    var left: Int32?
+    for channel in channels.compactMap({ $0 }) + retired where channel.inFlight > 0 {
+      channel.checkTimeouts()
+      left = channel.timeLeft.map { min(left ?? $0, $0) } ?? left
+    }
+    retired.removeAll { $0.inFlight == 0 }
+    return left
+  }
+}

@@ -1,0 +1,289 @@
+internal import Threads
+
+/// Finds the addresses of host names: from the hosts file, from answers that still hold, or from name servers.
+///
+/// All who wait for a name share one look-up. Only the transport's thread uses it, and all happens within `lookUp`,
+/// `work` and `SocketPoll.tell`.
+final class Resolver {
+  enum Outcome: Hashable {
+    case addresses([IPAddress])
+    case noSuchName
+    case unanswered
+  }
+
+  typealias Completion = (Outcome) -> Void
+
+  /// Names one who waits.
+  struct Ticket: Hashable {
+    let name: String
+    fileprivate let number: Int
+  }
+
+  private final class LookUp {
+    let name: String
+    var questions: NameQuestions
+    let askedAt: ContinuousClock.Instant
+    var waiters: [(number: Int, completion: Completion)] = []
+    /// Whether queries have been made for it.
+    var hasBegun = false
+
+    init(_ name: String, _ questions: NameQuestions, askedAt: ContinuousClock.Instant) {
+      self.name = name
+      self.questions = questions
+      self.askedAt = askedAt
+    }
+  }
+
+  private static let maxAttempts = 3
+  /// How long look-ups wait while no name server answers anything.
+  private static let patience = Duration.seconds(10)
+  /// How long another server than the first is asked first, when it has answered in its stead.
+  private static let preferenceLifetime = Duration.seconds(30)
+  /// The time between two looks at the queries in flight, at least.
+  private static let shortestPause = Duration.milliseconds(20)
+
+  private let configuration: NameServerConfiguration
+  private let clock: LoopClock
+  private var servers: NameServers!
+  private var resolvConf: WatchedFile
+  private var hostsFile: WatchedFile
+  private var hosts = HostsFile()
+  private var ipv6Route = IPv6Route()
+  private var cache = AddressCache()
+  private var window = QueryWindow()
+
+  private var lookUps: [String: LookUp] = [:]
+  /// Those that have not begun, in the order in which they came.
+  private var waiting = FIFO<LookUp>()
+  /// Queries that go ahead of them: of look-ups that have begun.
+  private var pending = FIFO<(LookUp, NameQuery)>()
+  /// The look-ups of the queries in flight, by the query.
+  private var inFlight: [ObjectIdentifier: LookUp] = [:]
+  private var endedQueries: [(NameQuery, NameQuery.End)] = []
+  private var isAdvancing = false
+  private var lastNumber = 0
+
+  private var preferred = (server: 0, since: ContinuousClock.now)
+  private var heardAt = ContinuousClock.now
+  /// When queries in flight have to be looked at; nil is never.
+  private(set) var nextCheck: ContinuousClock.Instant?
+  private var counts = ResolverStatistics(kind: .cAres)
+
+  init(_ configuration: NameServerConfiguration, poll: SocketPoll, clock: LoopClock) {
+    self.configuration = configuration
+    self.clock = clock
+    resolvConf = WatchedFile(path: configuration.resolvConf)
+    hostsFile = WatchedFile(path: configuration.hostsFile)
+    servers = NameServers(configuration, poll: poll) { [unowned self] query, end in endedQueries.append((query, end)) }
+  }
+
+  var statistics: ResolverStatistics {
+    var statistics = counts
+    statistics.names = cache.count
+    statistics.lookingUp = lookUps.count
+    statistics.waiting = lookUps.values.count { !$0.hasBegun }
+    statistics.inFlight = window.inFlight
+    statistics.window = window.size
+    return statistics
+  }
+
+  // MARK: Asking
+
+  /// What is known of a name without asking; nil if that is nothing.
+  ///
+  /// - Parameter name: one whose `HostKind` is `name`.
+  func known(_ name: String) -> Outcome? {
+    if hostsFile.hasChanged(now: clock.now) { hosts = HostsFile(hostsFile.read()) }
+    let own = hosts[name]
+    if !own.isEmpty { return .addresses(own) }
+    return switch cache.answer(for: name, now: clock.now) {
+    case .addresses(let addresses): .addresses(addresses)
+    case .noSuchName: .noSuchName
+    case nil: nil
+    }
+  }
+
+  /// Asks for a name of which nothing is known.
+  ///
+  /// - Parameter completion: called once and later than this call returns, unless `leave` is called before.
+  func lookUp(_ name: String, _ completion: @escaping Completion) -> Ticket {
+    lastNumber += 1
+    let lookUp = lookUps[name] ?? begin(name)
+    lookUp.waiters.append((lastNumber, completion))
+    return Ticket(name: name, number: lastNumber)
+  }
+
+  /// Takes back a look-up that nobody else may wait for; for one that has ended nothing happens.
+  func leave(_ ticket: Ticket) {
+    guard let lookUp = lookUps[ticket.name] else { return }
+    lookUp.waiters.removeAll { $0.number == ticket.number }
+    if lookUp.waiters.isEmpty, !lookUp.hasBegun { lookUps[ticket.name] = nil }
+  }
+
+  /// Ends all look-ups as unanswered.
+  func cancelAll() {
+    for lookUp in Array(lookUps.values) { finish(lookUp, .unanswered) }
+  }
+
+  private func begin(_ name: String) -> LookUp {
+    if resolvConf.hasChanged(now: clock.now) {
+      servers.reload()
+      preferred = (0, clock.now)
+    }
+    let prefersIPv6 = configuration.hasIPv6 ?? ipv6Route.exists(now: clock.now)
+    let questions = NameQuestions(candidates: servers.searchList.candidates(for: name), prefersIPv6: prefersIPv6)
+    let lookUp = LookUp(name, questions, askedAt: clock.now)
+    lookUps[name] = lookUp
+    waiting.append(lookUp)
+    counts.lookUps += 1
+    return lookUp
+  }
+
+  // MARK: Queries
+
+  /// Sends what may be sent, and looks at what has come of what was sent before.
+  func work() {
+    if let nextCheck, nextCheck <= clock.now { check() }
+    guard !isAdvancing else { return }
+    isAdvancing = true
+    repeat {
+      while !endedQueries.isEmpty {
+        let ended = endedQueries
+        endedQueries = []
+        for (query, end) in ended { self.ended(query, end) }
+      }
+      while !window.isFull, sendNext() {}
+    } while !endedQueries.isEmpty
+    isAdvancing = false
+  }
+
+  private func sendNext() -> Bool {
+    if let (lookUp, query) = pending.popFirst() {
+      send(query, of: lookUp)
+      return true
+    }
+    while let lookUp = waiting.popFirst() {
+      // Left by all, and maybe asked for anew.
+      guard lookUps[lookUp.name] === lookUp else { continue }
+      lookUp.hasBegun = true
+      ask(lookUp.questions.begin(), of: lookUp)
+      return true
+    }
+    return false
+  }
+
+  private func ask(_ types: [RecordType], of lookUp: LookUp) {
+    for type in types { pending.append((lookUp, NameQuery(lookUp.questions.name, type))) }
+  }
+
+  private func send(_ query: NameQuery, of lookUp: LookUp) {
+    guard isNeeded(lookUp) else { return settle(query, .failed, of: lookUp) }
+    if query.attempts == 0 {
+      if preferred.since.duration(to: clock.now) > Self.preferenceLifetime { preferred = (0, clock.now) }
+      query.server = preferred.server
+    } else {
+      query.server += 1
+    }
+    if inFlight.isEmpty { heardAt = clock.now }
+    query.attempts += 1
+    counts.queries += 1
+    inFlight[ObjectIdentifier(query)] = lookUp
+    window.sent()
+    servers.ask(query, server: query.server)
+    let due = clock.now + configuration.timeout
+    nextCheck = nextCheck.map { min($0, due) } ?? due
+  }
+
+  private func ended(_ query: NameQuery, _ end: NameQuery.End) {
+    guard let lookUp = inFlight.removeValue(forKey: ObjectIdentifier(query)) else { return }
+    switch end {
+    case .answered(let answer):
+      heardAt = clock.now
+      if query.server != preferred.server { preferred = (query.server % max(1, servers.count), clock.now) }
+      window.answered(losses: query.losses)
+      settle(query, answer, of: lookUp)
+    case .serverFailed:
+      heardAt = clock.now
+      window.answered(losses: 0)
+      // Another server may find out. This one would say the same again.
+      tryAgain(query, of: lookUp, maxAttempts: servers.count)
+    case .refused, .lost:
+      if case .refused = end { heardAt = clock.now }
+      query.losses += window.lost() ? 1 : 0
+      tryAgain(query, of: lookUp, maxAttempts: max(Self.maxAttempts, servers.count))
+    }
+  }
+
+  private func tryAgain(_ query: NameQuery, of lookUp: LookUp, maxAttempts: Int) {
+    if query.attempts < maxAttempts, isNeeded(lookUp), lookUp.questions.isWorthRepeating(query.type) {
+      pending.append((lookUp, query))
+    } else {
+      settle(query, .failed, of: lookUp)
+    }
+  }
+
+  /// A query has its last answer.
+  private func settle(_ query: NameQuery, _ answer: NameQuestions.Answer, of lookUp: LookUp) {
+    if answer == .failed { window.gaveUp(losses: query.losses) }
+    switch lookUp.questions.answered(query.type, answer) {
+    case .wait: break
+    case .ask(let types): ask(types, of: lookUp)
+    case .resolved(let addresses, let timeToLive):
+      cache.insert(.addresses(addresses), for: lookUp.name, timeToLive: timeToLive, now: clock.now)
+      finish(lookUp, .addresses(addresses))
+    case .noSuchName:
+      cache.insert(.noSuchName, for: lookUp.name, timeToLive: .zero, now: clock.now)
+      finish(lookUp, .noSuchName)
+    case .unanswered: finish(lookUp, .unanswered)
+    }
+  }
+
+  private func isNeeded(_ lookUp: LookUp) -> Bool {
+    lookUps[lookUp.name] === lookUp && !lookUp.waiters.isEmpty
+  }
+
+  private func finish(_ lookUp: LookUp, _ outcome: Outcome) {
+    guard lookUps[lookUp.name] === lookUp else { return }
+    lookUps[lookUp.name] = nil
+    switch outcome {
+    case .addresses: break
+    case .noSuchName: counts.noSuchName += 1
+    case .unanswered: counts.unanswered += lookUp.waiters.isEmpty ? 0 : 1
+    }
+    for waiter in lookUp.waiters { waiter.completion(outcome) }
+  }
+
+  // MARK: Time
+
+  private func check() {
+    let now = clock.now
+    if heardAt.duration(to: now) >= Self.patience {
+      for lookUp in Array(lookUps.values) where lookUp.askedAt.duration(to: now) >= Self.patience {
+        finish(lookUp, .unanswered)
+      }
+    }
+    nextCheck = servers.checkTimeouts().map { now + max(.milliseconds(Int64($0) + 1), Self.shortestPause) }
+    if nextCheck == nil, !lookUps.isEmpty { nextCheck = now + configuration.timeout }
+  }
+}
+
+/// A queue: first in, first out.
+private struct FIFO<Element> {
+  private var elements: [Element?] = []
+  private var head = 0
+
+  mutating func append(_ element: Element) { elements.append(element) }
+
+  mutating func popFirst() -> Element? {
+    guard head < elements.count else { return nil }
+    defer {
+      elements[head] = nil
+      head += 1
+      if head > 32, 2 * head > elements.count {
+        elements.removeFirst(head)
+        head = 0
+      }
+    }
+    return elements[head]
+  }
+}

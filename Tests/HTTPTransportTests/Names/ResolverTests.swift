@@ -1,0 +1,214 @@
+import HTTPTypes
+import Testing
+import Threads
+
+@testable import HTTPTransport
+
+/// The resolver against a name server of the test, as far as it goes without transfers.
+@Suite struct ResolverTests {
+  /// Long enough for an answer on a busy machine.
+  private let short = Duration.milliseconds(500)
+
+  private func lookUp(
+    _ name: String, _ transport: Transport, _ outcomes: Locked<[NameResolution]> = Locked([])
+  ) -> NameResolution {
+    transport.lookUp(Origin(scheme: "http", host: name, port: 80)) { resolution in
+      outcomes.withLock { $0.append(resolution) }
+      outcomes.notify()
+    }
+    return outcomes.wait { $0.first }!
+  }
+
+  private func transport(_ configuration: NameServerConfiguration) -> Transport {
+    Transport.forTests(nameServers: configuration)
+  }
+
+  @Test(arguments: [
+    (ScriptedNameServer.Reply.address("192.0.2.1"), NameResolution.Outcome.resolved),
+    (.alias("b.test", timeToLive: 5, address: "192.0.2.1"), .resolved),
+    (.noSuchName, .noSuchName), (.noData, .noSuchName), (.serverFailed, .unanswered), (.refused, .unanswered),
+    (.code(1), .unanswered), (.code(4), .unanswered), (.garbage([0xC0]), .unanswered),
+    (.garbage([UInt8](repeating: 0xff, count: 300)), .unanswered), (.garbage([0xC0, 0x1D, 0, 1]), .unanswered),
+    (.rubbish, .unanswered), (.drop, .unanswered),
+  ])
+  func `what a name server answers is told`(reply: ScriptedNameServer.Reply, outcome: NameResolution.Outcome) {
+    let server = ScriptedNameServer { _, _ in reply }
+    var configuration = server.configuration
+    configuration.timeout = short
+    let transport = transport(configuration)
+    #expect(lookUp("a.test", transport).outcome == outcome)
+    #expect(Set(server.names) == ["a.test"])
+    transport.shutdown()
+  }
+
+  @Test func `all who wait for a name share one query, and later ones its answer`() async {
+    let gate = Gate()
+    let server = ScriptedNameServer { _, _ in
+      gate.wait()
+      return .address("192.0.2.1")
+    }
+    var configuration = server.configuration
+    configuration.timeout = .seconds(3600)
+    let transport = transport(configuration)
+    let outcomes = Locked<[NameResolution]>([])
+    for _ in 0..<100 {
+      transport.lookUp(Origin(scheme: "http", host: "a.test", port: 80)) { resolution in
+        outcomes.withLock { $0.append(resolution) }
+        outcomes.notify()
+      }
+    }
+    server.waitForQuestions(1)
+    #expect(await transport.resolverStatistics.inFlight == 1)
+    gate.open()
+    _ = outcomes.wait { $0.count == 100 ? () : nil }
+    #expect(outcomes.withLock { $0.allSatisfy { $0.outcome == .resolved && $0.duration > .zero } })
+    #expect(lookUp("a.test", transport) == NameResolution(.resolved))
+    #expect(server.questions.count == 1)
+    let statistics = await transport.resolverStatistics
+    #expect(statistics.names == 1 && statistics.lookUps == 1 && statistics.queries == 1 && statistics.inFlight == 0)
+    transport.shutdown()
+  }
+
+  @Test func `that a name does not exist is remembered, that there was no answer is not`() {
+    let server = ScriptedNameServer { question, number in
+      if question.name == "gone.test" { return .noSuchName }
+      return number == 0 ? .serverFailed : .address("192.0.2.1")
+    }
+    let transport = transport(server.configuration)
+    #expect(lookUp("gone.test", transport).outcome == .noSuchName)
+    #expect(lookUp("gone.test", transport) == NameResolution(.noSuchName))
+    #expect(lookUp("ill.test", transport).outcome == .unanswered)
+    #expect(lookUp("ill.test", transport).outcome == .resolved)
+    #expect(server.names == ["gone.test", "ill.test", "ill.test"])
+    transport.shutdown()
+  }
+
+  @Test func `a query that is dropped or refused is repeated`() {
+    let server = ScriptedNameServer { question, number in
+      if number == 2 { return .address("192.0.2.1") }
+      return question.name == "refused.test" ? .refused : .drop
+    }
+    var configuration = server.configuration
+    configuration.timeout = short
+    let transport = transport(configuration)
+    #expect(lookUp("dropped.test", transport).outcome == .resolved)
+    #expect(lookUp("refused.test", transport).outcome == .resolved)
+    #expect(server.questions.count == 6)
+    transport.shutdown()
+  }
+
+  @Test func `a truncated answer is asked for again over TCP`() {
+    let server = ScriptedNameServer { _, number in
+      number == 0 ? .truncated : .addresses((1...30).map { "192.0.2.\($0)" }, timeToLive: 60)
+    }
+    let transport = transport(server.configuration)
+    #expect(lookUp("a.test", transport).outcome == .resolved)
+    #expect(server.overTCP == 1)
+    transport.shutdown()
+  }
+
+  @Test func `where one name server does not answer another one does, and is asked first from then on`() {
+    let dead = ScriptedNameServer { _, _ in .drop }
+    let alive = ScriptedNameServer { _, _ in .address("192.0.2.1") }
+    var configuration = dead.configuration
+    configuration.servers = "127.0.0.1:\(dead.port),127.0.0.1:\(alive.port)"
+    configuration.timeout = short
+    let transport = transport(configuration)
+    #expect(lookUp("a.test", transport).outcome == .resolved)
+    #expect(lookUp("b.test", transport).outcome == .resolved)
+    #expect(dead.names == ["a.test"])
+    #expect(alive.names == ["a.test", "b.test"])
+    transport.shutdown()
+  }
+
+  @Test func `a name that one server cannot find out is asked of the next`() {
+    let ill = ScriptedNameServer { _, _ in .serverFailed }
+    let well = ScriptedNameServer { _, _ in .address("192.0.2.1") }
+    var configuration = ill.configuration
+    configuration.servers = "127.0.0.1:\(ill.port),127.0.0.1:\(well.port)"
+    let transport = transport(configuration)
+    #expect(lookUp("a.test", transport).outcome == .resolved)
+    #expect(well.names == ["a.test"])
+    transport.shutdown()
+  }
+
+  @Test func `with IPv6 both types are asked for, and one of them is enough`() {
+    let server = ScriptedNameServer { question, _ in
+      switch question.name {
+      case "both.test": .address(question.type == .a ? "192.0.2.1" : "2001:db8::1")
+      case "new.test": question.type == .a ? .noData : .address("2001:db8::1")
+      default: question.type == .a ? .address("192.0.2.1") : .drop
+      }
+    }
+    var configuration = server.configuration
+    configuration.hasIPv6 = true
+    configuration.timeout = short
+    let transport = transport(configuration)
+    for name in ["both.test", "new.test", "old.test"] {
+      #expect(lookUp(name, transport).outcome == .resolved)
+    }
+    #expect(server.questions.count == 6)
+    transport.shutdown()
+  }
+
+  @Test func `when nothing listens where the name server should be, there is no answer`() {
+    var configuration = ScriptedNameServer { _, _ in .drop }.configuration
+    configuration.timeout = short
+    let transport = transport(configuration)
+    #expect(lookUp("a.test", transport).outcome == .unanswered)
+    transport.shutdown()
+  }
+
+  @Test func `a look-up that is taken back is not asked for, and its completion is not called`() async {
+    let server = ScriptedNameServer { question, _ in question.name == "last.test" ? .address("192.0.2.1") : .drop }
+    var configuration = server.configuration
+    configuration.timeout = short
+    let transport = transport(configuration)
+    let calls = Locked(0)
+    let ids = (0..<1000).map { number in
+      transport.lookUp(Origin(scheme: "http", host: "\(number).test", port: 80)) { _ in calls.withLock { $0 += 1 } }
+    }
+    server.waitForQuestions(64)
+    for id in ids { transport.cancelLookUp(id) }
+    #expect(lookUp("last.test", transport).outcome == .resolved)
+    #expect(calls.withLock { $0 } == 0)
+    #expect(server.questions.count == 65)
+    #expect(await transport.resolverStatistics.waiting == 0)
+    transport.shutdown()
+  }
+
+  @Test func `shutting down ends the look-ups`() {
+    let server = ScriptedNameServer { _, _ in .drop }
+    let transport = transport(server.configuration)
+    let outcomes = Locked<[NameResolution]>([])
+    transport.lookUp(Origin(scheme: "http", host: "a.test", port: 80)) { resolution in
+      outcomes.withLock { $0.append(resolution) }
+      outcomes.notify()
+    }
+    server.waitForQuestions(1)
+    transport.shutdown()
+    #expect(outcomes.wait { $0.first }?.outcome == .unanswered)
+    #expect(lookUp("b.test", transport).outcome == .unanswered)
+  }
+
+  @Test func `thousands of names are found, also those that were dropped`() async {
+    let server = ScriptedNameServer { question, number in
+      number == 0 && question.name.hasPrefix("7") ? .drop : .address("192.0.2.1")
+    }
+    var configuration = server.configuration
+    configuration.timeout = .seconds(1)
+    let transport = transport(configuration)
+    let outcomes = Locked<[NameResolution]>([])
+    for number in 0..<5000 {
+      transport.lookUp(Origin(scheme: "http", host: "\(number).test", port: 80)) { resolution in
+        outcomes.withLock { $0.append(resolution) }
+        outcomes.notify()
+      }
+    }
+    _ = outcomes.wait { $0.count == 5000 ? () : nil }
+    #expect(outcomes.withLock { $0.allSatisfy { $0.outcome == .resolved } })
+    #expect(Set(server.names).count == 5000)
+    #expect(await transport.resolverStatistics.names == 5000)
+    transport.shutdown()
+  }
+}
