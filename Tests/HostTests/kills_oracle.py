@@ -50,6 +50,8 @@ class Asked:
     may_be_cancelled: bool = False
     may_share: bool = False
     """Another request for the same picture was under way at the same time."""
+    path: Optional[str] = None
+    """The file that the answer to a `query` names."""
 
 
 @dataclass
@@ -181,6 +183,8 @@ class Oracle:
         self.book.tally[f"{asked.method}: {how}"] += 1
         if asked.method == "load":
             self._check_image(asked, result, is_final=True)
+        elif asked.method == "query":
+            asked.path = result.get("path")
         elif asked.method == "store":
             self._note_content(asked.names[0], asked.version, asked)
         elif asked.method == "clear":

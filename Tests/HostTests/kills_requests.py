@@ -32,6 +32,9 @@ class Requests:
     def stats(self) -> Asked:
         return Asked(next(self._numbers), "stats", {})
 
+    def query(self, name: str) -> Asked:
+        return Asked(next(self._numbers), "query", {"url": self._origin.url(name)})
+
     def request(self) -> Asked:
         kinds = {self._load: 70, self._store: 6, self._clear: 6, self._prefetch: 6, self._other: 12}
         if self._random.random() < 0.2:

@@ -17,11 +17,12 @@ import time
 import unittest
 from pathlib import Path
 from random import Random, SystemRandom
+from typing import Optional
 
 from kills_inspection import Inspector
 from kills_oracle import Book, Oracle
 from kills_origin import ChangingOrigin
-from kills_requests import LIMITS, Requests
+from kills_requests import LIMITS, NAMES, Requests
 from kills_session import PATIENCE, Worker
 
 SEED = int(os.environ.get("CACHE_SEED") or SystemRandom().randrange(1 << 32))
@@ -59,6 +60,7 @@ class Kills(unittest.TestCase):
                 self.book.delivered = {}
             self.workers = self.start(2 if self.random.random() < 0.15 else 1)
             self.nothing_torn_stays()
+            self.what_query_names_is_there()
             while self.workers:
                 self.play()
                 worker = self.workers.pop(self.random.randrange(len(self.workers)))
@@ -115,6 +117,19 @@ class Kills(unittest.TestCase):
         while torn := self.inspector.torn(living):
             self.assertLess(time.monotonic() - begun, PATIENCE, f"torn files stay: {torn}")
             time.sleep(0.002)
+
+    def what_query_names_is_there(self) -> None:
+        """Or it has just been evicted, and is not named again."""
+        for name in NAMES:
+            path = self.named(name)
+            if path is not None and not os.path.exists(path):
+                self.assertNotEqual(self.named(name), path, name)
+
+    def named(self, name: str) -> Optional[str]:
+        asked = self.requests.query(name)
+        self.workers[0].send(asked, [])
+        self.workers[0].wait()
+        return asked.path
 
     def living(self, instances: set[str]) -> set[str]:
         """Those whose lock somebody holds."""
