@@ -57,6 +57,10 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self._process.wait()
         self._log.close()
 
+    @property
+    def process(self) -> int:
+        return self._process.pid
+
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """The response."""
         assert self._process.stdin and self._process.stdout
@@ -141,6 +145,23 @@ class CacheDisk(unittest.TestCase):
         self.assertEqual(worker.log(), [])
         worker.__exit__()
         self.assertEqual(self.load(self.worker(cache), "kept-1L"), "disk")
+
+    def test_a_board_or_an_index_that_is_cut_short_costs_no_load(self) -> None:
+        for file in ("board-1", "index.sqlite", "index.sqlite-wal"):
+            with self.subTest(file):
+                cache = self.folder / file
+                workers = [self.worker(cache), self.worker(cache)]
+                names = [f"kept-{number}S" for number in range(8)]
+                for worker in workers:
+                    for name in names:
+                        self.load(worker, name)
+                os.truncate(cache / "default" / file, 0)
+                for name in [*names, "kept-8S", "kept-9L"]:
+                    for worker in workers:
+                        self.load(worker, name)
+                for worker in workers:
+                    self.assertLessEqual(len(worker.log()), 0 if file == "board-1" else 1, worker.log())
+                    worker.__exit__()
 
     def test_files_that_are_missing_or_not_what_they_were_are_loaded_again(self) -> None:
         cache = self.folder / "cache"
