@@ -254,7 +254,7 @@ import Threads
   @Test func `a link to nothing, to itself or to a folder is refused and stays`() throws {
     let fixture = Fixture()
     try FileManager.default.createDirectory(atPath: fixture.directory, withIntermediateDirectories: true)
-    for destination in ["nothing", "no/where", "link", ".", "../" + fixture.directory, "/", "/dev/null"] {
+    for destination in ["nothing", "no/where", "link", ".", "../" + fixture.directory, "/"] {
       let link = fixture.directory + "/link"
       symlink(destination, link)
       let error = #expect(throws: StoreError.self) { try save(copyOf: .bytes([1]), to: link) }
@@ -267,6 +267,7 @@ import Threads
   }
 
   #if os(Linux)
+    /// Nothing that the machine has in /dev is named: if this fails, it would be replaced.
     @Test func `names of open files, processes and devices are no places for a copy`() throws {
       let fixture = Fixture()
       try FileManager.default.createDirectory(atPath: fixture.directory, withIntermediateDirectories: true)
@@ -277,9 +278,10 @@ import Threads
       let link = fixture.directory + "/link"
       symlink("/proc/self/fd/\(descriptor)", link)
       symlink("/dev/fd", fixture.directory + "/folder")
+      defer { unlink("/dev/imageworker-test") }
       for path in [
         link, "/proc/self/fd/\(descriptor)", "/dev/fd/\(descriptor)", "\(fixture.directory)/folder/\(descriptor)",
-        "/dev/imageworker-test", "/proc/imageworker-test", "/dev/stdout", "/dev/null",
+        "/dev/imageworker-test", "/proc/imageworker-test",
       ] {
         let error = #expect(throws: StoreError.self) { try save(copyOf: .bytes([2]), to: path) }
         #expect(error?.kind == .io)
