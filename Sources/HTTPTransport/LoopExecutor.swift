@@ -46,6 +46,15 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     add(startsThread: startsThread) { $0.commands.append(command) }
   }
 
+  /// Adds a command if there is a thread that will take it.
+  ///
+  /// - Returns: whether there is.
+  func postIfRunning(_ command: Command) -> Bool {
+    guard state.withLock({ $0.hasThread }) else { return false }
+    post(command, startsThread: true)
+    return true
+  }
+
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     add(startsThread: true) { $0.jobs.append(job) }

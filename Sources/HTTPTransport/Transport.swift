@@ -22,6 +22,7 @@ public actor Transport {
     case start(TransferID, TransferRequest, any TransferConsumer)
     case lookUp(LookUpID, Origin, @Sendable (NameResolution) -> Void)
     case cancelLookUp(LookUpID)
+    case resolverStatistics(@Sendable (ResolverStatistics?) -> Void)
     case resume(TransferID)
     case cancel(TransferID)
     case shutDown
@@ -119,8 +120,10 @@ public actor Transport {
   public var count: Int { curl?.count ?? 0 }
 
   /// What the resolver has done and is doing.
-  public var resolverStatistics: ResolverStatistics {
-    curl?.resolverStatistics ?? ResolverStatistics(kind: configuration.resolver)
+  ///
+  /// - Parameter completion: called once, at once or on the transport's thread; with nil if nothing has been started.
+  public nonisolated func resolverStatistics(_ completion: @escaping @Sendable (ResolverStatistics?) -> Void) {
+    if !executor.postIfRunning(.resolverStatistics(completion)) { completion(nil) }
   }
 
   private nonisolated func run() {
@@ -170,6 +173,7 @@ public actor Transport {
       guard let curl else { return completion(NameResolution(.unanswered)) }
       curl.lookUp(id, origin, completion)
     case .cancelLookUp(let id): curl?.cancelLookUp(id)
+    case .resolverStatistics(let completion): completion(curl?.resolverStatistics)
     case .resume(let id): curl?.resume(id)
     case .cancel(let id): curl?.cancel(id)
     case .shutDown:

@@ -110,12 +110,17 @@ final class Load {
     /// Until the transfer started, and until the first byte of the answer.
     let queued: Duration
     let firstByte: Duration
+    /// As in `LoadedImage.Timing`.
+    let name, connect, tls: Duration?
     /// Transfers that it took.
     let attempts: Int
 
-    init(queued: Duration, firstByte: Duration, attempts: Int) {
+    init(queued: Duration, firstByte: Duration, summary: TransferSummary, attempts: Int) {
       self.queued = queued
       self.firstByte = firstByte
+      name = summary.nameDuration
+      connect = summary.tcpDuration
+      tls = summary.tlsDuration
       self.attempts = attempts
     }
   }
@@ -124,7 +129,7 @@ final class Load {
   func note(_ record: JobRecord, _ summary: TransferSummary, attempts: Int) {
     transfer = TransferNote(
       queued: max(.zero, acceptedAt.duration(to: record.startedAt ?? acceptedAt)),
-      firstByte: max(.zero, acceptedAt.duration(to: summary.firstByteAt)), attempts: attempts)
+      firstByte: max(.zero, acceptedAt.duration(to: summary.firstByteAt)), summary: summary, attempts: attempts)
   }
 
   /// Tells the observer, if the host asked for such events.

@@ -73,9 +73,14 @@ public struct LoadedImage: Sendable {
     public var headers: HeaderFields
   }
 
-  /// Counted from when the load was accepted.
+  /// Counted from when the load was accepted, but for `name`, `connect` and `tls`.
   public struct Timing: Sendable {
     public var queued = Duration.zero
+    /// How long the request that brought the answer took to find the host's addresses, to connect, and for the TLS
+    /// handshake; nil where that was not done for it.
+    public var name: Duration?
+    public var connect: Duration?
+    public var tls: Duration?
     public var firstByte = Duration.zero
     public var total = Duration.zero
     public init() {}

@@ -123,6 +123,9 @@ extension Loader {
     if let transfer = load.transfer {
       image.attempts = transfer.attempts
       image.timing.queued = transfer.queued
+      image.timing.name = transfer.name
+      image.timing.connect = transfer.connect
+      image.timing.tls = transfer.tls
     }
     return image
   }

@@ -29,6 +29,7 @@ extension Options {
   var transportConfiguration: TransportConfiguration {
     var configuration = TransportConfiguration(userAgent: userAgent)
     configuration.connectTimeout = connectTimeout.limit
+    configuration.resolver = resolver
     configuration.network = network == .public ? .publicOnly : .any
     configuration.proxy = proxy
     configuration.cookies = cookieFile

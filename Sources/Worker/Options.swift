@@ -1,3 +1,4 @@
+internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
 internal import Loading
@@ -33,6 +34,7 @@ public struct Options: Sendable {
   /// Percent of the file system.
   public var minFree = 5
   var verify = VerifyMode.random
+  var resolver = NameResolver.cAres
   var network = NetworkMode.any
   public var proxy: String?
   public var userAgent = "ImageWorker/\(Version.current)"

@@ -31,6 +31,9 @@ extension JSONWriter {
     if image.attempts > 1 { member("attempts", image.attempts) }
     object("timing") { writer in
       writer.member("queuedMs", image.timing.queued.milliseconds)
+      if let time = image.timing.name { writer.member("dnsMs", time.milliseconds) }
+      if let time = image.timing.connect { writer.member("connectMs", time.milliseconds) }
+      if let time = image.timing.tls { writer.member("tlsMs", time.milliseconds) }
       writer.member("firstByteMs", image.timing.firstByte.milliseconds)
       writer.member("totalMs", image.timing.total.milliseconds)
     }

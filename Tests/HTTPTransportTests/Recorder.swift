@@ -78,6 +78,16 @@ final class Recorder: TransferConsumer {
 }
 
 extension Transport {
+  /// What the resolver says when all that was asked for before has taken effect.
+  nonisolated var resolverNow: ResolverStatistics {
+    let answer = Locked<ResolverStatistics?>(nil)
+    resolverStatistics { statistics in
+      answer.withLock { $0 = statistics ?? ResolverStatistics(kind: .system) }
+      answer.notify()
+    }
+    return answer.wait { $0 }!
+  }
+
   /// A transport that sees no environment variables but those given.
   static func forTests(
     environment: [String: String] = [:], _ change: (inout TransportConfiguration) -> Void = { _ in },

@@ -117,6 +117,41 @@ class Flow(unittest.TestCase):
         self.all_delivered(worker, 300)
         self.assertLessEqual(internet.end()["web"]["longestOverload"], 1)
 
+    def test_names_are_found_behind_a_name_server_that_drops(self) -> None:
+        internet = self.internet(Habit("good", median=0.01, size=1000), names_at_once=100)
+        worker = self.worker(internet, "--max-concurrent", "1000", "--retries", "0")
+        worker.load([f"http://{host('good', number)}/1.png" for number in range(4000)])
+        answers = worker.answers(4000)
+        self.assertGreaterEqual(sum("result" in answer for answer in answers), 0.999 * 4000)
+        worker.send({"id": "stats", "method": "stats"})
+        resolver = worker.answers(4001)[-1]["result"]["resolver"]
+        self.assertEqual((resolver["kind"], resolver["lookups"], resolver["names"]), ("c-ares", 4000, 4000))
+        self.assertEqual((resolver["waiting"], resolver["inFlight"]), (0, 0))
+        names = internet.end()["names"]
+        self.assertEqual(names["queries"], resolver["queries"])
+        # One for each name, since there is no route for IPv6, and those that are repeated.
+        self.assertLessEqual(names["queries"], 1.2 * 4000)
+
+    def test_the_system_finds_names_if_it_is_to(self) -> None:
+        internet = self.internet(Habit("good", median=0.01, size=1000))
+        worker = self.worker(internet, "--resolver", "system")
+        worker.load([f"http://{host('good', number)}/1.png" for number in range(20)])
+        self.all_delivered(worker, 20)
+        worker.send({"id": "stats", "method": "stats"})
+        self.assertEqual(worker.answers(21)[-1]["result"]["resolver"], {"kind": "system"})
+
+    def test_a_result_tells_how_long_name_and_connection_took(self) -> None:
+        internet = self.internet(Habit("good", median=0.01, size=1000))
+        worker = self.worker(internet, "--max-concurrent", "1")
+        worker.load([f"http://{host('good', 0)}/{number}.png" for number in range(2)])
+        self.all_delivered(worker, 2)
+        first, second = (answer["result"]["timing"] for answer in worker.answers(2))
+        # The name server takes 30 ms.
+        self.assertGreaterEqual(first["dnsMs"], 29)
+        self.assertLessEqual(first["dnsMs"] + first["connectMs"], first["firstByteMs"] + 2)
+        self.assertNotIn("tlsMs", first)
+        self.assertFalse({"dnsMs", "connectMs", "tlsMs"} & set(second))
+
     def test_urgent_loads_overtake_all_that_wait(self) -> None:
         internet = self.internet(Habit("strong", median=0.1, sigma=0.3, at_once=64))
         worker = self.worker(internet)

@@ -6,7 +6,8 @@ import Testing
   @Test(arguments: [
     ["--nonsense"], ["--cache-dir"], ["--max-concurrent", "many"], ["--max-concurrent", "-1"], ["--max-line", "1X"],
     ["--timeout", "15"], ["--timeout", "soon"], ["--order", "random"], ["--eof", "never"], ["--events", "nope"],
-    ["--verify", "often"], ["--network", "private"], ["--log-level", "loud"], ["--min-free", "500%"],
+    ["--verify", "often"], ["--network", "private"], ["--resolver", "dns"], ["--log-level", "loud"],
+    ["--min-free", "500%"],
     ["--header", "x"], ["--header", "x; y"], ["--header", ";"], ["--header", ":"], ["--header", "Host:"],
     ["--header", "Connection:"], ["--header", "Range: "],
     ["--proxy", "nonsense://host"], ["--proxy", "http://u:p@host:99999"], ["--proxy", "[::1]:x/"], ["stray"],
@@ -182,8 +183,8 @@ import Testing
     "--cache-dir", "--cache-namespace", "--read-only-cache", "--memory-limit", "--disk-limit", "--max-age",
     "--max-concurrent", "--max-per-host", "--max-line", "--max-redirects", "--max-queued", "--order", "--timeout",
     "--connect-timeout", "--deadline", "--retries", "--failed-ttl", "--max-bytes", "--max-pixels", "--decoders",
-    "--decode-timeout", "--min-free", "--verify", "--network", "--proxy", "--user-agent", "--header", "--cookies",
-    "--insecure", "--key-ignore-query", "--events", "--eof", "--exit-status", "--log-level", "--version", "--help",
-    "--describe",
+    "--decode-timeout", "--min-free", "--verify", "--resolver", "--network", "--proxy", "--user-agent", "--header",
+    "--cookies", "--insecure", "--key-ignore-query", "--events", "--eof", "--exit-status", "--log-level", "--version",
+    "--help", "--describe",
   ]
 }

@@ -96,7 +96,7 @@ export interface Image {
   attempts?: number;
   placeholder?: { thumbhash: string; color: string };
   source?: { bytes: number; format?: Format; width?: number; height?: number };
-  timing?: { queuedMs?: number; firstByteMs?: number; totalMs: number };
+  timing?: { queuedMs?: number; dnsMs?: number; connectMs?: number; tlsMs?: number; firstByteMs?: number; totalMs: number };
 }
 
 export interface PrefetchParams {

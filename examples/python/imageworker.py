@@ -403,9 +403,12 @@ class _Total(TypedDict):
 
 
 class Timing(_Total, total=False):
-    """Milliseconds from the request on."""
+    """Milliseconds from the request on; of `dnsMs`, `connectMs` and `tlsMs`, what each took."""
 
     queuedMs: float
+    dnsMs: float
+    connectMs: float
+    tlsMs: float
     firstByteMs: float
 
 

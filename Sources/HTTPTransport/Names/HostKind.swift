@@ -12,8 +12,9 @@ enum HostKind: Hashable {
   /// (`invalid`), RFC 7686 (`onion`), or with characters that no host has. It also keeps out what would mean something
   /// else in CURLOPT_RESOLVE.
   case impossible
-  /// A name beyond ASCII, as a redirect may have it. Only curl knows which name it makes of that.
-  case international
+  /// A name for the system's resolver: one of multicast DNS (`local`, RFC 6762 section 3), or one beyond ASCII, as a
+  /// redirect may have it, of which curl makes another one first.
+  case system
 
   /// - Parameter host: in lower case, as in `Origin`.
   init(_ host: String) {
@@ -22,7 +23,7 @@ enum HostKind: Hashable {
       return
     }
     guard host.utf8.allSatisfy({ $0 < 0x80 }) else {
-      self = .international
+      self = .system
       return
     }
     let name = host.hasSuffix(".") ? host.dropLast() : host[...]
@@ -35,6 +36,7 @@ enum HostKind: Hashable {
     switch String(last) {
     case "localhost": self = .loopback
     case "invalid", "onion": self = .impossible
+    case "local": self = .system
     default: self = .name
     }
   }

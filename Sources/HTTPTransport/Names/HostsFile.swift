@@ -50,6 +50,17 @@ struct WatchedFile {
     self.path = path
   }
 
+  /// What the file holds if it has changed since the last call; nothing if it is not there. Nil if it has not changed
+  /// or cannot be read now.
+  mutating func change(now: ContinuousClock.Instant) -> [UInt8]? {
+    guard hasChanged(now: now) else { return nil }
+    if identity == nil { return [] }
+    let bytes = read()
+    // Out of descriptors, perhaps: the next look is to find it changed.
+    if bytes == nil { identity = nil }
+    return bytes
+  }
+
   /// Whether the file is another one than at the last call, or this is the first; it looks once a second at most.
   mutating func hasChanged(now: ContinuousClock.Instant) -> Bool {
     if hasLooked, lookedAt.duration(to: now) < .seconds(1) { return false }
@@ -59,9 +70,8 @@ struct WatchedFile {
     return !hasLooked || current != identity
   }
 
-  /// Nothing if it cannot be read.
-  func read() -> [UInt8] {
-    guard let file = fopen(path, "re") else { return [] }
+  private func read() -> [UInt8]? {
+    guard let file = fopen(path, "re") else { return nil }
     defer { fclose(file) }
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 64 << 10)

@@ -36,17 +36,15 @@ public struct ResolverStatistics: Sendable, Hashable {
   public var kind: NameResolver
   /// Names whose answers are kept.
   public var names = 0
-  /// Names that are being looked up, and how many of them have not been asked for yet.
-  public var lookingUp = 0
+  /// Names that are to be looked up, and have not been asked for yet.
   public var waiting = 0
   /// Queries in flight, and how many there may be.
   public var inFlight = 0
   public var window = 0
-  /// Since the start: queries that were sent, names that were looked up, those that do not exist, and those for which
-  /// there was no answer.
-  public var queries = 0
+  /// Since the start: names that were looked up, queries that were sent for them, and names for which there was no
+  /// answer.
   public var lookUps = 0
-  public var noSuchName = 0
+  public var queries = 0
   public var unanswered = 0
 
   public init(kind: NameResolver) {

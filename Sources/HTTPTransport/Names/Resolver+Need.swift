@@ -15,7 +15,7 @@ extension Resolver {
   func need(for origin: Origin, under settings: Settings) -> Need {
     guard settings.configuration.resolver == .cAres, settings.proxies.proxy(for: origin) == nil else { return .nothing }
     switch HostKind(origin.host) {
-    case .address, .international: return .nothing
+    case .address, .system: return .nothing
     case .loopback: return .known(.addresses(Self.loopback))
     case .impossible: return .known(.noSuchName)
     case .name: return known(origin.host).map { .known($0) } ?? .lookUp(origin.host)

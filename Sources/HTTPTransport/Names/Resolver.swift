@@ -39,6 +39,8 @@ final class Resolver {
   private static let patience = Duration.seconds(10)
   /// How long another server than the first is asked first, when it has answered in its stead.
   private static let preferenceLifetime = Duration.seconds(30)
+  /// The servers are read again after this time even if their file is the same: it may have been unreadable.
+  private static let reloadInterval = Duration.seconds(60)
   /// The time between two looks at the queries in flight, at least.
   private static let shortestPause = Duration.milliseconds(20)
 
@@ -65,6 +67,7 @@ final class Resolver {
 
   private var preferred = (server: 0, since: ContinuousClock.now)
   private var heardAt = ContinuousClock.now
+  private var reloadedAt = ContinuousClock.now
   /// When queries in flight have to be looked at; nil is never.
   private(set) var nextCheck: ContinuousClock.Instant?
   private var counts = ResolverStatistics(kind: .cAres)
@@ -80,7 +83,6 @@ final class Resolver {
   var statistics: ResolverStatistics {
     var statistics = counts
     statistics.names = cache.count
-    statistics.lookingUp = lookUps.count
     statistics.waiting = lookUps.values.count { !$0.hasBegun }
     statistics.inFlight = window.inFlight
     statistics.window = window.size
@@ -93,7 +95,7 @@ final class Resolver {
   ///
   /// - Parameter name: one whose `HostKind` is `name`.
   func known(_ name: String) -> Outcome? {
-    if hostsFile.hasChanged(now: clock.now) { hosts = HostsFile(hostsFile.read()) }
+    if let bytes = hostsFile.change(now: clock.now) { hosts = HostsFile(bytes) }
     let own = hosts[name]
     if !own.isEmpty { return .addresses(own) }
     return switch cache.answer(for: name, now: clock.now) {
@@ -126,9 +128,11 @@ final class Resolver {
   }
 
   private func begin(_ name: String) -> LookUp {
-    if resolvConf.hasChanged(now: clock.now) {
+    let hasChanged = resolvConf.hasChanged(now: clock.now)
+    if hasChanged { preferred = (0, clock.now) }
+    if hasChanged || reloadedAt.duration(to: clock.now) > Self.reloadInterval {
+      reloadedAt = clock.now
       servers.reload()
-      preferred = (0, clock.now)
     }
     let prefersIPv6 = configuration.hasIPv6 ?? ipv6Route.exists(now: clock.now)
     let questions = NameQuestions(candidates: servers.searchList.candidates(for: name), prefersIPv6: prefersIPv6)
@@ -245,11 +249,7 @@ final class Resolver {
   private func finish(_ lookUp: LookUp, _ outcome: Outcome) {
     guard lookUps[lookUp.name] === lookUp else { return }
     lookUps[lookUp.name] = nil
-    switch outcome {
-    case .addresses: break
-    case .noSuchName: counts.noSuchName += 1
-    case .unanswered: counts.unanswered += lookUp.waiters.isEmpty ? 0 : 1
-    }
+    if outcome == .unanswered, !lookUp.waiters.isEmpty { counts.unanswered += 1 }
     for waiter in lookUp.waiters { waiter.completion(outcome) }
   }
 

@@ -68,10 +68,15 @@ extension Session {
   /// What the worker has done and is doing.
   func stats(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
     _ = try Parameters(params, known: [])
-    loader.statistics { [weak self] statistics in
-      guard let self else { return }
-      let (uptime, counts) = (self.startedAt.duration(to: .now), self.counts)
-      self.answer(ticket) { $0.members(of: statistics, counts, uptime: uptime) }
+    loader.statistics { [weak self, transport] statistics in
+      transport.resolverStatistics { resolver in
+        LoadingActor.run {
+          guard let self else { return }
+          let resolver = resolver ?? ResolverStatistics(kind: self.options.resolver)
+          let (uptime, counts) = (self.startedAt.duration(to: .now), self.counts)
+          self.answer(ticket) { $0.members(of: statistics, resolver, counts, uptime: uptime) }
+        }
+      }
     }
   }
 }
@@ -104,7 +109,8 @@ extension Options {
 
 extension JSONWriter {
   fileprivate mutating func members(
-    of statistics: Loader.Statistics, _ requests: Session.RequestCounts, uptime: Duration
+    of statistics: Loader.Statistics, _ resolver: ResolverStatistics, _ requests: Session.RequestCounts,
+    uptime: Duration
   ) {
     member("uptimeMs", uptime.milliseconds)
     object("requests") { writer in
@@ -125,6 +131,17 @@ extension JSONWriter {
     }
     array("origins") { writer in
       for origin in statistics.origins { writer.value(of: origin) }
+    }
+    object("resolver") { writer in
+      writer.member("kind", resolver.kind.rawValue)
+      guard resolver.kind == .cAres else { return }
+      writer.member("names", resolver.names)
+      writer.member("waiting", resolver.waiting)
+      writer.member("inFlight", resolver.inFlight)
+      writer.member("window", resolver.window)
+      writer.member("lookups", resolver.lookUps)
+      writer.member("queries", resolver.queries)
+      writer.member("unanswered", resolver.unanswered)
     }
     object("transfers") { writer in
       writer.member("started", statistics.counts.transfersStarted)

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import HTTPTransport
@@ -11,7 +12,7 @@ import Testing
     ("a..b", .impossible), (".", .impossible), ("..", .impossible), (".com", .impossible), ("*", .impossible),
     ("a,b", .impossible), ("a:b", .impossible), ("a b", .impossible), ("127.0.0.1.", .impossible),
     ("1.2.3", .impossible), ("a.0x7f", .impossible), ("nowhere.invalid", .impossible), ("x.onion.", .impossible),
-    ("bücher.example", .international),
+    ("bücher.example", .system), ("camera.local", .system), ("camera.local.", .system),
   ])
   func `a host tells how its addresses are found`(host: String, kind: HostKind) {
     #expect(HostKind(host) == kind)
@@ -45,6 +46,22 @@ import Testing
 }
 
 @Suite struct HostsFileTests {
+  @Test func `a file is read when it has changed`() throws {
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent("hosts-\(UUID().uuidString)")
+    var file = WatchedFile(path: path.path)
+    let start = ContinuousClock.now
+    #expect(file.change(now: start) == [])
+    #expect(file.change(now: start + .seconds(2)) == nil)
+    try Data("one".utf8).write(to: path)
+    #expect(file.change(now: start + .seconds(2)) == nil)
+    #expect(file.change(now: start + .seconds(4)) == Array("one".utf8))
+    #expect(file.change(now: start + .seconds(6)) == nil)
+    try Data("another".utf8).write(to: path)
+    #expect(file.change(now: start + .seconds(8)) == Array("another".utf8))
+    try FileManager.default.removeItem(at: path)
+    #expect(file.change(now: start + .seconds(10)) == [])
+  }
+
   @Test func `the addresses of a name are those of all its lines`() {
     let file = HostsFile(
       """
