@@ -73,7 +73,8 @@
       }
       var status: Int32 = 0
       #expect(waitpid(child, &status, 0) == child)
-      #expect(status & 0x7f == SIGBUS)
+      // By the signal, or as ThreadSanitizer's handler ends it.
+      #expect(status & 0x7f == SIGBUS || status >> 8 != 0)
     }
 
     @Test(arguments: ["index.sqlite", "index.sqlite-wal"], [0, 1, 2])
