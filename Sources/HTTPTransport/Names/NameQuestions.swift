@@ -67,7 +67,7 @@ struct NameQuestions {
   mutating func answered(_ type: RecordType, _ answer: Answer) -> Step {
     answers[type] = answer
     guard answers.count == asked.count else { return .wait }
-    if let found { return found }
+    if let found { return .resolved(found.addresses, timeToLive: found.timeToLive) }
     if answers.values.contains(.failed) { return .unanswered }
     if !answers.values.contains(.noSuchName), asked.insert(.aaaa).inserted { return .ask([.aaaa]) }
     guard place + 1 < candidates.count else { return .noSuchName }
@@ -75,7 +75,8 @@ struct NameQuestions {
     return .ask(begin())
   }
 
-  private var found: Step? {
+  /// The addresses that there are so far, in the order in which they are to be tried.
+  var found: (addresses: [IPAddress], timeToLive: Duration)? {
     let order: [RecordType] = prefersIPv6 ? [.aaaa, .a] : [.a, .aaaa]
     var addresses: [IPAddress] = []
     var kept = Duration.seconds(Int64(Int32.max))
@@ -84,7 +85,7 @@ struct NameQuestions {
       kept = min(kept, timeToLive)
     }
     guard !addresses.isEmpty else { return nil }
-    return .resolved(
-      addresses, timeToLive: answers.values.contains(.failed) ? min(kept, Self.timeToLiveOfHalf) : kept)
+    let isHalf = answers.count < asked.count || answers.values.contains(.failed)
+    return (addresses, isHalf ? min(kept, Self.timeToLiveOfHalf) : kept)
   }
 }

@@ -41,6 +41,8 @@ final class Resolver {
   private static let preferenceLifetime = Duration.seconds(30)
   /// The servers are read again after this time even if their file is the same: it may have been unreadable.
   private static let reloadInterval = Duration.seconds(60)
+  /// How long addresses of one type wait for those of the other (RFC 8305 section 3).
+  private static let resolutionDelay = Duration.milliseconds(50)
   /// The time between two looks at the queries in flight, at least.
   private static let shortestPause = Duration.milliseconds(20)
 
@@ -62,6 +64,8 @@ final class Resolver {
   /// The look-ups of the queries in flight, by the query.
   private var inFlight: [ObjectIdentifier: LookUp] = [:]
   private var endedQueries: [(NameQuery, NameQuery.End)] = []
+  /// Look-ups that have addresses of one type, with the time at which these are enough, rising.
+  private var halves = FIFO<(LookUp, due: ContinuousClock.Instant)>()
   private var isAdvancing = false
   private var lastNumber = 0
 
@@ -230,16 +234,24 @@ final class Resolver {
   private func settle(_ query: NameQuery, _ answer: NameQuestions.Answer, of lookUp: LookUp) {
     if answer == .failed { window.gaveUp(losses: query.losses) }
     switch lookUp.questions.answered(query.type, answer) {
-    case .wait: break
+    case .wait:
+      guard lookUp.questions.found != nil else { break }
+      let due = clock.now + Self.resolutionDelay
+      halves.append((lookUp, due))
+      nextCheck = nextCheck.map { min($0, due) } ?? due
     case .ask(let types): ask(types, of: lookUp)
-    case .resolved(let addresses, let timeToLive):
-      cache.insert(.addresses(addresses), for: lookUp.name, timeToLive: timeToLive, now: clock.now)
-      finish(lookUp, .addresses(addresses))
+    case .resolved(let addresses, let timeToLive): conclude(lookUp, addresses, timeToLive: timeToLive)
     case .noSuchName:
       cache.insert(.noSuchName, for: lookUp.name, timeToLive: .zero, now: clock.now)
       finish(lookUp, .noSuchName)
     case .unanswered: finish(lookUp, .unanswered)
     }
+  }
+
+  /// More addresses may come later, which are kept then.
+  private func conclude(_ lookUp: LookUp, _ addresses: [IPAddress], timeToLive: Duration) {
+    cache.insert(.addresses(addresses), for: lookUp.name, timeToLive: timeToLive, now: clock.now)
+    finish(lookUp, .addresses(addresses))
   }
 
   private func isNeeded(_ lookUp: LookUp) -> Bool {
@@ -262,8 +274,15 @@ final class Resolver {
         finish(lookUp, .unanswered)
       }
     }
+    while let half = halves.first, half.due <= now {
+      _ = halves.popFirst()
+      if let found = half.0.questions.found {
+        conclude(half.0, found.addresses, timeToLive: found.timeToLive)
+      }
+    }
     nextCheck = servers.checkTimeouts().map { now + max(.milliseconds(Int64($0) + 1), Self.shortestPause) }
     if nextCheck == nil, !lookUps.isEmpty { nextCheck = now + configuration.timeout }
+    if let due = halves.first?.due { nextCheck = nextCheck.map { min($0, due) } ?? due }
   }
 }
 
@@ -271,6 +290,8 @@ final class Resolver {
 private struct FIFO<Element> {
   private var elements: [Element?] = []
   private var head = 0
+
+  var first: Element? { head < elements.count ? elements[head] : nil }
 
   mutating func append(_ element: Element) { elements.append(element) }
 
