@@ -114,6 +114,7 @@ final class CurlLoop {
 
   /// Lets curl read and write what it can without waiting, and ends what has ended or takes too long.
   func work() {
+    goOnWithHeld()
     sockets.tell(multi, beginCall: connections.beginCall)
     resolver.work()
     var left: Int32 = 0
@@ -131,12 +132,22 @@ final class CurlLoop {
     if clock.beginCheck() { endLateTransfers() }
   }
 
+  private func goOnWithHeld() {
+    guard !clock.held.isEmpty else { return }
+    let held = clock.held
+    clock.held = []
+    for transfer in held.compactMap({ transfers[$0] }) {
+      transfer.goOn()
+      if transfer.hasStopped { end(transfer, nil) }
+    }
+  }
+
   var wakeUp: WakeUp { sockets.wakeUp }
 
   /// Waits for what `work` has to do next, or only looks whether there is something.
   func sleep(mayWait: Bool) {
     let nextCheck = [clock.nextCheck, resolver.nextCheck].compactMap { $0 }.min()
-    sockets.sleep(for: multi, milliseconds: mayWait ? nextCheck?.pollTimeout ?? .max : 0)
+    sockets.sleep(for: multi, milliseconds: mayWait && clock.held.isEmpty ? nextCheck?.pollTimeout ?? .max : 0)
   }
 
   private func endLateTransfers() {

@@ -6,6 +6,8 @@
 final class LoopClock {
   var now: ContinuousClock.Instant = .now
   private(set) var nextCheck: ContinuousClock.Instant?
+  /// The transfers that have had their share of the turn. They go on in the next.
+  var held: [TransferID] = []
 
   /// Makes sure that transfers are looked at no later than `time`; nil is never.
   func check(by time: ContinuousClock.Instant?) {

@@ -155,6 +155,13 @@ struct Reception {
     return intake
   }
 
+  /// Has curl keep bytes for a while without asking the consumer. False if they are not to be kept.
+  mutating func hold() -> Bool {
+    guard !hasRefused, !isPaused else { return false }
+    isHeldByCurl = true
+    return true
+  }
+
   private mutating func take(_ bytes: UnsafeRawBufferPointer) -> Intake {
     if case .drop(let left) = use {
       use = .drop(left: left - bytes.count)

@@ -25,6 +25,7 @@ final class Transfer {
   private(set) var reception: Reception
   private var route: Route
   private var watch: ProgressWatch
+  private var share = TurnShare()
   /// Whether this hop and those after it may use none of the connections that are open.
   private var needsFreshConnection: Bool
   /// Whether the connection that curl chose for the request had input that nobody had asked for.
@@ -243,12 +244,24 @@ final class Transfer {
   func received(bytes: UnsafeRawBufferPointer) -> Reception.Intake {
     watch.received(now: clock.now)
     if let easy { watch.read(bytesOnWire: easy.bytesOnWire, now: clock.now) }
+    if !share.take(in: clock.now), reception.hold() {
+      clock.held.append(id)
+      return .held
+    }
     return reception.received(bytes: bytes)
+  }
+
+  /// Takes what has had to wait for this turn. Curl may call back from within.
+  func goOn() {
+    if !reception.isPaused { takeHeld() }
   }
 
   /// Lifts a pause. Curl may call back from within.
   func resume() {
-    guard reception.isPaused else { return }
+    if reception.isPaused { takeHeld() }
+  }
+
+  private func takeHeld() {
     let isHeld = reception.resume()
     watch.resumed(now: clock.now)
     clock.check(by: due)

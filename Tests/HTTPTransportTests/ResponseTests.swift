@@ -135,6 +135,56 @@ import Threads
     #expect(server.connectionCount == 200)
   }
 
+  @Test func `a body in many tiny chunks arrives whole, also with pauses`() throws {
+    let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+    let chunks = body.flatMap { Array("1\r\n".utf8) + [$0] + Array("\r\n".utf8) }
+    for pausesAt in [Int.max, 997] {
+      let isReady = Gate()
+      let server = ScriptedServer { _, connection in
+        isReady.wait()
+        connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        connection.send(chunks)
+        connection.send("0\r\n\r\n")
+      }
+      let id = Locked<TransferID?>(nil)
+      let recorder = Recorder { _ in
+        .proceed
+      } onBytes: { [transport] record in
+        guard record.calls.isMultiple(of: pausesAt), let id = id.withLock({ $0 }) else { return .proceed }
+        transport.resume(id)
+        return .pause
+      }
+      let started = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+      id.withLock { $0 = started }
+      isReady.open()
+      _ = try recorder.summary()
+      #expect(recorder.now.body == body)
+    }
+  }
+
+  @Test func `tiny chunks without end leave each turn to others`() throws {
+    let chunks = [UInt8](repeatElement(Array("1\r\na\r\n".utf8), count: 50_000).joined())
+    let isReady = Gate()
+    let server = ScriptedServer { _, connection in
+      isReady.wait()
+      connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+      while connection.send(chunks) {}
+    }
+    let id = Locked<TransferID?>(nil)
+    let recorder = Recorder { _ in
+      .proceed
+    } onBytes: { [transport] record in
+      // It takes effect in the next turn.
+      if record.calls == 5000, let id = id.withLock({ $0 }) { transport.cancel(id) }
+      return .proceed
+    }
+    let started = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+    id.withLock { $0 = started }
+    isReady.open()
+    #expect(try recorder.error().kind == .cancelled)
+    #expect(recorder.now.calls <= 5000 + TurnShare.mostPieces)
+  }
+
   @Test func `a body that ends with the connection is complete`() throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.0 200 OK\r\n\r\nold style")
