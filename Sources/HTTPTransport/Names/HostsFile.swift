@@ -7,28 +7,85 @@ internal import HTTPTypes
   internal import Glibc
 #endif
 
-/// The names and addresses of a file as hosts(5) describes it.
+/// The names and addresses of a file as hosts(5) describes it. There are such files with hundreds of thousands of names,
+/// so that lines are read only when one of their names is asked for.
 struct HostsFile {
-  private var addresses: [String: [IPAddress]] = [:]
+  private struct Entry {
+    let hash: UInt64
+    /// Where the line begins.
+    let line: Int
+  }
 
-  init() {}
+  private let bytes: [UInt8]
+  /// One for each name of each line, by hash and line.
+  private let entries: [Entry]
 
-  /// Lines that cannot be read are left out.
-  init(_ text: some Sequence<UInt8>) {
-    for line in Array(text).split(separator: UInt8(ascii: "\n")) {
-      let words = line.prefix { $0 != UInt8(ascii: "#") }
-        .split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: "\r") }
-      guard words.count >= 2, let address = IPAddress(String(decoding: words[0], as: UTF8.self)) else { continue }
-      for word in words.dropFirst() {
-        addresses[String(decoding: word.map(\.asciiLowercased), as: UTF8.self), default: []].append(address)
+  init(_ bytes: [UInt8] = []) {
+    self.bytes = bytes
+    var entries: [Entry] = []
+    bytes.withUnsafeBufferPointer { bytes in
+      var line = 0
+      while line < bytes.count {
+        let end = bytes[line...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+        Self.forEachWord(of: bytes[line..<end]) { word, isAddress in
+          if !isAddress { entries.append(Entry(hash: Self.hash(word), line: line)) }
+        }
+        line = end + 1
+      }
+    }
+    self.entries = entries.sorted { ($0.hash, $0.line) < ($1.hash, $1.line) }
+  }
+
+  /// Those of all lines that have the name, in their order; empty where none has. Lines that cannot be read are left
+  /// out.
+  ///
+  /// - Parameter name: in lower case.
+  subscript(name: String) -> [IPAddress] {
+    guard !entries.isEmpty else { return [] }
+    let name = Array((name.hasSuffix(".") ? name.dropLast() : name[...]).utf8)
+    let hash = name.withUnsafeBufferPointer { Self.hash($0[...]) }
+    var (first, end) = (0, entries.count)
+    while first < end {
+      let middle = (first + end) / 2
+      if entries[middle].hash < hash { first = middle + 1 } else { end = middle }
+    }
+    return bytes.withUnsafeBufferPointer { bytes in
+      entries[first...].prefix { $0.hash == hash }.compactMap { entry in
+        let line = bytes[entry.line...].prefix { $0 != UInt8(ascii: "\n") }
+        var address: IPAddress?
+        var hasName = false
+        Self.forEachWord(of: line) { word, isAddress in
+          if isAddress {
+            address = IPAddress(String(decoding: word, as: UTF8.self))
+          } else if word.lazy.map(\.asciiLowercased).elementsEqual(name) {
+            hasName = true
+          }
+        }
+        return hasName ? address : nil
       }
     }
   }
 
-  /// Those of all lines that have the name; empty where none has.
-  ///
-  /// - Parameter name: in lower case.
-  subscript(name: String) -> [IPAddress] { addresses[name.hasSuffix(".") ? String(name.dropLast()) : name] ?? [] }
+  private typealias Word = Slice<UnsafeBufferPointer<UInt8>>
+
+  /// The first word of a line is the address. What follows `#` is a comment.
+  private static func forEachWord(of line: Word, _ body: (Word, _ isAddress: Bool) -> Void) {
+    var rest = line
+    var isFirst = true
+    while let begin = rest.firstIndex(where: { !isSpace($0) }), rest[begin] != UInt8(ascii: "#") {
+      let end = rest[begin...].firstIndex { isSpace($0) || $0 == UInt8(ascii: "#") } ?? rest.endIndex
+      body(rest[begin..<end], isFirst)
+      isFirst = false
+      rest = rest[end...]
+    }
+  }
+
+  private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0d }
+
+  /// FNV-1a of the name in lower case.
+  private static func hash(_ name: Word) -> UInt64 {
+    name.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1.asciiLowercased)) &* 0x100_0000_01b3 }
+  }
 }
 
 /// A file that is read again when it has changed.

@@ -46,6 +46,14 @@ import Testing
 }
 
 @Suite struct HostsFileTests {
+  @Test func `each name of a long file is found`() {
+    let lines = (0..<10_000).map { "0.0.0.0 ads-\($0).example\n" }.joined()
+    let file = HostsFile(Array(lines.utf8))
+    #expect(file["ads-0.example"] == [IPAddress("0.0.0.0")])
+    #expect(file["ads-9999.example"] == [IPAddress("0.0.0.0")])
+    #expect(file["ads-10000.example"] == [])
+  }
+
   @Test func `a file is read when it has changed`() throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hosts-\(UUID().uuidString)")
     var file = WatchedFile(path: path.path)
@@ -64,20 +72,24 @@ import Testing
 
   @Test func `the addresses of a name are those of all its lines`() {
     let file = HostsFile(
-      """
-      # comment
-      127.0.0.1\tlocalhost loghost
-      192.0.2.1 One.Example  one # two.example
-        2001:db8::1 one.example\r
-      fe80::1%lo0 broken.example
-      nonsense broken.example
-      192.0.2.2
-      """.utf8)
+      Array(
+        """
+        # comment
+        127.0.0.1\tlocalhost loghost
+        192.0.2.1 One.Example  one # two.example
+          2001:db8::1 one.example\r
+        fe80::1%lo0 broken.example
+        nonsense broken.example
+        192.0.2.2
+        192.0.2.3 one.example.org xone.example
+        """.utf8))
     #expect(file["one.example"] == [IPAddress("192.0.2.1"), IPAddress("2001:db8::1")])
     #expect(file["one.example."] == file["one.example"])
     #expect(file["one"] == [IPAddress("192.0.2.1")])
     #expect(file["loghost"] == [IPAddress("127.0.0.1")])
     #expect(file["two.example"] == [])
+    #expect(file["one.example.org"] == [IPAddress("192.0.2.3")])
+    #expect(file["192.0.2.1"] == [])
     #expect(file["broken.example"] == [])
   }
 }
