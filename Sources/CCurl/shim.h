@@ -41,6 +41,12 @@ static inline CURLcode ccurl_set_close_socket_callback(CURL *easy, curl_closesoc
   return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, callback);
 }
 
+static inline CURLcode ccurl_set_progress_callback(CURL *easy, curl_xferinfo_callback callback, void *context) {
+  curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(easy, CURLOPT_XFERINFODATA, context);
+  return curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, callback);
+}
+
 static inline CURLcode ccurl_set_tls_context_callback(CURL *easy, curl_ssl_ctx_callback callback, void *context) {
   curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, context);
   return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, callback);

@@ -66,10 +66,15 @@ final class Connections {
   /// Must be called before each call that lets curl read.
   func beginCall() { serviceTime.beginCall() }
 
+  /// Whether the thread has served this handle for too long since `beginCall`.
+  func isServedTooLong(_ easy: UnsafeMutableRawPointer) -> Bool {
+    serviceTime.isTooLong(for: easy, now: .now, processorTime: processorTimeOfThread)
+  }
+
   /// Why a transfer failed if its connection has been ended for holding the thread.
   func error(of transfer: Transfer) -> TransferError? {
     guard !ended.isEmpty, let connection = transfer.connection?.tls, ended.contains(connection) else { return nil }
-    return TransferError(.flood, "\(transfer.peer) floods the connection with input outside of any response")
+    return transfer.flood
   }
 
   /// Forgets the ended connections that no transfer uses any more.

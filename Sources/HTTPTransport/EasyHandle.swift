@@ -136,6 +136,7 @@ final class EasyHandle {
       set(CURLOPT_PIPEWAIT, 1)
       set(CURLOPT_BUFFERSIZE, Self.http2Buffer)
     }
+    if isSecure, proxy != nil { watchTunnel() }
     return set(CURLOPT_PROXY, proxy ?? "") && set(CURLOPT_URL, target.url)
   }
 
@@ -184,6 +185,13 @@ final class EasyHandle {
   @discardableResult
   private func set(_ option: CURLoption, _ value: String) -> Bool {
     ccurl_set_string(raw, option, value) == CURLE_OK
+  }
+
+  /// Curl reads the answer to CONNECT for as long as input comes, byte by byte, and calls the progress function for each.
+  private func watchTunnel() {
+    _ = ccurl_set_progress_callback(
+      raw, { context, _, _, _, _ in EasyHandle.behind(context)?.transfer?.mayReadTunnel() == false ? 1 : 0 },
+      Unmanaged.passUnretained(self).toOpaque())
   }
 
   private func installCallbacks() {

@@ -230,7 +230,18 @@ final class Transfer {
   /// For a host whose name has no address.
   var noAddress: TransferError { TransferError(.resolve, "no address for \(origin.host)") }
 
+  var flood: TransferError {
+    TransferError(.flood, "\(peer) floods the connection with input outside of any response")
+  }
+
   private var blocked: TransferError { TransferError(.blockedAddress, "\(server) is not a public address") }
+
+  /// Called for each byte of a proxy's answer to CONNECT. False makes curl stop.
+  func mayReadTunnel() -> Bool {
+    guard isConnecting, let easy, connections.isServedTooLong(easy.raw) else { return true }
+    reception.failure = flood
+    return false
+  }
 
   /// False makes curl stop.
   func received(line: UnsafeRawBufferPointer) -> Bool {

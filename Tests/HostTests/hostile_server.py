@@ -80,6 +80,37 @@ def http1(handle: Handler) -> Callable[[Connection], None]:
     return serve
 
 
+def tls_records(before: bytes, piece: bytes) -> Callable[[Connection], None]:
+    """Answers over TLS with `before` and then, without end, with records of `piece`, many of them in a segment."""
+    context = server_context("http/1.1")
+
+    def serve(connection: Connection) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_side=True)
+
+        def go_on(step: Callable[[], object]) -> None:
+            while True:
+                try:
+                    step()
+                    return connection.sendall(outgoing.read())
+                except ssl.SSLWantReadError:
+                    connection.sendall(outgoing.read())
+                    arrived = connection.recv(1 << 16)
+                    if not arrived:
+                        raise ConnectionError("closed") from None
+                    incoming.write(arrived)
+
+        go_on(tls.do_handshake)
+        go_on(lambda: tls.read(1 << 16))
+        tls.write(before)
+        while True:
+            for _ in range(5000):
+                tls.write(piece)
+            connection.sendall(outgoing.read())
+
+    return serve
+
+
 def answer(body: bytes, status: str = "200 OK", *fields: str) -> bytes:
     lines = [f"HTTP/1.1 {status}", "Content-Type: image/png", f"Content-Length: {len(body)}", *fields]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import socket
 import tempfile
 import threading
 import unittest
@@ -17,11 +18,11 @@ from typing import Any, Iterator
 
 from bomb_files import png
 from hostile_server import (
-    ACK, DATA, PING, PRIORITY, SETTINGS, WINDOW_UPDATE, Connection, RawServer, answer, body, frame, head, http1, http2,
-    literal, repeated, server_context, tunnel,
+    ACK, CONTINUATION, DATA, END_HEADERS, HEADERS, PING, PRIORITY, SETTINGS, WINDOW_UPDATE, Connection, RawServer, answer,
+    body, frame, head, http1, http2, literal, repeated, server_context, tls_records, tunnel,
 )  # fmt: skip
 from origin_process import PATIENCE
-from test_decoders import Worker
+from test_decoders import Worker, outcome
 
 IMAGE = png(1, zlib.compress(b"\0\0"))
 OTHER = answer(png(1, zlib.compress(b"\0\x80")), "200 OK", "Cache-Control: max-age=86400")
@@ -162,6 +163,105 @@ class Floods(unittest.TestCase):
             error = client.call("load", url=server.url + "/")["error"]
         self.assertIn("floods the connection", error["message"])
         self.assertEqual(error["data"]["kind"], "network")
+
+
+class Endless(unittest.TestCase):
+    """Headers and bodies without end, in the smallest pieces."""
+
+    def request(self, client: Worker, url: str, neighbours: list[str]) -> tuple[int, dict[int, Any]]:
+        """Loads `url` and then the neighbours, which all succeed."""
+        number = client.send("load", url=url)
+        numbers = [client.send("load", url=neighbour) for neighbour in neighbours]
+        responses: dict[int, Any] = {}
+        while not all(neighbour in responses for neighbour in numbers):
+            response = client.receive()
+            responses[response["id"]] = response
+        for neighbour in numbers:
+            self.assertEqual(picture(responses[neighbour]), IMAGE)
+        return number, responses
+
+    def test_headers(self) -> None:
+        begun = frame(HEADERS, 0, 1, b"\x88")
+        hints = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 1000
+        cases = {
+            "CONTINUATION, empty": ("h2", begun, frame(CONTINUATION, 0, 1) * 50_000, "network"),
+            "CONTINUATION, fields": ("h2", begun, frame(CONTINUATION, 0, 1, literal("x", "a" * 1000)) * 50, "network"),
+            "1xx over HTTP/2": ("h2", b"", frame(HEADERS, END_HEADERS, 1, literal(":status", "103")) * 5000, "tooLarge"),
+            "1xx over TLS": ("http/1.1", b"", hints, "tooLarge"),
+            "1xx": (None, b"", hints, "tooLarge"),
+        }  # fmt: skip
+        for name, (protocol, before, piece, kind) in cases.items():
+
+            def pour(connection: Connection, _: Any, before: bytes = before, piece: bytes = piece) -> None:
+                connection.sendall(before)
+                while True:
+                    connection.sendall(piece)
+
+            serve = http2(pour) if protocol == "h2" else http1(pour)
+            other = http1(lambda connection, _: connection.sendall(answer(IMAGE)))
+            with self.subTest(name), RawServer(serve, server_context(protocol) if protocol else None) as server:
+                with RawServer(other) as neighbour, worker("--timeout", "3600s") as client:
+                    urls = [f"{neighbour.url}/{number}" for number in range(20)]
+                    number, responses = self.request(client, server.url + "/", urls)
+                    response = responses.get(number) or client.receive()
+                    self.assertEqual(outcome(response), kind, response)
+
+    def test_bodies(self) -> None:
+        chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(IMAGE), IMAGE)
+
+        def chunks(connection: Connection, _: Any) -> None:
+            connection.sendall(chunked)
+            while True:
+                connection.sendall(b"1\r\na\r\n" * 50_000)
+
+        def frames(connection: Connection, stream: int) -> None:
+            connection.sendall(head(stream) + frame(DATA, 0, stream, IMAGE))
+            while True:
+                connection.sendall(frame(DATA, 0, stream, b"a") * 50_000)
+
+        records = tls_records(b"HTTP/1.1 200 OK\r\n\r\n" + IMAGE, b"a")
+        cases = {
+            "chunks": RawServer(http1(chunks)),
+            "chunks over TLS": RawServer(http1(chunks), server_context("http/1.1")),
+            "DATA frames": RawServer(http2(frames), server_context("h2")),
+            "TLS records": RawServer(records),
+        }
+        other = http1(lambda connection, _: connection.sendall(answer(IMAGE)))
+        for name, server in cases.items():
+            scheme = "http" if name == "chunks" else "https"
+            with self.subTest(name), server, RawServer(other) as neighbour:
+                with worker("--timeout", "3600s", "--max-bytes", "100G") as client:
+                    urls = [f"{neighbour.url}/{number}" for number in range(20)]
+                    number, responses = self.request(client, f"{scheme}://127.0.0.1:{server.port}/", urls)
+                    # Its body goes on while the neighbours are loaded.
+                    self.assertNotIn(number, responses)
+                with worker("--timeout", "3600s", "--max-bytes", "64k") as client:
+                    response = client.call("load", url=f"{scheme}://127.0.0.1:{server.port}/")
+                    self.assertEqual(outcome(response), "tooLarge", response)
+
+    def test_answers_to_connect(self) -> None:
+        cases = {
+            "fields": (b"HTTP/1.1 200 OK\r\n", b"X-Field: a\r\n"),
+            "1xx": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+            "a line": (b"HTTP/1.1 200 OK\r\nX-Field: ", b"a"),
+            "a body of 407": (b"HTTP/1.1 407 No\r\nContent-Length: 1000000000000\r\n\r\n", b"a"),
+            "chunks of 407": (b"HTTP/1.1 407 No\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n"),
+            "a body of 403": (b"HTTP/1.1 403 No\r\nContent-Length: 1000000000000\r\n\r\n", b"a"),
+        }
+        for name, (before, piece) in cases.items():
+
+            def serve(connection: Connection, before: bytes = before, piece: bytes = piece) -> None:
+                if connection.recv(7, socket.MSG_PEEK) != b"CONNECT":
+                    return http1(lambda connection, _: connection.sendall(answer(IMAGE)))(connection)
+                connection.sendall(before)
+                while True:
+                    connection.sendall(piece * 50_000)
+
+            with self.subTest(name), RawServer(serve) as proxy, worker("--timeout", "3600s", "--proxy", proxy.url) as client:
+                urls = [f"http://images.invalid/{number}" for number in range(20)]
+                number, responses = self.request(client, "https://images.invalid/", urls)
+                response = responses.get(number) or client.receive()
+                self.assertIn(outcome(response), ("connect", "network"), response)
 
 
 class OneFlight(unittest.TestCase):
