@@ -1,5 +1,5 @@
-/// How many connections curl may have, idle ones included, while the system has descriptors for so many and after it had
-/// none for one more.
+/// How many connections curl may have, idle ones included: at first, and after the system had no descriptor for one
+/// more.
 struct ConnectionLimits: Equatable {
   /// The limits while descriptors last.
   let most: Int

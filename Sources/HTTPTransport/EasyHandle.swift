@@ -187,7 +187,8 @@ final class EasyHandle {
     ccurl_set_string(raw, option, value) == CURLE_OK
   }
 
-  /// Curl reads the answer to CONNECT for as long as input comes, byte by byte, and calls the progress function for each.
+  /// Curl reads the answer to CONNECT for as long as input comes, byte by byte, and calls the progress function for
+  /// each byte.
   private func watchTunnel() {
     _ = ccurl_set_progress_callback(
       raw, { context, _, _, _, _ in EasyHandle.behind(context)?.transfer?.mayReadTunnel() == false ? 1 : 0 },

@@ -32,11 +32,13 @@ def server_context(protocol: str) -> ssl.SSLContext:
 
 
 class RawServer(contextlib.AbstractContextManager["RawServer"]):
-    """Runs `serve` for each connection, on a thread of its own. Each address of 127.0.0.0/8 leads to it."""
+    """Runs `serve` for each connection, on a thread of its own. `address` 0.0.0.0 stands for all of 127.0.0.0/8."""
 
-    def __init__(self, serve: Callable[[Connection], None], context: Optional[ssl.SSLContext] = None) -> None:
+    def __init__(
+        self, serve: Callable[[Connection], None], context: Optional[ssl.SSLContext] = None, address: str = "127.0.0.1"
+    ) -> None:
         self._serve, self._context = serve, context
-        self._listener = socket.create_server(("0.0.0.0", 0), backlog=4096)
+        self._listener = socket.create_server((address, 0), backlog=4096)
         self.port: int = self._listener.getsockname()[1]
         self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}"
         self.connections = 0
@@ -50,7 +52,10 @@ class RawServer(contextlib.AbstractContextManager["RawServer"]):
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                connection, _ = self._listener.accept()
+                connection, (peer, _) = self._listener.accept()
+                if not peer.startswith("127."):
+                    connection.close()
+                    continue
                 self.connections += 1
                 threading.Thread(target=self._run, args=(connection,), daemon=True).start()
 

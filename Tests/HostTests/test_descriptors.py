@@ -21,6 +21,7 @@ from origin_process import PATIENCE
 from test_decoders import Worker, outcome
 
 IMAGE = png(1, zlib.compress(b"\0\0"))
+ALL = "0.0.0.0"
 
 
 @contextlib.contextmanager
@@ -44,7 +45,7 @@ class Descriptors(unittest.TestCase):
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
 
     def test_one_origin_after_the_other(self) -> None:
-        with RawServer(http1(lambda connection, _: connection.sendall(answer(IMAGE)))) as server:
+        with RawServer(http1(lambda connection, _: connection.sendall(answer(IMAGE))), address=ALL) as server:
             with worker(128) as client:
                 for number in range(600):
                     url = f"http://127.0.{number // 200 + 1}.{number % 200 + 1}:{server.port}/{number}"
@@ -64,7 +65,7 @@ class Descriptors(unittest.TestCase):
             connection.sendall(head(stream) + b"".join(body(stream, IMAGE)))
 
         serve = (http2(handle2), server_context("h2")) if tls else (http1(handle), None)
-        with RawServer(*serve) as server:
+        with RawServer(*serve, ALL) as server:
             options = ["--max-concurrent", str(count), "--max-per-host", str(count)]
             with worker(descriptors, *options) as client:
                 most = client.call("initialize")["result"]["limits"]["maxConcurrent"]
@@ -98,7 +99,7 @@ class Descriptors(unittest.TestCase):
         handle2 = http2(lambda connection, stream: connection.sendall(head(stream) + b"".join(body(stream, IMAGE))))
         handle1 = http1(lambda connection, _: connection.sendall(answer(IMAGE)))
         for scheme, serve in {"http": (handle1, None), "https": (handle2, server_context("h2"))}.items():
-            with self.subTest(scheme), RawServer(*serve) as server, worker(1024) as client:
+            with self.subTest(scheme), RawServer(*serve, ALL) as server, worker(1024) as client:
 
                 def urls(network: int, count: int) -> Iterator[str]:
                     for number in range(count):
