@@ -64,8 +64,8 @@ class Descriptors(unittest.TestCase):
         def handle2(connection: Connection, stream: int) -> None:
             connection.sendall(head(stream) + b"".join(body(stream, IMAGE)))
 
-        serve = (http2(handle2), server_context("h2")) if tls else (http1(handle), None)
-        with RawServer(*serve, ALL) as server:
+        serve = http2(handle2) if tls else http1(handle)
+        with RawServer(serve, server_context("h2") if tls else None, ALL) as server:
             options = ["--max-concurrent", str(count), "--max-per-host", str(count)]
             with worker(descriptors, *options) as client:
                 most = client.call("initialize")["result"]["limits"]["maxConcurrent"]
@@ -98,8 +98,9 @@ class Descriptors(unittest.TestCase):
         """Idle connections are closed for others, and afterwards fewer are kept."""
         handle2 = http2(lambda connection, stream: connection.sendall(head(stream) + b"".join(body(stream, IMAGE))))
         handle1 = http1(lambda connection, _: connection.sendall(answer(IMAGE)))
-        for scheme, serve in {"http": (handle1, None), "https": (handle2, server_context("h2"))}.items():
-            with self.subTest(scheme), RawServer(*serve, ALL) as server, worker(1024) as client:
+        for scheme, serve in {"http": handle1, "https": handle2}.items():
+            context = server_context("h2") if scheme == "https" else None
+            with self.subTest(scheme), RawServer(serve, context, ALL) as server, worker(1024) as client:
 
                 def urls(network: int, count: int) -> Iterator[str]:
                     for number in range(count):
