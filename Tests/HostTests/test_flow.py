@@ -152,6 +152,17 @@ class Flow(unittest.TestCase):
         self.assertNotIn("tlsMs", first)
         self.assertFalse({"dnsMs", "connectMs", "tlsMs"} & set(second))
 
+    def test_a_result_tells_how_long_the_handshake_took(self) -> None:
+        internet = self.internet(Habit("h2", median=0.01, size=1000), http2="h2")
+        worker = self.worker(internet, "--insecure")
+        worker.load([f"https://{host('h2', 0)}/{number}.png" for number in range(50)])
+        self.all_delivered(worker, 50)
+        timings = [answer["result"]["timing"] for answer in worker.answers(50)]
+        first = [timing for timing in timings if "tlsMs" in timing]
+        # The others are streams of the same connection.
+        self.assertTrue(1 <= len(first) < 50, timings)
+        self.assertTrue(all(timing["tlsMs"] + timing["connectMs"] <= timing["firstByteMs"] + 2 for timing in first))
+
     def test_urgent_loads_overtake_all_that_wait(self) -> None:
         internet = self.internet(Habit("strong", median=0.1, sigma=0.3, at_once=64))
         worker = self.worker(internet)

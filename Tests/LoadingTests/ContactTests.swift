@@ -66,6 +66,7 @@ struct ContactTests {
     for kind in [TransferError.Kind.cancelled, .truncated, .network, .tls, .blockedAddress, .invalidRequest] {
       #expect(contact(kind) == .inconclusive)
     }
+    #expect(contact(.unanswered) == .inconclusive)
     #expect(contact(.timeout, phase: .deadline) == .inconclusive)
   }
 }

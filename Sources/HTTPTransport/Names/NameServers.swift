@@ -12,6 +12,8 @@ struct NameServerConfiguration: Sendable {
   var servers: String?
   /// How long a server may take for one query. A resolver that has to ask others may well need a second.
   var timeout = Duration.seconds(2)
+  /// How long look-ups wait while no server answers anything.
+  var patience = Duration.seconds(10)
   var hostsFile = "/etc/hosts"
   var resolvConf = "/etc/resolv.conf"
   /// Whether IPv6 addresses on the Internet can be reached; nil to ask the system.

@@ -23,7 +23,8 @@ final class Resolver {
     let name: String
     var questions: NameQuestions
     let askedAt: ContinuousClock.Instant
-    var waiters: [(number: Int, completion: Completion)] = []
+    /// By the number of their ticket.
+    var waiters: [Int: Completion] = [:]
     /// Whether queries have been made for it.
     var hasBegun = false
 
@@ -35,8 +36,6 @@ final class Resolver {
   }
 
   private static let maxAttempts = 3
-  /// How long look-ups wait while no name server answers anything.
-  private static let patience = Duration.seconds(10)
   /// How long another server than the first is asked first, when it has answered in its stead.
   private static let preferenceLifetime = Duration.seconds(30)
   /// The servers are read again after this time even if their file is the same: it may have been unreadable.
@@ -115,14 +114,14 @@ final class Resolver {
   func lookUp(_ name: String, _ completion: @escaping Completion) -> Ticket {
     lastNumber += 1
     let lookUp = lookUps[name] ?? begin(name)
-    lookUp.waiters.append((lastNumber, completion))
+    lookUp.waiters[lastNumber] = completion
     return Ticket(name: name, number: lastNumber)
   }
 
   /// Takes back a look-up that nobody else may wait for; for one that has ended nothing happens.
   func leave(_ ticket: Ticket) {
     guard let lookUp = lookUps[ticket.name] else { return }
-    lookUp.waiters.removeAll { $0.number == ticket.number }
+    lookUp.waiters[ticket.number] = nil
     if lookUp.waiters.isEmpty, !lookUp.hasBegun { lookUps[ticket.name] = nil }
   }
 
@@ -262,15 +261,15 @@ final class Resolver {
     guard lookUps[lookUp.name] === lookUp else { return }
     lookUps[lookUp.name] = nil
     if outcome == .unanswered, !lookUp.waiters.isEmpty { counts.unanswered += 1 }
-    for waiter in lookUp.waiters { waiter.completion(outcome) }
+    for (_, completion) in lookUp.waiters.sorted(by: { $0.key < $1.key }) { completion(outcome) }
   }
 
   // MARK: Time
 
   private func check() {
     let now = clock.now
-    if heardAt.duration(to: now) >= Self.patience {
-      for lookUp in Array(lookUps.values) where lookUp.askedAt.duration(to: now) >= Self.patience {
+    if heardAt.duration(to: now) >= configuration.patience {
+      for lookUp in Array(lookUps.values) where lookUp.askedAt.duration(to: now) >= configuration.patience {
         finish(lookUp, .unanswered)
       }
     }

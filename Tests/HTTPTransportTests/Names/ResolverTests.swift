@@ -179,6 +179,43 @@ import Threads
     transport.shutdown()
   }
 
+  @Test func `while no name server answers, look-ups that wait end without having been asked for`() {
+    let server = ScriptedNameServer { _, _ in .drop }
+    var configuration = server.configuration
+    configuration.timeout = short
+    configuration.patience = .seconds(1)
+    let transport = transport(configuration)
+    let outcomes = Locked<[NameResolution]>([])
+    for number in 0..<5000 {
+      transport.lookUp(Origin(scheme: "http", host: "\(number).test", port: 80)) { resolution in
+        outcomes.withLock { $0.append(resolution) }
+        outcomes.notify()
+      }
+    }
+    _ = outcomes.wait { $0.count == 5000 ? () : nil }
+    #expect(outcomes.withLock { $0.allSatisfy { $0.outcome == .unanswered } })
+    #expect(Set(server.names).count < 1000)
+    #expect(transport.resolverNow.unanswered == 5000)
+    transport.shutdown()
+  }
+
+  @Test func `all waiters of a name can leave`() {
+    let server = ScriptedNameServer { question, _ in question.name == "last.test" ? .address("192.0.2.1") : .drop }
+    var configuration = server.configuration
+    configuration.timeout = .seconds(3600)
+    let transport = transport(configuration)
+    let calls = Locked(0)
+    let ids = (0..<20_000).map { _ in
+      transport.lookUp(Origin(scheme: "http", host: "a.test", port: 80)) { _ in calls.withLock { $0 += 1 } }
+    }
+    server.waitForQuestions(1)
+    for id in ids { transport.cancelLookUp(id) }
+    #expect(lookUp("last.test", transport).outcome == .resolved)
+    #expect(calls.withLock { $0 } == 0)
+    #expect(server.names == ["a.test", "last.test"])
+    transport.shutdown()
+  }
+
   @Test func `shutting down ends the look-ups`() {
     let server = ScriptedNameServer { _, _ in .drop }
     let transport = transport(server.configuration)
