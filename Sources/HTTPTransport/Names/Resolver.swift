@@ -36,8 +36,6 @@ final class Resolver {
   }
 
   private static let maxAttempts = 3
-  /// How long another server than the first is asked first, when it has answered in its stead.
-  private static let preferenceLifetime = Duration.seconds(30)
   /// The servers are read again after this time even if their file is the same: it may have been unreadable.
   private static let reloadInterval = Duration.seconds(60)
   /// How long addresses of one type wait for those of the other (RFC 8305 section 3).
@@ -65,10 +63,9 @@ final class Resolver {
   private var endedQueries: [(NameQuery, NameQuery.End)] = []
   /// Look-ups that have addresses of one type, with the time at which these are enough, rising.
   private var halves = FIFO<(LookUp, due: ContinuousClock.Instant)>()
-  private var isAdvancing = false
   private var lastNumber = 0
 
-  private var preferred = (server: 0, since: ContinuousClock.now)
+  private var choice = ServerChoice(now: .now)
   private var heardAt = ContinuousClock.now
   private var reloadedAt = ContinuousClock.now
   /// When queries in flight have to be looked at; nil is never.
@@ -132,7 +129,7 @@ final class Resolver {
 
   private func begin(_ name: String) -> LookUp {
     let hasChanged = resolvConf.hasChanged(now: clock.now)
-    if hasChanged { preferred = (0, clock.now) }
+    if hasChanged { choice = ServerChoice(now: clock.now) }
     if hasChanged || reloadedAt.duration(to: clock.now) > Self.reloadInterval {
       reloadedAt = clock.now
       servers.reload()
@@ -151,8 +148,6 @@ final class Resolver {
   /// Sends what may be sent, and looks at what has come of what was sent before.
   func work() {
     if let nextCheck, nextCheck <= clock.now { check() }
-    guard !isAdvancing else { return }
-    isAdvancing = true
     repeat {
       while !endedQueries.isEmpty {
         let ended = endedQueries
@@ -161,7 +156,6 @@ final class Resolver {
       }
       while !window.isFull, sendNext() {}
     } while !endedQueries.isEmpty
-    isAdvancing = false
   }
 
   private func sendNext() -> Bool {
@@ -185,12 +179,7 @@ final class Resolver {
 
   private func send(_ query: NameQuery, of lookUp: LookUp) {
     guard isNeeded(lookUp) else { return settle(query, .failed, of: lookUp) }
-    if query.attempts == 0 {
-      if preferred.since.duration(to: clock.now) > Self.preferenceLifetime { preferred = (0, clock.now) }
-      query.server = preferred.server
-    } else {
-      query.server += 1
-    }
+    query.server = query.attempts == 0 ? choice.first(now: clock.now) : query.server + 1
     if inFlight.isEmpty { heardAt = clock.now }
     query.attempts += 1
     counts.queries += 1
@@ -206,7 +195,7 @@ final class Resolver {
     switch end {
     case .answered(let answer):
       heardAt = clock.now
-      if query.server != preferred.server { preferred = (query.server % max(1, servers.count), clock.now) }
+      choice.answered(by: query.server % max(1, servers.count), now: clock.now)
       window.answered(losses: query.losses)
       settle(query, answer, of: lookUp)
     case .serverFailed:
@@ -282,28 +271,5 @@ final class Resolver {
     nextCheck = servers.checkTimeouts().map { now + max(.milliseconds(Int64($0) + 1), Self.shortestPause) }
     if nextCheck == nil, !lookUps.isEmpty { nextCheck = now + configuration.timeout }
     if let due = halves.first?.due { nextCheck = nextCheck.map { min($0, due) } ?? due }
-  }
-}
-
-/// A queue: first in, first out.
-private struct FIFO<Element> {
-  private var elements: [Element?] = []
-  private var head = 0
-
-  var first: Element? { head < elements.count ? elements[head] : nil }
-
-  mutating func append(_ element: Element) { elements.append(element) }
-
-  mutating func popFirst() -> Element? {
-    guard head < elements.count else { return nil }
-    defer {
-      elements[head] = nil
-      head += 1
-      if head > 32, 2 * head > elements.count {
-        elements.removeFirst(head)
-        head = 0
-      }
-    }
-    return elements[head]
   }
 }

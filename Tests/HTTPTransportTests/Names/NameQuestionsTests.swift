@@ -124,3 +124,22 @@ import Testing
     #expect(addresses.count == 32)
   }
 }
+
+@Suite struct ServerChoiceTests {
+  @Test func `a server that answers in the place of the first is asked first, until the first one answers again`() {
+    let start = ContinuousClock.now
+    var choice = ServerChoice(now: start)
+    #expect(choice.first(now: start) == 0)
+    choice.answered(by: 0, now: start)
+    #expect(choice.first(now: start + .seconds(3600)) == 0)
+    choice.answered(by: 1, now: start + .seconds(3600))
+    #expect(choice.first(now: start + .seconds(3629)) == 1)
+    // One query in half a minute is for the first server.
+    #expect(choice.first(now: start + .seconds(3630)) == 0)
+    #expect(choice.first(now: start + .seconds(3631)) == 1)
+    choice.answered(by: 1, now: start + .seconds(3631))
+    #expect(choice.first(now: start + .seconds(3660)) == 0)
+    choice.answered(by: 0, now: start + .seconds(3660))
+    #expect(choice.first(now: start + .seconds(3660)) == 0)
+  }
+}
