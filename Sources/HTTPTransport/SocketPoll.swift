@@ -7,7 +7,7 @@ internal import Threads
   internal import Glibc
 #endif
 
-/// Whoever waits for sockets beside curl.
+/// An object that waits for sockets of its own beside those of curl.
 protocol SocketOwner: AnyObject {
   /// Called by `SocketPoll.tell`. An error of the socket makes it readable and writable.
   func ready(_ socket: Int32, isReadable: Bool, isWritable: Bool)
@@ -27,7 +27,7 @@ final class SocketPoll {
   private var entries: [pollfd]
   /// Where the entry of each socket is, by the socket's number; 0 where there is none.
   private var places: [Int] = []
-  /// Of the sockets that are not curl's. An owner closes its sockets before it goes.
+  /// The owners of the sockets that are not curl's. An owner closes its sockets before it goes.
   private var owners: [Int32: Owner] = [:]
   private var hasReady = false
 
@@ -106,14 +106,14 @@ final class SocketPoll {
     watch(socket, for: isWatched ? events : nil)
   }
 
-  /// Watches a socket that is not curl's, or no longer if it is for nothing.
+  /// Watches a socket that is not curl's; ends that if it is neither for reading nor for writing.
   func watch(_ socket: Int32, reading: Bool, writing: Bool, for owner: any SocketOwner) {
     let isWatched = reading || writing
     owners[socket] = isWatched ? Owner(owner: owner) : nil
     watch(socket, for: isWatched ? (reading ? POLLIN : 0) | (writing ? POLLOUT : 0) : nil)
   }
 
-  /// - Parameter events: of poll(2); nil is no longer.
+  /// - Parameter events: of poll(2); nil to watch it no longer.
   private func watch(_ socket: Int32, for events: Int32?) {
     guard socket >= 0 else { return }
     let place = place(of: socket)

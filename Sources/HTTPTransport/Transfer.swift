@@ -12,11 +12,11 @@ final class Transfer {
   private let connections: Connections
   private let isPermitted: AddressFilter
 
-  /// Those of the current hop; nil before the first.
+  /// The settings of the current hop; nil before the first.
   private(set) var settings: Settings?
   /// The look-up that the hop waits for.
   var lookUp: Resolver.Ticket?
-  /// Under which curl has been told the addresses of the host, while it may need them.
+  /// The key of the host's entry in `AddressesInCurl`, while curl may need it.
   var addressKey: String?
   /// The handle while one is in use.
   private(set) var easy: EasyHandle?
@@ -70,7 +70,7 @@ final class Transfer {
 
   // MARK: Hops
 
-  /// Begins a hop to the current target, of whose host the addresses are to be found.
+  /// Begins a hop to the current target; the addresses of its host are to be found next.
   func beginHop(with settings: Settings) throws(TransferError) {
     if let problem = settings.problem { throw TransferError(.invalidRequest, problem) }
     self.settings = settings
@@ -225,9 +225,9 @@ final class Transfer {
     return address().map(isPermitted) ?? false
   }
 
-  /// For a host that the name servers did not answer for.
+  /// The error if no name server answered for the host.
   var noAnswer: TransferError { TransferError(.unanswered, "no name server answered for \(origin.host)") }
-  /// For a host whose name has no address.
+  /// The error if the name of the host has no address.
   var noAddress: TransferError { TransferError(.resolve, "no address for \(origin.host)") }
 
   var flood: TransferError {

@@ -51,7 +51,7 @@ public actor Transport {
 
   /// - Parameters:
   ///   - isPermitted: what `NetworkPolicy.publicOnly` lets pass.
-  ///   - nameServers: what c-ares asks.
+  ///   - nameServers: the servers that c-ares asks.
   init(
     configuration: TransportConfiguration, environment: @escaping @Sendable (String) -> String?,
     isPermitted: @escaping AddressFilter, nameServers: NameServerConfiguration = NameServerConfiguration()
@@ -76,7 +76,7 @@ public actor Transport {
     executor.post(.cancel(id), startsThread: false)
   }
 
-  /// Finds the addresses of an origin's host ahead of a transfer, which finds them known then.
+  /// Finds the addresses of an origin's host ahead of a transfer, which need not look them up then.
   ///
   /// - Parameter completion: called once, on the transport's thread, where it holds up all transfers; never after
   ///   `cancelLookUp` has taken effect. After `shutdown` the outcome is `unanswered`.
@@ -119,7 +119,7 @@ public actor Transport {
   /// How many transfers are running.
   public var count: Int { curl?.count ?? 0 }
 
-  /// What the resolver has done and is doing.
+  /// Counters and the state of the resolver.
   ///
   /// - Parameter completion: called once, at once or on the transport's thread; with nil if nothing has been started.
   public nonisolated func resolverStatistics(_ completion: @escaping @Sendable (ResolverStatistics?) -> Void) {

@@ -16,7 +16,7 @@ public enum NetworkPolicy: Sendable, Hashable {
 public struct TransportConfiguration: Sendable, Hashable {
   /// How long resolving, connecting and the TLS handshake may take together.
   public var connectTimeout: Duration = .seconds(10)
-  /// Who finds the addresses of host names, unless a proxy does.
+  /// The way in which the addresses of host names are found, unless a proxy finds them.
   public var resolver = NameResolver.cAres
   public var network: NetworkPolicy = .any
   /// A proxy URL (http, https, socks4, socks4a, socks5, socks5h) that goes before those of the environment. An empty

@@ -110,7 +110,7 @@ struct OptionDefinition: Sendable {
       "whether a cached file's digest is checked first; random is one in a hundred [random]"),
     .init(
       "resolver", "c-ares|system", choice(\.resolver),
-      "who finds addresses: name servers are asked, or getaddrinfo is and so nsswitch.conf [c-ares]"),
+      "how names are looked up: c-ares asks the name servers, system calls getaddrinfo [c-ares]"),
     .init("network", "any|public", choice(\.network), "public refuses addresses that are not globally routable [any]"),
     .init(
       "proxy", "URL", .optionalText(\.proxy, check: { TransportConfiguration.problem(inProxy: $0) }),

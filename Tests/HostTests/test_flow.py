@@ -132,6 +132,28 @@ class Flow(unittest.TestCase):
         # One for each name, since there is no route for IPv6, and those that are repeated.
         self.assertLessEqual(names["queries"], 1.2 * 4000)
 
+    def test_other_name_servers_are_asked_when_resolv_conf_has_changed(self) -> None:
+        internet = self.internet(Habit("good", median=0.01, size=1000))
+        configuration = Path(self.folder, "resolv.conf")
+        right = configuration.read_text()
+        # Nothing listens there.
+        configuration.write_text("nameserver 127.0.0.99\n")
+        worker = self.worker(internet, "--retries", "0")
+        url = f"http://{host('good', 0)}/1.png"
+        worker.load([url])
+        error = worker.answers(1)[0]["error"]
+        self.assertEqual((error["data"]["kind"], error["data"]["retryable"]), ("resolve", True))
+        self.assertIn("no name server answered", error["message"])
+        configuration.write_text(right)
+        until = time.monotonic() + HANG
+        count = 1
+        # The worker looks at the file once a second.
+        while "error" in worker.answers(count)[-1] and time.monotonic() < until:
+            time.sleep(0.1)
+            worker.load([url], first=count)
+            count += 1
+        self.assertIn("result", worker.answers(count)[-1])
+
     def test_the_system_finds_names_if_it_is_to(self) -> None:
         internet = self.internet(Habit("good", median=0.01, size=1000))
         worker = self.worker(internet, "--resolver", "system")

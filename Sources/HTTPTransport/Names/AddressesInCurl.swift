@@ -9,7 +9,7 @@ struct AddressesInCurl {
   private var users: [String: Int] = [:]
   private var unused: Set<String> = []
 
-  /// What curl calls an origin's entry.
+  /// The name of an origin's entry in curl.
   static func key(_ origin: Origin) -> String { "\(origin.host):\(origin.port)" }
 
   /// The lines for a hop: which entries are needed no longer, and the host's addresses in place of those that curl has.

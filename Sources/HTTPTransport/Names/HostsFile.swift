@@ -7,12 +7,13 @@ internal import HTTPTypes
   internal import Glibc
 #endif
 
-/// The names and addresses of a file as hosts(5) describes it. There are such files with hundreds of thousands of names,
-/// so that lines are read only when one of their names is asked for.
+/// The names and addresses of a file as hosts(5) describes it.
+///
+/// There are such files with hundreds of thousands of names: a line is read only when one of its names is asked for.
 struct HostsFile {
   private struct Entry {
     let hash: UInt64
-    /// Where the line begins.
+    /// The index of its first byte.
     let line: Int
   }
 
@@ -36,8 +37,7 @@ struct HostsFile {
     self.entries = entries.sorted { ($0.hash, $0.line) < ($1.hash, $1.line) }
   }
 
-  /// Those of all lines that have the name, in their order; empty where none has. Lines that cannot be read are left
-  /// out.
+  /// The addresses of all lines that have the name, in their order. Lines that cannot be read are left out.
   ///
   /// - Parameter name: in lower case.
   subscript(name: String) -> [IPAddress] {
@@ -107,8 +107,8 @@ struct WatchedFile {
     self.path = path
   }
 
-  /// What the file holds if it has changed since the last call; nothing if it is not there. Nil if it has not changed
-  /// or cannot be read now.
+  /// The file's content if it has changed since the last call; empty if the file is not there. Nil if it has not
+  /// changed or cannot be read now.
   mutating func change(now: ContinuousClock.Instant) -> [UInt8]? {
     guard hasChanged(now: now) else { return nil }
     if identity == nil { return [] }

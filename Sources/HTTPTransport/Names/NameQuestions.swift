@@ -49,7 +49,7 @@ struct NameQuestions {
   /// The name that is asked for now.
   var name: String { candidates[place] }
 
-  /// What is to be asked first.
+  /// Begins with a name, and returns the types to be asked for.
   mutating func begin() -> [RecordType] {
     let types: [RecordType] = prefersIPv6 ? [.a, .aaaa] : [.a]
     asked = Set(types)

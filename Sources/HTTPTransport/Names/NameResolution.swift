@@ -1,4 +1,4 @@
-/// Who finds the addresses of host names.
+/// The way in which the addresses of host names are found.
 public enum NameResolver: String, Sendable, Hashable, CaseIterable {
   /// c-ares on the transport's thread: the name servers of resolv.conf(5) are asked, and hosts(5) is read.
   case cAres = "c-ares"
@@ -6,7 +6,7 @@ public enum NameResolver: String, Sendable, Hashable, CaseIterable {
   case system
 }
 
-/// What a look-up has found out about a host.
+/// The result of a look-up.
 public struct NameResolution: Sendable, Hashable {
   public enum Outcome: Sendable, Hashable {
     /// There is an address, or none is needed: a proxy or curl itself finds it.
@@ -26,12 +26,12 @@ public struct NameResolution: Sendable, Hashable {
   }
 }
 
-/// The name of one look-up, never used twice by one transport.
+/// Identifies a look-up; never used twice by one transport.
 public struct LookUpID: Sendable, Hashable {
   let number: UInt64
 }
 
-/// What the resolver has done and is doing. All but `kind` is of c-ares only.
+/// Counters and the state of the resolver. All but `kind` is of c-ares only.
 public struct ResolverStatistics: Sendable, Hashable {
   public var kind: NameResolver
   /// Names whose answers are kept.

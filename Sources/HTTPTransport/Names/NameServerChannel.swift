@@ -9,7 +9,7 @@ internal import Threads
 
 /// One question to a name server, with its attempts.
 final class NameQuery {
-  /// What became of an attempt.
+  /// The end of an attempt.
   enum End: Hashable {
     case answered(NameQuestions.Answer)
     /// The server answered that it could not find out (RFC 1035 section 4.1.1), or what cannot be read.

@@ -37,7 +37,7 @@ final class NameServers {
   private var servers: [UnsafePointer<ares_addr_port_node>] = []
   /// The channel to each server.
   private var channels: [NameServerChannel?] = []
-  /// Those that only wait for answers.
+  /// The channels over which nothing more is asked, and some answers are still to come.
   private var retired: [NameServerChannel] = []
 
   /// - Parameter ended: called for each query, once, from within `ask`, `SocketPoll.tell` or `checkTimeouts`.

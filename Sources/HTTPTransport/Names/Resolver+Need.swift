@@ -1,7 +1,7 @@
 internal import HTTPTypes
 
 extension Resolver {
-  /// What has to be done before a hop can connect.
+  /// The step before a hop can connect.
   enum Need: Hashable {
     /// Nothing: curl or a proxy finds the address, or the host is one.
     case nothing

@@ -2,7 +2,7 @@ internal import Threads
 
 /// Finds the addresses of host names: from the hosts file, from answers that still hold, or from name servers.
 ///
-/// All who wait for a name share one look-up. Only the transport's thread uses it, and all happens within `lookUp`,
+/// All waiters for a name share one look-up. Only the transport's thread uses it, and all happens within `lookUp`,
 /// `work` and `SocketPoll.tell`.
 final class Resolver {
   enum Outcome: Hashable {
@@ -54,7 +54,7 @@ final class Resolver {
   private var window = QueryWindow()
 
   private var lookUps: [String: LookUp] = [:]
-  /// Those that have not begun, in the order in which they came.
+  /// The look-ups that have not begun, in the order in which they came.
   private var waiting = FIFO<LookUp>()
   /// Queries that go ahead of them: of look-ups that have begun.
   private var pending = FIFO<(LookUp, NameQuery)>()
@@ -68,7 +68,7 @@ final class Resolver {
   private var choice = ServerChoice(now: .now)
   private var heardAt = ContinuousClock.now
   private var reloadedAt = ContinuousClock.now
-  /// When queries in flight have to be looked at; nil is never.
+  /// The time at which `work` has to be called at the latest; nil is never.
   private(set) var nextCheck: ContinuousClock.Instant?
   private var counts = ResolverStatistics(kind: .cAres)
 
@@ -91,7 +91,7 @@ final class Resolver {
 
   // MARK: Asking
 
-  /// What is known of a name without asking; nil if that is nothing.
+  /// The outcome that is known without asking; nil if none is.
   ///
   /// - Parameter name: one whose `HostKind` is `name`.
   func known(_ name: String) -> Outcome? {
