@@ -18,7 +18,7 @@ extension TransferError {
       case CURLE_COULDNT_RESOLVE_PROXY: error(.connect, "no address for the proxy")
       case CURLE_PROXY: error(.connect, "the proxy does not connect to \(server)")
       case CURLE_SSL_CONNECT_ERROR where Self.isOfClosedConnection(text):
-        error(.network, "\(transfer.peer) closed the connection within the TLS handshake")
+        error(.closed, "\(transfer.peer) closed the connection within the TLS handshake")
       case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
         CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS,
         CURLE_SSL_CLIENTCERT, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_ENGINE_SETFAILED:
@@ -46,12 +46,14 @@ extension TransferError {
         error(.tooLarge, "the header of the answer is too large")
       case CURLE_PARTIAL_FILE where transfer.reception.head == nil,
         CURLE_GOT_NOTHING where transfer.reception.head == nil:
-        error(.network, "\(server) closed the connection before an answer")
+        error(.closed, "\(server) closed the connection before an answer")
       case CURLE_PARTIAL_FILE: error(.truncated, "\(server) closed the connection within the body")
       case CURLE_RECV_ERROR where text.contains("chunk"): error(.malformed, "\(server) sent a malformed body")
       case CURLE_RECV_ERROR where transfer.reception.head != nil, CURLE_HTTP2 where transfer.reception.head != nil,
         CURLE_HTTP2_STREAM where transfer.reception.head != nil, CURLE_GOT_NOTHING:
         error(.truncated, "the connection to \(server) broke within the body")
+      case CURLE_RECV_ERROR, CURLE_SEND_ERROR:
+        error(.closed, "\(server): \(String(cString: curl_easy_strerror(code)))")
       case CURLE_BAD_CONTENT_ENCODING: error(.undecodable, "\(server) sent a body that cannot be decompressed")
       default: error(.network, "\(server): \(String(cString: curl_easy_strerror(code)))")
       }

@@ -19,6 +19,8 @@ struct ProgressWatch {
   private(set) var responseTime = 0
   private var lastProgress: ContinuousClock.Instant
   private var bytesOnWire: Int64 = 0
+  /// When enough bytes had arrived last, and how many had by then.
+  private var lastEnough: (at: ContinuousClock.Instant, bytes: Int64)
 
   init(now: ContinuousClock.Instant) {
     hopStartedAt = now
@@ -26,6 +28,7 @@ struct ProgressWatch {
     requestSentAt = now
     firstByteAt = now
     lastProgress = now
+    lastEnough = (now, 0)
   }
 
   mutating func beginHop(now: ContinuousClock.Instant) {
@@ -45,25 +48,39 @@ struct ProgressWatch {
   }
 
   mutating func received(now: ContinuousClock.Instant) {
-    if stage != .receiving { firstByteAt = now }
+    if stage != .receiving { (firstByteAt, lastEnough) = (now, (now, bytesOnWire)) }
     stage = .receiving
     lastProgress = now
   }
 
   mutating func headCompleted(unixTime: Int) { responseTime = unixTime }
 
-  mutating func resumed(now: ContinuousClock.Instant) { lastProgress = now }
+  mutating func resumed(now: ContinuousClock.Instant) {
+    lastProgress = now
+    lastEnough = (now, bytesOnWire)
+  }
 
   /// Takes the number of bytes that curl has read of the body. More than before is progress even if there was nothing
   /// to deliver, as within a compressed body.
-  mutating func read(bytesOnWire: Int64, now: ContinuousClock.Instant) {
+  ///
+  /// - Parameter minBytes: how many are enough for `slowTime`.
+  mutating func read(bytesOnWire: Int64, minBytes: Int64, now: ContinuousClock.Instant) {
     guard bytesOnWire != self.bytesOnWire else { return }
     self.bytesOnWire = bytesOnWire
     lastProgress = now
+    if bytesOnWire - lastEnough.bytes >= minBytes { lastEnough = (now, bytesOnWire) }
   }
 
   /// When the transfer is stuck unless something arrives.
   func stuckAt(connectTimeout: Duration, idleTimeout: Duration) -> ContinuousClock.Instant {
     lastProgress.advanced(by: stage == .resolving || stage == .connecting ? connectTimeout : idleTimeout)
+  }
+
+  /// How long a body may take for as many bytes as are enough.
+  static let slowTime = Duration.seconds(30)
+
+  /// When the body is too slow unless enough arrives; nil while there is none.
+  var slowAt: ContinuousClock.Instant? {
+    stage == .receiving ? lastEnough.at.advanced(by: Self.slowTime) : nil
   }
 }

@@ -151,8 +151,8 @@ final class Transfer {
   /// answer: a GET may be sent again then (RFC 9110 section 9.2.2). Curl does so by itself, but only five times, and
   /// more connections may have been kept.
   private func isOfClosedConnection(_ error: TransferError) -> Bool {
-    error.kind == .network && reception.head == nil && !needsFreshConnection && easy?.connectionsOpened == 0
-      && !isConnecting
+    [.network, .closed].contains(error.kind) && reception.head == nil && !needsFreshConnection
+      && easy?.connectionsOpened == 0 && !isConnecting
   }
 
   func counted(_ error: TransferError) -> TransferError {
@@ -254,7 +254,7 @@ final class Transfer {
 
   func received(bytes: UnsafeRawBufferPointer) -> Reception.Intake {
     watch.received(now: clock.now)
-    if let easy { watch.read(bytesOnWire: easy.bytesOnWire, now: clock.now) }
+    noteProgress()
     if !share.take(in: clock.now), reception.hold() {
       clock.held.append(id)
       return .held
@@ -285,20 +285,31 @@ final class Transfer {
 
   // MARK: Time
 
+  private func noteProgress() {
+    guard let easy else { return }
+    watch.read(
+      bytesOnWire: easy.bytesOnWire, minBytes: easy.settings.configuration.minRate, now: clock.now)
+  }
+
   /// When it will have taken too long unless something arrives; nil is never.
   var due: ContinuousClock.Instant? {
-    guard let connectTimeout = settings?.configuration.connectTimeout else { return nil }
-    let stuckAt = watch.stuckAt(connectTimeout: connectTimeout, idleTimeout: request.idleTimeout)
-    guard let deadline = request.deadline else { return reception.isPaused ? nil : stuckAt }
-    return reception.isPaused ? deadline : min(stuckAt, deadline)
+    guard let configuration = settings?.configuration else { return nil }
+    guard !reception.isPaused else { return request.deadline }
+    let stuckAt = watch.stuckAt(connectTimeout: configuration.connectTimeout, idleTimeout: request.idleTimeout)
+    let slowAt = configuration.minRate > 0 ? watch.slowAt : nil
+    return [stuckAt, slowAt, request.deadline].compactMap(\.self).min()
   }
 
   /// What has timed out; nil when it is not due after all.
   func timeout() -> TransferError? {
-    if let easy { watch.read(bytesOnWire: easy.bytesOnWire, now: clock.now) }
+    noteProgress()
     guard let due, due <= clock.now else { return nil }
     if let deadline = request.deadline, deadline <= clock.now {
       return TransferError(.timeout, "the deadline has passed", phase: .deadline)
+    }
+    if due == watch.slowAt {
+      let text = "\(server) has sent fewer than \(settings?.configuration.minRate ?? 0) bytes in 30 s"
+      return TransferError(.timeout, text, phase: .slow)
     }
     return switch watch.stage {
     case .resolving: noAnswer

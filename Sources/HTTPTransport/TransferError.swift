@@ -29,6 +29,8 @@ public struct TransferError: Error, Sendable, Hashable {
     public static let blockedAddress = Kind(name: "blockedAddress")
     /// The other side sends input outside of any response without a pause, such as HTTP/2 frames without content.
     public static let flood = Kind(name: "flood")
+    /// The other side closed the connection, or reset it, before an answer.
+    public static let closed = Kind(name: "closed")
     /// Anything else on the wire: no answer, a malformed one, no descriptors or memory left.
     public static let network = Kind(name: "network")
     /// The URL or a header field cannot be sent.
@@ -47,6 +49,8 @@ public struct TransferError: Error, Sendable, Hashable {
     case firstByte
     /// More bytes.
     case idle
+    /// As many bytes as `TransportConfiguration.minRate` wants.
+    case slow
     /// The end, at `TransferRequest.deadline`.
     case deadline
   }

@@ -33,6 +33,9 @@ public struct TransportConfiguration: Sendable, Hashable {
   public var cookies: String?
   /// Accept every certificate, as curl's `--insecure`.
   public var insecure = false
+  /// The bytes of a body that have to arrive within 30 seconds; 0 is no limit. Time in which the consumer has paused the
+  /// transfer does not count.
+  public var minRate: Int64 = 1024
   /// The most connections that are open at once, idle ones included: for one more, the one that was idle for longest is
   /// closed. Transfers for which there is none wait, within their time to connect. If the system has no socket for one
   /// more, the limit falls below the number of those that are open, and rises by one with each transfer that ends.

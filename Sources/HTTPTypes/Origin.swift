@@ -19,5 +19,12 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
   /// Host and port, always with the port: what a connection is made to.
   public var hostAndPort: String { "\(host):\(port)" }
 
+  /// Whether the host is an IP address: in brackets, or with a number as its last label (WHATWG URL, section 3.5).
+  public var isAddress: Bool {
+    guard !host.hasPrefix("[") else { return true }
+    let label = host.utf8.lazy.reversed().prefix { $0 != UInt8(ascii: ".") }
+    return !label.isEmpty && label.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+  }
+
   static func defaultPort(of scheme: String) -> Int { scheme == "https" ? 443 : 80 }
 }

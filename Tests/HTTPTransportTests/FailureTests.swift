@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "", "HTTP/1.1 200 O", "HTTP/1.1 200 OK\r\nContent-Le", "SSH-2.0-OpenSSH_9.2\r\n", "<html></html>", "\0\0\0\0",
+    "HTTP/1.1 200 OK\r\nContent-Le", "SSH-2.0-OpenSSH_9.2\r\n", "<html></html>", "\0\0\0\0",
     "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nabc", "HTTP/7.3 200 OK\r\n\r\n", "HTTP/1.1 abc\r\n\r\n",
     "HTTP/1.1 200 OK\r\nContent-Length: 3, 268\r\n\r\nabc",
     "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 268\r\n\r\nabc",
@@ -36,6 +36,11 @@ import Testing
     let error = try error(of: response)
     #expect(error.kind == .network)
     #expect(!error.message.contains("secret"))
+  }
+
+  @Test(arguments: ["", "HTTP/1.1 200 O"])
+  func `a connection that ends before a status line is closed`(response: String) throws {
+    #expect(try error(of: response).kind == .closed)
   }
 
   @Test(arguments: ["200x", "20", "2000", "000", "099", "x", "-20", ""])
@@ -140,10 +145,10 @@ import Testing
     #expect(!error.message.contains("secret"))
   }
 
-  @Test func `a connection that ends within the handshake is a network error`() throws {
+  @Test func `a connection that ends within the handshake is closed`() throws {
     let server = ScriptedServer(greeting: nil) { _, _ in }
     let error = try transport.get("https://\(server.origin)/?secret").error()
-    #expect(error.kind == .network)
+    #expect(error.kind == .closed)
     #expect(error.message == "\(server.origin) closed the connection within the TLS handshake")
   }
 

@@ -31,12 +31,32 @@ import Testing
   @Test func `bytes on the wire are progress though nothing was delivered, the same number is none`() {
     var watch = ProgressWatch(now: start)
     watch.received(now: start)
-    watch.read(bytesOnWire: 5, now: start + .seconds(1))
+    watch.read(bytesOnWire: 5, minBytes: 1024, now: start + .seconds(1))
     #expect(stuckAfter(watch) == .seconds(4))
-    watch.read(bytesOnWire: 5, now: start + .seconds(2))
+    watch.read(bytesOnWire: 5, minBytes: 1024, now: start + .seconds(2))
     #expect(stuckAfter(watch) == .seconds(4))
-    watch.read(bytesOnWire: 6, now: start + .seconds(3))
+    watch.read(bytesOnWire: 6, minBytes: 1024, now: start + .seconds(3))
     #expect(stuckAfter(watch) == .seconds(6))
+  }
+
+  @Test func `a body is slow when half a minute brings fewer bytes than are enough`() {
+    var watch = ProgressWatch(now: start)
+    watch.requestSent(now: start, unixTime: 100)
+    #expect(watch.slowAt == nil, "the time to the first byte has a limit of its own")
+    watch.received(now: start + .seconds(1))
+    for second in 2...29 {
+      watch.received(now: start + .seconds(second))
+      watch.read(bytesOnWire: Int64(second), minBytes: 1024, now: start + .seconds(second))
+    }
+    #expect(watch.slowAt == start + .seconds(31))
+    watch.read(bytesOnWire: 1024, minBytes: 1024, now: start + .seconds(30))
+    #expect(watch.slowAt == start + .seconds(60))
+    watch.resumed(now: start + .seconds(50))
+    #expect(watch.slowAt == start + .seconds(80), "a pause does not count")
+    watch.read(bytesOnWire: 2047, minBytes: 1024, now: start + .seconds(79))
+    #expect(watch.slowAt == start + .seconds(80), "a byte is missing")
+    watch.beginHop(now: start + .seconds(90))
+    #expect(watch.slowAt == nil)
   }
 
   @Test func `the first byte and the request have their times`() {

@@ -68,6 +68,15 @@ import Testing
       redacted: "http://xn--ihqwcrb4cv8a8dqg056pqjye.cn/"),
   ]
 
+  @Test(
+    arguments: [
+      ("127.0.0.1", true), ("[::1]", true), ("10.1", true), ("a.example", false), ("1a.example1", false),
+      ("a.1b", false), ("localhost", false),
+    ])
+  func `an address is told from a name`(host: String, isAddress: Bool) {
+    #expect(Origin(scheme: "http", host: host, port: 80).isAddress == isAddress)
+  }
+
   @Test(arguments: cases) func `a URL comes apart`(_ expected: Case) throws {
     let url = try ResourceURL(expected.text)
     #expect(url.requestURL == expected.sent)
