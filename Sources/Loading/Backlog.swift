@@ -7,15 +7,6 @@
 /// Every operation is O(1), but for adding a job in the middle of others and for what says so. Jobs and origins are
 /// named by their slots.
 struct Backlog {
-  /// Whether an origin takes its turns.
-  enum Standing {
-    /// It may start nothing.
-    case shut
-    /// Only where no open origin has a job of the priority.
-    case last
-    case open
-  }
-
   private static let levels = Priority.allCases.count
 
   /// Jobs of a priority that are for a decoder alone, or that are not.
@@ -37,39 +28,36 @@ struct Backlog {
   /// The places of the waiting jobs among those of their origin and priority, which are sorted by them.
   private var places: [Int64] = []
   private var lanes: [Lane] = []
-  /// The origins that may start a job, in the order of their turns. A lane has two rings: of the origins that come last,
-  /// and behind these of the open ones. Those of a lane that needs a decoder have all that have a job of its priority,
-  /// and are in use unless the decoders are behind; those of the other have who has a job in it.
-  private var rings = [Chain](repeating: Chain(), count: 2 * Lane.count)
+  /// The origins that may start a job, in the order of their turns; a ring for each lane. That of a lane that needs a
+  /// decoder has all that have a job of its priority, and is in use unless the decoders are behind; that of the other
+  /// has who has a job in it.
+  private var rings = [Chain](repeating: Chain(), count: Lane.count)
   private var ringLinks = [[Chain.Link]](repeating: [], count: Lane.count)
 
-  private var standings: [Standing] = []
+  /// Whether an origin takes its turns.
+  private var eligible: [Bool] = []
   /// The waiting jobs; and those of them that need no decoder, in the order in which they came to be so, but for one
   /// that is before all others. An element for each priority of each origin.
   private var queues: [Chain] = []
   private var freeQueues: [Chain] = []
-  /// The ring that an origin is in; an element for each lane of each origin.
-  private var ringNumbers: [Int8?] = []
-  /// The job of each origin that goes first out of its turn.
-  private var chosen: [Int32?] = []
+  /// Whether an origin is in a ring; an element for each lane of each origin.
+  private var isInRing: [Bool] = []
 
   /// Makes room for an origin. Nothing waits for it, and it may start jobs.
   mutating func admit(_ origin: Int32) {
-    while standings.count <= Int(origin) {
-      standings.append(.open)
-      chosen.append(nil)
+    while eligible.count <= Int(origin) {
+      eligible.append(true)
       queues.append(contentsOf: repeatElement(Chain(), count: Self.levels))
       freeQueues.append(contentsOf: repeatElement(Chain(), count: Self.levels))
-      ringNumbers.append(contentsOf: repeatElement(nil, count: Lane.count))
+      isInRing.append(contentsOf: repeatElement(false, count: Lane.count))
       for lane in ringLinks.indices { ringLinks[lane].reach(origin) }
     }
-    standings[Int(origin)] = .open
-    chosen[Int(origin)] = nil
+    eligible[Int(origin)] = true
   }
 
-  mutating func setStanding(_ standing: Standing, of origin: Int32) {
-    guard standings[Int(origin)] != standing else { return }
-    standings[Int(origin)] = standing
+  mutating func setEligible(_ isEligible: Bool, _ origin: Int32) {
+    guard eligible[Int(origin)] != isEligible else { return }
+    eligible[Int(origin)] = isEligible
     for priority in Priority.allCases { refreshRings(of: origin, at: priority) }
   }
 
@@ -90,7 +78,6 @@ struct Backlog {
   }
 
   mutating func remove(_ job: Int32, of origin: Int32) {
-    if chosen[Int(origin)] == job { chosen[Int(origin)] = nil }
     unlink(job, of: origin)
     refreshRings(of: origin, at: lanes[Int(job)].priority)
   }
@@ -110,10 +97,6 @@ struct Backlog {
     }
     refreshRings(of: origin, at: lane.priority)
   }
-
-  /// Has one of the waiting jobs of an origin be its next, whatever its place and priority. When it is the origin's
-  /// turn follows from the others. One that the decoders hold back lets them go first.
-  mutating func choose(_ job: Int32, of origin: Int32) { chosen[Int(origin)] = job }
 
   private mutating func link(_ job: Int32, of origin: Int32) {
     let (place, priority) = (places[Int(job)], lanes[Int(job)].priority)
@@ -156,25 +139,20 @@ struct Backlog {
 
   /// Takes out the job whose turn it is, nil if no origin that may start one has one. The next turn is another
   /// origin's.
-  ///
-  /// - Parameter sparesLast: whether the origins that come last get no turn, because others may be about to come.
-  mutating func takeNext(_ order: QueueOrder, sparesLast: Bool = false) -> Int32? {
-    let ring = rings.indices.last { !rings[$0].isEmpty && isInUse($0) && !(sparesLast && $0.isMultiple(of: 2)) }
-    guard let ring, let priority = Priority(rawValue: ring / 4) else { return nil }
+  mutating func takeNext(_ order: QueueOrder) -> Int32? {
+    guard let ring = rings.indices.last(where: { !rings[$0].isEmpty && isInUse($0) }),
+      let priority = Priority(rawValue: ring / 2)
+    else { return nil }
     let origin = rings[ring].first
     let queue = freeToGo(of: origin, at: priority)
-    let next = freeChoice(of: origin) ?? (order == .fifo ? queue.first : queue.last)
+    let next = order == .fifo ? queue.first : queue.last
     remove(next, of: origin)
-    for lane in [Lane(priority: priority, needsDecoder: false), Lane(priority: priority, needsDecoder: true)] {
-      guard let ring = ringNumbers[index(origin, lane)] else { continue }
-      rings[Int(ring)].remove(origin, in: &ringLinks[lane.number])
-      rings[Int(ring)].append(origin, in: &ringLinks[lane.number])
+    for lane in [Lane(priority: priority, needsDecoder: false), Lane(priority: priority, needsDecoder: true)]
+    where isInRing[index(origin, lane)] {
+      rings[lane.number].remove(origin, in: &ringLinks[lane.number])
+      rings[lane.number].append(origin, in: &ringLinks[lane.number])
     }
     return next
-  }
-
-  private func freeChoice(of origin: Int32) -> Int32? {
-    chosen[Int(origin)].flatMap { waitsForDecoders(lanes[Int($0)]) ? nil : $0 }
   }
 
   /// The jobs of a priority that the decoders do not hold back.
@@ -187,26 +165,14 @@ struct Backlog {
   private func areDecodersBehind(at priority: Priority) -> Bool { decodersBehind.map { priority <= $0 } ?? false }
 
   private func isInUse(_ ring: Int) -> Bool {
-    guard let decodersBehind else { return !(ring / 2).isMultiple(of: 2) }
-    return (ring / 2).isMultiple(of: 2) == (ring / 4 <= decodersBehind.rawValue)
+    guard let decodersBehind else { return !ring.isMultiple(of: 2) }
+    return ring.isMultiple(of: 2) == (ring / 2 <= decodersBehind.rawValue)
   }
 
   // MARK: - Looking
 
-  /// Whether an open origin has a waiting job that the decoders do not hold back.
-  var hasOpen: Bool { rings.indices.contains { !$0.isMultiple(of: 2) && !rings[$0].isEmpty && isInUse($0) } }
-
-  /// How many open origins have such a job of the highest priority that one of them has, if it is `level` or above. One
-  /// more is not counted: `origin`.
-  func openOrigins(atLeast level: Priority, but origin: Int32) -> Int {
-    for priority in Priority.allCases.reversed() where priority >= level {
-      let lane = Lane(priority: priority, needsDecoder: !areDecodersBehind(at: priority))
-      let ring = 2 * lane.number + 1
-      let count = rings[ring].count - (ringNumbers[index(origin, lane)] == Int8(ring) ? 1 : 0)
-      if count > 0 { return count }
-    }
-    return 0
-  }
+  /// Whether an origin that may start one has a job that the decoders do not hold back.
+  var hasEligible: Bool { rings.indices.contains { !rings[$0].isEmpty && isInUse($0) } }
 
   func count(of origin: Int32) -> Int { Priority.allCases.reduce(0) { $0 + queues[index(origin, $1)].count } }
 
@@ -232,17 +198,14 @@ struct Backlog {
   }
 
   private mutating func refreshRing(of origin: Int32, _ lane: Lane, isWanted: Bool) {
-    let ring: Int8? =
-      switch standings[Int(origin)] {
-      case _ where !isWanted: nil
-      case .shut: nil
-      case .last: Int8(2 * lane.number)
-      case .open: Int8(2 * lane.number + 1)
-      }
     let index = index(origin, lane)
-    guard ring != ringNumbers[index] else { return }
-    if let old = ringNumbers[index] { rings[Int(old)].remove(origin, in: &ringLinks[lane.number]) }
-    if let ring { rings[Int(ring)].append(origin, in: &ringLinks[lane.number]) }
-    ringNumbers[index] = ring
+    let belongs = isWanted && eligible[Int(origin)]
+    guard belongs != isInRing[index] else { return }
+    isInRing[index] = belongs
+    if belongs {
+      rings[lane.number].append(origin, in: &ringLinks[lane.number])
+    } else {
+      rings[lane.number].remove(origin, in: &ringLinks[lane.number])
+    }
   }
 }

@@ -67,8 +67,6 @@ final class JobRecord {
   /// How other workers know the transfer. See Loader+Company.
   var claim: Claim?
   private var turn: Turn?
-  /// Whether the scheduler knows that the transfer is being answered.
-  var isAnswerNoted = false
   /// Whether a preview of what is there is being made. See Loader+Previews.
   var isPreviewing = false
   /// Where those that have left wanted the result kept. See Loader+Leaving.
@@ -86,6 +84,7 @@ final class JobRecord {
     var beginning: Beginning?
     var startedAt: ContinuousClock.Instant?
     var lease: Lease?
+    var nameDuration: Duration?
     var clearCount: UInt64?
     var elsewhereSince: ContinuousClock.Instant?
     var mayWaitElsewhere = true
@@ -121,6 +120,12 @@ final class JobRecord {
   var lease: Lease? {
     get { turn?.lease }
     set { if newValue != nil || turn != nil { madeTurn.lease = newValue } }
+  }
+
+  /// How long the name was looked up before the transfer.
+  var nameDuration: Duration? {
+    get { turn?.nameDuration }
+    set { if newValue != nil || turn != nil { madeTurn.nameDuration = newValue } }
   }
 
   /// How often the cache had been cleared when the transfer began, by all workers.

@@ -115,10 +115,10 @@ final class Load {
     /// Transfers that it took.
     let attempts: Int
 
-    init(queued: Duration, firstByte: Duration, summary: TransferSummary, attempts: Int) {
+    init(queued: Duration, firstByte: Duration, name: Duration?, summary: TransferSummary, attempts: Int) {
       self.queued = queued
       self.firstByte = firstByte
-      name = summary.nameDuration
+      self.name = name
       connect = summary.tcpDuration
       tls = summary.tlsDuration
       self.attempts = attempts
@@ -129,7 +129,8 @@ final class Load {
   func note(_ record: JobRecord, _ summary: TransferSummary, attempts: Int) {
     transfer = TransferNote(
       queued: max(.zero, acceptedAt.duration(to: record.startedAt ?? acceptedAt)),
-      firstByte: max(.zero, acceptedAt.duration(to: summary.firstByteAt)), summary: summary, attempts: attempts)
+      firstByte: max(.zero, acceptedAt.duration(to: summary.firstByteAt)),
+      name: summary.nameDuration ?? record.nameDuration, summary: summary, attempts: attempts)
   }
 
   /// Tells the observer, if the host asked for such events.

@@ -13,7 +13,7 @@ public struct LoadError: Error, Sendable {
 
   /// Where a time-out struck.
   public enum Phase: String, Sendable {
-    case connect, firstByte, idle, deadline
+    case connect, firstByte, idle, slow, deadline
   }
 
   public var kind: Kind
@@ -24,6 +24,8 @@ public struct LoadError: Error, Sendable {
   /// What the server asked for, or when it makes sense to come again.
   public var retryAfter: Duration?
   public var attempts = 1
+  /// Whether no attempt was made or tried again because the origin is down.
+  public var isOriginDown = false
   public var response: LoadedImage.Response?
   /// Of `invalidParams`: which parameter.
   public var member: String?

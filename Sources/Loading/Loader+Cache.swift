@@ -169,10 +169,7 @@ extension Loader {
       return move(loadsOf: job, to: other)
     }
     // One that goes on with what an attempt has left asks about nothing else.
-    guard record.beginning == nil else {
-      _ = scheduler.enqueue(job)
-      return
-    }
+    guard record.beginning == nil else { return enqueue(job, record) }
     (record.basisIndex, record.conditions) = (nil, HeaderFields())
     if joinsEarlier(job, record) { return }
     setConditions(of: record, for: load)
@@ -182,7 +179,7 @@ extension Loader {
       releasePlace(of: load)
       // It may wait for hours.
       record.candidates = found.map { $0.response.isOnDisk ? withoutBytes($0) : $0 }
-      if !enqueue(job) { fail(job, overloaded) }
+      enqueue(job, record)
     }
   }
 
@@ -217,11 +214,19 @@ extension Loader {
     }
   }
 
-  /// Queues a job. What waits only because its turn has not come to be looked at does not count as waiting.
-  private func enqueue(_ job: JobID) -> Bool {
-    if scheduler.enqueue(job) { return true }
-    startTransfers(at: .now, needsPlace: true)
-    return scheduler.enqueue(job)
+  /// Queues a job, or ends it.
+  private func enqueue(_ job: JobID, _ record: JobRecord) {
+    var admission = scheduler.enqueue(job)
+    if case .queueFull = admission {
+      // What waits only because its turn has not come to be looked at does not count as waiting.
+      startTransfers(at: .now, needsPlace: true)
+      admission = scheduler.enqueue(job)
+    }
+    switch admission {
+    case .accepted: break
+    case .queueFull: fail(job, overloaded)
+    case .originDown: endAtDownOrigin(job)
+    }
   }
 
   private var overloaded: LoadError {

@@ -18,7 +18,7 @@ extension Loader {
           loads[id]?.emit(.retrying(attempt: attempt, delay: delay, kind: error.kind))
         }
         return
-      case .final: break
+      case .final: error.isOriginDown = scheduler.originFailure(of: job) != nil
       }
     }
     giveUp(job, record, error)

@@ -9,6 +9,8 @@ extension Loader {
   public struct Statistics: Sendable {
     public var waiting: PriorityCounts
     public var active: Int
+    /// How many transfers there may be at once.
+    public var window: Int
     public var isPaused: Bool
     public var origins: [OriginState]
     public var counts: LoaderCounts
@@ -30,12 +32,17 @@ extension Loader {
         Statistics(
           waiting: self.scheduler.waiting + self.scheduler.putOff.byPriority + self.scheduler.reserved,
           active: self.scheduler.activeCount,
+          window: self.scheduler.window.size,
           isPaused: self.isPaused,
           origins: self.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
           memory: self.memory.counts,
           disk: disk, decoders: self.decoder.statistics, pixels: pixels))
     }
   }
+
+  /// The origins whose health has changed since the last call: to `limited`, `suspended` or `down`, with the reason, or
+  /// to `healthy` again.
+  public func takeHealthChanges() -> [OriginState] { scheduler.takeHealthChanges() }
 
   /// The items of prefetches that are not loads yet, by origin.
   private var heldBack: [Origin: Int] {

@@ -10,6 +10,7 @@ extension Loader {
     guard let record = jobs[job], stillNeedsTransfer(job, record) else { return }
     record.startedAt = record.startedAt ?? now
     record.clearCount = record.clearCount ?? clearCount
+    record.nameDuration = scheduler.takeNameDuration(for: job)
     let attempt = scheduler.job(job)?.attempt ?? 1
     for id in scheduler.subscribers(of: job) { loads[id]?.emit(.started(attempt: attempt)) }
     if shouldTakeUp(job, record) {
@@ -34,12 +35,11 @@ extension Loader {
     let storage = storage
     let places = places(of: job)
     let first = record.first
-    record.isAnswerNoted = false
     var onAnswer: (@Sendable (ResponseHead) -> Void)?
-    if scheduler.wantsEarlyWord(of: job) {
+    if scheduler.wantsFirstByteSignal(of: job) {
       onAnswer = { head in
-        guard Contact(head, now: storage.now()) == .answered else { return }
-        LoadingActor.run { [weak self] in self?.heard(job) }
+        guard TransferSignal(head, now: storage.now()) == .answered else { return }
+        LoadingActor.run { [weak self] in self?.firstByteReceived(job, head) }
       }
     }
     let download = Download(
@@ -73,10 +73,8 @@ extension Loader {
     download.began { [transport] in transport.resume(transfer) }
   }
 
-  /// Asks for the whole, in the slot of the transfer before, unless others are to have it.
-  func sendAnew(_ job: JobID, _ record: JobRecord) {
-    if !scheduler.giveWay(job) { send(job, record, goingOnFrom: nil) }
-  }
+  /// Asks for the whole, in the slot of the transfer before.
+  func sendAnew(_ job: JobID, _ record: JobRecord) { send(job, record, goingOnFrom: nil) }
 
   /// Where the loads that wait for the job, or did to the last, want the result kept, all together.
   func places(of job: JobID) -> LoadRequest.Places {
@@ -130,7 +128,6 @@ extension Loader {
     case .failure(let error):
       storage.discard(ending.body)
       counts.transfersFailed += 1
-      if error.kind == .cancelled, scheduler.giveWay(job) { return }
       let isForNoPlace = error.kind == .aborted
       switch ending.body {
       case _ where ending.isRefused: failed(job, record, LoadError(.notAnImage, Self.refusal))
@@ -142,22 +139,21 @@ extension Loader {
     }
   }
 
-  /// Tells the scheduler how it went with the origin. Where it was a probe that failed, all who wait there have lost an
-  /// attempt by it.
-  private func note(_ outcome: Result<TransferSummary, TransferError>, by probe: JobID) {
-    guard let record = jobs[probe] else { return }
-    var contact = Contact(outcome, now: storage.now())
-    if contact != .answered, case .success(let summary) = outcome, summary.redirects > 0,
-      let last = try? ResourceURL(summary.head.finalURL).origin, last != record.first.request.origin
-    {
-      scheduler.note(contact, at: last, now: .now, random: &random)
-      contact = .answered
+  /// Tells the scheduler how it went with the origin, and ends what waits for one that turns out to be down.
+  private func note(_ outcome: Result<TransferSummary, TransferError>, by job: JobID) {
+    guard let record = jobs[job] else { return }
+    var signal = TransferSignal(outcome, now: storage.now())
+    var isHTTP2 = false
+    if case .success(let summary) = outcome {
+      if summary.redirects > 0, let last = try? ResourceURL(summary.head.finalURL).origin,
+        last != record.first.request.origin
+      {
+        if signal != .answered { scheduler.note(signal, at: last, now: .now, random: &random) }
+        signal = .answered
+      } else {
+        isHTTP2 = summary.head.httpVersion == "2"
+      }
     }
-    if contact == .answered, record.isAnswerNoted { return }
-    let failed = scheduler.note(contact, by: probe, now: .now, random: &random) {
-      jobs[$0]?.download?.isAnswered ?? false
-    }
-    guard let failed else { return }
     var error: LoadError
     switch outcome {
     case .failure(let failure): error = LoadError(failure)
@@ -166,25 +162,47 @@ extension Loader {
       // It was another's answer.
       error.response = nil
     }
+    error.isOriginDown = true
+    let waiting = scheduler.note(
+      signal, by: job, isHTTP2: isHTTP2, error: error, now: .now, random: &random
+    ) { jobs[$0]?.download?.isAnswered ?? false }
+    guard scheduler.originFailure(of: job) != nil else { return }
     // First, so that no item of theirs takes the place of one that is about to end.
-    for prefetch in prefetches.values { prefetch.probeFailed(at: record.first.request.origin, error) }
-    for job in failed.retrying {
-      let attempt = scheduler.job(job)?.attempt ?? 1
-      for id in scheduler.subscribers(of: job) {
-        loads[id]?.emit(.retrying(attempt: attempt, delay: failed.delay, kind: error.kind))
+    for prefetch in prefetches.values { prefetch.originDown(record.first.request.origin, error) }
+    for job in waiting { endAtDownOrigin(job) }
+  }
+
+  /// Has the names looked up of origins that transfers are about to go to.
+  func lookUpNames() {
+    for (id, origin) in scheduler.takeNamesToAsk() {
+      transport.lookUp(origin) { resolution in
+        LoadingActor.run { [weak self] in self?.lookedUp(id, origin, resolution) }
       }
-    }
-    for job in failed.exhausted {
-      guard let record = jobs[job] else { continue }
-      error.attempts = scheduler.job(job)?.attempt ?? 1
-      giveUp(job, record, error)
     }
   }
 
+  private func lookedUp(_ id: OriginID, _ origin: Origin, _ resolution: NameResolution) {
+    guard resolution.outcome == .unanswered else { return scheduler.nameFound(id, after: resolution.duration) }
+    var error = LoadError(.resolve, "no name server answered for \(origin.host)")
+    error.isOriginDown = true
+    let waiting = scheduler.nameUnanswered(id, error: error, now: .now, random: &random)
+    guard !waiting.isEmpty else { return }
+    for prefetch in prefetches.values { prefetch.originDown(origin, error) }
+    for job in waiting { endAtDownOrigin(job) }
+  }
+
+  /// Ends a job that waits for an origin that is down.
+  func endAtDownOrigin(_ id: JobID) {
+    guard let record = jobs[id], let job = scheduler.job(id), var error = scheduler.originFailure(of: id) else {
+      return
+    }
+    error.attempts = max(1, job.attempt - 1)
+    giveUp(id, record, error)
+  }
+
   /// The answer to a transfer has begun.
-  private func heard(_ job: JobID) {
-    guard let record = jobs[job], record.transfer != nil, !record.isAnswerNoted else { return }
-    record.isAnswerNoted = true
+  private func firstByteReceived(_ job: JobID, _ head: ResponseHead) {
+    guard let record = jobs[job], record.transfer != nil else { return }
     _ = scheduler.note(.answered, by: job, now: .now, random: &random)
   }
 

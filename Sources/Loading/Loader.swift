@@ -132,7 +132,9 @@ public final class Loader {
   /// - Returns: when to call again if nothing happens before.
   public func advance() -> ContinuousClock.Instant? {
     let now = ContinuousClock.now
-    for id in scheduler.expired(at: now) {
+    let expired = scheduler.expired(at: now)
+    for job in expired.jobs { endAtDownOrigin(job) }
+    for id in expired.loads {
       var error = LoadError.timeout(.deadline, "the deadline passed")
       error.attempts = scheduler.job(of: id).flatMap { scheduler.job($0)?.attempt } ?? 1
       finish(id, .failure(error))
@@ -147,6 +149,9 @@ public final class Loader {
 
   func startTransfers(at now: ContinuousClock.Instant, needsPlace: Bool = false) {
     scheduler.undecoded = decodes.arrived
+    // What waits for the disk has sent nothing yet.
+    scheduler.findQuiet(at: now) { jobs[$0]?.download?.isAnswered }
+    lookUpNames()
     var starts: [JobID]
     repeat {
       starts = scheduler.takeStarts(at: now, needsPlace: needsPlace)
@@ -155,9 +160,6 @@ public final class Loader {
       for job in own { start(job, at: now) }
       // What another worker transfers, or what turned out to need no transfer, leaves its slot to the next.
     } while starts.contains { scheduler.job($0)?.phase != .active }
-    // What waits for the disk has sent nothing yet.
-    let silent = scheduler.makeWay(at: now) { jobs[$0]?.download?.isAnswered }
-    for job in silent { cancelTransfer(of: job) }
   }
 
   // MARK: - The end of a load

@@ -115,16 +115,16 @@ public final class Prefetch: LoadObserver {
 
   public func load(_ load: LoadID, ended result: Result<LoadedImage, LoadError>) {
     guard let item = pending.removeValue(forKey: load) else { return }
-    queue.end(item, reached: result.isOfServer)
+    queue.end(item)
     note(result, of: item)
     goOn()
   }
 
-  /// A probe of an origin has failed, for which items may wait that are not loads yet.
-  func probeFailed(at origin: Origin, _ error: LoadError) {
-    let exhausted = queue.probeFailed(at: origin)
-    loader.release(places: exhausted.count, at: priority)
-    for item in exhausted { note(.failure(error), of: item) }
+  /// An origin is down for which items may wait that are not loads yet.
+  func originDown(_ origin: Origin, _ error: LoadError) {
+    let items = queue.takeAll(of: origin)
+    loader.release(places: items.count, at: priority)
+    for item in items { note(.failure(error), of: item) }
     endIfDone()
   }
 
@@ -161,17 +161,5 @@ public final class Prefetch: LoadObserver {
       observer.prefetch(id, ended: .success(summary))
     }
     loader.retire(id)
-  }
-}
-
-extension Result<LoadedImage, LoadError> {
-  /// Whether it is the origin's answer.
-  fileprivate var isOfServer: Bool {
-    switch self {
-    case .success(let image): image.cache == .miss || image.cache == .revalidated
-    case .failure(let error):
-      error.status.map { !LoadError.refusingStatuses.contains($0) }
-        ?? (error.kind == .truncated || error.kind == .notAnImage)
-    }
   }
 }

@@ -10,8 +10,6 @@ struct PrefetchQueue {
   private struct Row {
     let origin: Origin?
     var loads = 0
-    /// Probes of the origin that failed while items waited here, and none of its loads ended otherwise.
-    var failedProbes = 0
   }
 
   private let items: [LoadRequest]
@@ -33,8 +31,8 @@ struct PrefetchQueue {
   init(_ items: [LoadRequest], limits: SchedulerLimits, places: Int) {
     self.items = items
     order = limits.order
-    mostOfOrigin = max(128, 2 * limits.maxPerOrigin)
-    mostInAll = max(8192, 2 * limits.maxConcurrent)
+    mostOfOrigin = max(128, 2 * limits.mostPerOrigin)
+    mostInAll = max(8192, 2 * limits.mostConcurrent)
     nextWithoutPlace = min(places, items.count)
     rowOfItem.reserveCapacity(items.count)
     for (number, item) in items.enumerated() {
@@ -84,25 +82,16 @@ struct PrefetchQueue {
   }
 
   /// The load of an item has ended.
-  ///
-  /// - Parameter reached: whether its origin answered.
-  mutating func end(_ item: Int32, reached: Bool) {
-    let row = rowOfItem[Int(item)]
-    count(-1, for: row)
-    if reached { rows[Int(row)].failedProbes = 0 }
-  }
+  mutating func end(_ item: Int32) { count(-1, for: rowOfItem[Int(item)]) }
 
   func url(of item: Int32) -> String { items[Int(item)].url }
 
-  /// A probe of the origin has failed, which stands for an attempt of all that wait for it, here as well.
-  ///
-  /// - Returns: the items with a place that have no attempt left. They are done.
-  mutating func probeFailed(at origin: Origin) -> [Int32] {
-    guard let row = rowOfOrigin[origin], waiting.count(of: row) > 0 else { return [] }
-    rows[Int(row)].failedProbes += 1
-    let exhausted = waiting.jobs(of: row).filter { items[Int($0)].retries < rows[Int(row)].failedProbes }
-    for item in exhausted { waiting.remove(item, of: row) }
-    return exhausted
+  /// Takes out the items with a place that wait for an origin: it is down.
+  mutating func takeAll(of origin: Origin) -> [Int32] {
+    guard let row = rowOfOrigin[origin] else { return [] }
+    let items = waiting.jobs(of: row)
+    for item in items { waiting.remove(item, of: row) }
+    return items
   }
 
   /// Forgets all that have not become loads. Returns how many places they held.
@@ -117,6 +106,6 @@ struct PrefetchQueue {
   private mutating func count(_ change: Int, for row: Int32) {
     loads += change
     rows[Int(row)].loads += change
-    waiting.setStanding(rows[Int(row)].loads < mostOfOrigin ? .open : .shut, of: row)
+    waiting.setEligible(rows[Int(row)].loads < mostOfOrigin, row)
   }
 }

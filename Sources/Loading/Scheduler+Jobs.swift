@@ -1,18 +1,27 @@
 /// A job's way from its place in the queue to its end.
 extension Scheduler {
-  /// The cache could not answer: the job waits for its transfer. False, and nothing changes, when the queue is full;
-  /// what was in it before is let in again.
-  mutating func enqueue(_ id: JobID) -> Bool {
-    if jobs[id]?.phase == .elsewhere {
+  enum Admission {
+    case accepted
+    case queueFull
+    /// `originFailure(of:)` says why.
+    case originDown
+  }
+
+  /// The cache could not answer: the job waits for its transfer, unless the queue is full or the origin is down: then
+  /// nothing changes. What was in the queue before is let in again.
+  mutating func enqueue(_ id: JobID) -> Admission {
+    guard let job = jobs[id], job.phase == .preparing || job.phase == .elsewhere else { return .accepted }
+    guard originFailure(of: id) == nil else { return .originDown }
+    if job.phase == .elsewhere {
       elsewhereCount -= 1
       requeue(id.slot)
+      return .accepted
     }
-    guard jobs[id]?.phase == .preparing else { return true }
-    guard freePlaces > 0 || startsAtOnce(id) else { return false }
+    guard freePlaces > 0 || startsAtOnce(id) else { return .queueFull }
     endPreparing(id)
     jobs[id.slot].phase = .waiting
     addToBacklog(id.slot)
-    return true
+    return .accepted
   }
 
   /// Whether a job that is enqueued now would not wait.
@@ -38,18 +47,16 @@ extension Scheduler {
 
   mutating func addToBacklog(_ slot: Int32) {
     backlog.add(slot, of: jobs[slot].origin, in: jobs[slot].lane, place: jobs[slot].place)
+    askForName(of: jobs[slot].origin)
   }
 
-  /// The transfers to start now, most urgent first; they count as active from here on. An origin of which nobody knows
-  /// whether it answers gets no second one while jobs are still being looked for in the cache, which takes a moment.
+  /// The transfers to start now, most urgent first; they count as active from here on.
   ///
   /// - Parameter needsPlace: whether a place in the queue is wanted now, so that nobody is kept for others to come.
   mutating func takeStarts(at now: ContinuousClock.Instant, needsPlace: Bool = false) -> [JobID] {
     latest = Moment(now)
     var starts: [JobID] = []
-    while !isPaused, looksAwaited == 0 || needsPlace, hasFreeSlot,
-      let slot = backlog.takeNext(limits.order, sparesLast: preparingCount > 0 && !needsPlace)
-    {
+    while !isPaused, looksAwaited == 0 || needsPlace, hasFreeSlot, let slot = backlog.takeNext(limits.order) {
       jobs[slot].phase = .active
       takeSeat(slot)
       starts.append(jobs.id(at: slot))
@@ -90,10 +97,10 @@ extension Scheduler {
     guard let job = jobs[id], job.phase == .active else { return .final }
     latest = Moment(now)
     guard job.attempt <= job.key.retries, job.hasSubscribers else { return .final }
-    if job.hasTimedOut && origins[job.origin].gate.isGivenUp { return .final }
+    guard !origins[job.origin].health.isDown else { return .final }
     var delay = BackOff.fromNothing(first: 500, job.attempt, &random)
     if let retryAfter {
-      guard retryAfter <= OriginGate.longestHold else { return .final }
+      guard retryAfter <= OriginHealth.maxSuspension else { return .final }
       delay = max(delay, retryAfter)
     }
     let due = Moment(now.advanced(by: delay))
@@ -103,8 +110,8 @@ extension Scheduler {
     jobs[id.slot].phase = .backingOff
     backingOffCount += 1
     addTimer(.retry(id), at: due)
-    // What holds the origin holds the job, too.
-    let held = origins[job.origin].gate.hold.map { now.duration(to: $0.until.instant) }
+    // What suspends the origin holds the job, too.
+    let held = origins[job.origin].health.until.map { now.duration(to: $0.instant) }
     return .retry(attempt: job.attempt + 1, delay: max(delay, held ?? .zero))
   }
 
@@ -144,15 +151,28 @@ extension Scheduler {
     startCount += 1
     jobs[slot].hasTimedOut = false
     jobs[slot].seat = Int32(running.count)
-    running.append(Running(job: slot, number: startCount, since: latest, round: origins[origin].gate.round))
-    silenceDue = min(silenceDue, patienceEnd(of: running[running.count - 1]))
+    running.append(
+      Running(job: slot, number: startCount, since: latest, epoch: origins[origin].health.epoch))
+    unanswered.append((jobs.id(at: slot), startCount, Moment(latest.instant.advanced(by: Self.patience))))
     origins[origin].active += 1
+    window.started(at: latest.instant)
+    origins[origin].window.started(at: latest.instant)
+    if let interval = limits.startInterval {
+      let next = Moment(latest.instant.advanced(by: interval))
+      origins[origin].nextStart = next
+      addTimer(.release(origins.id(at: origin)), at: next)
+    }
     reconsider(origin)
   }
 
   mutating func releaseSlot(of id: JobID) {
     let (seat, origin) = (jobs[id.slot].seat, jobs[id.slot].origin)
-    if running[Int(seat)].isGivingWay { givingWayCount -= 1 }
+    let transfer = running[Int(seat)]
+    if transfer.isAnswered {
+      window.answered(active: countedActive, at: latest.instant)
+      origins[origin].window.answered(active: origins[origin].active, at: latest.instant)
+    }
+    if transfer.isQuiet { quietCount -= 1 }
     running.swapAt(Int(seat), running.count - 1)
     jobs[running[Int(seat)].job].seat = seat
     running.removeLast()

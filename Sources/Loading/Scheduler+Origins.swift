@@ -2,150 +2,252 @@ internal import HTTPTypes
 
 /// What the origins have to do with it: which may start a transfer, and why another may not.
 extension Scheduler {
-  /// What becomes of the jobs that wait for an origin when its probe has failed. It stands for an attempt of each.
-  struct FailedProbe: Equatable {
-    /// Those that have no attempt left, or nobody who would wait for it: each is to be ended, with the probe's error.
-    var exhausted: [JobID] = []
-    /// Those that go on waiting, with their attempts counted up.
-    var retrying: [JobID] = []
-    /// How long the origin is held.
-    var delay: Duration
-  }
-
-  /// A transfer has ended: takes note of how it went with the origin. Its job stays active; `finish`, `retry` or `end`
-  /// comes next, or another transfer in its place. That it is being answered may be noted before.
+  /// A transfer has ended, or is known to be answered: takes note of what that tells of its origin. The job stays
+  /// active; `finish`, `retry` or `end` comes next, or another transfer in its place.
   ///
-  /// - Parameter isAnswered: whether an answer to another has begun. Asked where this has not told.
+  /// - Parameters:
+  ///   - error: what becomes of the loads that wait for the origin if this shows that it is down.
+  ///   - isAnswered: whether an answer to another has begun. Asked where this has not told.
+  /// - Returns: the jobs that waited for an origin that is down now: each is to be ended, with that error.
   mutating func note(
-    _ contact: Contact, by id: JobID, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator,
+    _ signal: TransferSignal, by id: JobID, isHTTP2: Bool = false, error: LoadError? = nil,
+    now: ContinuousClock.Instant, random: inout some RandomNumberGenerator,
     isAnswered: (JobID) -> Bool = { _ in false }
-  ) -> FailedProbe? {
-    guard let job = jobs[id], job.phase == .active else { return nil }
+  ) -> [JobID] {
+    guard let job = jobs[id], job.phase == .active else { return [] }
     let seat = Int(job.seat)
-    var contact = contact
-    if contact == .unresponsive {
-      jobs[id.slot].hasTimedOut = true
-      if !isNews(silenceOf: running[seat], isAnswered) { contact = .inconclusive }
+    var signal = signal
+    if signal == .unresponsive { jobs[id.slot].hasTimedOut = true }
+    if [.closed, .unreachable, .unresponsive].contains(signal), !isNews(failureOf: running[seat], isAnswered) {
+      signal = signal == .closed ? .broken : .inconclusive
     }
-    let probeFailed = note(contact, at: job.origin, round: running[seat].round, now: now, random: &random)
-    running[seat].round = origins[job.origin].gate.round
-    if contact == .answered { running[seat].isAnswered = true }
-    if contact == .unresponsive { chooseUntried(of: job.origin) }
-    guard probeFailed, let until = origins[job.origin].gate.hold?.until else { return nil }
-    return failWaiting(of: job.origin, until: until, now: now)
+    if signal.isAnswer { running[seat].isAnswered = true }
+    if isHTTP2, !origins[job.origin].isHTTP2 {
+      origins[job.origin].isHTTP2 = true
+      origins[job.origin].window.setBounds(limits.window(isHTTP2: true))
+    }
+    let isDown = note(signal, at: job.origin, by: running[seat], error, now: now, random: &random)
+    running[seat].epoch = origins[job.origin].health.epoch
+    return isDown ? backlog.jobs(of: job.origin).map { jobs.id(at: $0) } : []
   }
 
   /// Whether it tells something of the origin that a transfer was not answered. It does not where the origin has been
-  /// heard of since the transfer started, was found silent or held since (many of them at once are one), or is
-  /// answering another.
-  private func isNews(silenceOf transfer: Running, _ isAnswered: (JobID) -> Bool) -> Bool {
+  /// heard of since the transfer started, or is answering another.
+  private func isNews(failureOf transfer: Running, _ isAnswered: (JobID) -> Bool) -> Bool {
     let origin = jobs[transfer.job].origin
-    return transfer.number > origins[origin].lastWord && transfer.round == origins[origin].gate.round
+    return transfer.number > origins[origin].lastWord
       && !running.contains {
         $0.job != transfer.job && jobs[$0.job].origin == origin && ($0.isAnswered || isAnswered(jobs.id(at: $0.job)))
       }
   }
 
-  /// Has the first of the jobs that wait for a silent origin and have been tried least be its next: the first in line
-  /// may be just those that it never answers. O(n) in the jobs that wait for the origin.
-  private mutating func chooseUntried(of origin: Int32) {
-    let waiting = backlog.jobs(of: origin)
-    let leastTried = waiting.map { jobs[$0].attempt }.min()
-    let untried = waiting.filter { jobs[$0].attempt == leastTried }
-    guard let priority = untried.first.map({ jobs[$0].priority }) else { return }
-    let urgent = untried.prefix { jobs[$0].priority == priority }
-    guard let next = limits.order == .fifo ? urgent.first : urgent.last else { return }
-    backlog.choose(next, of: origin)
-  }
-
   /// Takes note of how it went with an origin that a redirect led to.
   mutating func note(
-    _ contact: Contact, at origin: Origin, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
+    _ signal: TransferSignal, at origin: Origin, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) {
     let slot = admit(origin).slot
-    let gate = origins[slot].gate
-    // Nobody knows when the request was sent: while there is a hold, it was before.
-    let round = gate.hold == nil ? gate.round : gate.round &- 1
-    _ = note(contact, at: slot, round: round, now: now, random: &random)
+    let health = origins[slot].health
+    // Nobody knows when the request was sent: while it is suspended, it was before.
+    let epoch = health.until == nil ? health.epoch : health.epoch &- 1
+    let transfer = Running(job: -1, number: startCount + 1, since: Moment(now), epoch: epoch)
+    _ = note(signal, at: slot, by: transfer, nil, now: now, random: &random)
     forgetIfIdle(slot)
   }
 
+  /// - Returns: whether the origin is found to be down.
   private mutating func note(
-    _ contact: Contact, at slot: Int32, round: UInt32, now: ContinuousClock.Instant,
+    _ signal: TransferSignal, at slot: Int32, by transfer: Running, _ error: LoadError?, now: ContinuousClock.Instant,
     random: inout some RandomNumberGenerator
   ) -> Bool {
     latest = Moment(now)
-    let (before, wasResponsive) = (origins[slot].gate.hold?.until, origins[slot].gate.isResponsive)
-    let probeFailed = origins[slot].gate.note(
-      contact, round: round, limit: limits.maxPerOrigin, now: now, random: &random)
-    let until = origins[slot].gate.hold?.until
-    if let until, until != before {
-      addTimer(.release(origins.id(at: slot)), at: until)
-      noteCutOff(slot)
+    let before = origins[slot].health
+    let consequence = origins[slot].health.note(
+      signal, epoch: transfer.epoch, startedAt: transfer.since, now: now, random: &random)
+    let health = origins[slot].health
+    switch consequence {
+    case .none: break
+    case .congested:
+      guard transfer.number > origins[slot].lastShrink else { break }
+      origins[slot].lastShrink = startCount
+      origins[slot].window.refused(active: max(1, origins[slot].active), at: now)
+    case .restarted: origins[slot].window = ConcurrencyWindow(limits.window(isHTTP2: origins[slot].isHTTP2))
     }
-    if wasResponsive && !origins[slot].gate.isResponsive { silenceDue = min(silenceDue, latest) }
+    if let until = health.until, until != before.until {
+      addTimer(.release(origins.id(at: slot)), at: until)
+      noteOutage(slot)
+    }
     reconsider(slot)
-    if contact.isAnswer || contact == .unresponsive { origins[slot].lastWord = startCount }
-    if contact.isAnswer { hear() }
-    return probeFailed
+    if signal.isAnswer { origins[slot].lastWord = startCount }
+    if signal.isAnswer { networkAnswered() }
+    let isDown = health.isDown && !before.isDown
+    if isDown { origins[slot].failure = error }
+    noteHealth(slot)
+    return isDown
+  }
+
+  /// A probe changes nothing that is worth telling: its end does.
+  private mutating func noteHealth(_ slot: Int32) {
+    let health = origins[slot].stateOfHealth
+    guard health != .probing, health != origins[slot].toldHealth else { return }
+    origins[slot].toldHealth = health
+    var state = state(of: slot, waiting: backlog.count(of: slot), isElsewhere: false)
+    state.reason = origins[slot].health.reason
+    healthChanges.append(state)
+  }
+
+  mutating func takeHealthChanges() -> [OriginState] {
+    defer { healthChanges = [] }
+    return healthChanges
+  }
+
+  /// What the loads of a job end with while its origin is down; nil while it is not.
+  func originFailure(of id: JobID) -> LoadError? {
+    guard let slot = jobs[id]?.origin, origins[slot].health.isDown else { return nil }
+    if let failure = origins[slot].failure { return failure }
+    // Transfers that began elsewhere have shown it: redirects led to it.
+    var error = LoadError(.connect, "\(origins[slot].origin.hostAndPort) does not answer")
+    error.isOriginDown = true
+    return error
   }
 
   // MARK: - The machine's own network
 
   /// When nothing has been heard of any origin since the first failure of one, the fault may be on this side: a cable,
-  /// a laptop that slept. None of those origins need then be left alone any longer once one answers.
-  private mutating func noteCutOff(_ slot: Int32) {
-    let gate = origins[slot].gate
-    guard gate.hold?.cause == .unreachable, let since = gate.unreachableSince else { return }
-    if lastHeard.map({ $0 < since }) ?? true { cutOff.insert(origins.id(at: slot)) }
+  /// a laptop that slept. Each of those origins gets a probe as soon as one answers.
+  private mutating func noteOutage(_ slot: Int32) {
+    guard let since = origins[slot].health.failingSince else { return }
+    if lastHeard.map({ $0 < since }) ?? true { suspectedLocalOutage.insert(origins.id(at: slot)) }
   }
 
   /// O(1) but for the first answer after a time without any.
-  private mutating func hear() {
+  private mutating func networkAnswered() {
     lastHeard = latest
-    guard !cutOff.isEmpty else { return }
-    let reachable = cutOff.sorted { $0.serial < $1.serial }
-    cutOff = []
-    for id in reachable {
-      if let hold = origins[id.slot].gate.hold, hold.cause == .unreachable { release(id, dueAt: hold.until) }
+    guard !suspectedLocalOutage.isEmpty else { return }
+    let suspected = suspectedLocalOutage.sorted { $0.serial < $1.serial }
+    suspectedLocalOutage = []
+    for id in suspected where origins[id.slot].health.failingSince != nil {
+      guard let until = origins[id.slot].health.until else { continue }
+      _ = origins[id.slot].health.release(at: until)
+      reconsider(id.slot)
+      if backlog.count(of: id.slot) > 0 { askForName(of: id.slot) }
     }
   }
 
   /// Whether it is worth knowing that the job's transfer is being answered, before it has ended.
-  func wantsEarlyWord(of id: JobID) -> Bool {
+  func wantsFirstByteSignal(of id: JobID) -> Bool {
     guard let job = jobs[id], job.phase == .active else { return false }
-    return !cutOff.isEmpty || origins[job.origin].gate.isChanged(byAnswerIn: running[Int(job.seat)].round)
+    return !suspectedLocalOutage.isEmpty
+      || origins[job.origin].health.isChanged(byAnswerIn: running[Int(job.seat)].epoch)
   }
 
-  /// O(n) in the jobs that wait for the origin. Each is met once for each of its attempts.
-  private mutating func failWaiting(
-    of origin: Int32, until: Moment, now: ContinuousClock.Instant
-  ) -> FailedProbe {
-    var result = FailedProbe(delay: now.duration(to: until.instant))
-    for slot in backlog.jobs(of: origin) {
-      let job = jobs[slot]
-      if job.attempt <= job.key.retries, hasSubscriber(of: job, waitingPast: until) {
-        jobs[slot].attempt += 1
-        result.retrying.append(jobs.id(at: slot))
-      } else {
-        result.exhausted.append(jobs.id(at: slot))
+  // MARK: - Quiet transfers
+
+  /// How long a transfer counts for the window of all without an answer. A lost packet at the beginning costs a second
+  /// (RFC 6298 section 2.1); from then on it is not the machine that it waits for, and others can have its place.
+  static let patience = Duration.seconds(1)
+
+  /// Looks which transfers have become quiet. O(1) for each transfer that starts.
+  ///
+  /// - Parameter isAnswered: whether an answer has begun; nil where there is no request yet. Asked where `note` has not
+  ///   told.
+  mutating func findQuiet(at now: ContinuousClock.Instant, isAnswered: (JobID) -> Bool?) {
+    latest = Moment(now)
+    while let first = unanswered.first, first.until <= latest {
+      unanswered.popFirst()
+      let (id, number) = (first.id, first.number)
+      guard let job = jobs[id], job.phase == .active, case let seat = Int(job.seat), running[seat].number == number,
+        !running[seat].isAnswered
+      else { continue }
+      switch isAnswered(id) {
+      case true?: running[seat].isAnswered = true
+      case nil: unanswered.append((id, number, Moment(now.advanced(by: Self.patience))))
+      case false?:
+        running[seat].isQuiet = true
+        quietCount += 1
       }
     }
-    return result
   }
+
+  /// The transfers that count for the window of all.
+  var countedActive: Int { running.count - quietCount }
+
+  /// Whether a transfer more is within the limits for all. Those that do not count may be as many as those that do.
+  var hasFreeSlot: Bool {
+    let most = min(limits.mostTransfers, 2 * window.size)
+    return countedActive < window.size && running.count < max(most, 1) && finishingCount < limits.maxFinishing
+  }
+
+  // MARK: - Starting
 
   /// Whether the origin may start a job may have changed.
-  mutating func reconsider(_ slot: Int32) {
-    // As long as nobody knows whether it answers at all, it gets a second transfer only where no other origin wants
-    // one.
-    let comesLast = origins[slot].active > 0 && !origins[slot].gate.isResponsive
-    backlog.setStanding(!mayStart(at: slot) ? .shut : comesLast ? .last : .open, of: slot)
+  mutating func reconsider(_ slot: Int32) { backlog.setEligible(mayStart(at: slot), slot) }
+
+  /// Whether the origin's name, health, window and rate let a transfer start.
+  func mayStart(at slot: Int32) -> Bool {
+    let record = origins[slot]
+    return record.name != .asked && record.active < record.health.allowance(window: record.window.size)
+      && record.nextStart == nil
   }
 
-  /// Whether the origin's own limit, allowance and hold let a transfer start.
-  func mayStart(at slot: Int32) -> Bool {
-    let gate = origins[slot].gate
-    return gate.hold == nil && origins[slot].active < gate.allowance(limit: limits.maxPerOrigin)
+  // MARK: - Names
+
+  /// The name of an origin is asked for ahead of its first transfer, once for all of its jobs.
+  mutating func askForName(of slot: Int32) {
+    let record = origins[slot]
+    guard record.name == .unknown, record.active == 0, record.health.until == nil, lookUpCount < limits.maxLookUps
+    else { return }
+    origins[slot].name = .asked
+    lookUpCount += 1
+    namesToAsk.append(origins.id(at: slot))
+    reconsider(slot)
+  }
+
+  /// The origins whose names are to be looked up now; `nameFound` or `nameUnanswered` has to follow for each.
+  mutating func takeNamesToAsk() -> [(id: OriginID, origin: Origin)] {
+    var asked: [(id: OriginID, origin: Origin)] = []
+    for id in namesToAsk {
+      if let record = origins[id] { asked.append((id, record.origin)) }
+    }
+    namesToAsk = []
+    return asked
+  }
+
+  /// There are addresses, or there is no such name, which the transfers tell.
+  ///
+  /// - Parameter duration: how long the look-up took; zero if the answer was known.
+  mutating func nameFound(_ id: OriginID, after duration: Duration = .zero) {
+    guard endLookUp(id, as: .found) else { return }
+    if duration > .zero { origins[id.slot].nameDuration = duration }
+    reconsider(id.slot)
+  }
+
+  /// How long the name was looked up for the job's transfer, which is the first of its origin; else nil.
+  mutating func takeNameDuration(for id: JobID) -> Duration? {
+    guard let slot = jobs[id]?.origin, let duration = origins[slot].nameDuration else { return nil }
+    origins[slot].nameDuration = nil
+    return duration
+  }
+
+  /// No name server has answered. That is a failed probe of the origin that costs no job an attempt.
+  ///
+  /// - Parameter error: what becomes of the loads that wait for the origin if this shows that it is down.
+  /// - Returns: the jobs that waited for an origin that is down now: each is to be ended, with that error.
+  mutating func nameUnanswered(
+    _ id: OriginID, error: LoadError, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
+  ) -> [JobID] {
+    guard endLookUp(id, as: .unknown) else { return [] }
+    let probe = Running(
+      job: -1, number: startCount + 1, since: Moment(now), epoch: origins[id.slot].health.epoch)
+    let isDown = note(.unreachable, at: id.slot, by: probe, error, now: now, random: &random)
+    defer { forgetIfIdle(id.slot) }
+    return isDown ? backlog.jobs(of: id.slot).map { jobs.id(at: $0) } : []
+  }
+
+  private mutating func endLookUp(_ id: OriginID, as name: Name) -> Bool {
+    guard origins[id]?.name == .asked else { return false }
+    origins[id.slot].name = name
+    lookUpCount -= 1
+    return true
   }
 
   // MARK: - Coming and going
@@ -160,23 +262,26 @@ extension Scheduler {
       return known
     }
     let id = originIDs.take()
-    origins.insert(OriginRecord(origin: origin), at: id)
+    var record = OriginRecord(origin: origin, window: ConcurrencyWindow(limits.window(isHTTP2: false)))
+    if origin.isAddress { record.name = .found }
+    origins.insert(record, at: id)
     byOrigin[origin] = id
     backlog.admit(id.slot)
     return id
   }
 
-  /// How long it is remembered how an origin was when its last job has ended and no hold is in force. Else a host that
-  /// loads one image after the other would try each of them at a dead port.
-  private static let memory = Duration.seconds(60)
+  /// How long it is remembered how an origin was when its last job has ended. Else a host that loads one image after
+  /// the other would try each of them at a dead port, and each list would have to find the windows again.
+  private static let memory = Duration.seconds(600)
   /// How many such origins there are at most.
-  static let mostRemembered = 1000
+  static let maxRemembered = 10_000
 
   mutating func forgetIfIdle(_ slot: Int32) {
     let record = origins[slot]
-    guard record.jobs == 0, record.gate.hold == nil, record.forgetAt == nil else { return }
-    guard !record.gate.isAtRest, rememberedCount < Self.mostRemembered else { return forget(slot) }
-    let due = Moment(latest.instant.advanced(by: Self.memory))
+    guard record.jobs == 0, record.forgetAt == nil else { return }
+    let isAsNew = record.health.isClean && !record.window.hasLearned && !record.isHTTP2 && record.nextStart == nil
+    guard !isAsNew, rememberedCount < Self.maxRemembered else { return forget(slot) }
+    let due = max(Moment(latest.instant.advanced(by: Self.memory)), record.health.until ?? latest)
     origins[slot].forgetAt = due
     rememberedCount += 1
     addTimer(.forget(origins.id(at: slot)), at: due)
@@ -184,8 +289,9 @@ extension Scheduler {
 
   private mutating func forget(_ slot: Int32) {
     let id = origins.id(at: slot)
-    cutOff.remove(id)
+    suspectedLocalOutage.remove(id)
     if origins[slot].forgetAt != nil { rememberedCount -= 1 }
+    if origins[slot].name == .asked { lookUpCount -= 1 }
     byOrigin[origins[slot].origin] = nil
     origins.remove(id)
     originIDs.giveBack(id)
@@ -197,14 +303,16 @@ extension Scheduler {
   }
 
   mutating func release(_ id: OriginID, dueAt moment: Moment) {
-    guard origins.contains(id), origins[id.slot].gate.release(at: moment) else { return }
+    guard origins.contains(id) else { return }
+    _ = origins[id.slot].health.release(at: moment)
+    if let next = origins[id.slot].nextStart, next <= moment { origins[id.slot].nextStart = nil }
     reconsider(id.slot)
-    forgetIfIdle(id.slot)
+    if backlog.count(of: id.slot) > 0 { askForName(of: id.slot) }
   }
 
   // MARK: - Looking
 
-  /// The busiest origins, the busiest first, of all that have jobs or a hold.
+  /// The busiest origins, the busiest first, of all that have jobs or get nothing.
   ///
   /// - Parameter heldBack: what waits outside, to be counted in.
   func originStates(atMost limit: Int = .max, heldBack: [Origin: Int] = [:]) -> [OriginState] {
@@ -212,12 +320,10 @@ extension Scheduler {
     let putOff = putOff
     for id in origins.ids {
       let record = origins[id.slot]
-      guard record.jobs > 0 || record.gate.hold != nil else { continue }
+      guard record.jobs > 0 || record.health.until != nil else { continue }
       let waiting =
         backlog.count(of: id.slot) + putOff.byOrigin[id.slot, default: 0] + heldBack[record.origin, default: 0]
-      let state = OriginState(
-        origin: record.origin, active: record.active, waiting: waiting, heldUntil: record.gate.hold?.until.instant,
-        reason: waiting > 0 ? reason(id.slot, isElsewhere: putOff.elsewhere.contains(id.slot)) : nil)
+      let state = state(of: id.slot, waiting: waiting, isElsewhere: putOff.elsewhere.contains(id.slot))
       // Of ten thousand origins hardly one gets past the last of the hundred that are asked for.
       if busiest.count >= limit {
         guard let last = busiest.last, state.precedes(last) else { continue }
@@ -226,6 +332,14 @@ extension Scheduler {
       busiest.insert(state, at: busiest.partitioningIndex { state.precedes($0) })
     }
     return busiest
+  }
+
+  private func state(of slot: Int32, waiting: Int, isElsewhere: Bool) -> OriginState {
+    let record = origins[slot]
+    return OriginState(
+      origin: record.origin, active: record.active, waiting: waiting, window: record.window.size,
+      health: record.stateOfHealth, heldUntil: record.health.until?.instant,
+      reason: waiting > 0 ? reason(slot, isElsewhere: isElsewhere) : nil)
   }
 
   /// The jobs that wait and are not in the backlog.
@@ -250,25 +364,38 @@ extension Scheduler {
 
   /// Why jobs wait for the origin; nil when they start as soon as they are asked for.
   private func reason(_ slot: Int32, isElsewhere: Bool) -> WaitReason? {
-    let (gate, active) = (origins[slot].gate, origins[slot].active)
-    switch gate.hold?.cause {
-    case .retryAfter: return .retryAfter
-    case .unavailable: return .unavailable
-    case .unreachable: return .unreachable
-    case nil: break
-    }
+    let (record, active) = (origins[slot], origins[slot].active)
+    if record.health.state != .healthy, let reason = record.health.reason { return reason }
     if isPaused { return .paused }
     if backlog.count(of: slot) == 0 { return isElsewhere ? .otherWorker : .retry }
-    let allowance = gate.allowance(limit: limits.maxPerOrigin)
-    if active >= allowance {
-      if gate.isCircuitOpen { return .unreachable }
-      return allowance < limits.maxPerOrigin ? .readmission : .perHostLimit
-    }
+    if record.name == .asked { return .resolving }
+    if active >= record.window.size { return .perHostLimit }
+    if record.nextStart != nil { return .rate }
     return hasFreeSlot && !backlog.waitsForDecoders(slot) ? nil : .concurrencyLimit
   }
+}
 
-  /// Whether a transfer more is within the limits for all.
-  var hasFreeSlot: Bool { activeCount < limits.maxConcurrent && finishingCount < limits.maxFinishing }
+extension Scheduler.OriginRecord {
+  fileprivate var stateOfHealth: OriginState.Health {
+    switch health.state {
+    case .healthy: window.isRefused ? .limited : .healthy
+    case .suspended: .suspended
+    case .probing: .probing
+    case .down: .down
+    }
+  }
+}
+
+extension OriginHealth {
+  fileprivate var reason: WaitReason? {
+    switch cause {
+    case .retryAfter: .retryAfter
+    case .unavailable: .unavailable
+    case .unreachable: .unreachable
+    case .unresponsive: .unresponsive
+    case nil: nil
+    }
+  }
 }
 
 extension OriginState {

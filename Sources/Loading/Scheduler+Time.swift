@@ -3,33 +3,41 @@ extension Scheduler {
   /// How many timers there are, those included that have lost their meaning.
   var timerCount: Int { timers.count }
 
-  /// When `expired` or `makeWay` has something to do next.
+  /// When `expired` or `findQuiet` has something to do next.
   var nextTimer: ContinuousClock.Instant? {
-    // What is not after the latest look has been looked at.
-    let silence = isShortOfSlots && silenceDue > latest ? silenceDue : .never
-    let next = min(timers.next ?? .never, silence)
+    let isShortOfSlots = !isPaused && countedActive >= window.size && backlog.hasEligible
+    let next = min(timers.next ?? .never, isShortOfSlots ? unanswered.first?.until ?? .never : .never)
     return next == .never ? nil : next.instant
   }
 
-  /// Lets due retries and held origins in again.
-  ///
-  /// - Returns: the loads whose deadline passed. They are still subscribed: the caller makes each `leave`.
-  mutating func expired(at now: ContinuousClock.Instant) -> [LoadID] {
+  struct Expired: Equatable {
+    /// The loads whose deadline passed. They are still subscribed: the caller makes each `leave`.
+    var loads: [LoadID] = []
+    /// The jobs that are due for another attempt at an origin that is down: the caller makes each `end`.
+    var jobs: [JobID] = []
+  }
+
+  /// Lets due retries and suspended origins in again.
+  mutating func expired(at now: ContinuousClock.Instant) -> Expired {
     latest = Moment(now)
-    var late: [LoadID] = []
+    var expired = Expired()
     while let (due, timer) = timers.take(dueAt: latest) {
       switch timer {
       case .deadline(let id):
-        if subscribers.contains(id) { late.append(id) }
+        if subscribers.contains(id) { expired.loads.append(id) }
       case .retry(let id):
         guard jobs[id]?.phase == .backingOff else { continue }
+        guard originFailure(of: id) == nil else {
+          expired.jobs.append(id)
+          continue
+        }
         backingOffCount -= 1
         requeue(id.slot)
       case .release(let id): release(id, dueAt: due)
       case .forget(let id): forget(id, dueAt: due)
       }
     }
-    return late
+    return expired
   }
 
   mutating func addTimer(_ timer: Timer, at moment: Moment) {
@@ -43,7 +51,7 @@ extension Scheduler {
     switch timer {
     case .deadline(let id): subscribers.contains(id)
     case .retry(let id): jobs.contains(id)
-    case .release(let id): origins[id]?.gate.hold?.until == moment
+    case .release(let id): origins[id].map { $0.health.until == moment || $0.nextStart == moment } ?? false
     case .forget(let id): origins[id]?.forgetAt == moment
     }
   }

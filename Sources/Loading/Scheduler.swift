@@ -8,22 +8,20 @@ internal import HTTPTypes
 ///
 ///     preparing ─▶ waiting ─▶ active ─▶ finishing ─▶ (end)
 ///                     ▲         │ │
-///                     ├─────────┘ │ gives way
-///                     └─ backing off, elsewhere
+///                     └─────────┘
+///               backing off, elsewhere
 ///
 /// *Preparing* jobs look into the disk cache and need no transfer slot. *Finishing* jobs have their bytes and are being
 /// stored. What is *elsewhere* another worker transfers; it is waited for, then looked for in the cache. Joining is
 /// possible in every phase, until `detach` or the end.
 ///
-/// When a transfer has ended, `note` says how that went with the origin (`OriginGate` tells what follows), then
-/// `finish`, `retry` or `end` what becomes of the job. After `takeStarts`, `makeWay` tells which transfers to abort for
-/// others.
+/// When a transfer has ended, `note` says how that went with the origin (`OriginHealth` and `ConcurrencyWindow` tell
+/// what follows), then `finish`, `retry` or `end` what becomes of the job.
 ///
-/// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a limit, an allowance
-/// or a hold forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets its
-/// turn, unless more urgent ones keep coming or the decoders stand still. What happens to one load or job costs O(1) or
-/// O(log n), however many wait. A probe that failed, or a silent one, costs O(n) in the jobs that wait for the origin
-/// and their loads.
+/// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a window or the
+/// origin's health forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets
+/// its turn, unless more urgent ones keep coming or the decoders stand still. What happens to one load or job costs
+/// O(1) or O(log n), however many wait. That an origin is found to be down costs O(n) in the jobs that wait for it.
 ///
 /// Not copyable: as a property of an object it would be copied, one reference after the other, for each call that
 /// looks.
@@ -44,8 +42,6 @@ struct Scheduler: ~Copyable {
     /// False once `detach` took it out of reach of later loads.
     var isJoinable = true
     private var storedAttempt: Int32 = 1
-    /// Whether a transfer of it has been aborted for others: that happens once.
-    var hasGivenWay = false
     /// Whether its last transfer has waited for an answer in vain.
     var hasTimedOut = false
     /// Where its transfer is among those that run.
@@ -90,37 +86,64 @@ struct Scheduler: ~Copyable {
     let job: Int32
     /// Greater than those of the transfers that started before.
     let number: UInt64
-    var since: Moment
-    /// The origin's round in which it started.
-    var round: UInt32
-    /// Whether it is known that it is being answered.
+    let since: Moment
+    /// The epoch of the origin's health in which it started.
+    var epoch: UInt32
+    /// Whether it has been answered, as far as is known.
     var isAnswered = false
-    /// Whether it is being aborted for others.
-    var isGivingWay = false
+    /// Whether it has waited for an answer for `patience`. Then it does not count for the window of all transfers.
+    var isQuiet = false
+  }
+
+  /// How far the look-up of an origin's name has come.
+  enum Name {
+    /// Not asked for. A transfer looks it up itself.
+    case unknown
+    /// No transfer starts before the answer.
+    case asked
+    case found
   }
 
   struct OriginRecord {
     let origin: Origin
+    var name = Name.unknown
+    /// How long the look-up took, until the first transfer takes it.
+    var nameDuration: Duration?
     /// All jobs of the origin, in every phase.
     var jobs = 0
     var active = 0
-    var gate = OriginGate()
+    var health = OriginHealth()
+    var window: ConcurrencyWindow
+    var isHTTP2 = false
     /// How many transfers had started, of all, when it was last heard of or found silent.
     var lastWord: UInt64 = 0
-    /// Set while there are no jobs and the gate has something to remember.
+    /// Of the transfers that started before, no other makes the window shrink.
+    var lastShrink: UInt64 = 0
+    /// When the next transfer may start (`--rate`).
+    var nextStart: Moment?
+    /// Why it is down.
+    var failure: LoadError?
+    /// Its health as it was last told by `takeHealthChanges`, or is to be.
+    var toldHealth = OriginState.Health.healthy
+    /// Set while there are no jobs and there is something to remember.
     var forgetAt: Moment?
   }
 
   enum Timer {
     case retry(JobID)
     case deadline(LoadID)
+    /// The origin's suspension or time of being down ends, or its next transfer may start.
     case release(OriginID)
     case forget(OriginID)
   }
 
   var limits: SchedulerLimits {
     didSet {
-      for id in origins.ids.sorted(by: { $0.serial < $1.serial }) { reconsider(id.slot) }
+      window.setBounds(limits.windowForAll)
+      for id in origins.ids.sorted(by: { $0.serial < $1.serial }) {
+        origins[id.slot].window.setBounds(limits.window(isHTTP2: origins[id.slot].isHTTP2))
+        reconsider(id.slot)
+      }
       reconsiderDecoders()
     }
   }
@@ -148,11 +171,11 @@ struct Scheduler: ~Copyable {
   var running: [Running] = []
   /// How many transfers have started so far.
   var startCount: UInt64 = 0
-  var givingWayCount = 0
-  /// Whether there were silent transfers that may give way when it was last looked, and when there may be more of them.
-  /// See Scheduler+GivingWay.
-  var mayGiveWay = false
-  var silenceDue = Moment.never
+  /// For the transfers of all origins.
+  var window: ConcurrencyWindow
+  /// Transfers that are not known to be answered, in the order of their starts, and when patience with each ends.
+  var unanswered = FIFO<(id: JobID, number: UInt64, until: Moment)>()
+  var quietCount = 0
   var finishingCount = 0
   var backingOffCount = 0
   var elsewhereCount = 0
@@ -163,14 +186,19 @@ struct Scheduler: ~Copyable {
   var byKey: [JobKey: Int32] = [:]
   var subscribers = SlotTable<LoadID, Subscriber>()
   var subscriberLinks: [Chain.Link] = []
-  /// The origins that could not be reached while none was heard of, and when one last was. See Scheduler+Origins.
-  var cutOff: Set<OriginID> = []
+  /// The origins that failed while none was heard of, and when one last was. See Scheduler+Origins.
+  var suspectedLocalOutage: Set<OriginID> = []
   var lastHeard: Moment?
 
   var originIDs = SlotPool<OriginID>()
   var origins = SlotTable<OriginID, OriginRecord>()
   var byOrigin: [Origin: OriginID] = [:]
-  /// How many origins are kept though they have no jobs and no hold.
+  /// The origins whose names are to be looked up, and how many have been asked for and are not found.
+  var namesToAsk: [OriginID] = []
+  var lookUpCount = 0
+  /// The origins whose health has changed since that was asked for.
+  var healthChanges: [OriginState] = []
+  /// How many origins are kept though they have no jobs.
   var rememberedCount = 0
   var backlog = Backlog()
   /// The places given to jobs lie between these.
@@ -180,7 +208,10 @@ struct Scheduler: ~Copyable {
   /// The latest time that was handed in.
   var latest = Moment(.now)
 
-  init(limits: SchedulerLimits = SchedulerLimits()) { self.limits = limits }
+  init(limits: SchedulerLimits = SchedulerLimits()) {
+    self.limits = limits
+    window = ConcurrencyWindow(limits.windowForAll)
+  }
 
   // MARK: - Subscribing
 

@@ -32,12 +32,26 @@ public enum QueueOrder: String, Sendable, CaseIterable {
   case fifo, lifo
 }
 
+/// How many transfers at once: a number, or what turns out to carry most.
+public enum TransferLimit: Sendable, Equatable {
+  case auto
+  case fixed(Int)
+}
+
 /// What the scheduler may start and keep.
 public struct SchedulerLimits: Sendable, Equatable {
   /// Transfers at once, all origins.
-  public var maxConcurrent = 32
+  public var maxConcurrent = TransferLimit.auto
   /// Transfers at once to one origin.
-  public var maxPerOrigin = 6
+  public var maxPerOrigin = TransferLimit.auto
+  /// Connections at once to one origin. Over HTTP/2 one of them carries many transfers.
+  public var maxConnectionsPerOrigin: Int?
+  /// The time between two starts at one origin, at least.
+  public var startInterval: Duration?
+  /// How many transfers there can be at once, for want of file descriptors.
+  public var mostTransfers = 1024
+  /// Names of hosts that are looked up at once, ahead of the transfers; 0 leaves that to each transfer.
+  public var maxLookUps = 4096
   /// Jobs that wait for their transfer; one more is refused.
   public var maxQueued = 1_000_000
   /// Bodies that have arrived and are still on their way to disk; no transfer starts beyond that, so that a slow disk
@@ -50,6 +64,33 @@ public struct SchedulerLimits: Sendable, Equatable {
   public var order = QueueOrder.fifo
 
   public init() {}
+
+  /// A peer that says nothing else allows so many streams (RFC 9113 section 6.5.2).
+  private static let mostStreams = 100
+  private static let mostConnections = 256
+  /// More carry no more, on the links and machines that were tried.
+  private static let mostOfAll = 1024
+
+  /// The window for all origins. It is our own machine's, and opens widely.
+  var windowForAll: ConcurrencyWindow.Bounds {
+    switch maxConcurrent {
+    case .auto: .init(initial: min(128, mostTransfers), max: min(Self.mostOfAll, mostTransfers))
+    case .fixed(let size): .fixed(size)
+    }
+  }
+
+  /// An origin's window. It opens with as many connections as browsers have, and as streams as every server takes.
+  func window(isHTTP2: Bool) -> ConcurrencyWindow.Bounds {
+    let most = min(isHTTP2 ? Self.mostStreams : maxConnectionsPerOrigin ?? .max, Self.mostConnections)
+    switch maxPerOrigin {
+    case .fixed(let size): return .fixed(isHTTP2 ? size : min(size, maxConnectionsPerOrigin ?? .max))
+    case .auto: return .init(initial: min(isHTTP2 ? 16 : 6, most), max: most)
+    }
+  }
+
+  /// The largest windows that there may be.
+  public var mostConcurrent: Int { windowForAll.max }
+  public var mostPerOrigin: Int { max(window(isHTTP2: false).max, window(isHTTP2: true).max) }
 }
 
 /// What is known of an origin with work to do, for `stats`.
@@ -57,10 +98,21 @@ public struct OriginState: Sendable, Equatable {
   public var origin: Origin
   public var active: Int
   public var waiting: Int
+  /// How many transfers it may have.
+  public var window: Int
+  public var health: Health
   /// Nothing is sent there before.
   public var heldUntil: ContinuousClock.Instant?
   /// Nil when nothing waits.
   public var reason: WaitReason?
+
+  /// By the wire's names.
+  public enum Health: String, Sendable, CaseIterable {
+    case healthy
+    /// It has refused more transfers than its window has.
+    case limited
+    case suspended, probing, down
+  }
 }
 
 /// What keeps the waiting jobs of an origin from starting, by the wire's names.
@@ -69,10 +121,12 @@ public enum WaitReason: String, Sendable, CaseIterable {
   case retryAfter
   /// It answered 429 or 503 without saying when.
   case unavailable
-  /// There is no connection to it: it is left alone for a while, or a probe is under way.
-  case unreachable
-  /// It is let in again one by one after something of the above, or after it kept silent.
-  case readmission
+  /// There was no connection to it, or it was connected and did not answer.
+  case unreachable, unresponsive
+  /// `--rate` lets the next one start later.
+  case rate
+  /// Its name is being looked up.
+  case resolving
   /// Attempts failed, and the next ones are not due yet.
   case retry
   /// Another worker that shares the cache transfers it.

@@ -1,7 +1,17 @@
-/// What is due when: a binary heap. An entry that lost its meaning is not searched for; whoever takes it out looks
+/// What is due when: a binary heap. What is due at the same time comes out in the order in which it came in. An entry that lost its meaning is not searched for; whoever takes it out looks
 /// whether it still holds, and clears out now and then.
 struct TimerHeap<Payload> {
-  private var entries: [(at: Moment, payload: Payload)] = []
+  private struct Entry {
+    let at: Moment
+    /// How many came before, modulo 2^32.
+    let number: UInt32
+    let payload: Payload
+
+    func precedes(_ other: Entry) -> Bool { at == other.at ? number < other.number : at < other.at }
+  }
+
+  private var entries: [Entry] = []
+  private var added: UInt32 = 0
 
   /// When the earliest entry is due.
   var next: Moment? { entries.first?.at }
@@ -9,11 +19,12 @@ struct TimerHeap<Payload> {
   var count: Int { entries.count }
 
   mutating func add(_ payload: Payload, at moment: Moment) {
-    entries.append((moment, payload))
+    entries.append(Entry(at: moment, number: added, payload: payload))
+    added &+= 1
     var child = entries.count - 1
     while child > 0 {
       let parent = (child - 1) / 2
-      guard entries[child].at < entries[parent].at else { break }
+      guard entries[child].precedes(entries[parent]) else { break }
       entries.swapAt(child, parent)
       child = parent
     }
@@ -27,12 +38,13 @@ struct TimerHeap<Payload> {
       entries[0] = last
       siftDown(from: 0)
     }
-    return top
+    return (top.at, top.payload)
   }
 
   /// Those entries whose meaning `holds`. O(n).
   func filter(_ holds: (_ at: Moment, _ payload: Payload) -> Bool) -> Self {
     var kept = Self()
+    kept.added = added
     kept.entries = entries.filter { holds($0.at, $0.payload) }
     for parent in (0..<kept.entries.count / 2).reversed() { kept.siftDown(from: parent) }
     return kept
@@ -43,7 +55,7 @@ struct TimerHeap<Payload> {
     while true {
       var smallest = parent
       for child in [2 * parent + 1, 2 * parent + 2] where child < entries.count {
-        if entries[child].at < entries[smallest].at { smallest = child }
+        if entries[child].precedes(entries[smallest]) { smallest = child }
       }
       guard smallest != parent else { return }
       entries.swapAt(parent, smallest)

@@ -26,7 +26,7 @@ extension LoadError {
   }
 }
 
-extension Contact {
+extension TransferSignal {
   /// What an answer tells of the origin that gave it, as soon as it begins.
   ///
   /// - Parameter now: Unix seconds.
@@ -54,11 +54,14 @@ extension Contact {
         switch error.phase {
         case .connect: self = .unreachable
         case .firstByte, .idle: self = .unresponsive
+        case .slow: self = .broken
         case .deadline, nil: self = .inconclusive
         }
       case .flood: self = .unresponsive
       // What came was not wanted.
       case .tooLarge, .redirects, .aborted, .undecodable: self = .answered
+      case .closed: self = .closed
+      case .truncated: self = .broken
       default: self = .inconclusive
       }
     }

@@ -85,6 +85,14 @@ extension OptionDefinition {
       guard let value = Int(text) else { return "is no whole number" }
       guard range.contains(value) else { return "is not within \(range.lowerBound) to \(range.upperBound)" }
       options[keyPath: path] = value
+    case .limit(let path, let range):
+      guard text != "auto" else {
+        options[keyPath: path] = .auto
+        break
+      }
+      guard let value = Int(text) else { return "is neither auto nor a whole number" }
+      guard range.contains(value) else { return "is not within \(range.lowerBound) to \(range.upperBound)" }
+      options[keyPath: path] = .fixed(value)
     case .size(let path, let range):
       guard let value = Quantity.size(text, kilo: 1024) else { return "is no size such as 500K, 128M or 1G" }
       guard range.contains(value) else { return "is not within \(range.lowerBound) to \(range.upperBound) bytes" }
@@ -138,6 +146,14 @@ extension OptionDefinition {
         return "is not within \(range.lowerBound) to \(range.upperBound)"
       }
       options[keyPath: path] = count
+    case (.limit(let path, _), .string("auto")):
+      options[keyPath: path] = .auto
+    case (.limit, .string): return "is neither \"auto\" nor a whole number"
+    case (.limit(let path, let range), .integer(let number)):
+      guard let count = Int(exactly: number), range.contains(count) else {
+        return "is not within \(range.lowerBound) to \(range.upperBound)"
+      }
+      options[keyPath: path] = .fixed(count)
     case (.size(let path, let range), .integer(let number)):
       guard range.contains(number) else { return "is not within \(range.lowerBound) to \(range.upperBound) bytes" }
       options[keyPath: path] = number
@@ -182,6 +198,7 @@ extension OptionDefinition {
     switch kind {
     case .flag(let path): writer.value(options[keyPath: path])
     case .count(let path, _), .percent(let path): writer.value(options[keyPath: path])
+    case .limit(let path, _): writer.value(options[keyPath: path].json)
     case .size(let path, _), .pixels(let path): writer.value(options[keyPath: path])
     case .duration(let path): writer.value(options[keyPath: path].milliseconds)
     case .text(let path, _): writer.value(options[keyPath: path])
@@ -189,6 +206,36 @@ extension OptionDefinition {
     case .list(let path, _, _): writer.value(JSON.array(options[keyPath: path].map(JSON.string)))
     case .choice(_, let get, _): writer.value(get(options))
     }
+  }
+}
+
+extension TransferLimit {
+  /// Nil for `auto`.
+  var count: Int? {
+    if case .fixed(let count) = self { count } else { nil }
+  }
+
+  /// As `configure` has it.
+  var json: JSON {
+    switch self {
+    case .auto: .string("auto")
+    case .fixed(let count): .integer(Int64(count))
+    }
+  }
+}
+
+/// How many requests a second, as people write it: `5/s`, `0.5/s`.
+enum RequestRate {
+  private static let range = 0.001...1_000_000
+
+  static func problem(in text: String) -> String? {
+    interval(text) == nil ? "is no rate from 0.001/s to 1000000/s, such as 5/s or 0.5/s" : nil
+  }
+
+  /// The time between two requests.
+  static func interval(_ text: String) -> Duration? {
+    guard text.hasSuffix("/s"), let rate = Double(text.dropLast(2)), range.contains(rate) else { return nil }
+    return .seconds(1 / rate)
   }
 }
 

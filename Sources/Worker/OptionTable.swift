@@ -14,6 +14,8 @@ struct OptionDefinition: Sendable {
   enum Kind: Sendable {
     case flag(OptionPath<Bool>)
     case count(OptionPath<Int>, ClosedRange<Int>)
+    /// A number, or `auto`.
+    case limit(OptionPath<TransferLimit>, ClosedRange<Int>)
     case size(OptionPath<Int64>, ClosedRange<Int64>)
     /// As a size, but K, M and G are powers of 1000.
     case pixels(OptionPath<Int64>)
@@ -82,8 +84,18 @@ struct OptionDefinition: Sendable {
       "memory-limit", "SIZE", .size(\.memoryLimit, anySize), "memory tier, bytes of image data; 0 turns it off [128M]"),
     .init("disk-limit", "SIZE", .size(\.diskLimit, anySize), "disk tier; 0 turns it off [1G]"),
     .init("max-age", "DURATION", .duration(\.maxAge), "nothing older is served unvalidated [7d]"),
-    .init("max-concurrent", "N", .count(\.maxConcurrent, 1...10_000), "transfers at once, all origins [32]"),
-    .init("max-per-host", "N", .count(\.maxPerHost, 1...10_000), "transfers at once to one origin [6]"),
+    .init(
+      "max-concurrent", "N|auto", .limit(\.maxConcurrent, 1...10_000),
+      "transfers at once, all origins; auto finds how many carry most [auto]"),
+    .init(
+      "max-per-host", "N|auto", .limit(\.maxPerHost, 1...10_000),
+      "transfers at once to one origin; auto finds how many carry most [auto]"),
+    .init(
+      "max-connections-per-host", "N", .count(\.maxConnectionsPerHost, 0...10_000),
+      "connections at once to one origin, of which one carries many transfers in HTTP/2; 0 is no limit [0]"),
+    .init(
+      "rate", "N/s", .optionalText(\.rate, check: { RequestRate.problem(in: $0) }),
+      "requests a second to one origin, evenly spaced, such as 5/s or 0.5/s [no limit]"),
     .init("max-line", "SIZE", .size(\.maxLine, 1...(1 << 31)), runtime: false, "longest request line [32M]"),
     .init("max-redirects", "N", .count(\.maxRedirects, 0...100), "redirects followed for one load [10]"),
     .init("max-queued", "N", .count(\.maxQueued, 0...100_000_000), "loads waiting; one more is overloaded [1000000]"),
@@ -91,6 +103,9 @@ struct OptionDefinition: Sendable {
     .init("timeout", "DURATION", .duration(\.timeout), "no byte arrived for this long; 0 is no limit [15s]"),
     .init(
       "connect-timeout", "DURATION", .duration(\.connectTimeout), "resolving, connecting, TLS; 0 is no limit [10s]"),
+    .init(
+      "min-rate", "SIZE", .size(\.minRate, anySize),
+      "bytes of a body that have to arrive within 30 seconds; 0 is no limit [1K]"),
     .init("deadline", "DURATION", .duration(\.deadline), "whole load, queueing and retries included; 0 is none [0]"),
     .init("retries", "N", .count(\.retries, 0...100), "further attempts after a retryable failure [2]"),
     .init(

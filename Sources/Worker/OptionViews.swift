@@ -7,15 +7,20 @@ internal import Loading
 /// The options as each room wants them.
 extension Options {
   /// `maxConcurrent`, as far as there are file descriptors.
-  var transfersAtOnce: Int { min(maxConcurrent, DescriptorBudget.current.transfers) }
+  var transfersAtOnce: TransferLimit {
+    maxConcurrent.count.map { .fixed(min($0, DescriptorBudget.current.transfers)) } ?? .auto
+  }
 
   var loaderSettings: LoaderSettings {
     var settings = LoaderSettings()
     settings.limits.maxConcurrent = transfersAtOnce
+    settings.limits.mostTransfers = DescriptorBudget.current.transfers
     settings.limits.maxFinishing = min(settings.limits.maxFinishing, DescriptorBudget.current.finishing)
     settings.limits.maxPerOrigin = maxPerHost
     settings.limits.maxQueued = maxQueued
-    settings.limits.maxUndecoded = 2 * (transfersAtOnce + decoderSettings.count)
+    if maxConnectionsPerHost > 0 { settings.limits.maxConnectionsPerOrigin = maxConnectionsPerHost }
+    settings.limits.startInterval = rate.flatMap(RequestRate.interval)
+    settings.limits.maxUndecoded = 2 * ((maxConcurrent.count ?? 32) + decoderSettings.count)
     settings.limits.order = order
     settings.memoryLimit = memoryLimit
     settings.diskLimit = diskLimit
@@ -30,12 +35,14 @@ extension Options {
     var configuration = TransportConfiguration(userAgent: userAgent)
     configuration.connectTimeout = connectTimeout.limit
     configuration.resolver = resolver
+    configuration.minRate = minRate
     configuration.network = network == .public ? .publicOnly : .any
     configuration.proxy = proxy
     configuration.cookies = cookieFile
     configuration.insecure = insecure
     configuration.fieldsLeftOut = headersLeftOut
-    configuration.maxConnections = min(max(128, 4 * transfersAtOnce), DescriptorBudget.current.connections)
+    let mostTransfers = loaderSettings.limits.mostConcurrent
+    configuration.maxConnections = min(max(128, 4 * mostTransfers), DescriptorBudget.current.connections)
     return configuration
   }
 

@@ -1,7 +1,7 @@
 internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
-internal import Loading
+public import Loading
 
 /// Every choice that the worker's user has, with its default. `OptionTable` says how each is named and read.
 public struct Options: Sendable {
@@ -13,14 +13,20 @@ public struct Options: Sendable {
   /// Allocated bytes of image and temporary files.
   public var diskLimit: Int64 = 1 << 30
   public var maxAge = Duration.seconds(7 * 86_400)
-  public var maxConcurrent = 32
-  public var maxPerHost = 6
+  public var maxConcurrent = TransferLimit.auto
+  public var maxPerHost = TransferLimit.auto
+  /// Zero for no limit.
+  public var maxConnectionsPerHost = 0
+  /// Requests to one origin, as `N/s`; nil for no limit.
+  public var rate: String?
   /// Bytes.
   public var maxLine: Int64 = 32 << 20
   public var maxRedirects = 10
   public var maxQueued = 1_000_000
   var order = QueueOrder.fifo
   public var timeout = Duration.seconds(15)
+  /// Bytes in 30 seconds.
+  public var minRate: Int64 = 1024
   public var connectTimeout = Duration.seconds(10)
   /// Zero for none.
   public var deadline = Duration.zero

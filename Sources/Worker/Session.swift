@@ -181,6 +181,7 @@ final class Session {
   func advance() -> ContinuousClock.Instant? {
     loader.isOutputStuck = writer.isCongested
     let next = loader.advance()
+    for change in loader.takeHealthChanges() { log.info(change.logLine(at: .now)) }
     endIfDone()
     writer.flush()
     switch rest {

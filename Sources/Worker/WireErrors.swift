@@ -40,6 +40,7 @@ enum WireErrors {
     var details = JSONObject()
     if let url { details.set("url", .string(url)) }
     if error.attempts > 1 { details.set("attempts", .integer(Int64(error.attempts))) }
+    if error.isOriginDown { details.set("originDown", .bool(true)) }
     if let status = error.status { details.set("status", .integer(Int64(status))) }
     if let phase = error.phase { details.set("phase", .string(phase.rawValue)) }
     if let retryAfter = error.retryAfter { details.set("retryAfterMs", .integer(retryAfter.milliseconds)) }

@@ -22,6 +22,8 @@ final class Scene: Sendable {
     (loader, witness) = await { @LoadingActor [decoder] in
       var settings = LoaderSettings()
       settings.memoryLimit = memory
+      // Nothing but a test's own calls moves the loader on.
+      settings.limits.maxLookUps = 0
       let transport = Transport(configuration: TransportConfiguration(userAgent: "test"))
       return (
         Loader(transport: transport, storage: disk.storage, decoder: decoder, settings: settings), Witness()

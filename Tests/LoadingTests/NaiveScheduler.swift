@@ -3,7 +3,8 @@ import HTTPTypes
 @testable import Loading
 
 /// The scheduler as one would write it without a thought of speed: arrays, searched from the front. What the real one
-/// does is compared with it.
+/// does is compared with it. What an origin's health and the windows make of what they are told is their own tests'
+/// business: here it only matters that they are told the right things.
 struct NaiveScheduler {
   typealias Instant = ContinuousClock.Instant
 
@@ -22,14 +23,14 @@ struct NaiveScheduler {
     /// Whether all want it decoded who wait for it, or the last of them did.
     var isForDecodersAlone = true
     var isJoinable = true
-    /// When its transfer started, by `steps`; a transfer in the place of another starts when that has ended.
-    var startedAt = 0
-    /// The slot that it has: when it got it, and how many got one before.
+    /// The slot that it has: when it got it, how many got one before, and in which epoch of its origin's health.
     var since = Instant.now
     var number = 0
+    var epoch: UInt32 = 0
     var isAnswered = false
-    var isGivingWay = false
-    var hasGivenWay = false
+    /// When patience with its transfer ends.
+    var patientUntil = Instant.now
+    var isQuiet = false
     var hasTimedOut = false
   }
 
@@ -41,7 +42,17 @@ struct NaiveScheduler {
     var deadline: Instant?
   }
 
-  var limits: SchedulerLimits { didSet { origins.forEach { refresh($0.origin) } } }
+  var limits: SchedulerLimits {
+    didSet {
+      window.setBounds(limits.windowForAll)
+      let limits = limits
+      for known in origins {
+        change(known.origin) { $0.window.setBounds(limits.window(isHTTP2: $0.isHTTP2)) }
+        refresh(known.origin)
+      }
+    }
+  }
+  private(set) var window: ConcurrencyWindow
   var undecoded = PriorityCounts()
   var isPaused = false {
     didSet { if oldValue, !isPaused { awaited = jobs.filter { $0.phase == .preparing }.map(\.id) } }
@@ -59,51 +70,43 @@ struct NaiveScheduler {
   private var freeQueue: [JobID] = []
   /// The known origins in the order of their coming.
   private(set) var origins: [Known] = []
-  /// For each priority those that come last, then the others.
-  private var turns: [[Origin]] = Array(repeating: [], count: 2 * Priority.allCases.count)
+  /// Those that may start a job of each priority, in the order of their turns.
+  private var turns: [[Origin]] = Array(repeating: [], count: Priority.allCases.count)
   /// Those of them that have a job that is not for a decoder alone: while the decoders are behind, these are the turns.
-  private var freeTurns: [[Origin]] = Array(repeating: [], count: 2 * Priority.allCases.count)
+  private var freeTurns: [[Origin]] = Array(repeating: [], count: Priority.allCases.count)
   private var places = 0
-  /// Counts starts and holds, to tell which came first.
-  private var steps = 0
   private var starts = 0
   private var latest = Instant.now
   private var lastHeard: Instant?
-  /// How many holds ended because another origin was heard of.
+  /// Whose names are to be looked up.
+  private var namesToAsk: [Origin] = []
+  /// How many suspensions ended because another origin was heard of.
   private(set) var releases = 0
-  /// How many jobs were not tried again because their origin had been given up.
-  private(set) var givenUp = 0
 
   /// What is known of an origin beside its jobs.
-  struct Known: Equatable {
+  struct Known {
     let origin: Origin
-    var heldUntil: Instant?
-    var cause: WaitReason?
-    /// When the last hold began, by `steps`.
-    var heldSince = 0
-    /// Nil when only the limit counts.
-    var allowance: Int?
-    var refusals = 0
-    var failures = 0
-    /// When the first of these failed.
-    var unreachableSince: Instant?
-    /// Whether it could not be reached while no other was heard of.
-    var isCutOff = false
-    var hasAnswered = false
-    /// How many transfers, one after the other, waited in vain, and how many of all had started when that was last told
-    /// or it was heard of.
-    var silences = 0
+    var health = OriginHealth()
+    var window: ConcurrencyWindow
+    var name = Scheduler.Name.unknown
+    var isHTTP2 = false
+    /// How many transfers had started, of all, when it was last heard of, and when its window last shrank.
     var lastWord = 0
-    /// The waiting job that goes first out of its turn.
-    var next: JobID?
+    var lastShrink = 0
+    var nextStart: Instant?
+    /// How many transfers had started, of all, with the last that started there.
+    var lastStart = 0
+    /// Whether it failed while no other was heard of.
+    var isSuspected = false
     var forgetAt: Instant?
 
-    var isAsNew: Bool {
-      heldUntil == nil && allowance == nil && refusals == 0 && failures == 0 && silences == 0
-    }
+    var isAsNew: Bool { health.isClean && !window.hasLearned && !isHTTP2 && nextStart == nil }
   }
 
-  init(limits: SchedulerLimits) { self.limits = limits }
+  init(limits: SchedulerLimits) {
+    self.limits = limits
+    window = ConcurrencyWindow(limits.windowForAll)
+  }
 
   // MARK: - Looking
 
@@ -116,46 +119,67 @@ struct NaiveScheduler {
   var backingOff: Int { count(.backingOff) }
   func known(_ origin: Origin) -> Known { origins.first { $0.origin == origin }! }
   func active(at origin: Origin) -> Int { jobs.count { $0.origin == origin && $0.phase == .active } }
-  func mostActive(at origin: Origin) -> Int { min(known(origin).allowance ?? limits.maxPerOrigin, limits.maxPerOrigin) }
-
-  func isShut(_ origin: Origin) -> Bool {
-    known(origin).heldUntil != nil || active(at: origin) >= mostActive(at: origin)
+  func mostActive(at origin: Origin) -> Int {
+    known(origin).health.allowance(window: known(origin).window.size)
   }
 
-  /// Nobody knows whether it answers, and others may be about to come.
-  func isSpared(_ origin: Origin) -> Bool {
-    active(at: origin) > 0 && !known(origin).hasAnswered && count(.preparing) > 0
+  func isShut(_ origin: Origin) -> Bool {
+    known(origin).name == .asked || known(origin).nextStart != nil || active(at: origin) >= mostActive(at: origin)
+  }
+
+  func isDown(_ origin: Origin) -> Bool { known(origin).health.isDown }
+
+  var counted: Int { jobs.count { $0.phase == .active && !$0.isQuiet } }
+
+  var hasFreeSlot: Bool {
+    counted < window.size && count(.active) < min(limits.mostTransfers, 2 * window.size)
+      && count(.finishing) < limits.maxFinishing
   }
 
   /// What `stats` tells; nil for an origin that is only remembered.
   func state(of origin: Origin) -> OriginState? {
     let (known, own) = (known(origin), jobs.filter { $0.origin == origin })
-    guard !own.isEmpty || known.heldUntil != nil else { return nil }
+    guard !own.isEmpty || known.health.until != nil else { return nil }
     let waiting = own.count { [.waiting, .backingOff, .elsewhere].contains($0.phase) }
     return OriginState(
-      origin: origin, active: active(at: origin), waiting: waiting, heldUntil: known.heldUntil,
-      reason: waiting > 0 ? reason(known) : nil)
+      origin: origin, active: active(at: origin), waiting: waiting, window: known.window.size, health: health(known),
+      heldUntil: known.health.until?.instant, reason: waiting > 0 ? reason(known) : nil)
+  }
+
+  private func health(_ known: Known) -> OriginState.Health {
+    switch known.health.state {
+    case .suspended: .suspended
+    case .probing: .probing
+    case .down: .down
+    case .healthy: known.window.isRefused ? .limited : .healthy
+    }
   }
 
   private func reason(_ known: Known) -> WaitReason? {
-    if known.heldUntil != nil { return known.cause }
+    if known.health.state != .healthy {
+      switch known.health.cause {
+      case .retryAfter: return .retryAfter
+      case .unavailable: return .unavailable
+      case .unreachable: return .unreachable
+      case .unresponsive: return .unresponsive
+      case nil: break
+      }
+    }
     if isPaused { return .paused }
     let own = jobs.filter { $0.origin == known.origin }
     if !own.contains(where: { $0.phase == .waiting }) {
       return own.contains { $0.phase == .elsewhere } ? .otherWorker : .retry
     }
-    if active(at: known.origin) >= mostActive(at: known.origin) {
-      if known.failures >= 5 { return .unreachable }
-      return mostActive(at: known.origin) < limits.maxPerOrigin ? .readmission : .perHostLimit
-    }
+    if known.name == .asked { return .resolving }
+    if active(at: known.origin) >= known.window.size { return .perHostLimit }
+    if known.nextStart != nil { return .rate }
     let areHeldBack = own.allSatisfy { $0.phase != .waiting || waitsForDecoders($0.id) }
-    return count(.active) >= limits.maxConcurrent || count(.finishing) >= limits.maxFinishing || areHeldBack
-      ? .concurrencyLimit : nil
+    return hasFreeSlot && !areHeldBack ? nil : .concurrencyLimit
   }
 
   var nextTimer: Instant? {
-    (jobs.compactMap(\.due) + subscribers.compactMap(\.deadline) + origins.compactMap(\.heldUntil)
-      + origins.compactMap(\.forgetAt)).min()
+    (jobs.compactMap(\.due) + subscribers.compactMap(\.deadline) + origins.compactMap(\.health.until?.instant)
+      + origins.compactMap(\.nextStart) + origins.compactMap(\.forgetAt)).min()
   }
 
   // MARK: - Subscribing
@@ -175,7 +199,9 @@ struct NaiveScheduler {
       job = new
       subscription = .created(new)
       jobs.append(Job(id: new, key: key, origin: origin, place: nextPlace(.asItComes)))
-      if !origins.contains(where: { $0.origin == origin }) { origins.append(Known(origin: origin)) }
+      if !origins.contains(where: { $0.origin == origin }) {
+        origins.append(Known(origin: origin, window: ConcurrencyWindow(limits.window(isHTTP2: false))))
+      }
       change(origin) { $0.forgetAt = nil }
     }
     subscribers.append(
@@ -236,124 +262,92 @@ struct NaiveScheduler {
 
   // MARK: - A job's way
 
-  mutating func enqueue(_ id: JobID) -> Bool {
-    guard let job = job(id), job.phase == .preparing || job.phase == .elsewhere else { return true }
+  mutating func enqueue(_ id: JobID) -> Scheduler.Admission {
+    guard let job = job(id), job.phase == .preparing || job.phase == .elsewhere else { return .accepted }
+    if isDown(job.origin) { return .originDown }
     if job.phase == .elsewhere {
       putBack(id)
-      return true
+      return .accepted
     }
     let startsAtOnce =
-      count(.waiting) == 0 && !isPaused && !awaitsLooks && count(.active) < limits.maxConcurrent
-      && count(.finishing) < limits.maxFinishing && known(job.origin).heldUntil == nil
-      && active(at: job.origin) < mostActive(at: job.origin) && !waitsForDecoders(id)
+      count(.waiting) == 0 && !isPaused && !awaitsLooks && hasFreeSlot && !isShut(job.origin) && !waitsForDecoders(id)
     guard count(.waiting) + backingOff + count(.elsewhere) + reserved < limits.maxQueued || startsAtOnce else {
-      return false
+      return .queueFull
     }
     change(id) { $0.phase = .waiting }
     addToQueue(id)
     refresh(job.origin)
-    return true
+    askForName(of: job.origin)
+    return .accepted
   }
 
   mutating func takeStarts(at now: Instant) -> [JobID] {
-    latest = now
+    latest = Moment(now).instant
     var starts: [JobID] = []
-    while !isPaused, !awaitsLooks, count(.active) < limits.maxConcurrent, count(.finishing) < limits.maxFinishing,
-      let row = turns.indices.last(where: { !turnsNow($0).isEmpty && ($0 % 2 == 1 || count(.preparing) == 0) })
-    {
-      let level = Priority.allCases[row / 2]
+    while !isPaused, !awaitsLooks, hasFreeSlot, let row = turns.indices.last(where: { !turnsNow($0).isEmpty }) {
+      let level = Priority.allCases[row]
       let origin = turnsNow(row).first!
       turns[row].removeAll { $0 == origin }
       freeTurns[row].removeAll { $0 == origin }
       let waiting = (areDecodersBehind(at: level) ? freeQueue : queue).filter {
         job($0)!.origin == origin && job($0)!.priority == level
       }
-      let next = known(origin).next.flatMap { waitsForDecoders($0) ? nil : $0 }
-      let id = next ?? (limits.order == .fifo ? waiting.first! : waiting.last!)
+      let id = limits.order == .fifo ? waiting.first! : waiting.last!
       takeFromQueue(id)
-      steps += 1
-      self.starts += 1
-      let (step, number) = (steps, self.starts)
-      change(id) {
-        $0.phase = .active
-        $0.startedAt = step
-        ($0.since, $0.number, $0.isAnswered, $0.isGivingWay) = (now, number, false, false)
-        $0.hasTimedOut = false
-      }
-      refresh(origin)
+      start(id, at: origin)
       starts.append(id)
     }
     return starts
   }
 
-  /// Whether a slot more would be used at once, by an origin that answers or has none.
-  var isShortOfSlots: Bool {
-    !isPaused && count(.active) >= limits.maxConcurrent && count(.finishing) < limits.maxFinishing
-      && !proven(at: .lowest).isEmpty
-  }
-
-  /// Of the origins that answer or have no transfer, and may start a job, those with one of the highest priority, if
-  /// that is `level` or above.
-  private func proven(at level: Priority, but own: Origin? = nil) -> [Origin] {
-    for priority in Priority.allCases.reversed() where priority >= level {
-      let found = origins.map(\.origin).filter { origin in
-        origin != own && !isShut(origin) && (active(at: origin) == 0 || known(origin).hasAnswered)
-          && jobs.contains {
-            $0.origin == origin && $0.phase == .waiting && $0.priority == priority && !waitsForDecoders($0.id)
-          }
-      }
-      if !found.isEmpty { return found }
+  private mutating func start(_ id: JobID, at origin: Origin) {
+    starts += 1
+    let (number, now, epoch, interval) = (starts, latest, known(origin).health.epoch, limits.startInterval)
+    change(id) {
+      ($0.phase, $0.since, $0.number, $0.epoch) = (.active, now, number, epoch)
+      ($0.isAnswered, $0.isQuiet, $0.hasTimedOut) = (false, false, false)
+      $0.patientUntil = now.advanced(by: Scheduler.patience)
     }
-    return []
-  }
-
-  private func silentFrom(_ job: Job) -> Instant {
-    job.since.advanced(by: known(job.origin).hasAnswered ? .seconds(5) : .seconds(1))
-  }
-
-  func isSilent(_ job: Job, at now: Instant) -> Bool {
-    job.phase == .active && !job.isAnswered && !job.isGivingWay && silentFrom(job) <= now
-  }
-
-  /// When the next transfer becomes silent.
-  var nextSilence: Instant? {
-    jobs.filter { $0.phase == .active && !$0.isAnswered && !$0.isGivingWay }.map(silentFrom).filter { $0 > latest }
-      .min()
-  }
-
-  mutating func makeWay(at now: Instant, answered: Set<JobID>) -> [JobID] {
-    latest = now
-    guard isShortOfSlots else { return [] }
-    for job in jobs where answered.contains(job.id) && isSilent(job, at: now) {
-      change(job.id) { $0.isAnswered = true }
+    window.started(at: now)
+    change(origin) {
+      $0.window.started(at: now)
+      $0.lastStart = number
+      if let interval { $0.nextStart = Moment(now.advanced(by: interval)).instant }
     }
-    let silent = jobs.filter { isSilent($0, at: now) }
-    var chosen: [JobID] = []
-    for level in Priority.allCases {
-      for job in silent.sorted(by: { $0.number > $1.number }) where job.priority == level && !job.hasGivenWay {
-        guard silent.contains(where: { $0.origin == job.origin && $0.number < job.number }) else { continue }
-        let free = limits.maxConcurrent - count(.active) + jobs.count { $0.phase == .active && $0.isGivingWay }
-        let wanted = proven(at: level, but: job.origin).count
-        guard wanted > 0, free < wanted else { continue }
-        change(job.id) { ($0.isGivingWay, $0.hasGivenWay) = (true, true) }
-        if job.startedAt > known(job.origin).heldSince {
-          change(job.origin) { ($0.allowance, $0.hasAnswered) = (1, false) }
-        }
-        refresh(job.origin)
-        chosen.append(job.id)
+    refresh(origin)
+  }
+
+  /// - Parameter answered: false for a transfer that has no request yet.
+  mutating func findQuiet(at now: Instant, answered: [JobID: Bool]) {
+    latest = Moment(now).instant
+    for job in jobs where job.phase == .active && !job.isAnswered && !job.isQuiet && job.patientUntil <= latest {
+      switch answered[job.id] {
+      case true?: change(job.id) { $0.isAnswered = true }
+      case false?: change(job.id) { $0.patientUntil = Moment(now.advanced(by: Scheduler.patience)).instant }
+      case nil: change(job.id) { $0.isQuiet = true }
       }
     }
-    return chosen
   }
 
-  mutating func giveWay(_ id: JobID) -> Bool {
-    guard let job = job(id), job.phase == .active, job.isGivingWay, !loads(of: id).isEmpty else { return false }
-    putBack(id)
-    return true
+  /// When a place becomes free because a transfer becomes quiet, if one is wanted.
+  var nextQuiet: Instant? {
+    guard !isPaused, counted >= window.size, turns.indices.contains(where: { !turnsNow($0).isEmpty }) else {
+      return nil
+    }
+    return jobs.filter { $0.phase == .active && !$0.isAnswered && !$0.isQuiet }.map(\.patientUntil).min()
+  }
+
+  /// The transfer no longer has its slot. To be called while the job is still active.
+  private mutating func release(_ job: Job) {
+    guard job.phase == .active, job.isAnswered else { return }
+    let (counted, active, now) = (counted, active(at: job.origin), latest)
+    window.answered(active: counted, at: now)
+    change(job.origin) { $0.window.answered(active: active, at: now) }
   }
 
   mutating func putAside(_ id: JobID) {
     guard let job = job(id), job.phase == .active else { return }
+    release(job)
     change(id) { $0.phase = .elsewhere }
     refresh(job.origin)
   }
@@ -363,155 +357,137 @@ struct NaiveScheduler {
     change(id) { ($0.phase, $0.due, $0.place) = (.waiting, nil, place) }
     addToQueue(id)
     refresh(job(id)!.origin)
+    askForName(of: job(id)!.origin)
   }
 
   mutating func finish(_ id: JobID) {
     guard let job = job(id), job.phase == .active else { return }
+    release(job)
     change(id) { $0.phase = .finishing }
     refresh(job.origin)
   }
 
   mutating func note(
-    _ contact: Contact, by id: JobID, now: Instant, random: inout SeededChance, answered: Set<JobID> = []
-  ) -> Scheduler.FailedProbe? {
-    guard let job = job(id), job.phase == .active else { return nil }
-    latest = now
-    steps += 1
+    _ signal: TransferSignal, by id: JobID, isHTTP2: Bool = false, now: Instant, random: inout SeededChance,
+    answered: Set<JobID> = []
+  ) -> [JobID] {
+    guard let job = job(id), job.phase == .active else { return [] }
+    latest = Moment(now).instant
     let before = known(job.origin)
-    let isNews = job.startedAt > before.heldSince
-    var probeFailed = false
-    switch contact {
-    case .refused(let wait?):
-      if isNews {
-        let count = before.refusals + (wait > .zero ? 1 : 0)
-        change(job.origin) {
-          ($0.failures, $0.silences, $0.refusals, $0.allowance, $0.hasAnswered) = (0, 0, count, 1, true)
-        }
-        probeFailed = wait > .zero && before.refusals >= 5
-      }
-      hold(job.origin, wait, .retryAfter, now)
-    case .refused(nil) where isNews:
-      change(job.origin) {
-        ($0.failures, $0.silences, $0.refusals, $0.allowance, $0.hasAnswered) = (0, 0, $0.refusals + 1, 1, true)
-      }
-      let ceilings = [500, 1000, 2000, 4000, 8000, 16_000]
-      let ceiling = before.refusals < ceilings.count ? ceilings[before.refusals] : 30_000
-      hold(job.origin, .milliseconds(Int.random(in: ceiling / 2...ceiling, using: &random)), .unavailable, now)
-      probeFailed = before.refusals >= 5
-    case .unresponsive:
-      change(id) { $0.hasTimedOut = true }
-      let answering = jobs.contains {
-        $0.origin == job.origin && $0.phase == .active && $0.id != id && ($0.isAnswered || answered.contains($0.id))
-      }
-      guard isNews && job.number > before.lastWord && !answering else { break }
-      let (isGivenUp, started) = (before.silences >= 11, starts)
-      change(job.origin) {
-        ($0.allowance, $0.hasAnswered, $0.silences, $0.lastWord) = (
-          isGivenUp ? nil : 1, false, $0.silences + 1, started
-        )
-      }
-      chooseUntried(of: job.origin)
-    case .answered where isNews:
-      let limit = limits.maxPerOrigin
-      change(job.origin) { known in
-        (known.failures, known.refusals, known.silences, known.hasAnswered) = (0, 0, 0, true)
-        if let allowance = known.allowance {
-          known.allowance = allowance + 1 < limit ? allowance + 1 : nil
-        }
-      }
-    case .unreachable where isNews:
-      change(job.origin) {
-        ($0.failures, $0.unreachableSince, $0.hasAnswered) = ($0.failures + 1, $0.unreachableSince ?? now, false)
-      }
-      if before.failures >= 4 {
-        let ceilings = [1000, 2000, 4000, 8000, 16_000]
-        let ceiling = before.failures - 4 < ceilings.count ? ceilings[before.failures - 4] : 30_000
-        hold(job.origin, .milliseconds(Int.random(in: ceiling / 2...ceiling, using: &random)), .unreachable, now)
-        probeFailed = before.failures >= 5
-      }
-    default: break
+    var signal = signal
+    if signal == .unresponsive { change(id) { $0.hasTimedOut = true } }
+    let isAnswering = jobs.contains {
+      $0.origin == job.origin && $0.phase == .active && $0.id != id && ($0.isAnswered || answered.contains($0.id))
     }
-    steps += 1
-    let step = steps
-    change(id) { $0.startedAt = step }
-    if contact == .answered { change(id) { $0.isAnswered = true } }
+    if job.number <= before.lastWord || isAnswering {
+      switch signal {
+      case .closed: signal = .broken
+      case .unreachable, .unresponsive: signal = .inconclusive
+      default: break
+      }
+    }
+    if signal.isAnswer { change(id) { $0.isAnswered = true } }
+    let (starts, active, limits) = (starts, active(at: job.origin), limits)
+    change(job.origin) { known in
+      if isHTTP2, !known.isHTTP2 {
+        known.isHTTP2 = true
+        known.window.setBounds(limits.window(isHTTP2: true))
+      }
+      let consequence = known.health.note(
+        signal, epoch: job.epoch, startedAt: Moment(job.since), now: now, random: &random)
+      switch consequence {
+      case .congested where job.number > known.lastShrink:
+        known.lastShrink = starts
+        known.window.refused(active: active, at: now)
+      case .restarted: known.window = ConcurrencyWindow(limits.window(isHTTP2: known.isHTTP2))
+      case .none, .congested: break
+      }
+    }
     let after = known(job.origin)
-    if after.failures == 0 { change(job.origin) { $0.unreachableSince = nil } }
-    if after.heldUntil != before.heldUntil, after.cause == .unreachable, let since = after.unreachableSince,
-      lastHeard == nil || lastHeard! < since
-    {
-      change(job.origin) { $0.isCutOff = true }
-    }
+    suspect(job.origin, before)
     refresh(job.origin)
-    switch contact {
-    case .answered, .refused:
-      let started = starts
-      change(job.origin) { $0.lastWord = started }
-      hear(now)
-    default: break
+    if signal.isAnswer {
+      change(job.origin) { $0.lastWord = starts }
+      hear()
     }
-    return probeFailed ? failWaiting(at: job.origin, now) : nil
+    let epoch = known(job.origin).health.epoch
+    change(id) { $0.epoch = epoch }
+    return after.health.isDown && !before.health.isDown ? waiting(for: job.origin) : []
   }
 
-  /// The first of those that have been tried least goes first.
-  private mutating func chooseUntried(of origin: Origin) {
-    let waiting = Priority.allCases.reversed().flatMap { level in
-      queue.map { job($0)! }.filter { $0.origin == origin && $0.priority == level }
-    }
-    let untried = waiting.filter { job in !waiting.contains { $0.attempt < job.attempt } }
-    let urgent = untried.filter { job in !untried.contains { $0.priority > job.priority } }
-    if let next = limits.order == .fifo ? urgent.first : urgent.last { change(origin) { $0.next = next.id } }
+  private mutating func askForName(of origin: Origin) {
+    let known = known(origin)
+    guard jobs.contains(where: { $0.origin == origin && $0.phase == .waiting }), known.name == .unknown,
+      active(at: origin) == 0, known.health.until == nil,
+      origins.count(where: { $0.name == .asked }) < limits.maxLookUps
+    else { return }
+    change(origin) { $0.name = .asked }
+    namesToAsk.append(origin)
+    refresh(origin)
   }
 
-  /// Whoever was cut off may be there again.
-  private mutating func hear(_ now: Instant) {
-    lastHeard = now
-    for known in origins where known.isCutOff {
-      change(known.origin) { $0.isCutOff = false }
-      guard known.heldUntil != nil, known.cause == .unreachable else { continue }
-      change(known.origin) { $0.heldUntil = nil }
+  mutating func takeNamesToAsk() -> [Origin] {
+    defer { namesToAsk = [] }
+    return namesToAsk
+  }
+
+  mutating func nameFound(_ origin: Origin) {
+    guard origins.contains(where: { $0.origin == origin && $0.name == .asked }) else { return }
+    change(origin) { $0.name = .found }
+    refresh(origin)
+  }
+
+  mutating func nameUnanswered(_ origin: Origin, now: Instant, random: inout SeededChance) -> [JobID] {
+    guard let before = origins.first(where: { $0.origin == origin && $0.name == .asked }) else { return [] }
+    latest = Moment(now).instant
+    let limits = limits
+    change(origin) { known in
+      known.name = .unknown
+      let consequence = known.health.note(
+        .unreachable, epoch: known.health.epoch, startedAt: Moment(now), now: now, random: &random)
+      if consequence == .restarted { known.window = ConcurrencyWindow(limits.window(isHTTP2: known.isHTTP2)) }
+    }
+    suspect(origin, before)
+    refresh(origin)
+    forgetIfIdle(origin)
+    return known(origin).health.isDown && !before.health.isDown ? waiting(for: origin) : []
+  }
+
+  /// Where no other has been heard of since it first failed, the fault may be on this side.
+  private mutating func suspect(_ origin: Origin, _ before: Known) {
+    let after = known(origin)
+    if let since = after.health.failingSince, after.health.until != nil, after.health.until != before.health.until,
+      lastHeard == nil || lastHeard! < since.instant
+    {
+      change(origin) { $0.isSuspected = true }
+    }
+  }
+
+  private func waiting(for origin: Origin) -> [JobID] {
+    Priority.allCases.reversed().flatMap { level in
+      queue.filter { job($0)!.origin == origin && job($0)!.priority == level }
+    }
+  }
+
+  /// Who was suspected may be there again.
+  private mutating func hear() {
+    lastHeard = latest
+    for known in origins where known.isSuspected {
+      change(known.origin) { $0.isSuspected = false }
+      guard known.health.failingSince != nil, let until = known.health.until else { continue }
       releases += 1
+      change(known.origin) { _ = $0.health.release(at: until) }
       refresh(known.origin)
-      forgetIfIdle(known.origin)
+      askForName(of: known.origin)
     }
-  }
-
-  private mutating func hold(_ origin: Origin, _ wait: Duration, _ cause: WaitReason, _ now: Instant) {
-    let until = now.advanced(by: min(wait, .seconds(120)))
-    let held = known(origin).heldUntil
-    guard wait > .zero, held.map({ $0 < until }) ?? true else { return }
-    change(origin) { ($0.heldUntil, $0.cause, $0.allowance) = (until, cause, 1) }
-    let step = steps
-    if held == nil { change(origin) { $0.heldSince = step } }
-  }
-
-  private mutating func failWaiting(at origin: Origin, _ now: Instant) -> Scheduler.FailedProbe {
-    let until = known(origin).heldUntil!
-    var failed = Scheduler.FailedProbe(delay: now.duration(to: until))
-    for level in Priority.allCases.reversed() {
-      for id in queue where job(id)!.origin == origin && job(id)!.priority == level {
-        let isAwaited = subscribers.contains { $0.job == id && ($0.deadline.map { $0 > until } ?? true) }
-        if isAwaited && job(id)!.attempt <= job(id)!.key.retries {
-          change(id) { $0.attempt += 1 }
-          failed.retrying.append(id)
-        } else {
-          failed.exhausted.append(id)
-        }
-      }
-    }
-    return failed
   }
 
   mutating func retry(
     _ id: JobID, retryAfter: Duration?, now: Instant, random: inout SeededChance
   ) -> Scheduler.Failure {
     guard let job = job(id), job.phase == .active else { return .final }
-    latest = now
-    guard job.attempt <= job.key.retries, !loads(of: id).isEmpty else { return .final }
-    if job.hasTimedOut && known(job.origin).silences >= 12 {
-      givenUp += 1
-      return .final
-    }
+    latest = Moment(now).instant
+    guard job.attempt <= job.key.retries, !loads(of: id).isEmpty, !isDown(job.origin) else { return .final }
     let ceilings = [500, 1000, 2000, 4000, 8000, 16_000]
     let ceiling = job.attempt <= ceilings.count ? ceilings[job.attempt - 1] : 30_000
     var delay = Duration.milliseconds(Int.random(in: 0...ceiling, using: &random))
@@ -521,19 +497,21 @@ struct NaiveScheduler {
     }
     let due = now.advanced(by: delay)
     guard subscribers.contains(where: { $0.job == id && ($0.deadline.map { $0 > due } ?? true) }) else { return .final }
+    release(job)
     change(id) {
       $0.phase = .backingOff
       $0.due = due
       $0.attempt += 1
     }
     refresh(job.origin)
-    let held = known(job.origin).heldUntil.map { now.duration(to: $0) }
+    let held = known(job.origin).health.until.map { now.duration(to: $0.instant) }
     return .retry(attempt: job.attempt + 1, delay: max(delay, held ?? .zero))
   }
 
   mutating func end(_ id: JobID) -> [LoadID] {
     guard let job = job(id) else { return [] }
     let waited = loads(of: id)
+    release(job)
     subscribers.removeAll { $0.job == id }
     takeFromQueue(id)
     jobs.removeAll { $0.id == id }
@@ -544,24 +522,29 @@ struct NaiveScheduler {
 
   mutating func detach(_ id: JobID) { change(id) { $0.isJoinable = false } }
 
-  mutating func expired(at now: Instant) -> [LoadID] {
-    latest = now
-    var late: [LoadID] = []
+  mutating func expired(at now: Instant) -> Scheduler.Expired {
+    latest = Moment(now).instant
+    var expired = Scheduler.Expired()
     while let due = nextTimer, due <= now {
       if let index = subscribers.firstIndex(where: { $0.deadline == due }) {
         subscribers[index].deadline = nil
-        late.append(subscribers[index].id)
+        expired.loads.append(subscribers[index].id)
       } else if let job = jobs.first(where: { $0.due == due }) {
-        putBack(job.id)
-      } else if let origin = origins.first(where: { $0.heldUntil == due })?.origin {
-        change(origin) { $0.heldUntil = nil }
+        change(job.id) { $0.due = nil }
+        if isDown(job.origin) { expired.jobs.append(job.id) } else { putBack(job.id) }
+      } else if let origin = origins.first(where: { $0.health.until?.instant == due })?.origin {
+        change(origin) { _ = $0.health.release(at: Moment(due)) }
         refresh(origin)
-        forgetIfIdle(origin)
+        askForName(of: origin)
+      } else if let origin = origins.filter({ $0.nextStart == due }).min(by: { $0.lastStart < $1.lastStart })?.origin {
+        change(origin) { $0.nextStart = nil }
+        refresh(origin)
+        askForName(of: origin)
       } else {
-        origins.removeAll { $0.forgetAt == due }
+        for known in origins where known.forgetAt == due { forget(known.origin) }
       }
     }
-    return late
+    return expired
   }
 
   // MARK: - Inside
@@ -595,7 +578,6 @@ struct NaiveScheduler {
   private mutating func takeFromQueue(_ id: JobID) {
     queue.removeAll { $0 == id }
     freeQueue.removeAll { $0 == id }
-    for known in origins where known.next == id { change(known.origin) { $0.next = nil } }
   }
 
   private mutating func addToQueue(_ id: JobID) {
@@ -635,17 +617,16 @@ struct NaiveScheduler {
   }
 
   private func turnsNow(_ row: Int) -> [Origin] {
-    areDecodersBehind(at: Priority.allCases[row / 2]) ? freeTurns[row] : turns[row]
+    areDecodersBehind(at: Priority.allCases[row]) ? freeTurns[row] : turns[row]
   }
 
   private mutating func refresh(_ origin: Origin) {
-    let comesLast = active(at: origin) > 0 && !known(origin).hasAnswered
     for row in turns.indices {
-      let level = Priority.allCases[row / 2]
-      let waiting = jobs.filter { $0.origin == origin && $0.phase == .waiting && $0.priority == level }
-      let takesTurns = !isShut(origin) && comesLast == row.isMultiple(of: 2)
-      Self.keep(origin, in: &turns[row], takesTurns && !waiting.isEmpty)
-      Self.keep(origin, in: &freeTurns[row], takesTurns && waiting.contains { !$0.isForDecodersAlone })
+      let waiting = jobs.filter {
+        $0.origin == origin && $0.phase == .waiting && $0.priority == Priority.allCases[row]
+      }
+      Self.keep(origin, in: &turns[row], !isShut(origin) && !waiting.isEmpty)
+      Self.keep(origin, in: &freeTurns[row], !isShut(origin) && waiting.contains { !$0.isForDecodersAlone })
     }
   }
 
@@ -654,15 +635,20 @@ struct NaiveScheduler {
     if isWanted && !turns.contains(origin) { turns.append(origin) }
   }
 
-  /// What is worth it is remembered for a minute.
+  /// What is worth it is remembered for ten minutes.
   private mutating func forgetIfIdle(_ origin: Origin) {
     let known = known(origin)
-    guard !jobs.contains(where: { $0.origin == origin }), known.heldUntil == nil else { return }
+    guard !jobs.contains(where: { $0.origin == origin }), known.forgetAt == nil else { return }
     if known.isAsNew {
-      origins.removeAll { $0.origin == origin }
+      forget(origin)
     } else {
-      let due = latest.advanced(by: .seconds(60))
+      let due = max(Moment(latest.advanced(by: .seconds(600))).instant, known.health.until?.instant ?? latest)
       change(origin) { $0.forgetAt = due }
     }
+  }
+
+  private mutating func forget(_ origin: Origin) {
+    origins.removeAll { $0.origin == origin }
+    namesToAsk.removeAll { $0 == origin }
   }
 }

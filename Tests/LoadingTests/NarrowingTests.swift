@@ -24,6 +24,7 @@ struct NarrowingTests {
         let loader = Loader(
           transport: transport, storage: disk.storage, decoder: ScriptedDecoder(), settings: LoaderSettings())
         loader.isPaused = true
+        loader.scheduler.limits.maxLookUps = 0
         for (number, headers) in stored.enumerated() {
           let own: HeaderFields = ["cache-control": "max-age=0", "etag": "\"\(number)\""]
           let response = StoredResponse(

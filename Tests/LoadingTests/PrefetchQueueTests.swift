@@ -23,7 +23,7 @@ struct PrefetchQueueTests {
     while let (item, request, hasPlace) = queue.next() {
       #expect(hasPlace)
       #expect(queue.url(of: item) == request.url)
-      queue.end(item, reached: true)
+      queue.end(item)
       seen.append(item)
     }
     #expect(seen == Array(0..<1000))
@@ -38,7 +38,7 @@ struct PrefetchQueueTests {
   }
 
   @Test func `an origin has so many loads at a time, and keeps no other from its own`() throws {
-    let most = 128
+    let most = 512
     var queue = PrefetchQueue(
       try items(4 * most) { $0 < 3 * most ? 0 : 1 }, limits: SchedulerLimits(), places: 4 * most)
     let first = drain(&queue)
@@ -46,9 +46,9 @@ struct PrefetchQueueTests {
     #expect(first.count { $0 >= 3 * most } == most)
     #expect(queue.heldBack.map(\.count) == [2 * most])
     #expect(queue.placesHeld == 2 * most)
-    for item in first where item >= 3 * most { queue.end(item, reached: true) }
+    for item in first where item >= 3 * most { queue.end(item) }
     #expect(drain(&queue) == [], "what ends elsewhere makes no room here")
-    queue.end(first[0], reached: true)
+    queue.end(first[0])
     #expect(drain(&queue) == [Int32(most)])
     #expect(!queue.isEmpty)
   }
@@ -62,20 +62,20 @@ struct PrefetchQueueTests {
     let most = 8192
     var queue = PrefetchQueue(try items(most + 10) { $0 }, limits: SchedulerLimits(), places: most + 10)
     #expect(drain(&queue).count == most)
-    queue.end(5, reached: true)
+    queue.end(5)
     #expect(drain(&queue).count == 1)
   }
 
   @Test func `higher limits are made use of`() throws {
     var limits = SchedulerLimits()
-    (limits.maxPerOrigin, limits.maxConcurrent) = (500, 10_000)
+    (limits.maxPerOrigin, limits.maxConcurrent) = (.fixed(500), .fixed(10_000))
     var queue = PrefetchQueue(try items(2000), limits: limits, places: 2000)
     #expect(drain(&queue).count == 1000)
     #expect(queue.mostInAll == 20_000)
   }
 
   @Test func `items without a place do not wait for their turn`() throws {
-    let most = 128
+    let most = 512
     var queue = PrefetchQueue(try items(3 * most), limits: SchedulerLimits(), places: most)
     let loads = (0..<3 * most).compactMap { _ in queue.next() }
     #expect(loads.map(\.item) == Array(0..<Int32(3 * most)))
@@ -92,21 +92,16 @@ struct PrefetchQueueTests {
     #expect(queue.isEmpty)
   }
 
-  @Test func `probes that fail are attempts of all that wait for the origin`() throws {
-    let most = 128
+  @Test func `items that wait for an origin that is down are taken out together`() throws {
+    let most = 512
     var queue = PrefetchQueue(
       try items(2 * most + 5) { $0 < 2 * most ? 0 : 1 }, limits: SchedulerLimits(), places: 2 * most + 5)
     let origin = Origin(scheme: "http", host: "h0.test", port: 80)
     #expect(drain(&queue).count == most + 5)
-    #expect(queue.probeFailed(at: origin) == [])
-    #expect(queue.probeFailed(at: origin) == [])
-    queue.end(0, reached: true)
-    #expect(queue.next()?.item == Int32(most), "it was reached meanwhile: the count starts over")
-    #expect(queue.probeFailed(at: origin) == [])
-    #expect(queue.probeFailed(at: origin) == [])
-    #expect(queue.probeFailed(at: origin) == Array(Int32(most + 1)..<Int32(2 * most)), "two retries")
+    #expect(queue.takeAll(of: Origin(scheme: "http", host: "other.test", port: 80)) == [])
+    #expect(queue.takeAll(of: origin) == Array(Int32(most)..<Int32(2 * most)))
     #expect(queue.placesHeld == 0)
     #expect(queue.isEmpty)
-    #expect(queue.probeFailed(at: origin) == [])
+    #expect(queue.takeAll(of: origin) == [])
   }
 }

@@ -21,6 +21,8 @@ struct Queue {
 
   init(_ change: (inout SchedulerLimits) -> Void = { _ in }) {
     var limits = SchedulerLimits()
+    // Most tests are not about names.
+    limits.maxLookUps = 0
     change(&limits)
     box = Box(Scheduler(limits: limits))
   }
@@ -77,13 +79,16 @@ struct Queue {
     scheduler.takeStarts(at: now).map { scheduler.job($0)!.key.key.text }
   }
 
-  /// The names of the transfers that are to be aborted now, for others. Those named are being answered.
-  mutating func makeWay(answered: Set<String> = []) -> [String] {
+  /// Looks which transfers have waited for an answer for too long. Those named are being answered, or have no request.
+  mutating func findQuiet(answered: Set<String> = [], unsent: Set<String> = []) {
     let box = box
     // The key of a job does not change.
     let keys = Dictionary(
       uniqueKeysWithValues: box.scheduler.allJobs.map { ($0.serial, box.scheduler.job($0)!.key.key.text) })
-    return scheduler.makeWay(at: now) { answered.contains(keys[$0.serial]!) }.map { keys[$0.serial]! }
+    box.scheduler.findQuiet(at: now) {
+      let name = keys[$0.serial]!
+      return unsent.contains(name) ? nil : answered.contains(name)
+    }
   }
 
   /// The transfer failed: with a `retryAfter` because the origin refused it.
@@ -92,23 +97,28 @@ struct Queue {
     return box.scheduler.retry(job, retryAfter: retryAfter, now: now, random: &random)
   }
 
+  /// - Returns: the jobs that are to end because their origin is down.
   @discardableResult
-  mutating func note(_ contact: Contact, by job: JobID, answered: Set<JobID> = []) -> Scheduler.FailedProbe? {
-    box.scheduler.note(contact, by: job, now: now, random: &random) { answered.contains($0) }
+  mutating func note(
+    _ signal: TransferSignal, by job: JobID, isHTTP2: Bool = false, error: LoadError? = nil, answered: Set<JobID> = []
+  ) -> [JobID] {
+    box.scheduler.note(signal, by: job, isHTTP2: isHTTP2, error: error, now: now, random: &random) {
+      answered.contains($0)
+    }
   }
 
   /// The transfer went so, and its job is over.
   @discardableResult
-  mutating func end(_ place: Place, _ contact: Contact) -> Scheduler.FailedProbe? {
+  mutating func end(_ place: Place, _ signal: TransferSignal) -> [JobID] {
     defer { _ = scheduler.end(place.job) }
-    return note(contact, by: place.job)
+    return note(signal, by: place.job)
   }
 
   /// A redirect led to the origin, and it wants to be left alone.
   mutating func noteRefusal(at host: String, retryAfter: Duration) {
-    let (now, contact) = (now, Contact.refused(retryAfter: retryAfter))
+    let now = now
     var chance = random
-    scheduler.note(contact, at: Self.origin(host), now: now, random: &chance)
+    scheduler.note(.refused(retryAfter: retryAfter), at: Self.origin(host), now: now, random: &chance)
     random = chance
   }
 
@@ -116,9 +126,10 @@ struct Queue {
     scheduler.originStates().first { $0.origin.host == host }
   }
 
+  /// - Returns: the loads whose deadline has passed.
   mutating func pass(_ duration: Duration) -> [LoadID] {
     now = now.advanced(by: duration)
-    return scheduler.expired(at: now)
+    return scheduler.expired(at: now).loads
   }
 
   func phase(_ job: JobID) -> Scheduler.Phase? { scheduler.job(job)?.phase }
@@ -129,6 +140,10 @@ struct Queue {
       && scheduler.finishingCount == 0 && scheduler.backingOffCount == 0 && scheduler.elsewhereCount == 0
       && scheduler.waiting == PriorityCounts()
   }
+}
+
+extension TransferLimit: ExpressibleByIntegerLiteral {
+  init(integerLiteral value: Int) { self = .fixed(value) }
 }
 
 extension LoadID {

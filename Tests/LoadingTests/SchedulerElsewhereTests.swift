@@ -23,8 +23,8 @@ struct SchedulerElsewhereTests {
     queue.scheduler.putAside(first.job)
     _ = queue.wait(for: "second")
     #expect(queue.scheduler.freePlaces == 0)
-    let isLetIn = queue.scheduler.enqueue(first.job)
-    #expect(isLetIn)
+    let admission = queue.scheduler.enqueue(first.job)
+    #expect(admission == .accepted)
     #expect(queue.scheduler.job(first.job)?.attempt == 1)
     #expect(queue.starts() == ["first"])
   }

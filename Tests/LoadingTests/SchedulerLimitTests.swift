@@ -63,14 +63,14 @@ struct SchedulerLimitTests {
     queue.wait(for: "2")
     let (load, subscription) = queue.subscribe("3")
     guard case .created(let job) = subscription else { return #expect(Bool(false)) }
-    let outcome1 = queue.scheduler.enqueue(job)
-    #expect(!outcome1)
+    var admission = queue.scheduler.enqueue(job)
+    #expect(admission == .queueFull)
     #expect(queue.phase(job) == .preparing)
     #expect(queue.scheduler.waiting.total == 2)
     // It can be tried again, once there is room.
     #expect(queue.starts() == ["1"])
-    let outcome2 = queue.scheduler.enqueue(job)
-    #expect(outcome2)
+    admission = queue.scheduler.enqueue(job)
+    #expect(admission == .accepted)
     #expect(queue.scheduler.subscribers(of: job) == [load])
   }
 
@@ -89,8 +89,8 @@ struct SchedulerLimitTests {
     queue.wait(for: "2")
     #expect(queue.starts() == ["2"], "what starts at once does not wait")
     guard case .created(let job) = queue.subscribe("3").subscription else { return #expect(Bool(false)) }
-    let isQueued = queue.scheduler.enqueue(job)
-    #expect(!isQueued)
+    let admission = queue.scheduler.enqueue(job)
+    #expect(admission == .queueFull)
   }
 
   @Test func `where nothing may wait, as much starts as the limits allow`() {
@@ -100,8 +100,8 @@ struct SchedulerLimitTests {
       #expect(queue.starts() == [name])
     }
     guard case .created(let job) = queue.subscribe("3").subscription else { return #expect(Bool(false)) }
-    let isQueued = queue.scheduler.enqueue(job)
-    #expect(!isQueued)
+    let admission = queue.scheduler.enqueue(job)
+    #expect(admission == .queueFull)
   }
 
   @Test func `nothing starts while too many bodies are on their way to disk`() {
@@ -140,11 +140,11 @@ struct SchedulerLimitTests {
     guard case .created(let job) = queue.subscribe("1", needsDecoder: true).subscription else {
       return #expect(Bool(false))
     }
-    var isQueued = queue.scheduler.enqueue(job)
-    #expect(!isQueued)
+    var admission = queue.scheduler.enqueue(job)
+    #expect(admission == .queueFull)
     queue.scheduler.undecoded = PriorityCounts()
-    isQueued = queue.scheduler.enqueue(job)
-    #expect(isQueued)
+    admission = queue.scheduler.enqueue(job)
+    #expect(admission == .accepted)
   }
 
   @Test func `while paused nothing starts, and what runs goes on`() {
@@ -175,13 +175,13 @@ struct SchedulerLimitTests {
       return #expect(Bool(false))
     }
     for job in jobs.dropLast() {
-      let isQueued = queue.scheduler.enqueue(job)
-      #expect(isQueued && queue.starts().isEmpty)
+      let admission = queue.scheduler.enqueue(job)
+      #expect(admission == .accepted && queue.starts().isEmpty)
     }
     _ = queue.scheduler.end(jobs[2])
     #expect(queue.starts() == ["high"], "what comes after the pause is not waited for")
-    let isQueued = queue.scheduler.enqueue(later)
-    #expect(isQueued)
+    let admission = queue.scheduler.enqueue(later)
+    #expect(admission == .accepted)
   }
 
   @Test func `an origin is forgotten with its last job`() {

@@ -8,13 +8,13 @@ import Testing
 struct SchedulerModelTests {
   /// One long run, and two that begin elsewhere.
   static let runs: [(seed: UInt64, events: Int)] =
-    ProcessInfo.processInfo.environment["SCHEDULER_SEED"].flatMap(UInt64.init).map { [($0, 100_000)] }
-    ?? [100_000, 10_000, 10_000].map { (.random(in: .min ... .max), $0) }
+    ProcessInfo.processInfo.environment["SCHEDULER_SEED"].flatMap(UInt64.init).map { [($0, 50_000)] }
+    ?? [50_000, 10_000, 10_000].map { (.random(in: .min ... .max), $0) }
 
   @Test(arguments: runs) func `it does what a naive one does, whatever happens`(seed: UInt64, events: Int) {
     var run = ModelRun(seed: seed)
     for _ in 0..<events where run.difference == nil { run.step() }
-    let isLong = events >= 100_000
+    let isLong = events >= 50_000
     // What happens least does so about fifteen times in the long run, and less in one of many.
     while isLong, !run.hasSeenAll, run.difference == nil, run.events < 10 * events { run.step() }
     run.drain()
@@ -37,9 +37,11 @@ private struct ModelRun: ~Copyable {
   private var handedBack: Set<LoadID> = []
   /// How often what has happened, to know that the events are worth the name.
   private(set) var tally: [String: Int] = [
-    "starts": 0, "joins": 0, "retries": 0, "late": 0, "probes failed": 0, "attempts lost": 0, "exhausted": 0,
-    "remembered": 0, "asked to give way": 0, "gave way": 0, "answered before": 0, "put aside": 0, "shared keys": 0,
-    "renamed": 0, "moved": 0, "tried again early": 0, "given up": 0, "held back": 0,
+    "starts": 0, "joins": 0, "retries": 0, "late": 0, "down": 0, "ended with it": 0, "turned away": 0,
+    "due too late": 0,
+    "remembered": 0, "quiet": 0, "answered before": 0, "put aside": 0, "shared keys": 0, "renamed": 0, "moved": 0,
+    "tried again early": 0, "held back": 0, "over HTTP/2": 0, "limited": 0, "paced": 0,
+    "names found": 0, "names unanswered": 0,
   ]
   /// Whether every kind of thing has happened, and not just by chance.
   var hasSeenAll: Bool { tally.values.allSatisfy { $0 > 10 } }
@@ -51,8 +53,10 @@ private struct ModelRun: ~Copyable {
   private var strangers = [LoadID(99)]
   /// Those whose transfers are being answered, without the scheduler's having been told.
   private var answered: Set<JobID> = []
-  /// Those that are to give way.
-  private var givingWay: [JobID] = []
+  /// Those that have no request yet.
+  private var unsent: Set<JobID> = []
+  /// The look-ups that have not ended.
+  private var lookUps: [(id: OriginID, origin: Origin)] = []
   /// Jobs that have ended, for calls that come too late.
   private var stale: [JobID] = []
 
@@ -60,8 +64,9 @@ private struct ModelRun: ~Copyable {
     chance = SeededChance(state: seed)
     jitter = SeededChance(state: seed ^ 0xff)
     var limits = SchedulerLimits()
-    (limits.maxConcurrent, limits.maxPerOrigin, limits.maxQueued, limits.maxFinishing) = (8, 3, 40, 4)
+    (limits.maxConcurrent, limits.maxPerOrigin, limits.maxQueued, limits.maxFinishing) = (.fixed(8), .fixed(3), 40, 4)
     limits.maxUndecoded = 4
+    limits.maxLookUps = 3
     real = Scheduler(limits: limits)
     naive = NaiveScheduler(limits: limits)
   }
@@ -69,11 +74,13 @@ private struct ModelRun: ~Copyable {
   /// Half of the time few transfers end, so that slots are short.
   private var isSluggish: Bool { (events / 500).isMultiple(of: 2) }
 
-  /// For a third of the time nothing can be reached.
-  private var isOutage: Bool { (events / 300) % 3 == 2 }
+  /// For a sixth of the time nothing can be reached.
+  private var isOutage: Bool { (events / 150) % 6 == 5 }
 
-  private enum Mood { case well, busy, dead, silent }
-  private mutating func mood() -> Mood { [.well, .well, .well, .busy, .dead, .silent][random(6)] }
+  private enum Mood { case well, busy, dead, silent, broken }
+  private mutating func mood() -> Mood {
+    [.well, .well, .well, .well, .well, .well, .well, .busy, .dead, .silent, .broken][random(11)]
+  }
 
   private mutating func count(_ what: String, _ times: Int = 1) { tally[what]! += times }
   private mutating func random(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &chance) }
@@ -109,24 +116,27 @@ private struct ModelRun: ~Copyable {
     let milliseconds = random(10) == 0 ? random(20_000) : random(50)
     now = now.advanced(by: .milliseconds(milliseconds) + .nanoseconds(1))
     switch random(100) {
-    case ..<26: subscribe()
+    case ..<22: subscribe()
     case ..<32: enqueue(in: .preparing)
     case ..<34: enqueue(in: .elsewhere)
     case ..<36: share()
     case ..<42: leave(load())
     case ..<50: setPriority()
     case ..<65: takeStarts()
-    case ..<85: isSluggish && random(5) > 0 ? giveWay() : endTransfer()
+    case ..<85: isSluggish && random(5) > 0 ? findQuiet() : endTransfer()
     case ..<89: end(in: .finishing)
-    case ..<91: giveWay()
+    case ..<91: findQuiet()
     case 91: putAside()
     case ..<94: end(in: [.active, .waiting, .preparing, .elsewhere][random(4)])
     case ..<96: expire()
+    case ..<97 where random(2) == 0: endLookUp(isAnswered: random(3) > 0)
     case 96: decode()
     case 97: random(3) == 0 ? empty() : detach()
     case 98: random(2) == 0 ? pause() : changeMood()
     default: changeLimits()
     }
+    if random(3) == 0 { takeNames() }
+    if random(8) == 0 { endLookUp(isAnswered: !isOutage) }
     compare()
   }
 
@@ -136,7 +146,7 @@ private struct ModelRun: ~Copyable {
     let id = names.take()
     let number = random(60)
     let key = Queue.key("\(number)", retries: number % 9)
-    let origin = Queue.origin("\(number % moods.count)")
+    let origin = Queue.origin("h\(number % moods.count)")
     let priority = priority()
     let deadline = random(4) == 0 ? now.advanced(by: .milliseconds(random(300_000))) : nil
     let needsDecoder = random(4) > 0
@@ -153,7 +163,37 @@ private struct ModelRun: ~Copyable {
 
   private mutating func enqueue(in phase: Scheduler.Phase) {
     guard let id = job(in: phase) else { return }
-    same("enqueue", real.enqueue(id), naive.enqueue(id))
+    let admission = real.enqueue(id)
+    same("enqueue", admission, naive.enqueue(id))
+    if admission == .originDown {
+      count("turned away")
+      end(id)
+    }
+  }
+
+  private mutating func takeNames() {
+    let new = real.takeNamesToAsk()
+    same("names to ask", new.map(\.origin), naive.takeNamesToAsk())
+    lookUps += new
+  }
+
+  private mutating func endLookUp(isAnswered: Bool) {
+    guard !lookUps.isEmpty else { return }
+    let (id, origin) = lookUps.remove(at: random(lookUps.count))
+    // It may have been forgotten, and come again.
+    let isKnown = real.byOrigin[origin] == id && real.origins[id]?.name == .asked
+    if isAnswered {
+      real.nameFound(id)
+      if isKnown { naive.nameFound(origin) }
+      return count("names found")
+    }
+    count("names unanswered")
+    var naiveJitter = jitter
+    let error = LoadError(.resolve, "no answer")
+    let ended = real.nameUnanswered(id, error: error, now: now, random: &jitter)
+    same("name unanswered", ended, isKnown ? naive.nameUnanswered(origin, now: now, random: &naiveJitter) : [])
+    same("chance used by names", jitter, naiveJitter)
+    for job in ended { end(job) }
   }
 
   private mutating func putAside() {
@@ -196,142 +236,129 @@ private struct ModelRun: ~Copyable {
   }
 
   private mutating func takeStarts() {
-    for job in startTransfers() where random(3) == 0 { beginAnswer(of: job) }
-    makeWay()
+    for job in startTransfers() {
+      if random(3) == 0 { beginAnswer(of: job) } else if random(4) == 0 { unsent.insert(job) }
+    }
   }
 
   private mutating func startTransfers() -> [JobID] {
-    let chosen = Set(naive.origins.compactMap(\.next))
     let starts = real.takeStarts(at: now)
     same("takeStarts", starts, naive.takeStarts(at: now))
     count("starts", starts.count)
-    if !real.isPaused, real.activeCount < real.limits.maxConcurrent, real.finishingCount < real.limits.maxFinishing {
+    if !real.isPaused, naive.hasFreeSlot {
       for job in naive.jobs where job.phase == .waiting {
         same("a slot is idle though \(job.id) may start", isHeld(job), true)
       }
     }
     guard !starts.isEmpty else { return [] }
-    let least = starts.filter { !chosen.contains($0) }.compactMap { naive.job($0)?.priority }.min() ?? .highest
+    let least = starts.compactMap { naive.job($0)?.priority }.min() ?? .highest
     for job in naive.jobs where job.phase == .waiting && job.priority > least {
       same("a more urgent one than those that start stays behind", isHeld(job), true)
     }
     for job in starts { same("a start for decoders that are behind", naive.waitsForDecoders(job), false) }
     same("a start while paused", real.isPaused, false)
-    same("over the limit", real.activeCount <= real.limits.maxConcurrent, true)
+    same("over the window of all", naive.counted <= real.window.size, true)
+    same("over twice the window of all", real.activeCount <= 2 * real.window.size, true)
     for state in real.originStates() where starts.contains(where: { naive.job($0)?.origin == state.origin }) {
-      same("over the origin's limit", state.active <= naive.mostActive(at: state.origin), true)
-      same("a start at a held origin", state.heldUntil, nil)
+      same("over the origin's window", state.active <= state.window, true)
+      same("a start at a suspended origin", state.heldUntil, nil)
+      if state.health == .probing { same("more than one probe", state.active, 1) }
     }
     return starts
   }
 
   /// Whether its origin may start nothing now, the decoders are behind, or what came before a pause ended comes first.
-  private func isHeld(_ job: NaiveScheduler.Job) -> Bool {
-    naive.isShut(job.origin) || naive.isSpared(job.origin) || naive.waitsForDecoders(job.id) || naive.awaitsLooks
+  private mutating func isHeld(_ job: NaiveScheduler.Job) -> Bool {
+    if naive.known(job.origin).nextStart != nil { count("paced") }
+    return naive.isShut(job.origin) || naive.waitsForDecoders(job.id) || naive.awaitsLooks
   }
 
   private mutating func beginAnswer(of job: JobID) {
     if isOutage { return }
     answered.insert(job)
     guard random(2) == 0 else { return }
+    note(.answered, by: job)
+  }
+
+  /// Some have waited for an answer for too long.
+  private mutating func findQuiet() {
+    let before = naive
+    let isAnswered = Dictionary(
+      uniqueKeysWithValues: answered.map { ($0, true) } + unsent.subtracting(answered).map { ($0, false) })
+    real.findQuiet(at: now) { id in isAnswered[id].map { $0 ? true : nil } ?? false }
+    naive.findQuiet(at: now, answered: isAnswered)
+    same("quiet", real.quietCount, naive.jobs.count { $0.phase == .active && $0.isQuiet })
+    count(
+      "quiet",
+      naive.jobs.count { $0.phase == .active && $0.isQuiet } - before.jobs.count { $0.phase == .active && $0.isQuiet })
+    count("answered before", naive.jobs.count { $0.isAnswered } - before.jobs.count { $0.isAnswered })
+    if let next = naive.nextQuiet { same("woken for the next quiet one", real.nextTimer.map { $0 <= next }, true) }
+    if random(3) == 0 { unsent = [] }
+  }
+
+  /// Tells both how a transfer went, and ends what waits for an origin that turns out to be down.
+  private mutating func note(_ signal: TransferSignal, by id: JobID) {
+    let origin = naive.job(id)?.origin
+    let isHTTP2 = signal == .answered && origin == Queue.origin("h1") && random(4) == 0
     var naiveJitter = jitter
     let releases = naive.releases
-    defer { count("tried again early", naive.releases - releases) }
-    let failed = real.note(.answered, by: job, now: now, random: &jitter)
-    same("early word", failed, naive.note(.answered, by: job, now: now, random: &naiveJitter))
-  }
-
-  private mutating func makeWay() {
-    let before = naive
-    let chosen = real.makeWay(at: now) { [answered] in answered.contains($0) }
-    same("makeWay", chosen, naive.makeWay(at: now, answered: answered))
-    count("asked to give way", chosen.count)
-    count("answered before", naive.jobs.count { $0.isAnswered } - before.jobs.count { $0.isAnswered })
-    givingWay += chosen
-    if naive.isShortOfSlots, let next = naive.nextSilence {
-      same("woken for the next silence", real.nextTimer.map { $0 <= next }, true)
+    let ended = real.note(signal, by: id, isHTTP2: isHTTP2, now: now, random: &jitter) { [answered] in
+      answered.contains($0)
     }
-    guard !chosen.isEmpty else { return }
-    same("given way though nobody is short of slots", before.isShortOfSlots, true)
-    let most = before.jobs.filter { $0.phase == .waiting && !before.isShut($0.origin) }.map(\.priority).max()
-    for job in chosen.compactMap(before.job) {
-      same("for a less urgent one", most.map { $0 >= job.priority }, true)
-      same("of one that is answered", answered.contains(job.id), false)
-      same("twice", job.hasGivenWay, false)
-      let stays = naive.jobs.contains {
-        $0.origin == job.origin && naive.isSilent($0, at: now) && $0.number < job.number
-      }
-      same("of an origin's last", stays, true)
-    }
-  }
-
-  /// The transfers that were aborted for others end, or have been faster.
-  private mutating func giveWay() {
-    guard !givingWay.isEmpty else { return }
-    let job = givingWay.removeFirst()
-    let attempt = naive.job(job)?.attempt
-    let gaveWay = real.giveWay(job)
-    same("giveWay", gaveWay, naive.giveWay(job))
-    if gaveWay {
-      answered.remove(job)
-      count("gave way")
-      same("an attempt lost", real.job(job)?.attempt, attempt)
-    } else if naive.job(job)?.phase == .active {
-      end(job)
-    }
+    same(
+      "note \(signal)", ended,
+      naive.note(signal, by: id, isHTTP2: isHTTP2, now: now, random: &naiveJitter, answered: answered))
+    same("chance used by note", jitter, naiveJitter)
+    count("tried again early", naive.releases - releases)
+    count("over HTTP/2", isHTTP2 ? 1 : 0)
+    guard !ended.isEmpty, let origin else { return }
+    count("down")
+    count("ended with it", ended.count)
+    for job in ended { end(job) }
+    same(
+      "one waits for an origin that is down", naive.jobs.contains { $0.origin == origin && $0.phase == .waiting }, false
+    )
   }
 
   /// How a transfer goes at an origin of that mood: mostly as it has to, sometimes otherwise.
-  private mutating func contact(at origin: Origin) -> Contact {
-    let usual = moods[Int(origin.host)!]
+  private mutating func signal(at origin: Origin) -> TransferSignal {
+    let usual = moods[Int(origin.host.dropFirst())!]
     if isOutage && usual != .silent { return random(10) == 0 ? .inconclusive : .unreachable }
     let mood = random(usual == .silent ? 64 : 8) == 0 ? mood() : usual
     switch mood {
     case .well: return random(10) == 0 ? .inconclusive : .answered
     case .busy: return .refused(retryAfter: random(2) == 0 ? nil : .seconds(random(140) - 5))
-    case .dead: return .unreachable
+    case .dead: return random(4) == 0 ? .closed : .unreachable
     case .silent: return .unresponsive
+    case .broken: return .broken
     }
   }
 
   private mutating func endTransfer() {
     guard let id = job(in: .active) else { return }
-    endTransfer(of: id, contact(at: naive.job(id)?.origin ?? Queue.origin("0")))
+    endTransfer(of: id, signal(at: naive.job(id)?.origin ?? Queue.origin("h0")))
   }
 
-  private mutating func endTransfer(of id: JobID, _ contact: Contact) {
-    var naiveJitter = jitter
-    let releases = naive.releases
-    defer { count("tried again early", naive.releases - releases) }
-    let failed = real.note(contact, by: id, now: now, random: &jitter) { [answered] in answered.contains($0) }
-    same("note \(contact)", failed, naive.note(contact, by: id, now: now, random: &naiveJitter, answered: answered))
-    same("chance used by note", jitter, naiveJitter)
-    if let failed {
-      count("probes failed")
-      count("attempts lost", failed.retrying.count)
-      count("exhausted", failed.exhausted.count)
-      for job in failed.exhausted { end(job) }
-    }
+  private mutating func endTransfer(of id: JobID, _ signal: TransferSignal) {
+    note(signal, by: id)
     // Now and then another transfer follows in the place of the first.
     if random(20) == 0 { return }
     answered.remove(id)
-    if contact == .answered {
+    if signal == .answered {
       real.finish(id)
       naive.finish(id)
     } else {
-      retry(id, contact)
+      retry(id, signal)
     }
   }
 
-  private mutating func retry(_ id: JobID, _ contact: Contact) {
+  private mutating func retry(_ id: JobID, _ signal: TransferSignal) {
     var retryAfter: Duration?
-    if case .refused(let wait) = contact { retryAfter = wait }
+    if case .refused(let wait) = signal { retryAfter = wait }
     var naiveJitter = jitter
-    let givenUp = naive.givenUp
     let failure = real.retry(id, retryAfter: retryAfter, now: now, random: &jitter)
     same("retry", failure, naive.retry(id, retryAfter: retryAfter, now: now, random: &naiveJitter))
     same("chance used by retry", jitter, naiveJitter)
-    count("given up", naive.givenUp - givenUp)
     if failure == .final { end(id) } else { count("retries") }
   }
 
@@ -357,15 +384,17 @@ private struct ModelRun: ~Copyable {
   }
 
   private mutating func expire() {
-    let late = real.expired(at: now)
-    same("expired", late, naive.expired(at: now))
-    count("late", late.count)
-    for id in late { leave(id) }
+    let expired = real.expired(at: now)
+    same("expired", expired, naive.expired(at: now))
+    count("late", expired.loads.count)
+    count("due too late", expired.jobs.count)
+    for id in expired.loads { leave(id) }
+    for id in expired.jobs { end(id) }
   }
 
   /// An origin loses all its jobs.
   private mutating func empty() {
-    let origin = Queue.origin("\(random(moods.count))")
+    let origin = Queue.origin("h\(random(moods.count))")
     for job in naive.jobs where job.origin == origin { end(job.id) }
   }
 
@@ -382,16 +411,20 @@ private struct ModelRun: ~Copyable {
 
   private mutating func changeLimits() {
     var limits = real.limits
-    switch random(7) {
+    switch random(11) {
     case 5:
       naive.reserved = random(2) == 0 ? 0 : random(30)
       real.reserved = PriorityCounts()
       real.reserved[priority()] = naive.reserved
-    case 0: limits.maxConcurrent = 1 + random(12)
-    case 1: limits.maxPerOrigin = 1 + random(5)
+    case 0: limits.maxConcurrent = random(4) == 0 ? .auto : .fixed(1 + random(12))
+    case 1: limits.maxPerOrigin = random(2) == 0 ? .auto : .fixed(1 + random(5))
     case 2: limits.maxQueued = random(60)
     case 3: limits.maxFinishing = 1 + random(6)
     case 4: limits.maxUndecoded = 1 + random(8)
+    case 6: limits.mostTransfers = 4 + random(12)
+    case 7: limits.startInterval = random(3) == 0 ? .milliseconds(10 + random(2000)) : nil
+    case 8: limits.maxConnectionsPerOrigin = random(2) == 0 ? 1 + random(4) : nil
+    case 9: limits.maxLookUps = random(6)
     default: limits.order = random(2) == 0 ? .fifo : .lifo
     }
     real.limits = limits
@@ -406,7 +439,9 @@ private struct ModelRun: ~Copyable {
     same("backing off", real.backingOffCount, naive.backingOff)
     same("elsewhere", real.elsewhereCount, naive.count(.elsewhere))
     same("waiting", real.waiting.total, naive.count(.waiting))
-    same("giving way", real.givingWayCount, naive.jobs.count { $0.phase == .active && $0.isGivingWay })
+    same("quiet", real.quietCount, naive.jobs.count { $0.phase == .active && $0.isQuiet })
+    same("window of all", real.window.size, naive.window.size)
+    same("look-ups", real.lookUpCount, naive.origins.count { $0.name == .asked })
     same("transfers and their jobs", real.running.allSatisfy { real.jobs[$0.job].phase == .active }, true)
     if events % 16 == 0 { compareEverything() }
   }
@@ -434,6 +469,7 @@ private struct ModelRun: ~Copyable {
       let state = naive.state(of: known.origin)
       same("state", states[known.origin], state)
       if state == nil { count("remembered") }
+      if state?.health == .limited { count("limited") }
     }
     if let next = naive.nextTimer { same("woken in time", real.nextTimer.map { $0 <= next }, true) }
     same("timers bounded", real.timerCount <= 3 * (naive.subscribers.count + naive.jobs.count + 14) + 65, true)
@@ -446,6 +482,8 @@ private struct ModelRun: ~Copyable {
     compareEverything()
     real.limits.maxQueued = 1000
     naive.limits.maxQueued = 1000
+    real.limits.startInterval = nil
+    naive.limits.startInterval = nil
     real.isPaused = false
     naive.isPaused = false
     real.undecoded = PriorityCounts()
@@ -457,9 +495,13 @@ private struct ModelRun: ~Copyable {
       rounds += 1
       if rounds > most { return same("a job starves", naive.jobs.map(\.phase), []) }
       for job in naive.jobs where job.phase == .preparing || job.phase == .elsewhere {
-        same("enqueue", real.enqueue(job.id), naive.enqueue(job.id))
+        let admission = real.enqueue(job.id)
+        same("enqueue", admission, naive.enqueue(job.id))
+        if admission == .originDown { end(job.id) }
       }
-      now = now.advanced(by: .seconds(121) + .nanoseconds(1))
+      takeNames()
+      while !lookUps.isEmpty { endLookUp(isAnswered: true) }
+      now = now.advanced(by: .seconds(601) + .nanoseconds(1))
       expire()
       takeStarts()
       for job in naive.jobs where job.phase == .active { endTransfer(of: job.id, .answered) }
@@ -474,8 +516,10 @@ private struct ModelRun: ~Copyable {
     same("waiting left", real.waiting, PriorityCounts())
     same(
       "slots leaked",
-      [real.activeCount, real.finishingCount, real.backingOffCount, real.elsewhereCount, real.givingWayCount],
-      [0, 0, 0, 0, 0])
+      [
+        real.activeCount, real.finishingCount, real.backingOffCount, real.elsewhereCount, real.quietCount,
+        real.lookUpCount,
+      ], [0, 0, 0, 0, 0, 0])
     same("names leaked", [real.jobIDs.count, real.originIDs.count, names.count], [0, 0, 0])
     same("each load handed back once", handedBack, subscribed)
     same("timers left", real.nextTimer, nil)

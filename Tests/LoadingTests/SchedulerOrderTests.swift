@@ -121,8 +121,8 @@ struct SchedulerOrderTests {
     guard case .created(let job) = subscription else { return #expect(Bool(false)) }
     let outcome9 = queue.scheduler.setPriority(.normal, of: load)
     #expect(outcome9)
-    let outcome10 = queue.scheduler.enqueue(job)
-    #expect(outcome10)
+    let admission = queue.scheduler.enqueue(job)
+    #expect(admission == .accepted)
     #expect(queue.scheduler.waiting[.normal] == 1)
     _ = queue.starts()
     let outcome11 = queue.scheduler.setPriority(.high, of: load)

@@ -3,8 +3,10 @@ import Testing
 
 @testable import Loading
 
-/// What an origin may do after its transfers have gone badly.
+/// What an origin may do after its transfers have gone badly. `OriginHealthTests` have the rules themselves.
 struct SchedulerOriginTests {
+  private static let lost = LoadError(.connect, "nobody listens")
+
   /// So many jobs of origin `a`, all but those over the limit started.
   private func queue(of count: Int, retries: Int = 2, _ change: (inout SchedulerLimits) -> Void = { _ in }) -> (
     Queue, [Queue.Place]
@@ -15,115 +17,54 @@ struct SchedulerOriginTests {
     return (queue, places)
   }
 
-  /// A queue whose origin is unreachable: six have tried, and the circuit is open. More jobs wait.
-  private func openCircuit(waiting: Int, retries: Int = 2) -> (Queue, [Queue.Place]) {
-    var (queue, places) = queue(of: 6 + waiting, retries: retries)
-    for place in places[..<6] { queue.end(place, .unreachable) }
-    return (queue, Array(places[6...]))
-  }
-
-  /// Lets the hold pass, and starts what may be started then.
-  private func passHold(_ queue: inout Queue) -> [String] {
+  /// Lets the suspension, or the time of being down, pass, and starts what may be started then.
+  private func passSuspension(_ queue: inout Queue) -> [String] {
     if let until = queue.state()?.heldUntil { _ = queue.pass(queue.now.duration(to: until)) }
     return queue.starts()
   }
 
-  // MARK: - Refused
+  /// A queue whose origin is down: a round of six and two probes have found nobody. The last of the probes is active.
+  ///
+  /// - Returns: also what is to end because of it.
+  private func goDown(waiting: Int) -> (Queue, waiting: [Queue.Place], ended: [JobID]) {
+    var (queue, places) = queue(of: 8 + waiting)
+    for place in places[..<6] { queue.end(place, .unreachable) }
+    for place in places[6..<7] {
+      #expect(passSuspension(&queue) == ["6"])
+      queue.end(place, .unreachable)
+    }
+    #expect(passSuspension(&queue) == ["7"])
+    let ended = queue.note(.unreachable, by: places[7].job, error: Self.lost)
+    return (queue, Array(places[8...]), ended)
+  }
 
-  @Test func `after Retry-After an origin is let in again one by one`() {
+  // MARK: - Suspended
+
+  @Test func `after Retry-After one transfer goes first, and after its answer as many as the window has`() {
     var (queue, places) = queue(of: 40) { $0.maxPerOrigin = 4 }
     queue.end(places[0], .refused(retryAfter: .seconds(10)))
     for place in places[1..<4] { queue.end(place, .answered) }
     #expect(queue.starts().isEmpty)
-    #expect(queue.state()?.reason == .retryAfter)
-    #expect(passHold(&queue) == ["4"])
-    #expect(queue.state()?.reason == .readmission)
-    var next = 4
-    for expected in [2, 3, 4, 4, 4] {
-      queue.end(places[next], .answered)
-      next += 1
-      _ = queue.starts()
-      #expect(queue.scheduler.activeCount == expected)
-    }
-    #expect(queue.state()?.reason == .perHostLimit)
+    #expect(queue.state()?.health == .suspended && queue.state()?.reason == .retryAfter)
+    #expect(passSuspension(&queue) == ["4"])
+    #expect(queue.state()?.health == .probing && queue.state()?.reason == .retryAfter)
+    queue.end(places[4], .answered)
+    #expect(queue.starts() == ["5", "6"], "half of those that were refused")
+    #expect(queue.state()?.health == .limited && queue.state()?.reason == .perHostLimit)
   }
 
-  @Test func `without Retry-After the hold doubles from half a second to half a minute, and half of it is chance`() {
-    for (chance, part) in [(UInt64(1), 2), (UInt64.max, 1)] {
-      var (queue, places) = queue(of: 20) { $0.maxPerOrigin = 1 }
-      var generator = ConstantChance(value: chance)
-      for (place, ceiling) in zip(places, [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]) {
-        _ = queue.scheduler.note(.refused(retryAfter: nil), by: place.job, now: queue.now, random: &generator)
-        #expect(queue.state()?.heldUntil == queue.now + .milliseconds(ceiling / part))
-        #expect(queue.state()?.reason == .unavailable)
-        _ = queue.scheduler.end(place.job)
-        _ = passHold(&queue)
-      }
-    }
-  }
-
-  @Test func `an answer lets the doubling start over`() {
-    var (queue, places) = queue(of: 9, retries: 0) { $0.maxPerOrigin = 1 }
-    for place in places[..<5] {
-      queue.end(place, .refused(retryAfter: nil))
-      _ = passHold(&queue)
-    }
-    queue.end(places[5], .answered)
-    _ = queue.starts()
-    queue.end(places[6], .refused(retryAfter: nil))
-    #expect(queue.state()!.heldUntil! <= queue.now + .milliseconds(500))
-  }
-
-  @Test func `a burst of refusals is one`() {
-    var (queue, places) = queue(of: 7)
-    for place in places[..<6] { queue.end(place, .refused(retryAfter: nil)) }
-    #expect(queue.state()!.heldUntil! <= queue.now + .milliseconds(500))
-    #expect(passHold(&queue) == ["6"])
-    queue.end(places[6], .refused(retryAfter: nil))
-    let second = queue.now
-    #expect(queue.state()!.heldUntil! >= second + .milliseconds(500))
-    #expect(queue.state()!.heldUntil! <= second + .milliseconds(1000))
-  }
-
-  @Test func `what had started before a hold opens no door by its answer`() {
+  @Test func `what had started before a suspension does not end it by its answer`() {
     var (queue, places) = queue(of: 12)
     queue.end(places[0], .refused(retryAfter: .seconds(5)))
     for place in places[1..<4] { queue.end(place, .answered) }
     _ = queue.pass(.seconds(5))
     // Two of the first are still running.
     #expect(queue.starts().isEmpty)
-    #expect(queue.state()?.reason == .readmission)
     for place in places[4..<6] { queue.end(place, .answered) }
     #expect(queue.starts() == ["6"])
   }
 
-  @Test func `a late refusal with a longer Retry-After extends the hold, and one after it holds anew`() {
-    var (queue, places) = queue(of: 12)
-    queue.end(places[0], .refused(retryAfter: nil))
-    queue.end(places[1], .refused(retryAfter: .seconds(7)))
-    #expect(queue.state()?.heldUntil == queue.now + .seconds(7))
-    #expect(queue.state()?.reason == .retryAfter)
-    queue.end(places[2], .refused(retryAfter: .seconds(3)))
-    #expect(queue.state()?.heldUntil == queue.now + .seconds(7))
-    _ = queue.pass(.seconds(7))
-    queue.end(places[3], .refused(retryAfter: .seconds(2)))
-    #expect(queue.state()?.heldUntil == queue.now + .seconds(2))
-    queue.end(places[4], .refused(retryAfter: nil))
-    #expect(queue.state()?.heldUntil == queue.now + .seconds(2))
-  }
-
-  @Test func `nor while others may be about to come`() {
-    var queue = Queue()
-    for number in 0..<6 { queue.wait(for: "silent \(number)", at: "silent") }
-    guard case .created(let other) = queue.subscribe("other", at: "other").subscription else {
-      return #expect(Bool(false))
-    }
-    #expect(queue.starts() == ["silent 0"], "the other is being looked for in the cache")
-    _ = queue.scheduler.enqueue(other)
-    #expect(queue.starts() == ["other", "silent 1", "silent 2", "silent 3", "silent 4", "silent 5"])
-  }
-
-  @Test func `an origin that a redirect led to is held, though nobody asked it`() {
+  @Test func `an origin that a redirect led to is suspended, though nobody asked it`() {
     var queue = Queue()
     queue.noteRefusal(at: "behind", retryAfter: .seconds(10))
     #expect(queue.state(of: "behind")?.heldUntil == queue.now + .seconds(10))
@@ -137,138 +78,104 @@ struct SchedulerOriginTests {
     #expect(queue.starts() == ["1"])
   }
 
-  @Test func `one that answers nothing but refusals is probed from the sixth on, for all that wait`() {
-    var (queue, places) = queue(of: 20, retries: 0) { $0.maxPerOrigin = 1 }
-    for place in places[..<5] {
-      let failed = queue.end(place, .refused(retryAfter: nil))
-      #expect(failed == nil)
-      _ = passHold(&queue)
-    }
-    let failed = queue.end(places[5], .refused(retryAfter: nil))
-    #expect(failed?.exhausted == places[6...].map(\.job))
+  @Test func `a burst of refusals halves the window once`() {
+    var (queue, places) = queue(of: 40) { $0.maxPerOrigin = 8 }
+    for place in places[..<8] { queue.end(place, .refused(retryAfter: .zero)) }
+    #expect(queue.starts().count == 4)
   }
 
-  // MARK: - Unknown
-
-  @Test func `an origin that has not answered yet gets a second transfer only where no other origin wants one`() {
-    var queue = Queue { $0.maxConcurrent = 4 }
-    for number in 0..<6 { queue.wait(for: "silent \(number)", at: "silent") }
-    let others = (0..<9).map { queue.wait(for: "other \($0)", at: "other") }
-    #expect(queue.starts() == ["silent 0", "other 0", "silent 1", "other 1"], "of neither is known whether it answers")
-    queue.end(others[0], .answered)
-    #expect(queue.starts() == ["other 2"])
-    for place in others[1...6] {
-      queue.end(place, .answered)
-      #expect(queue.starts().allSatisfy { $0.hasPrefix("other") })
-    }
-    queue.end(others[7], .answered)
-    #expect(queue.starts() == ["silent 2"], "nobody else wants it")
+  @Test func `a probe that its host cancels leaves its place to the next`() {
+    var (queue, places) = queue(of: 9)
+    for place in places[..<6] { queue.end(place, .unreachable) }
+    #expect(passSuspension(&queue) == ["6"])
+    #expect(queue.scheduler.leave(places[6].load) == .transferAbandoned(places[6].job))
+    #expect(queue.starts().isEmpty)
+    queue.end(places[6], .inconclusive)
+    #expect(queue.starts() == ["7"])
   }
 
-  // MARK: - Unreachable
+  // MARK: - Down
 
-  @Test func `the fifth failure to connect opens the circuit, and no answer between may be`() {
-    var (queue, places) = queue(of: 20)
-    for place in places[..<4] { queue.end(place, .unreachable) }
-    queue.end(places[4], .answered)
-    _ = queue.starts()
-    for place in places[5..<9] { queue.end(place, .unreachable) }
-    #expect(queue.state()?.heldUntil == nil)
-    queue.end(places[9], .unreachable)
-    #expect(queue.state()!.heldUntil! >= queue.now + .milliseconds(500))
-    #expect(queue.state()!.heldUntil! <= queue.now + .seconds(1))
-    #expect(queue.state()?.reason == .unreachable)
-  }
-
-  @Test func `a hold is followed by one probe, the most urgent job`() {
-    var (queue, _) = openCircuit(waiting: 3)
-    queue.wait(for: "urgent", .highest)
-    #expect(passHold(&queue) == ["urgent"])
-    #expect(queue.state()?.heldUntil == nil)
-    #expect(queue.state()?.reason == .unreachable)
-  }
-
-  @Test func `an answer to the probe closes the circuit, and the others follow one by one`() {
-    var (queue, waiting) = openCircuit(waiting: 10)
-    #expect(passHold(&queue) == ["6"])
-    #expect(queue.end(waiting[0], .answered) == nil)
-    #expect(queue.starts() == ["7", "8"])
-    #expect(queue.state()?.reason == .readmission)
-    // One failure is none again.
-    #expect(queue.end(waiting[1], .unreachable) == nil)
-    #expect(queue.state()?.heldUntil == nil)
-  }
-
-  @Test func `a refusal is an answer, too: the circuit is closed and the origin held`() {
-    var (queue, waiting) = openCircuit(waiting: 3)
-    _ = passHold(&queue)
-    #expect(queue.end(waiting[0], .refused(retryAfter: .seconds(20))) == nil)
-    #expect(queue.state()?.reason == .retryAfter)
-    _ = passHold(&queue)
-    #expect(queue.end(waiting[1], .unreachable) == nil)
-    #expect(queue.state()?.heldUntil == nil)
-  }
-
-  @Test func `a circuit opens for a second, doubling to half a minute`() {
-    for (chance, part) in [(UInt64(1), 2), (UInt64.max, 1)] {
-      var (queue, places) = queue(of: 20, retries: 20) { $0.maxPerOrigin = 1 }
-      var generator = ConstantChance(value: chance)
-      var holds: [Duration] = []
-      for place in places[..<12] {
-        _ = queue.scheduler.note(.unreachable, by: place.job, now: queue.now, random: &generator)
-        _ = queue.scheduler.end(place.job)
-        if let until = queue.state()?.heldUntil { holds.append(queue.now.duration(to: until)) }
-        _ = passHold(&queue)
-      }
-      #expect(holds == [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000].map { .milliseconds($0 / part) })
-    }
-  }
-
-  @Test func `a failed probe is an attempt of each that waits, and nobody has fewer than promised`() {
-    var (queue, waiting) = openCircuit(waiting: 100)
-    // The first two of a hundred are the probes; their own retries are another matter.
-    for attempt in 2...3 {
-      _ = passHold(&queue)
-      let failed = queue.end(waiting.removeFirst(), .unreachable)
-      #expect(failed?.exhausted == [])
-      #expect(failed?.retrying == waiting.map(\.job))
-      #expect(failed?.delay == queue.now.duration(to: queue.state()!.heldUntil!))
-      #expect(waiting.allSatisfy { queue.scheduler.job($0.job)?.attempt == attempt })
-    }
-    _ = passHold(&queue)
-    let failed = queue.end(waiting.removeFirst(), .unreachable)
-    #expect(failed?.exhausted == waiting.map(\.job))
-    #expect(failed?.retrying == [])
-    #expect(waiting.allSatisfy { queue.scheduler.job($0.job)?.attempt == 3 })
-  }
-
-  @Test func `a failed probe tells of the waiting in the order of their urgency, and of nobody else`() {
-    var (queue, waiting) = openCircuit(waiting: 2, retries: 0)
+  @Test func `after three rounds without an answer all that wait end, the most urgent first, and nobody else`() {
+    var (queue, places) = queue(of: 10)
     let low = queue.wait(for: "low", .low)
     let high = queue.wait(for: "high", .high)
     queue.wait(for: "elsewhere", at: "b")
-    let backingOff = queue.wait(for: "backing off", .highest)
-    _ = passHold(&queue)
-    _ = queue.retry(backingOff.job)
-    let preparing = queue.subscribe("preparing")
-    #expect(queue.starts() == ["high"])
-    let failed = queue.end(high, .unreachable)
-    #expect(failed?.exhausted == waiting.map(\.job))
-    #expect(failed?.retrying == [low.job])
-    #expect(queue.scheduler.job(backingOff.job)?.attempt == 2)
-    #expect(queue.scheduler.job(queue.scheduler.job(of: preparing.load)!)?.attempt == 1)
+    for place in places[..<6] { queue.end(place, .unreachable) }
+    #expect(passSuspension(&queue) == ["high", "elsewhere"])
+    queue.end(high, .unreachable)
+    let until = queue.state()!.heldUntil!
+    let preparing = queue.subscribe("preparing", .highest)
+    _ = queue.pass(queue.now.duration(to: until))
+    #expect(queue.starts() == ["6"])
+    let ended = queue.note(.unreachable, by: places[6].job, error: Self.lost)
+    #expect(ended == places[7...].map(\.job) + [low.job])
+    #expect(queue.state()?.health == .down && queue.state()?.heldUntil == queue.now + .seconds(30))
+    #expect(queue.scheduler.job(of: preparing.load) != nil, "the cache may have it")
   }
 
-  @Test func `who would wait in vain for the next probe is exhausted by this one`() {
-    var (queue, _) = openCircuit(waiting: 0)
-    let probe = queue.wait(for: "probe")
-    let hasty = queue.wait(for: "hasty", deadline: .seconds(1))
-    let patient = queue.wait(for: "patient", deadline: .seconds(600))
-    _ = passHold(&queue)
-    let failed = queue.end(probe, .unreachable)
-    #expect(failed?.exhausted == [hasty.job])
-    #expect(failed?.retrying == [patient.job])
+  @Test func `what comes while it is down is turned away`() {
+    var (queue, _, ended) = goDown(waiting: 2)
+    for job in ended { _ = queue.scheduler.end(job) }
+    guard case .created(let job) = queue.subscribe("new").subscription else { return #expect(Bool(false)) }
+    #expect(queue.scheduler.enqueue(job) == .originDown)
+    #expect(queue.scheduler.originFailure(of: job)?.kind == .connect)
+    #expect(queue.scheduler.originFailure(of: job)?.message == "nobody listens")
   }
+
+  @Test func `a job between two attempts ends when it is due while its origin is down`() {
+    var (queue, places) = queue(of: 9, retries: 5)
+    for place in places[..<5] { queue.end(place, .unreachable) }
+    let between = places[5].job
+    var chance = SeededChance(state: 1)
+    _ = queue.scheduler.retry(between, retryAfter: .seconds(20), now: queue.now, random: &chance)
+    for name in ["6", "7"] {
+      #expect(passSuspension(&queue) == [name])
+      for job in queue.end(places[Int(name)!], .unreachable) { _ = queue.scheduler.end(job) }
+    }
+    #expect(queue.state()?.health == .down && queue.phase(between) == .backingOff)
+    queue.now = queue.now.advanced(by: .seconds(20))
+    #expect(queue.scheduler.expired(at: queue.now) == .init(loads: [], jobs: [between]))
+  }
+
+  @Test(arguments: [true, false])
+  func `after half a minute one is tried: its answer lets all in again, its failure doubles the time`(isAnswered: Bool)
+  {
+    let (downQueue, waiting, ended) = goDown(waiting: 2)
+    var queue = downQueue
+    #expect(ended == waiting.map(\.job))
+    for id in queue.scheduler.allJobs { _ = queue.scheduler.end(id) }
+    _ = queue.pass(.seconds(30))
+    let places = (0..<8).map { queue.wait(for: "later \($0)") }
+    #expect(queue.starts() == ["later 0"])
+    if isAnswered {
+      queue.end(places[0], .answered)
+      #expect(queue.starts().count == 6)
+      #expect(queue.state()?.health == .healthy)
+    } else {
+      #expect(queue.end(places[0], .unreachable) == places[1...].map(\.job))
+      #expect(queue.state()?.heldUntil == queue.now + .seconds(60))
+    }
+  }
+
+  @Test func `six refusals in a row are as good as silence`() {
+    var (queue, places) = queue(of: 20, retries: 0) { $0.maxPerOrigin = 1 }
+    for place in places[..<5] {
+      #expect(queue.end(place, .refused(retryAfter: nil)) == [])
+      _ = passSuspension(&queue)
+    }
+    #expect(queue.end(places[5], .refused(retryAfter: nil)) == places[6...].map(\.job))
+  }
+
+  @Test func `an origin that is down costs the others nothing`() {
+    var (queue, _, ended) = goDown(waiting: 10_000)
+    for job in ended { _ = queue.scheduler.end(job) }
+    queue.scheduler.limits.maxConcurrent = 5
+    for number in 0..<4 { queue.wait(for: "b\(number)", at: "b", .lowest) }
+    #expect(queue.starts() == ["b0", "b1", "b2", "b3"])
+  }
+
+  // MARK: - The machine's own outage
 
   @Test func `once something answers after a time when nothing did, what could not be reached is tried at once`() {
     var queue = Queue()
@@ -289,74 +196,38 @@ struct SchedulerOriginTests {
     #expect(queue.state(of: "a")?.reason == .unreachable)
   }
 
-  @Test func `an answer of another does not end the hold of one that failed meanwhile`() {
+  @Test func `an answer of another does not end the suspension of one that failed meanwhile`() {
     var queue = Queue()
     let places = (0..<8).map { queue.wait(for: "\($0)", at: "a") }
     let others = (0..<2).map { queue.wait(for: "other \($0)", at: "b") }
     _ = queue.starts()
-    for place in places[..<3] { queue.end(place, .unreachable) }
+    queue.end(places[0], .unreachable)
     _ = queue.pass(.milliseconds(1))
     queue.end(others[0], .answered)
-    for place in places[3..<6] { queue.end(place, .unreachable) }
+    #expect(queue.starts() == [], "five of the first round are still running")
+    for place in places[1..<6] { queue.end(place, .unreachable) }
+    #expect(queue.starts() == ["6"], "the first failed before another was heard of")
+    queue.end(places[6], .unreachable)
     _ = queue.pass(.milliseconds(1))
     queue.end(others[1], .answered)
     #expect(queue.starts().isEmpty)
     #expect(queue.state()?.reason == .unreachable)
   }
 
-  @Test func `failures of what started before the circuit opened are not those of a probe`() {
-    var (queue, places) = queue(of: 8)
-    for place in places[..<5] { #expect(queue.end(place, .unreachable) == nil) }
-    let until = queue.state()?.heldUntil
-    #expect(queue.end(places[5], .unreachable) == nil)
-    #expect(queue.state()?.heldUntil == until)
-    #expect(queue.scheduler.job(places[6].job)?.attempt == 1)
-  }
-
-  @Test func `a probe that its host cancels leaves its place to the next`() {
-    var (queue, waiting) = openCircuit(waiting: 3)
-    #expect(passHold(&queue) == ["6"])
-    #expect(queue.scheduler.leave(waiting[0].load) == .transferAbandoned(waiting[0].job))
-    #expect(queue.starts().isEmpty)
-    #expect(queue.end(waiting[0], .inconclusive) == nil)
-    #expect(queue.starts() == ["7"])
-    #expect(queue.end(waiting[1], .unreachable)?.retrying == [waiting[2].job])
-  }
-
-  @Test(arguments: [Contact.inconclusive, .unresponsive])
-  func `a probe that tells nothing is followed by another, and the circuit stays open`(contact: Contact) {
-    var (queue, waiting) = openCircuit(waiting: 3)
-    _ = passHold(&queue)
-    #expect(queue.end(waiting[0], contact) == nil)
-    #expect(queue.state()?.heldUntil == nil)
-    #expect(queue.starts() == ["7"])
-    #expect(queue.state()?.reason == .unreachable)
-    #expect(queue.end(waiting[1], .unreachable) != nil)
-  }
-
-  @Test func `a dead origin costs the others nothing`() {
-    var (queue, _) = openCircuit(waiting: 10_000)
-    queue.scheduler.limits.maxConcurrent = 4
-    for number in 0..<4 { queue.wait(for: "b\(number)", at: "b", .lowest) }
-    #expect(queue.starts() == ["b0", "b1", "b2", "b3"])
-  }
-
   // MARK: - Being remembered
 
-  @Test func `how an origin was is remembered for a minute after its last job`() {
-    var (queue, waiting) = openCircuit(waiting: 1)
-    _ = passHold(&queue)
-    queue.end(waiting[0], .unreachable)
-    _ = passHold(&queue)
+  @Test func `how an origin was is remembered for ten minutes after its last job`() {
+    var (queue, places) = queue(of: 6)
+    for place in places { queue.end(place, .unreachable) }
+    _ = passSuspension(&queue)
     #expect(queue.isSpotless, "and is not told of")
-    _ = queue.pass(.seconds(59))
+    _ = queue.pass(.seconds(590))
     // The next to come is a probe; those with it wait.
-    let places = (0..<3).map { queue.wait(for: "next \($0)") }
+    let next = (0..<3).map { queue.wait(for: "next \($0)") }
     #expect(queue.starts() == ["next 0"])
-    #expect(queue.end(places[0], .unreachable)?.retrying == [places[1].job, places[2].job])
-    for place in places[1...] { _ = queue.scheduler.end(place.job) }
-    _ = passHold(&queue)
-    _ = queue.pass(.seconds(60))
+    queue.end(next[0], .unreachable)
+    for place in next[1...] { _ = queue.scheduler.end(place.job) }
+    _ = queue.pass(.seconds(600))
     #expect(queue.scheduler.byOrigin.isEmpty)
     #expect(queue.scheduler.nextTimer == nil)
     for number in 0..<3 { queue.wait(for: "later \(number)") }
@@ -365,28 +236,112 @@ struct SchedulerOriginTests {
 
   @Test func `failures count across loads that come one after the other`() {
     var queue = Queue()
-    for number in 0..<5 {
-      #expect(queue.state()?.heldUntil == nil)
+    for number in 0..<3 {
+      #expect(queue.state()?.health != .down)
       let place = queue.wait(for: "\(number)")
-      _ = queue.starts()
+      if queue.starts().isEmpty { #expect(passSuspension(&queue) == ["\(number)"]) }
       queue.end(place, .unreachable)
     }
-    queue.wait(for: "sixth")
-    #expect(queue.starts().isEmpty)
-    #expect(queue.state()?.reason == .unreachable)
+    #expect(queue.state()?.health == .down)
   }
 
   @Test func `of thousands of bad origins without jobs not all are remembered`() {
     var queue = Queue()
-    for number in 0..<3000 {
+    for number in 0..<Scheduler.maxRemembered + 500 {
       let place = queue.wait(for: "\(number)", at: "\(number)")
       _ = queue.starts()
       queue.end(place, .unresponsive)
     }
-    #expect(queue.scheduler.byOrigin.count == Scheduler.mostRemembered)
-    #expect(queue.scheduler.rememberedCount == Scheduler.mostRemembered)
-    _ = queue.pass(.seconds(60))
+    #expect(queue.scheduler.byOrigin.count == Scheduler.maxRemembered)
+    #expect(queue.scheduler.rememberedCount == Scheduler.maxRemembered)
+    _ = queue.pass(.seconds(600))
     #expect(queue.scheduler.byOrigin.isEmpty && queue.scheduler.rememberedCount == 0)
+  }
+
+  // MARK: - Windows
+
+  @Test func `an origin's window opens while it answers, and over HTTP/2 at once`() {
+    var queue = Queue()
+    var places = (0..<100).map { queue.wait(for: "\($0)") }
+    #expect(queue.starts().count == 6)
+    for place in places[..<20] {
+      _ = queue.pass(.milliseconds(10))
+      queue.end(place, .answered)
+      _ = queue.starts()
+    }
+    #expect(queue.scheduler.activeCount > 6)
+    places = (0..<100).map { queue.wait(for: "b\($0)", at: "b") }
+    _ = queue.starts()
+    queue.note(.answered, by: places[0].job, isHTTP2: true)
+    _ = queue.scheduler.end(places[0].job)
+    _ = queue.starts()
+    #expect(queue.state(of: "b")?.active == 16 && queue.state(of: "b")?.window == 16)
+  }
+
+  @Test func `connections are limited apart from transfers`() {
+    var queue = Queue { $0.maxConnectionsPerOrigin = 2 }
+    let places = (0..<100).map { queue.wait(for: "\($0)") }
+    #expect(queue.starts().count == 2)
+    queue.note(.answered, by: places[0].job, isHTTP2: true)
+    #expect(queue.starts().count == 14)
+    queue.scheduler.limits.maxPerOrigin = 3
+    for place in places[..<13] { queue.end(place, .answered) }
+    #expect(queue.starts().isEmpty)
+    queue.end(places[13], .answered)
+    #expect(queue.starts() == ["16"])
+  }
+
+  @Test func `with a rate the starts at one origin are apart by as much`() {
+    var queue = Queue { $0.startInterval = .milliseconds(200) }
+    for number in 0..<3 { queue.wait(for: "\(number)") }
+    queue.wait(for: "other", at: "b")
+    #expect(queue.starts() == ["0", "other"])
+    #expect(queue.state()?.reason == .rate)
+    #expect(queue.scheduler.nextTimer == queue.now + .milliseconds(200))
+    _ = queue.pass(.milliseconds(199))
+    #expect(queue.starts().isEmpty)
+    _ = queue.pass(.milliseconds(1))
+    #expect(queue.starts() == ["1"])
+  }
+
+  // MARK: - Names
+
+  @Test func `a name is looked up once for all that wait for it, and nothing starts before`() {
+    var queue = Queue { $0.maxLookUps = 10 }
+    for number in 0..<3 { queue.wait(for: "\(number)") }
+    let asked = queue.scheduler.takeNamesToAsk()
+    #expect(asked.map(\.origin.host) == ["a"] && queue.scheduler.takeNamesToAsk().isEmpty)
+    #expect(queue.starts().isEmpty)
+    #expect(queue.state()?.reason == .resolving)
+    queue.scheduler.nameFound(asked[0].id)
+    #expect(queue.starts() == ["0", "1", "2"])
+    queue.wait(for: "3")
+    #expect(queue.scheduler.takeNamesToAsk().isEmpty && queue.starts() == ["3"])
+  }
+
+  @Test func `beyond so many look-ups at once the transfers look up themselves`() {
+    var queue = Queue { $0.maxLookUps = 1 }
+    queue.wait(for: "1", at: "a")
+    queue.wait(for: "2", at: "b")
+    #expect(queue.scheduler.takeNamesToAsk().count == 1)
+    #expect(queue.starts() == ["2"])
+  }
+
+  @Test func `three look-ups without an answer are as good as three transfers, and no attempt of any load`() {
+    var queue = Queue { $0.maxLookUps = 10 }
+    let places = (0..<3).map { queue.wait(for: "\($0)") }
+    let error = LoadError(.resolve, "no name server answered")
+    for round in 1...3 {
+      let asked = queue.scheduler.takeNamesToAsk()
+      #expect(asked.count == 1)
+      var chance = SeededChance(state: 1)
+      let ended = queue.scheduler.nameUnanswered(asked[0].id, error: error, now: queue.now, random: &chance)
+      #expect(ended == (round == 3 ? places.map(\.job) : []))
+      if round < 3 { #expect(passSuspension(&queue).isEmpty) }
+    }
+    #expect(queue.state()?.health == .down)
+    #expect(queue.scheduler.originFailure(of: places[0].job)?.kind == .resolve)
+    #expect(places.allSatisfy { queue.scheduler.job($0.job)?.attempt == 1 })
   }
 
   // MARK: - Why it waits
@@ -450,11 +405,11 @@ struct SchedulerOriginTests {
     queue.wait(for: "1")
     queue.scheduler.reserved[.lowest] = 2
     guard case .created(let job) = queue.subscribe("2").subscription else { return #expect(Bool(false)) }
-    let isRefused = !queue.scheduler.enqueue(job)
-    #expect(isRefused)
+    let refused = queue.scheduler.enqueue(job)
+    #expect(refused == .queueFull)
     queue.scheduler.reserved[.lowest] = 1
-    let isTaken = queue.scheduler.enqueue(job)
-    #expect(isTaken)
+    let taken = queue.scheduler.enqueue(job)
+    #expect(taken == .accepted)
     #expect(queue.scheduler.waiting.total == 2)
   }
 }

@@ -169,8 +169,8 @@ struct SchedulerSharingTests {
     // The slot is used again, by a job in another phase.
     let place2 = queue.wait(for: "y", at: "b")
     #expect(place2.job.slot == stale.slot)
-    let outcome11 = queue.scheduler.enqueue(stale)
-    #expect(outcome11)
+    var admission = queue.scheduler.enqueue(stale)
+    #expect(admission == .accepted)
     queue.scheduler.finish(stale)
     queue.scheduler.detach(stale)
     #expect(queue.retry(stale, after: .seconds(5)) == .final)
@@ -179,8 +179,8 @@ struct SchedulerSharingTests {
     #expect(queue.scheduler.subscribers(of: stale) == [])
     #expect(queue.scheduler.job(stale) == nil)
     // Of the right job, but not in the phase for it.
-    let outcome13 = queue.scheduler.enqueue(place2.job)
-    #expect(outcome13)
+    admission = queue.scheduler.enqueue(place2.job)
+    #expect(admission == .accepted)
     queue.scheduler.finish(place2.job)
     #expect(queue.retry(place2.job, after: .seconds(5)) == .final)
     #expect(queue.phase(place2.job) == .waiting)

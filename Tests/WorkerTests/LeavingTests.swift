@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test func `it takes its place among the transfers`() async throws {
-    try await withOrigin("--max-concurrent", "1") { worker, origin in
+    try await withOrigin("--max-per-host", "1") { worker, origin in
       let id = try await nearlyComplete(worker, origin)
       try await worker.call("cancel", ["id": id])
       let next = worker.request("load", ["url": .string(origin.url("image/1.png"))])

@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test func `a load takes an item over at its own priority`() async throws {
-    try await withOrigin("--max-concurrent", "1") { worker, origin in
+    try await withOrigin("--max-per-host", "1") { worker, origin in
       let urls = (0..<10).map { JSON.string(origin.url("image/\($0).png?hold=a")) }
       worker.request("prefetch", ["urls": .array(urls)], id: "all")
       try await origin.held(at: "a")
@@ -58,7 +58,7 @@ import Testing
 
   @Test func `items that find no place among those that may wait are overloaded, unless they are cached`() async throws
   {
-    try await withOrigin("--max-queued", "150", "--max-concurrent", "1") { worker, origin in
+    try await withOrigin("--max-queued", "150", "--max-per-host", "1") { worker, origin in
       let target = { @Sendable (number: Int) in
         JSON.string(origin.url("image/\(number).png?hold=a&cache-control=max-age%3D60"))
       }
@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test func `a long list waits as a list, is counted, and can be raised and cancelled`() async throws {
-    try await withOrigin("--max-concurrent", "1") { worker, origin in
+    try await withOrigin("--max-per-host", "1") { worker, origin in
       let urls = (0..<5000).map { JSON.string(origin.url("image/\($0).png?hold=a")) }
       worker.request("prefetch", ["urls": .array(urls), "group": "g"], id: "all")
       try await origin.held(at: "a")

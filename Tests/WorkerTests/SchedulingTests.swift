@@ -10,7 +10,7 @@ import Testing
       try await origin.held(5, at: "a")
       try await origin.release("a")
       for id in ids { _ = try await worker.response(to: id) }
-      #expect(try await origin.counts()["mostActive"] == 5)
+      #expect(5...6 ~= (try await origin.counts()["mostActive"].integer ?? 0), "what waits long leaves its place")
     }
   }
 
@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test func `prioritize counts what it changed`() async throws {
-    try await withOrigin("--max-concurrent", "1") { worker, origin in
+    try await withOrigin("--max-per-host", "1") { worker, origin in
       worker.request("load", ["url": .string(origin.url("image/0.png?hold=a"))])
       let url = origin.url("image/1.png")
       worker.request("load", ["url": .string(url), "slot": "s"], id: "x")
@@ -49,7 +49,7 @@ import Testing
   @Test(arguments: ["low", "highest"], ["fifo", "lifo"]) func `a group keeps its order when its priority changes`(
     to: String, order: String
   ) async throws {
-    try await withOrigin("--max-concurrent", "1", "--order", order) { worker, origin in
+    try await withOrigin("--max-per-host", "1", "--order", order) { worker, origin in
       worker.request("load", ["url": .string(origin.url("image/1000.png?hold=a"))])
       try await origin.held(at: "a")
       let targets = (0..<6).map { "image/\($0).png" }
@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test func `a prefetch keeps its order when its priority changes`() async throws {
-    try await withOrigin("--max-concurrent", "1") { worker, origin in
+    try await withOrigin("--max-per-host", "1") { worker, origin in
       worker.request("load", ["url": .string(origin.url("image/1000.png?hold=a"))])
       try await origin.held(at: "a")
       let targets = (0..<20).map { "image/\($0).png" }
@@ -168,7 +168,7 @@ import Testing
   }
 
   @Test func `what waits is cancelled without a request`() async throws {
-    try await withOrigin("--max-concurrent", "1") { worker, origin in
+    try await withOrigin("--max-per-host", "1") { worker, origin in
       let first = worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])
       try await origin.held(at: "a")
       let second = worker.request("load", ["url": .string(origin.url("image/2.png"))])
@@ -235,7 +235,7 @@ import Testing
   }
 
   @Test func `one load more than the queue holds is answered overloaded`() async throws {
-    try await withOrigin("--max-concurrent", "1", "--max-queued", "2") { worker, origin in
+    try await withOrigin("--max-per-host", "1", "--max-queued", "2") { worker, origin in
       let first = worker.request("load", ["url": .string(origin.url("image/0.png?hold=a"))])
       try await origin.held(at: "a")
       let waiting = (1...2).map { worker.request("load", ["url": .string(origin.url("image/\($0).png"))]) }
@@ -255,7 +255,7 @@ import Testing
     var order: [Int] = []
     try await turns.taking {
       let origin = try await OriginProcess()
-      let worker = try WorkerProcess(["--max-concurrent", "1", "--retries", "0"] + options)
+      let worker = try WorkerProcess(["--max-per-host", "1", "--retries", "0"] + options)
       worker.request("load", ["url": .string(origin.url("image/1000.png?hold=a"))], id: "blocker")
       try await origin.held(at: "a")
       let targets = loads.indices.map { loads[$0]["target"].string ?? "image/\($0).png" }
@@ -299,7 +299,7 @@ import Testing
   }
 
   @Test func `a load that finds a free place waits for nobody, however fast the next ones follow`() async throws {
-    try await withOrigin("--max-concurrent", "2", "--max-queued", "1") { worker, origin in
+    try await withOrigin("--max-per-host", "2", "--max-queued", "1") { worker, origin in
       let lines = (1...4).map { number in
         requestLine("load", ["url": .string(origin.url("image/\(number).png?hold=a"))], id: .integer(number))
       }
@@ -332,7 +332,7 @@ import Testing
   func `lines that come in one write take effect in their order`(
     name: String, loads: [(String, String, String)], then: [String: JSON], order: [String]
   ) async throws {
-    try await withOrigin("--max-concurrent", "1") { worker, origin in
+    try await withOrigin("--max-per-host", "1") { worker, origin in
       worker.request("load", ["url": .string(origin.url("image/0.png?hold=a"))])
       try await origin.held(at: "a")
       let lines: [JSON] =

@@ -361,7 +361,8 @@ def main() -> int:
         os.path.abspath(given.out).encode()
     except UnicodeEncodeError:
         raise Problem(f"the worker cannot be told of a folder whose name is no UTF-8: {os.fsencode(given.out)!r}") from None
-    worker = ImageWorker(["--max-concurrent", "64", *given.worker_option])
+    # They are strangers' servers: as many connections to each as a browser has.
+    worker = ImageWorker(["--max-connections-per-host", "6", *given.worker_option])
     # A list that cannot be read is to leave no folder.
     list_rows = rows(given.list, given.url_column, given.caption_column)
     begin = list(itertools.islice(list_rows, 1))

@@ -62,7 +62,8 @@ def load_list(given: argparse.Namespace, spark: Any) -> int:
         load["transform"] = {"width": given.size, "height": given.size, "format": "jpeg", "quality": 90}
     settings = {
         "out": str(Path(given.out).resolve()),
-        "options": given.worker_option,
+        # They are strangers' servers: as many connections to each as a browser has.
+        "options": ["--max-connections-per-host=6", *given.worker_option],
         "binary": given.binary or find_worker(),
         "load": load,
         "ignoreRobots": given.ignore_robots,

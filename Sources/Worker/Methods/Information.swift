@@ -43,8 +43,8 @@ extension Session {
       writer.object("limits") { writer in
         writer.member("maxLine", options.maxLine)
         writer.member("maxURL", ResourceURL.maximumLength)
-        writer.member("maxConcurrent", options.transfersAtOnce)
-        writer.member("maxPerHost", options.maxPerHost)
+        writer.member("maxConcurrent", options.loaderSettings.limits.mostConcurrent)
+        writer.member("maxPerHost", options.loaderSettings.limits.mostPerOrigin)
         writer.member("maxQueued", options.maxQueued)
         writer.member("maxBytes", options.maxBytes)
         writer.member("maxPixels", options.maxPixels)
@@ -127,6 +127,7 @@ extension JSONWriter {
         }
       }
       writer.member("active", statistics.active)
+      writer.member("window", statistics.window)
       writer.member("paused", statistics.isPaused)
     }
     array("origins") { writer in
@@ -194,6 +195,8 @@ extension JSONWriter {
     member("origin", origin.origin.description)
     member("active", origin.active)
     member("waiting", origin.waiting)
+    member("window", origin.window)
+    member("health", origin.health.rawValue)
     if let until = origin.heldUntil { member("heldUntil", Timestamp.format(WallClock.seconds(at: until))) }
     if let reason = origin.reason { member("reason", reason.rawValue) }
     endObject()

@@ -1,0 +1,275 @@
+/// How many transfers may run at once, found from what they carry.
+///
+/// A pure value: it is told of each transfer that starts and is answered, and `size` follows. It seeks the plateau of
+/// throughput, the smallest window beyond which more transfers get no more done:
+///
+/// - *Opening*: the window doubles while the throughput grows with it.
+/// - *Holding*: at the plateau. Now and then it tries a quarter more, and half as much when transfers seem to wait for
+///   each other. What shows nothing is tried less and less often.
+/// - *Recovering* from a refusal: half the window, then a little more each round, up to what was refused. That is not
+///   tried again for `refusalMemory`.
+///
+/// The windows are compared by *rounds*: as many answers as the window has transfers, counted after those to transfers
+/// that had started before the window changed. A round in which transfers were missing, because nothing waited or
+/// another limit held them back, counts for nothing.
+///
+/// `Tests/Benchmarks/README.md` compares it with two other ways to find the size, and with the best fixed windows.
+struct ConcurrencyWindow: Sendable {
+  typealias Instant = ContinuousClock.Instant
+
+  /// Where a window begins, and the largest that it may become.
+  struct Bounds: Equatable, Sendable {
+    var initial: Int
+    var max: Int
+
+    static func fixed(_ size: Int) -> Self { Bounds(initial: size, max: size) }
+    var isFixed: Bool { initial == max }
+  }
+
+  /// What a window of `size` carried, in answers a second.
+  private struct Measure {
+    var size: Int
+    var rate: Double
+    /// How long a transfer takes, in seconds: Little's law.
+    var delay: Double { Double(size) / rate }
+  }
+
+  private enum Phase {
+    var isRecovering: Bool { if case .recovering = self { true } else { false } }
+
+    /// After a smaller window was measured, if one was.
+    case opening(after: Measure?)
+    case holding
+    case probing(from: Measure)
+    case recovering
+  }
+
+  private struct Round {
+    /// How many answers are still to come to transfers that had started before the window changed.
+    var skip = 0
+    /// When the window changed.
+    var changedAt: Instant?
+    /// When counting began.
+    var begin: Instant?
+    var answers = 0
+    /// Answers that came while the window was not full.
+    var unfilled = 0
+  }
+
+  /// Fewer answers tell more of chance than of the origin.
+  private static let minAnswers = 8
+  /// How long to wait after a probe that showed nothing, at first and at most.
+  private static let upIntervals = (first: Duration.milliseconds(250), max: Duration.seconds(2))
+  private static let downIntervals = (first: Duration.seconds(2), max: Duration.seconds(8))
+  private static let refusalMemory = (first: Duration.seconds(30), max: Duration.seconds(600))
+  /// From this delay on, in seconds, an opening window may triple: what is far away takes long to find.
+  private static let longDelay = 0.15
+
+  private(set) var size: Int
+  private var bounds: Bounds
+  private var phase = Phase.opening(after: nil)
+  private var round = Round()
+  private var lastRoundDuration: Duration?
+  /// The throughput at the size that is held.
+  private var heldRate = 0.0
+  /// What the window carried before a round that carried much less.
+  private var rateBeforeDrop: Double?
+  /// The shortest delay of all rounds: then no transfer waits for another.
+  private var leastDelay = Double.infinity
+  private var nextProbeUp: Instant?
+  private var nextProbeDown: Instant?
+  /// Whether less is to be tried though no transfer seems to wait.
+  private var mustProbeDown = false
+  private var upInterval = upIntervals.first
+  private var downInterval = downIntervals.first
+  private var refusal: (size: Int, until: Instant, memory: Duration)?
+
+  init(_ bounds: Bounds) {
+    self.bounds = bounds
+    size = bounds.initial
+  }
+
+  /// Whether it has found out something that is worth keeping.
+  var hasLearned: Bool { size != bounds.initial || refusal != nil }
+
+  /// Whether it is smaller than its origin once allowed, because that refused more.
+  var isRefused: Bool { (refusal.map { $0.size < .max } ?? false || phase.isRecovering) && size < bounds.max }
+
+  mutating func setBounds(_ new: Bounds) {
+    guard new != bounds else { return }
+    bounds = new
+    let size = new.isFixed ? new.max : max(size, new.initial)
+    self.size = min(size, ceiling)
+    phase = .opening(after: nil)
+    round = Round()
+  }
+
+  private var ceiling: Int { max(1, min(bounds.max, refusal.map { $0.size - 1 } ?? .max)) }
+
+  // MARK: - Events
+
+  mutating func started(at now: Instant) {
+    if round.skip == 0, round.begin == nil { round.begin = now }
+  }
+
+  /// A transfer has been answered.
+  ///
+  /// - Parameter active: how many were running, with this one.
+  mutating func answered(active: Int, at now: Instant) {
+    if let refusal, refusal.until <= now {
+      // What was refused may be tried again. A refusal after that is remembered for longer.
+      self.refusal?.size = .max
+      if bounds.isFixed { size = bounds.max }
+    }
+    guard !bounds.isFixed || phase.isRecovering else { return }
+    guard round.skip == 0, let begin = round.begin else {
+      round.skip = max(0, round.skip - 1)
+      if round.skip == 0 { round.begin = now }
+      return
+    }
+    round.answers += 1
+    if active < size { round.unfilled += 1 }
+    let isOver = round.answers >= max(size, Self.minAnswers)
+    guard isOver || hasTakenLong(at: now) else { return }
+    let duration = begin.duration(to: now)
+    let measure = Measure(size: size, rate: Double(round.answers) / max(duration / .seconds(1), 1e-6))
+    let isFull = round.unfilled * 10 <= round.answers
+    round = Round(begin: now)
+    if isFull {
+      if isOver { lastRoundDuration = duration }
+      end(with: measure, active: active, at: now)
+    } else if case .probing(let held) = phase {
+      hold(held.size, held.rate, active: active, at: now)
+    }
+  }
+
+  /// The origin wants fewer, or the way to it breaks: 429, 503, a reset. To be told once for all that ran.
+  ///
+  /// - Parameter active: how many were running.
+  mutating func refused(active: Int, at now: Instant) {
+    let refused = max(1, min(size, active))
+    var memory = Self.refusalMemory.first
+    if let old = refusal { memory = refused <= old.size ? min(old.memory * 2, Self.refusalMemory.max) : old.memory }
+    // One that ran alone was not one too many: it came too soon.
+    if refused > 1 { refusal = (refused, now.advanced(by: memory), memory) }
+    phase = .recovering
+    resize(max(1, refused / 2), active: active, at: now)
+  }
+
+  // MARK: - Rounds
+
+  /// Whether a window that has changed takes so much longer for its round than the one before that it carries no more.
+  private func hasTakenLong(at now: Instant) -> Bool {
+    guard round.answers >= Self.minAnswers, let changedAt = round.changedAt, let lastRoundDuration else { return false }
+    return changedAt.duration(to: now) > lastRoundDuration * 2.5
+  }
+
+  private mutating func end(with measure: Measure, active: Int, at now: Instant) {
+    let leastBefore = leastDelay
+    leastDelay = min(leastDelay, measure.delay)
+    switch phase {
+    case .opening(let before): open(after: before, measure, active: active, at: now)
+    case .recovering:
+      guard size < ceiling else { return hold(size, measure.rate, active: active, at: now) }
+      resize(min(ceiling, size + max(1, size / 8)), active: active, at: now)
+    case .holding: look(at: measure, active: active, at: now)
+    case .probing(let held) where size > held.size:
+      guard measure.rate / held.rate - 1 >= 0.5 * (Double(size) / Double(held.size) - 1) else {
+        upInterval = min(upInterval * 2, Self.upIntervals.max)
+        return hold(held.size, held.rate, active: active, at: now)
+      }
+      upInterval = Self.upIntervals.first
+      open(after: nil, measure, active: active, at: now)
+    case .probing(let held): endProbeDown(from: held, measure, leastBefore: leastBefore, active: active, at: now)
+    }
+  }
+
+  private mutating func open(after before: Measure?, _ measure: Measure, active: Int, at now: Instant) {
+    var factor = 2
+    if let before {
+      let gain = measure.rate / before.rate - 1
+      let added = Double(size) / Double(before.size) - 1
+      if gain < 0.25 * added {
+        // Nothing gained: even the smaller window may have been more than enough.
+        if gain < 0.1 * added { (nextProbeDown, mustProbeDown) = (now, true) }
+        return hold(enough(before, for: measure.rate), measure.rate, active: active, at: now)
+      }
+      if gain > 0.75 * added, measure.delay > Self.longDelay { factor = 3 }
+    }
+    guard size < ceiling else { return hold(size, measure.rate, active: active, at: now) }
+    phase = .opening(after: measure)
+    resize(min(ceiling, factor * size), active: active, at: now)
+  }
+
+  private mutating func look(at measure: Measure, active: Int, at now: Instant) {
+    if let before = rateBeforeDrop {
+      rateBeforeDrop = nil
+      heldRate = measure.rate
+      // Either less is enough now, or each takes longer and all are needed: the smaller window tells.
+      let smaller = Int((Double(size) * measure.rate / before).rounded(.up))
+      if smaller < size { return probe(max(1, smaller), active: active, at: now) }
+    } else if measure.rate < 0.7 * heldRate, size > 1 {
+      // Part of the round may lie before the change: the next one tells how much.
+      rateBeforeDrop = heldRate
+      return
+    }
+    if measure.rate > 1.3 * heldRate { nextProbeUp = now }
+    heldRate = 0.75 * heldRate + 0.25 * measure.rate
+    let seemsToWait = measure.delay > 1.5 * leastDelay
+    if size > 1, let due = nextProbeDown, now >= due, mustProbeDown || seemsToWait {
+      probe(max(1, size / 2), active: active, at: now)
+    } else if size < ceiling, let due = nextProbeUp, now >= due {
+      probe(min(ceiling, size + max(1, size / 4)), active: active, at: now)
+    }
+  }
+
+  private mutating func endProbeDown(
+    from held: Measure, _ measure: Measure, leastBefore: Double, active: Int, at now: Instant
+  ) {
+    guard measure.rate / held.rate - 1 >= 0.25 * (Double(size) / Double(held.size) - 1) else {
+      // All were needed: transfers may take longer now than they once did.
+      leastDelay = 0.75 * leastBefore + 0.25 * measure.delay
+      hold(min(held.size, enough(measure, for: held.rate)), held.rate, active: active, at: now)
+      nextProbeDown = now.advanced(by: downInterval)
+      downInterval = min(downInterval * 2, Self.downIntervals.max)
+      return
+    }
+    // As much with less. Perhaps with even less, unless transfers already take no longer than they ever did.
+    downInterval = Self.downIntervals.first
+    hold(size, measure.rate, active: active, at: now)
+    if measure.delay < 0.8 * leastBefore || measure.delay > 1.5 * leastBefore {
+      (nextProbeDown, mustProbeDown) = (now, true)
+    } else {
+      (nextProbeUp, nextProbeDown) = (now, now.advanced(by: downInterval))
+    }
+  }
+
+  /// The window that carries `rate`, if all of `smaller` was needed for what it carried; and a tenth more.
+  private func enough(_ smaller: Measure, for rate: Double) -> Int {
+    let size = Double(smaller.size) * max(1, rate / smaller.rate)
+    return min(ceiling, max(Int(1.1 * size), Int(size.rounded(.up))))
+  }
+
+  // MARK: - Changes
+
+  private mutating func probe(_ size: Int, active: Int, at now: Instant) {
+    phase = .probing(from: Measure(size: self.size, rate: heldRate))
+    mustProbeDown = false
+    resize(size, active: active, at: now)
+  }
+
+  private mutating func hold(_ size: Int, _ rate: Double, active: Int, at now: Instant) {
+    phase = .holding
+    heldRate = rate
+    nextProbeUp = now.advanced(by: upInterval)
+    nextProbeDown = nextProbeDown ?? now.advanced(by: downInterval)
+    if size != self.size { resize(size, active: active, at: now) }
+  }
+
+  private mutating func resize(_ size: Int, active: Int, at now: Instant) {
+    self.size = max(1, size)
+    rateBeforeDrop = nil
+    round = Round(skip: max(0, active - 1), changedAt: now)
+    if round.skip == 0 { round.begin = now }
+  }
+}

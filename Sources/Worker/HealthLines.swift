@@ -1,0 +1,30 @@
+internal import HTTPTypes
+internal import Loading
+
+extension OriginState {
+  /// What the log tells when the health of an origin has changed.
+  func logLine(at now: ContinuousClock.Instant) -> String {
+    let text =
+      switch health {
+      case .healthy: "healthy again"
+      case .limited: "limited to \(window) transfers at once, since it refused more"
+      case .suspended: "suspended for \(time(from: now)): \(cause)"
+      case .probing: "tried with one transfer: \(cause)"
+      case .down: "down for \(time(from: now)), loads for it fail: \(cause)"
+      }
+    return "\(origin): \(text)"
+  }
+
+  private func time(from now: ContinuousClock.Instant) -> String {
+    "\(max(0, now.duration(to: heldUntil ?? now).milliseconds)) ms"
+  }
+
+  private var cause: String {
+    switch reason {
+    case .retryAfter: "it asked for that with Retry-After"
+    case .unavailable: "it answered 429 or 503"
+    case .unresponsive: "it was connected and did not answer"
+    default: "it cannot be reached"
+    }
+  }
+}

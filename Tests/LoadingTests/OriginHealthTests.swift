@@ -1,0 +1,444 @@
+import Testing
+
+@testable import Loading
+
+struct OriginHealthTests {
+  // MARK: - The edges of the diagram
+
+  @Test(arguments: [
+    (signal: TransferSignal.refused(retryAfter: .seconds(7)), cause: OriginHealth.Cause.retryAfter, wait: 7000),
+    (.refused(retryAfter: nil), .unavailable, 250),
+    (.unreachable, .unreachable, 500),
+    (.closed, .unreachable, 500),
+    (.unresponsive, .unresponsive, 500),
+  ])
+  func `a failure suspends a healthy origin, and time lets a probe in`(
+    signal: TransferSignal, cause: OriginHealth.Cause, wait: Int
+  ) {
+    var origin = WatchedOrigin()
+    origin.note(signal)
+    #expect(origin.consequence == (signal.isAnswer ? .congested : .restarted))
+    #expect(origin.health.state == .suspended(until: origin.after(.milliseconds(wait))))
+    #expect(origin.health.cause == cause)
+    #expect(origin.health.allowance(window: 6) == 0)
+    let state = origin.health.state
+    origin.pass(.milliseconds(wait - 1))
+    #expect(origin.health.state == state)
+    origin.pass(.milliseconds(1))
+    #expect(origin.health.state == .probing)
+    #expect(origin.health.cause == cause)
+    #expect(origin.health.allowance(window: 6) == 1)
+  }
+
+  @Test func `an answer to the probe makes the origin healthy, and a failed probe suspends it again`() {
+    for failure in [TransferSignal.refused(retryAfter: nil), .unreachable, .closed, .unresponsive] {
+      var origin = WatchedOrigin()
+      origin.fail(failure)
+      #expect(origin.health.state == .probing)
+      origin.note(failure)
+      #expect(origin.health.until != nil && !origin.health.isDown)
+      origin.passUntilProbe()
+      origin.note(.answered)
+      #expect(origin.isAsNew)
+      #expect(origin.health.allowance(window: 6) == 6)
+    }
+  }
+
+  @Test(arguments: [TransferSignal.unreachable, .closed, .unresponsive])
+  func `three rounds without an answer show that the origin is down`(signal: TransferSignal) {
+    var origin = WatchedOrigin()
+    let first = Moment(origin.now)
+    for _ in 0..<2 { origin.fail(signal) }
+    origin.note(signal)
+    #expect(origin.health.state == .down(until: origin.after(.seconds(30))))
+    #expect(origin.health.failingSince == first)
+    #expect(origin.health.allowance(window: 6) == 0)
+    origin.pass(.milliseconds(29_999))
+    #expect(origin.health.isDown)
+    origin.pass(.milliseconds(1))
+    #expect(origin.health.state == .probing)
+  }
+
+  @Test(arguments: [nil, Duration.seconds(1)])
+  func `six refusals in a row show that the origin is down`(retryAfter: Duration?) {
+    var origin = WatchedOrigin()
+    for _ in 0..<5 { origin.fail(.refused(retryAfter: retryAfter)) }
+    origin.note(.refused(retryAfter: retryAfter))
+    #expect(origin.health.state == .down(until: origin.after(.seconds(30))))
+    #expect(origin.health.failingSince == nil)
+  }
+
+  @Test func `each failed probe doubles the time for which the origin is down, up to ten minutes`() {
+    for signal in [TransferSignal.unresponsive, .refused(retryAfter: nil)] {
+      var origin = WatchedOrigin()
+      origin.failUntilDown(signal)
+      for seconds in [30, 60, 120, 240, 480, 600, 600] {
+        #expect(origin.health.state == .down(until: origin.after(.seconds(seconds))))
+        origin.passUntilProbe()
+        origin.note(signal)
+      }
+    }
+  }
+
+  @Test func `one answer makes an origin that was down as new`() {
+    var origin = WatchedOrigin()
+    for signal in [TransferSignal.unresponsive, .refused(retryAfter: nil)] {
+      for _ in 0..<3 {
+        origin.failUntilDown(signal)
+        #expect(origin.health.state == .down(until: origin.after(.seconds(30))))
+        origin.passUntilProbe()
+        origin.note(.answered)
+        #expect(origin.consequence == .restarted)
+        #expect(origin.isAsNew)
+      }
+    }
+  }
+
+  @Test func `a Retry-After longer than the time of being down extends it`() {
+    var origin = WatchedOrigin()
+    for _ in 0..<5 { origin.fail(.refused(retryAfter: nil)) }
+    origin.note(.refused(retryAfter: .seconds(100)))
+    #expect(origin.health.state == .down(until: origin.after(.seconds(100))))
+  }
+
+  // MARK: - Consequences for the window
+
+  @Test func `an answer after a failed connection lets the window begin anew, and after a refusal it does not`() {
+    for (signal, consequence) in [
+      (TransferSignal.unreachable, OriginHealth.Consequence.restarted), (.closed, .restarted),
+      (.unresponsive, .restarted), (.refused(retryAfter: nil), .none), (.refused(retryAfter: .seconds(1)), .none),
+    ] {
+      var origin = WatchedOrigin()
+      origin.fail(signal)
+      origin.note(.answered)
+      #expect(origin.consequence == consequence)
+    }
+  }
+
+  @Test func `an answer, a broken answer and a cancelled transfer do not suspend the origin`() {
+    var origin = WatchedOrigin()
+    for (signal, consequence) in [
+      (TransferSignal.answered, OriginHealth.Consequence.none), (.inconclusive, .none), (.broken, .congested),
+    ] {
+      origin.note(signal)
+      #expect(origin.consequence == consequence)
+      #expect(origin.isAsNew)
+    }
+  }
+
+  @Test func `a broken answer and a cancelled transfer do not end the probing`() {
+    for signal in [TransferSignal.broken, .inconclusive] {
+      var origin = WatchedOrigin()
+      origin.fail(.unreachable)
+      origin.note(signal)
+      #expect(origin.health.state == .probing)
+    }
+  }
+
+  // MARK: - Rounds
+
+  @Test(arguments: [TransferSignal.refused(retryAfter: nil), .unreachable, .closed, .unresponsive])
+  func `a burst of failures counts once`(signal: TransferSignal) {
+    var origin = WatchedOrigin()
+    let epoch = origin.health.epoch
+    origin.note(signal)
+    let state = origin.health.state
+    for _ in 0..<20 {
+      origin.note(signal, epoch: epoch)
+      #expect(origin.consequence == .none)
+    }
+    #expect(origin.health.state == state)
+    // The next failure is the second.
+    origin.passUntilProbe()
+    origin.note(signal)
+    #expect(origin.health.until == origin.after(.milliseconds(signal.isAnswer ? 500 : 1000)))
+  }
+
+  @Test func `a burst of refusals halves the window once`() {
+    var origin = WatchedOrigin()
+    var window = ConcurrencyWindow(.init(initial: 16, max: 256))
+    let epoch = origin.health.epoch
+    for active in (1...16).reversed() {
+      origin.note(.refused(retryAfter: nil), epoch: epoch)
+      if origin.consequence == .congested { window.refused(active: active, at: origin.now) }
+    }
+    #expect(window.size == 8)
+  }
+
+  @Test func `an answer to a transfer that started before the failure changes nothing`() {
+    for fails in [1, 2, 3] {
+      var origin = WatchedOrigin()
+      let epoch = origin.health.epoch
+      for _ in 1..<fails { origin.fail(.unreachable) }
+      origin.note(.unreachable)
+      let state = origin.health.state
+      for signal in [TransferSignal.answered, .broken, .inconclusive, .unresponsive, .refused(retryAfter: nil)] {
+        #expect(!origin.health.isChanged(byAnswerIn: epoch))
+        origin.note(signal, epoch: epoch)
+        #expect(origin.consequence == .none)
+        #expect(origin.health.state == state)
+      }
+      origin.passUntilProbe()
+      origin.note(.answered, epoch: epoch)
+      #expect(origin.consequence == .none)
+      #expect(origin.health.state == .probing)
+      #expect(origin.health.isChanged(byAnswerIn: origin.health.epoch))
+    }
+  }
+
+  @Test func `a longer Retry-After of the same burst extends the suspension`() {
+    var origin = WatchedOrigin()
+    let epoch = origin.health.epoch
+    origin.note(.refused(retryAfter: nil))
+    for (seconds, until) in [(5, 5), (3, 5), (60, 60), (1000, 120)] {
+      origin.note(.refused(retryAfter: .seconds(seconds)), epoch: epoch)
+      #expect(origin.consequence == .none)
+      #expect(origin.health.state == .suspended(until: origin.after(.seconds(until))))
+      #expect(origin.health.cause == .retryAfter)
+    }
+    origin.passUntilProbe()
+    origin.note(.refused(retryAfter: .seconds(9)), epoch: epoch)
+    #expect(origin.consequence == .none)
+    #expect(origin.health.state == .probing)
+  }
+
+  @Test func `a Retry-After of an earlier round does not change for how long the origin is down`() {
+    var origin = WatchedOrigin()
+    let epoch = origin.health.epoch
+    origin.failUntilDown(.unresponsive)
+    let state = origin.health.state
+    origin.note(.refused(retryAfter: .seconds(100)), epoch: epoch)
+    #expect(origin.health.state == state)
+  }
+
+  @Test func `answers between the failures begin the count anew`() {
+    var origin = WatchedOrigin()
+    for _ in 0..<10 {
+      for _ in 0..<2 { origin.fail(.unresponsive) }
+      origin.note(.answered)
+    }
+    for _ in 0..<10 {
+      for _ in 0..<5 { origin.fail(.refused(retryAfter: nil)) }
+      origin.note(.answered)
+    }
+    #expect(origin.isAsNew)
+  }
+
+  @Test func `a refusal is an answer, so failures count from the beginning after it`() {
+    for retryAfter in [nil, Duration.zero] {
+      var origin = WatchedOrigin()
+      for _ in 0..<2 { origin.fail(.unreachable) }
+      origin.fail(.refused(retryAfter: retryAfter))
+      #expect(origin.health.failingSince == nil)
+      for _ in 0..<2 { origin.fail(.unreachable) }
+      origin.note(.unreachable)
+      #expect(origin.health.isDown)
+    }
+  }
+
+  // MARK: - Waits
+
+  @Test func `a Retry-After of zero does not suspend the origin`() {
+    for retryAfter in [Duration.zero, .seconds(-5)] {
+      var origin = WatchedOrigin()
+      for _ in 0..<20 {
+        origin.note(.refused(retryAfter: retryAfter))
+        #expect(origin.consequence == .congested)
+        #expect(origin.isAsNew)
+      }
+    }
+  }
+
+  @Test func `a Retry-After counts for two minutes at most`() {
+    for (seconds, wait) in [(119, 119), (120, 120), (121, 120), (1_000_000, 120)] {
+      var origin = WatchedOrigin()
+      origin.note(.refused(retryAfter: .seconds(seconds)))
+      #expect(origin.health.until == origin.after(.seconds(wait)))
+    }
+  }
+
+  @Test(arguments: [
+    (signal: TransferSignal.refused(retryAfter: nil), longest: [500, 1000, 2000, 4000, 8000]),
+    (.unreachable, [1000, 2000]),
+    (.unresponsive, [1000, 2000]),
+  ])
+  func `the wait doubles, and half of it is chance`(signal: TransferSignal, longest: [Int]) {
+    var (least, most) = (WatchedOrigin(chance: 1), WatchedOrigin(chance: .max))
+    for longest in longest {
+      least.note(signal)
+      most.note(signal)
+      #expect(least.health.until == least.after(.milliseconds(longest / 2)))
+      #expect(most.health.until == most.after(.milliseconds(longest)))
+      least.passUntilProbe()
+      most.passUntilProbe()
+    }
+  }
+
+  @Test func `the time that a failed transfer took is part of the wait`() {
+    var origin = WatchedOrigin()
+    origin.note(.unresponsive, startedAt: origin.after(.milliseconds(-300)))
+    #expect(origin.health.state == .suspended(until: origin.after(.milliseconds(200))))
+    origin = WatchedOrigin()
+    origin.note(.unresponsive, startedAt: origin.after(.seconds(-3)))
+    #expect(origin.health.state == .probing)
+    origin.note(.unresponsive, startedAt: origin.after(.seconds(-3)))
+    origin.note(.unresponsive, startedAt: origin.after(.seconds(-3)))
+    #expect(origin.health.state == .down(until: origin.after(.seconds(30))))
+  }
+
+  // MARK: - Any signals in any order
+
+  @Test(arguments: 0..<10)
+  func `it agrees with a list of the failures since the last answer`(seed: UInt64) {
+    var chance = SeededChance(state: seed)
+    var origin = WatchedOrigin()
+    var history = History()
+    var running: [(epoch: UInt32, start: Moment)] = []
+    for _ in 0..<1000 {
+      origin.pass([.zero, .milliseconds(100), .seconds(1), .seconds(40)].randomElement(using: &chance)!)
+      while running.count < origin.health.allowance(window: 4) {
+        running.append((origin.health.epoch, Moment(origin.now)))
+      }
+      guard let index = running.indices.randomElement(using: &chance) else { continue }
+      let (epoch, start) = running.remove(at: index)
+      let signal = WatchedOrigin.signals.randomElement(using: &chance)!
+      let before = origin.health
+      origin.note(signal, epoch: epoch, startedAt: start)
+      if epoch == before.epoch {
+        let (counts, expected) = history.add(signal)
+        #expect(origin.consequence == expected)
+        #expect(origin.health.epoch == before.epoch + (counts ? 1 : 0))
+        #expect(origin.health.isDown == (counts && history.isOver))
+        if signal == .answered { #expect(origin.isAsNew) }
+        if !counts, signal != .answered { #expect(origin.health.state == before.state) }
+      } else {
+        #expect(origin.consequence == .none)
+        #expect(origin.health.epoch == before.epoch)
+        if case .refused(.some) = signal, case .suspended(let earlier) = before.state {
+          #expect(origin.health.until! >= earlier)
+          history.isLate = history.isLate || origin.health.until! > earlier
+        } else {
+          #expect(origin.health.state == before.state)
+        }
+      }
+      #expect(origin.health.isClean == (history.events.isEmpty && origin.health.state == .healthy))
+      origin.expectSense()
+    }
+  }
+}
+
+/// The failures since the last answer, in the order of their coming.
+private struct History {
+  private(set) var events: [TransferSignal] = []
+  private var verdicts = 0
+  /// Whether a late Retry-After has taken the place of the last failure.
+  var isLate = false
+
+  mutating func add(_ signal: TransferSignal) -> (counts: Bool, OriginHealth.Consequence) {
+    switch signal {
+    case .inconclusive: return (false, .none)
+    case .broken: return (false, .congested)
+    case .answered:
+      let wasLost = verdicts > 0 || (wasUnreached && !isLate)
+      self = History()
+      return (false, wasLost ? .restarted : .none)
+    case .refused(let retryAfter):
+      events.removeAll { !$0.isAnswer }
+      if let retryAfter, retryAfter <= .zero { return (false, .congested) }
+      note(signal)
+      return (true, .congested)
+    case .closed, .unreachable, .unresponsive:
+      note(signal)
+      return (true, .restarted)
+    }
+  }
+
+  private mutating func note(_ signal: TransferSignal) {
+    events.append(signal)
+    (wasUnreached, isLate) = (!signal.isAnswer, false)
+    if isOver { verdicts += 1 }
+  }
+
+  private var wasUnreached = false
+
+  /// Whether the last failure shows that the origin is down.
+  var isOver: Bool {
+    guard let last = events.last else { return false }
+    return events.count { $0.isAnswer == last.isAnswer } >= (last.isAnswer ? 6 : 3)
+  }
+}
+
+/// An origin's health with a clock that stands still, and chance that always gives the same.
+private struct WatchedOrigin {
+  private(set) var health = OriginHealth()
+  /// What followed from the last signal.
+  private(set) var consequence = OriginHealth.Consequence.none
+  private(set) var now = ContinuousClock.now
+  private var chance: ConstantChance
+
+  static let signals: [TransferSignal] = [
+    .answered, .broken, .closed, .unreachable, .unresponsive, .inconclusive, .refused(retryAfter: nil),
+    .refused(retryAfter: .zero), .refused(retryAfter: .seconds(2)), .refused(retryAfter: .seconds(200)),
+  ]
+
+  init(chance: UInt64 = 1) { self.chance = ConstantChance(value: chance) }
+
+  var isAsNew: Bool { health.state == .healthy && health.cause == nil && health.failingSince == nil && health.isClean }
+
+  func after(_ duration: Duration) -> Moment { Moment(now.advanced(by: duration)) }
+
+  /// How a transfer went that has just started, or in the epoch and at the time that are given.
+  mutating func note(
+    _ signal: TransferSignal, epoch: UInt32? = nil, startedAt start: Moment? = nil
+  ) {
+    consequence = health.note(
+      signal, epoch: epoch ?? health.epoch, startedAt: start ?? Moment(now), now: now, random: &chance)
+  }
+
+  /// A failure that does not show that the origin is down, and the time until the next probe.
+  mutating func fail(_ signal: TransferSignal) {
+    note(signal)
+    #expect(!health.isDown)
+    passUntilProbe()
+  }
+
+  mutating func failUntilDown(_ signal: TransferSignal) {
+    note(signal)
+    while !health.isDown {
+      passUntilProbe()
+      note(signal)
+    }
+  }
+
+  /// Lets a probe in if it is time for one then.
+  mutating func pass(_ duration: Duration) {
+    now = now.advanced(by: duration)
+    _ = health.release(at: Moment(now))
+  }
+
+  mutating func passUntilProbe() {
+    guard let until = health.until else { return }
+    now = until.instant
+    let isReleased = health.release(at: until)
+    #expect(isReleased)
+  }
+
+  func expectSense() {
+    switch health.state {
+    case .healthy:
+      #expect(health.cause == nil && health.until == nil && health.failingSince == nil)
+      #expect(health.allowance(window: 6) == 6)
+    case .probing:
+      #expect(health.cause != nil && health.until == nil)
+      #expect(health.allowance(window: 6) == 1)
+    case .suspended(let until):
+      #expect(health.cause != nil && health.until == until)
+      #expect(until > Moment(now) && until <= after(.seconds(120)))
+      #expect(health.allowance(window: 6) == 0)
+    case .down(let until):
+      #expect(health.cause != nil && health.until == until)
+      #expect(until >= Moment(now) && until <= after(.seconds(600)))
+      #expect(health.allowance(window: 6) == 0)
+    }
+  }
+}

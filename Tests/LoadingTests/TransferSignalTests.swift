@@ -1,0 +1,77 @@
+import HTTPTransport
+import HTTPTypes
+import Testing
+
+@testable import Loading
+
+/// What the end of a transfer tells of its origin.
+struct TransferSignalTests {
+  private func signal(status: Int, retryAfter: String? = nil, redirects: Int = 0) -> TransferSignal {
+    var headers = HeaderFields()
+    if let retryAfter { headers = ["retry-after": retryAfter] }
+    let summary = TransferSummary(
+      head: ResponseHead(status: status, headers: headers, finalURL: "http://a/"), bytesReceived: 0, wireBytes: 0,
+      redirects: redirects, requestSentAt: .now, firstByteAt: .now, connectDuration: .zero, newConnection: true,
+      requestTime: 0, responseTime: 0)
+    return TransferSignal(.success(summary), now: 1_700_000_000)
+  }
+
+  private func signal(
+    _ kind: TransferError.Kind, phase: TransferError.Phase? = nil, redirects: Int = 0
+  ) -> TransferSignal {
+    var error = TransferError(kind, "no", phase: phase)
+    error.redirects = redirects
+    return TransferSignal(.failure(error), now: 1_700_000_000)
+  }
+
+  @Test(arguments: [200, 204, 304, 400, 404, 408, 425, 500, 502, 504])
+  func `every answer is one, however bad`(status: Int) {
+    #expect(signal(status: status) == .answered)
+  }
+
+  @Test(arguments: [429, 503]) func `429 and 503 are refusals, with Retry-After or without`(status: Int) {
+    #expect(signal(status: status) == .refused(retryAfter: nil))
+    #expect(signal(status: status, retryAfter: "soon") == .refused(retryAfter: nil))
+    #expect(signal(status: status, retryAfter: "7") == .refused(retryAfter: .seconds(7)))
+    let date = "Tue, 14 Nov 2023 22:13:30 GMT"
+    #expect(signal(status: status, retryAfter: date) == .refused(retryAfter: .seconds(10)))
+    #expect(signal(status: status, retryAfter: "7", redirects: 1) == .refused(retryAfter: .seconds(7)))
+  }
+
+  @Test func `an error that may pass is a refusal if it says when to come again, and another is not`() {
+    #expect(signal(status: 500, retryAfter: "7") == .refused(retryAfter: .seconds(7)))
+    #expect(signal(status: 404, retryAfter: "7") == .answered)
+    #expect(signal(status: 200, retryAfter: "7") == .answered)
+  }
+
+  @Test func `without a connection it was unreachable, with one that is silent unresponsive`() {
+    #expect(signal(.resolve) == .unreachable)
+    #expect(signal(.connect) == .unreachable)
+    #expect(signal(.timeout, phase: .connect) == .unreachable)
+    #expect(signal(.timeout, phase: .firstByte) == .unresponsive)
+    #expect(signal(.timeout, phase: .idle) == .unresponsive)
+  }
+
+  @Test func `after a redirect it is not the origin that failed`() {
+    #expect(signal(.connect, redirects: 1) == .answered)
+    #expect(signal(.timeout, phase: .connect, redirects: 2) == .answered)
+    #expect(signal(.cancelled, redirects: 1) == .inconclusive)
+  }
+
+  @Test func `what came and was not wanted is an answer`() {
+    for kind in [TransferError.Kind.aborted, .tooLarge, .redirects] { #expect(signal(kind) == .answered) }
+  }
+
+  @Test func `trouble on this side tells nothing`() {
+    for kind in [TransferError.Kind.cancelled, .network, .tls, .blockedAddress, .invalidRequest] {
+      #expect(signal(kind) == .inconclusive)
+    }
+    #expect(signal(.unanswered) == .inconclusive)
+    #expect(signal(.timeout, phase: .deadline) == .inconclusive)
+  }
+
+  @Test func `a connection that ends early is closed before an answer, and broken within one`() {
+    #expect(signal(.closed) == .closed && !TransferSignal.closed.isAnswer)
+    #expect(signal(.truncated) == .broken && TransferSignal.broken.isAnswer)
+  }
+}
