@@ -1,11 +1,11 @@
 /// How many transfers may run at once, found from what they carry.
 ///
-/// A pure value: it is told of each transfer that starts and is answered, and `size` follows. It seeks the plateau of
+/// A pure value: each transfer that starts or is answered is an event, and `size` follows. It seeks the plateau of
 /// throughput, the smallest window beyond which more transfers get no more done:
 ///
 /// - *Opening*: the window doubles while the throughput grows with it.
 /// - *Holding*: at the plateau. Now and then it tries a quarter more, and half as much when transfers seem to wait for
-///   each other. What shows nothing is tried less and less often.
+///   each other. Trials that show nothing become rarer.
 /// - *Recovering* from a refusal: half the window, then a little more each round, up to what was refused. That is not
 ///   tried again for `refusalMemory`.
 ///
@@ -26,7 +26,7 @@ struct ConcurrencyWindow: Sendable {
     var isFixed: Bool { initial == max }
   }
 
-  /// What a window of `size` carried, in answers a second.
+  /// The throughput of a window of `size`, in answers a second.
   private struct Measure {
     var size: Int
     var rate: Double
@@ -72,7 +72,7 @@ struct ConcurrencyWindow: Sendable {
   private var lastRoundDuration: Duration?
   /// The throughput at the size that is held.
   private var heldRate = 0.0
-  /// What the window carried before a round that carried much less.
+  /// The throughput before a round that carried much less.
   private var rateBeforeDrop: Double?
   /// The shortest delay of all rounds: then no transfer waits for another.
   private var leastDelay = Double.infinity

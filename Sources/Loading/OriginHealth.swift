@@ -70,12 +70,12 @@ struct OriginHealth {
   /// Whether an answer in `epoch` would change what the origin may do.
   func isChanged(byAnswerIn epoch: UInt32) -> Bool { epoch == self.epoch && !isClean }
 
-  /// What follows for the origin's window and its loads.
+  /// The effect on the origin's window.
   enum Consequence: Equatable {
     case none
     /// The window is to shrink.
     case congested
-    /// The window is to begin anew.
+    /// The window begins again at its first step.
     case restarted
   }
 

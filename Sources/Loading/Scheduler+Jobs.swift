@@ -8,7 +8,7 @@ extension Scheduler {
   }
 
   /// The cache could not answer: the job waits for its transfer, unless the queue is full or the origin is down: then
-  /// nothing changes. What was in the queue before is let in again.
+  /// nothing changes. A job that was in the queue before is admitted again in any case.
   mutating func enqueue(_ id: JobID) -> Admission {
     guard let job = jobs[id], job.phase == .preparing || job.phase == .elsewhere else { return .accepted }
     guard originFailure(of: id) == nil else { return .originDown }

@@ -117,7 +117,8 @@ struct Scheduler: ~Copyable {
     var isHTTP2 = false
     /// How many transfers had started, of all, when it was last heard of or found silent.
     var lastWord: UInt64 = 0
-    /// Of the transfers that started before, no other makes the window shrink.
+    /// The number of the last transfer that had started when the window shrank last: those up to it do not shrink it
+    /// again.
     var lastShrink: UInt64 = 0
     /// When the next transfer may start (`--rate`).
     var nextStart: Moment?

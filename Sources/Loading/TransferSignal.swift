@@ -1,4 +1,4 @@
-/// What a transfer tells of its origin, whatever it means for its load.
+/// How a transfer went, as far as it concerns its origin.
 enum TransferSignal: Equatable {
   /// It gave an answer that is not `refused`.
   case answered

@@ -2,7 +2,7 @@ internal import HTTPTypes
 internal import Loading
 
 extension OriginState {
-  /// What the log tells when the health of an origin has changed.
+  /// The line of the log for a change of an origin's health.
   func logLine(at now: ContinuousClock.Instant) -> String {
     let text =
       switch health {

@@ -229,7 +229,7 @@ enum RequestRate {
   private static let range = 0.001...1_000_000
 
   static func problem(in text: String) -> String? {
-    interval(text) == nil ? "is no rate from 0.001/s to 1000000/s, such as 5/s or 0.5/s" : nil
+    interval(text) == nil ? "must be a rate from 0.001/s to 1000000/s, such as 5/s or 0.5/s" : nil
   }
 
   /// The time between two requests.

@@ -1,0 +1,110 @@
+internal import HTTPTypes
+
+/// The state of the origins, for `stats` and the log.
+extension Scheduler {
+  /// The busiest origins, the busiest first, of all that have jobs or get nothing.
+  ///
+  /// - Parameter heldBack: what waits outside, to be counted in.
+  func originStates(atMost limit: Int = .max, heldBack: [Origin: Int] = [:]) -> [OriginState] {
+    var busiest: [OriginState] = []
+    let putOff = putOff
+    for id in origins.ids {
+      let record = origins[id.slot]
+      guard record.jobs > 0 || record.health.until != nil else { continue }
+      let waiting =
+        backlog.count(of: id.slot) + putOff.byOrigin[id.slot, default: 0] + heldBack[record.origin, default: 0]
+      let state = state(of: id.slot, waiting: waiting, isElsewhere: putOff.elsewhere.contains(id.slot))
+      // Of ten thousand origins hardly one gets past the last of the hundred that are asked for.
+      if busiest.count >= limit {
+        guard let last = busiest.last, state.precedes(last) else { continue }
+        busiest.removeLast()
+      }
+      busiest.insert(state, at: busiest.partitioningIndex { state.precedes($0) })
+    }
+    return busiest
+  }
+
+  func state(of slot: Int32, waiting: Int, isElsewhere: Bool) -> OriginState {
+    let record = origins[slot]
+    return OriginState(
+      origin: record.origin, active: record.active, waiting: waiting, window: record.window.size,
+      health: record.stateOfHealth, heldUntil: record.health.until?.instant,
+      reason: waiting > 0 ? reason(slot, isElsewhere: isElsewhere) : nil)
+  }
+
+  /// The jobs that wait and are not in the backlog.
+  struct PutOff {
+    var byPriority = PriorityCounts()
+    var byOrigin: [Int32: Int] = [:]
+    /// The origins of those that another worker transfers.
+    var elsewhere: Set<Int32> = []
+  }
+
+  /// Those that wait for their next attempt or for another worker. O(n) in all jobs.
+  var putOff: PutOff {
+    var counts = PutOff()
+    guard backingOffCount + elsewhereCount > 0 else { return counts }
+    for id in jobs.ids where [.backingOff, .elsewhere].contains(jobs[id.slot].phase) {
+      counts.byPriority[jobs[id.slot].priority] += 1
+      counts.byOrigin[jobs[id.slot].origin, default: 0] += 1
+      if jobs[id.slot].phase == .elsewhere { counts.elsewhere.insert(jobs[id.slot].origin) }
+    }
+    return counts
+  }
+
+  /// Why jobs wait for the origin; nil when they start as soon as they are asked for.
+  private func reason(_ slot: Int32, isElsewhere: Bool) -> WaitReason? {
+    let (record, active) = (origins[slot], origins[slot].active)
+    if record.health.state != .healthy, let reason = record.health.reason { return reason }
+    if isPaused { return .paused }
+    if backlog.count(of: slot) == 0 { return isElsewhere ? .otherWorker : .retry }
+    if record.name == .asked { return .resolving }
+    if active >= record.window.size { return .perHostLimit }
+    if record.nextStart != nil { return .rate }
+    return hasFreeSlot && !backlog.waitsForDecoders(slot) ? nil : .concurrencyLimit
+  }
+}
+
+extension Scheduler.OriginRecord {
+  var stateOfHealth: OriginState.Health {
+    switch health.state {
+    case .healthy: window.isRefused ? .limited : .healthy
+    case .suspended: .suspended
+    case .probing: .probing
+    case .down: .down
+    }
+  }
+}
+
+extension OriginHealth {
+  var reason: WaitReason? {
+    switch cause {
+    case .retryAfter: .retryAfter
+    case .unavailable: .unavailable
+    case .unreachable: .unreachable
+    case .unresponsive: .unresponsive
+    case nil: nil
+    }
+  }
+}
+
+extension OriginState {
+  /// Busier, and of two that are as busy the first by name.
+  fileprivate func precedes(_ other: OriginState) -> Bool {
+    let (own, others) = (active + waiting, other.active + other.waiting)
+    guard own == others else { return own > others }
+    return (origin.host, origin.port, origin.scheme) < (other.origin.host, other.origin.port, other.origin.scheme)
+  }
+}
+
+extension Array {
+  /// The first index whose element, like all after it, is as `belongsAfter` says. O(log n).
+  fileprivate func partitioningIndex(where belongsAfter: (Element) -> Bool) -> Int {
+    var (low, high) = (startIndex, endIndex)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if belongsAfter(self[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+}
