@@ -1,5 +1,5 @@
-/// A binary heap of timers. Entries of the same time come out in the order in which they came in. An entry that lost its
-/// meaning is not searched for; whoever takes it out looks whether it still holds, and clears out now and then.
+/// A binary heap of timers. Entries of the same time come out in the order in which they came in. An entry that lost
+/// its meaning is not searched for; whoever takes it out looks whether it still holds, and clears out now and then.
 struct TimerHeap<Payload> {
   private struct Entry {
     let at: Moment

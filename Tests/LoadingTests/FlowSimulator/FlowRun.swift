@@ -1,7 +1,7 @@
 /// A list of loads, brought by windows of some kind: one for each host and one for all of them.
 ///
-/// It has what a queue has to do with windows and nothing else: hosts take turns, a refused load waits for half a second
-/// at first and with it its host, what cannot be reached is tried three times.
+/// It has the part of a queue that concerns windows: hosts take turns; a refused load waits for half a second at first,
+/// and its host with it; a load whose host cannot be reached is tried three times.
 struct FlowRun {
   struct Result {
     var time = 0.0
