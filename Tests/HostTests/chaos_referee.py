@@ -15,6 +15,10 @@ EXTENSIONS = {"jpeg": "jpg"}
 DEFAULT_RETRIES = 2
 
 
+ORIGIN_KINDS = {"resolve", "connect", "network", "timeout", "http"}
+"""A load may fail by these because of other loads, when they have shown that its origin is down."""
+
+
 class Violation(Exception):
     """A rule that was broken, with everything known about the request."""
 
@@ -212,6 +216,8 @@ class Referee:
         elif asked.method not in ("load", "store"):
             if kind not in asked.kinds or asked.method == "prefetch":
                 self._complain(asked, "must not fail")
+        elif asked.method == "load" and data.get("originDown") and kind in ORIGIN_KINDS:
+            self.tally["origin down"] += 1
         elif not (kind in asked.kinds or (kind == "timeout" and data.get("phase") == "deadline")):
             self._complain(asked, f"must not fail by {kind}")
         if asked.method == "load" and data.get("url", asked.params["url"]) != asked.params["url"]:

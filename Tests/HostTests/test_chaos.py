@@ -137,7 +137,8 @@ class Chaos(unittest.TestCase):
 
     def the_origins_saw_no_more_than_they_should(self) -> None:
         counts = self.surroundings.origin.command({"do": "counts"})
-        self.assertLessEqual(counts["mostActive"], MOST_CONCURRENT)
+        # As many again may run, of those that have waited for an answer for over a second.
+        self.assertLessEqual(counts["mostActive"], 2 * MOST_CONCURRENT)
         ports = self.surroundings.ports
         for port in ports.origins:
             self.assertLessEqual(counts["mostActiveAt"].get(f"{port}", 0), MOST_PER_HOST)
