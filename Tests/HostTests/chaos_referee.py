@@ -13,8 +13,6 @@ from chaos_requests import Asked, Message, Step
 
 EXTENSIONS = {"jpeg": "jpg"}
 DEFAULT_RETRIES = 2
-
-
 ORIGIN_KINDS = {"resolve", "connect", "network", "timeout", "http"}
 """A load may fail by these because of other loads, when they have shown that its origin is down."""
 
