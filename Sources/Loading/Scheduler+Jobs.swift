@@ -61,6 +61,7 @@ extension Scheduler {
       takeSeat(slot)
       starts.append(jobs.id(at: slot))
     }
+    countedAtStarts = countedActive
     return starts
   }
 
@@ -155,6 +156,7 @@ extension Scheduler {
       Running(job: slot, number: startCount, since: latest, epoch: origins[origin].health.epoch))
     unanswered.append((jobs.id(at: slot), startCount, Moment(latest.instant.advanced(by: Self.patience))))
     origins[origin].active += 1
+    origins[origin].activeAtStart = origins[origin].active
     window.started(at: latest.instant)
     origins[origin].window.started(at: latest.instant)
     if let interval = limits.startInterval {
@@ -169,8 +171,11 @@ extension Scheduler {
     let (seat, origin) = (jobs[id.slot].seat, jobs[id.slot].origin)
     let transfer = running[Int(seat)]
     if transfer.isAnswered {
-      window.answered(active: countedActive, at: latest.instant)
-      origins[origin].window.answered(active: origins[origin].active, at: latest.instant)
+      window.answered(active: max(countedActive, countedAtStarts), at: latest.instant)
+      // Where nothing waits, nothing takes the place.
+      let active = origins[origin].active
+      let before = backlog.count(of: origin) > 0 ? max(active, origins[origin].activeAtStart) : active
+      origins[origin].window.answered(active: before, at: latest.instant)
     }
     if transfer.isQuiet { quietCount -= 1 }
     running.swapAt(Int(seat), running.count - 1)

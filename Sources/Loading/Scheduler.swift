@@ -112,6 +112,8 @@ struct Scheduler: ~Copyable {
     /// All jobs of the origin, in every phase.
     var jobs = 0
     var active = 0
+    /// The same after its last start: several may end before the next.
+    var activeAtStart = 0
     var health = OriginHealth()
     var window: ConcurrencyWindow
     var isHTTP2 = false
@@ -177,6 +179,8 @@ struct Scheduler: ~Copyable {
   /// Transfers that are not known to be answered, in the order of their starts, and when patience with each ends.
   var unanswered = FIFO<(id: JobID, number: UInt64, until: Moment)>()
   var quietCount = 0
+  /// The transfers that counted after the last starts: several may end before the next.
+  var countedAtStarts = 0
   var finishingCount = 0
   var backingOffCount = 0
   var elsewhereCount = 0

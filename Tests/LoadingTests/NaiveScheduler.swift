@@ -76,6 +76,7 @@ struct NaiveScheduler {
   private var freeTurns: [[Origin]] = Array(repeating: [], count: Priority.allCases.count)
   private var places = 0
   private var starts = 0
+  private var countedAtStarts = 0
   private var latest = Instant.now
   private var lastHeard: Instant?
   /// Whose names are to be looked up.
@@ -88,6 +89,7 @@ struct NaiveScheduler {
     let origin: Origin
     var health = OriginHealth()
     var window: ConcurrencyWindow
+    var activeAtStart = 0
     var name = Scheduler.Name.unknown
     var isHTTP2 = false
     /// How many transfers had started, of all, when it was last heard of, and when its window last shrank.
@@ -297,6 +299,7 @@ struct NaiveScheduler {
       start(id, at: origin)
       starts.append(id)
     }
+    countedAtStarts = counted
     return starts
   }
 
@@ -309,7 +312,9 @@ struct NaiveScheduler {
       $0.patientUntil = now.advanced(by: Scheduler.patience)
     }
     window.started(at: now)
+    let active = active(at: origin)
     change(origin) {
+      $0.activeAtStart = active
       $0.window.started(at: now)
       $0.lastStart = number
       if let interval { $0.nextStart = Moment(now.advanced(by: interval)).instant }
@@ -341,8 +346,9 @@ struct NaiveScheduler {
   private mutating func release(_ job: Job) {
     guard job.phase == .active, job.isAnswered else { return }
     let (counted, active, now) = (counted, active(at: job.origin), latest)
-    window.answered(active: counted, at: now)
-    change(job.origin) { $0.window.answered(active: active, at: now) }
+    let before = waiting(for: job.origin).isEmpty ? active : max(active, known(job.origin).activeAtStart)
+    window.answered(active: max(counted, countedAtStarts), at: now)
+    change(job.origin) { $0.window.answered(active: before, at: now) }
   }
 
   mutating func putAside(_ id: JobID) {
