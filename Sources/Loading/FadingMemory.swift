@@ -1,3 +1,5 @@
+internal import Threads
+
 /// What is remembered for a while. Bounded: beyond its capacity the oldest go.
 struct FadingMemory<Subject: Hashable, Value> {
   /// For how long; zero turns it off.

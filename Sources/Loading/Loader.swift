@@ -3,6 +3,7 @@ public import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
 internal import Text
+internal import Threads
 
 /// Brings images: from memory, from disk, else by a transfer that all who want the same share.
 ///

@@ -1,3 +1,5 @@
+internal import Threads
+
 /// Lets images be read into memory only as fast as their bytes go out again: so many at a time, and none while nobody
 /// reads the output. Those that wait begin in their order.
 @LoadingActor

@@ -1,3 +1,5 @@
+internal import Threads
+
 /// A job's way from its place in the queue to its end.
 extension Scheduler {
   enum Admission {

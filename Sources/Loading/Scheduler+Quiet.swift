@@ -1,3 +1,5 @@
+internal import Threads
+
 /// Transfers that have waited for an answer for so long that others may have their places.
 extension Scheduler {
   /// How long a transfer counts for the window of all without an answer. A lost packet at the beginning costs a second

@@ -1,3 +1,5 @@
+internal import Threads
+
 /// What is due when.
 extension Scheduler {
   /// How many timers there are, those included that have lost their meaning.

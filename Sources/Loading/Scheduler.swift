@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import Threads
 
 /// The queue: which loads share a job, which job's transfer starts next, when a failed one is tried again, and what its
 /// origin may do meanwhile.
@@ -117,7 +118,7 @@ struct Scheduler: ~Copyable {
     var health = OriginHealth()
     var window: ConcurrencyWindow
     var isHTTP2 = false
-    /// How many transfers had started, of all, when it was last heard of or found silent.
+    /// How many transfers had started, of all, when it was last heard of.
     var lastWord: UInt64 = 0
     /// The number of the last transfer that had started when the window shrank last: those up to it do not shrink it
     /// again.

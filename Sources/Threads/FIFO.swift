@@ -1,16 +1,18 @@
 /// First in, first out. Unlike a slice whose first elements are dropped, it keeps nothing that it has given out.
-struct FIFO<Element> {
+public struct FIFO<Element> {
   // Those before `first` are nil.
   private var elements: ArraySlice<Element?> = []
 
-  var isEmpty: Bool { elements.isEmpty }
-  var count: Int { elements.count }
-  var first: Element? { elements.first ?? nil }
+  public init() {}
 
-  mutating func append(_ element: Element) { elements.append(element) }
+  public var isEmpty: Bool { elements.isEmpty }
+  public var count: Int { elements.count }
+  public var first: Element? { elements.first ?? nil }
+
+  public mutating func append(_ element: Element) { elements.append(element) }
 
   @discardableResult
-  mutating func popFirst() -> Element? {
+  public mutating func popFirst() -> Element? {
     guard !elements.isEmpty else { return nil }
     let element = elements[elements.startIndex].take()
     elements.removeFirst()
@@ -19,7 +21,7 @@ struct FIFO<Element> {
     return element
   }
 
-  mutating func removeAll(where isUnwanted: (Element) -> Bool) {
+  public mutating func removeAll(where isUnwanted: (Element) -> Bool) {
     elements.removeAll { element in element.map(isUnwanted) ?? true }
   }
 }
