@@ -12,7 +12,7 @@ extension Loader {
     guard let updated = updated(by: summary, record), var basis = updated.first else {
       // It speaks of a response that is not the one asked about: ask again, for the whole.
       record.forgetBasis()
-      return sendAnew(job, record)
+      return send(job, record, goingOnFrom: nil)
     }
     for candidate in updated where record.mayKeep && !candidate.isTransient {
       if let kept = kept(of: candidate, record) { keepUpdate(of: kept, under: record.lease.take()) }

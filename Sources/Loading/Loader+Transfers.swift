@@ -39,7 +39,7 @@ extension Loader {
     if scheduler.wantsFirstByteSignal(of: job) {
       onAnswer = { head in
         guard TransferSignal(head, now: storage.now()) == .answered else { return }
-        LoadingActor.run { [weak self] in self?.firstByteReceived(job, head) }
+        LoadingActor.run { [weak self] in self?.firstByteReceived(job) }
       }
     }
     let download = Download(
@@ -72,9 +72,6 @@ extension Loader {
     record.download = download
     download.began { [transport] in transport.resume(transfer) }
   }
-
-  /// Asks for the whole, in the slot of the transfer before.
-  func sendAnew(_ job: JobID, _ record: JobRecord) { send(job, record, goingOnFrom: nil) }
 
   /// Where the loads that wait for the job, or did to the last, want the result kept, all together.
   func places(of job: JobID) -> LoadRequest.Places {
@@ -122,7 +119,7 @@ extension Loader {
     keep(ending.beginning, for: record)
     if ending.isMisfit {
       counts.transfersFailed += 1
-      return sendAnew(job, record)
+      return send(job, record, goingOnFrom: nil)
     }
     switch ending.outcome {
     case .failure(let error):
@@ -154,25 +151,28 @@ extension Loader {
         isHTTP2 = summary.head.httpVersion == "2"
       }
     }
+    let waiting = scheduler.note(
+      signal, by: job, isHTTP2: isHTTP2, error: Self.downError(of: outcome, now: storage.now()), now: .now,
+      random: &random
+    ) { jobs[$0]?.download?.isAnswered ?? false }
+    if let error = scheduler.originFailure(of: job) { endAll(waiting, at: record.first.request.origin, error) }
+  }
+
+  /// The error of the loads that wait for an origin which such a transfer has shown to be down.
+  private static func downError(of outcome: Result<TransferSummary, TransferError>, now: Int) -> LoadError {
     var error: LoadError
     switch outcome {
     case .failure(let failure): error = LoadError(failure)
     case .success(let summary):
-      error = LoadError(summary.head, now: storage.now())
+      error = LoadError(summary.head, now: now)
       // It was another's answer.
       error.response = nil
     }
     error.isOriginDown = true
-    let waiting = scheduler.note(
-      signal, by: job, isHTTP2: isHTTP2, error: error, now: .now, random: &random
-    ) { jobs[$0]?.download?.isAnswered ?? false }
-    guard scheduler.originFailure(of: job) != nil else { return }
-    // First, so that no item of theirs takes the place of one that is about to end.
-    for prefetch in prefetches.values { prefetch.originDown(record.first.request.origin, error) }
-    for job in waiting { endAtDownOrigin(job) }
+    return error
   }
 
-  /// Has the names looked up of origins that transfers are about to go to.
+  /// Looks up the names of origins that transfers are about to go to.
   func lookUpNames() {
     for (id, origin) in scheduler.takeNamesToAsk() {
       transport.lookUp(origin) { resolution in
@@ -186,7 +186,12 @@ extension Loader {
     var error = LoadError(.resolve, "no name server answered for \(origin.host)")
     error.isOriginDown = true
     let waiting = scheduler.nameUnanswered(id, error: error, now: .now, random: &random)
-    guard !waiting.isEmpty else { return }
+    if !waiting.isEmpty { endAll(waiting, at: origin, error) }
+  }
+
+  /// Ends all that waits for an origin that is down now.
+  private func endAll(_ waiting: [JobID], at origin: Origin, _ error: LoadError) {
+    // First, so that no item of theirs takes the place of one that is about to end.
     for prefetch in prefetches.values { prefetch.originDown(origin, error) }
     for job in waiting { endAtDownOrigin(job) }
   }
@@ -201,7 +206,7 @@ extension Loader {
   }
 
   /// The answer to a transfer has begun.
-  private func firstByteReceived(_ job: JobID, _ head: ResponseHead) {
+  private func firstByteReceived(_ job: JobID) {
     guard let record = jobs[job], record.transfer != nil else { return }
     _ = scheduler.note(.answered, by: job, now: .now, random: &random)
   }

@@ -2,10 +2,11 @@ internal import HTTPTypes
 
 /// Look-ups of host names ahead of the transfers.
 extension Scheduler {
-  /// The name of an origin is asked for ahead of its first transfer, once for all of its jobs.
+  /// Asks for the name of an origin that jobs wait for, ahead of its first transfer and once for all of them.
   mutating func askForName(of slot: Int32) {
     let record = origins[slot]
-    guard record.name == .unknown, record.active == 0, record.health.until == nil, lookUpCount < limits.maxLookUps
+    guard record.name == .unknown, record.active == 0, record.health.until == nil, lookUpCount < limits.maxLookUps,
+      backlog.count(of: slot) > 0
     else { return }
     origins[slot].name = .asked
     lookUpCount += 1
@@ -41,7 +42,7 @@ extension Scheduler {
 
   /// No name server has answered. That is a failed probe of the origin that costs no job an attempt.
   ///
-  /// - Parameter error: what becomes of the loads that wait for the origin if this shows that it is down.
+  /// - Parameter error: the end of the loads that wait for the origin if this shows that it is down.
   /// - Returns: the jobs that waited for an origin that is down now: each is to be ended, with that error.
   mutating func nameUnanswered(
     _ id: OriginID, error: LoadError, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
@@ -49,9 +50,8 @@ extension Scheduler {
     guard endLookUp(id, as: .unknown) else { return [] }
     let probe = Running(
       job: -1, number: startCount + 1, since: Moment(now), epoch: origins[id.slot].health.epoch)
-    let isDown = note(.unreachable, at: id.slot, by: probe, error, now: now, random: &random)
     defer { forgetIfIdle(id.slot) }
-    return isDown ? backlog.jobs(of: id.slot).map { jobs.id(at: $0) } : []
+    return note(.unreachable, at: id.slot, by: probe, error, now: now, random: &random)
   }
 
   private mutating func endLookUp(_ id: OriginID, as name: Name) -> Bool {

@@ -1,16 +1,16 @@
 internal import HTTPTypes
 
-/// What the origins have to do with it: which may start a transfer, and why another may not.
+/// Origins: which of them may start a transfer, and for how long they are remembered.
 extension Scheduler {
   /// A transfer has ended, or is known to be answered: takes note of what that tells of its origin. The job stays
   /// active; `finish`, `retry` or `end` comes next, or another transfer in its place.
   ///
   /// - Parameters:
-  ///   - error: what becomes of the loads that wait for the origin if this shows that it is down.
+  ///   - error: the end of the loads that wait for the origin. Made only if this shows that it is down.
   ///   - isAnswered: whether an answer to another has begun. Asked where this has not told.
   /// - Returns: the jobs that waited for an origin that is down now: each is to be ended, with that error.
   mutating func note(
-    _ signal: TransferSignal, by id: JobID, isHTTP2: Bool = false, error: LoadError? = nil,
+    _ signal: TransferSignal, by id: JobID, isHTTP2: Bool = false, error: @autoclosure () -> LoadError? = nil,
     now: ContinuousClock.Instant, random: inout some RandomNumberGenerator,
     isAnswered: (JobID) -> Bool = { _ in false }
   ) -> [JobID] {
@@ -26,9 +26,9 @@ extension Scheduler {
       origins[job.origin].isHTTP2 = true
       origins[job.origin].window.setBounds(limits.window(isHTTP2: true))
     }
-    let isDown = note(signal, at: job.origin, by: running[seat], error, now: now, random: &random)
+    let waiting = note(signal, at: job.origin, by: running[seat], error(), now: now, random: &random)
     running[seat].epoch = origins[job.origin].health.epoch
-    return isDown ? backlog.jobs(of: job.origin).map { jobs.id(at: $0) } : []
+    return waiting
   }
 
   /// Whether it tells something of the origin that a transfer was not answered. It does not where the origin has been
@@ -54,11 +54,11 @@ extension Scheduler {
     forgetIfIdle(slot)
   }
 
-  /// - Returns: whether the origin is found to be down.
+  /// - Returns: the jobs that waited for the origin if it is down now.
   mutating func note(
-    _ signal: TransferSignal, at slot: Int32, by transfer: Running, _ error: LoadError?, now: ContinuousClock.Instant,
-    random: inout some RandomNumberGenerator
-  ) -> Bool {
+    _ signal: TransferSignal, at slot: Int32, by transfer: Running, _ error: @autoclosure () -> LoadError?,
+    now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
+  ) -> [JobID] {
     latest = Moment(now)
     let before = origins[slot].health
     let consequence = origins[slot].health.note(
@@ -77,12 +77,14 @@ extension Scheduler {
       noteOutage(slot)
     }
     reconsider(slot)
-    if signal.isAnswer { origins[slot].lastWord = startCount }
-    if signal.isAnswer { networkAnswered() }
-    let isDown = health.isDown && !before.isDown
-    if isDown { origins[slot].failure = error }
+    if signal.isAnswer {
+      origins[slot].lastWord = startCount
+      networkAnswered()
+    }
     noteHealth(slot)
-    return isDown
+    guard health.isDown, !before.isDown else { return [] }
+    origins[slot].failure = error()
+    return backlog.jobs(of: slot).map { jobs.id(at: $0) }
   }
 
   /// A probe changes nothing that is worth telling: its end does.
@@ -126,10 +128,8 @@ extension Scheduler {
     let suspected = suspectedLocalOutage.sorted { $0.serial < $1.serial }
     suspectedLocalOutage = []
     for id in suspected where origins[id.slot].health.failingSince != nil {
-      guard let until = origins[id.slot].health.until else { continue }
-      _ = origins[id.slot].health.release(at: until)
-      reconsider(id.slot)
-      if backlog.count(of: id.slot) > 0 { askForName(of: id.slot) }
+      guard let until = origins[id.slot].health.until, origins[id.slot].health.release(at: until) else { continue }
+      released(id.slot)
     }
   }
 
@@ -206,9 +206,17 @@ extension Scheduler {
 
   mutating func release(_ id: OriginID, dueAt moment: Moment) {
     guard origins.contains(id) else { return }
-    _ = origins[id.slot].health.release(at: moment)
-    if let next = origins[id.slot].nextStart, next <= moment { origins[id.slot].nextStart = nil }
-    reconsider(id.slot)
-    if backlog.count(of: id.slot) > 0 { askForName(of: id.slot) }
+    var isReleased = origins[id.slot].health.release(at: moment)
+    if let next = origins[id.slot].nextStart, next <= moment {
+      origins[id.slot].nextStart = nil
+      isReleased = true
+    }
+    if isReleased { released(id.slot) }
+  }
+
+  /// A suspension, a time of being down or a wait for `--rate` is over.
+  private mutating func released(_ slot: Int32) {
+    reconsider(slot)
+    askForName(of: slot)
   }
 }
