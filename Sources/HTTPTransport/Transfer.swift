@@ -172,7 +172,7 @@ final class Transfer {
     let durations = easy.durations
     summary.tcpDuration = durations.connect
     summary.tlsDuration = durations.tls
-    let isResolvedByCurl = addressKey == nil && HostKind(origin.host) != .address
+    let isResolvedByCurl = addressKey == nil && !origin.isAddress
     let waited = watch.hopStartedAt.duration(to: watch.resolvedAt)
     summary.nameDuration = isResolvedByCurl ? durations.name : waited > .zero ? waited : nil
     return summary

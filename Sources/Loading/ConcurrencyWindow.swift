@@ -98,8 +98,7 @@ struct ConcurrencyWindow: Sendable {
   mutating func setBounds(_ new: Bounds) {
     guard new != bounds else { return }
     bounds = new
-    let size = new.isFixed ? new.max : max(size, new.initial)
-    self.size = min(size, ceiling)
+    size = min(max(size, new.initial), ceiling)
     phase = .opening(after: nil)
     round = Round()
   }
@@ -153,7 +152,7 @@ struct ConcurrencyWindow: Sendable {
     // One that ran alone was not one too many: it came too soon.
     if refused > 1 { refusal = (refused, now.advanced(by: memory), memory) }
     phase = .recovering
-    resize(max(1, refused / 2), active: active, at: now)
+    resize(refused / 2, active: active, at: now)
   }
 
   // MARK: - Rounds

@@ -9,14 +9,20 @@ import Threads
   /// Long enough for an answer on a busy machine.
   private let short = Duration.milliseconds(500)
 
-  private func lookUp(
-    _ name: String, _ transport: Transport, _ outcomes: Locked<[NameResolution]> = Locked([])
-  ) -> NameResolution {
-    transport.lookUp(Origin(scheme: "http", host: name, port: 80)) { resolution in
-      outcomes.withLock { $0.append(resolution) }
-      outcomes.notify()
+  private func lookUp(_ name: String, _ transport: Transport) -> NameResolution {
+    begin([name], transport).wait { $0.first }!
+  }
+
+  /// Asks for each of the names. The outcomes are collected in the order in which they come.
+  private func begin(_ names: [String], _ transport: Transport) -> Locked<[NameResolution]> {
+    let outcomes = Locked<[NameResolution]>([])
+    for name in names {
+      transport.lookUp(Origin(scheme: "http", host: name, port: 80)) { resolution in
+        outcomes.withLock { $0.append(resolution) }
+        outcomes.notify()
+      }
     }
-    return outcomes.wait { $0.first }!
+    return outcomes
   }
 
   private func transport(_ configuration: NameServerConfiguration) -> Transport {
@@ -50,13 +56,7 @@ import Threads
     var configuration = server.configuration
     configuration.timeout = .seconds(3600)
     let transport = transport(configuration)
-    let outcomes = Locked<[NameResolution]>([])
-    for _ in 0..<100 {
-      transport.lookUp(Origin(scheme: "http", host: "a.test", port: 80)) { resolution in
-        outcomes.withLock { $0.append(resolution) }
-        outcomes.notify()
-      }
-    }
+    let outcomes = begin(Array(repeating: "a.test", count: 100), transport)
     server.waitForQuestions(1)
     #expect(transport.resolverNow.inFlight == 1)
     gate.open()
@@ -185,13 +185,7 @@ import Threads
     configuration.timeout = short
     configuration.patience = .seconds(1)
     let transport = transport(configuration)
-    let outcomes = Locked<[NameResolution]>([])
-    for number in 0..<5000 {
-      transport.lookUp(Origin(scheme: "http", host: "\(number).test", port: 80)) { resolution in
-        outcomes.withLock { $0.append(resolution) }
-        outcomes.notify()
-      }
-    }
+    let outcomes = begin((0..<5000).map { "\($0).test" }, transport)
     _ = outcomes.wait { $0.count == 5000 ? () : nil }
     #expect(outcomes.withLock { $0.allSatisfy { $0.outcome == .unanswered } })
     #expect(Set(server.names).count < 1000)
@@ -219,11 +213,7 @@ import Threads
   @Test func `shutting down ends the look-ups`() {
     let server = ScriptedNameServer { _, _ in .drop }
     let transport = transport(server.configuration)
-    let outcomes = Locked<[NameResolution]>([])
-    transport.lookUp(Origin(scheme: "http", host: "a.test", port: 80)) { resolution in
-      outcomes.withLock { $0.append(resolution) }
-      outcomes.notify()
-    }
+    let outcomes = begin(["a.test"], transport)
     server.waitForQuestions(1)
     transport.shutdown()
     #expect(outcomes.wait { $0.first }?.outcome == .unanswered)
@@ -237,13 +227,7 @@ import Threads
     var configuration = server.configuration
     configuration.timeout = .seconds(1)
     let transport = transport(configuration)
-    let outcomes = Locked<[NameResolution]>([])
-    for number in 0..<5000 {
-      transport.lookUp(Origin(scheme: "http", host: "\(number).test", port: 80)) { resolution in
-        outcomes.withLock { $0.append(resolution) }
-        outcomes.notify()
-      }
-    }
+    let outcomes = begin((0..<5000).map { "\($0).test" }, transport)
     _ = outcomes.wait { $0.count == 5000 ? () : nil }
     #expect(outcomes.withLock { $0.allSatisfy { $0.outcome == .resolved } })
     #expect(Set(server.names).count == 5000)
