@@ -14,7 +14,7 @@ struct ConnectionLimits: Equatable {
     (open, kept) = (self.most, self.most)
   }
 
-  /// There was no descriptor for one more. What is left must be enough for files as well.
+  /// There was no descriptor for one more. Files need some of those that are left.
   ///
   /// - Parameter count: how many sockets there are.
   mutating func lower(count: Int) {

@@ -92,7 +92,7 @@ struct OptionDefinition: Sendable {
       "transfers at once to one origin; auto finds how many carry most [auto]"),
     .init(
       "max-connections-per-host", "N", .count(\.maxConnectionsPerHost, 0...10_000),
-      "connections at once to one origin, of which one carries many transfers in HTTP/2; 0 is no limit [0]"),
+      "connections at once to one origin, of which one carries many transfers in HTTP/2; 0 allows any number [0]"),
     .init(
       "rate", "N/s", .optionalText(\.rate, check: { RequestRate.problem(in: $0) }),
       "requests a second to one origin, evenly spaced, such as 5/s or 0.5/s [no limit]"),
@@ -105,7 +105,7 @@ struct OptionDefinition: Sendable {
       "connect-timeout", "DURATION", .duration(\.connectTimeout), "resolving, connecting, TLS; 0 is no limit [10s]"),
     .init(
       "min-rate", "SIZE", .size(\.minRate, anySize),
-      "bytes of a body that have to arrive within 30 seconds; 0 is no limit [1K]"),
+      "bytes of a body that have to arrive within 30 seconds; 0 allows any rate [1K]"),
     .init("deadline", "DURATION", .duration(\.deadline), "whole load, queueing and retries included; 0 is none [0]"),
     .init("retries", "N", .count(\.retries, 0...100), "further attempts after a retryable failure [2]"),
     .init(

@@ -78,7 +78,7 @@ final class Recorder: TransferConsumer {
 }
 
 extension Transport {
-  /// What the resolver says when all that was asked for before has taken effect.
+  /// The resolver's statistics after all that was asked for before has taken effect.
   nonisolated var resolverNow: ResolverStatistics {
     let answer = Locked<ResolverStatistics?>(nil)
     resolverStatistics { statistics in

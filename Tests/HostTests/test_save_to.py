@@ -1,4 +1,4 @@
-"""`saveTo` at symbolic links and at what is no regular file, asked of the built worker."""
+"""`saveTo` at symbolic links, folders, pipes and devices, asked of the built worker."""
 
 from __future__ import annotations
 

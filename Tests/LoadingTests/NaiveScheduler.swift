@@ -2,9 +2,9 @@ import HTTPTypes
 
 @testable import Loading
 
-/// The scheduler as one would write it without a thought of speed: arrays, searched from the front. What the real one
-/// does is compared with it. What an origin's health and the windows make of what they are told is their own tests'
-/// business: here it only matters that they are told the right things.
+/// The scheduler as one would write it without a thought of speed: arrays, searched from the front. The real one is
+/// compared with it. Both hold the same `OriginHealth` and `ConcurrencyWindow`, which have tests of their own: here it
+/// matters that they get the right events.
 struct NaiveScheduler {
   typealias Instant = ContinuousClock.Instant
 
@@ -475,7 +475,7 @@ struct NaiveScheduler {
     }
   }
 
-  /// Who was suspected may be there again.
+  /// Each origin that was suspected gets a probe.
   private mutating func hear() {
     lastHeard = latest
     for known in origins where known.isSuspected {
@@ -641,7 +641,7 @@ struct NaiveScheduler {
     if isWanted && !turns.contains(origin) { turns.append(origin) }
   }
 
-  /// What is worth it is remembered for ten minutes.
+  /// Keeps an origin for ten minutes if something of it has been learnt.
   private mutating func forgetIfIdle(_ origin: Origin) {
     let known = known(origin)
     guard !jobs.contains(where: { $0.origin == origin }), known.forgetAt == nil else { return }

@@ -371,7 +371,7 @@ private struct History {
 /// An origin's health with a clock that stands still, and chance that always gives the same.
 private struct WatchedOrigin {
   private(set) var health = OriginHealth()
-  /// What followed from the last signal.
+  /// The effect of the last signal.
   private(set) var consequence = OriginHealth.Consequence.none
   private(set) var now = ContinuousClock.now
   private var chance: ConstantChance

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Loading
 
-/// What an origin may do after its transfers have gone badly. `OriginHealthTests` have the rules themselves.
+/// The transfers that an origin may have after some have gone badly. `OriginHealthTests` have the rules themselves.
 struct SchedulerOriginTests {
   private static let lost = LoadError(.connect, "nobody listens")
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Loading
 
-/// What the end of a transfer tells of its origin.
+/// The signal that the end of a transfer gives of its origin.
 struct TransferSignalTests {
   private func signal(status: Int, retryAfter: String? = nil, redirects: Int = 0) -> TransferSignal {
     var headers = HeaderFields()

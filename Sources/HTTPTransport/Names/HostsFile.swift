@@ -68,7 +68,7 @@ struct HostsFile {
 
   private typealias Word = Slice<UnsafeBufferPointer<UInt8>>
 
-  /// The first word of a line is the address. What follows `#` is a comment.
+  /// The first word of a line is the address. A `#` begins a comment.
   private static func forEachWord(of line: Word, _ body: (Word, _ isAddress: Bool) -> Void) {
     var rest = line
     var isFirst = true

@@ -23,7 +23,7 @@ struct NameServerConfiguration: Sendable {
 /// The name servers in use, and the channels over which they are asked.
 ///
 /// A channel serves a limited number of queries, and then another one with another port takes its place: whoever forges
-/// answers has to guess the port anew (RFC 5452 section 9.2), and a channel's receive buffer can hold all its answers.
+/// answers has to guess another port (RFC 5452 section 9.2), and a channel's receive buffer can hold all its answers.
 final class NameServers {
   private static let queriesPerChannel = 256
   private static let isReady = ares_library_init(ARES_LIB_INIT_ALL) == cares_success
@@ -53,7 +53,7 @@ final class NameServers {
 
   var count: Int { servers.count }
 
-  /// Reads which servers there are. What has been asked goes on.
+  /// Reads which servers there are. Queries in flight go on.
   func reload() {
     retired += channels.compactMap { $0 }
     ares_free_data(list)

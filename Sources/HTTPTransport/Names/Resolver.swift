@@ -164,7 +164,7 @@ final class Resolver {
       return true
     }
     while let lookUp = waiting.popFirst() {
-      // Left by all, and maybe asked for anew.
+      // All have left it, and others may have asked again.
       guard lookUps[lookUp.name] === lookUp else { continue }
       lookUp.hasBegun = true
       ask(lookUp.questions.begin(), of: lookUp)

@@ -1,4 +1,4 @@
-/// What is to be loaded, and from where.
+/// A list of loads and the hosts that they go to.
 struct FlowScenario {
   let name: String
   let hosts: [SimulatedHost]

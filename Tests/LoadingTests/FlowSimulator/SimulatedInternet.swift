@@ -2,7 +2,7 @@ import Foundation
 
 /// A host as the simulator knows it: what it serves at once, how long that takes, and what it refuses.
 struct SimulatedHost {
-  /// How many requests it works on at once, from which time on. What comes beyond waits its turn.
+  /// How many requests it works on at once, from which time on. Further requests wait for their turn.
   var servers: [(from: Double, count: Int)] = [(0, .max)]
   /// The median of the time for one answer, and by how much it varies (sigma of the log-normal distribution).
   var serviceTime = 0.1
@@ -25,7 +25,7 @@ struct SimulatedHost {
   }
 }
 
-/// What became of a request.
+/// The end of a request.
 enum SimulatedOutcome {
   case answered, refused, unreachable, timedOut
 }
@@ -53,7 +53,7 @@ struct SimulatedInternet {
     case finish(request: Int, SimulatedOutcome)
   }
 
-  /// What the program's processor needs for each answer, one behind the other.
+  /// The processor time for an answer, one answer behind the other.
   var processorTime = 0.0005
   var timeout = 3.0
   private(set) var now = 0.0
