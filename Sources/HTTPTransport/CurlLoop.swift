@@ -8,6 +8,7 @@ final class CurlLoop {
   private let multi: UnsafeMutableRawPointer
   private let clock = LoopClock()
   private let connections = Connections()
+  private let emptyConnectionCache: EmptyConnectionCache
   private let resolver: Resolver
   private var addresses = AddressesInCurl()
   private var lookUps: [LookUpID: Resolver.Ticket] = [:]
@@ -26,9 +27,12 @@ final class CurlLoop {
     configuration: TransportConfiguration, environment: @escaping (String) -> String?,
     isPermitted: @escaping AddressFilter, nameServers: NameServerConfiguration
   ) {
-    guard Self.globalResult == CURLE_OK, let sockets = SocketPoll(), let multi = curl_multi_init() else { return nil }
+    guard Self.globalResult == CURLE_OK, let sockets = SocketPoll(), let cache = EmptyConnectionCache(),
+      let multi = curl_multi_init()
+    else { return nil }
     self.sockets = sockets
     self.multi = multi
+    emptyConnectionCache = cache
     self.environment = environment
     self.isPermitted = isPermitted
     settings = Settings(configuration, environment: environment)
@@ -124,6 +128,7 @@ final class CurlLoop {
       var context: UnsafeMutableRawPointer?
       _ = ccurl_get_pointer(raw, CURLINFO_PRIVATE, &context)
       guard let easy = EasyHandle.behind(context), let transfer = easy.transfer else { continue }
+      emptyConnectionCache.forgetConnection(of: raw)
       let isOurs = code == CURLE_OK || transfer.hasStopped
       end(transfer, isOurs ? nil : connections.error(of: transfer) ?? TransferError(code, of: transfer, on: easy))
     }
