@@ -37,7 +37,7 @@ private func retrying(_ descriptor: Int32, until ready: Int32, _ call: () -> Int
   }
 }
 
-extension WakeUp {
+extension WakeupPipe {
   /// Sleeps until `wake`, or until nobody is left at the other end of `output`.
   ///
   /// A pipe or socket tells without being asked (`POLLERR` or `POLLHUP`), a regular file never does.

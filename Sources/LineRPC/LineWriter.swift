@@ -48,7 +48,7 @@ public final class LineWriter: Sendable {
   private let onRelief: @Sendable () -> Void
   private let onClosed: @Sendable (Int32) -> Void
   private let state = Locked(State())
-  private let wakeUp = WakeUp.required()
+  private let wakeUp = WakeupPipe.required()
 
   /// Starts the thread, which keeps the writer alive until `finish` or a failure.
   ///
@@ -77,13 +77,13 @@ public final class LineWriter: Sendable {
   /// - Parameters:
   ///   - subject: the request that it is about: no replaceable line about it will overtake this one.
   ///   - deferred: more follows soon, so that this need not be written before the next `flush` or undeferred line.
-  public func send(_ line: [UInt8], about subject: Ticket? = nil, deferred: Bool = false) {
+  public func send(_ line: [UInt8], about subject: RequestToken? = nil, deferred: Bool = false) {
     add(deferred: deferred) { $0.append(line, about: subject) }
   }
 
   /// Queues a line that takes the place of the last replaceable line about the same request if that still waits, unless
   /// another line about it was sent meanwhile.
-  public func sendReplaceable(_ line: [UInt8], about subject: Ticket, deferred: Bool = false) {
+  public func sendReplaceable(_ line: [UInt8], about subject: RequestToken, deferred: Bool = false) {
     add(deferred: deferred) { $0.appendReplaceable(line, about: subject) }
   }
 

@@ -7,7 +7,7 @@ struct OutputQueue: Sendable {
     /// One or more whole lines.
     var lines: [UInt8]
     /// Whose line it is, if it is a replaceable one.
-    var subject: Ticket?
+    var subject: RequestToken?
   }
 
   private var pieces: [Piece] = []
@@ -16,7 +16,7 @@ struct OutputQueue: Sendable {
   /// How many pieces have been removed from `pieces` since the beginning: what makes an index lasting.
   private var removed = 0
   /// Where a newer line about a request would go.
-  private var places: [Ticket: Int] = [:]
+  private var places: [RequestToken: Int] = [:]
 
   /// Lines are gathered into pieces of about this many bytes, what a pipe takes at once.
   private static let pieceSize = 1 << 16
@@ -26,7 +26,7 @@ struct OutputQueue: Sendable {
 
   var isEmpty: Bool { count == 0 }
 
-  mutating func append(_ line: [UInt8], about subject: Ticket?) {
+  mutating func append(_ line: [UInt8], about subject: RequestToken?) {
     if let subject, !places.isEmpty { places[subject] = nil }
     count += line.count
     if let last = pieces.indices.last, last >= first, pieces[last].subject == nil,
@@ -38,7 +38,7 @@ struct OutputQueue: Sendable {
     }
   }
 
-  mutating func appendReplaceable(_ line: [UInt8], about subject: Ticket) {
+  mutating func appendReplaceable(_ line: [UInt8], about subject: RequestToken) {
     count += line.count
     if let place = places[subject] {
       count -= pieces[place - removed].lines.count

@@ -87,7 +87,7 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
       $0.queue.append(work)
       return $0.isSleeping
     }
-    if isSleeping && !Wakeups.postpone(self) { wake() }
+    if isSleeping && !WakeupCoalescer.postpone(self) { wake() }
   }
 
   /// Has the thread look for work, if it sleeps.
@@ -115,7 +115,7 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
       return state.queue
     }
     if let batch, batch.isEmpty { return false }
-    Wakeups.gather {
+    WakeupCoalescer.gather {
       var lastWake = ContinuousClock.now
       for work in batch ?? [] {
         switch work {
@@ -124,12 +124,12 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         }
         let now = ContinuousClock.now
         if now - lastWake > Self.longestGathering {
-          Wakeups.release()
+          WakeupCoalescer.release()
           lastWake = now
         }
       }
       // Nobody waits for what comes after it.
-      Wakeups.release()
+      WakeupCoalescer.release()
       nextWake = state.withLock { $0.afterBatch }?()
     }
     return true

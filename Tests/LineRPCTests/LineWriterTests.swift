@@ -21,7 +21,7 @@ struct LineWriterTests {
     return text + [UInt8](repeating: 0x2E, count: count - 1 - text.count) + [0x0A]
   }
 
-  private func ticket(_ serial: UInt64) -> Ticket { Ticket(id: nil, serial: serial, batch: nil) }
+  private func ticket(_ serial: UInt64) -> RequestToken { RequestToken(id: nil, serial: serial, batch: nil) }
 
   @Test func `lines are written in the order of sending, and finish waits for the last`() throws {
     let channel = try Channel.pipe()

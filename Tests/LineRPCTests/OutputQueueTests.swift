@@ -4,8 +4,8 @@ import Testing
 
 struct OutputQueueTests {
   private var queue = OutputQueue()
-  private let first = Ticket(id: .integer(1), serial: 1, batch: nil)
-  private let second = Ticket(id: .integer(2), serial: 2, batch: nil)
+  private let first = RequestToken(id: .integer(1), serial: 1, batch: nil)
+  private let second = RequestToken(id: .integer(2), serial: 2, batch: nil)
 
   private func line(_ text: String) -> [UInt8] { Array((text + "\n").utf8) }
 
@@ -84,7 +84,7 @@ struct OutputQueueTests {
     var (taken, expected) = ("", "")
     for number in 0..<20_000 {
       let subject = Int.random(in: 0..<5, using: &generator)
-      let ticket = Ticket(id: nil, serial: UInt64(subject), batch: nil)
+      let ticket = RequestToken(id: nil, serial: UInt64(subject), batch: nil)
       // Long enough that a queue of some hundred is taken in several goes.
       let text = "\(number)" + String(repeating: ".", count: Int.random(in: 0...3000, using: &generator)) + "\n"
       switch Int.random(in: 0..<100, using: &generator) {

@@ -138,7 +138,7 @@ public actor Transport {
 
   /// One turn of the loop: what was asked for, what curl has to do, and sleep. True when there will be no other.
   private func turn(_ commands: [Command]) -> Bool {
-    Wakeups.gather {
+    WakeupCoalescer.gather {
       curl?.beginTurn()
       for command in commands { perform(command) }
       curl?.work()

@@ -8,7 +8,7 @@ internal import Threads
 #endif
 
 /// What came of the addresses that a hop tried.
-struct SocketTally {
+struct ConnectionAttempts {
   /// Addresses that the policy refused.
   var blocked = 0
   private(set) var opened = 0

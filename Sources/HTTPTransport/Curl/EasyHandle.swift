@@ -9,7 +9,7 @@ internal import Threads
 /// later requests would get its cookies.
 final class EasyHandle {
   let raw: UnsafeMutableRawPointer
-  let settings: Settings
+  let settings: ResolvedConfiguration
   /// The transfer that uses the handle now. The callbacks deliver to it.
   var transfer: Transfer?
 
@@ -26,7 +26,7 @@ final class EasyHandle {
   private static let http2Buffer = 512 << 10
 
   /// nil when memory is short.
-  init?(settings: Settings, connections: Connections) {
+  init?(settings: ResolvedConfiguration, connections: Connections) {
     guard let raw = curl_easy_init() else {
       errorBuffer.deallocate()
       return nil

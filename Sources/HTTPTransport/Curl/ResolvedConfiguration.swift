@@ -1,7 +1,7 @@
 internal import HTTPTypes
 
 /// A configuration in force, with all that follows from it.
-final class Settings {
+final class ResolvedConfiguration {
   let configuration: TransportConfiguration
   /// What keeps the configuration from being used.
   let problem: String?
@@ -11,7 +11,7 @@ final class Settings {
   let share: Share?
 
   /// - Parameter previous: whose cookies and TLS sessions stay, if they may.
-  init(_ configuration: TransportConfiguration, environment: (String) -> String?, previous: Settings? = nil) {
+  init(_ configuration: TransportConfiguration, environment: (String) -> String?, previous: ResolvedConfiguration? = nil) {
     func value(_ name: String) -> String? { environment(name).flatMap { $0.isEmpty ? nil : $0 } }
     self.configuration = configuration
     problem = configuration.problem(environment: environment)

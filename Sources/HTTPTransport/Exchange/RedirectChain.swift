@@ -5,7 +5,7 @@ internal import HTTPTypes
 /// Header fields that are the host's business with one origin do not go to another (`RequestHeaders`). The same holds
 /// for user information in the URL; that in a Location is for its target. A redirect from https to http is one to
 /// another origin.
-struct Route {
+struct RedirectChain {
   private(set) var target: Target
   private(set) var redirects = 0
   private var headers: HeaderFields

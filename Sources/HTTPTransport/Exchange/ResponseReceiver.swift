@@ -4,8 +4,8 @@ internal import HTTPTypes
 ///
 /// It works inside curl's callbacks and calls nothing of curl's: it notes what was decided and tells curl to go on or
 /// stop.
-struct Reception {
-  enum Intake {
+struct ResponseReceiver {
+  enum WriteResult {
     case taken
     /// Curl has to keep the bytes and offer all of them again after `resume`.
     case held
@@ -118,7 +118,7 @@ struct Reception {
     if parser.status < 200 { return fail(.network, "the answer goes over to another protocol") }
     if hasBody, parser.hasMalformedLength { return fail(.network, "the answer has a malformed Content-Length") }
     if parser.hasAmbiguousLength { return fail(.network, "the answer names several lengths") }
-    location = Route.location(status: parser.status, headers: headers)
+    location = RedirectChain.location(status: parser.status, headers: headers)
     if location != nil { return drop(contentLength) }
     let head = ResponseHead(
       status: parser.status, headers: headers, finalURL: url, httpVersion: parser.httpVersion,
@@ -147,7 +147,7 @@ struct Reception {
       ?? (head.status == 206 ? head.headers["content-range"].flatMap(ContentRange.init)?.count : nil)
   }
 
-  mutating func received(bytes: UnsafeRawBufferPointer) -> Intake {
+  mutating func received(bytes: UnsafeRawBufferPointer) -> WriteResult {
     if hasRefused { return .refused }
     let intake = isPaused ? .held : take(bytes)
     isHeldByCurl = isHeldByCurl || intake == .held
@@ -162,7 +162,7 @@ struct Reception {
     return true
   }
 
-  private mutating func take(_ bytes: UnsafeRawBufferPointer) -> Intake {
+  private mutating func take(_ bytes: UnsafeRawBufferPointer) -> WriteResult {
     if case .drop(let left) = use {
       use = .drop(left: left - bytes.count)
       return bytes.count <= left ? .taken : .refused

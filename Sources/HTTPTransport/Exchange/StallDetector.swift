@@ -1,5 +1,5 @@
 /// When things happened to a transfer, and when it will have taken too long.
-struct ProgressWatch {
+struct StallDetector {
   enum Stage {
     /// Until the host's addresses are known.
     case resolving
@@ -32,7 +32,7 @@ struct ProgressWatch {
   }
 
   mutating func beginHop(now: ContinuousClock.Instant) {
-    self = ProgressWatch(now: now)
+    self = StallDetector(now: now)
   }
 
   mutating func resolved(now: ContinuousClock.Instant) {

@@ -13,7 +13,7 @@ final class Transfer {
   private let isPermitted: AddressFilter
 
   /// The settings of the current hop; nil before the first.
-  private(set) var settings: Settings?
+  private(set) var settings: ResolvedConfiguration?
   /// The look-up that the hop waits for.
   var lookUp: Resolver.Ticket?
   /// The key of the host's entry in `AddressesInCurl`, while curl may need it.
@@ -21,10 +21,10 @@ final class Transfer {
   /// The handle while one is in use.
   private(set) var easy: EasyHandle?
   private(set) var proxy: String?
-  private(set) var sockets = SocketTally()
-  private(set) var reception: Reception
-  private var route: Route
-  private var watch: ProgressWatch
+  private(set) var sockets = ConnectionAttempts()
+  private(set) var reception: ResponseReceiver
+  private var route: RedirectChain
+  private var watch: StallDetector
   private var share = TurnShare()
   /// Whether this hop and those after it may use none of the connections that are open.
   private var needsFreshConnection: Bool
@@ -44,9 +44,9 @@ final class Transfer {
     id: TransferID, request: TransferRequest, consumer: any TransferConsumer, clock: LoopClock,
     connections: Connections, isPermitted: @escaping AddressFilter
   ) throws(TransferError) {
-    route = try Route(request)
-    reception = Reception(request, consumer: consumer)
-    watch = ProgressWatch(now: clock.now)
+    route = try RedirectChain(request)
+    reception = ResponseReceiver(request, consumer: consumer)
+    watch = StallDetector(now: clock.now)
     needsFreshConnection = request.needsFreshConnection
     self.id = id
     self.request = request
@@ -71,11 +71,11 @@ final class Transfer {
   // MARK: Hops
 
   /// Begins a hop to the current target; the addresses of its host are to be found next.
-  func beginHop(with settings: Settings) throws(TransferError) {
+  func beginHop(with settings: ResolvedConfiguration) throws(TransferError) {
     if let problem = settings.problem { throw TransferError(.invalidRequest, problem) }
     self.settings = settings
     proxy = settings.proxies.proxy(for: origin)
-    sockets = SocketTally()
+    sockets = ConnectionAttempts()
     connection = nil
     hasFoundUnread = false
     reception.beginHop()
@@ -252,7 +252,7 @@ final class Transfer {
     return goesOn
   }
 
-  func received(bytes: UnsafeRawBufferPointer) -> Reception.Intake {
+  func received(bytes: UnsafeRawBufferPointer) -> ResponseReceiver.WriteResult {
     watch.received(now: clock.now)
     noteProgress()
     if !share.take(in: clock.now), reception.hold() {

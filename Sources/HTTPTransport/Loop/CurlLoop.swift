@@ -14,7 +14,7 @@ final class CurlLoop {
   private var lookUps: [LookUpID: Resolver.Ticket] = [:]
   private let environment: (String) -> String?
   private let isPermitted: AddressFilter
-  private var settings: Settings
+  private var settings: ResolvedConfiguration
   private var transfers: [TransferID: Transfer] = [:]
   private var limits: ConnectionLimits {
     didSet { if limits != oldValue { limitConnections() } }
@@ -35,7 +35,7 @@ final class CurlLoop {
     emptyConnectionCache = cache
     self.environment = environment
     self.isPermitted = isPermitted
-    settings = Settings(configuration, environment: environment)
+    settings = ResolvedConfiguration(configuration, environment: environment)
     limits = ConnectionLimits(most: configuration.maxConnections)
     resolver = Resolver(nameServers, poll: sockets, clock: clock)
     _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
@@ -53,7 +53,7 @@ final class CurlLoop {
 
   func configure(_ configuration: TransportConfiguration) {
     guard configuration != settings.configuration else { return }
-    settings = Settings(configuration, environment: environment, previous: settings)
+    settings = ResolvedConfiguration(configuration, environment: environment, previous: settings)
     limits = ConnectionLimits(most: configuration.maxConnections)
   }
 
@@ -147,7 +147,7 @@ final class CurlLoop {
     }
   }
 
-  var wakeUp: WakeUp { sockets.wakeUp }
+  var wakeUp: WakeupPipe { sockets.wakeUp }
 
   /// Waits for what `work` has to do next, or only looks whether there is something.
   func sleep(mayWait: Bool) {
@@ -168,7 +168,7 @@ final class CurlLoop {
   // MARK: Hops
 
   /// Begins a hop, at once or when the addresses of its host have been found.
-  private func begin(_ transfer: Transfer, with settings: Settings) {
+  private func begin(_ transfer: Transfer, with settings: ResolvedConfiguration) {
     do throws(TransferError) {
       try transfer.beginHop(with: settings)
     } catch {
@@ -185,7 +185,7 @@ final class CurlLoop {
     }
   }
 
-  private func proceed(_ transfer: Transfer, with settings: Settings, _ outcome: Resolver.Outcome) {
+  private func proceed(_ transfer: Transfer, with settings: ResolvedConfiguration, _ outcome: Resolver.Outcome) {
     switch outcome {
     case .addresses(let addresses): send(transfer, with: settings, to: addresses)
     case .noSuchName: finish(transfer, .failure(transfer.counted(transfer.noAddress)))
@@ -194,7 +194,7 @@ final class CurlLoop {
   }
 
   /// - Parameter known: the addresses of the host; nil if curl finds them.
-  private func send(_ transfer: Transfer, with settings: Settings, to known: [IPAddress]?) {
+  private func send(_ transfer: Transfer, with settings: ResolvedConfiguration, to known: [IPAddress]?) {
     do throws(TransferError) {
       guard let easy = EasyHandle(settings: settings, connections: connections) else {
         throw TransferError(.network, "no memory for another transfer")

@@ -23,7 +23,7 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     var hasThread = false
     var isAsleep = false
     /// Nil before there is a socket to watch.
-    var wakeUp: WakeUp?
+    var wakeUp: WakeupPipe?
     var run: (@Sendable () -> Void)?
   }
 

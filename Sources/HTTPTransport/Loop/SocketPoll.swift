@@ -22,7 +22,7 @@ final class SocketPoll {
     unowned let owner: any SocketOwner
   }
 
-  let wakeUp: WakeUp
+  let wakeUp: WakeupPipe
   /// First the one of `wakeUp`.
   private var entries: [pollfd]
   /// Where the entry of each socket is, by the socket's number; 0 where there is none.
@@ -33,7 +33,7 @@ final class SocketPoll {
 
   /// nil when the system gives no more descriptors.
   init?() {
-    guard let wakeUp = WakeUp() else { return nil }
+    guard let wakeUp = WakeupPipe() else { return nil }
     self.wakeUp = wakeUp
     entries = [pollfd(fd: wakeUp.descriptor, events: Int16(POLLIN), revents: 0)]
   }

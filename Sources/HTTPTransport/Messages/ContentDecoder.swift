@@ -7,7 +7,7 @@ internal import CZlib
 /// could decompress, but takes a stream that breaks off for a whole one (until 8.11).
 final class ContentDecoder {
   /// What a receiver says to what it was given.
-  enum Appetite {
+  enum Demand {
     case more
     /// More, but not now.
     case later
@@ -75,7 +75,7 @@ final class ContentDecoder {
   }
 
   /// - Parameter receive: gets what the bytes stand for, up to 64 kB at a time. A few bytes may come after `later`.
-  func decode(_ offered: UnsafeRawBufferPointer, to receive: (UnsafeRawBufferPointer) -> Appetite) -> Outcome {
+  func decode(_ offered: UnsafeRawBufferPointer, to receive: (UnsafeRawBufferPointer) -> Demand) -> Outcome {
     let known = min(readBefore, offered.count)
     readBefore -= known
     let bytes = UnsafeRawBufferPointer(rebasing: offered[known...])
@@ -121,7 +121,7 @@ final class ContentDecoder {
     return .compressed
   }
 
-  private func pass(_ bytes: UnsafeRawBufferPointer, to receive: (UnsafeRawBufferPointer) -> Appetite) -> Outcome {
+  private func pass(_ bytes: UnsafeRawBufferPointer, to receive: (UnsafeRawBufferPointer) -> Demand) -> Outcome {
     if form == .unknown { return .unknown }
     guard !bytes.isEmpty else { return .done }
     switch form {
@@ -132,7 +132,7 @@ final class ContentDecoder {
     }
   }
 
-  private func inflate(_ bytes: UnsafeRawBufferPointer, to receive: (UnsafeRawBufferPointer) -> Appetite) -> Outcome {
+  private func inflate(_ bytes: UnsafeRawBufferPointer, to receive: (UnsafeRawBufferPointer) -> Demand) -> Outcome {
     guard let stream else { return .malformed }
     stream.pointee.next_in = bytes.bindMemory(to: UInt8.self).baseAddress
     stream.pointee.avail_in = UInt32(bytes.count)

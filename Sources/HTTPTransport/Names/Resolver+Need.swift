@@ -12,7 +12,7 @@ extension Resolver {
 
   private static let loopback = [IPAddress("::1"), IPAddress("127.0.0.1")].compactMap { $0 }
 
-  func need(for origin: Origin, under settings: Settings) -> Need {
+  func need(for origin: Origin, under settings: ResolvedConfiguration) -> Need {
     guard settings.configuration.resolver == .cAres, settings.proxies.proxy(for: origin) == nil else { return .nothing }
     switch HostKind(origin.host) {
     case .address, .system: return .nothing

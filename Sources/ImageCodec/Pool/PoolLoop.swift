@@ -19,7 +19,7 @@ final class PoolLoop {
   let mailbox: PoolMailbox
   var settings: DecoderSettings
   /// The mailbox wakes the loop by it.
-  private let wakeUp: WakeUp
+  private let wakeUp: WakeupPipe
   var queue: DecodeQueue
   var pending: [DecodeTicket: Pending] = [:]
   var processes: [DecoderProcess] = []
@@ -44,7 +44,7 @@ final class PoolLoop {
   /// After so many there is no decoder. One may fail for want of memory, for example.
   static let mostFailedStarts = 3
 
-  init(mailbox: PoolMailbox, settings: DecoderSettings, wakeUp: WakeUp) {
+  init(mailbox: PoolMailbox, settings: DecoderSettings, wakeUp: WakeupPipe) {
     (self.mailbox, self.settings, self.wakeUp) = (mailbox, settings, wakeUp)
     queue = DecodeQueue(budget: settings.pixelBudget)
   }

@@ -28,7 +28,7 @@ final class PoolMailbox: Sendable {
 
   private let state: Locked<State>
   /// Here from the start: by the time of the first decode, transfers may hold all the descriptors there are.
-  private let wakeUp = WakeUp.required()
+  private let wakeUp = WakeupPipe.required()
 
   init(_ settings: DecoderSettings) { state = Locked(State(settings: settings)) }
 

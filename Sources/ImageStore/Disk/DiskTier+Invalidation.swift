@@ -21,7 +21,7 @@ extension DiskTier {
     uncounted[0] = nil
     var cleared = Cleared(removed: unstored.count, bytes: unstored.reduce(0) { $0 + $1.byteCount })
     if mode == .readWrite && !isClosed {
-      let clearing = Board.Clearing(filter, reachesMemory: reachesMemory)
+      let clearing = PeerTable.Clearing(filter, reachesMemory: reachesMemory)
       // Before the commit, so that who stores after it knows; and once more for who has read what was there until then.
       _ = try? withIndex { index throws(SQLiteError) in try index.beginWriting() }
       board?.note(clearing)
@@ -36,7 +36,7 @@ extension DiskTier {
   private func removeMatches(of filter: ClearFilter, _ cleared: inout Cleared, _ uncounted: inout [Int64: Int64]) {
     let now = now
     survey()
-    let grace = othersLive ? Agenda.flushInterval + 1 : 0
+    let grace = othersLive ? MaintenanceSchedule.flushInterval + 1 : 0
     do throws(StoreError) {
       // They are no entries yet, and count as none.
       try withIndex { index throws(SQLiteError) in

@@ -10,10 +10,10 @@ extension DiskTier {
   ///   - partial: what the body is the beginning of, if its file may stay when the rest does not come.
   ///
   /// Throws `noRoom`, `diskFull` or `io`.
-  public func makeSpool(expected: Int64? = nil, of partial: StoredPartial? = nil) throws(StoreError) -> Spool {
+  public func makeSpool(expected: Int64? = nil, of partial: PartialRecord? = nil) throws(StoreError) -> BodySpool {
     let spool = try withFolder { session throws(FileError) in
       let id = session.nextID()
-      return try Spool(id: id, in: session.folder, executor: executor, room: room(for: id))
+      return try BodySpool(id: id, in: session.folder, executor: executor, room: room(for: id))
     }
     spooled[spool.id] = 0
     if let expected, let error = reserve(expected, for: spool.id) {
@@ -24,8 +24,8 @@ extension DiskTier {
     return spool
   }
 
-  func room(for id: Int64) -> Spool.Room {
-    Spool.Room(
+  func room(for id: Int64) -> BodySpool.SpaceReservation {
+    BodySpool.SpaceReservation(
       reserve: { [weak self] byteCount in
         guard let self else { return StoreError(.io, "the disk tier is closed") }
         return self.assumeIsolated { $0.reserve(byteCount, for: id) }
@@ -108,7 +108,7 @@ extension DiskTier {
     }
   }
 
-  private func place(_ spool: Spool, as response: inout StoredResponse) throws(StoreError) {
+  private func place(_ spool: BodySpool, as response: inout StoredResponse) throws(StoreError) {
     let folder = try writableSession().folder
     response = try spool.assumeIsolatedThrowing { spool throws(StoreError) in
       var draft = response
@@ -189,7 +189,7 @@ extension DiskTier {
   /// Nothing is written at once; the index is told when uses are flushed, seconds later.
   public func markDelivered(_ id: Int64, at time: Int, byPath: Bool = true) {
     guard mode == .readWrite else { return }
-    noteUse(of: id, Deliveries.Use(at: time, isDelivery: byPath))
+    noteUse(of: id, UsageJournal.Use(at: time, isDelivery: byPath))
   }
 
   /// The same for a path that `absolutePath` gave, which has counted as a use before. Nothing happens with any other.
@@ -197,10 +197,10 @@ extension DiskTier {
     guard path.hasPrefix(directory + "/"), let name = path.split(separator: "/").last,
       let file = FileName.parse(String(name))
     else { return }
-    noteUse(of: file.id, Deliveries.Use(at: time, times: 0))
+    noteUse(of: file.id, UsageJournal.Use(at: time, times: 0))
   }
 
-  func noteUse(of id: Int64, _ use: Deliveries.Use) {
+  func noteUse(of id: Int64, _ use: UsageJournal.Use) {
     // At once, before it is looked whether the file is there: the other workers read in the index only later.
     pins.announce(id, at: use.at)
     deliveries.note(id, use)

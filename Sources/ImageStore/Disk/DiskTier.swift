@@ -26,9 +26,9 @@ public actor DiskTier {
     /// Allocated bytes of image and temporary files.
     public var bytes: Int64 = 0
     public var limit: Int64 = 0
-    public var evicted = Evictions()
+    public var evicted = EvictionStatistics()
 
-    public init(entries: Int = 0, bytes: Int64 = 0, limit: Int64 = 0, evicted: Evictions = Evictions()) {
+    public init(entries: Int = 0, bytes: Int64 = 0, limit: Int64 = 0, evicted: EvictionStatistics = EvictionStatistics()) {
       self.entries = entries
       self.bytes = bytes
       self.limit = limit
@@ -39,7 +39,7 @@ public actor DiskTier {
   /// What a stored body comes as.
   public enum Body: Sendable {
     case bytes([UInt8])
-    case spool(Spool)
+    case spool(BodySpool)
   }
 
   nonisolated let executor: ThreadExecutor
@@ -54,7 +54,7 @@ public actor DiskTier {
   nonisolated let verification: Locked<Verification>
   var limit: Int64
 
-  // What is open. See DiskTier+Opening.
+  // What is open. See IndexSession.
   var session: Session?
   var isClosed = false
   var suspension: Suspension?
@@ -65,33 +65,33 @@ public actor DiskTier {
   /// Whether something has made way for an index that found the disk full, and nothing was written since.
   var hasMadeRoom = false
 
-  // Room. See DiskTier+Room.
-  nonisolated let pins = DeliveryPins()
-  var deliveries = Deliveries()
+  // Room. See DiskTier+Eviction.
+  nonisolated let pins = PinTable()
+  var deliveries = UsageJournal()
   /// Responses that were found whole and are not marked so in the index: not yet, or never by a read-only tier.
   var proven: Set<Int64> = []
   /// What the temporary files of spools take.
   var spooled: [Int64: Int64] = [:] {
     didSet { board?.setUnlistedBytes(spooledBytes) }
   }
-  /// The spools whose files are listed as partial ones. See DiskTier+Partials.
+  /// The spools whose files are listed as partial ones. See PartialFiles.
   var listedSpools: Set<Int64> = []
   nonisolated let partialsExist = Locked(true)
   var hasAdopted = false
   /// Files that somebody works on, by how many do.
   var holds: [Int64: Int] = [:]
-  var evicted = Evictions()
-  var skipped = Skipped()
+  var evicted = EvictionStatistics()
+  var skipped = EvictionCursor()
   var spaceLimit = Int64.max
   /// When the free space was looked at, and how many bytes may be written until it is looked at again.
   var spaceCheck: (at: Int, budget: Int64)?
 
   // Housekeeping.
-  var agenda = Agenda()
+  var agenda = MaintenanceSchedule()
   var sweep: Sweep?
 
-  // Company. See DiskTier+Company.
-  var board: Board?
+  // Company. See DiskTier+Peers.
+  var board: PeerTable?
   /// Leases on what the index has and has not committed.
   var leases: [Lease] = []
   /// Where there is no board.

@@ -9,7 +9,7 @@ extension DiskTier {
   /// The open directory, the sign of life in it, and the index once it is needed.
   final class Session {
     let folder: CacheFolder
-    let lock: WorkerLock?
+    let lock: PeerLock?
     /// Whose files can be trusted: those of this run of the system, or where that has no name of this worker.
     let boot: String
     let bootNumber: Int64
@@ -19,7 +19,7 @@ extension DiskTier {
     var indexModifiedAt: Int?
     private var lastID: Int64
 
-    init(folder: CacheFolder, lock: WorkerLock?, boot: String?) {
+    init(folder: CacheFolder, lock: PeerLock?, boot: String?) {
       self.folder = folder
       self.lock = lock
       self.boot = boot ?? "worker \(lock?.instance ?? 0)"
@@ -48,7 +48,7 @@ extension DiskTier {
   }
 
   static let indexName = "index.sqlite"
-  private static let rebuildLock = WorkerLock.directory + "/index.lock"
+  private static let rebuildLock = PeerLock.directory + "/index.lock"
 
   /// How long to leave alone what failed, in seconds.
   static let retryInterval = 30
@@ -56,7 +56,7 @@ extension DiskTier {
   func openSession() throws(FileError) {
     let folder = try CacheFolder(path: directory, writable: mode == .readWrite, files: environment.files)
     if mode == .readWrite { try checkIndexPlace(in: folder) }
-    let lock = mode == .readWrite ? try WorkerLock(in: folder, random: environment.random) : nil
+    let lock = mode == .readWrite ? try PeerLock(in: folder, random: environment.random) : nil
     session = Session(folder: folder, lock: lock, boot: environment.boot())
     openBoard()
     hasAdopted = false
@@ -142,7 +142,7 @@ extension DiskTier {
           agenda.trimAt = now
           agenda.clockCheckWanted = true
         }
-        skipped = Skipped()
+        skipped = EvictionCursor()
         if created { agenda.sweepWanted = true }
         return index
       } catch {

@@ -29,7 +29,7 @@ public func save(
   }
   let files = environment.files
   // The target may be on a slow disk.
-  Wakeups.release()
+  WakeupCoalescer.release()
   let place = try SaveTarget.resolve(target, files)
   let temporary = ".imageworker-" + hexadecimal(environment.random(), digits: 16) + ".tmp"
   do throws(FileError) {

@@ -9,12 +9,12 @@ internal import Threads
 /// A temporary file that takes a large body piece by piece, so that memory holds none of it.
 ///
 /// Give it to `store` when the body is complete. Discarded, or dropped unfinished, it leaves nothing behind.
-public actor Spool {
+public actor BodySpool {
   nonisolated let id: Int64
   private let executor: ThreadExecutor
   private let folder: CacheFolder
   private let path: String
-  private let room: Room
+  private let room: SpaceReservation
   private var descriptor: Int32
   private var hash = SHA256()
   /// How many of the bytes are in `hash`: all of them, but for a file that was taken up.
@@ -24,7 +24,7 @@ public actor Spool {
   private var digest: [UInt8]?
 
   /// Where the bytes of a spool are accounted for. Called on the executor's thread.
-  struct Room: Sendable {
+  struct SpaceReservation: Sendable {
     /// Makes room until the file may be of `byteCount` bytes.
     var reserve: @Sendable (_ byteCount: Int64) -> StoreError?
     /// Whether the file may be removed now that nobody uses it.
@@ -35,7 +35,7 @@ public actor Spool {
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  init(id: Int64, in folder: CacheFolder, executor: ThreadExecutor, room: Room) throws(FileError) {
+  init(id: Int64, in folder: CacheFolder, executor: ThreadExecutor, room: SpaceReservation) throws(FileError) {
     self.id = id
     self.folder = folder
     self.executor = executor
@@ -45,7 +45,7 @@ public actor Spool {
   }
 
   /// One that goes on with a file that is there.
-  init(takingUp id: Int64, in folder: CacheFolder, executor: ThreadExecutor, room: Room) throws(FileError) {
+  init(takingUp id: Int64, in folder: CacheFolder, executor: ThreadExecutor, room: SpaceReservation) throws(FileError) {
     let path = FileName.temporaryPath(id: id)
     let file = try folder.files.openForAppending(path, in: folder.descriptor)
     do throws(FileError) {

@@ -30,7 +30,7 @@ final class CacheFolder: Sendable {
   /// Makes the folder of the workers' locks. Returns the size of a block.
   private static func prepare(_ descriptor: Int32, _ files: FileSystem) throws(FileError) -> Int64 {
     do throws(FileError) {
-      try files.makeDirectory(WorkerLock.directory, in: descriptor)
+      try files.makeDirectory(PeerLock.directory, in: descriptor)
     } catch {
       if error.code != EEXIST { throw error }
     }

@@ -43,7 +43,7 @@ extension FileSystem {
     of file: Int32, _ path: String, from offset: Int64 = 0,
     _ body: (UnsafeRawBufferPointer) throws(FileError) -> Void
   ) throws(FileError) {
-    Wakeups.release()
+    WakeupCoalescer.release()
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
     defer { buffer.deallocate() }
     var offset = offset

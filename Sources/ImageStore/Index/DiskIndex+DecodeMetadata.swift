@@ -25,7 +25,7 @@ extension DiskIndex {
 
   /// The rows of a key with another variant than `response`: of an original its variants, of a variant its original and
   /// the other variants.
-  func relatives(of response: StoredResponse) throws(SQLiteError) -> [Relative] {
+  func relatives(of response: StoredResponse) throws(SQLiteError) -> [SiblingRow] {
     let find = try writing(
       """
       SELECT id, digest, format, allocated, used_at, delivered_at, coalesce(source_digest, digest)
@@ -35,7 +35,7 @@ extension DiskIndex {
     find.bind(2, response.partition)
     find.bind(3, response.selection.text)
     find.bind(4, response.variant)
-    return try find.rows { Relative(holding: Holding($0), originalDigest: $0.bytes(6)) }
+    return try find.rows { SiblingRow(holding: FileRecord($0), originalDigest: $0.bytes(6)) }
   }
 
   /// Of the original that is stored where a variant's belongs, whichever it is; nil where there is none.
@@ -48,17 +48,17 @@ extension DiskIndex {
     return try find.first { $0.bytes(0) }
   }
 
-  struct Relative {
-    var holding: Holding
+  struct SiblingRow {
+    var holding: FileRecord
     var originalDigest: [UInt8]
   }
 }
 
-extension Findings {
+extension DecodeMetadata {
   /// Nil where the row has none of them, as most rows.
   ///
   /// - Parameter first: the first of the columns, in the order in which `find` asks for them.
-  static func read(_ row: borrowing Row, from first: Int32) -> Findings? {
+  static func read(_ row: borrowing Row, from first: Int32) -> DecodeMetadata? {
     let flags = row.integer(first)
     let (isChecked, isDamaged) = (flags & 1 != 0, flags & 2 != 0)
     let placeholder =
@@ -71,6 +71,6 @@ extension Findings {
         digest: row.bytes(first + 3), byteCount: row.integer(first + 4), format: row.text(first + 5),
         width: row.optionalInt(first + 6), height: row.optionalInt(first + 7))
     guard flags != 0 || placeholder != nil || source != nil else { return nil }
-    return Findings(source: source, placeholder: placeholder, isChecked: isChecked, isDamaged: isDamaged)
+    return DecodeMetadata(source: source, placeholder: placeholder, isChecked: isChecked, isDamaged: isDamaged)
   }
 }

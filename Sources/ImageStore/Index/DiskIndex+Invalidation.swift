@@ -1,7 +1,7 @@
 /// Clearing, and the files that outlive their rows.
 extension DiskIndex {
   struct Match {
-    var holding: Holding
+    var holding: FileRecord
     var key: String
     var partition: String
     var isOriginal: Bool
@@ -16,7 +16,7 @@ extension DiskIndex {
       SELECT \(IndexSchema.holdingColumns), key, partition, variant = '' FROM responses WHERE \(condition) LIMIT \(limit)
       """, values)
     return try find.rows {
-      Match(holding: Holding($0), key: $0.text(6), partition: $0.text(7), isOriginal: $0.int(8) == 1)
+      Match(holding: FileRecord($0), key: $0.text(6), partition: $0.text(7), isOriginal: $0.int(8) == 1)
     }
   }
 
@@ -32,16 +32,16 @@ extension DiskIndex {
     return statement
   }
 
-  func variants(key: String, partition: String) throws(SQLiteError) -> [Holding] {
+  func variants(key: String, partition: String) throws(SQLiteError) -> [FileRecord] {
     try beginWriting()
     let find = try holdings("WHERE key = ?1 AND partition = ?2 AND variant > ''")
     find.bind(1, key)
     find.bind(2, partition)
-    return try find.rows { Holding($0) }
+    return try find.rows { FileRecord($0) }
   }
 
   /// Keeps the file of a deleted row in the books until `due`.
-  func doom(_ holding: Holding, due: Int) throws(SQLiteError) {
+  func doom(_ holding: FileRecord, due: Int) throws(SQLiteError) {
     let doom = try writing("INSERT OR REPLACE INTO doomed VALUES (?1, ?2, ?3, ?4)")
     doom.bind(1, holding.id)
     doom.bind(2, holding.file)

@@ -3,7 +3,7 @@ internal import HTTPTypes
 /// The rows of `partials`. One whose file is being written has `allocated` 0; only the others may be taken or removed
 /// by everyone.
 extension DiskIndex {
-  func insert(_ partial: StoredPartial, id: Int64, boot: String, storedAt: Int, expiresAt: Int) throws(SQLiteError) {
+  func insert(_ partial: PartialRecord, id: Int64, boot: String, storedAt: Int, expiresAt: Int) throws(SQLiteError) {
     let insert = try writing(
       "INSERT INTO partials VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)")
     let authority = Authority(of: partial.url)
@@ -26,8 +26,8 @@ extension DiskIndex {
   }
 
   /// The largest that may be taken, and may be of a body of `maxBytes`.
-  func partial(of identity: StoredPartial.Identity, maxBytes: Int64, boot: String, now: Int) throws(SQLiteError) -> (
-    id: Int64, partial: StoredPartial
+  func partial(of identity: PartialRecord.Identity, maxBytes: Int64, boot: String, now: Int) throws(SQLiteError) -> (
+    id: Int64, partial: PartialRecord
   )? {
     let find = try reading(
       """
@@ -43,7 +43,7 @@ extension DiskIndex {
     find.bind(5, now)
     find.bind(6, maxBytes)
     return try find.first { row in
-      let partial = StoredPartial(
+      let partial = PartialRecord(
         identity: identity, url: row.text(1), finalURL: row.text(2), validator: row.text(3),
         headers: HeaderFields(storedText: row.text(4)), completeLength: row.optionalInt(5).map { Int64($0) })
       return (row.integer(0), partial)
@@ -59,7 +59,7 @@ extension DiskIndex {
   }
 
   /// Those of an identity that nobody writes.
-  func partials(of identity: StoredPartial.Identity) throws(SQLiteError) -> [Int64] {
+  func partials(of identity: PartialRecord.Identity) throws(SQLiteError) -> [Int64] {
     let find = try writing(
       "SELECT id FROM partials WHERE key = ?1 AND partition = ?2 AND request = ?3 AND allocated > 0")
     find.bind(1, identity.key)

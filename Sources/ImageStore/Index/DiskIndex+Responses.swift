@@ -129,7 +129,7 @@ extension DiskIndex {
   }
 
   /// Notes a use. A row that is gone meanwhile keeps its file for as long as it was promised.
-  func touch(_ id: Int64, _ use: Deliveries.Use) throws(SQLiteError) {
+  func touch(_ id: Int64, _ use: UsageJournal.Use) throws(SQLiteError) {
     let touch = try writing(
       """
       UPDATE responses SET used_at = max(used_at, ?2), delivered_at = max(delivered_at, ?3), uses = uses + ?4
@@ -163,26 +163,26 @@ extension DiskIndex {
     return database.changes == 1
   }
 
-  func holding(_ id: Int64) throws(SQLiteError) -> Holding? {
+  func holding(_ id: Int64) throws(SQLiteError) -> FileRecord? {
     try beginReading()
     let find = try holdings("WHERE id = ?1")
     find.bind(1, id)
-    return try find.first { Holding($0) }
+    return try find.first { FileRecord($0) }
   }
 
   /// The row that stands where `response` would go.
-  func rival(of response: StoredResponse) throws(SQLiteError) -> Holding? {
+  func rival(of response: StoredResponse) throws(SQLiteError) -> FileRecord? {
     try beginReading()
     let find = try holdings("WHERE key = ?1 AND partition = ?2 AND variant = ?3 AND selection = ?4")
     find.bind(1, response.key)
     find.bind(2, response.partition)
     find.bind(3, response.variant)
     find.bind(4, response.selection.text)
-    return try find.first { Holding($0) }
+    return try find.first { FileRecord($0) }
   }
 
   /// The rows that came first, where too many differ from `response` by their selection alone.
-  func surplus(beside response: StoredResponse) throws(SQLiteError) -> [Holding] {
+  func surplus(beside response: StoredResponse) throws(SQLiteError) -> [FileRecord] {
     try beginWriting()
     let find = try holdings(
       """
@@ -194,25 +194,25 @@ extension DiskIndex {
     find.bind(3, response.variant)
     find.bind(4, response.id)
     find.bind(5, StoredResponse.mostSelections - 1)
-    return try find.rows { Holding($0) }
+    return try find.rows { FileRecord($0) }
   }
 
   /// Some of the least recently used rows after a place in that order; none when there are none.
   ///
   /// Two statements, since SQLite would look through all rows of the place's second for `(used_at, id) > (?1, ?2)`.
-  func leastRecentlyUsed(after place: (usedAt: Int, id: Int64), limit: Int) throws(SQLiteError) -> [Holding] {
+  func leastRecentlyUsed(after place: (usedAt: Int, id: Int64), limit: Int) throws(SQLiteError) -> [FileRecord] {
     try beginWriting()
     let findInSecond = try holdings("WHERE used_at = ?1 AND id > ?2 ORDER BY id LIMIT ?3")
     findInSecond.bind(1, place.usedAt)
     findInSecond.bind(2, place.id)
     findInSecond.bind(3, limit)
-    let found = try findInSecond.rows { Holding($0) }
+    let found = try findInSecond.rows { FileRecord($0) }
     if !found.isEmpty { return found }
     try beginWriting()
     let findLater = try holdings("WHERE used_at > ?1 ORDER BY used_at, id LIMIT ?2")
     findLater.bind(1, place.usedAt)
     findLater.bind(2, limit)
-    return try findLater.rows { Holding($0) }
+    return try findLater.rows { FileRecord($0) }
   }
 
   /// When, 0 for never, and how often it was given to a host, as far as that is written.

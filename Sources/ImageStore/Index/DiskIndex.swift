@@ -132,7 +132,7 @@ final class DiskIndex {
   /// The prepared form of `sql`, made once.
   func statement(_ sql: StaticString) throws(SQLiteError) -> Statement { try statement("", sql) }
 
-  /// The prepared form of a query for `Holding`s, made once; `rest` is what follows the table.
+  /// The prepared form of a query for `FileRecord`s, made once; `rest` is what follows the table.
   func holdings(_ rest: StaticString) throws(SQLiteError) -> Statement {
     try statement("SELECT \(IndexSchema.holdingColumns) FROM responses ", rest)
   }

@@ -106,12 +106,12 @@ enum IndexSchema {
 
     """
 
-  /// The columns that `Holding.init(_: Row)` reads, in its order.
+  /// The columns that `FileRecord.init(_: Row)` reads, in its order.
   static let holdingColumns = "id, digest, format, allocated, used_at, delivered_at"
 }
 
 /// What eviction and clearing need to know of a row.
-struct Holding: Equatable {
+struct FileRecord: Equatable {
   var id: Int64
   var file: String
   var allocated: Int64
@@ -120,7 +120,7 @@ struct Holding: Equatable {
 
 }
 
-extension Holding {
+extension FileRecord {
   init(_ row: borrowing Row) {
     let id = row.integer(0)
     self.init(
@@ -130,7 +130,7 @@ extension Holding {
 }
 
 extension StoredResponse {
-  /// - Parameter hasFindings: whether the row goes on with the columns of `Findings`.
+  /// - Parameter hasFindings: whether the row goes on with the columns of `DecodeMetadata`.
   init(_ row: borrowing Row, hasFindings: Bool) {
     let key = row.text(1)
     let selection = row.text(4)
@@ -141,7 +141,7 @@ extension StoredResponse {
       responseTime: row.int(10), storedAt: row.int(11), validatedAt: row.int(12), expiresAt: row.int(13),
       mediaType: row.text(14), format: row.optionalText(15), width: row.optionalInt(16), height: row.optionalInt(17),
       frames: row.int(18), orientation: row.int(19), byteCount: row.integer(20), digest: row.bytes(21),
-      findings: hasFindings ? Findings.read(row, from: 23) : nil)
+      findings: hasFindings ? DecodeMetadata.read(row, from: 23) : nil)
     isProven = row.int(22) == 1
   }
 }

@@ -1,5 +1,5 @@
 /// Doubly linked lists over places, which are small numbers: each place is in one list at most. Every step is O(1).
-struct PlaceLinks {
+struct IndexLinkedLists {
   struct List: Equatable {
     fileprivate(set) var first = -1
     fileprivate(set) var last = -1
@@ -39,10 +39,10 @@ struct PlaceLinks {
 
 /// Places by a label that several may share.
 struct PlaceGroups<Label: Hashable & Sendable>: Sendable {
-  private var lists: [Label: PlaceLinks.List] = [:]
-  private var links = PlaceLinks()
+  private var lists: [Label: IndexLinkedLists.List] = [:]
+  private var links = IndexLinkedLists()
 
-  func list(of label: Label) -> PlaceLinks.List? { lists[label] }
+  func list(of label: Label) -> IndexLinkedLists.List? { lists[label] }
 
   func places(of label: Label) -> [Int] { lists[label].map(links.places(of:)) ?? [] }
 

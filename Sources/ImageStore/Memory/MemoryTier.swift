@@ -1,7 +1,7 @@
 internal import HTTPTypes
 internal import Text
 
-/// The memory tier: image bytes under a limit. Who goes first is decided by use (`EvictionOrder`): one scan of many
+/// The memory tier: image bytes under a limit. Who goes first is decided by use (`S3FIFO`): one scan of many
 /// images does not displace those that are asked for again.
 ///
 /// A pure value. Looking up and storing take time for the entries of the same key only; `clear`, which see, and
@@ -45,7 +45,7 @@ public struct MemoryTier: Sendable {
 
   private var slots: [Entry?] = []
   private var free: [Int] = []
-  private var order: EvictionOrder
+  private var order: S3FIFO
   private var byIdentity = PlaceGroups<Identity>()
   private var byKey = PlaceGroups<ExactString>()
   /// Those whose URL is not their key.
@@ -58,7 +58,7 @@ public struct MemoryTier: Sendable {
   /// - Parameter limit: bytes of images with their headers; 0 turns the tier off.
   public init(limit: Int64) {
     counts.limit = limit
-    order = EvictionOrder(limit: limit)
+    order = S3FIFO(limit: limit)
   }
 
   /// All entries of the key, which differ by what their Vary names, newest response first. They count as used.

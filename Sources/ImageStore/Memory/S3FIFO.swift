@@ -12,8 +12,8 @@
 ///
 /// A use is one count and moves nothing. Every step is O(1), eviction amortised: each further entry that it looks at
 /// loses a use, or its probation.
-struct EvictionOrder {
-  private struct Standing {
+struct S3FIFO {
+  private struct Entry {
     var cost: Int64 = 0
     var fingerprint = 0
     var uses: UInt8 = 0
@@ -23,10 +23,10 @@ struct EvictionOrder {
   /// The most uses that count.
   private static let mostUses: UInt8 = 3
 
-  private var standings: [Standing] = []
-  private var links = PlaceLinks()
-  private var probation = PlaceLinks.List()
-  private var main = PlaceLinks.List()
+  private var standings: [Entry] = []
+  private var links = IndexLinkedLists()
+  private var probation = IndexLinkedLists.List()
+  private var main = IndexLinkedLists.List()
   private var probationCost: Int64 = 0
   private var departed = DepartedEntries()
 
@@ -60,8 +60,8 @@ struct EvictionOrder {
     let isBack = isKnown || hasDeparted
     var evicted: [Int] = []
     while self.cost + cost > limit, let place = evict(for: isBack ? 0 : cost) { evicted.append(place) }
-    while standings.count <= place { standings.append(Standing()) }
-    standings[place] = Standing(cost: cost, fingerprint: fingerprint, isOnProbation: !isBack)
+    while standings.count <= place { standings.append(Entry()) }
+    standings[place] = Entry(cost: cost, fingerprint: fingerprint, isOnProbation: !isBack)
     enqueue(place)
     return evicted
   }

@@ -1,5 +1,5 @@
 /// What decoding has told of a stored image. An object, because most have none.
-public final class Findings: Sendable, Equatable {
+public final class DecodeMetadata: Sendable, Equatable {
   /// What a variant was made of.
   public struct Source: Sendable, Equatable {
     /// SHA-256 of the original, 32 bytes. A variant of an original that has been replaced is none any more.
@@ -49,13 +49,13 @@ public final class Findings: Sendable, Equatable {
   }
 
   /// Together with what another decode has told of the same image.
-  public func adding(_ other: Findings) -> Findings {
-    Findings(
+  public func adding(_ other: DecodeMetadata) -> DecodeMetadata {
+    DecodeMetadata(
       source: other.source ?? source, placeholder: other.placeholder ?? placeholder,
       isChecked: other.isChecked || isChecked, isDamaged: other.isDamaged || isDamaged)
   }
 
-  public static func == (left: Findings, right: Findings) -> Bool {
+  public static func == (left: DecodeMetadata, right: DecodeMetadata) -> Bool {
     left === right
       || left.source == right.source && left.placeholder == right.placeholder && left.isChecked == right.isChecked
         && left.isDamaged == right.isDamaged

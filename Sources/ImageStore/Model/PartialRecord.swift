@@ -2,7 +2,7 @@ public import HTTPTypes
 
 /// What a temporary file is the beginning of: one row of the index, from when the file is begun until it is complete,
 /// given up or taken up again.
-public struct StoredPartial: Sendable, Equatable {
+public struct PartialRecord: Sendable, Equatable {
   /// Who may go on with it.
   public struct Identity: Sendable, Hashable {
     public var key: String

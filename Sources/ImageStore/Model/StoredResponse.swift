@@ -41,14 +41,14 @@ public struct StoredResponse: Sendable, Equatable {
   /// and not its bytes, after a power loss: it is proven when it is first found whole.
   var isProven = true
   /// What decoding has told, if anything.
-  public var findings: Findings?
+  public var findings: DecodeMetadata?
 
   public init(
     id: Int64 = 0, key: String, partition: String = "", variant: String = "", url: String, finalURL: String? = nil,
     status: Int = 200, headers: HeaderFields = [:], varyingHeaders: HeaderFields = [:], requestTime: Int,
     responseTime: Int, storedAt: Int, validatedAt: Int, expiresAt: Int, mediaType: String, format: String? = nil,
     width: Int? = nil, height: Int? = nil, frames: Int = 1, orientation: Int = 1, byteCount: Int64 = 0,
-    digest: [UInt8] = [], findings: Findings? = nil
+    digest: [UInt8] = [], findings: DecodeMetadata? = nil
   ) {
     self.id = id
     self.key = key

@@ -3,7 +3,7 @@ internal import Threads
 /// The other workers of the directory.
 extension DiskTier {
   /// What all workers of the directory write on; nil where there is none, or the tier is not open. From any thread.
-  public nonisolated var companyBoard: Board? { pins.board }
+  public nonisolated var companyBoard: PeerTable? { pins.board }
 
   /// Whether another worker may be there: then what is written is committed soon, and what it may have delivered stays.
   var othersLive: Bool { board?.hasCompany ?? othersLived }
@@ -11,10 +11,10 @@ extension DiskTier {
   /// Without one, images are transferred by each worker for itself; all else holds.
   func openBoard() {
     guard let session, let lock = session.lock else { return setBoard(nil) }
-    setBoard(try? Board(in: session.folder, instance: lock.instance))
+    setBoard(try? PeerTable(in: session.folder, instance: lock.instance))
   }
 
-  func setBoard(_ board: Board?) {
+  func setBoard(_ board: PeerTable?) {
     self.board = board
     pins.setBoard(board)
     board?.setUnlistedBytes(spooledBytes)
@@ -23,8 +23,8 @@ extension DiskTier {
   /// Looks who lives, and wipes off the board what the dead have left.
   ///
   /// - Returns: the remains of those that died since the last time.
-  func surveyCompany(_ folder: CacheFolder, _ lock: WorkerLock) throws(FileError) -> [WorkerLock.Remains] {
-    if let board, board.isLost || FileIdentity(Board.path, in: folder) != board.identity { openBoard() }
+  func surveyCompany(_ folder: CacheFolder, _ lock: PeerLock) throws(FileError) -> [PeerLock.DeadPeer] {
+    if let board, board.isLost || FileIdentity(PeerTable.path, in: folder) != board.identity { openBoard() }
     // First, as their lock files were there before their rows were.
     let (joins, rows) = (board?.joins ?? 0, board?.others ?? [])
     let swept = sweep?.instances ?? []

@@ -7,7 +7,7 @@
 /// A worker's sign of life: a file `workers/INSTANCE.lock` that it holds an flock on until it ends, in whatever way.
 ///
 /// A lock file that can be locked belongs to a worker that died. One that ended properly removed its own.
-final class WorkerLock {
+final class PeerLock {
   /// This worker's number among all that ever used the directory: 31 random bits.
   let instance: Int32
   private let descriptor: Int32
@@ -48,7 +48,7 @@ final class WorkerLock {
   func remove() { try? folder.files.remove(Self.path(of: instance), in: folder.descriptor) }
 
   /// A dead worker's lock file, held so that no one else sweeps for it at the same time.
-  final class Remains {
+  final class DeadPeer {
     let instance: Int32
     private let descriptor: Int32
     private let folder: CacheFolder
@@ -62,21 +62,21 @@ final class WorkerLock {
     deinit { close(descriptor) }
 
     /// Call it when nothing of the worker is left.
-    func remove() { try? folder.files.remove(WorkerLock.path(of: instance), in: folder.descriptor) }
+    func remove() { try? folder.files.remove(PeerLock.path(of: instance), in: folder.descriptor) }
   }
 
   /// The remains of dead workers, and the numbers of the others that live.
   ///
   /// - Parameter known: dead workers whose remains are held already.
-  func survey(except known: [Int32]) throws(FileError) -> (dead: [Remains], living: Set<Int32>) {
-    var dead: [Remains] = []
+  func survey(except known: [Int32]) throws(FileError) -> (dead: [DeadPeer], living: Set<Int32>) {
+    var dead: [DeadPeer] = []
     var living: Set<Int32> = []
     for name in try folder.files.list(Self.directory, in: folder.descriptor) {
       guard let number = Self.instance(of: name), number != instance, !known.contains(number) else { continue }
       let path = Self.path(of: number)
       guard let file = try? folder.files.openFile(path, in: folder.descriptor) else { continue }
       if (try? folder.files.lock(file, path)) ?? false {
-        dead.append(Remains(instance: number, descriptor: file, folder: folder))
+        dead.append(DeadPeer(instance: number, descriptor: file, folder: folder))
       } else {
         close(file)
         living.insert(number)

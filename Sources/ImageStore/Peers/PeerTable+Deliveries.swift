@@ -13,9 +13,9 @@ internal import Synchronization
 /// on it is being removed. Who hands out writes before it looks whether the file is there; who removes makes the word
 /// its own before it does. So no path is handed out whose file goes right after. Ids that share a word keep each
 /// other's files for some seconds longer, and that is all.
-extension Board {
+extension PeerTable {
   /// For how long a delivery may be unknown to the index, in seconds: until it is flushed and committed.
-  private static let memory = Agenda.flushInterval + 2
+  private static let memory = MaintenanceSchedule.flushInterval + 2
   private static let removing = UInt64.max
 
   /// Notes that a file is being handed out. To be called before it is looked whether it is there, without company as

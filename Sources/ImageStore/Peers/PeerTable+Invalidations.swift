@@ -1,7 +1,7 @@
 internal import Synchronization
 
 /// What the workers have cleared lately: a ring of entries, each with the clear's number, who cleared, and the filter.
-extension Board {
+extension PeerTable {
   public struct Clearing: Sendable, Equatable {
     public var filter: ClearFilter
     /// Whether the memory tiers are meant, too.
@@ -86,7 +86,7 @@ private struct ClearingText {
 
   init(bytes: [UInt8]) { self.bytes = bytes }
 
-  init(_ clearing: Board.Clearing) {
+  init(_ clearing: PeerTable.Clearing) {
     let (kind, texts): (Character, [String]) =
       switch clearing.filter {
       case .all: ("a", [])
@@ -101,7 +101,7 @@ private struct ClearingText {
     for text in texts { bytes += [UInt8(text.utf8.count >> 8 & 0xff), UInt8(text.utf8.count & 0xff)] + text.utf8 }
   }
 
-  var clearing: Board.Clearing? {
+  var clearing: PeerTable.Clearing? {
     guard bytes.count >= 2 else { return nil }
     var texts: [String] = []
     var rest = bytes[2...]
@@ -111,7 +111,7 @@ private struct ClearingText {
       texts.append(String(decoding: rest.prefix(count), as: UTF8.self))
       rest = rest.dropFirst(count)
     }
-    return filter(texts).map { Board.Clearing($0, reachesMemory: bytes[1] == 1) }
+    return filter(texts).map { PeerTable.Clearing($0, reachesMemory: bytes[1] == 1) }
   }
 
   private func filter(_ texts: [String]) -> ClearFilter? {

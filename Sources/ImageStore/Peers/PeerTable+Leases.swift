@@ -2,15 +2,15 @@ internal import Synchronization
 
 /// What a transfer is for, as the workers of a directory tell it apart, and what stood on the board of such transfers
 /// when it was last looked.
-public struct Claim: Sendable {
+public struct LeaseRequest: Sendable {
   /// Two that are equal here and mean different things wait for each other in vain, which costs time and nothing else.
   let hash: UInt64
   /// How many leases of the same bucket have ended.
-  var endings = Endings(word: 0)
+  var endings = LeaseEpoch(word: 0)
   /// The row of the worker that had the lease when it was asked for.
   var holder: UInt64?
 
-  struct Endings: Equatable {
+  struct LeaseEpoch: Equatable {
     let word: UInt64
 
     /// Of those that came to nothing.
@@ -20,7 +20,7 @@ public struct Claim: Sendable {
     static let fruitless: UInt64 = 1 << 32
   }
 
-  var bucket: Int { Board.Layout.bucket(hash % UInt64(Board.Layout.buckets)) }
+  var bucket: Int { PeerTable.Layout.bucket(hash % UInt64(PeerTable.Layout.buckets)) }
   /// The slot's word, but for its lowest byte.
   var tag: UInt64 { hash & ~0xff }
 }
@@ -30,13 +30,13 @@ public struct Claim: Sendable {
 /// The others wait for it, then look into the index. It has to outlive the commit of what it brings; where that is not
 /// to be, it ends with its last reference.
 public final class Lease: Sendable {
-  private let board: Board
+  private let board: PeerTable
   private let place: Int
   private let word: UInt64
   /// What its end adds to those of its bucket.
-  private let ending = Atomic<UInt64>(Claim.Endings.fruitless)
+  private let ending = Atomic<UInt64>(LeaseRequest.LeaseEpoch.fruitless)
 
-  fileprivate init(board: Board, place: Int, word: UInt64) {
+  fileprivate init(board: PeerTable, place: Int, word: UInt64) {
     self.board = board
     self.place = place
     self.word = word
@@ -49,7 +49,7 @@ public final class Lease: Sendable {
   }
 
   /// What it was for is in the index, committed: it ends well, with its last reference.
-  func succeed() { ending.store(Claim.Endings.fruitful, ordering: .relaxed) }
+  func succeed() { ending.store(LeaseRequest.LeaseEpoch.fruitful, ordering: .relaxed) }
 
   /// What comes is not for the others any more: it ends, with its last reference, as if it had never been.
   public func renounce() { ending.store(0, ordering: .relaxed) }
@@ -59,7 +59,7 @@ public final class Lease: Sendable {
 ///
 /// A bucket has a word that counts the leases that ended in it, and seven slots. A slot's word is 0 or names what is
 /// transferred and the worker that does. Where all slots are taken, it goes without a lease.
-extension Board {
+extension PeerTable {
   public enum Answer: Sendable {
     case taken(Lease)
     /// Nobody has it, and the index may have what was not there when the claim was made.
@@ -73,27 +73,27 @@ extension Board {
   /// A claim to a transfer, to be made before the index is looked into.
   ///
   /// - Parameter hash: the same in all workers for the same answer.
-  public func claim(_ hash: UInt64) -> Claim {
-    var claim = Claim(hash: hash)
+  public func claim(_ hash: UInt64) -> LeaseRequest {
+    var claim = LeaseRequest(hash: hash)
     refresh(&claim)
     return claim
   }
 
   /// Has the claim be as if it were made now.
-  public func refresh(_ claim: inout Claim) {
+  public func refresh(_ claim: inout LeaseRequest) {
     claim.endings = endings(in: claim.bucket)
     claim.holder = nil
   }
 
   /// Takes the lease if nobody has it. Else the claim is refreshed, and knows who has.
-  public func take(_ claim: inout Claim) -> Answer {
+  public func take(_ claim: inout LeaseRequest) -> Answer {
     let endings = endings(in: claim.bucket)
     let answer = take(claim, &claim.holder)
     if case .held = answer { claim.endings = endings }
     return answer
   }
 
-  private func take(_ claim: Claim, _ holder: inout UInt64?) -> Answer {
+  private func take(_ claim: LeaseRequest, _ holder: inout UInt64?) -> Answer {
     guard let row else { return .none }
     let (bucket, word) = (claim.bucket, claim.tag | row)
     var taken: Int?
@@ -148,7 +148,7 @@ extension Board {
     case over(failed: Bool)
   }
 
-  public func progress(of claim: Claim) -> Progress {
+  public func progress(of claim: LeaseRequest) -> Progress {
     let worker = worker(of: claim)
     let endings = endings(in: claim.bucket)
     // It may have ended, and another have begun anew; or another has taken over from a dead one.
@@ -157,15 +157,15 @@ extension Board {
   }
 
   /// Takes the lease from a worker that has stopped. It may be the one that goes on with it, or any other.
-  public func revoke(_ claim: Claim, from worker: UInt64) {
+  public func revoke(_ claim: LeaseRequest, from worker: UInt64) {
     guard let place = place(of: claim) else { return }
     _ = words[place].compareExchange(expected: claim.tag | worker, desired: 0, ordering: .sequentiallyConsistent)
   }
 
   /// The process that transfers it, this one included.
-  public func holder(of claim: Claim) -> Int? { worker(of: claim).map { Int(process(of: $0)) } }
+  public func holder(of claim: LeaseRequest) -> Int? { worker(of: claim).map { Int(process(of: $0)) } }
 
-  private func worker(of claim: Claim) -> UInt64? {
+  private func worker(of claim: LeaseRequest) -> UInt64? {
     guard let place = place(of: claim) else { return nil }
     let worker = Self.row(ofHolder: words[place].load(ordering: .sequentiallyConsistent))
     return worker == 0 ? nil : worker
@@ -175,11 +175,11 @@ extension Board {
 
   private static func slots(of bucket: Int) -> Range<Int> { bucket + 1..<bucket + Layout.wordsOfBucket }
 
-  private func endings(in bucket: Int) -> Claim.Endings {
-    Claim.Endings(word: words[bucket].load(ordering: .sequentiallyConsistent))
+  private func endings(in bucket: Int) -> LeaseRequest.LeaseEpoch {
+    LeaseRequest.LeaseEpoch(word: words[bucket].load(ordering: .sequentiallyConsistent))
   }
 
-  private func place(of claim: Claim) -> Int? {
+  private func place(of claim: LeaseRequest) -> Int? {
     Self.slots(of: claim.bucket).first { place in
       let word = words[place].load(ordering: .sequentiallyConsistent)
       return word != 0 && word & ~0xff == claim.tag

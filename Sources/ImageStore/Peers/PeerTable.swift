@@ -16,7 +16,7 @@ internal import Synchronization
 ///
 /// All of it are words that are read and written atomically, so it can be used from any thread. What a worker leaves on
 /// it when it dies is wiped off by the others, as soon as its lock file tells that it is dead.
-public final class Board: Sendable {
+public final class PeerTable: Sendable {
   // Unsafe: atomic words, which stay where they are until `deinit`.
   nonisolated(unsafe) let words: UnsafeMutablePointer<Atomic<UInt64>>
   /// This worker's row, from 1; nil where all are taken: then it looks on, and has no leases.

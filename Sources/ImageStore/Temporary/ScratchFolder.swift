@@ -16,7 +16,7 @@ public actor ScratchFolder {
   private let home: ProcessFolder
   private var counter: Int64 = 0
   /// By relative path.
-  private var files = DeliveryTimes<String>()
+  private var files = GracePeriods<String>()
   /// Files that somebody works on, by how many do.
   private var held: [String: Int] = [:]
   private var sweepAt: Int? = .min
@@ -37,7 +37,7 @@ public actor ScratchFolder {
     do throws(FileError) {
       let folder = try home.open()
       if let known, folder !== known {
-        files = DeliveryTimes()
+        files = GracePeriods()
         held = [:]
       }
       return folder
@@ -52,11 +52,11 @@ public actor ScratchFolder {
   }
 
   /// A temporary file for a large body that is not kept.
-  public func makeSpool() throws(StoreError) -> Spool {
+  public func makeSpool() throws(StoreError) -> BodySpool {
     let folder = try openFolder()
-    let room = Spool.Room(reserve: { _ in nil }, release: { true }, leave: { _ in false })
+    let room = BodySpool.SpaceReservation(reserve: { _ in nil }, release: { true }, leave: { _ in false })
     do throws(FileError) {
-      return try Spool(id: nextID(), in: folder, executor: executor, room: room)
+      return try BodySpool(id: nextID(), in: folder, executor: executor, room: room)
     } catch {
       throw StoreError(error)
     }
@@ -176,7 +176,7 @@ public actor ScratchFolder {
   public func close() {
     removeExpired(now: environment.now())
     home.close(removing: files.isEmpty)
-    files = DeliveryTimes()
+    files = GracePeriods()
     held = [:]
   }
 

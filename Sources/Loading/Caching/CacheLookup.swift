@@ -49,7 +49,7 @@ extension Loader {
   }
 
   /// - Parameter candidates: only such as the load accepts.
-  private func decision(for load: Load, from candidates: [Candidate]) -> CacheDecision {
+  private func decision(for load: ActiveLoad, from candidates: [Candidate]) -> CacheDecision {
     policy.decide(
       mode: load.request.cacheMode, requestHeaders: load.request.headers, stored: candidates.map(\.response.cached),
       now: storage.now())
@@ -58,7 +58,7 @@ extension Loader {
   /// Answers the load from what the cache offers, if that takes no transfer.
   ///
   /// - Returns: whether the load is taken care of.
-  func settle(_ load: Load, from candidates: [Candidate]) -> Bool {
+  func settle(_ load: ActiveLoad, from candidates: [Candidate]) -> Bool {
     let candidates = load.accepted(of: candidates)
     guard !candidates.isEmpty else { return false }
     switch decision(for: load, from: candidates) {
@@ -77,7 +77,7 @@ extension Loader {
   }
 
   /// Asks the server about what was just served stale, for the next who wants it (RFC 5861 section 3).
-  private func revalidateInBackground(_ load: Load) {
+  private func revalidateInBackground(_ load: ActiveLoad) {
     var request = load.request
     request.cacheMode = .noCache
     request.delivery = .none
@@ -91,14 +91,14 @@ extension Loader {
     // One is enough, however many are served meanwhile.
     let key = request.jobKey(in: load.partition, bypassingCache: false)
     guard scheduler.job(for: key) == nil else { return }
-    submit(request, as: makeID(), for: Unheard.shared, isInternal: true, place: nil)
+    submit(request, as: makeID(), for: DiscardingObserver.shared, isInternal: true, place: nil)
   }
 
   /// Whether there is a disk cache to look into for a load.
   var hasDiskTiers: Bool { storage.tier != nil || !storage.readOnlyTiers.isEmpty }
 
   /// Subscribes the load to its job, and begins that if there is none.
-  func join(_ load: Load) {
+  func join(_ load: ActiveLoad) {
     let key = keyToJoin(load)
     let deadline = load.request.deadline.map { load.acceptedAt.advanced(by: $0) }
     let subscription = scheduler.subscribe(
@@ -195,7 +195,7 @@ extension Loader {
   /// Works out what the job's transfer asks about.
   ///
   /// - Parameter load: one of the loads that wait for it.
-  func setConditions(of record: JobRecord, for load: Load) {
+  func setConditions(of record: JobRecord, for load: ActiveLoad) {
     let found = record.candidates ?? []
     switch decision(for: load, from: load.accepted(of: found)) {
     case .revalidate(let index, let headers), .showThenRevalidate(let index, _, let headers),
@@ -237,7 +237,7 @@ extension Loader {
   }
 
   /// Ends a load that may not cause a transfer: because its mode forbids it, or because it failed a short while ago.
-  private func mayTransfer(_ load: Load) -> Bool {
+  private func mayTransfer(_ load: ActiveLoad) -> Bool {
     let candidates = scheduler.job(of: load.id).flatMap { jobs[$0]?.candidates } ?? []
     if case .notCached = decision(for: load, from: load.accepted(of: candidates)) {
       answer(load.id, .failure(LoadError(.notCached, "the cache has nothing that may be served")))
@@ -256,7 +256,7 @@ extension Loader {
   }
 }
 
-extension Load {
+extension ActiveLoad {
   /// What the cache offers, less what is not what the load asks for.
   func accepted(of candidates: [Candidate]) -> [Candidate] {
     if ignoresCache { return [] }
@@ -309,8 +309,8 @@ extension StoredResponse {
 
 /// The observer of loads that nobody waits for.
 @LoadingActor
-final class Unheard: LoadObserver {
-  static let shared = Unheard()
+final class DiscardingObserver: LoadObserver {
+  static let shared = DiscardingObserver()
   func load(_ id: LoadID, did event: LoadEvent) {}
   func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {}
 }

@@ -15,7 +15,7 @@ extension Loader {
     guard let entry = onlyEntry(for: request) else { return nil }
     let response = entry.response
     guard request.accepts(response), request.processing?.step(for: response) == nil, isPlainlyFresh(response),
-      let delivered = deliverAtOnce(response, entry.bytes, in: .memory, Delivery(request))
+      let delivered = deliverAtOnce(response, entry.bytes, in: .memory, DeliveryPlan(request))
     else { return nil }
     clearSlot(for: request)
     let image = image(for: request, response, delivered, as: .memory)
@@ -26,7 +26,7 @@ extension Loader {
   /// What memory has to answer with, if there is no choice.
   private func onlyEntry(for request: LoadRequest) -> MemoryTier.Entry? {
     if isBeingPut(request.key) { return nil }
-    let found = memory.look(up: request.key, partition: Credentials.partition(of: request), variant: request.variant)
+    let found = memory.look(up: request.key, partition: CachePartition.partition(of: request), variant: request.variant)
     guard found.count == 1, let only = found.first else { return nil }
     let isOfAnother = !request.variant.isEmpty && memory.hasReplacement(forOriginalOf: only.response)
     return isOfAnother ? nil : only

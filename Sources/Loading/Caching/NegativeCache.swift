@@ -1,5 +1,5 @@
 /// URLs that failed for good a short while ago and are not asked again until their time is over.
-struct FailureMemory {
+struct NegativeCache {
   struct Failure {
     let error: LoadError
     let maxBytes: Int64
@@ -8,7 +8,7 @@ struct FailureMemory {
 
   static let capacity = 100_000
 
-  private var failures = FadingMemory<CacheIdentity, Failure>(timeToLive: .seconds(60), capacity: Self.capacity)
+  private var failures = ExpiringCache<CacheIdentity, Failure>(timeToLive: .seconds(60), capacity: Self.capacity)
 
   /// How long a failure is remembered; zero turns it off.
   var timeToLive: Duration {

@@ -30,7 +30,7 @@ extension Candidate {
 /// What was asked of that thread before a clear comes back before the clear's turn there is over, and what is asked of
 /// it after the clear comes back later. Hence a clear that is under way applies to everything that comes back before it
 /// ends, and an ended one to nothing. A pure value.
-struct ClearsUnderWay {
+struct PendingInvalidations {
   private var clears: [Clear] = []
   /// How many of them are over.
   private var overCount = 0

@@ -132,7 +132,7 @@ extension Loader {
       keeping: record.first.request.cacheMode == .noStore ? [] : places(of: job))
   }
 
-  func arrived(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Ending) {
+  func arrived(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Outcome) {
     let head = summary.head
     let headers = Storing.fields(of: head.headers, receivedAt: summary.responseTime)
     var draft = StoredResponse(
@@ -170,13 +170,13 @@ extension Loader {
   ) {
     let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }
     let mayHavePartials = storage.tier?.mayHavePartials == true
-    let arrival = Arrival(
+    let arrival = StoreOperation(
       body: body, format: format, draft: draft, places: places, supersedes: supersedes,
       partials: mayHavePartials ? record.first.request.partialIdentity(in: record.first.partition) : nil,
       largestInMemory: memory.largestEntry,
       needsSize: record.first.request.validation != .none, lease: record.lease.take(), clearCount: record.clearCount,
       deliveries: waiting.map { load in
-        (load.id, load.request.digest, load.request.processing == nil ? Delivery(load.request) : .forDecoder)
+        (load.id, load.request.digest, load.request.processing == nil ? DeliveryPlan(load.request) : .forDecoder)
       })
     storage.perform({ [storage] in arrival.store(in: storage) }) { [weak self] outcome in
       self?.stored(job, outcome, keeping: places, supersedes: supersedes)
@@ -184,7 +184,7 @@ extension Loader {
   }
 
   private func stored(
-    _ job: JobID, _ outcome: Arrival.Outcome, keeping places: LoadRequest.Places, supersedes: Bool
+    _ job: JobID, _ outcome: StoreOperation.Outcome, keeping places: LoadRequest.Places, supersedes: Bool
   ) {
     heedOthers()
     guard let record = jobs[job] else { return }

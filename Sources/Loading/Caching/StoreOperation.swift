@@ -3,7 +3,7 @@ internal import ImageStore
 
 /// A complete body and what is to become of it. Carried out on the disk's thread: look at the header, keep it where it
 /// may be kept, serve all who wait.
-struct Arrival: Sendable {
+struct StoreOperation: Sendable {
   var body: Download.Body
   var format: ImageFormat?
   /// The response as it will be stored, less what the body tells.
@@ -12,7 +12,7 @@ struct Arrival: Sendable {
   /// Whether what is stored under its name is out of date, even where it is not kept itself.
   var supersedes = false
   /// Whose beginnings nobody needs any more once this is stored.
-  var partials: StoredPartial.Identity?
+  var partials: PartialRecord.Identity?
   /// The largest body that the memory tier takes, in bytes.
   var largestInMemory: Int64
   /// Whether an image whose header does not tell its size is an error.
@@ -21,7 +21,7 @@ struct Arrival: Sendable {
   var lease: Lease?
   /// How often the cache had been cleared when the transfer began, by all workers.
   var clearCount: UInt64?
-  var deliveries: [(id: LoadID, digest: [UInt8]?, delivery: Delivery)]
+  var deliveries: [(id: LoadID, digest: [UInt8]?, delivery: DeliveryPlan)]
 
   typealias Outcome = Result<Stored, LoadError>
 
@@ -35,10 +35,10 @@ struct Arrival: Sendable {
     var isKept = true
     /// Whether it is a variant of an original that has been replaced meanwhile: it was not kept.
     var isOutdated = false
-    var delivered: [LoadID: Result<Delivery.Delivered, LoadError>] = [:]
+    var delivered: [LoadID: Result<DeliveryPlan.DeliveredContent, LoadError>] = [:]
   }
 
-  func store(in storage: Storage) -> Outcome {
+  func store(in storage: DiskServices) -> Outcome {
     var draft = draft
     do {
       try describe(&draft)
@@ -81,7 +81,7 @@ struct Arrival: Sendable {
     }
   }
 
-  private func place(_ draft: StoredResponse, in storage: Storage) throws -> Stored {
+  private func place(_ draft: StoredResponse, in storage: DiskServices) throws -> Stored {
     var draft = draft
     let bytes: [UInt8]?
     switch body {
@@ -142,7 +142,7 @@ struct Arrival: Sendable {
     }
   }
 
-  private func serve(_ stored: Stored, from source: Delivery.Source, _ storage: Storage) -> Stored {
+  private func serve(_ stored: Stored, from source: DeliveryPlan.Source, _ storage: DiskServices) -> Stored {
     var stored = stored
     // Read once for all.
     var bytes = stored.bytes
@@ -153,7 +153,7 @@ struct Arrival: Sendable {
         continue
       }
       if delivery.isNothing {
-        stored.delivered[id] = .success(Delivery.Delivered())
+        stored.delivered[id] = .success(DeliveryPlan.DeliveredContent())
         continue
       }
       if case .stored(let response, let tier) = source, delivery.saveTo == nil,
@@ -161,7 +161,7 @@ struct Arrival: Sendable {
       {
         // It was written just now, and pinned.
         let path = delivery.wantsPath ? tier.absolutePath(of: response) : nil
-        stored.delivered[id] = .success(Delivery.Delivered(path: path, bytes: bytes))
+        stored.delivered[id] = .success(DeliveryPlan.DeliveredContent(path: path, bytes: bytes))
         continue
       }
       let outcome = delivery.perform(on: source, scratch: storage.scratch, now: storage.now())
@@ -177,9 +177,9 @@ struct Arrival: Sendable {
   }
 }
 
-extension Arrival {
+extension StoreOperation {
   /// As `store`, with the body from a file of the worker's own, which is removed.
-  func storing(fileAt path: String, in storage: Storage) -> Outcome {
+  func storing(fileAt path: String, in storage: DiskServices) -> Outcome {
     defer { remove(fileAt: path) }
     do throws(LoadError) {
       var own = self
@@ -192,8 +192,8 @@ extension Arrival {
 
   /// Keeps what a host brings.
   static func put(
-    _ content: Loader.Content, as draft: StoredResponse, delivery: Delivery, maxBytes: Int64, largestInMemory: Int64,
-    id: LoadID, in storage: Storage
+    _ content: Loader.Content, as draft: StoredResponse, delivery: DeliveryPlan, maxBytes: Int64, largestInMemory: Int64,
+    id: LoadID, in storage: DiskServices
   ) -> Outcome {
     do throws(LoadError) {
       let body: Download.Body
@@ -215,7 +215,7 @@ extension Arrival {
         storage.discardNow(body)
         throw LoadError(.notAnImage, "the content is no image of a known format")
       }
-      return Arrival(
+      return StoreOperation(
         body: body, format: format, draft: draft, places: .all, largestInMemory: largestInMemory, needsSize: true,
         deliveries: [(id, nil, delivery)]
       ).store(in: storage)
@@ -227,7 +227,7 @@ extension Arrival {
 
 /// A spooled body as the image codec reads it, on the disk's thread.
 struct SpoolSource: ByteSource {
-  let spool: Spool
+  let spool: BodySpool
 
   var count: Int { Int(spool.length) }
 

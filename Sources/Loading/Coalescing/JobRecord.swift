@@ -9,12 +9,12 @@ struct Candidate: Sendable {
   var response: StoredResponse
   var bytes: [UInt8]?
   var place: Place
-  var keeping = Keeping.allowed
+  var keeping = Retention.allowed
 
   /// Whether neither it nor what is made of it may be kept.
   var isTransient: Bool { keeping != .allowed }
 
-  enum Keeping: Sendable, Hashable {
+  enum Retention: Sendable, Hashable {
     case allowed
     /// The load, or what the server said of it, does not allow it.
     case forbidden
@@ -54,7 +54,7 @@ struct Candidate: Sendable {
 @LoadingActor
 final class JobRecord {
   /// The load that began it: what is sent is the same for all that join.
-  let first: Load
+  let first: ActiveLoad
   /// What the cache has for the key; nil while it is being looked for.
   var candidates: [Candidate]?
   /// Which of the candidates the transfer asks about, and the fields that ask.
@@ -64,24 +64,24 @@ final class JobRecord {
   var download: Download?
   /// Whether the disk has what an earlier load has left, as far as is known.
   var mayTakeUp = false
-  /// How other workers know the transfer. See Loader+Company.
-  var claim: Claim?
-  private var turn: Turn?
-  /// Whether a preview of what is there is being made. See Loader+Previews.
+  /// How other workers know the transfer. See PeerCoordinator.
+  var claim: LeaseRequest?
+  private var turn: ActiveState?
+  /// Whether a preview of what is there is being made. See ProgressivePreviews.
   var isPreviewing = false
-  /// Where those that have left wanted the result kept. See Loader+Leaving.
+  /// Where those that have left wanted the result kept. See TransferAbandonment.
   var placesOfLeavers: LoadRequest.Places = []
   /// Whether an attempt ended by a time-out: the connections that are open may be dead.
   var hasTimedOut = false
   /// False once the cache was cleared: the result is delivered, but not kept.
   var mayKeep = true
 
-  init(first: Load) { self.first = first }
+  init(first: ActiveLoad) { self.first = first }
 
   /// What there is once its turn has come. Most jobs wait, and have none.
-  private final class Turn {
+  private final class ActiveState {
     var transfer: TransferID?
-    var beginning: Beginning?
+    var beginning: PartialBody?
     var startedAt: ContinuousClock.Instant?
     var lease: Lease?
     var nameDuration: Duration?
@@ -92,9 +92,9 @@ final class JobRecord {
     var preview: DecodeTicket?
   }
 
-  private var madeTurn: Turn {
+  private var madeTurn: ActiveState {
     if let turn { return turn }
-    let made = Turn()
+    let made = ActiveState()
     turn = made
     return made
   }
@@ -105,8 +105,8 @@ final class JobRecord {
     set { madeTurn.transfer = newValue }
   }
 
-  /// What the attempt before left, while none is running. See Loader+Resuming.
-  var beginning: Beginning? {
+  /// What the attempt before left, while none is running. See TransferResumption.
+  var beginning: PartialBody? {
     get { turn?.beginning }
     set { if newValue != nil || turn != nil { madeTurn.beginning = newValue } }
   }
@@ -116,7 +116,7 @@ final class JobRecord {
     set { madeTurn.startedAt = newValue }
   }
 
-  /// The right to the transfer, among all workers. See Loader+Company.
+  /// The right to the transfer, among all workers. See PeerCoordinator.
   var lease: Lease? {
     get { turn?.lease }
     set { if newValue != nil || turn != nil { madeTurn.lease = newValue } }

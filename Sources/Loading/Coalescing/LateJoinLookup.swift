@@ -9,7 +9,7 @@ internal import Text
 /// the transfer that was there before; if that has ended, the job that looked has one.
 extension Loader {
   /// By which key a load joins a job, or begins one.
-  func keyToJoin(_ load: Load) -> JobKey {
+  func keyToJoin(_ load: ActiveLoad) -> TransferKey {
     let key = load.jobKey
     guard hasDiskTiers, load.mayBeServed, let job = joinable(key), comesLate(load, for: job) else { return key }
     let looking = key.looking(for: load.request.variant)
@@ -18,7 +18,7 @@ extension Loader {
   }
 
   /// Whether a job that looks, or has looked, does not do so for the load.
-  private func comesLate(_ load: Load, for job: JobID) -> Bool {
+  private func comesLate(_ load: ActiveLoad, for job: JobID) -> Bool {
     guard let record = jobs[job] else { return false }
     guard record.candidates != nil else {
       return !record.first.request.variant.hasSameBytes(as: load.request.variant)
@@ -31,7 +31,7 @@ extension Loader {
   }
 
   /// The job of a key. One that is overtaken is left to those who wait for it.
-  private func joinable(_ key: JobKey) -> JobID? {
+  private func joinable(_ key: TransferKey) -> JobID? {
     guard let job = scheduler.job(for: key), let record = jobs[job] else { return nil }
     guard isOvertaken(record) else { return job }
     scheduler.detach(job)
@@ -39,7 +39,7 @@ extension Loader {
   }
 
   /// Has a job that waits look again, since one that went past what is fresh has stored an image of the same key.
-  func bringNews(of job: JobKey) {
+  func bringNews(of job: TransferKey) {
     guard job.revalidation != .whenStale, let other = scheduler.job(for: job.unforced) else { return }
     switch scheduler.job(other)?.phase {
     case .waiting, .backingOff: lookAgain(for: other)
@@ -48,7 +48,7 @@ extension Loader {
   }
 }
 
-extension Load {
+extension ActiveLoad {
   /// Whether there may be something in the cache that it takes.
   fileprivate var mayBeServed: Bool {
     switch request.cacheMode {

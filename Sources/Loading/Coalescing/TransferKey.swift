@@ -6,10 +6,10 @@ internal import Text
 ///
 /// Delivery, transform, events, priority and `store` are not in it; they are each load's own. It is an object, and
 /// hashed once: a waiting job is found by it and keeps it.
-final class JobKey: Sendable {
+final class TransferKey: Sendable {
   /// The cache key.
   let key: ExactString
-  /// The credentials the load was given, as `Credentials.partition` tells them apart; empty for none.
+  /// The credentials the load was given, as `CachePartition.partition` tells them apart; empty for none.
   let partition: String
   let headers: Headers
   /// How the cache is treated; loads that send different Cache-Control fields, or keep what others must not, do not
@@ -29,9 +29,9 @@ final class JobKey: Sendable {
   enum Headers: Sendable, Hashable {
     /// Until a response tells by Vary which of them matter, all do that may.
     case all(HeaderFields)
-    /// What is stored tells. See Loader+Narrowing.
+    /// What is stored tells. See VaryCoalescing.
     case selecting(SelectingFields)
-    /// All that may, of a job that only looks into the cache, and for which variant. See Loader+ComingLate.
+    /// All that may, of a job that only looks into the cache, and for which variant. See LateJoinLookup.
     indirect case looking(HeaderFields, for: ExactString)
   }
 
@@ -62,10 +62,10 @@ final class JobKey: Sendable {
   }
 
   /// The same, of loads that differ at most in headers that do not count for what is stored.
-  func narrowed(to fields: SelectingFields) -> JobKey { with(.selecting(fields), revalidation) }
+  func narrowed(to fields: SelectingFields) -> TransferKey { with(.selecting(fields), revalidation) }
 
   /// The same, of loads that come when the job of their key has looked into the cache.
-  func looking(for variant: String) -> JobKey {
+  func looking(for variant: String) -> TransferKey {
     guard case .all(let fields) = headers else { return self }
     return with(.looking(fields, for: ExactString(variant)), revalidation)
   }
@@ -73,23 +73,23 @@ final class JobKey: Sendable {
   var isLooking: Bool { if case .looking = headers { true } else { false } }
 
   /// The same, of loads that take what is fresh.
-  var unforced: JobKey { with(headers, .whenStale) }
+  var unforced: TransferKey { with(headers, .whenStale) }
 
-  private func with(_ headers: Headers, _ revalidation: Revalidation) -> JobKey {
-    JobKey(
+  private func with(_ headers: Headers, _ revalidation: Revalidation) -> TransferKey {
+    TransferKey(
       key: key, partition: partition, headers: headers, revalidation: revalidation,
       acceptsAnything: acceptsAnything, maxBytes: maxBytes, timeoutMs: timeoutMs, retries: retries)
   }
 }
 
-extension JobKey: Hashable {
-  static func == (left: JobKey, right: JobKey) -> Bool {
+extension TransferKey: Hashable {
+  static func == (left: TransferKey, right: TransferKey) -> Bool {
     left === right
       || left.ownHash == right.ownHash && left.equalsButForHeaders(right) && left.headers == right.headers
   }
 
   /// Whether both are equal but for their headers.
-  func equalsButForHeaders(_ other: JobKey) -> Bool {
+  func equalsButForHeaders(_ other: TransferKey) -> Bool {
     key == other.key && partition == other.partition && revalidation == other.revalidation
       && acceptsAnything == other.acceptsAnything && maxBytes == other.maxBytes && timeoutMs == other.timeoutMs
       && retries == other.retries

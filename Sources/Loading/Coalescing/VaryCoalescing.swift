@@ -39,20 +39,20 @@ extension Loader {
   /// A load has come to a job that there was.
   ///
   /// - Parameter attempt: the one that is running.
-  func greet(_ load: Load, in job: JobID, attempt: Int?) {
+  func greet(_ load: ActiveLoad, in job: JobID, attempt: Int?) {
     releasePlace(of: load)
     if let attempt { load.emit(.started(attempt: attempt)) }
     if load.request.events.contains(.preview) { jobs[job]?.download?.wantPreviews() }
   }
 
   /// What tells which headers count. A job that goes past the cache has not looked there, and need not for that.
-  private func known(to record: JobRecord, _ key: JobKey) -> [StoredResponse] {
+  private func known(to record: JobRecord, _ key: TransferKey) -> [StoredResponse] {
     guard key.revalidation == .bypassed else { return record.candidates?.map(\.response) ?? [] }
     return memory.peek(at: key.key.text, partition: key.partition).map(\.response)
   }
 
   /// Loads a job's load by itself: what came was the answer to another request.
-  func startAnew(_ load: Load) {
+  func startAnew(_ load: ActiveLoad) {
     load.goesByItself = true
     join(load)
   }
@@ -66,7 +66,7 @@ extension JobRecord {
   }
 
   /// Whether a load has headers that could have brought another answer than those that were sent.
-  func sentOthers(than load: Load) -> Bool {
+  func sentOthers(than load: ActiveLoad) -> Bool {
     load !== first && load.request.tellingHeaders != first.request.tellingHeaders
   }
 
@@ -74,7 +74,7 @@ extension JobRecord {
   /// who would have asked in other words (RFC 9111 section 4).
   ///
   /// - Parameter response: what came or was confirmed, with the headers that were sent as its selecting ones.
-  func isAnswered(_ load: Load, by response: CachedResponse) -> Bool {
+  func isAnswered(_ load: ActiveLoad, by response: CachedResponse) -> Bool {
     if load === first || load.request.headers == first.request.headers { return true }
     let matches = Vary.matches(response, load.request.headers)
     guard sentOthers(than: load) else {

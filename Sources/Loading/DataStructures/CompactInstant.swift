@@ -1,8 +1,8 @@
 /// A `ContinuousClock.Instant` in eight bytes instead of sixteen: nanoseconds since the first one was made. What is
 /// further away than the 292 years that this reaches counts as never.
-struct Moment: Hashable, Comparable, Sendable {
+struct CompactInstant: Hashable, Comparable, Sendable {
   private static let zero = ContinuousClock.now
-  static let never = Moment(nanoseconds: .max)
+  static let never = CompactInstant(nanoseconds: .max)
 
   private let nanoseconds: Int64
 

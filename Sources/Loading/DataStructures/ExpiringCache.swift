@@ -1,7 +1,7 @@
 internal import Threads
 
 /// What is remembered for a while. Bounded: beyond its capacity the oldest go.
-struct FadingMemory<Subject: Hashable, Value> {
+struct ExpiringCache<Subject: Hashable, Value> {
   /// For how long; zero turns it off.
   var timeToLive: Duration
   let capacity: Int

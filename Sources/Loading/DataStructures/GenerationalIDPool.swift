@@ -8,7 +8,7 @@ protocol SlotNumbered: Hashable, Sendable {
 }
 
 /// Gives out names. The slot given back last is used first, so that tables grow only as far as there is need.
-struct SlotPool<ID: SlotNumbered> {
+struct GenerationalIDPool<ID: SlotNumbered> {
   private var free: [Int32] = []
   private var slots: Int32 = 0
   private(set) var lastSerial: UInt64 = 0

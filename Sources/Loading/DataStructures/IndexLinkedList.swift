@@ -2,31 +2,31 @@
 ///
 /// The queue keeps each waiting job in one chain and each origin in at most one chain a priority, so that leaving the
 /// middle of a backlog of a million costs as much as leaving its end.
-struct Chain {
+struct IndexLinkedList {
   struct Link {
-    fileprivate(set) var previous = Chain.none
-    fileprivate(set) var next = Chain.none
+    fileprivate(set) var previous = IndexLinkedList.none
+    fileprivate(set) var next = IndexLinkedList.none
   }
 
   static let none: Int32 = -1
 
-  private(set) var first = Chain.none
-  private(set) var last = Chain.none
+  private(set) var first = IndexLinkedList.none
+  private(set) var last = IndexLinkedList.none
   private var length: Int32 = 0
 
   var count: Int { Int(length) }
   var isEmpty: Bool { length == 0 }
 
   mutating func append(_ slot: Int32, in links: inout [Link]) {
-    links[Int(slot)] = Link(previous: last, next: Chain.none)
-    if last == Chain.none { first = slot } else { links[Int(last)].next = slot }
+    links[Int(slot)] = Link(previous: last, next: IndexLinkedList.none)
+    if last == IndexLinkedList.none { first = slot } else { links[Int(last)].next = slot }
     last = slot
     length += 1
   }
 
   mutating func prepend(_ slot: Int32, in links: inout [Link]) {
-    links[Int(slot)] = Link(previous: Chain.none, next: first)
-    if first == Chain.none { last = slot } else { links[Int(first)].previous = slot }
+    links[Int(slot)] = Link(previous: IndexLinkedList.none, next: first)
+    if first == IndexLinkedList.none { last = slot } else { links[Int(first)].previous = slot }
     first = slot
     length += 1
   }
@@ -42,8 +42,8 @@ struct Chain {
 
   mutating func remove(_ slot: Int32, in links: inout [Link]) {
     let link = links[Int(slot)]
-    if link.previous == Chain.none { first = link.next } else { links[Int(link.previous)].next = link.next }
-    if link.next == Chain.none { last = link.previous } else { links[Int(link.next)].previous = link.previous }
+    if link.previous == IndexLinkedList.none { first = link.next } else { links[Int(link.previous)].next = link.next }
+    if link.next == IndexLinkedList.none { last = link.previous } else { links[Int(link.next)].previous = link.previous }
     links[Int(slot)] = Link()
     length -= 1
   }
@@ -51,16 +51,16 @@ struct Chain {
   /// From the first to the last.
   func elements(in links: [Link]) -> some Sequence<Int32> {
     sequence(state: first) { slot in
-      guard slot != Chain.none else { return nil }
+      guard slot != IndexLinkedList.none else { return nil }
       defer { slot = links[Int(slot)].next }
       return slot
     }
   }
 }
 
-extension [Chain.Link] {
+extension [IndexLinkedList.Link] {
   /// Makes room for the links of a slot.
   mutating func reach(_ slot: Int32) {
-    while count <= Int(slot) { append(Chain.Link()) }
+    while count <= Int(slot) { append(IndexLinkedList.Link()) }
   }
 }

@@ -1,9 +1,9 @@
-/// What belongs to each of the names that a `SlotPool` gave out, found by its slot: no hashing, and room for the most
+/// What belongs to each of the names that a `GenerationalIDPool` gave out, found by its slot: no hashing, and room for the most
 /// there were at once.
 ///
 /// Its own memory rather than an array of optionals: those are copied, with all that they refer to, for each look at a
 /// part of what is in them.
-struct SlotTable<ID: SlotNumbered, Value>: ~Copyable {
+struct SlotMap<ID: SlotNumbered, Value>: ~Copyable {
   /// Of the name that each slot belongs to; 0, which no name has, where nothing does.
   private var serials: [UInt64] = []
   // Initialized where the serial is not 0.

@@ -1,8 +1,8 @@
 /// A binary heap of timers. Entries of the same time come out in the order in which they came in. An entry that lost
 /// its meaning is not searched for; whoever takes it out looks whether it still holds, and clears out now and then.
-struct TimerHeap<Payload> {
+struct TimerQueue<Payload> {
   private struct Entry {
-    let at: Moment
+    let at: CompactInstant
     /// How many came before, modulo 2^32.
     let number: UInt32
     let payload: Payload
@@ -14,11 +14,11 @@ struct TimerHeap<Payload> {
   private var added: UInt32 = 0
 
   /// When the earliest entry is due.
-  var next: Moment? { entries.first?.at }
+  var next: CompactInstant? { entries.first?.at }
 
   var count: Int { entries.count }
 
-  mutating func add(_ payload: Payload, at moment: Moment) {
+  mutating func add(_ payload: Payload, at moment: CompactInstant) {
     entries.append(Entry(at: moment, number: added, payload: payload))
     added &+= 1
     var child = entries.count - 1
@@ -31,7 +31,7 @@ struct TimerHeap<Payload> {
   }
 
   /// Takes out the earliest entry if it is due at `now`.
-  mutating func take(dueAt now: Moment) -> (at: Moment, payload: Payload)? {
+  mutating func take(dueAt now: CompactInstant) -> (at: CompactInstant, payload: Payload)? {
     guard let top = entries.first, top.at <= now else { return nil }
     let last = entries.removeLast()
     if !entries.isEmpty {
@@ -42,7 +42,7 @@ struct TimerHeap<Payload> {
   }
 
   /// Those entries whose meaning `holds`. O(n).
-  func filter(_ holds: (_ at: Moment, _ payload: Payload) -> Bool) -> Self {
+  func filter(_ holds: (_ at: CompactInstant, _ payload: Payload) -> Bool) -> Self {
     var kept = Self()
     kept.added = added
     kept.entries = entries.filter { holds($0.at, $0.payload) }

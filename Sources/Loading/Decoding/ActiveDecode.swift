@@ -3,13 +3,13 @@ internal import ImageStore
 
 /// A decode that somebody waits for.
 @LoadingActor
-final class DecodeRecord {
+final class ActiveDecode {
   /// What is decoded, as the cache or a transfer brought it.
   private(set) var candidate: Candidate
-  let step: Processing.Step
+  let step: DecodePlan.Step
   let transform: Transform?
   /// What it is remembered by, should it not decode.
-  let subject: CorruptSubject
+  let subject: CorruptDecodeKey
   /// How often the cache had been cleared when it began, by all workers.
   let clearCount: UInt64
   /// Where it is in the pool.
@@ -17,11 +17,11 @@ final class DecodeRecord {
   /// How many bytes wait in memory with it.
   private(set) var waitingBytes = 0
   /// The file that waits with it.
-  private(set) var file: DecodeOrder.HeldFile?
+  private(set) var file: DecodePreparation.HeldFile?
 
   /// - Parameter candidate: without its bytes.
   init(
-    _ candidate: Candidate, _ step: Processing.Step, _ transform: Transform?, _ subject: CorruptSubject,
+    _ candidate: Candidate, _ step: DecodePlan.Step, _ transform: Transform?, _ subject: CorruptDecodeKey,
     clearCount: UInt64
   ) {
     (self.candidate, self.step, self.transform, self.subject) = (candidate, step, transform, subject)
@@ -45,7 +45,7 @@ final class DecodeRecord {
   }
 
   /// What is decoded lies in a file.
-  func wait(with file: DecodeOrder.HeldFile) {
+  func wait(with file: DecodePreparation.HeldFile) {
     self.file = file
     // A joining load may have known of a file in the cache.
     guard case .scratch(let path, _) = file, candidate.place == .memory, !candidate.response.isOnDisk else { return }

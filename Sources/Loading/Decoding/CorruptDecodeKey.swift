@@ -4,16 +4,16 @@ internal import ImageStore
 ///
 /// What one decode stumbles on another may never read. And what is transferred anew is decoded anew, if it has the same
 /// content: the file of before may have been damaged on its disk.
-struct CorruptSubject: Hashable {
+struct CorruptDecodeKey: Hashable {
   static let capacity = 10_000
 
   let id: Int64
   let digest: [UInt8]
-  let step: Processing.Step
+  let step: DecodePlan.Step
   /// The canonical form of the transform.
   let to: String
 
-  init(_ response: StoredResponse, _ step: Processing.Step, to transform: String) {
+  init(_ response: StoredResponse, _ step: DecodePlan.Step, to transform: String) {
     (id, digest, self.step, to) = (response.id, response.digest, step, transform)
   }
 }

@@ -4,7 +4,7 @@ internal import Text
 ///
 /// A pure value, as the `Scheduler` is. A decode's priority is the highest of its loads'; when the last of them leaves,
 /// it is of no use any more. A load may wait for two: for its answer, and for what it is shown until that is there.
-struct DecodeSharing {
+struct DecodeCoalescer {
   /// What makes two decodes one.
   struct Work: Hashable {
     var key: ExactString
@@ -15,21 +15,21 @@ struct DecodeSharing {
     /// The canonical form of the transform that has been applied to what is decoded, and of the one to apply.
     var from: String
     var to: String
-    var step: Processing.Step
+    var step: DecodePlan.Step
     /// What may not be kept is not shared with what may, nor what was cleared with what came after.
-    var keeping: Candidate.Keeping
+    var keeping: Candidate.Retention
     /// Pixels are one load's own.
     var owner: LoadID?
   }
 
   /// A load's place at a decode.
-  struct Seat: Hashable {
+  struct Subscription: Hashable {
     var load: LoadID
     /// False for what is only shown until the answer is there.
     var isFinal: Bool
   }
 
-  struct Guest {
+  struct Subscriber {
     /// The load's.
     var priority: Priority
     /// What the load's result will say of where the image came from.
@@ -46,14 +46,14 @@ struct DecodeSharing {
 
   private struct Decode {
     let work: Work
-    var guests: [Seat: Guest] = [:]
+    var guests: [Subscription: Subscriber] = [:]
     var byUrgency = PriorityCounts()
     var priority: Priority
     let hasJustArrived: Bool
     var isJoinable = true
 
     /// A guest comes, changes, or goes.
-    mutating func set(_ guest: Guest?, at seat: Seat) {
+    mutating func set(_ guest: Subscriber?, at seat: Subscription) {
       if let old = guests[seat] { byUrgency[old.urgency] -= 1 }
       if let guest { byUrgency[guest.urgency] += 1 }
       guests[seat] = guest
@@ -62,7 +62,7 @@ struct DecodeSharing {
 
   private var decodes: [ID: Decode] = [:]
   private var byWork: [Work: ID] = [:]
-  private var seats: [Seat: ID] = [:]
+  private var seats: [Subscription: ID] = [:]
   private var lastSerial: UInt64 = 0
   /// Those of what has just come and was not in the cache.
   private(set) var arrived = PriorityCounts()
@@ -70,14 +70,14 @@ struct DecodeSharing {
   var isEmpty: Bool { decodes.isEmpty }
   var seatCount: Int { seats.count }
 
-  enum Arrival: Equatable {
+  enum EnqueueResult: Equatable {
     case created(ID)
     /// `raisedTo` when the decode has become more urgent by it.
     case joined(ID, raisedTo: Priority?)
   }
 
   /// A load takes a seat; it must not have it already.
-  mutating func take(_ seat: Seat, as guest: Guest, for work: Work) -> Arrival {
+  mutating func take(_ seat: Subscription, as guest: Subscriber, for work: Work) -> EnqueueResult {
     if let id = byWork[work], let decode = decodes[id] {
       seats[seat] = id
       decodes[id]?.set(guest, at: seat)
@@ -105,7 +105,7 @@ struct DecodeSharing {
   /// A load waits no more.
   mutating func leave(_ load: LoadID) -> [Change] {
     [true, false].compactMap { isFinal in
-      let seat = Seat(load: load, isFinal: isFinal)
+      let seat = Subscription(load: load, isFinal: isFinal)
       guard let id = seats.removeValue(forKey: seat) else { return nil }
       decodes[id]?.set(nil, at: seat)
       guard let decode = decodes[id], !decode.guests.isEmpty else {
@@ -118,7 +118,7 @@ struct DecodeSharing {
 
   /// Nil for a load that waits for none or has that priority already.
   mutating func setPriority(_ priority: Priority, of load: LoadID) -> [Change]? {
-    let own = [true, false].map { Seat(load: load, isFinal: $0) }.filter { seats[$0] != nil }
+    let own = [true, false].map { Subscription(load: load, isFinal: $0) }.filter { seats[$0] != nil }
     guard own.contains(where: { seat in seats[seat].map { decodes[$0]?.guests[seat]?.priority != priority } ?? false })
     else { return nil }
     return own.compactMap { seat in change(seat) { $0.priority = priority } }
@@ -126,10 +126,10 @@ struct DecodeSharing {
 
   /// What the load is to be shown goes first from here on: its answer waits for that.
   mutating func hurry(whatIsShownTo load: LoadID) -> Change? {
-    change(Seat(load: load, isFinal: false)) { $0.goesFirst = true }
+    change(Subscription(load: load, isFinal: false)) { $0.goesFirst = true }
   }
 
-  private mutating func change(_ seat: Seat, _ body: (inout Guest) -> Void) -> Change? {
+  private mutating func change(_ seat: Subscription, _ body: (inout Subscriber) -> Void) -> Change? {
     guard let id = seats[seat], var guest = decodes[id]?.guests[seat] else { return nil }
     body(&guest)
     decodes[id]?.set(guest, at: seat)
@@ -163,7 +163,7 @@ struct DecodeSharing {
   }
 
   /// The decode is over: those that waited for it, in the order of their coming.
-  mutating func end(_ id: ID) -> [(seat: Seat, guest: Guest)] {
+  mutating func end(_ id: ID) -> [(seat: Subscription, guest: Subscriber)] {
     detach(id)
     guard let decode = decodes.removeValue(forKey: id) else { return [] }
     count(decode, -1)
@@ -171,9 +171,9 @@ struct DecodeSharing {
     return guests(of: decode)
   }
 
-  func guests(of id: ID) -> [(seat: Seat, guest: Guest)] { decodes[id].map(guests) ?? [] }
+  func guests(of id: ID) -> [(seat: Subscription, guest: Subscriber)] { decodes[id].map(guests) ?? [] }
 
-  private func guests(of decode: Decode) -> [(seat: Seat, guest: Guest)] {
+  private func guests(of decode: Decode) -> [(seat: Subscription, guest: Subscriber)] {
     decode.guests.sorted { ($0.key.load, $0.key.isFinal ? 1 : 0) < ($1.key.load, $1.key.isFinal ? 1 : 0) }
       .map { ($0.key, $0.value) }
   }
@@ -181,6 +181,6 @@ struct DecodeSharing {
   func priority(of id: ID) -> Priority? { decodes[id]?.priority }
 
   func contains(_ load: LoadID) -> Bool {
-    [true, false].contains { seats[Seat(load: load, isFinal: $0)] != nil }
+    [true, false].contains { seats[Subscription(load: load, isFinal: $0)] != nil }
   }
 }

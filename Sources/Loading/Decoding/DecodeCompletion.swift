@@ -5,10 +5,10 @@ internal import Threads
 /// What becomes of what a decoder has made.
 extension Loader {
   /// After a check, or a placeholder: what is known by now goes into the cache, and the loads go on.
-  func note(_ decoded: Decoded, of id: DecodeSharing.ID, _ record: DecodeRecord) {
+  func note(_ decoded: Decoded, of id: DecodeCoalescer.ID, _ record: ActiveDecode) {
     let source = record.candidate.response.findings?.source
-    let found = Findings(
-      source: source, placeholder: decoded.placeholder.map(Findings.Placeholder.init), isChecked: record.step == .check,
+    let found = DecodeMetadata(
+      source: source, placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init), isChecked: record.step == .check,
       isDamaged: decoded.isDamaged)
     let candidate = noted(found, of: record.candidate)
     record.keepFile()
@@ -16,7 +16,7 @@ extension Loader {
   }
 
   /// The current findings of a stored image, those in the cache included.
-  private func noted(_ found: Findings, of candidate: Candidate) -> Candidate {
+  private func noted(_ found: DecodeMetadata, of candidate: Candidate) -> Candidate {
     var candidate = candidate
     candidate.response.findings = candidate.response.findings?.adding(found) ?? found
     if !candidate.isTransient {
@@ -30,27 +30,27 @@ extension Loader {
   }
 
   /// The original that a variant or pixels were just made of, with what that told of it.
-  private func originalDecoded(_ decoded: Decoded, _ record: DecodeRecord) -> StoredResponse {
+  private func originalDecoded(_ decoded: Decoded, _ record: ActiveDecode) -> StoredResponse {
     let original = record.candidate
     guard decoded.isDamaged, original.response.findings?.isDamaged != true else { return original.response }
-    return noted(Findings(isDamaged: true), of: original).response
+    return noted(DecodeMetadata(isDamaged: true), of: original).response
   }
 
   // MARK: - Variants
 
   /// Stores a variant that has just been made, and serves those that wait for it.
-  func keep(_ decoded: Decoded, at path: String, of id: DecodeSharing.ID, _ record: DecodeRecord) {
+  func keep(_ decoded: Decoded, at path: String, of id: DecodeCoalescer.ID, _ record: ActiveDecode) {
     let original = originalDecoded(decoded, record)
     var draft = original
     draft.id = 0
     draft.variant = record.transform?.canonical ?? ""
     draft.digest = []
     draft.orientation = 1
-    draft.findings = Findings(
-      source: Findings.Source(
+    draft.findings = DecodeMetadata(
+      source: DecodeMetadata.Source(
         digest: original.digest, byteCount: original.byteCount, format: original.format ?? "", width: original.width,
         height: original.height),
-      placeholder: decoded.placeholder.map(Findings.Placeholder.init), isChecked: original.findings?.isChecked == true,
+      placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init), isChecked: original.findings?.isChecked == true,
       isDamaged: original.findings?.isDamaged == true)
     let guests = decodes.guests(of: id)
     var places: LoadRequest.Places = []
@@ -60,10 +60,10 @@ extension Loader {
     let served = Dictionary(grouping: guests.map(\.seat), by: \.load).compactMap { id, seats in
       loads[id].map { ($0, isFinal: seats.contains(where: \.isFinal)) }
     }
-    let arrival = Arrival(
+    let arrival = StoreOperation(
       body: .bytes([]), format: decoded.format, draft: draft, places: places, largestInMemory: memory.largestEntry,
       needsSize: true, clearCount: record.clearCount,
-      deliveries: served.map { ($0.id, nil, Delivery($0.request, isFinal: $1)) })
+      deliveries: served.map { ($0.id, nil, DeliveryPlan($0.request, isFinal: $1)) })
     let seats = Set(guests.map(\.seat))
     storage.perform({ [storage] in arrival.storing(fileAt: path, in: storage) }) { [weak self] outcome in
       self?.kept(id, outcome, places, servedIn: seats)
@@ -72,8 +72,8 @@ extension Loader {
 
   /// - Parameter seats: those that have been served. Others have been taken meanwhile.
   private func kept(
-    _ id: DecodeSharing.ID, _ outcome: Arrival.Outcome, _ places: LoadRequest.Places,
-    servedIn seats: Set<DecodeSharing.Seat>
+    _ id: DecodeCoalescer.ID, _ outcome: StoreOperation.Outcome, _ places: LoadRequest.Places,
+    servedIn seats: Set<DecodeCoalescer.Subscription>
   ) {
     heedOthers()
     guard let record = decodeRecords[id] else { return }
@@ -88,7 +88,7 @@ extension Loader {
         remember(variant.response, places.contains(.memory) ? stored.bytes : nil)
       }
       for (load, guest, isFinal) in endDecode(id) {
-        let isServed = seats.contains(DecodeSharing.Seat(load: load.id, isFinal: isFinal))
+        let isServed = seats.contains(DecodeCoalescer.Subscription(load: load.id, isFinal: isFinal))
         if isServed, let result = stored.delivered[load.id],
           load.request.processing?.step(for: variant.response) == nil
         {
@@ -109,7 +109,7 @@ extension Loader {
   // MARK: - Pixels
 
   /// Gives the one load that they were made for its pixels. They are the host's from here on.
-  func handOver(_ decoded: Decoded, at path: String, of id: DecodeSharing.ID, _ record: DecodeRecord) {
+  func handOver(_ decoded: Decoded, at path: String, of id: DecodeCoalescer.ID, _ record: ActiveDecode) {
     let byteCount = Int64(decoded.width * decoded.height * decoded.channels)
     let response = originalDecoded(decoded, record)
     let guests = endDecode(id)
@@ -117,7 +117,7 @@ extension Loader {
     storage.executor.run { [storage] in
       storage.pixels.assumeIsolated { $0.deliver(path, byteCount: byteCount) }
     }
-    var image = image(for: load, response, Delivery.Delivered(), as: guest.status)
+    var image = image(for: load, response, DeliveryPlan.DeliveredContent(), as: guest.status)
     image.pixels = LoadedImage.Pixels(
       path: path, width: decoded.width, height: decoded.height, channels: decoded.channels, byteCount: byteCount)
     if record.transform != nil {
@@ -125,13 +125,13 @@ extension Loader {
       (image.width, image.height, image.frames, image.orientation) = (decoded.width, decoded.height, 1, 1)
     }
     if load.request.processing?.wantsPlaceholder == true {
-      image.placeholder = decoded.placeholder.map(Findings.Placeholder.init)
+      image.placeholder = decoded.placeholder.map(DecodeMetadata.Placeholder.init)
     }
     answer(load.id, .success(image))
   }
 }
 
-extension Findings.Placeholder {
+extension DecodeMetadata.Placeholder {
   init(_ placeholder: ImageCodec.Placeholder) {
     self.init(thumbHash: placeholder.thumbHash, color: placeholder.color)
   }

@@ -9,40 +9,40 @@ extension Loader {
   ///
   /// - Parameter isFinal: false for the `cached` event of `refresh`.
   func process(
-    _ candidate: Candidate, for load: Load, _ step: Processing.Step, as status: CacheStatus, isFinal: Bool
+    _ candidate: Candidate, for load: ActiveLoad, _ step: DecodePlan.Step, as status: CacheStatus, isFinal: Bool
   ) {
     let response = candidate.response
     if step == .encode, let variant = variantInMemory(of: candidate, named: load.request.variant) {
       return deliver(variant, to: load, as: status, isFinal: isFinal)
     }
     let transform = step == .encode || step == .pixels ? load.request.processing?.transform : nil
-    let subject = CorruptSubject(response, step, to: transform?.canonical ?? "")
+    let subject = CorruptDecodeKey(response, step, to: transform?.canonical ?? "")
     if !load.request.retriesFailed, let error = corrupt.recall(subject, now: .now) {
       return conclude(load, .failure(error), isFinal: isFinal)
     }
-    let work = DecodeSharing.Work(
+    let work = DecodeCoalescer.Work(
       key: ExactString(response.key), partition: response.partition, selection: response.selection,
       original: response.originalDigest, from: response.variant, to: subject.to, step: step,
       keeping: candidate.keeping, owner: step == .pixels ? load.id : nil)
-    let seat = DecodeSharing.Seat(load: load.id, isFinal: isFinal)
+    let seat = DecodeCoalescer.Subscription(load: load.id, isFinal: isFinal)
     // What was evicted before its turn came is not to be so again, and no answer is to wait long for what is shown
     // before.
     let goesFirst = isFinal ? load.hasStartedOver : load.showing?.end != nil
-    let guest = DecodeSharing.Guest(priority: load.priority, status: status, goesFirst: goesFirst)
+    let guest = DecodeCoalescer.Subscriber(priority: load.priority, status: status, goesFirst: goesFirst)
     switch decodes.take(seat, as: guest, for: work) {
     case .joined(let id, let raised):
       if storage.tier(of: candidate) != nil { decodeRecords[id]?.adopt(withoutBytes(candidate)) }
       if let raised, let ticket = decodeRecords[id]?.ticket { decoder.reprioritize(ticket, to: raised.rawValue) }
     case .created(let id):
-      let record = DecodeRecord(withoutBytes(candidate), step, transform, subject, clearCount: clearCount)
+      let record = ActiveDecode(withoutBytes(candidate), step, transform, subject, clearCount: clearCount)
       getReady(id, for: load, candidate, record)
     }
     noteDeadline(of: load)
   }
 
   /// Has a decode prepared on the disk's thread.
-  private func getReady(_ id: DecodeSharing.ID, for load: Load, _ candidate: Candidate, _ record: DecodeRecord) {
-    var order = DecodeOrder(
+  private func getReady(_ id: DecodeCoalescer.ID, for load: ActiveLoad, _ candidate: Candidate, _ record: ActiveDecode) {
+    var order = DecodePreparation(
       candidate: record.candidate, step: record.step, transform: record.transform,
       wantsPlaceholder: load.request.processing?.wantsPlaceholder == true && record.step != .check,
       maxPixels: settings.maxPixels)
@@ -71,7 +71,7 @@ extension Loader {
       .first { $0.response.sharesOriginal(with: response) }.map(Candidate.init(inMemory:))
   }
 
-  private func begin(_ id: DecodeSharing.ID, _ readiness: DecodeOrder.Readiness) {
+  private func begin(_ id: DecodeCoalescer.ID, _ readiness: DecodePreparation.PreparedDecode) {
     guard let record = decodeRecords[id] else {
       if case .ready(let task, let file) = readiness {
         storage.discard(task.output)
@@ -96,7 +96,7 @@ extension Loader {
     }
   }
 
-  private func decoded(_ id: DecodeSharing.ID, _ task: DecodeTask, _ result: Result<Decoded, DecodeError>) {
+  private func decoded(_ id: DecodeCoalescer.ID, _ task: DecodeTask, _ result: Result<Decoded, DecodeError>) {
     guard let record = decodeRecords[id] else { return storage.discard(task.output) }
     record.ticket = nil
     switch (result, task.output) {
@@ -115,7 +115,7 @@ extension Loader {
   }
 
   /// The loads that waited get what there is now.
-  func goOn(_ id: DecodeSharing.ID, with candidate: Candidate) {
+  func goOn(_ id: DecodeCoalescer.ID, with candidate: Candidate) {
     for (load, guest, isFinal) in endDecode(id) {
       deliver(candidate, to: load, as: guest.status, isFinal: isFinal)
     }
@@ -123,7 +123,7 @@ extension Loader {
 
   /// The file that was to be decoded is gone, evicted before its turn came, or damaged. The loads look for the image
   /// once more, and may find it in memory.
-  private func startOver(_ id: DecodeSharing.ID) {
+  private func startOver(_ id: DecodeCoalescer.ID) {
     if let record = decodeRecords[id] { memory.forgetFile(of: record.candidate.response) }
     for (load, _, isFinal) in endDecode(id) {
       guard isFinal, !load.hasStartedOver else {
@@ -136,17 +136,17 @@ extension Loader {
     }
   }
 
-  func failDecode(_ id: DecodeSharing.ID, _ error: LoadError) {
+  func failDecode(_ id: DecodeCoalescer.ID, _ error: LoadError) {
     for (load, _, isFinal) in endDecode(id) { conclude(load, .failure(error), isFinal: isFinal) }
   }
 
-  func endDecode(_ id: DecodeSharing.ID) -> [(load: Load, guest: DecodeSharing.Guest, isFinal: Bool)] {
+  func endDecode(_ id: DecodeCoalescer.ID) -> [(load: ActiveLoad, guest: DecodeCoalescer.Subscriber, isFinal: Bool)] {
     _ = removeRecord(id)
     return decodes.end(id).compactMap { seat, guest in loads[seat.load].map { ($0, guest, seat.isFinal) } }
   }
 
   /// What has waited with the decode goes.
-  private func removeRecord(_ id: DecodeSharing.ID) -> DecodeRecord? {
+  private func removeRecord(_ id: DecodeCoalescer.ID) -> ActiveDecode? {
     guard let record = decodeRecords.removeValue(forKey: id) else { return nil }
     waitingBytes.giveBack(record.waitingBytes)
     if let file = record.file { storage.letGo(file) }
@@ -165,7 +165,7 @@ extension Loader {
     return true
   }
 
-  func carryOut(_ changes: [DecodeSharing.Change]) {
+  func carryOut(_ changes: [DecodeCoalescer.Change]) {
     for change in changes {
       switch change {
       case .priority(let id, let priority):
@@ -176,12 +176,12 @@ extension Loader {
     }
   }
 
-  private func noteDeadline(of load: Load) {
+  private func noteDeadline(of load: ActiveLoad) {
     guard let deadline = load.request.deadline else { return }
-    decodeDeadlines.add(load.id, at: Moment(load.acceptedAt.advanced(by: deadline)))
+    decodeDeadlines.add(load.id, at: CompactInstant(load.acceptedAt.advanced(by: deadline)))
     // Loads end long before their deadlines: those of the ended are not to pile up.
     guard decodeDeadlines.count > 4 * decodes.seatCount + 64 else { return }
-    var known: [LoadID: Set<Moment>] = [:]
+    var known: [LoadID: Set<CompactInstant>] = [:]
     decodeDeadlines = decodeDeadlines.filter { decodes.contains($1) && known[$1, default: []].insert($0).inserted }
   }
 
@@ -189,7 +189,7 @@ extension Loader {
   ///
   /// - Returns: when the next one is due.
   func endOverdueDecodes(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-    let moment = Moment(now)
+    let moment = CompactInstant(now)
     while let (_, id) = decodeDeadlines.take(dueAt: moment) {
       guard decodes.contains(id) else { continue }
       if let load = loads[id], load.showing?.end != nil {

@@ -1,6 +1,6 @@
 /// How many bytes of images wait for a decoder in memory, because no file has them. Beyond a limit they wait in scratch
 /// files.
-struct WaitingBytes {
+struct DecodeMemoryBudget {
   var limit = 16 << 20
   private(set) var count = 0
 

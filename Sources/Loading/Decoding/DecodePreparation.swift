@@ -3,9 +3,9 @@ internal import ImageStore
 internal import Threads
 
 /// One decode, as it is got ready on the disk's thread.
-struct DecodeOrder: Sendable {
+struct DecodePreparation: Sendable {
   var candidate: Candidate
-  var step: Processing.Step
+  var step: DecodePlan.Step
   var transform: Transform?
   var wantsPlaceholder: Bool
   var maxPixels: Int
@@ -20,7 +20,7 @@ struct DecodeOrder: Sendable {
     case stored(Int64, in: DiskTier)
   }
 
-  enum Readiness: Sendable {
+  enum PreparedDecode: Sendable {
     /// The file is to be let go of after the decode.
     case ready(DecodeTask, HeldFile?)
     /// Somebody has made the variant before.
@@ -30,7 +30,7 @@ struct DecodeOrder: Sendable {
     case failed(LoadError)
   }
 
-  func getReady(in storage: Storage) -> Readiness {
+  func getReady(in storage: DiskServices) -> PreparedDecode {
     if let variant = storedVariant(in: storage) { return .found(variant) }
     do {
       let header = try header
@@ -53,7 +53,7 @@ struct DecodeOrder: Sendable {
   }
 
   /// The variant, of this very original. It may have been made while the original was on its way.
-  private func storedVariant(in storage: Storage) -> Candidate? {
+  private func storedVariant(in storage: DiskServices) -> Candidate? {
     guard step == .encode, let name = transform?.canonical, !candidate.isTransient else { return nil }
     let original = candidate.response
     return storage.candidates(for: original.key, original.partition, variant: name).first {
@@ -61,7 +61,7 @@ struct DecodeOrder: Sendable {
     }
   }
 
-  private func source(in storage: Storage) -> (DecodeTask.Source, HeldFile?)? {
+  private func source(in storage: DiskServices) -> (DecodeTask.Source, HeldFile?)? {
     if case .scratch(let path) = candidate.place {
       return (.file(path), storage.hold(path, isOwn: false))
     }
@@ -93,7 +93,7 @@ struct DecodeOrder: Sendable {
     }
   }
 
-  private func output(_ header: ImageHeader, _ storage: Storage) throws -> DecodeTask.Output {
+  private func output(_ header: ImageHeader, _ storage: DiskServices) throws -> DecodeTask.Output {
     switch step {
     case .check: return .check
     case .placeholder: return .placeholder
@@ -125,15 +125,15 @@ struct DecodeOrder: Sendable {
   }
 }
 
-extension Storage {
+extension DiskServices {
   /// On the disk's thread.
-  fileprivate func hold(_ path: String, isOwn: Bool) -> DecodeOrder.HeldFile {
+  fileprivate func hold(_ path: String, isOwn: Bool) -> DecodePreparation.HeldFile {
     scratch.assumeIsolated { $0.hold(path) }
     return .scratch(path, isOwn: isOwn)
   }
 
   /// Lets go of what a decode has waited with, from any thread.
-  func letGo(_ file: DecodeOrder.HeldFile) {
+  func letGo(_ file: DecodePreparation.HeldFile) {
     executor.run {
       switch file {
       case .scratch(let path, let isOwn): self.scratch.assumeIsolated { $0.letGo(path, removing: isOwn) }

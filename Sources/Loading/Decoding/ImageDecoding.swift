@@ -1,7 +1,7 @@
 public import ImageCodec
 
 /// Who decodes. `then` is called once for each task, on whatever thread.
-public protocol Decoding: Sendable {
+public protocol ImageDecoding: Sendable {
   /// - Parameter priority: the higher goes first.
   func submit(
     _ task: DecodeTask, priority: Int, then: @escaping @Sendable (Result<Decoded, DecodeError>) -> Void
@@ -13,7 +13,7 @@ public protocol Decoding: Sendable {
   var statistics: DecoderStatistics { get }
 }
 
-extension DecoderPool: Decoding {}
+extension DecoderPool: ImageDecoding {}
 
 extension LoadError {
   init(_ error: DecodeError) {

@@ -1,5 +1,5 @@
 /// When a progressive image that is arriving is worth a preview.
-struct PreviewPace {
+struct PreviewThrottle {
   private static let interval = Duration.milliseconds(100)
   /// With more than this part of the image there, the image itself is as good as there.
   private static let nearlyComplete = 0.9

@@ -50,7 +50,7 @@ extension Loader {
     }
   }
 
-  private func awaitingPreview(of scans: Int, of job: JobID) -> [Load] {
+  private func awaitingPreview(of scans: Int, of job: JobID) -> [ActiveLoad] {
     scheduler.subscribers(of: job).compactMap { loads[$0] }.filter { $0.awaitsPreview(of: scans) }
   }
 
@@ -79,7 +79,7 @@ extension Loader {
 extension ScanCounter {
   /// Counts the scans in what an earlier load has left, on the disk's thread. Nil where there is nothing to be counted,
   /// or no preview is made any more.
-  init?(countingIn spool: Spool) {
+  init?(countingIn spool: BodySpool) {
     self.init()
     guard spool.length <= Loader.mostPreviewBytes else { return nil }
     var offset: Int64 = 0
@@ -92,7 +92,7 @@ extension ScanCounter {
   }
 }
 
-extension Storage {
+extension DiskServices {
   /// On the disk's thread. Nil when what is there is not enough.
   fileprivate func previewTask(of arriving: ArrivingImage, maxSide: Int, maxPixels: Int) -> DecodeTask? {
     guard arriving.end <= Loader.mostPreviewBytes else { return nil }

@@ -8,17 +8,17 @@ extension Loader {
   private static let longestWait = Duration.seconds(30)
 
   /// Shows what is cached: once, whatever tier has it first.
-  func show(_ candidate: Candidate, to load: Load, as status: CacheStatus) {
+  func show(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus) {
     guard !load.hasShownCached else { return }
     load.hasShownCached = true
     // Nobody would release the pixels of an event.
     if load.request.processing?.deliversPixels == true { return }
-    load.showing = Load.Showing()
+    load.showing = ActiveLoad.Showing()
     deliver(candidate, to: load, as: status, isFinal: false)
   }
 
   /// What is cached has been shown, or cannot be: nothing waits for it any more.
-  func endShowing(of load: Load) {
+  func endShowing(of load: ActiveLoad) {
     guard let showing = load.showing.take(), let end = showing.end else { return }
     // The host has the path from now on only.
     if case .success(let image) = end, let path = image.path { storage.markDelivered(path) }
@@ -26,7 +26,7 @@ extension Loader {
   }
 
   /// Tells a load its end, or what is cached.
-  func conclude(_ load: Load, _ result: Result<LoadedImage, LoadError>, isFinal: Bool) {
+  func conclude(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>, isFinal: Bool) {
     if isFinal { return answer(load.id, result) }
     if case .success(let image) = result {
       if isOutputStuck, image.data != nil {
@@ -45,7 +45,7 @@ extension Loader {
     }
     showing.end = result
     leaveJob(load)
-    decodeDeadlines.add(id, at: Moment(.now + Self.longestWait))
+    decodeDeadlines.add(id, at: CompactInstant(.now + Self.longestWait))
     if let change = decodes.hurry(whatIsShownTo: id) { carryOut([change]) }
   }
 }

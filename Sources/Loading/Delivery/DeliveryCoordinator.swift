@@ -8,15 +8,15 @@ extension Loader {
   /// Gives a load what is stored: at once if the bytes or a file that is there will do, else by way of the disk.
   ///
   /// - Parameter isFinal: false for the `cached` event of `refresh`.
-  func deliver(_ candidate: Candidate, to load: Load, as status: CacheStatus, isFinal: Bool = true) {
+  func deliver(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus, isFinal: Bool = true) {
     if let step = load.request.processing?.step(for: candidate.response) {
       return process(candidate, for: load, step, as: status, isFinal: isFinal)
     }
-    var delivery = Delivery(load.request, isFinal: isFinal)
+    var delivery = DeliveryPlan(load.request, isFinal: isFinal)
     if let delivered = deliverAtOnce(candidate.response, candidate.bytes, in: candidate.place, delivery) {
       return complete(load.id, candidate, delivered, as: status, isFinal: isFinal)
     }
-    let source: Delivery.Source
+    let source: DeliveryPlan.Source
     if case .scratch(let path) = candidate.place {
       source = .scratch(path: path, bytes: candidate.bytes)
     } else if let tier = storage.tier(of: candidate) {
@@ -52,7 +52,7 @@ extension Loader {
 
   /// - Parameter then: called when it is done, whether the load is still there or not.
   private func deliver(
-    _ candidate: Candidate, from source: Delivery.Source, _ order: Delivery, to id: LoadID, as status: CacheStatus,
+    _ candidate: Candidate, from source: DeliveryPlan.Source, _ order: DeliveryPlan, to id: LoadID, as status: CacheStatus,
     isFinal: Bool, then: @escaping @LoadingActor @Sendable () -> Void
   ) {
     storage.deliver(order, from: source) { [weak self] result in
@@ -92,21 +92,21 @@ extension Loader {
   /// What takes no hop to the disk's thread: nothing at all, and the memory tier's with one look whether the file is
   /// there.
   func deliverAtOnce(
-    _ response: StoredResponse, _ bytes: [UInt8]?, in place: Candidate.Place, _ delivery: Delivery
-  ) -> Delivery.Delivered? {
-    if delivery.isNothing { return Delivery.Delivered() }
+    _ response: StoredResponse, _ bytes: [UInt8]?, in place: Candidate.Place, _ delivery: DeliveryPlan
+  ) -> DeliveryPlan.DeliveredContent? {
+    if delivery.isNothing { return DeliveryPlan.DeliveredContent() }
     guard place == .memory, delivery.saveTo == nil else { return nil }
     let tier = storage.tier(of: response, in: place)
     if delivery.wantsPath {
       guard let path = tier?.pin(response) else { return nil }
-      return Delivery.Delivered(path: path, bytes: nil)
+      return DeliveryPlan.DeliveredContent(path: path, bytes: nil)
     }
     tier?.noteUse(of: response)
-    return Delivery.Delivered(path: nil, bytes: bytes)
+    return DeliveryPlan.DeliveredContent(path: nil, bytes: bytes)
   }
 
   private func complete(
-    _ id: LoadID, _ candidate: Candidate, _ delivered: Delivery.Delivered, as status: CacheStatus, isFinal: Bool
+    _ id: LoadID, _ candidate: Candidate, _ delivered: DeliveryPlan.DeliveredContent, as status: CacheStatus, isFinal: Bool
   ) {
     guard let load = loads[id] else { return }
     conclude(load, .success(image(for: load, candidate.response, delivered, as: status)), isFinal: isFinal)
@@ -114,7 +114,7 @@ extension Loader {
 
   /// The result of a load.
   func image(
-    for load: Load, _ response: StoredResponse, _ delivered: Delivery.Delivered, as status: CacheStatus
+    for load: ActiveLoad, _ response: StoredResponse, _ delivered: DeliveryPlan.DeliveredContent, as status: CacheStatus
   ) -> LoadedImage {
     var image = image(for: load.request, response, delivered, as: status)
     image.isKept = load.isKept
@@ -132,7 +132,7 @@ extension Loader {
 
   /// The same, but for how long it took.
   func image(
-    for request: LoadRequest, _ response: StoredResponse, _ delivered: Delivery.Delivered, as status: CacheStatus
+    for request: LoadRequest, _ response: StoredResponse, _ delivered: DeliveryPlan.DeliveredContent, as status: CacheStatus
   ) -> LoadedImage {
     LoadedImage(
       response, as: status, path: request.delivery == .path ? delivered.path : nil,

@@ -1,7 +1,7 @@
 internal import ImageStore
 
 /// What one load wants to have of an image, and how it gets it. Carried out on the disk's thread.
-struct Delivery: Sendable {
+struct DeliveryPlan: Sendable {
   var wantsPath: Bool
   var wantsData: Bool
   var saveTo: String?
@@ -28,7 +28,7 @@ struct Delivery: Sendable {
     isForDecoder = true
   }
 
-  static let forDecoder = Delivery()
+  static let forDecoder = DeliveryPlan()
 
   /// Where an image is.
   enum Source: Sendable {
@@ -38,7 +38,7 @@ struct Delivery: Sendable {
     case scratch(path: String, bytes: [UInt8]?)
   }
 
-  struct Delivered: Sendable {
+  struct DeliveredContent: Sendable {
     var path: String?
     var bytes: [UInt8]?
     /// Whether the bytes are for the memory tier as well.
@@ -57,9 +57,9 @@ struct Delivery: Sendable {
   /// Whether there has to be a file for it.
   var wantsFile: Bool { wantsPath || saveTo != nil || isForDecoder }
 
-  func perform(on source: Source, scratch: ScratchFolder, now: Int) -> Result<Delivered, Failure> {
+  func perform(on source: Source, scratch: ScratchFolder, now: Int) -> Result<DeliveredContent, Failure> {
     do {
-      var delivered = Delivered()
+      var delivered = DeliveredContent()
       switch source {
       case .stored(let response, let tier):
         try deliver(response, in: tier, scratch, now: now, to: &delivered)
@@ -70,7 +70,7 @@ struct Delivery: Sendable {
           delivered.path = try scratch.assumeIsolated { try $0.store(.bytes(bytes), format: format) }
         }
       case .scratch(let path, let bytes):
-        delivered = Delivered(path: path, bytes: bytes)
+        delivered = DeliveredContent(path: path, bytes: bytes)
         if wantsPath { scratch.assumeIsolated { $0.markDelivered(path, at: now) } }
         if wantsData, bytes == nil {
           let file = try HostFile(path)
@@ -87,7 +87,7 @@ struct Delivery: Sendable {
   }
 
   private func deliver(
-    _ response: StoredResponse, in tier: DiskTier, _ scratch: ScratchFolder, now: Int, to delivered: inout Delivered
+    _ response: StoredResponse, in tier: DiskTier, _ scratch: ScratchFolder, now: Int, to delivered: inout DeliveredContent
   ) throws {
     let path = tier.absolutePath(of: response)
     // The mark comes first: from here on nobody evicts the file.

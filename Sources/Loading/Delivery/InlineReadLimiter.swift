@@ -3,7 +3,7 @@ internal import Threads
 /// Lets images be read into memory only as fast as their bytes go out again: so many at a time, and none while nobody
 /// reads the output. Those that wait begin in their order.
 @LoadingActor
-final class ReadGate {
+final class InlineReadLimiter {
   /// Bytes that may be on their way; one image that is larger goes alone.
   private static let most: Int64 = 32 << 20
 

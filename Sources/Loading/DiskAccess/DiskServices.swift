@@ -4,7 +4,7 @@ public import ImageStore
 public import Threads
 
 /// The tiers on disk and the thread they share. What is asked of it here is answered on the loading thread.
-public final class Storage: Sendable {
+public final class DiskServices: Sendable {
   /// The cache directory, absolute.
   public let directory: String
   public let executor: ThreadExecutor
@@ -102,8 +102,8 @@ public final class Storage: Sendable {
 
   /// Carries out a delivery.
   func deliver(
-    _ delivery: Delivery, from source: Delivery.Source,
-    then completion: @escaping @LoadingActor @Sendable (Result<Delivery.Delivered, Delivery.Failure>) -> Void
+    _ delivery: DeliveryPlan, from source: DeliveryPlan.Source,
+    then completion: @escaping @LoadingActor @Sendable (Result<DeliveryPlan.DeliveredContent, DeliveryPlan.Failure>) -> Void
   ) {
     perform(
       {
@@ -183,7 +183,7 @@ extension StoredResponse {
 }
 
 /// Bodies on their way.
-extension Storage {
+extension DiskServices {
   /// Where the body of a transfer goes that is too large for memory.
   ///
   /// - Parameters:
@@ -191,7 +191,7 @@ extension Storage {
   ///   - partial: what it is the beginning of, if its file may stay when the rest does not come.
   ///   - spooled: what is there of it already.
   func makeSink(
-    keeping: Bool, expected: Int64?, of partial: StoredPartial? = nil, continuing spooled: SpooledBody? = nil,
+    keeping: Bool, expected: Int64?, of partial: PartialRecord? = nil, continuing spooled: SpooledBody? = nil,
     onRoom: @escaping @Sendable () -> Void
   ) -> BodySink {
     BodySink(
@@ -200,7 +200,7 @@ extension Storage {
       makeScratchSpool: makeScratchSpool, onRoom: onRoom)
   }
 
-  private func makeSpool(in tier: DiskTier, expected: Int64?, of partial: StoredPartial? = nil) -> BodySink.MakeSpool {
+  private func makeSpool(in tier: DiskTier, expected: Int64?, of partial: PartialRecord? = nil) -> BodySink.MakeSpool {
     { () throws(StoreError) in
       try tier.assumeIsolatedThrowing { tier throws(StoreError) in
         try tier.makeSpool(expected: expected, of: partial)
@@ -245,7 +245,7 @@ extension Storage {
   /// - Parameters:
   ///   - maxBytes: how large the whole may be.
   ///   - acceptsAnything: whether it need not begin like an image.
-  func takeUp(_ identity: StoredPartial.Identity, maxBytes: Int64, acceptsAnything: Bool) -> Beginning? {
+  func takeUp(_ identity: PartialRecord.Identity, maxBytes: Int64, acceptsAnything: Bool) -> PartialBody? {
     guard let tier, let (partial, spool) = tier.assumeIsolated({ $0.takeUp(identity, maxBytes: maxBytes) })
     else { return nil }
     let prefix = (try? spool.bytes(from: 0, count: Recognition.prefixLength)) ?? []
@@ -255,7 +255,7 @@ extension Storage {
       spool.drop()
       return nil
     }
-    return Beginning(
+    return PartialBody(
       response: PartialResponse(partial), body: .spool(SpooledBody(spool: spool, isScratch: false)),
       byteCount: spool.length, format: format, scans: format == .jpeg ? ScanCounter(countingIn: spool) : nil)
   }
@@ -268,7 +268,7 @@ extension Storage {
   }
 }
 
-extension Storage {
+extension DiskServices {
   /// Takes in a copy of a file, on the disk's thread. What the cache has no room for is read, if memory has, or goes to
   /// the scratch folder.
   func read(_ path: String, maxBytes: Int64, largestInMemory: Int64) throws(LoadError) -> Download.Body {
@@ -278,7 +278,7 @@ extension Storage {
     } catch {
       throw LoadError(error)
     }
-    Wakeups.release()
+    WakeupCoalescer.release()
     guard file.byteCount <= maxBytes else { throw LoadError(.tooLarge, "the file is over \(maxBytes) bytes") }
     do throws(StoreError) {
       guard let tier, file.byteCount > Download.spoolThreshold else { return .bytes(try file.readAll()) }
@@ -296,7 +296,7 @@ extension Storage {
     }
   }
 
-  private func filled(_ spool: Spool, from file: HostFile) throws(StoreError) -> Spool {
+  private func filled(_ spool: BodySpool, from file: HostFile) throws(StoreError) -> BodySpool {
     do throws(StoreError) {
       // Not to its end: it may grow meanwhile.
       while case let left = file.byteCount - spool.length, left > 0,

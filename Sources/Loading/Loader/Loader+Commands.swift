@@ -42,7 +42,7 @@ extension Loader {
   func release(places: Int, at priority: Priority) { scheduler.reserved[priority] -= places }
 
   /// The load has taken a place in the queue, or needs none.
-  func releasePlace(of load: Load) {
+  func releasePlace(of load: ActiveLoad) {
     guard let place = load.place.take() else { return }
     placesOfLoads -= 1
     release(places: 1, at: place)

@@ -84,7 +84,7 @@ extension Loader {
   public func query(
     _ request: LoadRequest, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void
   ) {
-    let (key, partition) = (request.key, Credentials.partition(of: request))
+    let (key, partition) = (request.key, CachePartition.partition(of: request))
     let variant = request.variant
     heedOthers()
     let isBeingPut = isBeingPut(key)
@@ -153,7 +153,7 @@ extension Loader {
     let id = makeID()
     let now = storage.now()
     let draft = StoredResponse(
-      key: request.key, partition: Credentials.partition(of: request), url: request.url,
+      key: request.key, partition: CachePartition.partition(of: request), url: request.url,
       headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: nil), at: now),
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + policy.maxAge,
       mediaType: StoredResponse.mediaType(told: nil))
@@ -164,8 +164,8 @@ extension Loader {
     storage.perform({ [storage] in
       // Nobody is to ask a server for it once the host knows that it is there.
       defer { storage.tier?.assumeIsolated { $0.listForOthers() } }
-      return Arrival.put(
-        content, as: draft, delivery: Delivery(request), maxBytes: request.maxBytes, largestInMemory: largestInMemory,
+      return StoreOperation.put(
+        content, as: draft, delivery: DeliveryPlan(request), maxBytes: request.maxBytes, largestInMemory: largestInMemory,
         id: id, in: storage)
     }) { [weak self] outcome in
       guard let self else { return }

@@ -13,38 +13,38 @@ internal import Threads
 @LoadingActor
 public final class Loader {
   let transport: Transport
-  let storage: Storage
-  public let decoder: any Decoding
+  let storage: DiskServices
+  public let decoder: any ImageDecoding
   private(set) var settings: LoaderSettings
 
   var scheduler: Scheduler
   var memory: MemoryTier
-  var failures = FailureMemory()
-  var beginnings: KeptBeginnings
+  var failures = NegativeCache()
+  var beginnings: PartialBodyBudget
   var index = LoadIndex()
-  var loads = SlotTable<LoadID, Load>()
-  var jobs = SlotTable<JobID, JobRecord>()
+  var loads = SlotMap<LoadID, ActiveLoad>()
+  var jobs = SlotMap<JobID, JobRecord>()
   var prefetches: [LoadID: Prefetch] = [:]
-  /// How many loads have a place reserved that they have not taken yet (`Load.place`).
+  /// How many loads have a place reserved that they have not taken yet (`ActiveLoad.place`).
   var placesOfLoads = 0
-  // What waits for a decoder. See Loader+Decoding.
-  var decodes = DecodeSharing()
-  var decodeRecords: [DecodeSharing.ID: DecodeRecord] = [:]
-  var decodeDeadlines = TimerHeap<LoadID>()
-  var waitingBytes = WaitingBytes()
-  var corrupt = FadingMemory<CorruptSubject, LoadError>(timeToLive: .seconds(60), capacity: CorruptSubject.capacity)
+  // What waits for a decoder. See DecodeCoordinator.
+  var decodes = DecodeCoalescer()
+  var decodeRecords: [DecodeCoalescer.ID: ActiveDecode] = [:]
+  var decodeDeadlines = TimerQueue<LoadID>()
+  var waitingBytes = DecodeMemoryBudget()
+  var corrupt = ExpiringCache<CorruptDecodeKey, LoadError>(timeToLive: .seconds(60), capacity: CorruptDecodeKey.capacity)
   var random = SystemRandomNumberGenerator()
-  var pace = Pace()
-  var company = Company()
+  var pace = StartRateEstimator()
+  var company = PeerWaitList()
   /// What the workers of the directory write on.
-  var board: Board?
+  var board: PeerTable?
   /// How many of the clears that the board tells of this worker has carried out, too.
   var clearCount: UInt64 = 0
-  /// The transfers that all have left and that go on for the cache, and until when. See Loader+Leaving.
+  /// The transfers that all have left and that go on for the cache, and until when. See TransferAbandonment.
   var alone: [JobID: ContinuousClock.Instant] = [:]
-  /// The job of each key and partition whose answer is being stored. See Loader+LookingAgain.
+  /// The job of each key and partition whose answer is being stored. See PreTransferRecheck.
   var arriving: [CacheIdentity: JobID] = [:]
-  var clears = ClearsUnderWay()
+  var clears = PendingInvalidations()
   /// What a 304 has changed and the disk's thread has not written yet, by id: what that thread read before is out of
   /// date.
   var confirmed: [Int64: StoredResponse] = [:]
@@ -53,10 +53,10 @@ public final class Loader {
   var puts: [ExactString: (count: Int, latest: LoadID)] = [:]
   /// The latest that have been put in: what was asked for before is not to replace them. Only their number bounds them,
   /// so who waits while a thousand others are put in may do so after all.
-  var recentPuts = FadingMemory<CacheIdentity, LoadID>(timeToLive: .seconds(1 << 31), capacity: 1000)
+  var recentPuts = ExpiringCache<CacheIdentity, LoadID>(timeToLive: .seconds(1 << 31), capacity: 1000)
   public internal(set) var counts = LoaderCounts()
   /// The names of loads, of prefetches and of what is put in.
-  private(set) var names = SlotPool<LoadID>()
+  private(set) var names = GenerationalIDPool<LoadID>()
 
   var policy: CachePolicy { CachePolicy(maxAge: settings.maxAge) }
 
@@ -71,19 +71,19 @@ public final class Loader {
   /// What comes with data and is told as soon as somebody reads: as lines, many would take much memory.
   private var untold = FIFO<@LoadingActor () -> Void>()
   /// For images that are read to be written out.
-  let reads = ReadGate()
+  let reads = InlineReadLimiter()
   /// Whether the host wants no transfers to start.
   public var isPaused = false {
     didSet { scheduler.isPaused = isPaused || isOutputStuck }
   }
 
-  public init(transport: Transport, storage: Storage, decoder: any Decoding, settings: LoaderSettings) {
+  public init(transport: Transport, storage: DiskServices, decoder: any ImageDecoding, settings: LoaderSettings) {
     self.transport = transport
     self.storage = storage
     self.decoder = decoder
     scheduler = Scheduler(limits: settings.limits)
     memory = MemoryTier(limit: settings.memoryLimit)
-    beginnings = KeptBeginnings(diskLimit: settings.diskLimit)
+    beginnings = PartialBodyBudget(diskLimit: settings.diskLimit)
     self.settings = settings
     apply(settings)
     findBoard()
@@ -116,8 +116,8 @@ public final class Loader {
   func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver, isInternal: Bool, place: Priority?)
   {
     heedOthers()
-    let load = Load(
-      id: id, request: request, partition: Credentials.partition(of: request), acceptedAt: .now,
+    let load = ActiveLoad(
+      id: id, request: request, partition: CachePartition.partition(of: request), acceptedAt: .now,
       generation: clears.count, observer: observer, isInternal: isInternal)
     load.place = place
     if place != nil { placesOfLoads += 1 }
@@ -192,7 +192,7 @@ public final class Loader {
     switch result {
     case .success(var image):
       image.timing.total = load.acceptedAt.duration(to: .now)
-      if load.observer !== Unheard.shared { count(image) }
+      if load.observer !== DiscardingObserver.shared { count(image) }
       load.observer.load(id, ended: .success(image))
     case .failure:
       load.observer.load(id, ended: result)
@@ -202,14 +202,14 @@ public final class Loader {
   }
 
   /// Has `tell` called when the output is read again, unless the load has been told its end by then.
-  func tellLater(_ load: Load, _ tell: @escaping @LoadingActor (Loader) -> Void) {
+  func tellLater(_ load: ActiveLoad, _ tell: @escaping @LoadingActor (Loader) -> Void) {
     untold.append { [weak self] in
       if let self, self.loads[load.id] === load { tell(self) }
     }
   }
 
   /// The load waits for no transfer any more.
-  func leaveJob(_ load: Load) {
+  func leaveJob(_ load: ActiveLoad) {
     switch scheduler.leave(load.id) {
     case .unknown, .jobStays: break
     case .jobAbandoned(let job): forget(job)

@@ -10,7 +10,7 @@ internal import Threads
 /// kept on disk, takes no lease.
 ///
 /// Nobody waits for ever: not for a worker that has died or stopped, not again once a transfer came to nothing (the
-/// answer could not be kept, or was none), and in all not longer than `Company.patience`.
+/// answer could not be kept, or was none), and in all not longer than `PeerWaitList.patience`.
 extension Loader {
   /// Notes how far others are, before the cache is looked into. The load that began the job decides whether it concerns
   /// them.
@@ -39,7 +39,7 @@ extension Loader {
       return false
     case .held:
       let since = record.elsewhereSince ?? now
-      guard record.mayWaitElsewhere, now < since + Company.patience else { return true }
+      guard record.mayWaitElsewhere, now < since + PeerWaitList.patience else { return true }
       record.elsewhereSince = since
       scheduler.putAside(job)
       company.add(job, at: now)
@@ -70,7 +70,7 @@ extension Loader {
         board.revoke(claim, from: worker)
         return true
       }
-      return record.elsewhereSince.map { $0 + Company.patience <= now } ?? true
+      return record.elsewhereSince.map { $0 + PeerWaitList.patience <= now } ?? true
     }
   }
 
@@ -88,7 +88,7 @@ extension LoadRequest {
   /// The same in every worker for what may be one answer: the image, who may see it, and the request headers, as long
   /// as nobody knows which of them matter.
   func sharedHash(in partition: String) -> UInt64 {
-    var hash = SharedHash()
+    var hash = StableHash()
     hash.combine(key)
     hash.combine(partition)
     for line in headers.lines {

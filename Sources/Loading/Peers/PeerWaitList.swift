@@ -1,7 +1,7 @@
 internal import ImageStore
 
 /// The jobs that wait for what other workers transfer, and what is known of these workers.
-struct Company {
+struct PeerWaitList {
   /// How long a worker may show no sign of life before it loses its leases. One that lives does so each second.
   static let silence = Duration.seconds(3)
   /// How long a job waits for others in all; then it is transferred a second time.

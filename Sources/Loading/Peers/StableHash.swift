@@ -1,5 +1,5 @@
 /// A hash that is the same in every process, unlike `Hasher`'s. No protection against those who look for equal ones.
-struct SharedHash {
+struct StableHash {
   private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
 
   mutating func combine(_ text: String) {

@@ -20,9 +20,9 @@ struct PrefetchQueue {
   private var rowOfItem: [Int32] = []
   private var rowOfOrigin: [Origin?: Int32] = [:]
   private var rows: [Row] = []
-  private var waiting = Backlog()
+  private var waiting = FairQueue()
   /// Here they only take turns.
-  private static let lane = Backlog.Lane(priority: .normal, needsDecoder: false)
+  private static let lane = FairQueue.QueueClass(priority: .normal, needsDecoder: false)
   /// Items from here on have no place.
   private var nextWithoutPlace: Int
   private var loads = 0
@@ -97,7 +97,7 @@ struct PrefetchQueue {
   /// Forgets all that have not become loads. Returns how many places they held.
   mutating func dropAll() -> Int {
     let held = placesHeld
-    waiting = Backlog()
+    waiting = FairQueue()
     for row in rows.indices { waiting.admit(Int32(row)) }
     nextWithoutPlace = items.count
     return held

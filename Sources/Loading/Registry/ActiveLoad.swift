@@ -26,7 +26,7 @@ public enum LoadEvent: Sendable {
 
 /// A load that is not answered yet.
 @LoadingActor
-final class Load {
+final class ActiveLoad {
   let id: LoadID
   let request: LoadRequest
   let partition: String
@@ -55,8 +55,8 @@ final class Load {
   /// Cleared once the disk tier did not take what was transferred for it.
   var isKept = true
   /// How the transfer went that brought its image.
-  private(set) var transfer: TransferNote?
-  private var told: Told?
+  private(set) var transfer: TransferTiming?
+  private var told: EmittedEvents?
 
   init(
     id: LoadID, request: LoadRequest, partition: String, acceptedAt: ContinuousClock.Instant, generation: Int,
@@ -76,10 +76,10 @@ final class Load {
     isInternal ? LoadIndex.Labels() : LoadIndex.Labels(url: request.url, group: request.group, slot: request.slot)
   }
 
-  var jobKey: JobKey { request.jobKey(in: partition, bypassingCache: ignoresCache) }
+  var jobKey: TransferKey { request.jobKey(in: partition, bypassingCache: ignoresCache) }
 
   /// What it was told of so far. An object, because a load that waits has been told of nothing.
-  private final class Told {
+  private final class EmittedEvents {
     /// The last progress, so that it only rises.
     var received: Int64 = -1
     /// How many scans, likewise.
@@ -87,14 +87,14 @@ final class Load {
     var showing: Showing?
   }
 
-  private var madeTold: Told {
+  private var madeTold: EmittedEvents {
     if let told { return told }
-    let made = Told()
+    let made = EmittedEvents()
     told = made
     return made
   }
 
-  /// While the `cached` event of `refresh` is on its way. See Loader+Showing.
+  /// While the `cached` event of `refresh` is on its way. See CachedEventDelivery.
   var showing: Showing? {
     get { told?.showing }
     set { if newValue != nil || told != nil { madeTold.showing = newValue } }
@@ -106,7 +106,7 @@ final class Load {
   }
 
   /// What a result tells of the transfer. An object, because a load that waits has none.
-  final class TransferNote: Sendable {
+  final class TransferTiming: Sendable {
     /// Until the transfer started, and until the first byte of the answer.
     let queued: Duration
     let firstByte: Duration
@@ -127,7 +127,7 @@ final class Load {
 
   /// Notes how the transfer went that brought its image. A load that joined late did not wait.
   func note(_ record: JobRecord, _ summary: TransferSummary, attempts: Int) {
-    transfer = TransferNote(
+    transfer = TransferTiming(
       queued: max(.zero, acceptedAt.duration(to: record.startedAt ?? acceptedAt)),
       firstByte: max(.zero, acceptedAt.duration(to: summary.firstByteAt)),
       name: summary.nameDuration ?? record.nameDuration, summary: summary, attempts: attempts)
@@ -161,8 +161,8 @@ final class Load {
 
 extension LoadRequest {
   /// - Parameter bypassingCache: whether the cache is known to have nothing of use.
-  func jobKey(in partition: String, bypassingCache: Bool) -> JobKey {
-    JobKey(
+  func jobKey(in partition: String, bypassingCache: Bool) -> TransferKey {
+    TransferKey(
       key: ExactString(key), partition: partition, headers: .all(tellingHeaders),
       revalidation: revalidation(bypassingCache),
       acceptsAnything: validation == .none, maxBytes: maxBytes, timeoutMs: timeout.milliseconds, retries: retries)
@@ -188,7 +188,7 @@ extension LoadRequest {
     }
   }
 
-  private func revalidation(_ bypassingCache: Bool) -> JobKey.Revalidation {
+  private func revalidation(_ bypassingCache: Bool) -> TransferKey.Revalidation {
     if bypassingCache && cacheMode != .noStore { return .bypassed }
     return switch cacheMode {
     case .default, .forceCache, .onlyIfCached: .whenStale

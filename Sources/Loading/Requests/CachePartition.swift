@@ -3,7 +3,7 @@ internal import ImageStore
 
 /// Tells apart who asks, so that nobody gets what was fetched with another's credentials; and by which Host, which is
 /// part of what is asked for (RFC 9110 section 7.2).
-enum Credentials {
+enum CachePartition {
   private static let fields: Set = ["authorization", "cookie", "host", "proxy-authorization"]
 
   /// A digest of the request's credentials; empty when there are none.

@@ -2,7 +2,7 @@ public import ImageCodec
 internal import ImageStore
 
 /// What a decoder has to do before a load can be answered. An object, because most loads need nothing of the kind.
-public final class Processing: Sendable {
+public final class DecodePlan: Sendable {
   /// What is made of the image; nil for the image as it is.
   public let transform: Transform?
   public let deliversPixels: Bool
@@ -16,9 +16,9 @@ public final class Processing: Sendable {
   /// Nil when nothing is to be done.
   public static func asked(
     transform: Transform?, deliversPixels: Bool = false, wantsPlaceholder: Bool = false, checks: Bool = false
-  ) -> Processing? {
+  ) -> DecodePlan? {
     guard transform != nil || deliversPixels || wantsPlaceholder || checks else { return nil }
-    return Processing(transform, deliversPixels, wantsPlaceholder, checks)
+    return DecodePlan(transform, deliversPixels, wantsPlaceholder, checks)
   }
 
   private init(_ transform: Transform?, _ deliversPixels: Bool, _ wantsPlaceholder: Bool, _ checks: Bool) {

@@ -51,11 +51,11 @@ public struct LoadRequest: Sendable {
   public var url: String
   public var source: Source
   public var key: String
-  public var fields: RequestFields
+  public var fields: RequestHeaders
   public var group: String?
   public var slot: String?
   /// What a decoder has to do for it, if anything.
-  public var processing: Processing?
+  public var processing: DecodePlan?
   /// An absolute path that also gets the image.
   public var saveTo: String?
   /// The SHA-256 that the content must have.
@@ -76,7 +76,7 @@ public struct LoadRequest: Sendable {
   public var retriesFailed = false
   public var wantsResponse = false
 
-  public init(url: String, source: Source, key: String, fields: RequestFields = RequestFields()) {
+  public init(url: String, source: Source, key: String, fields: RequestHeaders = RequestHeaders()) {
     self.url = url
     self.source = source
     self.key = key

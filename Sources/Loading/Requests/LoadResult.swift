@@ -43,7 +43,7 @@ public struct LoadedImage: Sendable {
   public var attempts = 1
   public var timing = Timing()
 
-  public typealias Placeholder = Findings.Placeholder
+  public typealias Placeholder = DecodeMetadata.Placeholder
 
   /// Decoded, in shared memory: rows of 8-bit sRGB, upright, with straight alpha. The host's until it releases them.
   public struct Pixels: Sendable {
@@ -94,7 +94,7 @@ extension LoadedImage.Source {
       byteCount: response.byteCount, format: response.format ?? "", width: response.width, height: response.height)
   }
 
-  init(_ source: Findings.Source) {
+  init(_ source: DecodeMetadata.Source) {
     self.init(byteCount: source.byteCount, format: source.format, width: source.width, height: source.height)
   }
 }

@@ -4,7 +4,7 @@ public import HTTPTypes
 /// The header fields that a load sends, and what follows from them.
 ///
 /// An object, because most loads send those of the options: what follows is worked out once for all of them.
-public final class RequestFields: Sendable {
+public final class RequestHeaders: Sendable {
   /// All to send, the worker's own included.
   public let all: HeaderFields
   /// Those of `all` that the load has for itself, by which it is another transfer than a load without them.
@@ -21,7 +21,7 @@ public final class RequestFields: Sendable {
     self.all = all
     self.alsoSent = alsoSent
     self.own = own
-    credentials = Credentials.lines(in: all) + (alsoSent.isEmpty ? "" : "also:\(alsoSent)\n")
+    credentials = CachePartition.lines(in: all) + (alsoSent.isEmpty ? "" : "also:\(alsoSent)\n")
     arePlain = CachePolicy.isPlain(all)
   }
 }

@@ -8,7 +8,7 @@ internal import ImageStore
 /// beginning of.
 ///
 /// Whoever holds it last hands its body on or discards it. An object, because a job that waits has none.
-final class Beginning: Sendable {
+final class PartialBody: Sendable {
   let response: PartialResponse
   /// Bytes or a spool.
   let body: Download.Body
@@ -31,7 +31,7 @@ final class Beginning: Sendable {
 
 extension TransferRequest {
   /// Has the request ask for what is missing, and only where the beginning came from.
-  mutating func askForRest(after beginning: Beginning) {
+  mutating func askForRest(after beginning: PartialBody) {
     for field in beginning.response.requestFields(from: beginning.byteCount).lines {
       headers.append(field.name, field.value)
     }
@@ -48,16 +48,16 @@ extension TransferError {
 /// How much is kept for attempts to come: with many transfers broken off at once, some have to start over.
 ///
 /// What is kept cannot be evicted, so of the disk cache's limit it takes a part only. A single body may be larger.
-struct KeptBeginnings {
+struct PartialBodyBudget {
   static let mostBytesInMemory: Int64 = 16 << 20
   static let mostBytesInScratch: Int64 = 256 << 20
   /// Each holds a descriptor.
   static let mostSpools = 64
 
   private var mostBytesInCache: Int64
-  private var kept = Holding()
+  private var kept = KeptPartials()
 
-  fileprivate struct Holding {
+  fileprivate struct KeptPartials {
     var bytesInMemory: Int64 = 0
     var bytesInCache: Int64 = 0
     var bytesInScratch: Int64 = 0
@@ -70,7 +70,7 @@ struct KeptBeginnings {
   mutating func setDiskLimit(_ limit: Int64) { mostBytesInCache = limit / 8 }
 
   /// False when there is no room; else `remove` is due once it is used or discarded.
-  mutating func insert(_ beginning: Beginning) -> Bool {
+  mutating func insert(_ beginning: PartialBody) -> Bool {
     var next = kept
     next.add(beginning, times: 1)
     guard next.bytesInMemory <= Self.mostBytesInMemory, next.spools <= Self.mostSpools else { return false }
@@ -82,11 +82,11 @@ struct KeptBeginnings {
     return true
   }
 
-  mutating func remove(_ beginning: Beginning) { kept.add(beginning, times: -1) }
+  mutating func remove(_ beginning: PartialBody) { kept.add(beginning, times: -1) }
 }
 
-extension KeptBeginnings.Holding {
-  fileprivate mutating func add(_ beginning: Beginning, times: Int) {
+extension PartialBodyBudget.KeptPartials {
+  fileprivate mutating func add(_ beginning: PartialBody, times: Int) {
     let bytes = beginning.byteCount * Int64(times)
     switch beginning.body {
     case .bytes: bytesInMemory += bytes
@@ -98,7 +98,7 @@ extension KeptBeginnings.Holding {
   }
 }
 
-extension StoredPartial {
+extension PartialRecord {
   init(_ response: PartialResponse, identity: Identity, url: String) {
     self.init(
       identity: identity, url: url, finalURL: response.url, validator: response.validator, headers: response.headers,
@@ -107,7 +107,7 @@ extension StoredPartial {
 }
 
 extension PartialResponse {
-  init(_ stored: StoredPartial) {
+  init(_ stored: PartialRecord) {
     self.init(
       url: stored.finalURL, headers: stored.headers, validator: stored.validator, completeLength: stored.completeLength)
   }

@@ -7,7 +7,7 @@ internal import ImageStore
 /// or another.
 extension Loader {
   /// Keeps what an attempt has left, while there is room for it.
-  func keep(_ beginning: Beginning?, for record: JobRecord) {
+  func keep(_ beginning: PartialBody?, for record: JobRecord) {
     guard let beginning else { return }
     record.forgetBasis()
     if beginnings.insert(beginning) {
@@ -18,7 +18,7 @@ extension Loader {
   }
 
   /// What the next attempt goes on with. It is the caller's from here on.
-  func takeBeginning(of record: JobRecord) -> Beginning? {
+  func takeBeginning(of record: JobRecord) -> PartialBody? {
     guard let beginning = record.beginning else { return nil }
     record.beginning = nil
     beginnings.remove(beginning)
@@ -37,7 +37,7 @@ extension Loader {
   }
 
   /// Leaves a beginning to a load to come. One that has come already has looked for it too early.
-  func leave(_ beginning: Beginning, of record: JobRecord) {
+  func leave(_ beginning: PartialBody, of record: JobRecord) {
     let mayStay = record.mayKeep && record.first.request.mayStore(status: 200, headers: beginning.response.headers)
     guard mayStay else { return storage.discard(beginning.body) }
     storage.leave(beginning.body)
@@ -85,9 +85,9 @@ extension JobRecord {
 
 extension LoadRequest {
   /// Whose beginnings the load may go on with: those of the same key and credentials, asked for with the same headers.
-  func partialIdentity(in partition: String) -> StoredPartial.Identity {
+  func partialIdentity(in partition: String) -> PartialRecord.Identity {
     let lines = headers.lines.sorted { ($0.name, $0.value) < ($1.name, $1.value) }.map { "\($0.name):\($0.value)\n" }
-    return StoredPartial.Identity(
+    return PartialRecord.Identity(
       key: key, partition: partition, request: SHA256.digest(of: Array(lines.joined().utf8)))
   }
 }

@@ -1,6 +1,6 @@
 /// Waits that double from one time to the next, up to half a minute, with jitter, so that a crowd of workers does not
 /// come back as a crowd.
-enum BackOff {
+enum ExponentialBackoff {
   /// What a wait is at most, in milliseconds.
   ///
   /// - Parameters:

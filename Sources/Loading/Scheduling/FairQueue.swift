@@ -6,15 +6,15 @@
 /// origin's jobs those go first that have been without need for longest.
 /// Every operation is O(1), but for adding a job in the middle of others and for what says so. Jobs and origins are
 /// named by their slots.
-struct Backlog {
+struct FairQueue {
   private static let levels = Priority.allCases.count
 
   /// Jobs of a priority that are for a decoder alone, or that are not.
-  struct Lane: Equatable {
+  struct QueueClass: Equatable {
     var priority: Priority
     var needsDecoder: Bool
 
-    fileprivate static let count = 2 * Backlog.levels
+    fileprivate static let count = 2 * FairQueue.levels
     fileprivate var number: Int { 2 * priority.rawValue + (needsDecoder ? 1 : 0) }
   }
 
@@ -23,23 +23,23 @@ struct Backlog {
 
   /// The waiting jobs of each priority, all origins.
   private(set) var counts = PriorityCounts()
-  private var jobLinks: [Chain.Link] = []
-  private var freeLinks: [Chain.Link] = []
+  private var jobLinks: [IndexLinkedList.Link] = []
+  private var freeLinks: [IndexLinkedList.Link] = []
   /// The places of the waiting jobs among those of their origin and priority, which are sorted by them.
   private var places: [Int64] = []
-  private var lanes: [Lane] = []
+  private var lanes: [QueueClass] = []
   /// The origins that may start a job, in the order of their turns; a ring for each lane. That of a lane that needs a
   /// decoder has all that have a job of its priority, and is in use unless the decoders are behind; that of the other
   /// has who has a job in it.
-  private var rings = [Chain](repeating: Chain(), count: Lane.count)
-  private var ringLinks = [[Chain.Link]](repeating: [], count: Lane.count)
+  private var rings = [IndexLinkedList](repeating: IndexLinkedList(), count: QueueClass.count)
+  private var ringLinks = [[IndexLinkedList.Link]](repeating: [], count: QueueClass.count)
 
   /// Whether an origin takes its turns.
   private var eligible: [Bool] = []
   /// The waiting jobs; and those of them that need no decoder, in the order in which they came to be so, but for one
   /// that is before all others. An element for each priority of each origin.
-  private var queues: [Chain] = []
-  private var freeQueues: [Chain] = []
+  private var queues: [IndexLinkedList] = []
+  private var freeQueues: [IndexLinkedList] = []
   /// Whether an origin is in a ring; an element for each lane of each origin.
   private var isInRing: [Bool] = []
 
@@ -47,9 +47,9 @@ struct Backlog {
   mutating func admit(_ origin: Int32) {
     while eligible.count <= Int(origin) {
       eligible.append(true)
-      queues.append(contentsOf: repeatElement(Chain(), count: Self.levels))
-      freeQueues.append(contentsOf: repeatElement(Chain(), count: Self.levels))
-      isInRing.append(contentsOf: repeatElement(false, count: Lane.count))
+      queues.append(contentsOf: repeatElement(IndexLinkedList(), count: Self.levels))
+      freeQueues.append(contentsOf: repeatElement(IndexLinkedList(), count: Self.levels))
+      isInRing.append(contentsOf: repeatElement(false, count: QueueClass.count))
       for lane in ringLinks.indices { ringLinks[lane].reach(origin) }
     }
     eligible[Int(origin)] = true
@@ -65,7 +65,7 @@ struct Backlog {
 
   /// - Parameter place: no other job has it. O(1) for one before or behind all others of its origin and priority; else
   ///   as much as there are behind it.
-  mutating func add(_ job: Int32, of origin: Int32, in lane: Lane, place: Int64) {
+  mutating func add(_ job: Int32, of origin: Int32, in lane: QueueClass, place: Int64) {
     jobLinks.reach(job)
     freeLinks.reach(job)
     while places.count <= Int(job) {
@@ -83,7 +83,7 @@ struct Backlog {
   }
 
   /// As costly as `add` for a new priority; O(1) for the other lane of the same one, where the job keeps its place.
-  mutating func move(_ job: Int32, of origin: Int32, to lane: Lane, place: Int64) {
+  mutating func move(_ job: Int32, of origin: Int32, to lane: QueueClass, place: Int64) {
     let old = lanes[Int(job)]
     if old.priority == lane.priority {
       if !old.needsDecoder { freeQueues[index(origin, lane.priority)].remove(job, in: &freeLinks) }
@@ -147,7 +147,7 @@ struct Backlog {
     let queue = freeToGo(of: origin, at: priority)
     let next = order == .fifo ? queue.first : queue.last
     remove(next, of: origin)
-    for lane in [Lane(priority: priority, needsDecoder: false), Lane(priority: priority, needsDecoder: true)]
+    for lane in [QueueClass(priority: priority, needsDecoder: false), QueueClass(priority: priority, needsDecoder: true)]
     where isInRing[index(origin, lane)] {
       rings[lane.number].remove(origin, in: &ringLinks[lane.number])
       rings[lane.number].append(origin, in: &ringLinks[lane.number])
@@ -156,11 +156,11 @@ struct Backlog {
   }
 
   /// The jobs of a priority that the decoders do not hold back.
-  private func freeToGo(of origin: Int32, at priority: Priority) -> Chain {
+  private func freeToGo(of origin: Int32, at priority: Priority) -> IndexLinkedList {
     (areDecodersBehind(at: priority) ? freeQueues : queues)[index(origin, priority)]
   }
 
-  func waitsForDecoders(_ lane: Lane) -> Bool { lane.needsDecoder && areDecodersBehind(at: lane.priority) }
+  func waitsForDecoders(_ lane: QueueClass) -> Bool { lane.needsDecoder && areDecodersBehind(at: lane.priority) }
 
   private func areDecodersBehind(at priority: Priority) -> Bool { decodersBehind.map { priority <= $0 } ?? false }
 
@@ -189,15 +189,15 @@ struct Backlog {
   // MARK: - Rings
 
   private func index(_ origin: Int32, _ priority: Priority) -> Int { Int(origin) * Self.levels + priority.rawValue }
-  private func index(_ origin: Int32, _ lane: Lane) -> Int { Int(origin) * Lane.count + lane.number }
+  private func index(_ origin: Int32, _ lane: QueueClass) -> Int { Int(origin) * QueueClass.count + lane.number }
 
   private mutating func refreshRings(of origin: Int32, at priority: Priority) {
-    let (free, any) = (Lane(priority: priority, needsDecoder: false), Lane(priority: priority, needsDecoder: true))
+    let (free, any) = (QueueClass(priority: priority, needsDecoder: false), QueueClass(priority: priority, needsDecoder: true))
     refreshRing(of: origin, free, isWanted: !freeQueues[index(origin, priority)].isEmpty)
     refreshRing(of: origin, any, isWanted: !queues[index(origin, priority)].isEmpty)
   }
 
-  private mutating func refreshRing(of origin: Int32, _ lane: Lane, isWanted: Bool) {
+  private mutating func refreshRing(of origin: Int32, _ lane: QueueClass, isWanted: Bool) {
     let index = index(origin, lane)
     let belongs = isWanted && eligible[Int(origin)]
     guard belongs != isInRing[index] else { return }

@@ -16,11 +16,11 @@
 struct OriginHealth {
   enum State: Equatable {
     case healthy
-    case suspended(until: Moment)
+    case suspended(until: CompactInstant)
     /// One attempt shows how it goes on.
     case probing
     /// Loads for it end at once.
-    case down(until: Moment)
+    case down(until: CompactInstant)
   }
 
   /// Why it is not healthy.
@@ -39,7 +39,7 @@ struct OriginHealth {
   /// A transfer belongs to the epoch in which it started.
   private(set) var epoch: UInt32 = 0
   /// When the first of the failures came that have since, without an answer between.
-  private(set) var failingSince: Moment?
+  private(set) var failingSince: CompactInstant?
   private var failures = 0
   private var refusals = 0
   /// How many times in a row it was found to be down.
@@ -51,7 +51,7 @@ struct OriginHealth {
   var isClean: Bool { state == .healthy && failures == 0 && refusals == 0 }
 
   /// Before when it gets nothing.
-  var until: Moment? {
+  var until: CompactInstant? {
     switch state {
     case .suspended(let until), .down(let until): until
     case .healthy, .probing: nil
@@ -81,7 +81,7 @@ struct OriginHealth {
 
   /// Takes note of how a transfer went that started in `epoch`, at `start`.
   mutating func note(
-    _ signal: TransferSignal, epoch: UInt32, startedAt start: Moment, now: ContinuousClock.Instant,
+    _ signal: TransferSignal, epoch: UInt32, startedAt start: CompactInstant, now: ContinuousClock.Instant,
     random: inout some RandomNumberGenerator
   ) -> Consequence {
     guard epoch == self.epoch else {
@@ -102,40 +102,40 @@ struct OriginHealth {
       if let retryAfter, retryAfter <= .zero { return .congested }
       refusals += 1
       cause = retryAfter == nil ? .unavailable : .retryAfter
-      let delay = retryAfter ?? BackOff.fromHalf(first: 500, refusals, &random)
+      let delay = retryAfter ?? ExponentialBackoff.fromHalf(first: 500, refusals, &random)
       suspend(
-        until: Moment(now.advanced(by: min(delay, Self.maxSuspension))), isOver: refusals >= Self.maxRefusals, now)
+        until: CompactInstant(now.advanced(by: min(delay, Self.maxSuspension))), isOver: refusals >= Self.maxRefusals, now)
       return .congested
     case .closed, .unreachable, .unresponsive:
       cause = signal == .unresponsive ? .unresponsive : .unreachable
-      failingSince = failingSince ?? Moment(now)
+      failingSince = failingSince ?? CompactInstant(now)
       failures += 1
       // A time-out has been waiting enough.
-      let due = start.instant.advanced(by: BackOff.fromHalf(first: 1000, failures, &random))
-      suspend(until: Moment(max(due, now)), isOver: failures >= Self.maxFailures, now)
+      let due = start.instant.advanced(by: ExponentialBackoff.fromHalf(first: 1000, failures, &random))
+      suspend(until: CompactInstant(max(due, now)), isOver: failures >= Self.maxFailures, now)
       return .restarted
     }
   }
 
-  private mutating func suspend(until: Moment, isOver: Bool, _ now: ContinuousClock.Instant) {
+  private mutating func suspend(until: CompactInstant, isOver: Bool, _ now: ContinuousClock.Instant) {
     epoch &+= 1
     guard isOver else {
-      state = until > Moment(now) ? .suspended(until: until) : .probing
+      state = until > CompactInstant(now) ? .suspended(until: until) : .probing
       return
     }
     let time = min(Self.downTime.first * (1 << min(verdicts, 10)), Self.downTime.max)
     verdicts += 1
-    state = .down(until: max(until, Moment(now.advanced(by: time))))
+    state = .down(until: max(until, CompactInstant(now.advanced(by: time))))
   }
 
   private mutating func extend(by delay: Duration, now: ContinuousClock.Instant) {
-    let later = Moment(now.advanced(by: min(delay, Self.maxSuspension)))
+    let later = CompactInstant(now.advanced(by: min(delay, Self.maxSuspension)))
     guard case .suspended(let until) = state, later > until else { return }
     (state, cause) = (.suspended(until: later), .retryAfter)
   }
 
   /// Lets a probe in if the suspension, or the time of being down, is over by `moment`.
-  mutating func release(at moment: Moment) -> Bool {
+  mutating func release(at moment: CompactInstant) -> Bool {
     guard let until, until <= moment else { return false }
     state = .probing
     return true

@@ -56,7 +56,7 @@ extension Scheduler {
   ///
   /// - Parameter needsPlace: whether a place in the queue is wanted now, so that nobody is kept for others to come.
   mutating func takeStarts(at now: ContinuousClock.Instant, needsPlace: Bool = false) -> [JobID] {
-    latest = Moment(now)
+    latest = CompactInstant(now)
     var starts: [JobID] = []
     while !isPaused, looksAwaited == 0 || needsPlace, hasFreeSlot, let slot = backlog.takeNext(limits.order) {
       jobs[slot].phase = .active
@@ -98,15 +98,15 @@ extension Scheduler {
     _ id: JobID, retryAfter: Duration?, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) -> Failure {
     guard let job = jobs[id], job.phase == .active else { return .final }
-    latest = Moment(now)
+    latest = CompactInstant(now)
     guard job.attempt <= job.key.retries, job.hasSubscribers else { return .final }
     guard !origins[job.origin].health.isDown else { return .final }
-    var delay = BackOff.fromNothing(first: 500, job.attempt, &random)
+    var delay = ExponentialBackoff.fromNothing(first: 500, job.attempt, &random)
     if let retryAfter {
       guard retryAfter <= OriginHealth.maxSuspension else { return .final }
       delay = max(delay, retryAfter)
     }
-    let due = Moment(now.advanced(by: delay))
+    let due = CompactInstant(now.advanced(by: delay))
     guard hasSubscriber(of: job, waitingPast: due) else { return .final }
     releaseSlot(of: id)
     jobs[id.slot].attempt += 1
@@ -156,13 +156,13 @@ extension Scheduler {
     jobs[slot].seat = Int32(running.count)
     running.append(
       Running(job: slot, number: startCount, since: latest, epoch: origins[origin].health.epoch))
-    unanswered.append((jobs.id(at: slot), startCount, Moment(latest.instant.advanced(by: Self.patience))))
+    unanswered.append((jobs.id(at: slot), startCount, CompactInstant(latest.instant.advanced(by: Self.patience))))
     origins[origin].active += 1
     origins[origin].activeAtStart = origins[origin].active
     window.started(at: latest.instant)
     origins[origin].window.started(at: latest.instant)
     if let interval = limits.startInterval {
-      let next = Moment(latest.instant.advanced(by: interval))
+      let next = CompactInstant(latest.instant.advanced(by: interval))
       origins[origin].nextStart = next
       addTimer(.release(origins.id(at: origin)), at: next)
     }

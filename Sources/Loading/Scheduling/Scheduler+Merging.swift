@@ -4,7 +4,7 @@ extension Scheduler {
   /// Where another job is known under that key, nothing changes.
   ///
   /// - Returns: the other job, which loads of this one can share.
-  mutating func share(_ id: JobID, under key: JobKey) -> JobID? {
+  mutating func share(_ id: JobID, under key: TransferKey) -> JobID? {
     guard let job = jobs[id], job.isJoinable else { return nil }
     if let other = byKey[key] { return other == id.slot ? nil : jobs.id(at: other) }
     guard job.sharedKey == nil else { return nil }
@@ -16,7 +16,7 @@ extension Scheduler {
   /// Has the job be known under another key instead. Where another job is known under that, nothing changes.
   ///
   /// - Returns: the other job, which loads of this one can share.
-  mutating func rename(_ id: JobID, to key: JobKey) -> JobID? {
+  mutating func rename(_ id: JobID, to key: TransferKey) -> JobID? {
     guard let job = jobs[id], job.key != key else { return nil }
     if let other = byKey[key] { return other == id.slot ? nil : jobs.id(at: other) }
     jobs[id.slot].key = key

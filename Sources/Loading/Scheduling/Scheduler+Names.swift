@@ -49,7 +49,7 @@ extension Scheduler {
   ) -> [JobID] {
     guard endLookUp(id, as: .unknown) else { return [] }
     let probe = Running(
-      job: -1, number: startCount + 1, since: Moment(now), epoch: origins[id.slot].health.epoch)
+      job: -1, number: startCount + 1, since: CompactInstant(now), epoch: origins[id.slot].health.epoch)
     defer { forgetIfIdle(id.slot) }
     return note(.unreachable, at: id.slot, by: probe, error, now: now, random: &random)
   }

@@ -49,7 +49,7 @@ extension Scheduler {
     let health = origins[slot].health
     // Nobody knows when the request was sent: while it is suspended, it was before.
     let epoch = health.until == nil ? health.epoch : health.epoch &- 1
-    let transfer = Running(job: -1, number: startCount + 1, since: Moment(now), epoch: epoch)
+    let transfer = Running(job: -1, number: startCount + 1, since: CompactInstant(now), epoch: epoch)
     _ = note(signal, at: slot, by: transfer, nil, now: now, random: &random)
     forgetIfIdle(slot)
   }
@@ -59,7 +59,7 @@ extension Scheduler {
     _ signal: TransferSignal, at slot: Int32, by transfer: Running, _ error: @autoclosure () -> LoadError?,
     now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) -> [JobID] {
-    latest = Moment(now)
+    latest = CompactInstant(now)
     let before = origins[slot].health
     let consequence = origins[slot].health.note(
       signal, epoch: transfer.epoch, startedAt: transfer.since, now: now, random: &random)
@@ -183,7 +183,7 @@ extension Scheduler {
     guard record.jobs == 0, record.forgetAt == nil else { return }
     let isAsNew = record.health.isClean && !record.window.hasLearned && !record.isHTTP2 && record.nextStart == nil
     guard !isAsNew, rememberedCount < Self.maxRemembered else { return forget(slot) }
-    let due = max(Moment(latest.instant.advanced(by: Self.memory)), record.health.until ?? latest)
+    let due = max(CompactInstant(latest.instant.advanced(by: Self.memory)), record.health.until ?? latest)
     origins[slot].forgetAt = due
     rememberedCount += 1
     addTimer(.forget(origins.id(at: slot)), at: due)
@@ -199,12 +199,12 @@ extension Scheduler {
     originIDs.giveBack(id)
   }
 
-  mutating func forget(_ id: OriginID, dueAt moment: Moment) {
+  mutating func forget(_ id: OriginID, dueAt moment: CompactInstant) {
     guard origins[id]?.forgetAt == moment else { return }
     forget(id.slot)
   }
 
-  mutating func release(_ id: OriginID, dueAt moment: Moment) {
+  mutating func release(_ id: OriginID, dueAt moment: CompactInstant) {
     guard origins.contains(id) else { return }
     var isReleased = origins[id.slot].health.release(at: moment)
     if let next = origins[id.slot].nextStart, next <= moment {

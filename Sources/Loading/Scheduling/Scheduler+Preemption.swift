@@ -11,7 +11,7 @@ extension Scheduler {
   /// - Parameter isAnswered: whether an answer has begun; nil where there is no request yet. Asked where `note` has not
   ///   told.
   mutating func findQuiet(at now: ContinuousClock.Instant, isAnswered: (JobID) -> Bool?) {
-    latest = Moment(now)
+    latest = CompactInstant(now)
     while let first = unanswered.first, first.until <= latest {
       unanswered.popFirst()
       let (id, number) = (first.id, first.number)
@@ -20,7 +20,7 @@ extension Scheduler {
       else { continue }
       switch isAnswered(id) {
       case true?: running[seat].isAnswered = true
-      case nil: unanswered.append((id, number, Moment(now.advanced(by: Self.patience))))
+      case nil: unanswered.append((id, number, CompactInstant(now.advanced(by: Self.patience))))
       case false?:
         running[seat].isQuiet = true
         quietCount += 1

@@ -21,7 +21,7 @@ extension Scheduler {
 
   /// Lets due retries and suspended origins in again.
   mutating func expired(at now: ContinuousClock.Instant) -> Expired {
-    latest = Moment(now)
+    latest = CompactInstant(now)
     var expired = Expired()
     while let (due, timer) = timers.take(dueAt: latest) {
       switch timer {
@@ -42,14 +42,14 @@ extension Scheduler {
     return expired
   }
 
-  mutating func addTimer(_ timer: Timer, at moment: Moment) {
+  mutating func addTimer(_ timer: Timer, at moment: CompactInstant) {
     timers.add(timer, at: moment)
     // Loads end long before their deadlines: those of the ended are not to pile up.
     guard timers.count > 2 * (subscribers.count + backingOffCount + 2 * origins.count) + 64 else { return }
     timers = timers.filter { isPending($1, at: $0) }
   }
 
-  private func isPending(_ timer: Timer, at moment: Moment) -> Bool {
+  private func isPending(_ timer: Timer, at moment: CompactInstant) -> Bool {
     switch timer {
     case .deadline(let id): subscribers.contains(id)
     case .retry(let id): jobs.contains(id)
@@ -58,7 +58,7 @@ extension Scheduler {
     }
   }
 
-  func hasSubscriber(of job: Job, waitingPast due: Moment) -> Bool {
+  func hasSubscriber(of job: Job, waitingPast due: CompactInstant) -> Bool {
     job.subscribers.elements(in: subscriberLinks).contains { subscribers[$0].deadline > due }
   }
 }

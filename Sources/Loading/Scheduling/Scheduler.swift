@@ -32,14 +32,14 @@ struct Scheduler: ~Copyable {
   }
 
   struct Job {
-    var key: JobKey
+    var key: TransferKey
     /// Under which it can be joined as well. See `share`.
-    var sharedKey: JobKey?
+    var sharedKey: TransferKey?
     /// The origin's slot.
     let origin: Int32
     var phase = Phase.preparing
     /// What its subscribers make of it.
-    var lane = Backlog.Lane(priority: .lowest, needsDecoder: true)
+    var lane = FairQueue.QueueClass(priority: .lowest, needsDecoder: true)
     /// False once `detach` took it out of reach of later loads.
     var isJoinable = true
     private var storedAttempt: Int32 = 1
@@ -50,12 +50,12 @@ struct Scheduler: ~Copyable {
     /// Its place among the waiting jobs of its origin and priority, from before it is one of them.
     var place: Int64
     /// The slots of the loads that wait for it.
-    var subscribers = Chain()
+    var subscribers = IndexLinkedList()
     /// How many of them want the image as it comes.
     var undemanding: Int32 = 0
     var byPriority = PriorityCounts()
 
-    init(key: JobKey, origin: Int32, place: Int64) {
+    init(key: TransferKey, origin: Int32, place: Int64) {
       self.key = key
       self.origin = origin
       self.place = place
@@ -78,7 +78,7 @@ struct Scheduler: ~Copyable {
     var priority: Priority
     /// Whether what comes is then to be decoded.
     let needsDecoder: Bool
-    let deadline: Moment
+    let deadline: CompactInstant
   }
 
   /// A transfer that has a slot.
@@ -87,7 +87,7 @@ struct Scheduler: ~Copyable {
     let job: Int32
     /// Greater than those of the transfers that started before.
     let number: UInt64
-    let since: Moment
+    let since: CompactInstant
     /// The epoch of the origin's health in which it started.
     var epoch: UInt32
     /// Whether it has been answered, as far as is known.
@@ -124,13 +124,13 @@ struct Scheduler: ~Copyable {
     /// again.
     var lastShrink: UInt64 = 0
     /// When the next transfer may start (`--rate`).
-    var nextStart: Moment?
+    var nextStart: CompactInstant?
     /// Why it is down.
     var failure: LoadError?
     /// Its health as it was last told by `takeHealthChanges`, or is to be.
     var toldHealth = OriginState.Health.healthy
     /// Set while there are no jobs and there is something to remember.
-    var forgetAt: Moment?
+    var forgetAt: CompactInstant?
   }
 
   enum Timer {
@@ -178,7 +178,7 @@ struct Scheduler: ~Copyable {
   /// For the transfers of all origins.
   var window: ConcurrencyWindow
   /// Transfers that are not known to be answered, in the order of their starts, and when patience with each ends.
-  var unanswered = FIFO<(id: JobID, number: UInt64, until: Moment)>()
+  var unanswered = FIFO<(id: JobID, number: UInt64, until: CompactInstant)>()
   var quietCount = 0
   /// The transfers that counted after the last starts: several may end before the next.
   var countedAtStarts = 0
@@ -186,18 +186,18 @@ struct Scheduler: ~Copyable {
   var backingOffCount = 0
   var elsewhereCount = 0
 
-  var jobIDs = SlotPool<JobID>()
-  var jobs = SlotTable<JobID, Job>()
+  var jobIDs = GenerationalIDPool<JobID>()
+  var jobs = SlotMap<JobID, Job>()
   /// The slots of the jobs that can be joined.
-  var byKey: [JobKey: Int32] = [:]
-  var subscribers = SlotTable<LoadID, Subscriber>()
-  var subscriberLinks: [Chain.Link] = []
+  var byKey: [TransferKey: Int32] = [:]
+  var subscribers = SlotMap<LoadID, Subscriber>()
+  var subscriberLinks: [IndexLinkedList.Link] = []
   /// The origins that failed while none was heard of, and when one last was. See Scheduler+Origins.
   var suspectedLocalOutage: Set<OriginID> = []
-  var lastHeard: Moment?
+  var lastHeard: CompactInstant?
 
-  var originIDs = SlotPool<OriginID>()
-  var origins = SlotTable<OriginID, OriginRecord>()
+  var originIDs = GenerationalIDPool<OriginID>()
+  var origins = SlotMap<OriginID, OriginRecord>()
   var byOrigin: [Origin: OriginID] = [:]
   /// The origins whose names are to be looked up, and how many have been asked for and are not found.
   var namesToAsk: [OriginID] = []
@@ -206,13 +206,13 @@ struct Scheduler: ~Copyable {
   var healthChanges: [OriginState] = []
   /// How many origins are kept though they have no jobs.
   var rememberedCount = 0
-  var backlog = Backlog()
+  var backlog = FairQueue()
   /// The places given to jobs lie between these.
   private var firstPlace: Int64 = 0
   private var lastPlace: Int64 = 0
-  var timers = TimerHeap<Timer>()
+  var timers = TimerQueue<Timer>()
   /// The latest time that was handed in.
-  var latest = Moment(.now)
+  var latest = CompactInstant(.now)
 
   init(limits: SchedulerLimits = SchedulerLimits()) {
     self.limits = limits
@@ -230,7 +230,7 @@ struct Scheduler: ~Copyable {
 
   /// A load waits for one job at a time.
   mutating func subscribe(
-    _ id: LoadID, to key: JobKey, of origin: Origin, priority: Priority, needsDecoder: Bool,
+    _ id: LoadID, to key: TransferKey, of origin: Origin, priority: Priority, needsDecoder: Bool,
     deadline: ContinuousClock.Instant?
   ) -> Subscription {
     let result: Subscription
@@ -243,7 +243,7 @@ struct Scheduler: ~Copyable {
       slot = job.slot
       result = .created(job)
     }
-    let due = deadline.map(Moment.init) ?? .never
+    let due = deadline.map(CompactInstant.init) ?? .never
     let subscriber = Subscriber(job: slot, priority: priority, needsDecoder: needsDecoder, deadline: due)
     subscribers.insert(subscriber, at: id)
     subscriberLinks.reach(id.slot)
@@ -253,7 +253,7 @@ struct Scheduler: ~Copyable {
     return result
   }
 
-  private mutating func createJob(_ key: JobKey, of origin: Origin) -> JobID {
+  private mutating func createJob(_ key: TransferKey, of origin: Origin) -> JobID {
     let originID = admit(origin)
     origins[originID.slot].jobs += 1
     let id = jobIDs.take()
@@ -263,7 +263,7 @@ struct Scheduler: ~Copyable {
     return id
   }
 
-  enum Departure: Equatable {
+  enum UnsubscribeResult: Equatable {
     case unknown
     /// Others wait for the job, or it is being stored and goes on without them.
     case jobStays
@@ -274,7 +274,7 @@ struct Scheduler: ~Copyable {
     case transferAbandoned(JobID)
   }
 
-  mutating func leave(_ id: LoadID) -> Departure {
+  mutating func leave(_ id: LoadID) -> UnsubscribeResult {
     guard let subscriber = subscribers[id] else { return .unknown }
     let job = jobs.id(at: subscriber.job)
     remove(subscriber, id)
@@ -324,7 +324,7 @@ struct Scheduler: ~Copyable {
   /// Who waits for the job may want other things of it now.
   mutating func updateLane(of slot: Int32) {
     guard let priority = jobs[slot].byPriority.highest else { return }
-    let (old, new) = (jobs[slot].lane, Backlog.Lane(priority: priority, needsDecoder: jobs[slot].undemanding == 0))
+    let (old, new) = (jobs[slot].lane, FairQueue.QueueClass(priority: priority, needsDecoder: jobs[slot].undemanding == 0))
     guard new != old else { return }
     jobs[slot].lane = new
     // A raised job queues up behind those that were this urgent before it; a lowered one has waited longer than the
@@ -340,7 +340,7 @@ struct Scheduler: ~Copyable {
     if looksAwaited > 0, id.serial <= lastAwaited { looksAwaited -= 1 }
   }
 
-  enum Turn {
+  enum QueuePosition {
     /// Before all others that wait.
     case first
     case asItComes
@@ -349,7 +349,7 @@ struct Scheduler: ~Copyable {
   }
 
   /// A place before all others, or behind them.
-  mutating func nextPlace(_ turn: Turn) -> Int64 {
+  mutating func nextPlace(_ turn: QueuePosition) -> Int64 {
     if turn == (limits.order == .fifo ? .first : .last) {
       firstPlace -= 1
       return firstPlace
@@ -373,7 +373,7 @@ struct Scheduler: ~Copyable {
   func job(_ id: JobID) -> Job? { jobs[id] }
 
   /// The job that a load with this key would join.
-  func job(for key: JobKey) -> JobID? { byKey[key].map { jobs.id(at: $0) } }
+  func job(for key: TransferKey) -> JobID? { byKey[key].map { jobs.id(at: $0) } }
 
   func job(of id: LoadID) -> JobID? { subscribers[id].map { jobs.id(at: $0.job) } }
 

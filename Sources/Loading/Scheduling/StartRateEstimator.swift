@@ -7,7 +7,7 @@
 /// How fast the queue moves: transfers started in the last seconds, the older the less they count.
 ///
 /// Tells whom there is no place for when to come again.
-struct Pace {
+struct StartRateEstimator {
   /// How old a start is that counts for 1/e.
   private static let memory = Duration.seconds(10)
   private static let soonest = Duration.milliseconds(100)

@@ -4,7 +4,7 @@ internal import Threads
 
 /// A large body in a temporary file.
 struct SpooledBody: Sendable {
-  let spool: Spool
+  let spool: BodySpool
   /// Whether it lies in the scratch folder, because it is not to be kept or the cache had no room for it.
   let isScratch: Bool
 }
@@ -19,7 +19,7 @@ final class BodySink: Sendable {
   /// Bytes are handed over in pieces of this size.
   private static let pieceSize = 128 << 10
 
-  typealias MakeSpool = @Sendable () throws(StoreError) -> Spool
+  typealias MakeSpool = @Sendable () throws(StoreError) -> BodySpool
 
   private struct State {
     var piece: [UInt8] = []
@@ -81,7 +81,7 @@ final class BodySink: Sendable {
   }
 
   /// Where the body is being written, on the disk's thread.
-  var spool: Spool? { body.withLock { $0 }.flatMap { try? $0.get().spool } }
+  var spool: BodySpool? { body.withLock { $0 }.flatMap { try? $0.get().spool } }
 
   /// The body is complete or broken off: `completion` gets it, on the disk's thread.
   func finish(_ completion: @escaping @Sendable (Result<SpooledBody, StoreError>) -> Void) {
@@ -138,7 +138,7 @@ final class BodySink: Sendable {
   }
 
   /// Goes on in the scratch folder with what was written so far.
-  private func move(_ old: Spool, adding piece: [UInt8]) throws(StoreError) -> SpooledBody {
+  private func move(_ old: BodySpool, adding piece: [UInt8]) throws(StoreError) -> SpooledBody {
     let new = try makeScratchSpool()
     var offset: Int64 = 0
     // Not to the file's end: the write that failed may have left a part of its piece there.
@@ -155,7 +155,7 @@ final class BodySink: Sendable {
 }
 
 /// A spool as it is used on the disk's thread, where it lives: without waiting.
-extension Spool {
+extension BodySpool {
   nonisolated func add(_ bytes: [UInt8]) throws(StoreError) {
     try assumeIsolatedThrowing { spool throws(StoreError) in try spool.append(bytes) }
   }

@@ -1,7 +1,7 @@
 internal import HTTPTransport
 
 /// How far a transfer has come, to tell whether it is worth its end though nobody waits for it any more.
-struct DownloadProgress: Sendable {
+struct CompletionEstimate: Sendable {
   let beganAt: ContinuousClock.Instant
   /// When the head of the answer came.
   private(set) var answeredAt: ContinuousClock.Instant?

@@ -43,7 +43,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private let shared: Locked<Shared>
 
   private struct Shared {
-    var progress: DownloadProgress
+    var progress: CompletionEstimate
     var isAnswered = false
     var resume: (@Sendable () -> Void)?
     /// Resumes that came before the transfer had a name.
@@ -52,7 +52,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   /// What the attempt before left, until the answer tells what to do with it.
-  private var beginning: Beginning?
+  private var beginning: PartialBody?
   private var isMisfit = false
   /// The whole response, when the beginning is continued.
   private var whole: PartialResponse?
@@ -67,7 +67,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private var nextProgress: ContinuousClock.Instant
   /// Nil once there is nothing to be counted.
   private var scans: ScanCounter? = ScanCounter()
-  private var previewPace = PreviewPace()
+  private var previewPace = PreviewThrottle()
   private let now: @Sendable () -> ContinuousClock.Instant
   private let unixTime: @Sendable () -> Int
 
@@ -77,7 +77,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   ///   - discard: called with what the beginning was, when its rest does not come.
   ///   - onAnswer: called when an answer has begun.
   init(
-    acceptsAnything: Bool, beginning: Beginning? = nil, requestHeaders: HeaderFields, makeSink: @escaping MakeSink,
+    acceptsAnything: Bool, beginning: PartialBody? = nil, requestHeaders: HeaderFields, makeSink: @escaping MakeSink,
     discard: @escaping @Sendable (Body) -> Void, onAnswer: (@Sendable (ResponseHead) -> Void)? = nil,
     onProgress: @escaping @Sendable (Int64, Int64?) -> Void, onScan: (@Sendable (ArrivingImage) -> Void)? = nil,
     onEnd: @escaping @Sendable (Ending) -> Void, unixTime: @escaping @Sendable () -> Int,
@@ -90,7 +90,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     self.unixTime = unixTime
     let began = now()
     nextProgress = began
-    shared = Locked(Shared(progress: DownloadProgress(beganAt: began)))
+    shared = Locked(Shared(progress: CompletionEstimate(beganAt: began)))
     self.makeSink = makeSink
     self.discard = discard
     self.onAnswer = onAnswer
@@ -117,7 +117,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   /// How far it has come, from any thread.
-  var progress: DownloadProgress { shared.withLock { $0.progress } }
+  var progress: CompletionEstimate { shared.withLock { $0.progress } }
 
   /// Whether the head of an answer has come, from any thread.
   var isAnswered: Bool { shared.withLock { $0.isAnswered } }
@@ -152,7 +152,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     return .proceed
   }
 
-  private func goOn(from beginning: Beginning, as whole: PartialResponse, _ head: ResponseHead) -> Verdict {
+  private func goOn(from beginning: PartialBody, as whole: PartialResponse, _ head: ResponseHead) -> Verdict {
     self.beginning = nil
     self.whole = whole
     scans = beginning.scans

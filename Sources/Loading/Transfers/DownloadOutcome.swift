@@ -4,7 +4,7 @@ internal import ImageCodec
 
 extension Download {
   /// What a transfer came to.
-  struct Ending: Sendable {
+  struct Outcome: Sendable {
     /// With the head of the whole response, where the rest was added to a beginning.
     var outcome: Result<TransferSummary, TransferError>
     var body = Body.bytes([])
@@ -17,7 +17,7 @@ extension Download {
     /// The first bytes are no image.
     var isRefused = false
     /// What another attempt can go on with; then `body` is empty.
-    var beginning: Beginning?
+    var beginning: PartialBody?
     /// The answer was no rest to the beginning and no whole: the same is to be asked for again, without a range.
     var isMisfit = false
 
@@ -29,7 +29,7 @@ extension Download {
   }
 }
 
-extension Download.Ending {
+extension Download.Outcome {
   /// Whether the transfer broke off so that what came may be the beginning of another's body.
   var leavesBeginning: Bool {
     guard case .failure(let error) = outcome else { return false }
@@ -37,11 +37,11 @@ extension Download.Ending {
   }
 
   /// With the body as a beginning, if it can be one.
-  func leavingBeginning(of partial: PartialResponse?) -> Download.Ending {
+  func leavingBeginning(of partial: PartialResponse?) -> Download.Outcome {
     guard let partial, partial.hasRest(after: received) else { return self }
     if case .failed = body { return self }
     var ending = self
-    ending.beginning = Beginning(
+    ending.beginning = PartialBody(
       response: partial, body: body, byteCount: received, format: format, scans: scans)
     ending.body = .bytes([])
     return ending

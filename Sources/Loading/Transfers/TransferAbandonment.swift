@@ -4,7 +4,7 @@ internal import HTTPTransport
 extension Loader {
   /// Aborts it, unless it is nearly complete and may be kept: then it goes on for the cache. Until its end it can be
   /// joined; it is never tried again for nobody, and nothing waits for it.
-  func abandonTransfer(of job: JobID, leftBy load: Load) {
+  func abandonTransfer(of job: JobID, leftBy load: ActiveLoad) {
     guard let record = jobs[job] else { return }
     record.placesOfLeavers.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil))
     guard isWorthFinishing(job, record), let cost = record.download?.progress.costOfBeginning else {

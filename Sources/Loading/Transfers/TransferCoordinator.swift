@@ -21,7 +21,7 @@ extension Loader {
   }
 
   /// Sends the request of an attempt, for the rest where there is a beginning.
-  func send(_ job: JobID, _ record: JobRecord, goingOnFrom beginning: Beginning?) {
+  func send(_ job: JobID, _ record: JobRecord, goingOnFrom beginning: PartialBody?) {
     guard case .http(let url) = record.first.request.source else { return }
     counts.transfersStarted += 1
     var request = TransferRequest(
@@ -47,7 +47,7 @@ extension Loader {
       makeSink: { head, partial, spooled, onRoom in
         let mayKeep = places.contains(.disk) && first.request.mayStore(status: head.status, headers: head.headers)
         let stored = partial.map {
-          StoredPartial($0, identity: first.request.partialIdentity(in: first.partition), url: url.requestURL)
+          PartialRecord($0, identity: first.request.partialIdentity(in: first.partition), url: url.requestURL)
         }
         return storage.makeSink(
           keeping: mayKeep, expected: head.contentLength, of: stored, continuing: spooled, onRoom: onRoom)
@@ -95,7 +95,7 @@ extension Loader {
   }
 
   /// A transfer is over, well or badly.
-  private func ended(_ job: JobID, _ ending: Download.Ending) {
+  private func ended(_ job: JobID, _ ending: Download.Outcome) {
     switch ending.outcome {
     case .success(let summary): counts.transferBytes += summary.bytesReceived
     case .failure(let error): counts.transferBytes += error.bytesReceived
@@ -218,7 +218,7 @@ extension Loader {
 
   static let refusal = "the content is no image of a known format"
 
-  private func answered(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Ending) {
+  private func answered(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Outcome) {
     switch summary.head.status {
     case 304 where record.basis.map { isAsked(about: $0, summary) } ?? false:
       counts.transfersSucceeded += 1

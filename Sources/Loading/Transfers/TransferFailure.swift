@@ -37,7 +37,7 @@ extension Loader {
   }
 
   /// What the load may have in the place of an answer (`stale-if-error`).
-  private func fallback(for load: Load, among stored: [Candidate], after error: LoadError) -> Candidate? {
+  private func fallback(for load: ActiveLoad, among stored: [Candidate], after error: LoadError) -> Candidate? {
     load.accepted(of: stored).first {
       policy.mayServeOnError(
         $0.response.cached, mode: load.request.cacheMode, requestHeaders: load.request.headers, failure: error.status,

@@ -8,10 +8,10 @@ final class LoadAnswer: LoadObserver {
   /// The session lives until all is answered.
   private unowned let session: Session
   let load: LoadID
-  private let ticket: Ticket
+  private let ticket: RequestToken
   private let url: String
 
-  init(to ticket: Ticket, by load: LoadID, of url: String, in session: Session) {
+  init(to ticket: RequestToken, by load: LoadID, of url: String, in session: Session) {
     self.session = session
     self.load = load
     self.ticket = ticket
@@ -64,11 +64,11 @@ final class LoadAnswer: LoadObserver {
 final class PrefetchAnswer: PrefetchObserver {
   private unowned let session: Session
   let load: LoadID
-  private let ticket: Ticket
+  private let ticket: RequestToken
   /// The names of those that were asked for.
   private let events: Set<String>
 
-  init(to ticket: Ticket, by load: LoadID, events: Set<String>, in session: Session) {
+  init(to ticket: RequestToken, by load: LoadID, events: Set<String>, in session: Session) {
     self.session = session
     self.load = load
     self.ticket = ticket
@@ -112,7 +112,7 @@ final class PrefetchAnswer: PrefetchObserver {
 
 extension Session {
   /// A request has become a load or a prefetch, which will answer it.
-  fileprivate func begin(_ answer: any Conversation.Work, for ticket: Ticket) {
+  fileprivate func begin(_ answer: any RequestTracker.Work, for ticket: RequestToken) {
     conversation.assign(answer, to: ticket)
     counts.received += 1
   }
@@ -127,7 +127,7 @@ extension Session {
   }
 
   fileprivate func send(
-    _ event: StaticString, about ticket: Ticket, isReplaceable: Bool = false, _ write: (inout JSONWriter) -> Void
+    _ event: StaticString, about ticket: RequestToken, isReplaceable: Bool = false, _ write: (inout JSONWriter) -> Void
   ) {
     guard let line = conversation.event(event, about: ticket, write) else { return }
     if isReplaceable {
@@ -138,7 +138,7 @@ extension Session {
   }
 
   /// Answers with what a load came to.
-  func answer(_ ticket: Ticket, with result: Result<LoadedImage, LoadError>, of url: String) {
+  func answer(_ ticket: RequestToken, with result: Result<LoadedImage, LoadError>, of url: String) {
     switch result {
     case .success(let image): answer(ticket, with: image, of: url)
     case .failure(let error):
@@ -148,7 +148,7 @@ extension Session {
     }
   }
 
-  func answer(_ ticket: Ticket, with image: LoadedImage, of url: String) {
+  func answer(_ ticket: RequestToken, with image: LoadedImage, of url: String) {
     logEnd(of: url) {
       "\(image.cache.rawValue), \(image.byteCount) bytes, \(image.timing.total.milliseconds) ms"
     }

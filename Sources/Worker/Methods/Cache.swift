@@ -6,7 +6,7 @@ internal import Text
 
 extension Session {
   /// Removes entries from the cache, or forgets failures.
-  func clear(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func clear(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     let filters = ["url", "key", "prefix", "host", "olderThanSeconds", "expired", "failures"]
     let params = try Parameters(params, known: filters + ["tier"])
     let tiers = try params.choice("tier", Loader.Tiers.self) ?? .all
@@ -61,7 +61,7 @@ extension Session {
   }
 
   /// Tells what the cache knows, without a transfer.
-  func query(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func query(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["url", "key", "transform"])
     var request =
       try params.one(of: ["url", "key"]) == "key"
@@ -74,7 +74,7 @@ extension Session {
   }
 
   /// Takes back pixels that the host is done with.
-  func release(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func release(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["path", "all"])
     var path: String?
     if try params.one(of: ["path", "all"]) == "path" {
@@ -88,7 +88,7 @@ extension Session {
   }
 
   /// Puts an image of the host's into the cache.
-  func store(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func store(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["url", "key", "path", "data"])
     guard params.has("url") || params.has("key") else {
       throw .invalidParams(member: "url", "one of url, key is needed")

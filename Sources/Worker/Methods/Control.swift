@@ -3,7 +3,7 @@ internal import Loading
 
 extension Session {
   /// Cancels unanswered requests. Each is answered before this one is.
-  func cancel(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func cancel(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["id", "url", "group", "slot", "all"])
     let selection = try selection(params, ["id", "url", "group", "slot", "all"])
     let count = selection.map { loader.cancel($0) } ?? 0
@@ -11,7 +11,7 @@ extension Session {
   }
 
   /// Changes the priority of unanswered requests.
-  func prioritize(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func prioritize(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["id", "url", "group", "slot", "priority"])
     let selection = try selection(params, ["id", "url", "group", "slot"])
     guard let priority = try LoadParameters.priority(params) else {
@@ -40,14 +40,14 @@ extension Session {
   }
 
   /// Holds transfers back, or lets them start again. What is cached is served all the same.
-  func setPaused(_ isPaused: Bool, _ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func setPaused(_ isPaused: Bool, _ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     _ = try Parameters(params, known: [])
     loader.isPaused = isPaused
     answer(ticket) { $0.member("paused", isPaused) }
   }
 
   /// Ends the worker.
-  func shutdown(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func shutdown(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["mode"])
     shutDown(try params.choice("mode") ?? .drain, answering: ticket)
   }

@@ -7,7 +7,7 @@ internal import Loading
 
 extension Session {
   /// Says what this worker is and can do, and may change options.
-  func initialize(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func initialize(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["protocolVersion", "client", "options"])
     if let version = params.value("protocolVersion"), version != .integer(1) {
       var error = RPCError.invalidParams(member: "protocolVersion", "this worker speaks version 1")
@@ -28,7 +28,7 @@ extension Session {
     }
   }
 
-  private func answerInitialize(_ ticket: Ticket, _ formats: CodecFormats) {
+  private func answerInitialize(_ ticket: RequestToken, _ formats: CodecFormats) {
     let (options, directory) = (options, storage.directory)
     answer(ticket) { writer in
       writer.object("server") { writer in
@@ -57,7 +57,7 @@ extension Session {
   }
 
   /// Changes options for all that starts from now on.
-  func configure(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func configure(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     apply(try options.changed(by: params, tierIsOn: storage.tier != nil))
     let options = options
     answer(ticket) { writer in
@@ -66,7 +66,7 @@ extension Session {
   }
 
   /// What the worker has done and is doing.
-  func stats(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func stats(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     _ = try Parameters(params, known: [])
     loader.statistics { [weak self, transport] statistics in
       transport.resolverStatistics { resolver in

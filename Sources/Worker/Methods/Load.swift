@@ -8,7 +8,7 @@ internal import Loading
 
 extension Session {
   /// Brings one image.
-  func load(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func load(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     let request = try LoadParameters.request(params, defaults)
     if let image = loader.recall(request) {
       counts.received += 1
@@ -103,7 +103,7 @@ enum LoadParameters {
   }
 
   /// The request's own headers, and these in the place of the options'.
-  static func fields(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> RequestFields {
+  static func fields(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> RequestHeaders {
     guard let value = params.value("headers") else { return defaults.fields }
     guard case .object(let object) = value else { throw .invalidParams(member: "headers", "headers is no object") }
     guard object.members.count <= mostHeaders else {

@@ -10,7 +10,7 @@ enum Method: String, CaseIterable {
   ///
   /// - Throws: what is wrong with the parameters; nothing has happened then.
   @LoadingActor
-  func perform(in session: Session, _ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func perform(in session: Session, _ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     switch self {
     case .initialize: try session.initialize(params, ticket)
     case .load: try session.load(params, ticket)

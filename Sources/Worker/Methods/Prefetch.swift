@@ -3,7 +3,7 @@ internal import Loading
 
 extension Session {
   /// Brings many images into the cache, with one answer for all.
-  func prefetch(_ params: JSONObject, _ ticket: Ticket) throws(RPCError) {
+  func prefetch(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["urls", "priority", "group", "headers", "transform", "events"])
     guard case .array(let elements)? = params.value("urls") else {
       throw .invalidParams(member: "urls", "urls is no list")
@@ -11,7 +11,7 @@ extension Session {
     let priority = try LoadParameters.priority(params) ?? .lowest
     let group = try params.label("group")
     let fields = try LoadParameters.fields(params, defaults)
-    let processing = Processing.asked(transform: try TransformParameters.read(params))
+    let processing = DecodePlan.asked(transform: try TransformParameters.read(params))
     let events =
       params.has("events")
       ? try LoadParameters.eventNames(params) { name in

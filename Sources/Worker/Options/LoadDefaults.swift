@@ -6,7 +6,7 @@ internal import Loading
 ///
 /// An object, because each load looks here.
 final class LoadDefaults: Sendable {
-  let fields: RequestFields
+  let fields: RequestHeaders
   let events: LoadRequest.Events
   let timeout: Duration
   /// Nil for none.
@@ -19,7 +19,7 @@ final class LoadDefaults: Sendable {
   init(_ options: Options) {
     // Of the whole file: redirects lead to any host.
     let cookies = options.cookieFile.map { SHA256.digest(of: Array($0.utf8)).hexadecimal }
-    fields = RequestFields(options.requestHeaders, alsoSent: cookies ?? "")
+    fields = RequestHeaders(options.requestHeaders, alsoSent: cookies ?? "")
     events = EventNames.events(options.events)
     timeout = options.timeout.limit
     deadline = options.deadline == .zero ? nil : options.deadline
@@ -40,7 +40,7 @@ final class LoadDefaults: Sendable {
   }
 
   /// What a request sends that has these header fields for itself, in the place of the usual ones of those names.
-  func fields(with own: HeaderFields) -> RequestFields {
-    own.isEmpty ? fields : RequestFields(fields.all.replacing(own), own: own, alsoSent: fields.alsoSent)
+  func fields(with own: HeaderFields) -> RequestHeaders {
+    own.isEmpty ? fields : RequestHeaders(fields.all.replacing(own), own: own, alsoSent: fields.alsoSent)
   }
 }

@@ -20,7 +20,7 @@ public func run(_ given: Options) -> Int32 {
   Signals.block()
   DescriptorBudget.raise()
   let log = Log(level: given.logLevel)
-  let (options, storage): (Options, Storage)
+  let (options, storage): (Options, DiskServices)
   do throws(StartError) {
     if let problem = given.transportConfiguration.problem() { throw StartError(message: problem, status: EX_USAGE) }
     options = try withCookies(given)
@@ -124,7 +124,7 @@ private func withCookies(_ options: Options) throws(StartError) -> Options {
   }
 }
 
-private func openStorage(_ options: Options, _ log: Log) throws(StartError) -> Storage {
+private func openStorage(_ options: Options, _ log: Log) throws(StartError) -> DiskServices {
   let executor = ThreadExecutor(name: "disk")
   guard let directory = options.cacheDirectory ?? CacheDirectory.usual else {
     throw StartError(message: "there is no HOME to keep a cache in; name one with --cache-dir")
@@ -143,7 +143,7 @@ private func openStorage(_ options: Options, _ log: Log) throws(StartError) -> S
       directory: CacheDirectory.absolute(directory), namespace: options.cacheNamespace, limit: .max,
       verify: options.verification, mode: .readOnly, executor: executor, onWarning: warn)
   }
-  let storage = Storage(
+  let storage = DiskServices(
     directory: absolute, executor: executor, tier: tier, readOnlyTiers: readOnly,
     scratch: ScratchFolder(executor: executor), pixels: PixelFolder(executor: executor),
     now: StoreEnvironment.system.now)

@@ -14,24 +14,24 @@ final class Session {
   private(set) var options: Options
   private(set) var defaults: LoadDefaults
   let loader: Loader
-  let storage: Storage
+  let storage: DiskServices
   let transport: Transport
   let decoders: DecoderPool
   let writer: LineWriter
   let log: Log
 
-  var conversation = Conversation()
+  var conversation = RequestTracker()
   var counts = RequestCounts()
   let startedAt = ContinuousClock.now
   private var hasFailures = false
   private var wasCancelledBySignal = false
   private var hasLostInput = false
-  private var ending: Ending?
-  private var rest = Rest.notYet
+  private var ending: ShutdownReason?
+  private var rest = DrainState.notYet
   private let onEnd: @Sendable (Int32) -> Void
 
   /// What comes between the last answer and the end: what was given up lets go of its files.
-  private enum Rest {
+  private enum DrainState {
     case notYet
     /// At the latest then.
     case until(ContinuousClock.Instant)
@@ -48,15 +48,15 @@ final class Session {
   }
 
   /// Why the session ends; nothing more is accepted.
-  private enum Ending {
+  private enum ShutdownReason {
     case endOfInput
-    case shutdown(Ticket)
+    case shutdown(RequestToken)
     case signal
   }
 
   /// - Parameter onEnd: gets the exit status, once, when everything has been answered.
   init(
-    options: Options, loader: Loader, storage: Storage, transport: Transport, decoders: DecoderPool,
+    options: Options, loader: Loader, storage: DiskServices, transport: Transport, decoders: DecoderPool,
     writer: LineWriter, log: Log, onEnd: @escaping @Sendable (Int32) -> Void
   ) {
     self.options = options
@@ -81,7 +81,7 @@ final class Session {
     }
   }
 
-  private func take(_ step: Conversation.Step) {
+  private func take(_ step: RequestTracker.Step) {
     switch step {
     case .perform(let request, let ticket): perform(request, ticket)
     case .failedNotification(let error, _): tellFailure(error, of: nil)
@@ -89,7 +89,7 @@ final class Session {
     }
   }
 
-  private func perform(_ request: Request, _ ticket: Ticket) {
+  private func perform(_ request: Request, _ ticket: RequestToken) {
     guard let method = Method(rawValue: request.method) else {
       return answer(ticket, .methodNotFound(request.method))
     }
@@ -114,7 +114,7 @@ final class Session {
   // MARK: - Out
 
   /// Answers with an object whose members `write` writes; a notification's outcome is an event.
-  func answer(_ ticket: Ticket, _ write: (inout JSONWriter) -> Void) {
+  func answer(_ ticket: RequestToken, _ write: (inout JSONWriter) -> Void) {
     guard ticket.id != nil else {
       if let line = conversation.event("completed", about: ticket, write) { send(line, about: ticket) }
       _ = conversation.respond(to: ticket) { $0.null() }
@@ -125,13 +125,13 @@ final class Session {
   }
 
   /// Answers with an error; a notification's is an event.
-  func answer(_ ticket: Ticket, _ error: RPCError, url: String? = nil) {
+  func answer(_ ticket: RequestToken, _ error: RPCError, url: String? = nil) {
     hasFailures = true
     if ticket.id == nil { tellFailure(error, of: ticket, url: url) }
     if let line = conversation.respond(to: ticket, error: error) { send(line, about: ticket) }
   }
 
-  private func tellFailure(_ error: RPCError, of ticket: Ticket?, url: String? = nil) {
+  private func tellFailure(_ error: RPCError, of ticket: RequestToken?, url: String? = nil) {
     hasFailures = true
     let line = conversation.event("failed", about: ticket) { writer in
       if let url { writer.member("url", url) }
@@ -140,7 +140,7 @@ final class Session {
     if let line { send(line, about: ticket) }
   }
 
-  func send(_ line: [UInt8], about ticket: Ticket?) {
+  func send(_ line: [UInt8], about ticket: RequestToken?) {
     writer.send(line, about: ticket, deferred: true)
   }
 
@@ -201,7 +201,7 @@ final class Session {
   }
 
   /// The `shutdown` method.
-  func shutDown(_ mode: Options.EndMode, answering ticket: Ticket) {
+  func shutDown(_ mode: Options.EndMode, answering ticket: RequestToken) {
     ending = .shutdown(ticket)
     loader.isPaused = false
     if mode == .cancel { _ = loader.cancel(.all) }

@@ -8,7 +8,7 @@ internal import ImageCodec
 #endif
 
 /// The decoder's side of the socket: says what it can, then answers requests until the worker is gone.
-struct Conversation {
+struct CodecServer {
   let socket: Int32
 
   func run(formats: CodecFormats, sandbox: [String]) {

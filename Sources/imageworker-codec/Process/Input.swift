@@ -18,7 +18,7 @@ final class Input {
   private var drawn: [Raster] = []
   /// The reader that has decoded the frames of the raster and continues after them.
   private var frameReader: (any FrameReader)?
-  private var ends: [PNGEnd] = []
+  private var ends: [TrailingDataGuard] = []
   private var jpegReaders: [JPEGReader] = []
 
   /// nil when the file cannot be mapped. The descriptor is not needed afterwards.
@@ -70,7 +70,7 @@ final class Input {
     guard format == .png else { return picture }
     let colored = try picture.declared(PNGColors(of: bytes))
     if PNGScreening(bytes).isInterlaced { return colored }
-    ends.append(PNGEnd(of: bytes, readFrom: source))
+    ends.append(TrailingDataGuard(of: bytes, readFrom: source))
     return try ends[ends.count - 1].watch(colored)
   }
 

@@ -11,7 +11,7 @@ internal import ImageCodec
 ///
 /// `--try-escape landlock` and `--try-escape seccomp` close only that one lock; without a name all are closed, as for a
 /// decode.
-enum Escape {
+enum SandboxProbe {
   static func tryAll(behind lock: String?) {
     #if os(Linux)
       let parent = getppid()

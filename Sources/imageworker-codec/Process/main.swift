@@ -16,9 +16,9 @@ case "--serve":
   let sandbox = Sandbox.close(
     libraries: options.dropFirst().first.flatMap(DecoderLibraries.init(rawValue:)) ?? .all,
     memoryLimit: options.first.flatMap { Int($0) })
-  Conversation(socket: 0).run(formats: Library.formats, sandbox: sandbox)
+  CodecServer(socket: 0).run(formats: Library.formats, sandbox: sandbox)
 case "--try-escape":
-  Escape.tryAll(behind: CommandLine.arguments.dropFirst(2).first)
+  SandboxProbe.tryAll(behind: CommandLine.arguments.dropFirst(2).first)
 default:
   let text = "imageworker-codec decodes images for imageworker, which starts it itself.\n"
   _ = write(2, text, text.utf8.count)

@@ -20,7 +20,7 @@ struct PNGScreening {
       }
     }
     // The first test catches data that inflates to almost nothing and is slow all the same. libvips reads all of an
-    // interlaced image before it gives a row, so that is looked at now, and others before their end: see `PNGEnd`.
+    // interlaced image before it gives a row, so that is looked at now, and others before their end: see `TrailingDataGuard`.
     if let rows = bytesOfRows, imageData > 2 * rows + 16384 || isInterlaced && mayGoOn(in: imageData) && goesOn() {
       throw Self.refusal
     }

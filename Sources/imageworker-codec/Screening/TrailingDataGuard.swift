@@ -2,7 +2,7 @@ internal import CVips
 
 /// Looks at a PNG that is being read before libpng reads its last rows, and with them all that follows: if much image
 /// data is left by then, whether it goes on behind the rows. Most have little left, and cost nothing.
-final class PNGEnd {
+final class TrailingDataGuard {
   private let screening: PNGScreening
   private let source: UnsafeMutablePointer<VipsSource>
   private var isNear = false
@@ -25,7 +25,7 @@ final class PNGEnd {
         image, result,
         { context in
           // The pipeline runs on one thread at a time.
-          Unmanaged<PNGEnd>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue().mayBeRead ? 1 : 0
+          Unmanaged<TrailingDataGuard>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue().mayBeRead ? 1 : 0
         }, Unmanaged.passUnretained(self).toOpaque())
     }
   }

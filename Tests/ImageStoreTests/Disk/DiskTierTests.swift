@@ -11,7 +11,7 @@ import Threads
     let tier = try await fixture.openTier(verify: .never)
     let stored = try await tier.store([1], as: fixture.draft("a"))
     _ = await tier.settle()  // what is due after opening
-    let entered = Locked<Deliveries.Use?>(nil)
+    let entered = Locked<UsageJournal.Use?>(nil)
     fixture.executor.setAfterBatch {
       let (wake, use) = tier.assumeIsolated { ($0.settle(), $0.deliveries.uses[stored.id]) }
       entered.withLock { $0 = use }
@@ -21,7 +21,7 @@ import Threads
     fixture.advance(1)
     #expect(tier.pin(stored) != nil)
     let use = entered.wait(timeout: .seconds(60)) { $0 }
-    #expect(use == Deliveries.Use(at: fixture.now))
+    #expect(use == UsageJournal.Use(at: fixture.now))
     fixture.executor.setAfterBatch(nil)
   }
 

@@ -5,7 +5,7 @@ import Threads
 
 @testable import ImageStore
 
-@Suite struct ClearTests {
+@Suite struct InvalidationTests {
   private static let urls = [
     "https://a.test/x/1.jpg", "https://a.test:8443/x/2.jpg", "http://A.test/y/3.jpg", "https://user@b.test/x/4.jpg",
     "https://[::1]:81/5.jpg", "data:image/png;base64,AA==", "http://b\u{fc}cher.test/7.jpg",

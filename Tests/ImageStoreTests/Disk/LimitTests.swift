@@ -91,7 +91,7 @@ import Threads
     for number in 0..<100 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
     await tier.setLimit(10 * 4096)
     #expect(fixture.bytesOnDisk == 10 * 4096)
-    #expect(await tier.counts.evicted == Evictions(limit: 90))
+    #expect(await tier.counts.evicted == EvictionStatistics(limit: 90))
   }
 
   @Test func `below the floor of free space the tier shrinks by what is missing`() async throws {
@@ -110,7 +110,7 @@ import Threads
     fixture.advance(10)
     _ = try await tier.store([1], as: fixture.draft("again"))
     #expect(await tier.counts.entries == 13)
-    #expect(await tier.counts.evicted == Evictions(freeSpace: 9))
+    #expect(await tier.counts.evicted == EvictionStatistics(freeSpace: 9))
   }
 
   @Test func `a small file system is never filled beyond the floor, however fast images come`() async throws {
@@ -155,7 +155,7 @@ import Threads
     full.withLock { $0 = true }
     let stored = try await tier.store([2], as: fixture.draft("b"))
     #expect(try await tier.read(stored) == [2])
-    #expect(await tier.counts.evicted == Evictions(diskFull: 1))
+    #expect(await tier.counts.evicted == EvictionStatistics(diskFull: 1))
   }
 
   @Test func `a large tier evicts a little more than it needs, a hundredth at most, and a low limit holds exactly`()
@@ -168,7 +168,7 @@ import Threads
     _ = try await tier.store([1], as: fixture.draft("more"))
     #expect(await tier.counts.entries == 396)
     for number in 0..<4 { _ = try await tier.store([1], as: fixture.draft("more \(number)")) }
-    #expect(await tier.counts.evicted == Evictions(limit: 5))
+    #expect(await tier.counts.evicted == EvictionStatistics(limit: 5))
   }
 
   @Test func `of rows used in one second, those that may go are found behind those that may not`() async throws {

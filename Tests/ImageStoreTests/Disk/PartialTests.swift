@@ -9,22 +9,22 @@ import Threads
 @Suite struct PartialTests {
   private let fixture = Fixture()
 
-  private func identity(_ key: String = "a", partition: String = "", request: UInt8 = 1) -> StoredPartial.Identity {
-    StoredPartial.Identity(key: key, partition: partition, request: bytes(32, request))
+  private func identity(_ key: String = "a", partition: String = "", request: UInt8 = 1) -> PartialRecord.Identity {
+    PartialRecord.Identity(key: key, partition: partition, request: bytes(32, request))
   }
 
-  private func partial(_ identity: StoredPartial.Identity, url: String = "http://h/a", length: Int64? = nil)
-    -> StoredPartial
+  private func partial(_ identity: PartialRecord.Identity, url: String = "http://h/a", length: Int64? = nil)
+    -> PartialRecord
   {
-    StoredPartial(
+    PartialRecord(
       identity: identity, url: url, finalURL: url + "?end", validator: "\"v\"",
       headers: ["etag": "\"v\"", "content-type": "image/png"], completeLength: length)
   }
 
   private func begin(
-    _ identity: StoredPartial.Identity, _ count: Int = 5000, url: String = "http://h/a", length: Int64? = nil,
+    _ identity: PartialRecord.Identity, _ count: Int = 5000, url: String = "http://h/a", length: Int64? = nil,
     in tier: DiskTier
-  ) async throws -> Spool {
+  ) async throws -> BodySpool {
     let spool = try await tier.makeSpool(of: partial(identity, url: url, length: length))
     try await spool.append(bytes(count, 3))
     return spool
@@ -32,7 +32,7 @@ import Threads
 
   /// Leaves a file.
   private func leave(
-    _ identity: StoredPartial.Identity, _ count: Int = 5000, url: String = "http://h/a", in tier: DiskTier
+    _ identity: PartialRecord.Identity, _ count: Int = 5000, url: String = "http://h/a", in tier: DiskTier
   ) async throws {
     try await begin(identity, count, url: url, in: tier).leave()
   }
@@ -221,7 +221,7 @@ import Threads
 
   @Test(arguments: [false, true]) func `a worker that ends while it writes leaves it too`(isLetGo: Bool) async throws {
     let ending = try await fixture.openTier()
-    var spool: Spool? = try await begin(identity(), in: ending)
+    var spool: BodySpool? = try await begin(identity(), in: ending)
     await ending.close()
     try await spool?.append(bytes(1000, 4))
     if isLetGo { await spool?.leave() }
@@ -375,7 +375,7 @@ import Threads
 
 extension DiskTier {
   /// A process that another test starts holds the lock of a dead worker, too, until it runs its own program.
-  fileprivate func takeUpPatiently(_ identity: StoredPartial.Identity) -> (partial: StoredPartial, spool: Spool)? {
+  fileprivate func takeUpPatiently(_ identity: PartialRecord.Identity) -> (partial: PartialRecord, spool: BodySpool)? {
     let patienceEnds = ContinuousClock.now + .seconds(60)
     while true {
       if let taken = takeUp(identity) { return taken }

@@ -290,7 +290,7 @@ import Threads
     _ = try await tier.store([1], as: fixture.draft("a"))
     await tier.commitNow()
     try FileManager.default.removeItem(atPath: fixture.directory + "/test")
-    fixture.advance(Agenda.surveyInterval)
+    fixture.advance(MaintenanceSchedule.surveyInterval)
     _ = await tier.settle()
     #expect(await tier.look(up: "a").isEmpty)
     let stored = try await tier.store([2], as: fixture.draft("b"))

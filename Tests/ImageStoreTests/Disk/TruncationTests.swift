@@ -21,7 +21,7 @@
       let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
       let held = lease(7, on: try #require(a.companyBoard))
       #expect(held != nil)
-      try cut(Board.path, toPart: part)
+      try cut(PeerTable.path, toPart: part)
       for tier in [a, b] {
         let board = try #require(tier.companyBoard)
         for hash in 0..<5000 as Range<UInt64> { _ = lease(hash, on: board) }
@@ -46,7 +46,7 @@
       withExtendedLifetime((held, new)) {}
     }
 
-    private func lease(_ hash: UInt64, on board: Board) -> Lease? {
+    private func lease(_ hash: UInt64, on board: PeerTable) -> Lease? {
       var claim = board.claim(hash)
       if case .taken(let lease) = board.take(&claim) { return lease }
       return nil

@@ -12,7 +12,7 @@ import Threads
     variant.id = 0
     variant.variant = name
     variant.digest = []
-    variant.findings = Findings(
+    variant.findings = DecodeMetadata(
       source: .init(digest: original.digest, byteCount: original.byteCount, format: "jpeg", width: 3, height: nil))
     return variant
   }
@@ -22,7 +22,7 @@ import Threads
     let tier = try await fixture.openTier()
     let original = try await tier.store([1], as: fixture.draft("a"))
     var small = variant(of: original)
-    small.findings = Findings(
+    small.findings = DecodeMetadata(
       source: small.findings?.source, placeholder: .init(thumbHash: [1, 2], color: 0xFFFFFF), isChecked: true)
     small = try await tier.store([2], as: small)
     await tier.close()
@@ -30,13 +30,13 @@ import Threads
     #expect(await again.look(up: "a", variant: "v1,w=1") == [small])
     #expect(await again.look(up: "a") == [original])
     var checked = original
-    checked.findings = Findings(isChecked: true)
+    checked.findings = DecodeMetadata(isChecked: true)
     await again.note(findingsOf: checked)
     #expect(await again.look(up: "a") == [checked])
     // Another decode does not know what this one has found, and takes nothing back.
-    checked.findings = Findings(isDamaged: true)
+    checked.findings = DecodeMetadata(isDamaged: true)
     await again.note(findingsOf: checked)
-    #expect(await again.look(up: "a").first?.findings == Findings(isChecked: true, isDamaged: true))
+    #expect(await again.look(up: "a").first?.findings == DecodeMetadata(isChecked: true, isDamaged: true))
   }
 
   @Test func `a new original takes the variants of the old one with it, and keeps those that are its own`() async throws

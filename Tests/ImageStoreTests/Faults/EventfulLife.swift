@@ -14,9 +14,9 @@ struct EventfulLife {
   private var contents: [String: [[UInt8]]] = [:]
   private var cleared: Set<String> = []
   private var place: Comment = ""
-  private var tornByDeath: Spool?
+  private var tornByDeath: BodySpool?
 
-  private let identity = StoredPartial.Identity(key: "partial", partition: "", request: bytes(32))
+  private let identity = PartialRecord.Identity(key: "partial", partition: "", request: bytes(32))
   private let half = bytes(6000, 21)
 
   /// Lives it with the n-th operation failing, and checks what is left. Returns how many operations there were.
@@ -118,7 +118,7 @@ struct EventfulLife {
   }
 
   private func leavePartial(in tier: DiskTier) async {
-    let partial = StoredPartial(
+    let partial = PartialRecord(
       identity: identity, url: "http://h/partial", finalURL: "http://h/partial", validator: "\"v\"", headers: [:],
       completeLength: 12_000)
     guard let spool = try? await tier.makeSpool(of: partial) else { return }
@@ -161,7 +161,7 @@ struct EventfulLife {
     if await tier.othersLive {
       // The dead worker seems to live, so that what it may have delivered takes the room.
       await tier.sweepAll()
-      fixture.advance(deliveredFileLifetime + Agenda.flushInterval + 1)
+      fixture.advance(deliveredFileLifetime + MaintenanceSchedule.flushInterval + 1)
       _ = await tier.settle()
     }
     try await put("later", bytes(100, 88), into: tier)

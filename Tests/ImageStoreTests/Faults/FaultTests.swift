@@ -146,7 +146,7 @@ import Threads
     let stored = try await tier.store([3], as: fixture.draft("new"))
     await tier.sweepAll()
     #expect(fixture.imageFiles == [stored.file])
-    #expect(await tier.counts.evicted == Evictions(diskFull: 1))
+    #expect(await tier.counts.evicted == EvictionStatistics(diskFull: 1))
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }
 

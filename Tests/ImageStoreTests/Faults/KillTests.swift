@@ -15,7 +15,7 @@ import Threads
     variant.id = 0
     variant.variant = "v1,w=1"
     variant.digest = []
-    variant.findings = Findings(
+    variant.findings = DecodeMetadata(
       source: .init(digest: original.digest, byteCount: original.byteCount, format: "jpeg", width: 3, height: nil))
     return variant
   }
@@ -88,7 +88,7 @@ import Threads
       if hasCompany { await first.close() }
       // What was replaced or lost its row has gone by then.
       await tier.sweepAll()
-      fixture.advance(deliveredFileLifetime + Agenda.flushInterval + 1)
+      fixture.advance(deliveredFileLifetime + MaintenanceSchedule.flushInterval + 1)
       _ = await tier.settle()
       #expect(fixture.imageFiles == Set(rows.map(\.file)), place)
       #expect(await tier.counts.bytes == fixture.bytesOnDisk, place)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ImageStore
 
-@Suite struct PiecesTests {
+@Suite struct FileTests {
   @Test func `SHA-256 gives the digests of FIPS 180-4, in one piece or many`() {
     func hexadecimalDigits(_ digest: [UInt8]) -> String {
       digest.map { hexadecimal(UInt64($0), digits: 2) }.joined()
@@ -58,12 +58,12 @@ import Testing
   }
 
   @Test func `a delivery pins until the 60 s after the last one are over`() {
-    var deliveries = Deliveries()
-    deliveries.note(1, Deliveries.Use(at: 0))
-    deliveries.note(2, Deliveries.Use(at: 10, times: 7))
-    deliveries.note(1, Deliveries.Use(at: 30))
+    var deliveries = UsageJournal()
+    deliveries.note(1, UsageJournal.Use(at: 0))
+    deliveries.note(2, UsageJournal.Use(at: 10, times: 7))
+    deliveries.note(1, UsageJournal.Use(at: 30))
     let uses = deliveries.takeUses()
-    #expect(uses == [1: Deliveries.Use(at: 30, times: 2), 2: Deliveries.Use(at: 10, times: 7)])
+    #expect(uses == [1: UsageJournal.Use(at: 30, times: 2), 2: UsageJournal.Use(at: 10, times: 7)])
     #expect(deliveries.uses.isEmpty)
     deliveries.forget(now: 61)
     #expect(deliveries.lastDelivery(of: 1) == 30)

@@ -68,8 +68,8 @@ import Testing
     func variant(_ name: String, of original: UInt8, at time: Int) -> StoredResponse {
       var variant = response("a", at: time)
       variant.variant = name
-      variant.findings = Findings(
-        source: Findings.Source(digest: [original], byteCount: 1, format: "png", width: 1, height: 1))
+      variant.findings = DecodeMetadata(
+        source: DecodeMetadata.Source(digest: [original], byteCount: 1, format: "png", width: 1, height: 1))
       return variant
     }
     tier.store(variant("w=1", of: 7, at: 1), bytes: [1])
@@ -85,7 +85,7 @@ import Testing
     var tier = MemoryTier(limit: 1 << 20)
     var variant = response("a", at: 1)
     variant.variant = "w=1"
-    variant.findings = Findings(source: Findings.Source(digest: [7], byteCount: 1, format: "png", width: 1, height: 1))
+    variant.findings = DecodeMetadata(source: DecodeMetadata.Source(digest: [7], byteCount: 1, format: "png", width: 1, height: 1))
     tier.store(variant, bytes: [1])
     var original = response("a", at: 9)
     original.digest = [7]

@@ -4,7 +4,7 @@ import Testing
 @testable import ImageStore
 
 /// The order of eviction, by itself: entries are numbers.
-@Suite struct EvictionOrderTests {
+@Suite struct S3FIFOTests {
   @Test func `a scan of 1,000,000 entries leaves those that are used`() {
     var cache = OrderedCache(limit: 1000)
     let used = 0..<900
@@ -117,12 +117,12 @@ import Testing
 
 /// A cache of numbers in the order that is tested.
 private struct OrderedCache {
-  private var order: EvictionOrder
+  private var order: S3FIFO
   private var places: [Int: Int] = [:]
   private var occupants: [Int] = []
   private var free: [Int] = []
 
-  init(limit: Int) { order = EvictionOrder(limit: Int64(limit)) }
+  init(limit: Int) { order = S3FIFO(limit: Int64(limit)) }
 
   var entries: Set<Int> { Set(places.keys) }
   var cost: Int64 { order.cost }

@@ -6,41 +6,41 @@ import Threads
 @testable import ImageStore
 
 /// Leases and what else stands on the board, as two workers of a directory see it.
-@Suite struct BoardTests {
+@Suite struct PeerTableTests {
   private let fixture = Fixture()
 
-  private func lease(_ answer: Board.Answer?) -> Lease? {
+  private func lease(_ answer: PeerTable.Answer?) -> Lease? {
     if case .taken(let lease)? = answer { return lease }
     return nil
   }
 
-  private func isHeld(_ answer: Board.Answer?) -> Bool {
+  private func isHeld(_ answer: PeerTable.Answer?) -> Bool {
     if case .held? = answer { return true }
     return false
   }
 
-  private func take(_ hash: UInt64, on board: Board) -> Board.Answer {
+  private func take(_ hash: UInt64, on board: PeerTable) -> PeerTable.Answer {
     var claim = board.claim(hash)
     return board.take(&claim)
   }
 
-  private func boards() async throws -> (DiskTier, Board, DiskTier, Board) {
+  private func boards() async throws -> (DiskTier, PeerTable, DiskTier, PeerTable) {
     let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
     return (a, try #require(a.companyBoard), b, try #require(b.companyBoard))
   }
 
   @Test(
     arguments: [UInt64.max, .max - 1, 1 << 63, 0x0101_0101_0101_0101] as [UInt64],
-    [0, 1, 2048, Board.Layout.firstClearing] as [Int])
+    [0, 1, 2048, PeerTable.Layout.firstClearing] as [Int])
   func `whatever stands on it, nothing is worse than a lease that is not to be had`(word: UInt64, from first: Int)
     async throws
   {
     let (_, a, _, b) = try await boards()
-    for place in first..<Board.Layout.words { a.words[place].store(word, ordering: .relaxed) }
+    for place in first..<PeerTable.Layout.words { a.words[place].store(word, ordering: .relaxed) }
     for board in [a, b] {
       for hash in 0..<20 as Range<UInt64> { _ = take(hash, on: board) }
       board.beat()
-      board.note(Board.Clearing(.expired, reachesMemory: true))
+      board.note(PeerTable.Clearing(.expired, reachesMemory: true))
       _ = board.clearings(since: 0)
       var since = UInt64.max - 3
       _ = board.takeClearings(since: &since)
@@ -104,7 +104,7 @@ import Threads
 
   @Test func `where a bucket is full there is no lease, and no wait`() async throws {
     let (_, a, _, b) = try await boards()
-    let buckets = UInt64(Board.Layout.buckets)
+    let buckets = UInt64(PeerTable.Layout.buckets)
     let held = (1...7).map { lease(take(5 + $0 * buckets, on: a)) }
     #expect(held.allSatisfy { $0 != nil })
     guard case .none = take(5 + 8 * buckets, on: b) else { return #expect(Bool(false), "there is no room") }
@@ -150,7 +150,7 @@ import Threads
       for board in boards {
         group.addTask {
           for round in 0..<20_000 {
-            guard case .taken(let lease) = take(UInt64(round % 3) * UInt64(Board.Layout.buckets), on: board)
+            guard case .taken(let lease) = take(UInt64(round % 3) * UInt64(PeerTable.Layout.buckets), on: board)
             else { continue }
             // One of each of the three.
             let now = holders.withLock { count in
@@ -180,7 +180,7 @@ import Threads
     let (tier, a, _, b) = try await boards()
     let (before, own) = (b.clearCount, a.clearCount)
     _ = await tier.clear(filter, reachesMemory: filter == .expired)
-    let clearing = Board.Clearing(filter, reachesMemory: filter == .expired)
+    let clearing = PeerTable.Clearing(filter, reachesMemory: filter == .expired)
     #expect(b.clearings(since: before) == [clearing, clearing])
     #expect(b.clearings(since: b.clearCount).isEmpty)
     #expect(a.clearings(since: own).isEmpty)
@@ -188,12 +188,12 @@ import Threads
 
   @Test func `what is too long to tell, or too long ago, was everything`() async throws {
     let (tier, _, _, b) = try await boards()
-    let everything = Board.Clearing(.all, reachesMemory: true)
+    let everything = PeerTable.Clearing(.all, reachesMemory: true)
     var before = b.clearCount
     _ = await tier.clear(.prefix(String(repeating: "x", count: 2000)), reachesMemory: false)
     #expect(b.clearings(since: before) == [everything, everything])
     before = b.clearCount
-    for _ in 0..<Board.Layout.clearings { _ = await tier.clear(.key("x")) }
+    for _ in 0..<PeerTable.Layout.clearings { _ = await tier.clear(.key("x")) }
     #expect(b.clearings(since: before) == [everything])
   }
 
@@ -201,11 +201,11 @@ import Threads
     let tier = try await fixture.openTier()
     let board = try #require(tier.companyBoard)
     var count = board.clearCount
-    for _ in 0..<Board.Layout.clearings { _ = await tier.clear(.key("x")) }
+    for _ in 0..<PeerTable.Layout.clearings { _ = await tier.clear(.key("x")) }
     #expect(board.takeClearings(since: &count).isEmpty && count == board.clearCount)
     let other = try await fixture.openTier()
     _ = await other.clear(.key("y"))
-    let clearing = Board.Clearing(.key("y"), reachesMemory: true)
+    let clearing = PeerTable.Clearing(.key("y"), reachesMemory: true)
     #expect(board.takeClearings(since: &count) == [clearing, clearing])
   }
 
@@ -213,13 +213,13 @@ import Threads
     let (tier, a, _, b) = try await boards()
     var count = b.clearCount
     _ = await tier.clear(.key("x"))
-    a.words[Board.Layout.clears].add(1, ordering: .sequentiallyConsistent)
-    let clearing = Board.Clearing(.key("x"), reachesMemory: true)
+    a.words[PeerTable.Layout.clears].add(1, ordering: .sequentiallyConsistent)
+    let clearing = PeerTable.Clearing(.key("x"), reachesMemory: true)
     #expect(b.takeClearings(since: &count) == [clearing, clearing])
     #expect(b.takeClearings(since: &count).isEmpty && count == b.clearCount - 1)
     // It was never told to its end.
     _ = await tier.clear(.key("x"))
-    #expect(b.takeClearings(since: &count) == [Board.Clearing(.all, reachesMemory: true), clearing, clearing])
+    #expect(b.takeClearings(since: &count) == [PeerTable.Clearing(.all, reachesMemory: true), clearing, clearing])
     #expect(count == b.clearCount)
   }
 
@@ -253,15 +253,15 @@ import Threads
 
   @Test func `a worker that was killed while it removed a file holds up nobody for long`() async throws {
     let (_, a, _, b) = try await boards()
-    a.words[Board.Layout.delivery(7)].store(.max, ordering: .relaxed)
+    a.words[PeerTable.Layout.delivery(7)].store(.max, ordering: .relaxed)
     b.noteDelivery(of: 7, at: fixture.now)
     #expect(a.recentDelivery(of: 7, now: fixture.now) == fixture.now)
-    b.words[Board.Layout.delivery(8)].store(.max, ordering: .relaxed)
+    b.words[PeerTable.Layout.delivery(8)].store(.max, ordering: .relaxed)
     for _ in 0..<2 {
       let isRemoved = a.unlessDelivered(8, now: fixture.now) {}
       #expect(isRemoved)
     }
-    #expect(b.words[Board.Layout.delivery(8)].load(ordering: .relaxed) == 0)
+    #expect(b.words[PeerTable.Layout.delivery(8)].load(ordering: .relaxed) == 0)
   }
 
   @Test func `what one hands out stays, whatever the other does and however soon it comes`() async throws {
@@ -280,7 +280,7 @@ import Threads
   @Test(arguments: [0, 100]) func `a board that is cut short is made anew`(length: Int) async throws {
     let a = try await fixture.openTier()
     await a.close()
-    let path = fixture.directory + "/test/" + Board.path
+    let path = fixture.directory + "/test/" + PeerTable.path
     try Data(count: length).write(to: URL(filePath: path))
     let b = try await fixture.openTier()
     #expect(b.companyBoard != nil)
@@ -289,7 +289,7 @@ import Threads
   @Test func `bodies on their way to another worker's disk count for the limit`() async throws {
     let limit: Int64 = 80 * 4096
     let (a, b) = (try await fixture.openTier(limit: limit), try await fixture.openTier(limit: limit))
-    var spools: [Spool] = []
+    var spools: [BodySpool] = []
     for blocks in [8, 8, 8, 8, 8, 8, 8, 8, 8, 4] as [Int64] {
       spools.append(try await a.makeSpool(expected: blocks * 4096))
     }

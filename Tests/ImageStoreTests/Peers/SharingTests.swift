@@ -202,7 +202,7 @@ import Threads
     let writer = try await fixture.openTier()
     _ = try await writer.store([1], as: fixture.draft("b"))
     await writer.commitNow()
-    fixture.advance(Agenda.surveyInterval)
+    fixture.advance(MaintenanceSchedule.surveyInterval)
     _ = await reader.settle()
     #expect(await reader.look(up: "b").count == 1)
   }
@@ -218,7 +218,7 @@ import Threads
     let b = try await fixture.openTier()
     let stored = try await b.store([1], as: fixture.draft("y"))
     await b.commitNow()
-    fixture.advance(Agenda.surveyInterval)
+    fixture.advance(MaintenanceSchedule.surveyInterval)
     _ = await a.settle()
     #expect(await a.look(up: "y") == [stored])
   }

@@ -8,7 +8,7 @@ import Threads
 @testable import Loading
 
 /// What memory answers at once, before a load is begun, and what it leaves to the loads.
-struct RecallTests {
+struct MemoryFastPathTests {
   /// A scene whose image has been loaded.
   private func warmScene() async throws -> Scene {
     let scene = try await Scene()
@@ -82,8 +82,8 @@ struct RecallTests {
     ("reload", { $0.cacheMode = .reload }), ("refresh", { $0.cacheMode = .refresh }),
     ("another digest", { $0.digest = [UInt8](repeating: 0, count: 32) }),
     ("a copy", { $0.saveTo = "/dev/null" }),
-    ("a range", { $0.fields = RequestFields(["range": "bytes=0-1"]) }),
-    ("another user", { $0.fields = RequestFields(["authorization": "x"]) }),
+    ("a range", { $0.fields = RequestHeaders(["range": "bytes=0-1"]) }),
+    ("another user", { $0.fields = RequestHeaders(["authorization": "x"]) }),
   ]
 
   @Test(arguments: changes.indices) func `everything else is left to a load`(number: Int) async throws {

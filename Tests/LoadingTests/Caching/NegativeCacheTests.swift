@@ -3,7 +3,7 @@ import Testing
 
 @testable import Loading
 
-struct FailureMemoryTests {
+struct NegativeCacheTests {
   private let now = ContinuousClock.now
 
   private func subject(_ key: String, _ partition: String = "") -> CacheIdentity {
@@ -12,13 +12,13 @@ struct FailureMemoryTests {
 
   private func remember(
     _ kind: LoadError.Kind = .http, of key: String, _ partition: String = "", maxBytes: Int64 = 100,
-    in memory: inout FailureMemory, at now: ContinuousClock.Instant
+    in memory: inout NegativeCache, at now: ContinuousClock.Instant
   ) {
     memory.remember(LoadError(kind, "no"), of: subject(key, partition), maxBytes: maxBytes, now: now)
   }
 
   private func kind(
-    of key: String, _ partition: String = "", in memory: FailureMemory, acceptsAnything: Bool = false,
+    of key: String, _ partition: String = "", in memory: NegativeCache, acceptsAnything: Bool = false,
     maxBytes: Int64 = 100, at now: ContinuousClock.Instant
   ) -> LoadError.Kind? {
     memory.failure(of: subject(key, partition), acceptsAnything: acceptsAnything, maxBytes: maxBytes, now: now)?.error
@@ -26,7 +26,7 @@ struct FailureMemoryTests {
   }
 
   @Test func `a failure is remembered for its time, and not longer`() {
-    var memory = FailureMemory()
+    var memory = NegativeCache()
     memory.timeToLive = .seconds(10)
     remember(of: "x", in: &memory, at: now)
     #expect(kind(of: "x", in: memory, at: now) == .http)
@@ -36,7 +36,7 @@ struct FailureMemoryTests {
   }
 
   @Test func `a failure of one user is none of another`() {
-    var memory = FailureMemory()
+    var memory = NegativeCache()
     remember(of: "x", "alice", in: &memory, at: now)
     #expect(kind(of: "x", "alice", in: memory, at: now) == .http)
     #expect(kind(of: "x", "bob", in: memory, at: now) == nil)
@@ -44,7 +44,7 @@ struct FailureMemoryTests {
   }
 
   @Test func `it is forgotten when its time is over, and the head of its answer at once`() {
-    var memory = FailureMemory()
+    var memory = NegativeCache()
     memory.timeToLive = .seconds(10)
     var error = LoadError(.http, "no")
     error.response = LoadedImage.Response(status: 404, headers: ["server": "long"])
@@ -58,14 +58,14 @@ struct FailureMemoryTests {
   }
 
   @Test func `with a time of nothing nothing is remembered`() {
-    var memory = FailureMemory()
+    var memory = NegativeCache()
     memory.timeToLive = .zero
     remember(of: "x", in: &memory, at: now)
     #expect(memory.count == 0)
   }
 
   @Test func `content that was no image is asked for again where anything will do`() {
-    var memory = FailureMemory()
+    var memory = NegativeCache()
     remember(.notAnImage, of: "x", in: &memory, at: now)
     #expect(kind(of: "x", in: memory, at: now) == .notAnImage)
     #expect(kind(of: "x", in: memory, acceptsAnything: true, at: now) == nil)
@@ -74,7 +74,7 @@ struct FailureMemoryTests {
   }
 
   @Test func `a body that was too large is asked for again where a larger one will do`() {
-    var memory = FailureMemory()
+    var memory = NegativeCache()
     remember(.tooLarge, of: "x", maxBytes: 100, in: &memory, at: now)
     #expect(kind(of: "x", in: memory, maxBytes: 100, at: now) == .tooLarge)
     #expect(kind(of: "x", in: memory, maxBytes: 99, at: now) == .tooLarge)
@@ -82,7 +82,7 @@ struct FailureMemoryTests {
   }
 
   @Test func `a new failure of the same starts the time again`() {
-    var memory = FailureMemory()
+    var memory = NegativeCache()
     memory.timeToLive = .seconds(10)
     remember(of: "x", in: &memory, at: now)
     remember(.redirects, of: "x", in: &memory, at: now + .seconds(6))
@@ -93,7 +93,7 @@ struct FailureMemoryTests {
   }
 
   @Test func `what is over is cleared out when another comes`() {
-    var memory = FailureMemory()
+    var memory = NegativeCache()
     for number in 0..<100 { remember(of: "\(number)", in: &memory, at: now) }
     remember(of: "x", in: &memory, at: now + .seconds(61))
     #expect(memory.count == 1)
@@ -101,7 +101,7 @@ struct FailureMemoryTests {
   }
 
   @Test func `one or all can be forgotten`() {
-    var memory = FailureMemory()
+    var memory = NegativeCache()
     for key in ["a", "b", "c", "d"] { remember(of: key, in: &memory, at: now) }
     memory.forget(subject("a"))
     #expect(kind(of: "a", in: memory, at: now) == nil)
@@ -112,15 +112,15 @@ struct FailureMemoryTests {
   }
 
   @Test func `beyond its capacity the oldest go`() {
-    var memory = FailureMemory()
-    for number in 0..<FailureMemory.capacity + 10 { remember(of: "\(number)", in: &memory, at: now) }
-    #expect(memory.count == FailureMemory.capacity)
+    var memory = NegativeCache()
+    for number in 0..<NegativeCache.capacity + 10 { remember(of: "\(number)", in: &memory, at: now) }
+    #expect(memory.count == NegativeCache.capacity)
     #expect(kind(of: "9", in: memory, at: now) == nil)
     #expect(kind(of: "10", in: memory, at: now) == .http)
   }
 
   @Test func `one that fails again and again takes no more room for it`() {
-    var memory = FailureMemory()
+    var memory = NegativeCache()
     memory.timeToLive = .seconds(86_400)
     for number in 0..<10_000 { remember(of: "x", in: &memory, at: now + .milliseconds(number)) }
     #expect(memory.count == 1)

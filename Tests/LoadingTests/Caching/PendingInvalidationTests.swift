@@ -8,7 +8,7 @@ import Threads
 @testable import Loading
 
 /// What a clear means for loads that are under way, and what it does not.
-struct ClearingTests {
+struct PendingInvalidationTests {
   /// Filters that a load of the key `a` does not fall under.
   static let others: [ClearFilter] = [
     .url("https://other.test/b", key: "b"), .key("b"), .prefix("b"), .host("other.test", port: nil),
@@ -336,7 +336,7 @@ struct ClearingTests {
 }
 
 /// The filters of the clears that may have overtaken what comes from the disk.
-struct ClearsUnderWayTests {
+struct PendingInvalidationsTests {
   private func response(_ key: String, storedAt: Int = 0) -> StoredResponse {
     StoredResponse(
       key: key, url: key, headers: [:], requestTime: 0, responseTime: 0, storedAt: storedAt, validatedAt: 0,
@@ -349,7 +349,7 @@ struct ClearsUnderWayTests {
 
   @Test(arguments: Loader.Tiers.allCases)
   func `what is left in a tier is not cleared`(tiers: Loader.Tiers) {
-    var clears = ClearsUnderWay()
+    var clears = PendingInvalidations()
     clears.begin(clear(.key("a"), in: tiers))
     var stored = response("a")
     stored.id = 1
@@ -369,7 +369,7 @@ struct ClearsUnderWayTests {
   }
 
   @Test func `they end in their order, and reach nothing afterwards`() {
-    var clears = ClearsUnderWay()
+    var clears = PendingInvalidations()
     let keys = (1...100).map { "\($0)" }
     for key in keys { clears.begin(clear(.key(key))) }
     for key in keys {
@@ -381,7 +381,7 @@ struct ClearsUnderWayTests {
   }
 
   @Test func `the first of those that have reached something is told`() {
-    var clears = ClearsUnderWay()
+    var clears = PendingInvalidations()
     clears.begin(clear(.key("z")))
     clears.endFirst()
     for key in ["a", "b", "a"] { clears.begin(clear(.key(key))) }
@@ -396,7 +396,7 @@ struct ClearsUnderWayTests {
   }
 
   @Test func `ages are counted from the clear`() {
-    var clears = ClearsUnderWay()
+    var clears = PendingInvalidations()
     clears.begin(clear(.olderThan(seconds: 10), at: 100))
     #expect(clears.reach(response("a", storedAt: 90)))
     #expect(!clears.reach(response("a", storedAt: 91)))

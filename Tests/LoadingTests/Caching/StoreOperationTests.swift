@@ -7,20 +7,20 @@ import Threads
 @testable import Loading
 
 /// What becomes of a body that is complete.
-struct ArrivalTests {
+struct StoreOperationTests {
   private func arrival(
     _ body: Download.Body, _ delivery: LoadRequest.Delivery, places: LoadRequest.Places = .all,
     largestInMemory: Int64 = 0
-  ) -> Arrival {
+  ) -> StoreOperation {
     var request = request("data:image/png;base64,")
     request.delivery = delivery
-    return Arrival(
+    return StoreOperation(
       body: body, format: nil,
       draft: StoredResponse(
         key: "a", url: "http://a.example/", requestTime: 1, responseTime: 1, storedAt: 1, validatedAt: 1, expiresAt: 9,
         mediaType: "application/octet-stream"),
       places: places, largestInMemory: largestInMemory, needsSize: false,
-      deliveries: [(LoadID(1), nil, Delivery(request))])
+      deliveries: [(LoadID(1), nil, DeliveryPlan(request))])
   }
 
   private func request(_ url: String, key: String = "a") -> LoadRequest {

@@ -9,7 +9,7 @@ import Threads
 
 /// Loads of a stale image that differ in their headers: which of them share a transfer, and what its answer is to each.
 /// No transfer starts here; the answers are handed in.
-struct NarrowingTests {
+struct VaryCoalescingTests {
   private final class Scene: Sendable {
     let disk: DiskFixture
     let loader: Loader
@@ -44,7 +44,7 @@ struct NarrowingTests {
     {
       var request = LoadRequest(
         url: "u", source: .http(try ResourceURL("http://a/")), key: "k",
-        fields: RequestFields(HeaderFields([HeaderField("user-agent", "test")] + headers.lines), own: headers))
+        fields: RequestHeaders(HeaderFields([HeaderField("user-agent", "test")] + headers.lines), own: headers))
       request.priority = priority
       request.delivery = .data
       request.cacheMode = mode

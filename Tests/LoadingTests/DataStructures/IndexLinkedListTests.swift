@@ -2,11 +2,11 @@ import Testing
 
 @testable import Loading
 
-struct ChainTests {
+struct IndexLinkedListTests {
   /// A chain and its links, read back in both directions.
   private struct Row {
-    var chain = Chain()
-    var links = [Chain.Link](repeating: Chain.Link(), count: 16)
+    var chain = IndexLinkedList()
+    var links = [IndexLinkedList.Link](repeating: IndexLinkedList.Link(), count: 16)
 
     mutating func append(_ slot: Int32) { chain.append(slot, in: &links) }
     mutating func prepend(_ slot: Int32) { chain.prepend(slot, in: &links) }
@@ -14,15 +14,15 @@ struct ChainTests {
 
     var forwards: [Int32] { Array(chain.elements(in: links)) }
     var backwards: [Int32] {
-      Array(sequence(first: chain.last) { links[Int($0)].previous }.prefix { $0 != Chain.none })
+      Array(sequence(first: chain.last) { links[Int($0)].previous }.prefix { $0 != IndexLinkedList.none })
     }
   }
 
   @Test func `an empty chain has no ends`() {
-    let chain = Chain()
+    let chain = IndexLinkedList()
     #expect(chain.isEmpty)
-    #expect(chain.first == Chain.none)
-    #expect(chain.last == Chain.none)
+    #expect(chain.first == IndexLinkedList.none)
+    #expect(chain.last == IndexLinkedList.none)
   }
 
   @Test func `elements leave from the front, the back and the middle`() {
@@ -37,7 +37,7 @@ struct ChainTests {
       #expect(row.chain.count == left.count)
     }
     for slot in [0, 2, 3] as [Int32] { row.remove(slot) }
-    #expect(row.chain.isEmpty && row.chain.first == Chain.none && row.chain.last == Chain.none)
+    #expect(row.chain.isEmpty && row.chain.first == IndexLinkedList.none && row.chain.last == IndexLinkedList.none)
   }
 
   @Test func `it holds what an array would, whatever is done`() {

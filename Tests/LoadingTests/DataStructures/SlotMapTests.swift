@@ -2,9 +2,9 @@ import Testing
 
 @testable import Loading
 
-struct SlotPoolTests {
+struct GenerationalIDPoolTests {
   @Test func `a slot that was given back is used again, a serial number never`() {
-    var pool = SlotPool<JobID>()
+    var pool = GenerationalIDPool<JobID>()
     let names = (0..<3).map { _ in pool.take() }
     #expect(names.map(\.slot) == [0, 1, 2])
     #expect(pool.count == 3)
@@ -19,7 +19,7 @@ struct SlotPoolTests {
   }
 
   @Test func `loads are in the order in which they were named, whatever their slots`() {
-    var pool = SlotPool<LoadID>()
+    var pool = GenerationalIDPool<LoadID>()
     let (first, second) = (pool.take(), pool.take())
     pool.giveBack(first)
     let third = pool.take()
@@ -28,11 +28,11 @@ struct SlotPoolTests {
   }
 }
 
-struct SlotTableTests {
+struct SlotMapTests {
   // It cannot be copied, and so not stand in `#expect`: what it says is taken out first.
 
   @Test func `what belongs to a name is not found by the next one in its slot`() {
-    var table = SlotTable<JobID, String>()
+    var table = SlotMap<JobID, String>()
     let (old, new) = (JobID(slot: 3, serial: 7), JobID(slot: 3, serial: 9))
     let before = table[old]
     #expect(before == nil)
@@ -56,7 +56,7 @@ struct SlotTableTests {
   }
 
   @Test func `a slot tells what is in it, by which name, and lets it change`() {
-    var table = SlotTable<JobID, String>()
+    var table = SlotMap<JobID, String>()
     table.insert("b", at: JobID(slot: 2, serial: 5))
     table.insert("a", at: JobID(slot: 0, serial: 6))
     table[2] += "!"
@@ -70,7 +70,7 @@ struct SlotTableTests {
     final class Token {}
     weak var last: Token?
     do {
-      var table = SlotTable<JobID, Token>()
+      var table = SlotMap<JobID, Token>()
       for slot in 0..<1000 as Range<Int32> where slot % 3 > 0 {
         let token = Token()
         table.insert(token, at: JobID(slot: slot, serial: UInt64(slot) + 1))
@@ -90,7 +90,7 @@ struct SlotTableTests {
     JobID(slot: -1, serial: 0), JobID(slot: 4, serial: 1), JobID(slot: .max, serial: .max), JobID(slot: 1, serial: 0),
   ])
   func `a name beyond all slots, or that nobody has, finds nothing`(stray: JobID) {
-    var table = SlotTable<JobID, String>()
+    var table = SlotMap<JobID, String>()
     table.insert("a", at: JobID(slot: 0, serial: 1))
     table.insert("b", at: JobID(slot: 1, serial: 2))
     table[JobID(slot: 1, serial: 2)] = nil
@@ -104,18 +104,18 @@ struct SlotTableTests {
   }
 }
 
-struct MomentTests {
+struct CompactInstantTests {
   @Test func `an instant survives to the nanosecond, before and after now`() {
     let now = ContinuousClock.now
     for nanoseconds in [0, 1, -1, 999_999_999, -86_400_000_000_001, 86_400_000_000_001] as [Int64] {
       let instant = now.advanced(by: .nanoseconds(nanoseconds))
-      #expect(Moment(instant).instant == instant)
+      #expect(CompactInstant(instant).instant == instant)
     }
-    #expect(Moment(now) < Moment(now.advanced(by: .nanoseconds(1))))
+    #expect(CompactInstant(now) < CompactInstant(now.advanced(by: .nanoseconds(1))))
   }
 
   @Test func `what is thousands of years away is never`() {
-    #expect(Moment(ContinuousClock.now.advanced(by: .seconds(1 << 53))) == .never)
-    #expect(Moment(ContinuousClock.now.advanced(by: .seconds(-(1 << 53)))) < Moment(.now))
+    #expect(CompactInstant(ContinuousClock.now.advanced(by: .seconds(1 << 53))) == .never)
+    #expect(CompactInstant(ContinuousClock.now.advanced(by: .seconds(-(1 << 53)))) < CompactInstant(.now))
   }
 }

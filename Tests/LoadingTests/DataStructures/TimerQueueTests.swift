@@ -2,13 +2,13 @@ import Testing
 
 @testable import Loading
 
-struct TimerHeapTests {
+struct TimerQueueTests {
   private let start = ContinuousClock.now
 
-  private func after(_ milliseconds: Int) -> Moment { Moment(start.advanced(by: .milliseconds(milliseconds))) }
+  private func after(_ milliseconds: Int) -> CompactInstant { CompactInstant(start.advanced(by: .milliseconds(milliseconds))) }
 
   @Test func `the earliest comes out first, and nothing before it is due`() {
-    var heap = TimerHeap<String>()
+    var heap = TimerQueue<String>()
     heap.add("later", at: after(20))
     heap.add("soon", at: after(10))
     #expect(heap.next == after(10))
@@ -23,7 +23,7 @@ struct TimerHeapTests {
 
   @Test func `a thousand in any order come out in theirs`() {
     var chance = SeededChance(state: 7)
-    var heap = TimerHeap<Int>()
+    var heap = TimerQueue<Int>()
     let times = (0..<1000).map { _ in Int.random(in: 0..<300, using: &chance) }
     for time in times { heap.add(time, at: after(time)) }
     var taken: [Int] = []
@@ -33,7 +33,7 @@ struct TimerHeapTests {
 
   @Test func `what is cleared out is gone, and the rest keeps its order`() {
     var chance = SeededChance(state: 8)
-    var heap = TimerHeap<Int>()
+    var heap = TimerQueue<Int>()
     for time in (0..<500).shuffled(using: &chance) { heap.add(time, at: after(time)) }
     heap = heap.filter { at, time in time % 3 == 0 && at == after(time) }
     #expect(heap.count == 167)

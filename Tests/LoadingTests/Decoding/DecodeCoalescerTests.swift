@@ -3,21 +3,21 @@ import Text
 
 @testable import Loading
 
-struct DecodeSharingTests {
-  private func work(_ to: String = "v1,w=1") -> DecodeSharing.Work {
-    DecodeSharing.Work(
+struct DecodeCoalescerTests {
+  private func work(_ to: String = "v1,w=1") -> DecodeCoalescer.Work {
+    DecodeCoalescer.Work(
       key: "a", partition: "", selection: "", original: [1], from: "", to: to, step: .encode, keeping: .allowed)
   }
 
-  private func seat(_ load: Int32, isFinal: Bool = true) -> DecodeSharing.Seat {
-    DecodeSharing.Seat(load: LoadID(load), isFinal: isFinal)
+  private func seat(_ load: Int32, isFinal: Bool = true) -> DecodeCoalescer.Subscription {
+    DecodeCoalescer.Subscription(load: LoadID(load), isFinal: isFinal)
   }
 
-  private func guest(_ priority: Priority = .normal, goesFirst: Bool = false) -> DecodeSharing.Guest {
-    DecodeSharing.Guest(priority: priority, status: .miss, goesFirst: goesFirst)
+  private func guest(_ priority: Priority = .normal, goesFirst: Bool = false) -> DecodeCoalescer.Subscriber {
+    DecodeCoalescer.Subscriber(priority: priority, status: .miss, goesFirst: goesFirst)
   }
 
-  private func created(_ arrival: DecodeSharing.Arrival) throws -> DecodeSharing.ID {
+  private func created(_ arrival: DecodeCoalescer.EnqueueResult) throws -> DecodeCoalescer.ID {
     guard case .created(let id) = arrival else { throw Unexpected() }
     return id
   }
@@ -25,7 +25,7 @@ struct DecodeSharingTests {
   private struct Unexpected: Error {}
 
   @Test func `those that ask for the same share a decode, in the order of their coming`() throws {
-    var sharing = DecodeSharing()
+    var sharing = DecodeCoalescer()
     let id = try created(sharing.take(seat(2), as: guest(), for: work()))
     #expect(sharing.take(seat(1), as: guest(), for: work()) == .joined(id, raisedTo: nil))
     _ = try created(sharing.take(seat(3), as: guest(), for: work("v1,w=2")))
@@ -35,7 +35,7 @@ struct DecodeSharingTests {
   }
 
   @Test func `a decode is as urgent as the most urgent that waits for it`() throws {
-    var sharing = DecodeSharing()
+    var sharing = DecodeCoalescer()
     let id = try created(sharing.take(seat(1), as: guest(.low), for: work()))
     #expect(sharing.take(seat(2), as: guest(.high), for: work()) == .joined(id, raisedTo: .high))
     #expect(sharing.take(seat(3), as: guest(.normal), for: work()) == .joined(id, raisedTo: nil))
@@ -47,7 +47,7 @@ struct DecodeSharingTests {
   }
 
   @Test func `of what transfers brought it is known how much waits, by how urgent it is`() throws {
-    var sharing = DecodeSharing()
+    var sharing = DecodeCoalescer()
     let id = try created(sharing.take(seat(1), as: guest(.low), for: work()))
     _ = try created(sharing.take(seat(2), as: .init(priority: .low, status: .disk), for: work("v1,w=2")))
     #expect(sharing.arrived.total == 1 && sharing.arrived[.low] == 1)
@@ -64,7 +64,7 @@ struct DecodeSharingTests {
   }
 
   @Test func `what goes first does so whatever its load's priority becomes`() throws {
-    var sharing = DecodeSharing()
+    var sharing = DecodeCoalescer()
     let id = try created(sharing.take(seat(1), as: guest(goesFirst: true), for: work()))
     #expect(sharing.priority(of: id) == .highest)
     #expect(sharing.setPriority(.normal, of: LoadID(1)) == nil)
@@ -76,7 +76,7 @@ struct DecodeSharingTests {
   }
 
   @Test func `what is shown goes first once its answer waits, and the answer's own decode does not`() throws {
-    var sharing = DecodeSharing()
+    var sharing = DecodeCoalescer()
     let shown = try created(sharing.take(seat(1, isFinal: false), as: guest(), for: work("old")))
     _ = try created(sharing.take(seat(1), as: guest(), for: work("new")))
     #expect(sharing.hurry(whatIsShownTo: LoadID(1)) == .priority(shown, .highest))
@@ -85,7 +85,7 @@ struct DecodeSharingTests {
   }
 
   @Test func `the last to leave abandons it`() throws {
-    var sharing = DecodeSharing()
+    var sharing = DecodeCoalescer()
     let id = try created(sharing.take(seat(1), as: guest(), for: work()))
     _ = sharing.take(seat(2), as: guest(), for: work())
     #expect(sharing.leave(LoadID(1)) == [])
@@ -96,7 +96,7 @@ struct DecodeSharingTests {
   }
 
   @Test func `a load that is shown something meanwhile leaves both`() throws {
-    var sharing = DecodeSharing()
+    var sharing = DecodeCoalescer()
     let shown = try created(sharing.take(seat(1, isFinal: false), as: guest(), for: work("old")))
     let final = try created(sharing.take(seat(1), as: guest(), for: work("new")))
     #expect(sharing.leave(LoadID(1)) == [.abandoned(final), .abandoned(shown)])
@@ -104,7 +104,7 @@ struct DecodeSharingTests {
   }
 
   @Test func `nobody joins what is detached, which ends for those that are there`() throws {
-    var sharing = DecodeSharing()
+    var sharing = DecodeCoalescer()
     let id = try created(sharing.take(seat(1), as: guest(), for: work()))
     sharing.detach(id)
     let next = try created(sharing.take(seat(2), as: guest(), for: work()))

@@ -8,7 +8,7 @@ import Threads
 @testable import Loading
 
 /// Images that no file has, while they wait for a decoder.
-struct WaitingBytesTests {
+struct DecodeMemoryBudgetTests {
   /// There is room for one image.
   private func scene() async throws -> Scene {
     let scene = try await Scene()

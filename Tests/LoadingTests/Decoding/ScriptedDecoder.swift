@@ -6,7 +6,7 @@ import Threads
 @testable import Loading
 
 /// A decoder that does nothing until it is told what came of it.
-final class ScriptedDecoder: Decoding {
+final class ScriptedDecoder: ImageDecoding {
   struct Order: Sendable {
     let ticket: DecodeTicket
     let task: DecodeTask

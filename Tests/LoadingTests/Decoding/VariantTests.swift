@@ -314,7 +314,7 @@ struct VariantTests {
     let scene = try await Scene()
     let id = await scene.submit(Ask.for(placeholder: true))
     scene.decoder.answer()
-    let expected = Findings.Placeholder(thumbHash: [1, 2, 3], color: 0x0A0B0C)
+    let expected = DecodeMetadata.Placeholder(thumbHash: [1, 2, 3], color: 0x0A0B0C)
     #expect(try scene.witness.image(of: id).placeholder == expected)
     #expect(try scene.witness.image(of: await scene.submit(Ask.for(placeholder: true))).placeholder == expected)
     #expect(try scene.witness.image(of: await scene.submit()).placeholder == nil)

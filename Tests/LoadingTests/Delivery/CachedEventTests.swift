@@ -7,7 +7,7 @@ import Threads
 @testable import Loading
 
 /// The `cached` event of `refresh`, and the answer after it.
-struct ShowingTests {
+struct CachedEventTests {
   private static func refresh(_ transform: Transform? = nil) -> @Sendable (inout LoadRequest) -> Void {
     { request in
       if let transform { Ask.for(transform)(&request) }

@@ -14,7 +14,7 @@ final class DiskFixture: Sendable {
   let tier: DiskTier
   let scratch: ScratchFolder
   let pixels: PixelFolder
-  let storage: Storage
+  let storage: DiskServices
   /// Asked before each operation of the cache, and of the scratch folder; what it returns is the `errno`.
   let cacheFault = Locked<(@Sendable (FileSystem.Operation) -> Int32?)?>(nil)
   let scratchFault = Locked<(@Sendable (FileSystem.Operation) -> Int32?)?>(nil)
@@ -37,7 +37,7 @@ final class DiskFixture: Sendable {
       parent: directory + "/scratch", executor: executor, environment: environment(scratchFault))
     pixels = PixelFolder(
       parent: directory + "/pixels", executor: executor, environment: environment(scratchFault))
-    storage = Storage(
+    storage = DiskServices(
       directory: directory, executor: executor, tier: tier, readOnlyTiers: [], scratch: scratch, pixels: pixels,
       now: now)
     try storage.open()

@@ -10,8 +10,8 @@ struct NaiveScheduler {
 
   struct Job {
     let id: JobID
-    var key: JobKey
-    var sharedKey: JobKey?
+    var key: TransferKey
+    var sharedKey: TransferKey?
     let origin: Origin
     /// Smaller ones go first.
     var place: Int
@@ -114,7 +114,7 @@ struct NaiveScheduler {
 
   func job(_ id: JobID) -> Job? { jobs.first { $0.id == id } }
   func loads(of id: JobID) -> [LoadID] { subscribers.filter { $0.job == id }.map(\.id) }
-  func joinable(_ key: JobKey) -> JobID? {
+  func joinable(_ key: TransferKey) -> JobID? {
     jobs.first { ($0.key == key || $0.sharedKey == key) && $0.isJoinable }?.id
   }
   func count(_ phase: Scheduler.Phase) -> Int { jobs.count { $0.phase == phase } }
@@ -188,7 +188,7 @@ struct NaiveScheduler {
 
   /// - Parameter new: what the job is called if there has to be one.
   mutating func subscribe(
-    _ id: LoadID, to key: JobKey, of origin: Origin, priority: Priority, needsDecoder: Bool, deadline: Instant?,
+    _ id: LoadID, to key: TransferKey, of origin: Origin, priority: Priority, needsDecoder: Bool, deadline: Instant?,
     new: JobID
   ) -> Scheduler.Subscription {
     let subscription: Scheduler.Subscription
@@ -212,7 +212,7 @@ struct NaiveScheduler {
     return subscription
   }
 
-  mutating func leave(_ id: LoadID) -> Scheduler.Departure {
+  mutating func leave(_ id: LoadID) -> Scheduler.UnsubscribeResult {
     guard let index = subscribers.firstIndex(where: { $0.id == id }) else { return .unknown }
     let id = subscribers.remove(at: index).job
     guard loads(of: id).isEmpty else {
@@ -237,14 +237,14 @@ struct NaiveScheduler {
     return true
   }
 
-  mutating func share(_ id: JobID, under key: JobKey) -> JobID? {
+  mutating func share(_ id: JobID, under key: TransferKey) -> JobID? {
     guard let job = job(id), job.isJoinable else { return nil }
     if let other = joinable(key) { return other == id ? nil : other }
     if job.sharedKey == nil { change(id) { $0.sharedKey = key } }
     return nil
   }
 
-  mutating func rename(_ id: JobID, to key: JobKey) -> JobID? {
+  mutating func rename(_ id: JobID, to key: TransferKey) -> JobID? {
     guard let job = job(id), job.key != key else { return nil }
     if let other = joinable(key) { return other == id ? nil : other }
     change(id) { $0.key = key }
@@ -284,7 +284,7 @@ struct NaiveScheduler {
   }
 
   mutating func takeStarts(at now: Instant) -> [JobID] {
-    latest = Moment(now).instant
+    latest = CompactInstant(now).instant
     var starts: [JobID] = []
     while !isPaused, !awaitsLooks, hasFreeSlot, let row = turns.indices.last(where: { !turnsNow($0).isEmpty }) {
       let level = Priority.allCases[row]
@@ -317,18 +317,18 @@ struct NaiveScheduler {
       $0.activeAtStart = active
       $0.window.started(at: now)
       $0.lastStart = number
-      if let interval { $0.nextStart = Moment(now.advanced(by: interval)).instant }
+      if let interval { $0.nextStart = CompactInstant(now.advanced(by: interval)).instant }
     }
     refresh(origin)
   }
 
   /// - Parameter answered: false for a transfer that has no request yet.
   mutating func findQuiet(at now: Instant, answered: [JobID: Bool]) {
-    latest = Moment(now).instant
+    latest = CompactInstant(now).instant
     for job in jobs where job.phase == .active && !job.isAnswered && !job.isQuiet && job.patientUntil <= latest {
       switch answered[job.id] {
       case true?: change(job.id) { $0.isAnswered = true }
-      case false?: change(job.id) { $0.patientUntil = Moment(now.advanced(by: Scheduler.patience)).instant }
+      case false?: change(job.id) { $0.patientUntil = CompactInstant(now.advanced(by: Scheduler.patience)).instant }
       case nil: change(job.id) { $0.isQuiet = true }
       }
     }
@@ -378,7 +378,7 @@ struct NaiveScheduler {
     answered: Set<JobID> = []
   ) -> [JobID] {
     guard let job = job(id), job.phase == .active else { return [] }
-    latest = Moment(now).instant
+    latest = CompactInstant(now).instant
     let before = known(job.origin)
     var signal = signal
     if signal == .unresponsive { change(id) { $0.hasTimedOut = true } }
@@ -400,7 +400,7 @@ struct NaiveScheduler {
         known.window.setBounds(limits.window(isHTTP2: true))
       }
       let consequence = known.health.note(
-        signal, epoch: job.epoch, startedAt: Moment(job.since), now: now, random: &random)
+        signal, epoch: job.epoch, startedAt: CompactInstant(job.since), now: now, random: &random)
       switch consequence {
       case .congested where job.number > known.lastShrink:
         known.lastShrink = starts
@@ -445,12 +445,12 @@ struct NaiveScheduler {
 
   mutating func nameUnanswered(_ origin: Origin, now: Instant, random: inout SeededChance) -> [JobID] {
     guard let before = origins.first(where: { $0.origin == origin && $0.name == .asked }) else { return [] }
-    latest = Moment(now).instant
+    latest = CompactInstant(now).instant
     let limits = limits
     change(origin) { known in
       known.name = .unknown
       let consequence = known.health.note(
-        .unreachable, epoch: known.health.epoch, startedAt: Moment(now), now: now, random: &random)
+        .unreachable, epoch: known.health.epoch, startedAt: CompactInstant(now), now: now, random: &random)
       if consequence == .restarted { known.window = ConcurrencyWindow(limits.window(isHTTP2: known.isHTTP2)) }
     }
     suspect(origin, before)
@@ -492,7 +492,7 @@ struct NaiveScheduler {
     _ id: JobID, retryAfter: Duration?, now: Instant, random: inout SeededChance
   ) -> Scheduler.Failure {
     guard let job = job(id), job.phase == .active else { return .final }
-    latest = Moment(now).instant
+    latest = CompactInstant(now).instant
     guard job.attempt <= job.key.retries, !loads(of: id).isEmpty, !isDown(job.origin) else { return .final }
     let ceilings = [500, 1000, 2000, 4000, 8000, 16_000]
     let ceiling = job.attempt <= ceilings.count ? ceilings[job.attempt - 1] : 30_000
@@ -529,7 +529,7 @@ struct NaiveScheduler {
   mutating func detach(_ id: JobID) { change(id) { $0.isJoinable = false } }
 
   mutating func expired(at now: Instant) -> Scheduler.Expired {
-    latest = Moment(now).instant
+    latest = CompactInstant(now).instant
     var expired = Scheduler.Expired()
     while let due = nextTimer, due <= now {
       if let index = subscribers.firstIndex(where: { $0.deadline == due }) {
@@ -539,7 +539,7 @@ struct NaiveScheduler {
         change(job.id) { $0.due = nil }
         if isDown(job.origin) { expired.jobs.append(job.id) } else { putBack(job.id) }
       } else if let origin = origins.first(where: { $0.health.until?.instant == due })?.origin {
-        change(origin) { _ = $0.health.release(at: Moment(due)) }
+        change(origin) { _ = $0.health.release(at: CompactInstant(due)) }
         refresh(origin)
         askForName(of: origin)
       } else if let origin = origins.filter({ $0.nextStart == due }).min(by: { $0.lastStart < $1.lastStart })?.origin {
@@ -603,7 +603,7 @@ struct NaiveScheduler {
     }
   }
 
-  private mutating func nextPlace(_ turn: Scheduler.Turn) -> Int {
+  private mutating func nextPlace(_ turn: Scheduler.QueuePosition) -> Int {
     places += 1
     switch turn {
     case .first: return limits.order == .fifo ? -places : places
@@ -648,7 +648,7 @@ struct NaiveScheduler {
     if known.isAsNew {
       forget(origin)
     } else {
-      let due = max(Moment(latest.advanced(by: .seconds(600))).instant, known.health.until?.instant ?? latest)
+      let due = max(CompactInstant(latest.advanced(by: .seconds(600))).instant, known.health.until?.instant ?? latest)
       change(origin) { $0.forgetAt = due }
     }
   }

@@ -12,7 +12,7 @@ struct Queue {
   }
   var now = ContinuousClock.now
   var random = SeededChance(state: 1)
-  private var names = SlotPool<LoadID>()
+  private var names = GenerationalIDPool<LoadID>()
 
   struct Place: Equatable {
     let load: LoadID
@@ -35,10 +35,10 @@ struct Queue {
 
   static func key(
     _ name: String, partition: String = "", headers: HeaderFields = [:],
-    revalidation: JobKey.Revalidation = .whenStale, acceptsAnything: Bool = false, maxBytes: Int64 = 1 << 20,
+    revalidation: TransferKey.Revalidation = .whenStale, acceptsAnything: Bool = false, maxBytes: Int64 = 1 << 20,
     timeoutMs: Int64 = 15_000, retries: Int = 2
-  ) -> JobKey {
-    JobKey(
+  ) -> TransferKey {
+    TransferKey(
       key: ExactString(name), partition: partition, headers: .all(headers), revalidation: revalidation,
       acceptsAnything: acceptsAnything,
       maxBytes: maxBytes, timeoutMs: timeoutMs, retries: retries)

@@ -4,7 +4,7 @@ import Testing
 @testable import Loading
 
 /// Which loads share a job, and what becomes of it when they leave.
-struct SchedulerSharingTests {
+struct SchedulerMergingTests {
   /// A job with one load, brought to a phase.
   private func job(in phase: Scheduler.Phase) -> (Queue, Queue.Place) {
     var queue = Queue()

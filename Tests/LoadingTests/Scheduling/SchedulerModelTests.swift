@@ -32,7 +32,7 @@ private struct ModelRun: ~Copyable {
   private var jitter: SeededChance
   private var now = ContinuousClock.now
   private(set) var events = 0
-  private var names = SlotPool<LoadID>()
+  private var names = GenerationalIDPool<LoadID>()
   private(set) var subscribed: Set<LoadID> = []
   private var handedBack: Set<LoadID> = []
   /// How often what has happened, to know that the events are worth the name.

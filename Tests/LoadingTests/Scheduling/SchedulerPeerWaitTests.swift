@@ -3,7 +3,7 @@ import Testing
 @testable import Loading
 
 /// Jobs that another worker transfers.
-struct SchedulerElsewhereTests {
+struct SchedulerPeerWaitTests {
   @Test func `what another worker transfers leaves its slot to the next`() {
     var queue = Queue { $0.maxConcurrent = 1 }
     let first = queue.wait(for: "first")

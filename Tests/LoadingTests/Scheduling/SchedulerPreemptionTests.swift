@@ -5,7 +5,7 @@ import Text
 @testable import Loading
 
 /// Origins that take requests and do not answer them.
-struct SchedulerSilenceTests {
+struct SchedulerPreemptionTests {
   /// The transfers of one origin, played to their end. One that hangs is given up after its time-out; another has its
   /// answer after a millisecond.
   private struct Play {

@@ -2,8 +2,8 @@ import Testing
 
 @testable import Loading
 
-struct PaceTests {
-  private var pace = Pace()
+struct StartRateEstimatorTests {
+  private var pace = StartRateEstimator()
   private let begin = ContinuousClock.now
 
   private func at(_ milliseconds: Int) -> ContinuousClock.Instant { begin.advanced(by: .milliseconds(milliseconds)) }

@@ -4,12 +4,12 @@ import Testing
 @testable import Loading
 
 /// When a transfer that nobody waits for is worth its end.
-struct DownloadProgressTests {
+struct CompletionEstimateTests {
   private let begin = ContinuousClock.now
 
   /// Answered after a second.
-  private func progress(received: Int64, kept: Int64 = 0, total: Int64? = 1000) -> DownloadProgress {
-    var progress = DownloadProgress(beganAt: begin)
+  private func progress(received: Int64, kept: Int64 = 0, total: Int64? = 1000) -> CompletionEstimate {
+    var progress = CompletionEstimate(beganAt: begin)
     progress.answered(
       ResponseHead(status: 200, finalURL: "", contentLength: total), kept: kept, at: begin + .seconds(1))
     progress.received = received
@@ -34,7 +34,7 @@ struct DownloadProgressTests {
   }
 
   @Test func `it is not without an answer, a length or bytes`() {
-    #expect(!DownloadProgress(beganAt: begin).isNearlyComplete(at: begin + .seconds(5)))
+    #expect(!CompletionEstimate(beganAt: begin).isNearlyComplete(at: begin + .seconds(5)))
     #expect(!progress(received: 999, total: nil).isNearlyComplete(at: begin + .seconds(5)))
     #expect(!progress(received: 0).isNearlyComplete(at: begin + .seconds(1)))
   }

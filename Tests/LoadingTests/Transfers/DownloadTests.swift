@@ -13,7 +13,7 @@ struct DownloadTests {
   /// A download under test, with what it tells.
   final class Bench: Sendable {
     let disk: DiskFixture
-    let ending = Promise<Download.Ending>()
+    let ending = Promise<Download.Outcome>()
     let progress = Locked<[Int64]>([])
     let totals = Locked<[Int64?]>([])
     let clock = Locked(ContinuousClock.now)
@@ -22,7 +22,7 @@ struct DownloadTests {
     let discarded = Tally()
     let download: Download
 
-    init(acceptsAnything: Bool = false, after beginning: Beginning? = nil, disk: DiskFixture) {
+    init(acceptsAnything: Bool = false, after beginning: PartialBody? = nil, disk: DiskFixture) {
       self.disk = disk
       download = Download(
         acceptsAnything: acceptsAnything, beginning: beginning, requestHeaders: [:],
@@ -67,7 +67,7 @@ struct DownloadTests {
       return .proceed
     }
 
-    func succeed(status: Int = 200, bytes: Int64 = 0) -> Download.Ending {
+    func succeed(status: Int = 200, bytes: Int64 = 0) -> Download.Outcome {
       let summary = TransferSummary(
         head: Self.head(status, nil), bytesReceived: bytes, wireBytes: bytes, redirects: 0, requestSentAt: .now,
         firstByteAt: .now, connectDuration: .zero, newConnection: true, requestTime: 0, responseTime: 0)
@@ -75,7 +75,7 @@ struct DownloadTests {
       return ending.value
     }
 
-    func fail(_ kind: TransferError.Kind = .truncated) -> Download.Ending {
+    func fail(_ kind: TransferError.Kind = .truncated) -> Download.Outcome {
       download.finished(.failure(TransferError(kind, "broken")))
       return ending.value
     }

@@ -27,7 +27,7 @@ struct ResumedDownloadTests {
     return bench
   }
 
-  private func beginning(_ count: Int) throws -> Beginning { try #require(begin(count).fail().beginning) }
+  private func beginning(_ count: Int) throws -> PartialBody { try #require(begin(count).fail().beginning) }
 
   /// An answer with everything from `offset`.
   private func answerRest(_ bench: Bench, from offset: Int, _ headers: HeaderFields = ["etag": "\"a\""]) -> Verdict {
@@ -202,24 +202,24 @@ struct ResumedDownloadTests {
   // MARK: - How much
 
   /// One of whatever size it says.
-  private func beginning(like other: Beginning, _ byteCount: Int64, isScratch: Bool = false) -> Beginning {
+  private func beginning(like other: PartialBody, _ byteCount: Int64, isScratch: Bool = false) -> PartialBody {
     var body = other.body
     if case .spool(let spooled) = body { body = .spool(SpooledBody(spool: spooled.spool, isScratch: isScratch)) }
-    return Beginning(response: other.response, body: body, byteCount: byteCount, format: nil)
+    return PartialBody(response: other.response, body: body, byteCount: byteCount, format: nil)
   }
 
-  private func insertAll(_ beginning: Beginning, into kept: inout KeptBeginnings) -> Int {
+  private func insertAll(_ beginning: PartialBody, into kept: inout PartialBodyBudget) -> Int {
     var count = 0
     while kept.insert(beginning) { count += 1 }
     return count
   }
 
   @Test func `only so much is kept`() throws {
-    var kept = KeptBeginnings(diskLimit: 1 << 30)
+    var kept = PartialBodyBudget(diskLimit: 1 << 30)
     let small = beginning(like: try beginning(1000), 256 << 10)
-    #expect(insertAll(small, into: &kept) == KeptBeginnings.mostBytesInMemory >> 18)
+    #expect(insertAll(small, into: &kept) == PartialBodyBudget.mostBytesInMemory >> 18)
     let large = try beginning(400_000)
-    #expect(insertAll(large, into: &kept) == KeptBeginnings.mostSpools)
+    #expect(insertAll(large, into: &kept) == PartialBodyBudget.mostSpools)
     kept.remove(large)
     kept.remove(small)
     #expect([small, large, small, large].map { kept.insert($0) } == [true, true, false, false])
@@ -227,7 +227,7 @@ struct ResumedDownloadTests {
   }
 
   @Test func `only so much of the disk is kept, and of a single body anything`() throws {
-    var kept = KeptBeginnings(diskLimit: 800 << 20)
+    var kept = PartialBodyBudget(diskLimit: 800 << 20)
     let large = try beginning(400_000)
     let small = beginning(like: try beginning(1000), 1000)
     let cached = beginning(like: large, 30 << 20)

@@ -11,7 +11,7 @@ struct SignsOfLifeTests {
   ///
   /// - Returns: after how long; nil if that did not happen within the time.
   private func stopped(
-    _ company: inout Company, from begin: Duration, within time: Duration, beats: (Duration) -> UInt64
+    _ company: inout PeerWaitList, from begin: Duration, within time: Duration, beats: (Duration) -> UInt64
   ) -> Duration? {
     var now = begin
     while now - begin <= time {
@@ -22,21 +22,21 @@ struct SignsOfLifeTests {
   }
 
   @Test func `one that shows none is taken for stopped after three seconds`() {
-    var company = Company()
-    #expect(stopped(&company, from: .zero, within: .seconds(10)) { _ in 1 } == Company.silence)
+    var company = PeerWaitList()
+    #expect(stopped(&company, from: .zero, within: .seconds(10)) { _ in 1 } == PeerWaitList.silence)
   }
 
   @Test func `one that beats each second is not`() {
-    var company = Company()
+    var company = PeerWaitList()
     #expect(stopped(&company, from: .zero, within: .seconds(10)) { UInt64($0.components.seconds) } == nil)
   }
 
   @Test func `a time in which nobody looked is nobody's silence`() {
-    var company = Company()
+    var company = PeerWaitList()
     #expect(stopped(&company, from: .zero, within: .seconds(2)) { _ in 1 } == nil)
     // An hour in which the system was suspended.
     let later = Duration.seconds(3600)
     #expect(stopped(&company, from: later, within: .milliseconds(500)) { _ in 1 } == nil)
-    #expect(stopped(&company, from: later + .milliseconds(600), within: .seconds(10)) { _ in 2 } == Company.silence)
+    #expect(stopped(&company, from: later + .milliseconds(600), within: .seconds(10)) { _ in 2 } == PeerWaitList.silence)
   }
 }

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Transfers whose last load has left: those that are nearly complete go on for the cache.
-@Suite struct LeavingTests {
+@Suite struct CancellationTests {
   /// Beginning again would cost twelve seconds, the last bytes at this pace nothing. It goes on for twice as long
   /// and a second more: longer than a busy machine takes from one line of a test to the next.
   private static let image = image(delay: 12_000)

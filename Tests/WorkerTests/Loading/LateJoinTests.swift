@@ -1,7 +1,7 @@
 import Testing
 
 /// Loads of an image that has come into the cache while an older job of the same key waits or runs.
-@Suite struct ComingLateTests {
+@Suite struct LateJoinTests {
   private static let fresh = "cache-control=max-age%3D1000"
   private static let modes = ["only-if-cached", "default", "force-cache"]
 

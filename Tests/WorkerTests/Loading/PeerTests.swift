@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Workers that share a cache directory.
-struct CompanyTests {
+struct PeerTests {
   /// Workers with one cache, and an origin. Each has to end well that has not been killed.
   private func withCompany(
     of count: Int, _ options: String..., body: ([WorkerProcess], OriginProcess) async throws -> Void

@@ -19,7 +19,7 @@ extension DiskTier {
     guard suspension == nil else { return nil }
     let now = now
     let surveyIsDue =
-      now - agenda.surveyAt >= Agenda.surveyInterval || now < agenda.surveyAt || board?.isSurveyDue == true
+      now - agenda.surveyAt >= MaintenanceSchedule.surveyInterval || now < agenda.surveyAt || board?.isSurveyDue == true
     if mode == .readOnly {
       if surveyIsDue { refreshReading() }
       return nil
@@ -51,7 +51,7 @@ extension DiskTier {
     let seconds = [agenda.nextDue, agenda.trimAt, sweepAt, agenda.partialsDue].compactMap(\.self).min()
     let later = seconds.map { instant + .seconds(max($0 - now, 1)) }
     // Who has company looks from time to time whether that is gone and has left something to do.
-    let survey = othersLive ? instant + .seconds(Agenda.idleSurveyInterval) : nil
+    let survey = othersLive ? instant + .seconds(MaintenanceSchedule.idleSurveyInterval) : nil
     return [agenda.commitBy, agenda.flushBy, later, survey].compactMap(\.self).min()
   }
 
@@ -194,14 +194,14 @@ extension DiskTier {
 
   /// Removes a file that has no row; one that a host may still count on is doomed.
   private func remove(
-    _ suspect: Sweep.Suspect, in folder: CacheFolder, from index: DiskIndex, now: Int
+    _ suspect: Sweep.OrphanFile, in folder: CacheFolder, from index: DiskIndex, now: Int
   ) throws(SQLiteError) {
     if suspect.isTemporary {
       if try !index.contains(partial: suspect.id) { folder.remove(suspect.path) }
     } else if try !index.contains(id: suspect.id),
       let status = try? folder.files.status(suspect.path, in: folder.descriptor)
     {
-      let holding = Holding(
+      let holding = FileRecord(
         id: suspect.id, file: suspect.path, allocated: folder.allocated(status.byteCount), usedAt: now,
         deliveredAt: status.modificationSecond)
       try dispose(of: holding, from: index, now: now)

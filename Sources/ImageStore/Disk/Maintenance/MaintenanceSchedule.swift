@@ -1,5 +1,5 @@
 /// What the disk tier has put off, and until when.
-struct Agenda {
+struct MaintenanceSchedule {
   /// How long uses gather before they are written, in seconds.
   static let flushInterval = 2
   /// How long rows gather when no other worker waits for the index.

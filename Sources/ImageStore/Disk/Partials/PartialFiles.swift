@@ -15,7 +15,7 @@ extension DiskTier {
   public nonisolated var mayHavePartials: Bool { mode == .readWrite && partialsExist.withLock { $0 } }
 
   /// Lists a file that is begun; its spool may `leave` it then.
-  func list(_ partial: StoredPartial, id: Int64) throws(StoreError) {
+  func list(_ partial: PartialRecord, id: Int64) throws(StoreError) {
     let boot = try usableSession().boot
     let now = now
     try withIndex { index throws(SQLiteError) in
@@ -70,8 +70,8 @@ extension DiskTier {
   ///
   /// - Parameter maxBytes: how large the whole may be. What is known to be larger is left to others.
   public func takeUp(
-    _ identity: StoredPartial.Identity, maxBytes: Int64 = .max
-  ) -> (partial: StoredPartial, spool: Spool)? {
+    _ identity: PartialRecord.Identity, maxBytes: Int64 = .max
+  ) -> (partial: PartialRecord, spool: BodySpool)? {
     guard mode == .readWrite else { return nil }
     adoptPartialsOnce()
     guard let session = try? writableSession() else { return nil }
@@ -91,13 +91,13 @@ extension DiskTier {
     return (partial, spool)
   }
 
-  private func takeUp(_ id: Int64, in session: Session) -> Spool? {
+  private func takeUp(_ id: Int64, in session: Session) -> BodySpool? {
     let newID = session.nextID()
     let spool = try? withIndex { index throws(SQLiteError) in
-      guard try index.take(partial: id, as: newID) else { return nil as Spool? }
+      guard try index.take(partial: id, as: newID) else { return nil as BodySpool? }
       do throws(FileError) {
         try session.folder.moveTemporary(id: id, to: newID)
-        return try Spool(takingUp: newID, in: session.folder, executor: executor, room: room(for: newID))
+        return try BodySpool(takingUp: newID, in: session.folder, executor: executor, room: room(for: newID))
       } catch {
         try remove(partial: newID, from: index)
         session.folder.removeTemporary(id: id)
@@ -111,7 +111,7 @@ extension DiskTier {
   }
 
   /// Removes what nobody needs any more, since the whole is stored.
-  public func removePartials(of identity: StoredPartial.Identity) {
+  public func removePartials(of identity: PartialRecord.Identity) {
     guard mayHavePartials else { return }
     try? withIndex { index throws(SQLiteError) in
       for id in try index.partials(of: identity) { try remove(partial: id, from: index) }

@@ -5,7 +5,7 @@ extension DiskTier {
 
   /// How far eviction has looked without finding anything that may go, so that it does not look there again before
   /// something can have changed. Newly used rows come after it in the order.
-  struct Skipped {
+  struct EvictionCursor {
     var upTo: (usedAt: Int, id: Int64) = (.min, .min)
     /// When the first of those skipped may go.
     var until = Int.max
@@ -47,10 +47,10 @@ extension DiskTier {
   /// hundredth at most, so that the next stores need not look again.
   ///
   /// - Returns: the bytes freed; fewer when the rest was delivered lately.
-  private func evict(_ bytes: Int64, for reason: Evictions.Reason) throws(StoreError) -> Int64 {
+  private func evict(_ bytes: Int64, for reason: EvictionStatistics.Reason) throws(StoreError) -> Int64 {
     notePins()
     let now = now
-    if now >= skipped.until || now < skipped.lastLook { skipped = Skipped() }
+    if now >= skipped.until || now < skipped.lastLook { skipped = EvictionCursor() }
     skipped.lastLook = now
     let spare = reason == .limit ? limit / 100 : 0
     return try withIndex { index throws(SQLiteError) in
@@ -87,7 +87,7 @@ extension DiskTier {
 
   /// Takes a row out of the index that another one replaces. The file stays listed as one without a row, and is removed
   /// when that is committed (`removeReplaced`): a worker that is killed before leaves the old row with its file.
-  func replace(_ holding: Holding, in index: DiskIndex, now: Int) throws(SQLiteError) {
+  func replace(_ holding: FileRecord, in index: DiskIndex, now: Int) throws(SQLiteError) {
     guard try index.delete(holding.id) else { return }
     _ = deliveries.takeUse(of: holding.id)
     try doom(holding, due: pinned(holding, now: now) ?? now, in: index)
@@ -104,14 +104,14 @@ extension DiskTier {
   /// for the commit on a full disk, or when its time is over.
   ///
   /// - Parameter grace: for how long another worker may have delivered it without having said so, in seconds.
-  func retire(_ holding: Holding, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
+  func retire(_ holding: FileRecord, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
     guard try index.delete(holding.id) else { return }
     _ = deliveries.takeUse(of: holding.id)
     try dispose(of: holding, from: index, now: now, grace: grace)
   }
 
   /// Removes a file without a row: at once, or when its time is over.
-  func dispose(of holding: Holding, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
+  func dispose(of holding: FileRecord, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
     var until = max(pinned(holding, now: now) ?? now, now + grace)
     if until <= now && !pins.unlessPinned(holding.id, now: now, { session?.folder.remove(holding.file) }) {
       until = endOfLife(deliveredAt: now)
@@ -120,7 +120,7 @@ extension DiskTier {
     try doom(holding, due: until, in: index)
   }
 
-  private func doom(_ holding: Holding, due: Int, in index: DiskIndex) throws(SQLiteError) {
+  private func doom(_ holding: FileRecord, due: Int, in index: DiskIndex) throws(SQLiteError) {
     try index.doom(holding, due: due)
     agenda.nextDue = min(agenda.nextDue ?? .max, due)
   }
@@ -128,11 +128,11 @@ extension DiskTier {
   /// Until when the file may not be removed; nil when it may be.
   ///
   /// A delivery in the future, from before the clock was set back, does not count.
-  private func pinned(_ holding: Holding, now: Int) -> Int? {
+  private func pinned(_ holding: FileRecord, now: Int) -> Int? {
     if holds[holding.id] != nil { return now + deliveredFileLifetime }
     let byOthers = othersLive ? board?.recentDelivery(of: holding.id, now: now) ?? 0 : 0
     let delivered = max(deliveries.lastDelivery(of: holding.id) ?? 0, holding.deliveredAt, byOthers)
-    let until = endOfLife(deliveredAt: delivered) + (othersLive ? Agenda.flushInterval : 0)
+    let until = endOfLife(deliveredAt: delivered) + (othersLive ? MaintenanceSchedule.flushInterval : 0)
     return until > now && delivered <= now + deliveredFileLifetime ? until : nil
   }
 
@@ -182,7 +182,7 @@ extension DiskTier {
     guard let count = holds[id] else { return }
     holds[id] = count > 1 ? count - 1 : nil
     // Eviction may have passed over it.
-    if count == 1 { skipped = Skipped() }
+    if count == 1 { skipped = EvictionCursor() }
   }
 
   /// Removes the files without a row whose time is over.
@@ -200,7 +200,7 @@ extension DiskTier {
           if holds[id] == nil, pins.unlessPinned(id, now: now, { session?.folder.remove(file) }) {
             try index.forget(doomed: id)
           } else {
-            try index.touch(id, Deliveries.Use(at: now, times: 0))
+            try index.touch(id, UsageJournal.Use(at: now, times: 0))
           }
         }
         if due.count < 256 { break }

@@ -1,5 +1,5 @@
 /// How many entries this worker has evicted from the disk tier, by what for.
-public struct Evictions: Sendable, Equatable {
+public struct EvictionStatistics: Sendable, Equatable {
   public enum Reason: Sendable {
     /// The tier's limit.
     case limit

@@ -1,5 +1,5 @@
 /// When what was delivered last, for as long as that keeps it from being removed.
-struct DeliveryTimes<Subject: Hashable> {
+struct GracePeriods<Subject: Hashable> {
   private var last: [Subject: Int] = [:]
   /// Each of `last`, with a time not after its last delivery.
   private var order: ArraySlice<(subject: Subject, at: Int)> = []

@@ -5,11 +5,11 @@ internal import Threads
 ///
 /// The store removes a file with `unlessPinned`, the other thread pins before it looks whether the file is there.
 /// Whoever comes first, no path is handed out whose file goes right after.
-final class DeliveryPins: Sendable {
+final class PinTable: Sendable {
   private struct Pins {
-    var uses: [Int64: Deliveries.Use] = [:]
+    var uses: [Int64: UsageJournal.Use] = [:]
     var lastTime = Int.min
-    var board: Board?
+    var board: PeerTable?
   }
 
   private let pins = Locked(Pins())
@@ -17,7 +17,7 @@ final class DeliveryPins: Sendable {
   /// Returns true once a second: the store should then take over what is pinned, for other workers to see.
   func pin(_ id: Int64, at time: Int) -> Bool {
     pins.withLock { pins in
-      pins.uses[id, default: Deliveries.Use(at: time, times: 0)].add(Deliveries.Use(at: time))
+      pins.uses[id, default: UsageJournal.Use(at: time, times: 0)].add(UsageJournal.Use(at: time))
       pins.board?.noteDelivery(of: id, at: time)
       defer { pins.lastTime = time }
       return pins.lastTime != time
@@ -28,9 +28,9 @@ final class DeliveryPins: Sendable {
   func announce(_ id: Int64, at time: Int) { pins.withLock { $0.board?.noteDelivery(of: id, at: time) } }
 
   /// What the other workers read and write; nil where there is none.
-  var board: Board? { pins.withLock { $0.board } }
+  var board: PeerTable? { pins.withLock { $0.board } }
 
-  func setBoard(_ board: Board?) { pins.withLock { $0.board = board } }
+  func setBoard(_ board: PeerTable?) { pins.withLock { $0.board = board } }
 
   /// Runs `remove` unless the file is pinned; a pin set meanwhile waits for it.
   func unlessPinned(_ id: Int64, now: Int, _ remove: () -> Void) -> Bool {
@@ -43,7 +43,7 @@ final class DeliveryPins: Sendable {
   }
 
   /// Takes out what was pinned since the last call, for the store's own book.
-  func take() -> [Int64: Deliveries.Use] {
+  func take() -> [Int64: UsageJournal.Use] {
     pins.withLock { pins in
       if pins.uses.isEmpty { return [:] }
       defer { pins.uses = [:] }

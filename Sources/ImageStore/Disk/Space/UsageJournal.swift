@@ -1,5 +1,5 @@
 /// What this worker delivered lately: which files it may not remove, and which uses the index does not know of yet.
-struct Deliveries {
+struct UsageJournal {
   struct Use: Equatable {
     var at: Int
     var times = 1
@@ -16,7 +16,7 @@ struct Deliveries {
   /// Uses since the last `takeUses`.
   private(set) var uses: [Int64: Use] = [:]
 
-  private var times = DeliveryTimes<Int64>()
+  private var times = GracePeriods<Int64>()
 
   /// Notes that the image was used. A file that was given out is pinned from then on.
   mutating func note(_ id: Int64, _ use: Use) {

@@ -2,15 +2,15 @@ import Testing
 
 @testable import HTTPTransport
 
-@Suite struct ProgressWatchTests {
+@Suite struct StallDetectorTests {
   let start = ContinuousClock.now
 
-  func stuckAfter(_ watch: ProgressWatch) -> Duration {
+  func stuckAfter(_ watch: StallDetector) -> Duration {
     start.duration(to: watch.stuckAt(connectTimeout: .seconds(10), idleTimeout: .seconds(3)))
   }
 
   @Test func `each stage has its own limit, counted from the last progress`() {
-    var watch = ProgressWatch(now: start)
+    var watch = StallDetector(now: start)
     #expect(watch.stage == .resolving)
     #expect(watch.stuckAt(connectTimeout: .seconds(10), idleTimeout: .seconds(15)) == start + .seconds(10))
     watch.resolved(now: start + .seconds(1))
@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test func `bytes on the wire are progress though nothing was delivered, the same number is none`() {
-    var watch = ProgressWatch(now: start)
+    var watch = StallDetector(now: start)
     watch.received(now: start)
     watch.read(bytesOnWire: 5, minBytes: 1024, now: start + .seconds(1))
     #expect(stuckAfter(watch) == .seconds(4))
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test func `a body is slow when half a minute brings fewer bytes than are enough`() {
-    var watch = ProgressWatch(now: start)
+    var watch = StallDetector(now: start)
     watch.requestSent(now: start, unixTime: 100)
     #expect(watch.slowAt == nil, "the time to the first byte has a limit of its own")
     watch.received(now: start + .seconds(1))
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test func `the first byte and the request have their times`() {
-    var watch = ProgressWatch(now: start)
+    var watch = StallDetector(now: start)
     watch.requestSent(now: start + .seconds(1), unixTime: 100)
     watch.received(now: start + .seconds(2))
     watch.received(now: start + .seconds(3))

@@ -8,7 +8,7 @@
 ///
 /// The descriptors are closed when the last owner lets go, so that no late `wake` reaches a descriptor that means
 /// something else by then.
-public final class WakeUp: Sendable {
+public final class WakeupPipe: Sendable {
   /// What the thread has to watch, for reading.
   public let descriptor: Int32
   private let writing: Int32
@@ -25,8 +25,8 @@ public final class WakeUp: Sendable {
   }
 
   /// For a thread that has no use without: a process that has no descriptors left by then ends here.
-  public static func required() -> WakeUp {
-    guard let wakeUp = WakeUp() else { preconditionFailure("the system gives no more descriptors (error \(errno))") }
+  public static func required() -> WakeupPipe {
+    guard let wakeUp = WakeupPipe() else { preconditionFailure("the system gives no more descriptors (error \(errno))") }
     return wakeUp
   }
 

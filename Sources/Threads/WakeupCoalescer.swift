@@ -9,7 +9,7 @@
 /// A thread that works off a batch hands work to other threads all the while. Were each woken at once, it would take up
 /// one piece, sleep again, and cost two context switches a piece; inside `gather` the work is handed over at once, but
 /// whoever sleeps is woken at the end. Threads that are awake take it up without waiting.
-public enum Wakeups {
+public enum WakeupCoalescer {
   private final class Pending {
     var executors: [ThreadExecutor] = []
     var depth = 0

@@ -3,11 +3,11 @@ import Testing
 
 @testable import HTTPTransport
 
-@Suite struct RouteTests {
+@Suite struct RedirectChainTests {
   let headers: HeaderFields = ["x-secret": "1", "accept": "a/b", "if-none-match": "\"a\""]
 
-  func route(from url: String, to locations: String..., validatedURL: String? = nil) throws -> Route {
-    var route = try Route(TransferRequest(url: url, headers: headers, validatedURL: validatedURL))
+  func route(from url: String, to locations: String..., validatedURL: String? = nil) throws -> RedirectChain {
+    var route = try RedirectChain(TransferRequest(url: url, headers: headers, validatedURL: validatedURL))
     for location in locations { try route.follow(location) }
     return route
   }

@@ -2,26 +2,26 @@
 ///
 /// Each accepted request gets a ticket, and each ticket is answered exactly once. An id is in flight until its response
 /// is handed out as (part of) a line, which in a batch may be long after the response was given.
-public struct Conversation: Sendable {
+public struct RequestTracker: Sendable {
   /// What a program does for a request; hosts name it by the request's id.
   public typealias Work = AnyObject & Sendable
 
   /// What an incoming line asks for.
   public enum Step: Sendable, Equatable {
     /// To be carried out, then answered with `respond`; notifications too, so that `unanswered` tells when all is done.
-    case perform(Request, Ticket)
+    case perform(Request, RequestToken)
     /// A line to send at once.
     case send([UInt8])
     /// Nothing can be done and nothing may be answered; an event may tell the host.
     case failedNotification(RPCError, method: String)
   }
 
-  private struct Holder {
+  private struct PendingRequest {
     let serial: UInt64
     var isAnswered: Bool
     var work: (any Work)?
 
-    func isOpen(for ticket: Ticket) -> Bool { serial == ticket.serial && !isAnswered }
+    func isOpen(for ticket: RequestToken) -> Bool { serial == ticket.serial && !isAnswered }
   }
 
   /// The responses of a batch as far as they are there.
@@ -61,7 +61,7 @@ public struct Conversation: Sendable {
     }
   }
 
-  private var holders: [RequestID: Holder] = [:]
+  private var holders: [RequestID: PendingRequest] = [:]
   private var notifications: Set<UInt64> = []
   private var batches: [UInt64: Batch] = [:]
   private var lastSerial: UInt64 = 0
@@ -95,7 +95,7 @@ public struct Conversation: Sendable {
         steps.append(.perform(request, ticket))
         if let id = request.id { batch.await(id) }
       case .refused(let error, let id):
-        if let id { holders[id] = Holder(serial: number, isAnswered: true) }
+        if let id { holders[id] = PendingRequest(serial: number, isAnswered: true) }
         batch.refuse(error, id: id)
       case .failedNotification(let error, let method):
         steps.append(.failedNotification(error, method: method))
@@ -107,7 +107,7 @@ public struct Conversation: Sendable {
   }
 
   private enum Taken {
-    case performed(Request, Ticket)
+    case performed(Request, RequestToken)
     /// With the id of the response to be, which is null for an id that is in flight: that one belongs to another.
     case refused(RPCError, id: RequestID?)
     case failedNotification(RPCError, method: String)
@@ -130,10 +130,10 @@ public struct Conversation: Sendable {
   }
 
   /// Nil when the request's id is in flight.
-  private mutating func open(_ request: Request, in batch: UInt64?) -> Ticket? {
-    let ticket = Ticket(id: request.id, serial: nextSerial(), batch: batch)
+  private mutating func open(_ request: Request, in batch: UInt64?) -> RequestToken? {
+    let ticket = RequestToken(id: request.id, serial: nextSerial(), batch: batch)
     if let id = request.id {
-      if let first = holders.updateValue(Holder(serial: ticket.serial, isAnswered: false), forKey: id) {
+      if let first = holders.updateValue(PendingRequest(serial: ticket.serial, isAnswered: false), forKey: id) {
         holders[id] = first
         return nil
       }
@@ -154,7 +154,7 @@ public struct Conversation: Sendable {
   }
 
   /// Notes what is being done for a request. Nothing happens for a notification, or when it has been answered.
-  public mutating func assign(_ work: any Work, to ticket: Ticket) {
+  public mutating func assign(_ work: any Work, to ticket: RequestToken) {
     guard let id = ticket.id, let index = holders.index(forKey: id), holders.values[index].isOpen(for: ticket) else {
       return
     }
@@ -170,7 +170,7 @@ public struct Conversation: Sendable {
   ///
   /// - Returns: the line to send now, with its LF. Nil when there is none: for a notification, while the other
   ///   responses of a batch are missing, and when the ticket was answered before.
-  public mutating func respond(to ticket: Ticket, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
+  public mutating func respond(to ticket: RequestToken, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
     close(ticket) { writer, id in
       writer.beginResponse(id: id)
       writer.key("result")
@@ -180,12 +180,12 @@ public struct Conversation: Sendable {
   }
 
   /// Answers with a result that is JSON text already; else as `respond(to:_:)`.
-  public mutating func respond(to ticket: Ticket, raw json: [UInt8]) -> [UInt8]? {
+  public mutating func respond(to ticket: RequestToken, raw json: [UInt8]) -> [UInt8]? {
     respond(to: ticket) { $0.append(raw: json) }
   }
 
   /// Answers with an error; else as `respond(to:_:)`.
-  public mutating func respond(to ticket: Ticket, error: RPCError) -> [UInt8]? {
+  public mutating func respond(to ticket: RequestToken, error: RPCError) -> [UInt8]? {
     close(ticket) { writer, id in writer.response(error, id: id) }
   }
 
@@ -194,7 +194,7 @@ public struct Conversation: Sendable {
   /// `params` starts with the request's id, if it has one; `write` writes the other members.
   ///
   /// - Parameter ticket: nil for an event about no request.
-  public func event(_ name: StaticString, about ticket: Ticket?, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
+  public func event(_ name: StaticString, about ticket: RequestToken?, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
     if let ticket, !isOpen(ticket) { return nil }
     var writer = JSONWriter(capacity: 256)
     writer.object { writer in
@@ -209,12 +209,12 @@ public struct Conversation: Sendable {
   }
 
   /// Whether the ticket has not been answered.
-  public func isOpen(_ ticket: Ticket) -> Bool {
+  public func isOpen(_ ticket: RequestToken) -> Bool {
     guard let id = ticket.id else { return notifications.contains(ticket.serial) }
     return holders[id]?.isOpen(for: ticket) ?? false
   }
 
-  private mutating func close(_ ticket: Ticket, _ write: (inout JSONWriter, RequestID) -> Void) -> [UInt8]? {
+  private mutating func close(_ ticket: RequestToken, _ write: (inout JSONWriter, RequestID) -> Void) -> [UInt8]? {
     guard let id = ticket.id else {
       if notifications.remove(ticket.serial) != nil { unanswered -= 1 }
       return nil
@@ -252,7 +252,7 @@ public struct Conversation: Sendable {
 }
 
 /// Stands for one accepted request until it is answered. Two tickets are never equal, even if their ids are.
-public struct Ticket: Hashable, Sendable {
+public struct RequestToken: Hashable, Sendable {
   /// Nil for a notification.
   public let id: RequestID?
   let serial: UInt64

@@ -1,19 +1,19 @@
 import LineRPC
 import Testing
 
-struct ConversationTests {
-  private var conversation = Conversation()
+struct RequestTrackerTests {
+  private var conversation = RequestTracker()
 
   private func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
 
-  private mutating func accept(_ incoming: Incoming) -> [Conversation.Step] {
+  private mutating func accept(_ incoming: Incoming) -> [RequestTracker.Step] {
     switch incoming {
     case .call(let call): [conversation.accept(call)]
     case .batch(let calls): conversation.accept(batch: calls)
     }
   }
 
-  private mutating func tickets(_ incoming: Incoming) -> [Ticket] {
+  private mutating func tickets(_ incoming: Incoming) -> [RequestToken] {
     accept(incoming).compactMap { if case .perform(_, let ticket) = $0 { ticket } else { nil } }
   }
 
@@ -23,7 +23,7 @@ struct ConversationTests {
     }
   }
 
-  private mutating func answer(_ ticket: Ticket) -> String? {
+  private mutating func answer(_ ticket: RequestToken) -> String? {
     text(conversation.respond(to: ticket) { $0.value(true) })
   }
 
@@ -189,7 +189,7 @@ struct ConversationTests {
   @Test mutating func `in any order of answers each id is answered once`() throws {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
-    var open: [Ticket] = []
+    var open: [RequestToken] = []
     var answered: [Int64] = []
     func note(_ line: [UInt8]?) throws {
       guard let line else { return }
