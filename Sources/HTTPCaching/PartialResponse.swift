@@ -58,7 +58,7 @@ public struct PartialResponse: Sendable, Hashable {
     /// A whole of its own; the beginning is worth nothing any more.
     case whole
     /// Neither: the whole has to be asked for.
-    case misfit
+    case rangeMismatch
     /// It does not speak of the content, as an error of the server: the rest may be asked for again.
     case none
   }
@@ -75,7 +75,7 @@ public struct PartialResponse: Sendable, Hashable {
     case 206: break
     case 200..<300: return .whole
     // 412 is no answer to If-Range; a server that thinks so would do so again.
-    case 412, 416: return .misfit
+    case 412, 416: return .rangeMismatch
     default: return .none
     }
     let ranges = answered.values(of: "content-range")
@@ -83,7 +83,7 @@ public struct PartialResponse: Sendable, Hashable {
       let length = agreedLength(range.completeLength), range.last == length - 1,
       contentLength == nil || contentLength == range.count,
       !Self.isCoded(answered), !Self.isMultipart(answered), hasSameValidators(answered)
-    else { return .misfit }
+    else { return .rangeMismatch }
     var whole = self
     whole.headers = Storing.fields(headers, updatedBy: answered, receivedAt: receivedAt)
     whole.completeLength = length

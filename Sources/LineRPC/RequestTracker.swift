@@ -21,7 +21,7 @@ public struct RequestTracker: Sendable {
     var isAnswered: Bool
     var work: (any Work)?
 
-    func isOpen(for ticket: RequestToken) -> Bool { serial == ticket.serial && !isAnswered }
+    func isOpen(for token: RequestToken) -> Bool { serial == token.serial && !isAnswered }
   }
 
   /// The responses of a batch as far as they are there.
@@ -78,7 +78,7 @@ public struct RequestTracker: Sendable {
   /// Takes in a line of one call.
   public mutating func accept(_ call: Call) -> Step {
     switch take(call, in: nil) {
-    case .performed(let request, let ticket): .perform(request, ticket)
+    case .performed(let request, let token): .perform(request, token)
     case .refused(let error, let id): .send(line(error, id: id))
     case .failedNotification(let error, let method): .failedNotification(error, method: method)
     }
@@ -91,8 +91,8 @@ public struct RequestTracker: Sendable {
     var steps: [Step] = []
     for call in calls {
       switch take(call, in: number) {
-      case .performed(let request, let ticket):
-        steps.append(.perform(request, ticket))
+      case .performed(let request, let token):
+        steps.append(.perform(request, token))
         if let id = request.id { batch.await(id) }
       case .refused(let error, let id):
         if let id { holders[id] = PendingRequest(serial: number, isAnswered: true) }
@@ -116,7 +116,7 @@ public struct RequestTracker: Sendable {
   private mutating func take(_ call: Call, in batch: UInt64?) -> Taken {
     switch call {
     case .request(let request):
-      if let ticket = open(request, in: batch) { return .performed(request, ticket) }
+      if let token = open(request, in: batch) { return .performed(request, token) }
       return refused(refusalOfTaken(request.id), id: nil)
     case .refused(_, let id?) where holders[id] != nil: return refused(refusalOfTaken(id), id: nil)
     case .refused(let error, let id): return refused(error, id: id)
@@ -131,17 +131,17 @@ public struct RequestTracker: Sendable {
 
   /// Nil when the request's id is in flight.
   private mutating func open(_ request: Request, in batch: UInt64?) -> RequestToken? {
-    let ticket = RequestToken(id: request.id, serial: nextSerial(), batch: batch)
+    let token = RequestToken(id: request.id, serial: nextSerial(), batch: batch)
     if let id = request.id {
-      if let first = holders.updateValue(PendingRequest(serial: ticket.serial, isAnswered: false), forKey: id) {
+      if let first = holders.updateValue(PendingRequest(serial: token.serial, isAnswered: false), forKey: id) {
         holders[id] = first
         return nil
       }
     } else {
-      notifications.insert(ticket.serial)
+      notifications.insert(token.serial)
     }
     unanswered += 1
-    return ticket
+    return token
   }
 
   private func refusalOfTaken(_ id: RequestID?) -> RPCError {
@@ -154,8 +154,8 @@ public struct RequestTracker: Sendable {
   }
 
   /// Notes what is being done for a request. Nothing happens for a notification, or when it has been answered.
-  public mutating func assign(_ work: any Work, to ticket: RequestToken) {
-    guard let id = ticket.id, let index = holders.index(forKey: id), holders.values[index].isOpen(for: ticket) else {
+  public mutating func assign(_ work: any Work, to token: RequestToken) {
+    guard let id = token.id, let index = holders.index(forKey: id), holders.values[index].isOpen(for: token) else {
       return
     }
     holders.values[index].work = work
@@ -170,8 +170,8 @@ public struct RequestTracker: Sendable {
   ///
   /// - Returns: the line to send now, with its LF. Nil when there is none: for a notification, while the other
   ///   responses of a batch are missing, and when the ticket was answered before.
-  public mutating func respond(to ticket: RequestToken, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
-    close(ticket) { writer, id in
+  public mutating func respond(to token: RequestToken, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
+    close(token) { writer, id in
       writer.beginResponse(id: id)
       writer.key("result")
       write(&writer)
@@ -180,13 +180,13 @@ public struct RequestTracker: Sendable {
   }
 
   /// Answers with a result that is JSON text already; else as `respond(to:_:)`.
-  public mutating func respond(to ticket: RequestToken, raw json: [UInt8]) -> [UInt8]? {
-    respond(to: ticket) { $0.append(raw: json) }
+  public mutating func respond(to token: RequestToken, raw json: [UInt8]) -> [UInt8]? {
+    respond(to: token) { $0.append(raw: json) }
   }
 
   /// Answers with an error; else as `respond(to:_:)`.
-  public mutating func respond(to ticket: RequestToken, error: RPCError) -> [UInt8]? {
-    close(ticket) { writer, id in writer.response(error, id: id) }
+  public mutating func respond(to token: RequestToken, error: RPCError) -> [UInt8]? {
+    close(token) { writer, id in writer.response(error, id: id) }
   }
 
   /// An event about a request, as the line to send. Nil when the request has been answered: after that comes nothing.
@@ -194,14 +194,14 @@ public struct RequestTracker: Sendable {
   /// `params` starts with the request's id, if it has one; `write` writes the other members.
   ///
   /// - Parameter ticket: nil for an event about no request.
-  public func event(_ name: StaticString, about ticket: RequestToken?, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
-    if let ticket, !isOpen(ticket) { return nil }
+  public func event(_ name: StaticString, about token: RequestToken?, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
+    if let token, !isOpen(token) { return nil }
     var writer = JSONWriter(capacity: 256)
     writer.object { writer in
       writer.member("jsonrpc", constant: "2.0")
       writer.member("method", constant: name)
       writer.object("params") { writer in
-        if let id = ticket?.id { writer.member("id", id) }
+        if let id = token?.id { writer.member("id", id) }
         write(&writer)
       }
     }
@@ -209,19 +209,19 @@ public struct RequestTracker: Sendable {
   }
 
   /// Whether the ticket has not been answered.
-  public func isOpen(_ ticket: RequestToken) -> Bool {
-    guard let id = ticket.id else { return notifications.contains(ticket.serial) }
-    return holders[id]?.isOpen(for: ticket) ?? false
+  public func isOpen(_ token: RequestToken) -> Bool {
+    guard let id = token.id else { return notifications.contains(token.serial) }
+    return holders[id]?.isOpen(for: token) ?? false
   }
 
-  private mutating func close(_ ticket: RequestToken, _ write: (inout JSONWriter, RequestID) -> Void) -> [UInt8]? {
-    guard let id = ticket.id else {
-      if notifications.remove(ticket.serial) != nil { unanswered -= 1 }
+  private mutating func close(_ token: RequestToken, _ write: (inout JSONWriter, RequestID) -> Void) -> [UInt8]? {
+    guard let id = token.id else {
+      if notifications.remove(token.serial) != nil { unanswered -= 1 }
       return nil
     }
-    guard let index = holders.index(forKey: id), holders.values[index].isOpen(for: ticket) else { return nil }
+    guard let index = holders.index(forKey: id), holders.values[index].isOpen(for: token) else { return nil }
     unanswered -= 1
-    guard let number = ticket.batch, var batch = batches.removeValue(forKey: number) else {
+    guard let number = token.batch, var batch = batches.removeValue(forKey: number) else {
       holders.remove(at: index)
       var writer = JSONWriter(capacity: 480)
       write(&writer, id)

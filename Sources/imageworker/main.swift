@@ -15,6 +15,6 @@ do throws(OptionError) {
   case .run(let options): _exit(run(options))
   }
 } catch {
-  complain("\(error.option) \(error.message)")
+  printStartupError("\(error.option) \(error.message)")
   exit(EX_USAGE)
 }

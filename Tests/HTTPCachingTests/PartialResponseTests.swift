@@ -128,11 +128,11 @@ private let url = "http://h/a.png"
   @Test(arguments: misfits) func `a part that does not fit is none`(
     what: String, range: String?, length: Int64?, known: Int64?, change: HeaderFields
   ) throws {
-    #expect(try answer(206, change, range: range, length: length, known: known) == .misfit, "\(what)")
+    #expect(try answer(206, change, range: range, length: length, known: known) == .rangeMismatch, "\(what)")
   }
 
   @Test func `a part from elsewhere is none`() throws {
-    #expect(try answer(from: "http://h/b.png") == .misfit)
+    #expect(try answer(from: "http://h/b.png") == .rangeMismatch)
   }
 
   @Test func `a date of change must stay, and a tag that comes late is another one`() throws {
@@ -147,13 +147,13 @@ private let url = "http://h/a.png"
     guard case .rest = answer(["last-modified": then]), case .rest = answer([:]) else {
       Issue.record("it is the rest"); return
     }
-    #expect(answer(["last-modified": HTTPDate.format(now - 599)]) == .misfit)
-    #expect(answer(["last-modified": then, "etag": "\"a\""]) == .misfit)
+    #expect(answer(["last-modified": HTTPDate.format(now - 599)]) == .rangeMismatch)
+    #expect(answer(["last-modified": then, "etag": "\"a\""]) == .rangeMismatch)
   }
 
   @Test func `other answers are a whole, a refusal, or none`() throws {
     for status in [200, 203, 204] { #expect(try answer(status) == .whole) }
-    for status in [412, 416] { #expect(try answer(status) == .misfit) }
+    for status in [412, 416] { #expect(try answer(status) == .rangeMismatch) }
     for status in [301, 304, 401, 404, 429, 500, 503] { #expect(try answer(status) == .none) }
   }
 }

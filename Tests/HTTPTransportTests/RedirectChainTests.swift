@@ -6,10 +6,10 @@ import Testing
 @Suite struct RedirectChainTests {
   let headers: HeaderFields = ["x-secret": "1", "accept": "a/b", "if-none-match": "\"a\""]
 
-  func route(from url: String, to locations: String..., validatedURL: String? = nil) throws -> RedirectChain {
-    var route = try RedirectChain(TransferRequest(url: url, headers: headers, validatedURL: validatedURL))
-    for location in locations { try route.follow(location) }
-    return route
+  func redirectChain(from url: String, to locations: String..., validatedURL: String? = nil) throws -> RedirectChain {
+    var redirectChain = try RedirectChain(TransferRequest(url: url, headers: headers, validatedURL: validatedURL))
+    for location in locations { try redirectChain.follow(location) }
+    return redirectChain
   }
 
   /// Curl reads `%31%32%37.1` as 127.1, and that as 127.0.0.1 when it connects.
@@ -25,7 +25,7 @@ import Testing
     ("http://a.example/", "//b.example/"),
   ])
   func `another scheme, host or port is another origin`(from: String, to: String) throws {
-    let fields = try route(from: from, to: to).fields
+    let fields = try redirectChain(from: from, to: to).fields
     #expect(fields["x-secret"] == nil)
     #expect(fields["accept"] == "a/b")
     #expect(fields["if-none-match"] == "\"a\"")
@@ -37,27 +37,27 @@ import Testing
     ("http://127.0.0.1/", "http://0x7f.1/"),
   ])
   func `the same origin may be spelled differently`(from: String, to: String) throws {
-    #expect(try route(from: from, to: to).fields["x-secret"] == "1")
+    #expect(try redirectChain(from: from, to: to).fields["x-secret"] == "1")
   }
 
   @Test func `what was dropped stays dropped on the way back`() throws {
-    let route = try route(from: "http://a.example/", to: "http://b.example/", "http://a.example/")
-    #expect(route.fields["x-secret"] == nil)
-    #expect(route.redirects == 2)
+    let redirectChain = try redirectChain(from: "http://a.example/", to: "http://b.example/", "http://a.example/")
+    #expect(redirectChain.fields["x-secret"] == nil)
+    #expect(redirectChain.redirects == 2)
   }
 
   @Test func `user information belongs to the origin that it was given for`() throws {
     let start = "http://me:pw@a.example/"
-    #expect(try route(from: start).fields["authorization"] == "Basic bWU6cHc=")
-    #expect(try route(from: start, to: "/x").fields["authorization"] == "Basic bWU6cHc=")
-    #expect(try route(from: start, to: "http://b.example/").fields["authorization"] == nil)
-    #expect(try route(from: start, to: "http://b.example/", start).fields["authorization"] == "Basic bWU6cHc=")
-    #expect(try route(from: start, to: "http://you@b.example/").fields["authorization"] == "Basic eW91Og==")
-    #expect(try !route(from: start, to: "http://you@b.example/").target.url.contains("you"))
+    #expect(try redirectChain(from: start).fields["authorization"] == "Basic bWU6cHc=")
+    #expect(try redirectChain(from: start, to: "/x").fields["authorization"] == "Basic bWU6cHc=")
+    #expect(try redirectChain(from: start, to: "http://b.example/").fields["authorization"] == nil)
+    #expect(try redirectChain(from: start, to: "http://b.example/", start).fields["authorization"] == "Basic bWU6cHc=")
+    #expect(try redirectChain(from: start, to: "http://you@b.example/").fields["authorization"] == "Basic eW91Og==")
+    #expect(try !redirectChain(from: start, to: "http://you@b.example/").target.url.contains("you"))
   }
 
   @Test func `a URL is compared with the validated one after both were normalized`() throws {
-    let fields = try route(from: "http://A.example:80#x", validatedURL: Target("http://a.example/").url).fields
+    let fields = try redirectChain(from: "http://A.example:80#x", validatedURL: Target("http://a.example/").url).fields
     #expect(fields["if-none-match"] == "\"a\"")
   }
 

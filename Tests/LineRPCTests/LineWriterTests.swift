@@ -21,7 +21,7 @@ struct LineWriterTests {
     return text + [UInt8](repeating: 0x2E, count: count - 1 - text.count) + [0x0A]
   }
 
-  private func ticket(_ serial: UInt64) -> RequestToken { RequestToken(id: nil, serial: serial, batch: nil) }
+  private func token(_ serial: UInt64) -> RequestToken { RequestToken(id: nil, serial: serial, batch: nil) }
 
   @Test func `lines are written in the order of sending, and finish waits for the last`() throws {
     let channel = try Channel.pipe()
@@ -129,12 +129,12 @@ struct LineWriterTests {
     let writer = writer(channel)
     // More than the pipe holds, so that all that follows waits.
     writer.send([UInt8](repeating: 0x2E, count: 999_999) + [0x0A])
-    writer.sendReplaceable(line(1), about: ticket(1))
-    writer.sendReplaceable(line(2), about: ticket(2))
-    writer.sendReplaceable(line(3), about: ticket(1))
-    writer.send(line(4), about: ticket(1))
-    writer.sendReplaceable(line(5), about: ticket(1))
-    writer.sendReplaceable(line(6), about: ticket(1))
+    writer.sendReplaceable(line(1), about: token(1))
+    writer.sendReplaceable(line(2), about: token(2))
+    writer.sendReplaceable(line(3), about: token(1))
+    writer.send(line(4), about: token(1))
+    writer.sendReplaceable(line(5), about: token(1))
+    writer.sendReplaceable(line(6), about: token(1))
     #expect(writer.backlog <= 1_000_400)
     _ = channel.read(exactly: 1_000_000)
     #expect(channel.read(exactly: 400) == line(3) + line(2) + line(4) + line(6))
@@ -232,7 +232,7 @@ struct LineWriterTests {
       writer.send(line(1))
       writer.finish()
       writer.send(line(2))
-      writer.sendReplaceable(line(3), about: ticket(1))
+      writer.sendReplaceable(line(3), about: token(1))
       #expect(writer.backlog == 0)
     }
     #expect(gone.wait(for: 1).count == 1)

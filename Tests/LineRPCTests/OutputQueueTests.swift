@@ -84,7 +84,7 @@ struct OutputQueueTests {
     var (taken, expected) = ("", "")
     for number in 0..<20_000 {
       let subject = Int.random(in: 0..<5, using: &generator)
-      let ticket = RequestToken(id: nil, serial: UInt64(subject), batch: nil)
+      let token = RequestToken(id: nil, serial: UInt64(subject), batch: nil)
       // Long enough that a queue of some hundred is taken in several goes.
       let text = "\(number)" + String(repeating: ".", count: Int.random(in: 0...3000, using: &generator)) + "\n"
       switch Int.random(in: 0..<100, using: &generator) {
@@ -98,10 +98,10 @@ struct OutputQueueTests {
         }
         taken += piece
       case 1..<50:
-        queue.append(Array(text.utf8), about: ticket)
+        queue.append(Array(text.utf8), about: token)
         model.append((text, subject, false))
       default:
-        queue.appendReplaceable(Array(text.utf8), about: ticket)
+        queue.appendReplaceable(Array(text.utf8), about: token)
         if let last = model.lastIndex(where: { $0.subject == subject }), model[last].isReplaceable {
           model[last].text = text
         } else {

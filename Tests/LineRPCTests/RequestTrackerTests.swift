@@ -2,19 +2,19 @@ import LineRPC
 import Testing
 
 struct RequestTrackerTests {
-  private var conversation = RequestTracker()
+  private var tracker = RequestTracker()
 
   private func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
 
   private mutating func accept(_ incoming: Incoming) -> [RequestTracker.Step] {
     switch incoming {
-    case .call(let call): [conversation.accept(call)]
-    case .batch(let calls): conversation.accept(batch: calls)
+    case .call(let call): [tracker.accept(call)]
+    case .batch(let calls): tracker.accept(batch: calls)
     }
   }
 
   private mutating func tickets(_ incoming: Incoming) -> [RequestToken] {
-    accept(incoming).compactMap { if case .perform(_, let ticket) = $0 { ticket } else { nil } }
+    accept(incoming).compactMap { if case .perform(_, let token) = $0 { token } else { nil } }
   }
 
   private mutating func lines(_ incoming: Incoming) -> [String] {
@@ -23,8 +23,8 @@ struct RequestTrackerTests {
     }
   }
 
-  private mutating func answer(_ ticket: RequestToken) -> String? {
-    text(conversation.respond(to: ticket) { $0.value(true) })
+  private mutating func answer(_ token: RequestToken) -> String? {
+    text(tracker.respond(to: token) { $0.value(true) })
   }
 
   private static let taken =
@@ -32,44 +32,44 @@ struct RequestTrackerTests {
 
   @Test mutating func `a request is performed and its result sent under its id`() throws {
     let steps = accept(.call(load(1)))
-    guard case .perform(let request, let ticket)? = steps.first, steps.count == 1 else {
+    guard case .perform(let request, let token)? = steps.first, steps.count == 1 else {
       Issue.record("one request is to be performed")
       return
     }
     #expect(request == Request(id: .integer(1), method: "load", params: [:]))
-    #expect(ticket.id == .integer(1))
-    #expect(answer(ticket) == #"{"jsonrpc":"2.0","id":1,"result":true}"# + "\n")
+    #expect(token.id == .integer(1))
+    #expect(answer(token) == #"{"jsonrpc":"2.0","id":1,"result":true}"# + "\n")
   }
 
   @Test mutating func `a result may be raw JSON, and an error stands in its place`() throws {
     let first = try #require(tickets(.call(load(1))).first)
     #expect(
-      text(conversation.respond(to: first, raw: Array(#"{"a":1}"#.utf8)))
+      text(tracker.respond(to: first, raw: Array(#"{"a":1}"#.utf8)))
         == #"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"# + "\n")
     let second = try #require(tickets(Incoming(#"{"id":"é","method":"load"}"#)).first)
     #expect(
-      text(conversation.respond(to: second, error: .internalError("m")))
+      text(tracker.respond(to: second, error: .internalError("m")))
         == #"{"jsonrpc":"2.0","id":"\u00e9","error":{"code":-32603,"message":"m","data":{"kind":"internal","retryable":false}}}"#
         + "\n")
   }
 
   @Test mutating func `a second response for a ticket is ignored`() throws {
-    let ticket = try #require(tickets(.call(load(1))).first)
-    #expect(answer(ticket) != nil)
-    #expect(answer(ticket) == nil)
-    #expect(conversation.respond(to: ticket, error: .internalError("m")) == nil)
+    let token = try #require(tickets(.call(load(1))).first)
+    #expect(answer(token) != nil)
+    #expect(answer(token) == nil)
+    #expect(tracker.respond(to: token, error: .internalError("m")) == nil)
     let again = try #require(tickets(.call(load(1))).first)
-    #expect(answer(ticket) == nil)
-    #expect(conversation.isOpen(again))
-    #expect(conversation.unanswered == 1)
+    #expect(answer(token) == nil)
+    #expect(tracker.isOpen(again))
+    #expect(tracker.unanswered == 1)
   }
 
   @Test mutating func `a notification is performed and never answered`() throws {
-    let ticket = try #require(tickets(.call(load(nil))).first)
-    #expect(ticket.id == nil)
-    #expect(conversation.unanswered == 1)
-    #expect(answer(ticket) == nil)
-    #expect(conversation.unanswered == 0)
+    let token = try #require(tickets(.call(load(nil))).first)
+    #expect(token.id == nil)
+    #expect(tracker.unanswered == 1)
+    #expect(answer(token) == nil)
+    #expect(tracker.unanswered == 0)
   }
 
   @Test mutating func `a notification that cannot be carried out is reported, not answered`() {
@@ -77,7 +77,7 @@ struct RequestTrackerTests {
     let call = Call.failedNotification(error, method: "load")
     #expect(accept(.call(call)) == [.failedNotification(error, method: "load")])
     #expect(accept(.batch([call])) == [.failedNotification(error, method: "load")])
-    #expect(conversation.unanswered == 0)
+    #expect(tracker.unanswered == 0)
   }
 
   @Test mutating func `a refusal is sent at once, with id null when there is none`() {
@@ -94,11 +94,11 @@ struct RequestTrackerTests {
   }
 
   @Test mutating func `an id in flight is refused with id null, and the first request is unaffected`() throws {
-    let ticket = try #require(tickets(.call(load(1))).first)
+    let token = try #require(tickets(.call(load(1))).first)
     #expect(lines(.call(load(1))) == [Self.taken + "\n"])
     #expect(lines(.call(.refused(.invalidRequest("method is no string"), id: .integer(1)))) == [Self.taken + "\n"])
-    #expect(conversation.unanswered == 1)
-    #expect(answer(ticket) == #"{"jsonrpc":"2.0","id":1,"result":true}"# + "\n")
+    #expect(tracker.unanswered == 1)
+    #expect(answer(token) == #"{"jsonrpc":"2.0","id":1,"result":true}"# + "\n")
     #expect(tickets(.call(load(1))).count == 1)
   }
 
@@ -112,12 +112,12 @@ struct RequestTrackerTests {
     #expect(tickets.map(\.id) == [.integer(1), .integer(2), .integer(3)])
     #expect(answer(tickets[2]) == nil)
     #expect(answer(tickets[0]) == nil)
-    #expect(conversation.unanswered == 1)
+    #expect(tracker.unanswered == 1)
     #expect(
       answer(tickets[1])
         == #"[{"jsonrpc":"2.0","id":3,"result":true},{"jsonrpc":"2.0","id":1,"result":true},{"jsonrpc":"2.0","id":2,"result":true}]"#
         + "\n")
-    #expect(conversation.unanswered == 0)
+    #expect(tracker.unanswered == 0)
   }
 
   @Test mutating func `notifications in a batch are performed in their place and left out of the answer`() {
@@ -139,8 +139,8 @@ struct RequestTrackerTests {
     let error =
       #"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"m","data":{"kind":"invalidRequest","retryable":false}}}"#
     #expect(lines(.batch([refused, refused])) == ["[\(error),\(error)]\n"])
-    let ticket = try #require(tickets(.batch([refused, load(1)])).first)
-    #expect(answer(ticket) == #"[\#(error),{"jsonrpc":"2.0","id":1,"result":true}]"# + "\n")
+    let token = try #require(tickets(.batch([refused, load(1)])).first)
+    #expect(answer(token) == #"[\#(error),{"jsonrpc":"2.0","id":1,"result":true}]"# + "\n")
   }
 
   @Test mutating func `an id used twice in one batch is refused the second time`() throws {
@@ -153,7 +153,7 @@ struct RequestTrackerTests {
     let batch = tickets(.batch([load(1), load(2)]))
     #expect(answer(batch[0]) == nil)
     #expect(answer(batch[0]) == nil)
-    #expect(!conversation.isOpen(batch[0]))
+    #expect(!tracker.isOpen(batch[0]))
     #expect(lines(.call(load(1))) == [Self.taken + "\n"])
     #expect(answer(batch[1]) != nil)
     #expect(tickets(.call(load(1))).count == 1)
@@ -169,21 +169,21 @@ struct RequestTrackerTests {
   }
 
   @Test mutating func `an event carries the request's id, and comes no more once there is a response`() throws {
-    let ticket = try #require(tickets(.call(load(1))).first)
+    let token = try #require(tickets(.call(load(1))).first)
     #expect(
-      text(conversation.event("progress", about: ticket) { $0.member("received", 5) })
+      text(tracker.event("progress", about: token) { $0.member("received", 5) })
         == #"{"jsonrpc":"2.0","method":"progress","params":{"id":1,"received":5}}"# + "\n")
-    _ = answer(ticket)
-    #expect(conversation.event("progress", about: ticket) { $0.member("received", 6) } == nil)
+    _ = answer(token)
+    #expect(tracker.event("progress", about: token) { $0.member("received", 6) } == nil)
   }
 
   @Test mutating func `an event about a notification has no id`() throws {
-    let ticket = try #require(tickets(.call(load(nil))).first)
+    let token = try #require(tickets(.call(load(nil))).first)
     #expect(
-      text(conversation.event("completed", about: ticket) { $0.member("bytes", 5) })
+      text(tracker.event("completed", about: token) { $0.member("bytes", 5) })
         == #"{"jsonrpc":"2.0","method":"completed","params":{"bytes":5}}"# + "\n")
-    _ = answer(ticket)
-    #expect(conversation.event("completed", about: ticket) { _ in } == nil)
+    _ = answer(token)
+    #expect(tracker.event("completed", about: token) { _ in } == nil)
   }
 
   @Test mutating func `in any order of answers each id is answered once`() throws {
@@ -209,11 +209,11 @@ struct RequestTrackerTests {
       open += tickets(calls.count == 1 ? .call(calls[0]) : .batch(calls))
       open.shuffle(using: &generator)
       for _ in 0..<Int.random(in: 0...open.count, using: &generator) {
-        try note(conversation.respond(to: open.removeLast()) { $0.null() })
+        try note(tracker.respond(to: open.removeLast()) { $0.null() })
       }
-      #expect(conversation.unanswered == open.count)
+      #expect(tracker.unanswered == open.count)
     }
-    while let ticket = open.popLast() { try note(conversation.respond(to: ticket) { $0.null() }) }
+    while let token = open.popLast() { try note(tracker.respond(to: token) { $0.null() }) }
     #expect(answered.sorted() == Array(1...next), "seed \(seed)")
   }
 }

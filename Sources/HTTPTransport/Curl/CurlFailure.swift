@@ -38,19 +38,19 @@ extension TransferError {
           .network,
           text.contains("Content-Length")
             ? "\(server) sent a malformed Content-Length" : "\(server) does not answer in HTTP")
-      case CURLE_HTTP2_STREAM where transfer.reception.head == nil && text.contains("PROTOCOL_ERROR"):
+      case CURLE_HTTP2_STREAM where transfer.receiver.head == nil && text.contains("PROTOCOL_ERROR"):
         error(.network, "\(server) sent an answer that is malformed in HTTP/2 (status, length or another field)")
       case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: error(.invalidRequest, "the URL cannot be transferred")
       // Curl's word for a header beyond its own limits.
-      case CURLE_OUT_OF_MEMORY where !isConnecting && transfer.reception.head == nil:
+      case CURLE_OUT_OF_MEMORY where !isConnecting && transfer.receiver.head == nil:
         error(.tooLarge, "the header of the answer is too large")
-      case CURLE_PARTIAL_FILE where transfer.reception.head == nil,
-        CURLE_GOT_NOTHING where transfer.reception.head == nil:
+      case CURLE_PARTIAL_FILE where transfer.receiver.head == nil,
+        CURLE_GOT_NOTHING where transfer.receiver.head == nil:
         error(.closed, "\(server) closed the connection before an answer")
       case CURLE_PARTIAL_FILE: error(.truncated, "\(server) closed the connection within the body")
       case CURLE_RECV_ERROR where text.contains("chunk"): error(.malformed, "\(server) sent a malformed body")
-      case CURLE_RECV_ERROR where transfer.reception.head != nil, CURLE_HTTP2 where transfer.reception.head != nil,
-        CURLE_HTTP2_STREAM where transfer.reception.head != nil, CURLE_GOT_NOTHING:
+      case CURLE_RECV_ERROR where transfer.receiver.head != nil, CURLE_HTTP2 where transfer.receiver.head != nil,
+        CURLE_HTTP2_STREAM where transfer.receiver.head != nil, CURLE_GOT_NOTHING:
         error(.truncated, "the connection to \(server) broke within the body")
       case CURLE_RECV_ERROR, CURLE_SEND_ERROR:
         error(.closed, "\(server): \(String(cString: curl_easy_strerror(code)))")

@@ -22,8 +22,8 @@ final class Transfer {
   private(set) var easy: EasyHandle?
   private(set) var proxy: String?
   private(set) var sockets = ConnectionAttempts()
-  private(set) var reception: ResponseReceiver
-  private var route: RedirectChain
+  private(set) var receiver: ResponseReceiver
+  private var redirectChain: RedirectChain
   private var watch: StallDetector
   private var share = TurnShare()
   /// Whether this hop and those after it may use none of the connections that are open.
@@ -44,8 +44,8 @@ final class Transfer {
     id: TransferID, request: TransferRequest, consumer: any TransferConsumer, clock: LoopClock,
     connections: Connections, isPermitted: @escaping AddressFilter
   ) throws(TransferError) {
-    route = try RedirectChain(request)
-    reception = ResponseReceiver(request, consumer: consumer)
+    redirectChain = try RedirectChain(request)
+    receiver = ResponseReceiver(request, consumer: consumer)
     watch = StallDetector(now: clock.now)
     needsFreshConnection = request.needsFreshConnection
     self.id = id
@@ -55,7 +55,7 @@ final class Transfer {
     self.isPermitted = isPermitted
   }
 
-  var origin: Origin { route.target.origin }
+  var origin: Origin { redirectChain.target.origin }
   /// What messages call the origin.
   var server: String { origin.hostAndPort }
   /// What it is or would be connected to.
@@ -66,7 +66,7 @@ final class Transfer {
   var lacksSocket: Bool { isConnecting && (sockets.isExhausted || easy?.hasNoResolver == true) }
 
   /// Whether a callback has made curl stop, or would have.
-  var hasStopped: Bool { reception.hasRefused || reception.failure != nil }
+  var hasStopped: Bool { receiver.hasRefused || receiver.failure != nil }
 
   // MARK: Hops
 
@@ -78,7 +78,7 @@ final class Transfer {
     sockets = ConnectionAttempts()
     connection = nil
     hasFoundUnread = false
-    reception.beginHop()
+    receiver.beginHop()
     watch.beginHop(now: clock.now)
     clock.check(by: due)
   }
@@ -90,7 +90,7 @@ final class Transfer {
     watch.resolved(now: clock.now)
     let connectTimeout = easy.settings.configuration.connectTimeout
     let isReady = easy.prepare(
-      route.target, headers: route.fields, proxy: proxy, addresses: addresses,
+      redirectChain.target, headers: redirectChain.fields, proxy: proxy, addresses: addresses,
       connectTimeout: connectTimeout - watch.hopStartedAt.duration(to: clock.now),
       needsFreshConnection: needsFreshConnection)
     guard isReady else {
@@ -121,15 +121,15 @@ final class Transfer {
       needsFreshConnection = true
       return .request
     }
-    if let location = reception.location, reception.failure == nil, !isLate {
+    if let location = receiver.location, receiver.failure == nil, !isLate {
       do {
-        try route.follow(location)
+        try redirectChain.follow(location)
         return .request
       } catch {
         return .finish(.failure(counted(error)))
       }
     }
-    if let failure = reception.failure { return .finish(.failure(counted(failure))) }
+    if let failure = receiver.failure { return .finish(.failure(counted(failure))) }
     // The loop has lowered its limit: now an idle connection is closed for this one, or it waits until one is idle.
     if error?.kind == .network, lacksSocket, connections.count > 0 { return .request }
     if let error, isOfClosedConnection(error) {
@@ -137,8 +137,8 @@ final class Transfer {
       return .request
     }
     // What went wrong in a rest that nobody wants is no failure.
-    if let error, !reception.isDropping || isLate { return .finish(.failure(counted(error))) }
-    if error == nil, reception.isCutShort {
+    if let error, !receiver.isDropping || isLate { return .finish(.failure(counted(error))) }
+    if error == nil, receiver.isCutShort {
       return .finish(.failure(counted(TransferError(.truncated, "\(server) ended the body before its end"))))
     }
     guard let summary else {
@@ -151,21 +151,21 @@ final class Transfer {
   /// answer: a GET may be sent again then (RFC 9110 section 9.2.2). Curl does so by itself, but only five times, and
   /// more connections may have been kept.
   private func isOfClosedConnection(_ error: TransferError) -> Bool {
-    [.network, .closed].contains(error.kind) && reception.head == nil && !needsFreshConnection
+    [.network, .closed].contains(error.kind) && receiver.head == nil && !needsFreshConnection
       && easy?.connectionsOpened == 0 && !isConnecting
   }
 
   func counted(_ error: TransferError) -> TransferError {
     var error = error
-    error.bytesReceived = reception.bytesReceived
-    error.redirects = route.redirects
+    error.bytesReceived = receiver.bytesReceived
+    error.redirects = redirectChain.redirects
     return error
   }
 
   private var summary: TransferSummary? {
-    guard let head = reception.head, let easy else { return nil }
+    guard let head = receiver.head, let easy else { return nil }
     var summary = TransferSummary(
-      head: head, bytesReceived: reception.bytesReceived, wireBytes: easy.bytesOnWire, redirects: route.redirects,
+      head: head, bytesReceived: receiver.bytesReceived, wireBytes: easy.bytesOnWire, redirects: redirectChain.redirects,
       requestSentAt: watch.requestSentAt, firstByteAt: watch.firstByteAt,
       connectDuration: watch.hopStartedAt.duration(to: watch.requestSentAt),
       newConnection: easy.connectionsOpened > 0, requestTime: watch.requestTime, responseTime: watch.responseTime)
@@ -195,7 +195,7 @@ final class Transfer {
   /// was opened, and its last answer may have had more than its end.
   func mayRequest(on ends: ConnectionEnds) -> Bool {
     guard mayConnect(to: IPAddress(ends.peerAddress)) else {
-      reception.failure = blocked
+      receiver.failure = blocked
       return false
     }
     guard let easy else { return false }
@@ -239,47 +239,47 @@ final class Transfer {
   /// Called for each byte of a proxy's answer to CONNECT. False makes curl stop.
   func mayReadTunnel() -> Bool {
     guard isConnecting, let easy, connections.isServedTooLong(easy.raw) else { return true }
-    reception.failure = flood
+    receiver.failure = flood
     return false
   }
 
   /// False makes curl stop.
   func received(line: UnsafeRawBufferPointer) -> Bool {
     watch.received(now: clock.now)
-    let wasComplete = reception.isHeadComplete
-    let goesOn = reception.received(line: line, from: route.target.url)
-    if reception.isHeadComplete && !wasComplete { watch.headCompleted(unixTime: secondsSinceEpoch()) }
+    let wasComplete = receiver.isHeadComplete
+    let goesOn = receiver.received(line: line, from: redirectChain.target.url)
+    if receiver.isHeadComplete && !wasComplete { watch.headCompleted(unixTime: secondsSinceEpoch()) }
     return goesOn
   }
 
   func received(bytes: UnsafeRawBufferPointer) -> ResponseReceiver.WriteResult {
     watch.received(now: clock.now)
     noteProgress()
-    if !share.take(in: clock.now), reception.hold() {
+    if !share.take(in: clock.now), receiver.hold() {
       clock.held.append(id)
       return .held
     }
-    return reception.received(bytes: bytes)
+    return receiver.received(bytes: bytes)
   }
 
   /// Takes what has had to wait for this turn. Curl may call back from within.
   func goOn() {
-    if !reception.isPaused { takeHeld() }
+    if !receiver.isPaused { takeHeld() }
   }
 
   /// Lifts a pause. Curl may call back from within.
   func resume() {
-    if reception.isPaused { takeHeld() }
+    if receiver.isPaused { takeHeld() }
   }
 
   private func takeHeld() {
-    let isHeld = reception.resume()
+    let isHeld = receiver.resume()
     watch.resumed(now: clock.now)
     clock.check(by: due)
     guard isHeld, let easy else { return }
-    // Curl does not end a transfer whose consumer refuses what was held: `reception.hasRefused` tells the loop to.
-    if !easy.resume(), reception.failure == nil, !reception.hasRefused {
-      reception.failure = TransferError(.network, "the transfer could not be resumed")
+    // Curl does not end a transfer whose consumer refuses what was held: `receiver.hasRefused` tells the loop to.
+    if !easy.resume(), receiver.failure == nil, !receiver.hasRefused {
+      receiver.failure = TransferError(.network, "the transfer could not be resumed")
     }
   }
 
@@ -294,7 +294,7 @@ final class Transfer {
   /// When it will have taken too long unless something arrives; nil is never.
   var due: ContinuousClock.Instant? {
     guard let configuration = settings?.configuration else { return nil }
-    guard !reception.isPaused else { return request.deadline }
+    guard !receiver.isPaused else { return request.deadline }
     let stuckAt = watch.stuckAt(connectTimeout: configuration.connectTimeout, idleTimeout: request.idleTimeout)
     let slowAt = configuration.minRate > 0 ? watch.slowAt : nil
     return [stuckAt, slowAt, request.deadline].compactMap(\.self).min()

@@ -234,6 +234,6 @@ final class CurlLoop {
     transfers[transfer.id] = nil
     limits.raise()
     detach(transfer)
-    transfer.reception.consumer.finished(outcome)
+    transfer.receiver.consumer.finished(outcome)
   }
 }

@@ -25,7 +25,7 @@ extension PoolLoop {
     nextLaunch = nil
     if processes.count >= max(1, settings.count) {
       guard let idle = processes.first(where: { $0.isIdle && !$0.libraries.include(libraries) }) else { return nil }
-      dismiss(idle)
+      terminate(idle)
     }
     do throws(DecodeError) {
       guard let executable = settings.executable ?? DecoderExecutable.find() else {
@@ -63,7 +63,7 @@ extension PoolLoop {
         ticket: ticket, files: try TaskFiles(task), started: now, deadline: now.advanced(by: settings.timeout))
       if !process.start(CodecRequest(task), assignment) {
         process.activity = .busy(assignment)
-        lose(process)
+        handleCrash(process)
       }
     } catch {
       finish(ticket, .failure(error))
@@ -73,24 +73,24 @@ extension PoolLoop {
   func listen(to process: DecoderProcess) {
     switch process.receive() {
     case .nothing: break
-    case .lost: lose(process)
+    case .lost: handleCrash(process)
     case .reply(let reply):
       switch (process.activity, reply) {
-      case (.starting, .ready(let formats, let sandbox)): welcome(process, formats, sandbox)
+      case (.starting, .ready(let formats, let sandbox)): handleReady(process, formats, sandbox)
       case (.busy(let assignment), .done(let decoded)): complete(assignment, of: process, decoded)
       // An image before may have left too little; in a new process there is all there can be.
       case (.busy, .failed(.outOfMemory(let text))) where process.decodes > 1:
-        lose(process, for: .outOfMemory(text))
+        handleCrash(process, for: .outOfMemory(text))
       case (.busy(let assignment), .failed(let error)):
         release(process, hasFailed: true)
         assignment.files.discardOutput()
         finish(assignment.ticket, .failure(error))
-      default: lose(process)
+      default: handleCrash(process)
       }
     }
   }
 
-  func welcome(_ process: DecoderProcess, _ formats: CodecFormats, _ sandbox: [String]) {
+  func handleReady(_ process: DecoderProcess, _ formats: CodecFormats, _ sandbox: [String]) {
     process.activity = .idle(since: now)
     failedStarts[process.libraries] = 0
     statistics.sandbox = sandbox
@@ -112,7 +112,7 @@ extension PoolLoop {
       return queue.finish(assignment.ticket)
     }
     // A decoder whose word does not hold is no better than one that crashed.
-    guard assignment.files.keep(decoded, for: task.output) else { return lose(process) }
+    guard assignment.files.keep(decoded, for: task.output) else { return handleCrash(process) }
     release(process)
     finish(assignment.ticket, .success(decoded))
   }
@@ -122,20 +122,20 @@ extension PoolLoop {
     process.activity = .idle(since: now)
     let isLookedAt = hasFailed || process.decodes.isMultiple(of: 16)
     let isDue = isLookedAt && process.allocatedBytes > Self.largestIdleProcess
-    if process.decodes >= settings.decodesPerProcess || isDue { dismiss(process) }
+    if process.decodes >= settings.decodesPerProcess || isDue { terminate(process) }
   }
 
-  func dismiss(_ process: DecoderProcess) {
+  func terminate(_ process: DecoderProcess) {
     process.kill()
-    dying.append(process.id)
+    unreaped.append(process.id)
     processes.removeAll { $0 === process }
   }
 
   /// It has crashed, or is to be treated as if.
   ///
   /// - Parameter error: what becomes of the task if it cannot be tried again.
-  func lose(_ process: DecoderProcess, for error: DecodeError = .crashed) {
-    dismiss(process)
+  func handleCrash(_ process: DecoderProcess, for error: DecodeError = .crashed) {
+    terminate(process)
     switch process.activity {
     case .idle: break
     case .starting:

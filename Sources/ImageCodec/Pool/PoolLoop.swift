@@ -24,7 +24,7 @@ final class PoolLoop {
   var pending: [DecodeTicket: Pending] = [:]
   var processes: [DecoderProcess] = []
   /// Killed, but not taken off the system's list yet.
-  var dying: [pid_t] = []
+  var unreaped: [pid_t] = []
   /// Told by a decoder with all libraries.
   var formats: CodecFormats?
   var formatWaiters: [@Sendable (CodecFormats) -> Void] = []
@@ -37,7 +37,7 @@ final class PoolLoop {
   var now = ContinuousClock.now
 
   /// A cancelled decode that has run so long is killed.
-  private static let youth = Duration.milliseconds(100)
+  private static let cancelGracePeriod = Duration.milliseconds(100)
   static let largestIdleProcess = 256 << 20
   private static let reapingPause = Duration.milliseconds(5)
   static let launchPause = Duration.seconds(1)
@@ -61,7 +61,7 @@ final class PoolLoop {
     dismissLate()
     // What was too late has left room.
     dispatch()
-    dying.removeAll { DecoderProcess.isReaped($0) }
+    unreaped.removeAll { DecoderProcess.isReaped($0) }
     publish()
     sleep()
     return true
@@ -106,7 +106,7 @@ final class PoolLoop {
         guard case .busy(var assignment) = process.activity, assignment.ticket == ticket else { continue }
         assignment.files.discardOutput()
         assignment.isCancelled = true
-        assignment.deadline = min(assignment.deadline, assignment.started.advanced(by: Self.youth))
+        assignment.deadline = min(assignment.deadline, assignment.started.advanced(by: Self.cancelGracePeriod))
         process.activity = .busy(assignment)
       }
     }
@@ -136,13 +136,13 @@ final class PoolLoop {
     for process in processes {
       guard let due = process.due(settings), due <= now else { continue }
       switch process.activity {
-      case .idle: dismiss(process)
+      case .idle: terminate(process)
       case .starting:
         // Another one would take as long.
         failedStarts[process.libraries] = Self.mostFailedStarts
-        lose(process)
+        handleCrash(process)
       case .busy(let assignment):
-        dismiss(process)
+        terminate(process)
         assignment.files.discardOutput()
         if !assignment.isCancelled { statistics.timedOut += 1 }
         finish(assignment.ticket, .failure(.timedOut))
@@ -153,7 +153,7 @@ final class PoolLoop {
   private func sleep() {
     var next = processes.compactMap { $0.due(settings) }.min()
     if let nextLaunch, queue.waitingCount > 0 || !formatWaiters.isEmpty { next = min(next ?? nextLaunch, nextLaunch) }
-    if !dying.isEmpty { next = min(next ?? .now + .seconds(1), .now + Self.reapingPause) }
+    if !unreaped.isEmpty { next = min(next ?? .now + .seconds(1), .now + Self.reapingPause) }
     var descriptors = [pollfd(fd: wakeUp.descriptor, events: Int16(POLLIN), revents: 0)]
     descriptors += processes.map { pollfd(fd: $0.socket, events: Int16(POLLIN), revents: 0) }
     let ready = poll(&descriptors, nfds_t(descriptors.count), next?.pollTimeout ?? -1)
@@ -171,10 +171,10 @@ final class PoolLoop {
   }
 
   private func end() {
-    for process in processes { dismiss(process) }
+    for process in processes { terminate(process) }
     for ticket in pending.keys.sorted(by: { $0.number < $1.number }) { answer(ticket, .failure(.cancelled)) }
     giveUp(.cancelled)
-    for id in dying { _ = DecoderProcess.isReaped(id, waits: true) }
+    for id in unreaped { _ = DecoderProcess.isReaped(id, waits: true) }
     publish()
   }
 }

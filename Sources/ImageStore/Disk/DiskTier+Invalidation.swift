@@ -24,9 +24,9 @@ extension DiskTier {
       let clearing = PeerTable.Clearing(filter, reachesMemory: reachesMemory)
       // Before the commit, so that who stores after it knows; and once more for who has read what was there until then.
       _ = try? withIndex { index throws(SQLiteError) in try index.beginWriting() }
-      board?.note(clearing)
+      peerTable?.note(clearing)
       removeMatches(of: filter, &cleared, &uncounted)
-      board?.note(clearing)
+      peerTable?.note(clearing)
     }
     cleared.removed += uncounted.count
     cleared.bytes += uncounted.values.reduce(0, +)
@@ -35,8 +35,8 @@ extension DiskTier {
 
   private func removeMatches(of filter: ClearFilter, _ cleared: inout Cleared, _ uncounted: inout [Int64: Int64]) {
     let now = now
-    survey()
-    let grace = othersLive ? MaintenanceSchedule.flushInterval + 1 : 0
+    detectDeadPeers()
+    let grace = hasPeers ? MaintenanceSchedule.flushInterval + 1 : 0
     do throws(StoreError) {
       // They are no entries yet, and count as none.
       try withIndex { index throws(SQLiteError) in
@@ -53,7 +53,7 @@ extension DiskTier {
     } catch {
       cleared.failure = error
     }
-    agenda.noteWrite()
+    schedule.noteWrite()
     if let error = commit() { cleared.failure = error }
     // Its rows may have taken hundreds of megabytes. The files are gone, whether this comes off or not.
     if cleared.failure == nil, cleared.removed > 0 { try? session?.index?.shrink() }
@@ -67,13 +67,13 @@ extension DiskTier {
     try withIndex { index throws(SQLiteError) in
       var removed: [(id: Int64, bytes: Int64)] = []
       for match in try index.matches(filter, now: now, limit: 512) {
-        var holdings = [match.holding]
+        var holdings = [match.record]
         if filter.dependsOnTime && match.isOriginal {
           holdings += try index.variants(key: match.key, partition: match.partition)
         }
-        for holding in holdings where try index.holding(holding.id) != nil {
-          try retire(holding, from: index, now: now, grace: grace)
-          removed.append((holding.id, holding.allocated))
+        for record in holdings where try index.record(record.id) != nil {
+          try removeEntry(record, from: index, now: now, grace: grace)
+          removed.append((record.id, record.allocated))
         }
       }
       return removed

@@ -124,13 +124,13 @@ extension DiskTier {
     switch verification.withLock({ $0 }) {
     case .always: true
     case .never: false
-    case .random: !response.isProven && !proven.contains(response.id) || environment.random() % 100 == 0
+    case .random: !response.isVerified && !verified.contains(response.id) || environment.random() % 100 == 0
     }
   }
 
   /// The digest was right. If that was not known before, it is written with the next uses.
   private func notePassed(_ response: StoredResponse) {
-    guard !response.isProven, proven.insert(response.id).inserted, mode == .readWrite else { return }
-    agenda.noteUse()
+    guard !response.isVerified, verified.insert(response.id).inserted, mode == .readWrite else { return }
+    schedule.noteUse()
   }
 }

@@ -7,12 +7,12 @@ extension DiskTier {
   public func note(findingsOf response: StoredResponse) {
     guard mode == .readWrite else { return }
     try? withIndex { index throws(SQLiteError) in try index.setFindings(of: response) }
-    agenda.noteWrite()
+    schedule.noteWrite()
   }
 
   /// Whether an original of another content has taken the place of the one that the variant was made of.
   func isOutdated(_ variant: StoredResponse, in index: DiskIndex) throws(SQLiteError) -> Bool {
-    guard let source = variant.findings?.source else { return false }
+    guard let source = variant.metadata?.source else { return false }
     return try index.digest(ofOriginalOf: variant).map { $0 != source.digest } ?? false
   }
 
@@ -20,9 +20,9 @@ extension DiskTier {
   func settleVariants(of original: StoredResponse, in index: DiskIndex, now: Int) throws(SQLiteError) {
     for relative in try index.relatives(of: original) {
       if relative.originalDigest == original.digest {
-        try index.update(original, id: relative.holding.id)
+        try index.update(original, id: relative.record.id)
       } else {
-        try replace(relative.holding, in: index, now: now)
+        try replace(relative.record, in: index, now: now)
       }
     }
   }
@@ -30,7 +30,7 @@ extension DiskTier {
   /// Writes what a 304 changed, for all that is of the same original.
   func updateRelatives(of response: StoredResponse, in index: DiskIndex) throws(SQLiteError) {
     for relative in try index.relatives(of: response) where relative.originalDigest == response.originalDigest {
-      try index.update(response, id: relative.holding.id)
+      try index.update(response, id: relative.record.id)
     }
   }
 }

@@ -43,10 +43,10 @@ extension DiskTier {
       let held = spooled[id] ?? 0
       if wanted > held {
         guard wanted <= largestFile(in: folder) else { throw tooLarge }
-        try makeRoom(for: wanted - held, mayStandAbove: false)
+        try makeRoom(for: wanted - held, allowOverLimit: false)
         spooled[id] = wanted
         // The others see it; there may be a long way to the end of the batch.
-        if othersLive { commit() }
+        if hasPeers { commit() }
       }
       return nil
     } catch {
@@ -68,8 +68,8 @@ extension DiskTier {
     _ body: Body, as draft: StoredResponse, delivered: Bool, clearCount: UInt64? = nil
   ) throws(StoreError) -> StoredResponse {
     var response = draft
-    response.isProven = true
-    if othersLive {
+    response.isVerified = true
+    if hasPeers {
       // From here on nobody else can clear or store anything until the commit.
       try withIndex { index throws(SQLiteError) in try index.beginWriting() }
       if let clearCount, isCleared(draft, since: clearCount) {
@@ -97,7 +97,7 @@ extension DiskTier {
     let session = try writableSession()
     let allocated = session.folder.allocated(Int64(bytes.count))
     guard allocated <= largestFile(in: session.folder) else { throw tooLarge }
-    try makeRoom(for: allocated, mayStandAbove: delivered)
+    try makeRoom(for: allocated, allowOverLimit: delivered)
     response.byteCount = Int64(bytes.count)
     if response.digest.isEmpty { response.digest = SHA256.digest(of: bytes) }
     let (digest, format) = (response.digest, response.format)
@@ -135,17 +135,17 @@ extension DiskTier {
       while try !index.insert(
         response, allocated: allocated, usedAt: now, deliveredAt: deliveredAt, boot: session.bootNumber)
       {
-        if let rival = try index.rival(of: response) { try replace(rival, in: index, now: now) }
+        if let conflictingRow = try index.conflictingRow(of: response) { try replace(conflictingRow, in: index, now: now) }
       }
       if !response.varyingHeaders.isEmpty {
-        for surplus in try index.surplus(beside: response) { try replace(surplus, in: index, now: now) }
+        for excessVariants in try index.excessVariants(beside: response) { try replace(excessVariants, in: index, now: now) }
       }
       if response.variant.isEmpty, try index.hasVariants() {
         try settleVariants(of: response, in: index, now: now)
       }
     }
     if delivered { deliveries.pin(response.id, at: now) }
-    agenda.noteWrite()
+    schedule.noteWrite()
     try removeReplaced()
     if suspension == nil && writeSuspension == nil { hasWarned = false }
   }
@@ -160,7 +160,7 @@ extension DiskTier {
         return try work(session)
       } catch {
         if mayRetry && error.isMissing {
-          noteLeftovers()
+          scheduleOrphanSweep()
           self.session = nil
         } else if !mayRetry || !error.isOutOfSpace || !makeSomeRoom() {
           throw error.concernsFolder || error.isMissing ? suspendWrites(StoreError(error)) : StoreError(error)
@@ -180,7 +180,7 @@ extension DiskTier {
       try index.update(response, id: response.id)
       try updateRelatives(of: response, in: index)
     }
-    agenda.noteWrite()
+    schedule.noteWrite()
   }
 
   /// Notes that an image was given to a host at `time` (Unix seconds), which counts as a use; by its path, it stays for
@@ -204,7 +204,7 @@ extension DiskTier {
     // At once, before it is looked whether the file is there: the other workers read in the index only later.
     pins.announce(id, at: use.at)
     deliveries.note(id, use)
-    agenda.noteUse()
+    schedule.noteUse()
   }
 
   /// The path of a stored response for a host to have now, from any thread and without waiting for the store's. It
@@ -234,13 +234,13 @@ extension DiskTier {
     guard mode == .readWrite else { return }
     let now = now
     try? withIndex { index throws(SQLiteError) in
-      if let rival = try index.rival(of: response), rival.id != response.id {
-        try replace(rival, in: index, now: now)
+      if let conflictingRow = try index.conflictingRow(of: response), conflictingRow.id != response.id {
+        try replace(conflictingRow, in: index, now: now)
       }
       if response.variant.isEmpty, try index.hasVariants() {
         try settleVariants(of: response, in: index, now: now)
       }
-      agenda.noteWrite()
+      schedule.noteWrite()
     }
     try? removeReplaced()
   }

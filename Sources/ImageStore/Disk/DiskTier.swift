@@ -69,29 +69,29 @@ public actor DiskTier {
   nonisolated let pins = PinTable()
   var deliveries = UsageJournal()
   /// Responses that were found whole and are not marked so in the index: not yet, or never by a read-only tier.
-  var proven: Set<Int64> = []
+  var verified: Set<Int64> = []
   /// What the temporary files of spools take.
   var spooled: [Int64: Int64] = [:] {
-    didSet { board?.setUnlistedBytes(spooledBytes) }
+    didSet { peerTable?.setUnlistedBytes(spooledBytes) }
   }
   /// The spools whose files are listed as partial ones. See PartialFiles.
   var listedSpools: Set<Int64> = []
   nonisolated let partialsExist = Locked(true)
   var hasAdopted = false
   /// Files that somebody works on, by how many do.
-  var holds: [Int64: Int] = [:]
+  var pinCounts: [Int64: Int] = [:]
   var evicted = EvictionStatistics()
-  var skipped = EvictionCursor()
+  var evictionCursor = EvictionCursor()
   var spaceLimit = Int64.max
   /// When the free space was looked at, and how many bytes may be written until it is looked at again.
   var spaceCheck: (at: Int, budget: Int64)?
 
   // Housekeeping.
-  var agenda = MaintenanceSchedule()
+  var schedule = MaintenanceSchedule()
   var sweep: Sweep?
 
   // Company. See DiskTier+Peers.
-  var board: PeerTable?
+  var peerTable: PeerTable?
   /// Leases on what the index has and has not committed.
   var leases: [Lease] = []
   /// Where there is no board.
@@ -146,7 +146,7 @@ public actor DiskTier {
     guard let session else { return }
     commit()
     session.index = nil
-    let isSwept = sweep == nil && !agenda.sweepWanted && agenda.sweepAt == nil
+    let isSwept = sweep == nil && !schedule.sweepWanted && schedule.sweepAt == nil
     if !hasLeftovers && spooled.isEmpty && isSwept { session.lock?.remove() }
     sweep = nil
     self.session = nil
@@ -156,7 +156,7 @@ public actor DiskTier {
   /// What the tier holds. All 0 but the limit when it cannot be used.
   public var counts: Counts {
     let totals = try? withIndex { index throws(SQLiteError) in try index.totals() }
-    let unlisted = spooledBytes + (board?.unlistedBytesOfOthers ?? 0)
+    let unlisted = spooledBytes + (peerTable?.unlistedBytesOfOthers ?? 0)
     return Counts(
       entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + unlisted, limit: limit, evicted: evicted)
   }

@@ -44,7 +44,7 @@ extension DiskTier {
     let since: Int
 
     /// A clock that was set back ends it.
-    func holds(at now: Int) -> Bool { (since..<since + retryInterval).contains(now) }
+    func pinCounts(at now: Int) -> Bool { (since..<since + retryInterval).contains(now) }
   }
 
   static let indexName = "index.sqlite"
@@ -60,7 +60,7 @@ extension DiskTier {
     session = Session(folder: folder, lock: lock, boot: environment.boot())
     openBoard()
     hasAdopted = false
-    agenda.surveyAt = .distantPast
+    schedule.surveyAt = .distantPast
     sweep = nil
   }
 
@@ -84,7 +84,7 @@ extension DiskTier {
   /// The open session, opened again if need be.
   func usableSession() throws(StoreError) -> Session {
     if isClosed { throw StoreError(.io, "the disk tier is closed") }
-    if let suspension, suspension.holds(at: now) { throw suspension.error }
+    if let suspension, suspension.pinCounts(at: now) { throw suspension.error }
     suspension = nil
     if let session { return session }
     do throws(FileError) {
@@ -97,7 +97,7 @@ extension DiskTier {
 
   func writableSession() throws(StoreError) -> Session {
     if mode == .readOnly { throw StoreError(.io, "\(directory) is only read") }
-    if let writeSuspension, writeSuspension.holds(at: now) { throw writeSuspension.error }
+    if let writeSuspension, writeSuspension.pinCounts(at: now) { throw writeSuspension.error }
     writeSuspension = nil
     return try usableSession()
   }
@@ -111,7 +111,7 @@ extension DiskTier {
       do throws(SQLiteError) {
         return try work(index)
       } catch {
-        noteLeftovers()
+        scheduleOrphanSweep()
         index.rollBack()
         // What they were for is not there.
         leases.removeAll()
@@ -137,13 +137,13 @@ extension DiskTier {
         try continueIDs(of: session, after: index)
         session.index = index
         if created { session.indexIdentity = FileIdentity(Self.indexName, in: session.folder) }
-        agenda.nextDue = try? index.nextDue()
+        schedule.nextDue = try? index.nextDue()
         if mode == .readWrite {
-          agenda.trimAt = now
-          agenda.clockCheckWanted = true
+          schedule.trimAt = now
+          schedule.clockCheckWanted = true
         }
-        skipped = EvictionCursor()
-        if created { agenda.sweepWanted = true }
+        evictionCursor = EvictionCursor()
+        if created { schedule.sweepWanted = true }
         return index
       } catch {
         switch error {
@@ -181,7 +181,7 @@ extension DiskTier {
   /// Lets go of an index that is only read when a writer has come, gone, or written, so that the next look-up sees
   /// that.
   func refreshReading() {
-    agenda.surveyAt = now
+    schedule.surveyAt = now
     guard let session, let index = session.index else { return }
     let status = try? session.folder.files.status(Self.indexName, in: session.folder.descriptor)
     if index.mode != databaseMode(session) || session.indexModifiedAt != status?.modificationSecond {

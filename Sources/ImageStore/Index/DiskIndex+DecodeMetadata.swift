@@ -10,9 +10,9 @@ extension DiskIndex {
         color = coalesce(?4, color), source_digest = ?5, source_bytes = ?6, source_format = ?7, source_width = ?8,
         source_height = ?9 WHERE id = ?1
       """)
-    let (placeholder, source) = (response.findings?.placeholder, response.findings?.source)
+    let (placeholder, source) = (response.metadata?.placeholder, response.metadata?.source)
     set.bind(1, response.id)
-    set.bind(2, (response.findings?.isChecked == true ? 1 : 0) | (response.findings?.isDamaged == true ? 2 : 0))
+    set.bind(2, (response.metadata?.isChecked == true ? 1 : 0) | (response.metadata?.isDamaged == true ? 2 : 0))
     set.bind(3, placeholder?.thumbHash)
     set.bind(4, placeholder.map { Int($0.color) })
     set.bind(5, source?.digest)
@@ -33,9 +33,9 @@ extension DiskIndex {
       """)
     find.bind(1, response.key)
     find.bind(2, response.partition)
-    find.bind(3, response.selection.text)
+    find.bind(3, response.varyKey.text)
     find.bind(4, response.variant)
-    return try find.rows { SiblingRow(holding: FileRecord($0), originalDigest: $0.bytes(6)) }
+    return try find.rows { SiblingRow(record: FileRecord($0), originalDigest: $0.bytes(6)) }
   }
 
   /// Of the original that is stored where a variant's belongs, whichever it is; nil where there is none.
@@ -44,12 +44,12 @@ extension DiskIndex {
       "SELECT digest FROM responses WHERE key = ?1 AND partition = ?2 AND variant = '' AND selection = ?3")
     find.bind(1, variant.key)
     find.bind(2, variant.partition)
-    find.bind(3, variant.selection.text)
+    find.bind(3, variant.varyKey.text)
     return try find.first { $0.bytes(0) }
   }
 
   struct SiblingRow {
-    var holding: FileRecord
+    var record: FileRecord
     var originalDigest: [UInt8]
   }
 }

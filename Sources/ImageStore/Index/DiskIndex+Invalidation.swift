@@ -1,7 +1,7 @@
 /// Clearing, and the files that outlive their rows.
 extension DiskIndex {
   struct Match {
-    var holding: FileRecord
+    var record: FileRecord
     var key: String
     var partition: String
     var isOriginal: Bool
@@ -16,7 +16,7 @@ extension DiskIndex {
       SELECT \(IndexSchema.holdingColumns), key, partition, variant = '' FROM responses WHERE \(condition) LIMIT \(limit)
       """, values)
     return try find.rows {
-      Match(holding: FileRecord($0), key: $0.text(6), partition: $0.text(7), isOriginal: $0.int(8) == 1)
+      Match(record: FileRecord($0), key: $0.text(6), partition: $0.text(7), isOriginal: $0.int(8) == 1)
     }
   }
 
@@ -41,13 +41,13 @@ extension DiskIndex {
   }
 
   /// Keeps the file of a deleted row in the books until `due`.
-  func doom(_ holding: FileRecord, due: Int) throws(SQLiteError) {
-    let doom = try writing("INSERT OR REPLACE INTO doomed VALUES (?1, ?2, ?3, ?4)")
-    doom.bind(1, holding.id)
-    doom.bind(2, holding.file)
-    doom.bind(3, holding.allocated)
-    doom.bind(4, due)
-    try doom.run()
+  func schedulePendingDeletion(_ record: FileRecord, due: Int) throws(SQLiteError) {
+    let schedulePendingDeletion = try writing("INSERT OR REPLACE INTO doomed VALUES (?1, ?2, ?3, ?4)")
+    schedulePendingDeletion.bind(1, record.id)
+    schedulePendingDeletion.bind(2, record.file)
+    schedulePendingDeletion.bind(3, record.allocated)
+    schedulePendingDeletion.bind(4, due)
+    try schedulePendingDeletion.run()
   }
 
   /// The doomed files whose time has come.
@@ -80,7 +80,7 @@ extension DiskIndex {
   }
 
   /// Has all that lies ahead be now.
-  func bringBack(to now: Int) throws(SQLiteError) {
+  func clampFutureTimestamps(to now: Int) throws(SQLiteError) {
     let use = try writing(
       "UPDATE responses SET used_at = ?2, delivered_at = min(delivered_at, ?2) WHERE used_at > ?1")
     use.bind(1, now + Self.tolerance)

@@ -76,7 +76,7 @@ extension DiskIndex {
     insert.bind(2, response.key)
     insert.bind(3, response.partition)
     insert.bind(4, response.variant)
-    insert.bind(5, response.selection.text)
+    insert.bind(5, response.varyKey.text)
     insert.bind(6, response.url == response.key ? nil : response.url)
     insert.bind(7, fnv1a(response.url))
     insert.bind(8, authority?.host ?? "")
@@ -103,7 +103,7 @@ extension DiskIndex {
     insert.bind(29, boot)
     try insert.run()
     guard database.changes == 1 else { return false }
-    if response.findings != nil { try setFindings(of: response) }
+    if response.metadata != nil { try setFindings(of: response) }
     return true
   }
 
@@ -149,10 +149,10 @@ extension DiskIndex {
   }
 
   /// Notes that the file was found whole, in a later run of the system than wrote it.
-  func prove(_ id: Int64) throws(SQLiteError) {
-    let prove = try writing("UPDATE responses SET boot = NULL WHERE id = ?1")
-    prove.bind(1, id)
-    try prove.run()
+  func markVerified(_ id: Int64) throws(SQLiteError) {
+    let markVerified = try writing("UPDATE responses SET boot = NULL WHERE id = ?1")
+    markVerified.bind(1, id)
+    try markVerified.run()
   }
 
   /// False when the row was gone already.
@@ -163,7 +163,7 @@ extension DiskIndex {
     return database.changes == 1
   }
 
-  func holding(_ id: Int64) throws(SQLiteError) -> FileRecord? {
+  func record(_ id: Int64) throws(SQLiteError) -> FileRecord? {
     try beginReading()
     let find = try holdings("WHERE id = ?1")
     find.bind(1, id)
@@ -171,18 +171,18 @@ extension DiskIndex {
   }
 
   /// The row that stands where `response` would go.
-  func rival(of response: StoredResponse) throws(SQLiteError) -> FileRecord? {
+  func conflictingRow(of response: StoredResponse) throws(SQLiteError) -> FileRecord? {
     try beginReading()
     let find = try holdings("WHERE key = ?1 AND partition = ?2 AND variant = ?3 AND selection = ?4")
     find.bind(1, response.key)
     find.bind(2, response.partition)
     find.bind(3, response.variant)
-    find.bind(4, response.selection.text)
+    find.bind(4, response.varyKey.text)
     return try find.first { FileRecord($0) }
   }
 
   /// The rows that came first, where too many differ from `response` by their selection alone.
-  func surplus(beside response: StoredResponse) throws(SQLiteError) -> [FileRecord] {
+  func excessVariants(beside response: StoredResponse) throws(SQLiteError) -> [FileRecord] {
     try beginWriting()
     let find = try holdings(
       """

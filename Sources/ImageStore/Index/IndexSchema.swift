@@ -2,7 +2,7 @@ internal import HTTPTypes
 
 /// The index of the disk tier, `index.sqlite`, version 4.
 ///
-/// - `responses`: a row for each stored response; its file's name follows from `id`, `digest` and `format`. `selection`
+/// - `responses`: a row for each stored response; its file's name follows from `id`, `digest` and `format`. `varyKey`
 ///   is the varying request fields as text. `url` is NULL where it equals `key`. `used_at` orders eviction,
 ///   `delivered_at` is when its path was last given to a host (both lag by the flush interval), `allocated` what the
 ///   file takes on disk. Since version 3: `boot` names the run of the system that wrote the file, and is NULL once the
@@ -133,15 +133,15 @@ extension StoredResponse {
   /// - Parameter hasFindings: whether the row goes on with the columns of `DecodeMetadata`.
   init(_ row: borrowing Row, hasFindings: Bool) {
     let key = row.text(1)
-    let selection = row.text(4)
+    let varyKey = row.text(4)
     self.init(
       id: row.integer(0), key: key, partition: row.text(2), variant: row.text(3), url: row.optionalText(5) ?? key,
       finalURL: row.optionalText(6), status: row.int(7), headers: .init(storedText: row.text(8)),
-      varyingHeaders: selection.isEmpty ? [:] : .init(storedText: selection), requestTime: row.int(9),
+      varyingHeaders: varyKey.isEmpty ? [:] : .init(storedText: varyKey), requestTime: row.int(9),
       responseTime: row.int(10), storedAt: row.int(11), validatedAt: row.int(12), expiresAt: row.int(13),
       mediaType: row.text(14), format: row.optionalText(15), width: row.optionalInt(16), height: row.optionalInt(17),
       frames: row.int(18), orientation: row.int(19), byteCount: row.integer(20), digest: row.bytes(21),
-      findings: hasFindings ? DecodeMetadata.read(row, from: 23) : nil)
-    isProven = row.int(22) == 1
+      metadata: hasFindings ? DecodeMetadata.read(row, from: 23) : nil)
+    isVerified = row.int(22) == 1
   }
 }

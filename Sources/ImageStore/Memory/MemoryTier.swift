@@ -85,7 +85,7 @@ public struct MemoryTier: Sendable {
     let originals = Identity(key: variant.key, partition: variant.partition, variant: "")
     return byIdentity.places(of: originals).contains { place in
       slots[place]!.response.digest != variant.originalDigest
-        && slots[place]!.response.selection == variant.selection
+        && slots[place]!.response.varyKey == variant.varyKey
     }
   }
 
@@ -98,14 +98,14 @@ public struct MemoryTier: Sendable {
   ///   same.
   @discardableResult
   public mutating func store(_ response: StoredResponse, bytes: [UInt8]) -> Bool {
-    let rival = rival(of: response)
-    remove(replacedBy: response, rival)
+    let conflictingRow = conflictingRow(of: response)
+    remove(replacedBy: response, conflictingRow)
     removeVariantsOfOlderOriginals(beside: response)
     let cost = max(Int64(bytes.count + response.headers.byteCount + response.url.utf8.count), Self.leastCost)
     guard Int64(bytes.count) <= largestEntry, cost <= counts.limit else { return false }
     let place = free.popLast() ?? slots.count
     let evicted = order.insert(
-      place, cost: cost, fingerprint: Identity(response).hashValue, isKnown: rival != nil)
+      place, cost: cost, fingerprint: Identity(response).hashValue, isKnown: conflictingRow != nil)
     for place in evicted { evict(place) }
     let entry = Entry(response: response, bytes: bytes)
     if place == slots.count { slots.append(entry) } else { slots[place] = entry }
@@ -128,20 +128,20 @@ public struct MemoryTier: Sendable {
 
   /// Keeps what was read elsewhere, unless there is an entry that it would replace: that one may be newer.
   public mutating func promote(_ response: StoredResponse, bytes: [UInt8]) {
-    guard rival(of: response) == nil else { return }
+    guard conflictingRow(of: response) == nil else { return }
     var response = response
-    response.isProven = true
+    response.isVerified = true
     store(response, bytes: bytes)
   }
 
   /// Removes what has the same key, partition, variant and varying fields, and the variants that an original of another
   /// content had. Those of the same content are as fresh as the new one is.
   public mutating func remove(replacedBy response: StoredResponse) {
-    remove(replacedBy: response, rival(of: response))
+    remove(replacedBy: response, conflictingRow(of: response))
   }
 
-  private mutating func remove(replacedBy response: StoredResponse, _ rival: Int?) {
-    if let rival { remove(rival) }
+  private mutating func remove(replacedBy response: StoredResponse, _ conflictingRow: Int?) {
+    if let conflictingRow { remove(conflictingRow) }
     guard response.variant.isEmpty else { return }
     for place in variants(of: response) {
       if slots[place]!.response.originalDigest == response.digest {
@@ -157,7 +157,7 @@ public struct MemoryTier: Sendable {
     guard variantCount > 0 else { return [] }
     return byKey.places(of: ExactString(response.key)).filter { place in
       let other = slots[place]!.response
-      return !other.variant.isEmpty && other.partition == response.partition && other.selection == response.selection
+      return !other.variant.isEmpty && other.partition == response.partition && other.varyKey == response.varyKey
     }
   }
 
@@ -170,8 +170,8 @@ public struct MemoryTier: Sendable {
     }
   }
 
-  private func rival(of response: StoredResponse) -> Int? {
-    byIdentity.places(of: Identity(response)).first { slots[$0]!.response.selection == response.selection }
+  private func conflictingRow(of response: StoredResponse) -> Int? {
+    byIdentity.places(of: Identity(response)).first { slots[$0]!.response.varyKey == response.varyKey }
   }
 
   /// Replaces header fields and times after a 304, those of the variants as well. Nothing happens to an entry that is
@@ -189,8 +189,8 @@ public struct MemoryTier: Sendable {
 
   /// Adds what decoding has told. Nothing happens when the entry is gone or another has taken its place.
   public mutating func note(findingsOf response: StoredResponse) {
-    guard let place = place(of: response), let findings = response.findings else { return }
-    change(place) { $0.findings = $0.findings?.adding(findings) ?? findings }
+    guard let place = place(of: response), let metadata = response.metadata else { return }
+    change(place) { $0.metadata = $0.metadata?.adding(metadata) ?? metadata }
   }
 
   /// Notes that the disk tier has no file of the response any more.
@@ -206,7 +206,7 @@ public struct MemoryTier: Sendable {
   }
 
   private func place(of response: StoredResponse) -> Int? {
-    guard let place = rival(of: response), let known = slots[place]?.response else { return nil }
+    guard let place = conflictingRow(of: response), let known = slots[place]?.response else { return nil }
     return known.id == response.id && known.digest == response.digest ? place : nil
   }
 

@@ -28,7 +28,7 @@ struct S3FIFO {
   private var probation = IndexLinkedLists.List()
   private var main = IndexLinkedLists.List()
   private var probationCost: Int64 = 0
-  private var departed = DepartedEntries()
+  private var ghostQueue = DepartedEntries()
 
   /// What all of them cost.
   private(set) var cost: Int64 = 0
@@ -38,7 +38,7 @@ struct S3FIFO {
 
   init(limit: Int64) {
     self.limit = limit
-    departed.limit = limit - probationLimit
+    ghostQueue.limit = limit - probationLimit
   }
 
   private var probationLimit: Int64 { limit / 10 }
@@ -56,7 +56,7 @@ struct S3FIFO {
   ///   - isKnown: whether it takes the place of one that was there.
   /// - Returns: those that had to go. Their places are free.
   mutating func insert(_ place: Int, cost: Int64, fingerprint: Int, isKnown: Bool) -> [Int] {
-    let hasDeparted = departed.remove(fingerprint)
+    let hasDeparted = ghostQueue.remove(fingerprint)
     let isBack = isKnown || hasDeparted
     var evicted: [Int] = []
     while self.cost + cost > limit, let place = evict(for: isBack ? 0 : cost) { evicted.append(place) }
@@ -69,7 +69,7 @@ struct S3FIFO {
   /// - Returns: those that had to go.
   mutating func setLimit(_ limit: Int64) -> [Int] {
     self.limit = limit
-    departed.limit = limit - probationLimit
+    ghostQueue.limit = limit - probationLimit
     var evicted: [Int] = []
     while cost > limit, let place = evict(for: 0) { evicted.append(place) }
     return evicted
@@ -103,7 +103,7 @@ struct S3FIFO {
       let place = probation.first
       remove(place)
       if standings[place].uses == 0 {
-        departed.insert(standings[place].fingerprint, cost: standings[place].cost)
+        ghostQueue.insert(standings[place].fingerprint, cost: standings[place].cost)
         return place
       }
       standings[place].uses = 0

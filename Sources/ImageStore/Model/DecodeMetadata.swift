@@ -64,11 +64,11 @@ public final class DecodeMetadata: Sendable, Equatable {
 
 extension StoredResponse {
   /// The digest of the original: its own, or of what the variant was made of.
-  public var originalDigest: [UInt8] { findings?.source?.digest ?? digest }
+  public var originalDigest: [UInt8] { metadata?.source?.digest ?? digest }
 
   /// Whether the two are the same original, or made of it.
   public func sharesOriginal(with other: StoredResponse) -> Bool {
-    selection == other.selection && originalDigest == other.originalDigest
+    varyKey == other.varyKey && originalDigest == other.originalDigest
   }
 
   /// Takes on what the other knows of the original that both are of: its header fields and times.

@@ -39,16 +39,16 @@ public struct StoredResponse: Sendable, Equatable {
   public var digest: [UInt8]
   /// Whether the file is known to have reached the disk. One that an earlier run of the system wrote may have its size
   /// and not its bytes, after a power loss: it is proven when it is first found whole.
-  var isProven = true
+  var isVerified = true
   /// What decoding has told, if anything.
-  public var findings: DecodeMetadata?
+  public var metadata: DecodeMetadata?
 
   public init(
     id: Int64 = 0, key: String, partition: String = "", variant: String = "", url: String, finalURL: String? = nil,
     status: Int = 200, headers: HeaderFields = [:], varyingHeaders: HeaderFields = [:], requestTime: Int,
     responseTime: Int, storedAt: Int, validatedAt: Int, expiresAt: Int, mediaType: String, format: String? = nil,
     width: Int? = nil, height: Int? = nil, frames: Int = 1, orientation: Int = 1, byteCount: Int64 = 0,
-    digest: [UInt8] = [], findings: DecodeMetadata? = nil
+    digest: [UInt8] = [], metadata: DecodeMetadata? = nil
   ) {
     self.id = id
     self.key = key
@@ -72,7 +72,7 @@ public struct StoredResponse: Sendable, Equatable {
     self.orientation = orientation
     self.byteCount = byteCount
     self.digest = digest
-    self.findings = findings
+    self.metadata = metadata
   }
 
   /// The file, relative to the namespace's folder: `7f/0123456789abcd7f-89abcdef.jpg`.
@@ -82,7 +82,7 @@ public struct StoredResponse: Sendable, Equatable {
 
   /// What tells the stored responses of one key, partition and variant apart: the varying fields, in the order of their
   /// names.
-  public var selection: ExactString {
+  public var varyKey: ExactString {
     if varyingHeaders.isEmpty { return "" }
     return ExactString(HeaderFields(varyingHeaders.lines.sorted { $0.name < $1.name }).storedText)
   }

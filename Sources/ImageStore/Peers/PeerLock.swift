@@ -68,7 +68,7 @@ final class PeerLock {
   /// The remains of dead workers, and the numbers of the others that live.
   ///
   /// - Parameter known: dead workers whose remains are held already.
-  func survey(except known: [Int32]) throws(FileError) -> (dead: [DeadPeer], living: Set<Int32>) {
+  func detectDeadPeers(except known: [Int32]) throws(FileError) -> (dead: [DeadPeer], living: Set<Int32>) {
     var dead: [DeadPeer] = []
     var living: Set<Int32> = []
     for name in try folder.files.list(Self.directory, in: folder.descriptor) {

@@ -55,7 +55,7 @@ extension PeerTable {
 
   /// Runs `remove` unless the file has been handed out a moment ago; who is about to do so waits for it.
   func unlessDelivered(_ id: Int64, now: Int, _ remove: () -> Void) -> Bool {
-    guard hasCompany else {
+    guard hasPeers else {
       remove()
       return true
     }

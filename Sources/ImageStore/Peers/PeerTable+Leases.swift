@@ -6,7 +6,7 @@ public struct LeaseRequest: Sendable {
   /// Two that are equal here and mean different things wait for each other in vain, which costs time and nothing else.
   let hash: UInt64
   /// How many leases of the same bucket have ended.
-  var endings = LeaseEpoch(word: 0)
+  var leaseEpoch = LeaseEpoch(word: 0)
   /// The row of the worker that had the lease when it was asked for.
   var holder: UInt64?
 
@@ -14,10 +14,10 @@ public struct LeaseRequest: Sendable {
     let word: UInt64
 
     /// Of those that came to nothing.
-    var fruitless: UInt64 { word >> 32 }
+    var failed: UInt64 { word >> 32 }
 
-    static let fruitful: UInt64 = 1
-    static let fruitless: UInt64 = 1 << 32
+    static let succeeded: UInt64 = 1
+    static let failed: UInt64 = 1 << 32
   }
 
   var bucket: Int { PeerTable.Layout.bucket(hash % UInt64(PeerTable.Layout.buckets)) }
@@ -30,29 +30,29 @@ public struct LeaseRequest: Sendable {
 /// The others wait for it, then look into the index. It has to outlive the commit of what it brings; where that is not
 /// to be, it ends with its last reference.
 public final class Lease: Sendable {
-  private let board: PeerTable
+  private let peerTable: PeerTable
   private let place: Int
   private let word: UInt64
   /// What its end adds to those of its bucket.
-  private let ending = Atomic<UInt64>(LeaseRequest.LeaseEpoch.fruitless)
+  private let ending = Atomic<UInt64>(LeaseRequest.LeaseEpoch.failed)
 
-  fileprivate init(board: PeerTable, place: Int, word: UInt64) {
-    self.board = board
+  fileprivate init(peerTable: PeerTable, place: Int, word: UInt64) {
+    self.peerTable = peerTable
     self.place = place
     self.word = word
-    board.leaseCount.add(1, ordering: .relaxed)
+    peerTable.leaseCount.add(1, ordering: .relaxed)
   }
 
   deinit {
-    board.end(place, word, ending.load(ordering: .relaxed))
-    board.leaseCount.subtract(1, ordering: .relaxed)
+    peerTable.end(place, word, ending.load(ordering: .relaxed))
+    peerTable.leaseCount.subtract(1, ordering: .relaxed)
   }
 
   /// What it was for is in the index, committed: it ends well, with its last reference.
-  func succeed() { ending.store(LeaseRequest.LeaseEpoch.fruitful, ordering: .relaxed) }
+  func succeed() { ending.store(LeaseRequest.LeaseEpoch.succeeded, ordering: .relaxed) }
 
   /// What comes is not for the others any more: it ends, with its last reference, as if it had never been.
-  public func renounce() { ending.store(0, ordering: .relaxed) }
+  public func abandon() { ending.store(0, ordering: .relaxed) }
 }
 
 /// One transfer among all workers.
@@ -63,7 +63,7 @@ extension PeerTable {
   public enum Answer: Sendable {
     case taken(Lease)
     /// Nobody has it, and the index may have what was not there when the claim was made.
-    case news
+    case cacheChanged
     /// Another worker transfers it.
     case held
     /// There is no lease to be had: it is this worker's own, or there is no room.
@@ -73,36 +73,36 @@ extension PeerTable {
   /// A claim to a transfer, to be made before the index is looked into.
   ///
   /// - Parameter hash: the same in all workers for the same answer.
-  public func claim(_ hash: UInt64) -> LeaseRequest {
-    var claim = LeaseRequest(hash: hash)
-    refresh(&claim)
-    return claim
+  public func leaseRequest(_ hash: UInt64) -> LeaseRequest {
+    var leaseRequest = LeaseRequest(hash: hash)
+    refresh(&leaseRequest)
+    return leaseRequest
   }
 
   /// Has the claim be as if it were made now.
-  public func refresh(_ claim: inout LeaseRequest) {
-    claim.endings = endings(in: claim.bucket)
-    claim.holder = nil
+  public func refresh(_ leaseRequest: inout LeaseRequest) {
+    leaseRequest.leaseEpoch = leaseEpoch(in: leaseRequest.bucket)
+    leaseRequest.holder = nil
   }
 
   /// Takes the lease if nobody has it. Else the claim is refreshed, and knows who has.
-  public func take(_ claim: inout LeaseRequest) -> Answer {
-    let endings = endings(in: claim.bucket)
-    let answer = take(claim, &claim.holder)
-    if case .held = answer { claim.endings = endings }
+  public func take(_ leaseRequest: inout LeaseRequest) -> Answer {
+    let leaseEpoch = leaseEpoch(in: leaseRequest.bucket)
+    let answer = take(leaseRequest, &leaseRequest.holder)
+    if case .held = answer { leaseRequest.leaseEpoch = leaseEpoch }
     return answer
   }
 
-  private func take(_ claim: LeaseRequest, _ holder: inout UInt64?) -> Answer {
+  private func take(_ leaseRequest: LeaseRequest, _ holder: inout UInt64?) -> Answer {
     guard let row else { return .none }
-    let (bucket, word) = (claim.bucket, claim.tag | row)
+    let (bucket, word) = (leaseRequest.bucket, leaseRequest.tag | row)
     var taken: Int?
     while taken == nil {
       var free: Int?
       for place in Self.slots(of: bucket) {
         let other = words[place].load(ordering: .sequentiallyConsistent)
         if other == 0 { free = free ?? place }
-        guard other != 0, other & ~0xff == claim.tag else { continue }
+        guard other != 0, other & ~0xff == leaseRequest.tag else { continue }
         holder = Self.row(ofHolder: other)
         return other == word ? .none : .held
       }
@@ -115,17 +115,17 @@ extension PeerTable {
     // Of two that took it in two slots at the same moment, one at least sees the other here.
     for place in Self.slots(of: bucket) where place != taken {
       let other = words[place].load(ordering: .sequentiallyConsistent)
-      guard other != 0, other & ~0xff == claim.tag else { continue }
+      guard other != 0, other & ~0xff == leaseRequest.tag else { continue }
       holder = Self.row(ofHolder: other)
       giveBack(taken, word)
       return .held
     }
     // Who ended one says so before it is free.
-    if hasCompany, endings(in: bucket) != claim.endings {
+    if hasPeers, leaseEpoch(in: bucket) != leaseRequest.leaseEpoch {
       giveBack(taken, word)
-      return .news
+      return .cacheChanged
     }
-    return .taken(Lease(board: self, place: taken, word: word))
+    return .taken(Lease(peerTable: self, place: taken, word: word))
   }
 
   private func giveBack(_ place: Int, _ word: UInt64) {
@@ -148,25 +148,25 @@ extension PeerTable {
     case over(failed: Bool)
   }
 
-  public func progress(of claim: LeaseRequest) -> Progress {
-    let worker = worker(of: claim)
-    let endings = endings(in: claim.bucket)
+  public func progress(of leaseRequest: LeaseRequest) -> Progress {
+    let worker = worker(of: leaseRequest)
+    let leaseEpoch = leaseEpoch(in: leaseRequest.bucket)
     // It may have ended, and another have begun anew; or another has taken over from a dead one.
-    if let worker, worker != row, worker == claim.holder || endings == claim.endings { return .running(worker: worker) }
-    return .over(failed: endings.fruitless != claim.endings.fruitless)
+    if let worker, worker != row, worker == leaseRequest.holder || leaseEpoch == leaseRequest.leaseEpoch { return .running(worker: worker) }
+    return .over(failed: leaseEpoch.failed != leaseRequest.leaseEpoch.failed)
   }
 
   /// Takes the lease from a worker that has stopped. It may be the one that goes on with it, or any other.
-  public func revoke(_ claim: LeaseRequest, from worker: UInt64) {
-    guard let place = place(of: claim) else { return }
-    _ = words[place].compareExchange(expected: claim.tag | worker, desired: 0, ordering: .sequentiallyConsistent)
+  public func revoke(_ leaseRequest: LeaseRequest, from worker: UInt64) {
+    guard let place = place(of: leaseRequest) else { return }
+    _ = words[place].compareExchange(expected: leaseRequest.tag | worker, desired: 0, ordering: .sequentiallyConsistent)
   }
 
   /// The process that transfers it, this one included.
-  public func holder(of claim: LeaseRequest) -> Int? { worker(of: claim).map { Int(process(of: $0)) } }
+  public func holder(of leaseRequest: LeaseRequest) -> Int? { worker(of: leaseRequest).map { Int(process(of: $0)) } }
 
-  private func worker(of claim: LeaseRequest) -> UInt64? {
-    guard let place = place(of: claim) else { return nil }
+  private func worker(of leaseRequest: LeaseRequest) -> UInt64? {
+    guard let place = place(of: leaseRequest) else { return nil }
     let worker = Self.row(ofHolder: words[place].load(ordering: .sequentiallyConsistent))
     return worker == 0 ? nil : worker
   }
@@ -175,14 +175,14 @@ extension PeerTable {
 
   private static func slots(of bucket: Int) -> Range<Int> { bucket + 1..<bucket + Layout.wordsOfBucket }
 
-  private func endings(in bucket: Int) -> LeaseRequest.LeaseEpoch {
+  private func leaseEpoch(in bucket: Int) -> LeaseRequest.LeaseEpoch {
     LeaseRequest.LeaseEpoch(word: words[bucket].load(ordering: .sequentiallyConsistent))
   }
 
-  private func place(of claim: LeaseRequest) -> Int? {
-    Self.slots(of: claim.bucket).first { place in
+  private func place(of leaseRequest: LeaseRequest) -> Int? {
+    Self.slots(of: leaseRequest.bucket).first { place in
       let word = words[place].load(ordering: .sequentiallyConsistent)
-      return word != 0 && word & ~0xff == claim.tag
+      return word != 0 && word & ~0xff == leaseRequest.tag
     }
   }
 }

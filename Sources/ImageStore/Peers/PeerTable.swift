@@ -6,7 +6,7 @@ internal import Synchronization
   internal import Glibc
 #endif
 
-/// What the workers of one directory tell each other without a lock and without the disk: a file, `board-1`, that each
+/// What the workers of one directory tell each other without a lock and without the disk: a file, `peerTable-1`, that each
 /// of them has in its memory.
 ///
 /// On it stands who transfers what (`Lease`), how much each worker has on disk that the index does not know of yet,
@@ -128,8 +128,8 @@ public final class PeerTable: Sendable {
   // MARK: - Who is there
 
   /// Whether another worker may be there. One that has just come is known at once, one that left or died by the next
-  /// `survey` of its tier.
-  public var hasCompany: Bool {
+  /// `detectDeadPeers` of its tier.
+  public var hasPeers: Bool {
     joins != joinsSurveyed.load(ordering: .relaxed) || hadCompany.load(ordering: .relaxed)
   }
 
@@ -143,8 +143,8 @@ public final class PeerTable: Sendable {
   var isSurveyDue: Bool { joins != joinsSurveyed.load(ordering: .relaxed) }
 
   /// - Parameter joins: from before it was looked.
-  func noteCompany(_ hasCompany: Bool, joins: UInt64) {
-    hadCompany.store(hasCompany, ordering: .relaxed)
+  func noteCompany(_ hasPeers: Bool, joins: UInt64) {
+    hadCompany.store(hasPeers, ordering: .relaxed)
     joinsSurveyed.store(joins, ordering: .relaxed)
   }
 
@@ -167,7 +167,7 @@ public final class PeerTable: Sendable {
 
   /// Wipes off what a dead worker left. Where two do so at once and a third takes the row meanwhile, that one may lose
   /// a lease, which costs a transfer.
-  func wipe(row: UInt64, of instance: Int32) {
+  func reclaim(row: UInt64, of instance: Int32) {
     let owner = words[Layout.row(row)].load(ordering: .sequentiallyConsistent)
     guard Self.instance(of: owner) == instance else { return }
     for place in Layout.firstBucket..<Layout.firstClearing where !place.isMultiple(of: Layout.wordsOfBucket) {
@@ -190,7 +190,7 @@ public final class PeerTable: Sendable {
   public var hasLeases: Bool { leaseCount.load(ordering: .relaxed) > 0 }
 
   /// To be called about once a second by a worker that has leases: one that has stopped loses them.
-  public func beat() {
+  public func heartbeat() {
     guard let row else { return }
     words[Layout.row(row) + 1].wrappingAdd(1, ordering: .relaxed)
   }

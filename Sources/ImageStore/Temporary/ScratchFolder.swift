@@ -125,7 +125,7 @@ public actor ScratchFolder {
     folder.files.setModificationTime(of: relative, in: folder.descriptor, to: time)
   }
 
-  /// Keeps a file that `store` gave for longer than its 60 s: `letGo` has to follow.
+  /// Keeps a file that `store` gave for longer than its 60 s: `unpin` has to follow.
   public func hold(_ path: String) {
     if let relative = relative(path), files[relative] != nil { held[relative, default: 0] += 1 }
   }
@@ -133,7 +133,7 @@ public actor ScratchFolder {
   /// Ends a `hold`: the 60 s start again.
   ///
   /// - Parameter removing: whether the file goes at once, since it was delivered to nobody.
-  public func letGo(_ path: String, removing: Bool) {
+  public func unpin(_ path: String, removing: Bool) {
     guard let relative = relative(path), let count = held[relative] else { return }
     held[relative] = count > 1 ? count - 1 : nil
     guard removing, count == 1 else { return files.note(relative, at: environment.now()) }
@@ -162,7 +162,7 @@ public actor ScratchFolder {
   /// Removes the files whose time is over, and what dead processes left. Call it after each batch of work.
   ///
   /// - Returns: when it wants to be called again; nil when nothing is left to remove.
-  public func settle() -> ContinuousClock.Instant? {
+  public func installMaintenance() -> ContinuousClock.Instant? {
     let now = environment.now()
     if let at = sweepAt, at <= now {
       sweepAt = home.removeDead(sparing: { hasYoungFiles($0, now: now) }) ? endOfLife(deliveredAt: now) : nil

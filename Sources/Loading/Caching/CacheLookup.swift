@@ -7,34 +7,34 @@ internal import Text
 extension Loader {
   /// What the memory tier has for a key: the variant of that name, and the original. What is likely to be served counts
   /// as used.
-  func remembered(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
+  func lookUpMemory(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
     if isBeingPut(key) { return [] }
     if variant.isEmpty { return memory.look(up: key, partition: partition).map(Candidate.init(inMemory:)) }
     let variants = memory.look(up: key, partition: partition, variant: variant)
     if variants.isEmpty { return memory.look(up: key, partition: partition).map(Candidate.init(inMemory:)) }
-    return Candidate.together(
+    return Candidate.merging(
       variants.map(Candidate.init(inMemory:)),
       memory.peek(at: key, partition: partition).map(Candidate.init(inMemory:)))
   }
 
   /// The same, without being a use.
-  func glimpsed(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
+  func peekMemory(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
     let originals = memory.peek(at: key, partition: partition).map(Candidate.init(inMemory:))
     if variant.isEmpty { return originals }
     let variants = memory.peek(at: key, partition: partition, variant: variant)
-    return Candidate.together(variants.map(Candidate.init(inMemory:)), originals)
+    return Candidate.merging(variants.map(Candidate.init(inMemory:)), originals)
   }
 
   /// Whether a host is putting an image in under the key. Who asks for it now comes after that: by way of the disk's
   /// thread, and looks into memory then.
-  func isBeingPut(_ key: String) -> Bool { !puts.isEmpty && puts[ExactString(key)] != nil }
+  func isBeingPut(_ key: String) -> Bool { !hostStores.isEmpty && hostStores[ExactString(key)] != nil }
 
   /// Whether an image is being put in, or has been, since the job was wanted: it is not for who comes after that, and
   /// what it brings is not kept.
-  func isOvertaken(_ record: JobRecord) -> Bool {
+  func isSupersededByHostStore(_ record: JobRecord) -> Bool {
     let first = record.first.id
-    if !puts.isEmpty, let put = puts[ExactString(record.first.request.key)], first < put.latest { return true }
-    return recentPuts.recall(record.identity, now: .now).map { first < $0 } ?? false
+    if !hostStores.isEmpty, let put = hostStores[ExactString(record.first.request.key)], first < put.latest { return true }
+    return recentHostStores.serveFromMemory(record.identity, now: .now).map { first < $0 } ?? false
   }
 
   /// Puts what was just stored into the memory tier. Without its bytes, or cleared meanwhile, what it replaces is
@@ -43,7 +43,7 @@ extension Loader {
   /// - Returns: whether it is in memory now.
   @discardableResult
   func remember(_ response: StoredResponse, _ bytes: [UInt8]?) -> Bool {
-    if let bytes, !clears.reach(response) { return memory.store(response, bytes: bytes) }
+    if let bytes, !pendingInvalidations.reach(response) { return memory.store(response, bytes: bytes) }
     memory.remove(replacedBy: response)
     return false
   }
@@ -58,7 +58,7 @@ extension Loader {
   /// Answers the load from what the cache offers, if that takes no transfer.
   ///
   /// - Returns: whether the load is taken care of.
-  func settle(_ load: ActiveLoad, from candidates: [Candidate]) -> Bool {
+  func serveFromCache(_ load: ActiveLoad, from candidates: [Candidate]) -> Bool {
     let candidates = load.accepted(of: candidates)
     guard !candidates.isEmpty else { return false }
     switch decision(for: load, from: candidates) {
@@ -99,7 +99,7 @@ extension Loader {
 
   /// Subscribes the load to its job, and begins that if there is none.
   func join(_ load: ActiveLoad) {
-    let key = keyToJoin(load)
+    let key = coalescingKey(load)
     let deadline = load.request.deadline.map { load.acceptedAt.advanced(by: $0) }
     let subscription = scheduler.subscribe(
       load.id, to: key, of: load.request.origin, priority: load.priority,
@@ -110,26 +110,26 @@ extension Loader {
       jobs[job] = JobRecord(first: load)
       look(for: job, bypassing: key.revalidation == .bypassed || key.revalidation == .unused)
     case .joined(let job, let attempt):
-      if jobs[job]?.candidates == nil || mayTransfer(load) { greet(load, in: job, attempt: attempt) }
+      if jobs[job]?.candidates == nil || mayTransfer(load) { attach(load, in: job, attempt: attempt) }
     }
   }
 
   private func look(for job: JobID, bypassing: Bool) {
     guard let record = jobs[job] else { return }
-    if scheduler.job(job)?.key.revalidation == .whenStale { claim(record) }
+    if scheduler.job(job)?.key.revalidation == .whenStale { leaseRequest(record) }
     let (key, partition) = (record.first.request.key, record.first.partition)
     let variant = record.first.request.variant
     let isBeingPut = isBeingPut(key)
-    let known = bypassing || isBeingPut ? [] : glimpsed(key, partition, variant)
+    let known = bypassing || isBeingPut ? [] : peekMemory(key, partition, variant)
     guard hasDiskTiers || isBeingPut else { return looked(for: job, found: known) }
     // What goes past the cache takes the same way, so that nothing gets ahead of what was sent before it.
     if bypassing { return storage.perform({}) { [weak self] in self?.looked(for: job, found: []) } }
     storage.look(up: key, partition: partition, variant: variant) { [weak self] found in
       guard let self else { return }
-      if found.hasPartial { record.mayTakeUp = true }
-      let known = isBeingPut ? self.glimpsed(key, partition, variant) : known
+      if found.hasPartial { record.mayResume = true }
+      let known = isBeingPut ? self.peekMemory(key, partition, variant) : known
       var candidates = Candidate.current(self.merge(known, found.candidates))
-      if let clear = self.clears.mark(&candidates) { self.separate(job, after: clear) }
+      if let clear = self.pendingInvalidations.mark(&candidates) { self.separate(job, after: clear) }
       self.looked(for: job, found: candidates)
     }
   }
@@ -152,7 +152,7 @@ extension Loader {
   }
 
   /// Looks anew for what another worker may have brought.
-  func lookAgain(for job: JobID) { look(for: job, bypassing: false) }
+  func recheckCache(for job: JobID) { look(for: job, bypassing: false) }
 
   /// The cache has been looked into: whom it serves leaves the job, the others wait for the transfer.
   private func looked(for job: JobID, found: [Candidate]) {
@@ -169,9 +169,9 @@ extension Loader {
       return move(loadsOf: job, to: other)
     }
     // One that goes on with what an attempt has left asks about nothing else.
-    guard record.beginning == nil else { return enqueue(job, record) }
-    (record.basisIndex, record.conditions) = (nil, HeaderFields())
-    if joinsEarlier(job, record) { return }
+    guard record.partialBody == nil else { return enqueue(job, record) }
+    (record.revalidationTargetIndex, record.conditions) = (nil, HeaderFields())
+    if mergeIntoEquivalentJob(job, record) { return }
     setConditions(of: record, for: load)
     if case .inline(let bytes, let mediaType) = record.first.request.source {
       arrived(inline: bytes, mediaType: mediaType, for: job)
@@ -186,9 +186,9 @@ extension Loader {
   /// Takes out of a job whom the cache serves.
   func serve(_ job: JobID, from candidates: [Candidate]) {
     for id in scheduler.subscribers(of: job) {
-      guard let load = loads[id], settle(load, from: candidates) else { continue }
+      guard let load = loads[id], serveFromCache(load, from: candidates) else { continue }
       // The delivery owns the load from here on.
-      if case .jobAbandoned = scheduler.leave(id) { forget(job) }
+      if case .orphanedJob = scheduler.leave(id) { forget(job) }
     }
   }
 
@@ -205,10 +205,10 @@ extension Loader {
       let original = found.firstIndex {
         $0.response.variant.isEmpty && $0.response.sharesOriginal(with: found[chosen].response)
       }
-      record.basisIndex = original ?? chosen
+      record.revalidationTargetIndex = original ?? chosen
       record.conditions = headers
     case .fetch(let headers):
-      (record.basisIndex, record.conditions) = (nil, headers)
+      (record.revalidationTargetIndex, record.conditions) = (nil, headers)
     case .serve, .notCached:
       break
     }
@@ -232,7 +232,7 @@ extension Loader {
   private var overloaded: LoadError {
     var error = LoadError(.overloaded, "\(scheduler.limits.maxQueued) loads are waiting, which is the most")
     // There is room for one long before, but not for a crowd.
-    error.retryAfter = pace.time(for: scheduler.limits.maxQueued / 10 + 1, at: .now)
+    error.retryAfter = startRate.time(for: scheduler.limits.maxQueued / 10 + 1, at: .now)
     return error
   }
 
@@ -243,7 +243,7 @@ extension Loader {
       answer(load.id, .failure(LoadError(.notCached, "the cache has nothing that may be served")))
       return false
     }
-    guard !load.request.retriesFailed, !load.goesByItself else { return true }
+    guard !load.request.retriesFailed, !load.isUnshared else { return true }
     let image = CacheIdentity(key: load.request.key, partition: load.partition)
     let failure = failures.failure(
       of: image, acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: .now)
@@ -259,7 +259,7 @@ extension Loader {
 extension ActiveLoad {
   /// What the cache offers, less what is not what the load asks for.
   func accepted(of candidates: [Candidate]) -> [Candidate] {
-    if ignoresCache { return [] }
+    if bypassesCache { return [] }
     return candidates.allSatisfy(accepts) ? candidates : candidates.filter(accepts)
   }
 

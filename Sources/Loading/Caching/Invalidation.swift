@@ -9,8 +9,8 @@ extension Loader {
   /// - Returns: what was in memory.
   func forget(_ filter: ClearFilter, in tiers: Tiers) -> [StoredResponse] {
     let clear = Clear(filter: filter, tiers: tiers, time: storage.now())
-    clears.begin(clear)
-    storage.perform({}) { [weak self] in self?.clears.endFirst() }
+    pendingInvalidations.begin(clear)
+    storage.perform({}) { [weak self] in self?.pendingInvalidations.endFirst() }
     for job in scheduler.allJobs {
       guard let record = jobs[job] else { continue }
       let hadSuch = record.mark(clear)
@@ -19,16 +19,16 @@ extension Loader {
       if matches, !isWaiting {
         record.mayKeep = false
         // The other workers transfer it anew, too.
-        record.lease.take()?.renounce()
+        record.lease.take()?.abandon()
         scheduler.detach(job)
         continue
       }
       // What has not begun, or begins anew, may be kept.
-      if matches, let beginning = takeBeginning(of: record) { storage.discard(beginning.body) }
+      if matches, let partialBody = takeBeginning(of: record) { storage.discard(partialBody.body) }
       // What it brings may be kept, but what it knows is not for loads to come.
       if hadSuch { scheduler.detach(job) }
       // Nothing is left that the server could confirm.
-      if record.basis?.keeping == .cleared, isWaiting { record.forgetBasis() }
+      if record.revalidationTarget?.keeping == .cleared, isWaiting { record.dropConditions() }
     }
     detachDecodes(clear)
     return tiers == .disk ? [] : memory.clear(filter, now: clear.time)
@@ -40,25 +40,25 @@ extension Loader {
     scheduler.detach(job)
     for id in scheduler.subscribers(of: job) {
       guard let load = loads[id], load.generation >= clear else { continue }
-      leaveJob(load)
+      unsubscribe(load)
       join(load)
     }
   }
 
   /// Does as other workers have cleared. Costs a look at a word of memory: to be called before each load is looked for
   /// in the memory tier, before something that was read is put there, and with every sign of life to those who wait.
-  func heedOthers() {
-    guard let board, board.clearCount != clearCount else { return }
-    for clearing in board.takeClearings(since: &clearCount) {
+  func applyPeerInvalidations() {
+    guard let peerTable, peerTable.clearCount != clearCount else { return }
+    for clearing in peerTable.takeClearings(since: &clearCount) {
       _ = forget(clearing.filter, in: clearing.reachesMemory ? .all : .disk)
     }
   }
 
   /// Finds the board where the cache directory has been made anew. What was cleared meanwhile nobody knows.
-  func findBoard() {
-    guard let current = storage.tier?.companyBoard, current !== board else { return }
-    if board != nil { _ = forget(.all, in: .all) }
-    board = current
+  func reattachPeerTable() {
+    guard let current = storage.tier?.companyBoard, current !== peerTable else { return }
+    if peerTable != nil { _ = forget(.all, in: .all) }
+    peerTable = current
     clearCount = current.clearCount
   }
 }

@@ -8,10 +8,10 @@ extension Loader {
   ///
   /// Nothing remains of a load that was answered here: it had no name, and nobody can ask for it. One that was not is
   /// for `submit`.
-  public func recall(_ request: LoadRequest) -> LoadedImage? {
+  public func serveFromMemory(_ request: LoadRequest) -> LoadedImage? {
     guard request.fields.arePlain, request.cacheMode.servesFresh else { return nil }
     if isOutputStuck, request.delivery == .data { return nil }
-    heedOthers()
+    applyPeerInvalidations()
     guard let entry = onlyEntry(for: request) else { return nil }
     let response = entry.response
     guard request.accepts(response), request.processing?.step(for: response) == nil, isPlainlyFresh(response),

@@ -31,26 +31,26 @@ extension Candidate {
 /// it after the clear comes back later. Hence a clear that is under way applies to everything that comes back before it
 /// ends, and an ended one to nothing. A pure value.
 struct PendingInvalidations {
-  private var clears: [Clear] = []
+  private var pendingInvalidations: [Clear] = []
   /// How many of them are over.
   private var overCount = 0
   /// How many clears there have been.
   private(set) var count = 0
 
-  private var pending: ArraySlice<Clear> { clears[overCount...] }
+  private var pending: ArraySlice<Clear> { pendingInvalidations[overCount...] }
 
   var isEmpty: Bool { pending.isEmpty }
 
   mutating func begin(_ clear: Clear) {
     count += 1
-    clears.append(clear)
+    pendingInvalidations.append(clear)
   }
 
   /// The first of them is over.
   mutating func endFirst() {
     overCount += 1
-    guard 2 * overCount >= clears.count else { return }
-    clears.removeFirst(overCount)
+    guard 2 * overCount >= pendingInvalidations.count else { return }
+    pendingInvalidations.removeFirst(overCount)
     overCount = 0
   }
 
@@ -66,6 +66,6 @@ struct PendingInvalidations {
   func mark(_ candidates: inout [Candidate]) -> Int? {
     for place in candidates.indices { mark(&candidates[place]) }
     return pending.firstIndex { clear in candidates.contains { clear.matches($0.response) } }
-      .map { count - clears.count + $0 + 1 }
+      .map { count - pendingInvalidations.count + $0 + 1 }
   }
 }

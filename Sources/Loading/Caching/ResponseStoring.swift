@@ -9,37 +9,37 @@ internal import Threads
 extension Loader {
   /// What was stored still holds (RFC 9111 section 4.3.4).
   func notModified(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary) {
-    guard let updated = updated(by: summary, record), var basis = updated.first else {
+    guard let updated = updated(by: summary, record), var revalidationTarget = updated.first else {
       // It speaks of a response that is not the one asked about: ask again, for the whole.
-      record.forgetBasis()
+      record.dropConditions()
       return send(job, record, goingOnFrom: nil)
     }
     for candidate in updated where record.mayKeep && !candidate.isTransient {
       if let kept = kept(of: candidate, record) { keepUpdate(of: kept, under: record.lease.take()) }
     }
-    if !basis.isTransient,
-      !record.first.request.mayStore(status: basis.response.status, headers: basis.response.headers)
+    if !revalidationTarget.isTransient,
+      !record.first.request.mayStore(status: revalidationTarget.response.status, headers: revalidationTarget.response.headers)
     {
-      basis.keeping = .forbidden
+      revalidationTarget.keeping = .forbidden
     }
     failures.forget(record.identity)
-    var confirmed = basis.response.cached
-    confirmed.selectingFields =
-      Vary.selectingFields(of: confirmed.headers, from: record.first.request.headers) ?? [:]
+    var pendingRevalidations = revalidationTarget.response.cached
+    pendingRevalidations.selectingFields =
+      Vary.selectingFields(of: pendingRevalidations.headers, from: record.first.request.headers) ?? [:]
     let attempts = scheduler.job(job)?.attempt ?? 1
     jobs[job] = nil
     for id in scheduler.end(job) {
       guard let load = loads[id] else { continue }
-      guard record.isAnswered(load, by: confirmed) else {
-        startAnew(load)
+      guard record.isAnswered(load, by: pendingRevalidations) else {
+        refetchUnshared(load)
         continue
       }
       load.note(record, summary, attempts: attempts)
-      if load.accepts(basis) {
-        deliver(basis, to: load, as: .revalidated)
+      if load.accepts(revalidationTarget) {
+        deliver(revalidationTarget, to: load, as: .revalidated)
       } else {
         // Another load asked about it; what this one wants has to be transferred.
-        load.ignoresCache = true
+        load.bypassesCache = true
         join(load)
       }
     }
@@ -48,15 +48,15 @@ extension Loader {
   /// What a 304 confirms, with the fields that it brought: the response asked about first, then others that the request
   /// might have selected. Nil where it does not speak of the first.
   private func updated(by summary: TransferSummary, _ record: JobRecord) -> [Candidate]? {
-    guard let stored = record.candidates, let basis = record.basisIndex else { return nil }
+    guard let stored = record.candidates, let revalidationTarget = record.revalidationTargetIndex else { return nil }
     let others = stored.indices.filter {
-      $0 != basis && Vary.matches(stored[$0].response.cached, record.first.request.headers)
+      $0 != revalidationTarget && Vary.matches(stored[$0].response.cached, record.first.request.headers)
     }
-    let asked = [stored[basis]] + others.map { stored[$0] }
-    let confirmed = Validation.responsesUpdated(
+    let asked = [stored[revalidationTarget]] + others.map { stored[$0] }
+    let pendingRevalidations = Validation.responsesUpdated(
       by: summary.head.headers, in: asked.map(\.response.cached), asked: 0)
-    guard confirmed.first == 0 else { return nil }
-    return confirmed.map { index in
+    guard pendingRevalidations.first == 0 else { return nil }
+    return pendingRevalidations.map { index in
       var candidate = asked[index]
       candidate.response.headers = Storing.fields(
         candidate.response.headers, updatedBy: summary.head.headers, receivedAt: summary.responseTime)
@@ -99,14 +99,14 @@ extension Loader {
     guard response.isOnDisk, candidate.place == .memory || candidate.place == .disk, let tier = storage.tier else {
       return
     }
-    confirmed[response.id] = response
+    pendingRevalidations[response.id] = response
     storage.perform({
       tier.assumeIsolated { tier in
         tier.update(response)
         if let lease { tier.keep(lease) }
       }
     }) { [weak self] in
-      if self?.confirmed[response.id] == response { self?.confirmed[response.id] = nil }
+      if self?.pendingRevalidations[response.id] == response { self?.pendingRevalidations[response.id] = nil }
     }
   }
 
@@ -149,7 +149,7 @@ extension Loader {
     let supersedes = places.isEmpty && !wanted.isEmpty && record.supersedes(draft)
     scheduler.finish(job)
     record.arrived = draft.cached
-    arriving[record.identity] = job
+    jobsBeingStored[record.identity] = job
     for id in scheduler.subscribers(of: job) {
       guard let load = loads[id] else { continue }
       if record.isAnswered(load, by: draft.cached) {
@@ -157,7 +157,7 @@ extension Loader {
         load.emit(.progress(received: ending.received, total: head.contentLength))
       } else {
         _ = scheduler.leave(id)
-        startAnew(load)
+        refetchUnshared(load)
       }
     }
     store(job, record, body: ending.body, format: ending.format, as: draft, keeping: places, supersedes: supersedes)
@@ -170,7 +170,7 @@ extension Loader {
   ) {
     let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }
     let mayHavePartials = storage.tier?.mayHavePartials == true
-    let arrival = StoreOperation(
+    let operation = StoreOperation(
       body: body, format: format, draft: draft, places: places, supersedes: supersedes,
       partials: mayHavePartials ? record.first.request.partialIdentity(in: record.first.partition) : nil,
       largestInMemory: memory.largestEntry,
@@ -178,7 +178,7 @@ extension Loader {
       deliveries: waiting.map { load in
         (load.id, load.request.digest, load.request.processing == nil ? DeliveryPlan(load.request) : .forDecoder)
       })
-    storage.perform({ [storage] in arrival.store(in: storage) }) { [weak self] outcome in
+    storage.perform({ [storage] in operation.store(in: storage) }) { [weak self] outcome in
       self?.stored(job, outcome, keeping: places, supersedes: supersedes)
     }
   }
@@ -186,9 +186,9 @@ extension Loader {
   private func stored(
     _ job: JobID, _ outcome: StoreOperation.Outcome, keeping places: LoadRequest.Places, supersedes: Bool
   ) {
-    heedOthers()
+    applyPeerInvalidations()
     guard let record = jobs[job] else { return }
-    if arriving[record.identity] == job { arriving[record.identity] = nil }
+    if jobsBeingStored[record.identity] == job { jobsBeingStored[record.identity] = nil }
     switch outcome {
     case .failure(let error):
       fail(job, error)
@@ -197,14 +197,14 @@ extension Loader {
       var candidate = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
       candidate.keeping = !record.mayKeep ? .cleared : places.isEmpty ? .forbidden : .allowed
-      clears.mark(&candidate)
+      pendingInvalidations.mark(&candidate)
       if !candidate.isTransient, stored.isIntact {
         remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
       } else if supersedes, stored.isIntact {
         memory.remove(replacedBy: candidate.response)
       }
       failures.forget(record.identity)
-      if candidate.response.isOnDisk, let key = scheduler.job(job)?.key { bringNews(of: key) }
+      if candidate.response.isOnDisk, let key = scheduler.job(job)?.key { recheckSiblingJob(of: key) }
       for id in scheduler.end(job) {
         guard let load = loads[id] else { continue }
         load.isKept = stored.isKept || !load.request.store.contains(.disk)
@@ -219,12 +219,12 @@ extension Loader {
           answer(id, .failure(error))
         // The rest joined while the others were being served.
         case nil where !record.isAnswered(load, by: candidate.response.cached):
-          startAnew(load)
+          refetchUnshared(load)
         case nil
         where stored.isIntact && (stored.bytes != nil || candidate.response.isOnDisk) && load.accepts(candidate):
           deliver(candidate, to: load, as: .miss)
         case nil:
-          load.ignoresCache = true
+          load.bypassesCache = true
           join(load)
         }
       }

@@ -9,10 +9,10 @@ struct Candidate: Sendable {
   var response: StoredResponse
   var bytes: [UInt8]?
   var place: Place
-  var keeping = Retention.allowed
+  var retention = Retention.allowed
 
   /// Whether neither it nor what is made of it may be kept.
-  var isTransient: Bool { keeping != .allowed }
+  var isTransient: Bool { retention != .allowed }
 
   enum Retention: Sendable, Hashable {
     case allowed
@@ -32,7 +32,7 @@ struct Candidate: Sendable {
   }
 
   /// What two look-ups found together, each once, less the variants of originals that have been replaced since.
-  static func together(_ known: [Candidate], _ found: [Candidate]) -> [Candidate] {
+  static func merging(_ known: [Candidate], _ found: [Candidate]) -> [Candidate] {
     let ids = Set(known.map(\.response.id))
     return current(known + found.filter { !ids.contains($0.response.id) })
   }
@@ -43,7 +43,7 @@ struct Candidate: Sendable {
     return all.filter { candidate in
       candidate.response.variant.isEmpty
         || all.allSatisfy { other in
-          !other.response.variant.isEmpty || other.response.selection != candidate.response.selection
+          !other.response.variant.isEmpty || other.response.varyKey != candidate.response.varyKey
             || other.response.digest == candidate.response.originalDigest
         }
     }
@@ -58,19 +58,19 @@ final class JobRecord {
   /// What the cache has for the key; nil while it is being looked for.
   var candidates: [Candidate]?
   /// Which of the candidates the transfer asks about, and the fields that ask.
-  var basisIndex: Int?
+  var revalidationTargetIndex: Int?
   var conditions = HeaderFields()
   /// What takes in the body of the transfer that runs.
   var download: Download?
   /// Whether the disk has what an earlier load has left, as far as is known.
-  var mayTakeUp = false
+  var mayResume = false
   /// How other workers know the transfer. See PeerCoordinator.
-  var claim: LeaseRequest?
-  private var turn: ActiveState?
+  var leaseRequest: LeaseRequest?
+  private var activeState: ActiveState?
   /// Whether a preview of what is there is being made. See ProgressivePreviews.
   var isPreviewing = false
   /// Where those that have left wanted the result kept. See TransferAbandonment.
-  var placesOfLeavers: LoadRequest.Places = []
+  var departedStorePolicy: LoadRequest.Places = []
   /// Whether an attempt ended by a time-out: the connections that are open may be dead.
   var hasTimedOut = false
   /// False once the cache was cleared: the result is delivered, but not kept.
@@ -81,81 +81,81 @@ final class JobRecord {
   /// What there is once its turn has come. Most jobs wait, and have none.
   private final class ActiveState {
     var transfer: TransferID?
-    var beginning: PartialBody?
+    var partialBody: PartialBody?
     var startedAt: ContinuousClock.Instant?
     var lease: Lease?
     var nameDuration: Duration?
     var clearCount: UInt64?
-    var elsewhereSince: ContinuousClock.Instant?
-    var mayWaitElsewhere = true
+    var peerWaitStart: ContinuousClock.Instant?
+    var mayWaitForPeer = true
     var arrived: CachedResponse?
     var preview: DecodeTicket?
   }
 
-  private var madeTurn: ActiveState {
-    if let turn { return turn }
+  private var madeActiveState: ActiveState {
+    if let activeState { return activeState }
     let made = ActiveState()
-    turn = made
+    activeState = made
     return made
   }
 
   /// The transfer that runs.
   var transfer: TransferID? {
-    get { turn?.transfer }
-    set { madeTurn.transfer = newValue }
+    get { activeState?.transfer }
+    set { madeActiveState.transfer = newValue }
   }
 
   /// What the attempt before left, while none is running. See TransferResumption.
-  var beginning: PartialBody? {
-    get { turn?.beginning }
-    set { if newValue != nil || turn != nil { madeTurn.beginning = newValue } }
+  var partialBody: PartialBody? {
+    get { activeState?.partialBody }
+    set { if newValue != nil || activeState != nil { madeActiveState.partialBody = newValue } }
   }
 
   var startedAt: ContinuousClock.Instant? {
-    get { turn?.startedAt }
-    set { madeTurn.startedAt = newValue }
+    get { activeState?.startedAt }
+    set { madeActiveState.startedAt = newValue }
   }
 
   /// The right to the transfer, among all workers. See PeerCoordinator.
   var lease: Lease? {
-    get { turn?.lease }
-    set { if newValue != nil || turn != nil { madeTurn.lease = newValue } }
+    get { activeState?.lease }
+    set { if newValue != nil || activeState != nil { madeActiveState.lease = newValue } }
   }
 
   /// How long the name was looked up before the transfer.
   var nameDuration: Duration? {
-    get { turn?.nameDuration }
-    set { if newValue != nil || turn != nil { madeTurn.nameDuration = newValue } }
+    get { activeState?.nameDuration }
+    set { if newValue != nil || activeState != nil { madeActiveState.nameDuration = newValue } }
   }
 
   /// How often the cache had been cleared when the transfer began, by all workers.
   var clearCount: UInt64? {
-    get { turn?.clearCount }
-    set { madeTurn.clearCount = newValue }
+    get { activeState?.clearCount }
+    set { madeActiveState.clearCount = newValue }
   }
 
   /// Since when it has waited for other workers.
-  var elsewhereSince: ContinuousClock.Instant? {
-    get { turn?.elsewhereSince }
-    set { madeTurn.elsewhereSince = newValue }
+  var peerWaitStart: ContinuousClock.Instant? {
+    get { activeState?.peerWaitStart }
+    set { madeActiveState.peerWaitStart = newValue }
   }
 
   /// Whether it waits for other workers again if it has to.
-  var mayWaitElsewhere: Bool {
-    get { turn?.mayWaitElsewhere ?? true }
-    set { madeTurn.mayWaitElsewhere = newValue }
+  var mayWaitForPeer: Bool {
+    get { activeState?.mayWaitForPeer ?? true }
+    set { madeActiveState.mayWaitForPeer = newValue }
   }
 
   /// The preview that a decoder makes, or is to make.
   var preview: DecodeTicket? {
-    get { turn?.preview }
-    set { if newValue != nil || turn != nil { madeTurn.preview = newValue } }
+    get { activeState?.preview }
+    set { if newValue != nil || activeState != nil { madeActiveState.preview = newValue } }
   }
 
   /// What has come, while it is being stored.
   var arrived: CachedResponse? {
-    get { turn?.arrived }
-    set { madeTurn.arrived = newValue }
+    get { activeState?.arrived }
+    set { madeActiveState.arrived = newValue }
   }
 
   var identity: CacheIdentity { CacheIdentity(key: first.request.key, partition: first.partition) }
@@ -170,5 +170,5 @@ final class JobRecord {
   }
 
   /// The stored response that the transfer asks about.
-  var basis: Candidate? { basisIndex.flatMap { candidates?[$0] } }
+  var revalidationTarget: Candidate? { revalidationTargetIndex.flatMap { candidates?[$0] } }
 }

@@ -8,11 +8,11 @@ extension Loader {
   /// memory, it serves them, or is asked about, or shows that another job asks about it.
   ///
   /// - Returns: whether there still is a transfer to start; if not, the job has ended.
-  func stillNeedsTransfer(_ job: JobID, _ record: JobRecord) -> Bool {
-    guard let waiting = scheduler.job(job), waiting.attempt == 1, record.beginning == nil,
+  func needsTransferStill(_ job: JobID, _ record: JobRecord) -> Bool {
+    guard let waiting = scheduler.job(job), waiting.attempt == 1, record.partialBody == nil,
       waiting.key.revalidation == .whenStale || waiting.key.revalidation == .always
     else { return true }
-    if let other = arriving[record.identity], let answered = scheduler.job(other), answered.isJoinable,
+    if let other = jobsBeingStored[record.identity], let answered = scheduler.job(other), answered.isJoinable,
       answered.key.equalsButForHeaders(waiting.key), let otherRecord = jobs[other], let response = otherRecord.arrived,
       otherRecord.isAnswered(record.first, by: response)
     {
@@ -33,7 +33,7 @@ extension Loader {
       forget(job)
       return false
     }
-    if joinsEarlier(job, record) { return false }
+    if mergeIntoEquivalentJob(job, record) { return false }
     setConditions(of: record, for: load)
     return true
   }

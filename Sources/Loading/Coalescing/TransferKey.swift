@@ -62,7 +62,7 @@ final class TransferKey: Sendable {
   }
 
   /// The same, of loads that differ at most in headers that do not count for what is stored.
-  func narrowed(to fields: SelectingFields) -> TransferKey { with(.selecting(fields), revalidation) }
+  func narrowedByVary(to fields: SelectingFields) -> TransferKey { with(.selecting(fields), revalidation) }
 
   /// The same, of loads that come when the job of their key has looked into the cache.
   func looking(for variant: String) -> TransferKey {
@@ -73,7 +73,7 @@ final class TransferKey: Sendable {
   var isLooking: Bool { if case .looking = headers { true } else { false } }
 
   /// The same, of loads that take what is fresh.
-  var unforced: TransferKey { with(headers, .whenStale) }
+  var withoutForcedRevalidation: TransferKey { with(headers, .whenStale) }
 
   private func with(_ headers: Headers, _ revalidation: Revalidation) -> TransferKey {
     TransferKey(

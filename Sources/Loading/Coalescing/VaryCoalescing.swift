@@ -16,11 +16,11 @@ extension Loader {
   /// Has the job's loads wait for an earlier job, if one is known by the same.
   ///
   /// - Returns: whether they do; the job has ended then.
-  func joinsEarlier(_ job: JobID, _ record: JobRecord) -> Bool {
+  func mergeIntoEquivalentJob(_ job: JobID, _ record: JobRecord) -> Bool {
     guard let key = scheduler.job(job)?.key,
       let fields = SelectingFields(of: record.first.request.headers, among: known(to: record, key).map(\.cached)),
-      let earlier = scheduler.share(job, under: key.narrowed(to: fields)),
-      !scheduler.subscribers(of: job).contains(where: { loads[$0]?.goesByItself == true })
+      let earlier = scheduler.share(job, under: key.narrowedByVary(to: fields)),
+      !scheduler.subscribers(of: job).contains(where: { loads[$0]?.isUnshared == true })
     else { return false }
     move(loadsOf: job, to: earlier)
     return true
@@ -32,14 +32,14 @@ extension Loader {
     jobs[job] = nil
     let running = scheduler.job(other).flatMap { $0.phase == .active ? $0.attempt : nil }
     for id in moved {
-      if let load = loads[id] { greet(load, in: other, attempt: running) }
+      if let load = loads[id] { attach(load, in: other, attempt: running) }
     }
   }
 
   /// A load has come to a job that there was.
   ///
   /// - Parameter attempt: the one that is running.
-  func greet(_ load: ActiveLoad, in job: JobID, attempt: Int?) {
+  func attach(_ load: ActiveLoad, in job: JobID, attempt: Int?) {
     releasePlace(of: load)
     if let attempt { load.emit(.started(attempt: attempt)) }
     if load.request.events.contains(.preview) { jobs[job]?.download?.wantPreviews() }
@@ -52,8 +52,8 @@ extension Loader {
   }
 
   /// Loads a job's load by itself: what came was the answer to another request.
-  func startAnew(_ load: ActiveLoad) {
-    load.goesByItself = true
+  func refetchUnshared(_ load: ActiveLoad) {
+    load.isUnshared = true
     join(load)
   }
 }
@@ -67,7 +67,7 @@ extension JobRecord {
 
   /// Whether a load has headers that could have brought another answer than those that were sent.
   func sentOthers(than load: ActiveLoad) -> Bool {
-    load !== first && load.request.tellingHeaders != first.request.tellingHeaders
+    load !== first && load.request.coalescingHeaders != first.request.coalescingHeaders
   }
 
   /// Whether the answer to what was sent may be that of a load, by its Vary. What may not be stored is used for nobody

@@ -37,7 +37,7 @@ struct ExpiringCache<Subject: Hashable, Value> {
   }
 
   /// What is remembered of the subject, unless its time is over.
-  func recall(_ subject: Subject, now: ContinuousClock.Instant) -> Value? {
+  func serveFromMemory(_ subject: Subject, now: ContinuousClock.Instant) -> Value? {
     guard timeToLive > .zero, !entries.isEmpty, let entry = entries[subject], entry.until > now else { return nil }
     return entry.value
   }

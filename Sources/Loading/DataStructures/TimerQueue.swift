@@ -18,8 +18,8 @@ struct TimerQueue<Payload> {
 
   var count: Int { entries.count }
 
-  mutating func add(_ payload: Payload, at moment: CompactInstant) {
-    entries.append(Entry(at: moment, number: added, payload: payload))
+  mutating func add(_ payload: Payload, at instant: CompactInstant) {
+    entries.append(Entry(at: instant, number: added, payload: payload))
     added &+= 1
     var child = entries.count - 1
     while child > 0 {

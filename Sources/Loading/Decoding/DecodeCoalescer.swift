@@ -9,7 +9,7 @@ struct DecodeCoalescer {
   struct Work: Hashable {
     var key: ExactString
     var partition: String
-    var selection: ExactString
+    var varyKey: ExactString
     /// SHA-256 of the original.
     var original: [UInt8]
     /// The canonical form of the transform that has been applied to what is decoded, and of the one to apply.
@@ -35,9 +35,9 @@ struct DecodeCoalescer {
     /// What the load's result will say of where the image came from.
     var status: CacheStatus
     /// Whether it goes first, whatever its load's priority is or becomes.
-    var goesFirst = false
+    var isUrgent = false
 
-    fileprivate var urgency: Priority { goesFirst ? .highest : priority }
+    fileprivate var urgency: Priority { isUrgent ? .highest : priority }
   }
 
   struct ID: Hashable {
@@ -46,29 +46,29 @@ struct DecodeCoalescer {
 
   private struct Decode {
     let work: Work
-    var guests: [Subscription: Subscriber] = [:]
+    var subscribers: [Subscription: Subscriber] = [:]
     var byUrgency = PriorityCounts()
     var priority: Priority
     let hasJustArrived: Bool
     var isJoinable = true
 
     /// A guest comes, changes, or goes.
-    mutating func set(_ guest: Subscriber?, at seat: Subscription) {
-      if let old = guests[seat] { byUrgency[old.urgency] -= 1 }
-      if let guest { byUrgency[guest.urgency] += 1 }
-      guests[seat] = guest
+    mutating func set(_ subscriber: Subscriber?, at subscription: Subscription) {
+      if let old = subscribers[subscription] { byUrgency[old.urgency] -= 1 }
+      if let subscriber { byUrgency[subscriber.urgency] += 1 }
+      subscribers[subscription] = subscriber
     }
   }
 
   private var decodes: [ID: Decode] = [:]
   private var byWork: [Work: ID] = [:]
-  private var seats: [Subscription: ID] = [:]
+  private var subscriptions: [Subscription: ID] = [:]
   private var lastSerial: UInt64 = 0
   /// Those of what has just come and was not in the cache.
   private(set) var arrived = PriorityCounts()
 
   var isEmpty: Bool { decodes.isEmpty }
-  var seatCount: Int { seats.count }
+  var seatCount: Int { subscriptions.count }
 
   enum EnqueueResult: Equatable {
     case created(ID)
@@ -77,22 +77,22 @@ struct DecodeCoalescer {
   }
 
   /// A load takes a seat; it must not have it already.
-  mutating func take(_ seat: Subscription, as guest: Subscriber, for work: Work) -> EnqueueResult {
+  mutating func take(_ subscription: Subscription, as subscriber: Subscriber, for work: Work) -> EnqueueResult {
     if let id = byWork[work], let decode = decodes[id] {
-      seats[seat] = id
-      decodes[id]?.set(guest, at: seat)
-      guard guest.urgency > decode.priority else { return .joined(id, raisedTo: nil) }
-      set(guest.urgency, asPriorityOf: id)
-      return .joined(id, raisedTo: guest.urgency)
+      subscriptions[subscription] = id
+      decodes[id]?.set(subscriber, at: subscription)
+      guard subscriber.urgency > decode.priority else { return .joined(id, raisedTo: nil) }
+      set(subscriber.urgency, asPriorityOf: id)
+      return .joined(id, raisedTo: subscriber.urgency)
     }
     lastSerial += 1
     let id = ID(serial: lastSerial)
-    var decode = Decode(work: work, priority: guest.urgency, hasJustArrived: guest.status == .miss)
-    decode.set(guest, at: seat)
+    var decode = Decode(work: work, priority: subscriber.urgency, hasJustArrived: subscriber.status == .miss)
+    decode.set(subscriber, at: subscription)
     decodes[id] = decode
     count(decode, 1)
     byWork[work] = id
-    seats[seat] = id
+    subscriptions[subscription] = id
     return .created(id)
   }
 
@@ -105,10 +105,10 @@ struct DecodeCoalescer {
   /// A load waits no more.
   mutating func leave(_ load: LoadID) -> [Change] {
     [true, false].compactMap { isFinal in
-      let seat = Subscription(load: load, isFinal: isFinal)
-      guard let id = seats.removeValue(forKey: seat) else { return nil }
-      decodes[id]?.set(nil, at: seat)
-      guard let decode = decodes[id], !decode.guests.isEmpty else {
+      let subscription = Subscription(load: load, isFinal: isFinal)
+      guard let id = subscriptions.removeValue(forKey: subscription) else { return nil }
+      decodes[id]?.set(nil, at: subscription)
+      guard let decode = decodes[id], !decode.subscribers.isEmpty else {
         _ = end(id)
         return .abandoned(id)
       }
@@ -118,21 +118,21 @@ struct DecodeCoalescer {
 
   /// Nil for a load that waits for none or has that priority already.
   mutating func setPriority(_ priority: Priority, of load: LoadID) -> [Change]? {
-    let own = [true, false].map { Subscription(load: load, isFinal: $0) }.filter { seats[$0] != nil }
-    guard own.contains(where: { seat in seats[seat].map { decodes[$0]?.guests[seat]?.priority != priority } ?? false })
+    let own = [true, false].map { Subscription(load: load, isFinal: $0) }.filter { subscriptions[$0] != nil }
+    guard own.contains(where: { subscription in subscriptions[subscription].map { decodes[$0]?.subscribers[subscription]?.priority != priority } ?? false })
     else { return nil }
-    return own.compactMap { seat in change(seat) { $0.priority = priority } }
+    return own.compactMap { subscription in change(subscription) { $0.priority = priority } }
   }
 
   /// What the load is to be shown goes first from here on: its answer waits for that.
-  mutating func hurry(whatIsShownTo load: LoadID) -> Change? {
-    change(Subscription(load: load, isFinal: false)) { $0.goesFirst = true }
+  mutating func boost(whatIsShownTo load: LoadID) -> Change? {
+    change(Subscription(load: load, isFinal: false)) { $0.isUrgent = true }
   }
 
-  private mutating func change(_ seat: Subscription, _ body: (inout Subscriber) -> Void) -> Change? {
-    guard let id = seats[seat], var guest = decodes[id]?.guests[seat] else { return nil }
-    body(&guest)
-    decodes[id]?.set(guest, at: seat)
+  private mutating func change(_ subscription: Subscription, _ body: (inout Subscriber) -> Void) -> Change? {
+    guard let id = subscriptions[subscription], var subscriber = decodes[id]?.subscribers[subscription] else { return nil }
+    body(&subscriber)
+    decodes[id]?.set(subscriber, at: subscription)
     return updatePriority(of: id)
   }
 
@@ -163,24 +163,24 @@ struct DecodeCoalescer {
   }
 
   /// The decode is over: those that waited for it, in the order of their coming.
-  mutating func end(_ id: ID) -> [(seat: Subscription, guest: Subscriber)] {
+  mutating func end(_ id: ID) -> [(subscription: Subscription, subscriber: Subscriber)] {
     detach(id)
     guard let decode = decodes.removeValue(forKey: id) else { return [] }
     count(decode, -1)
-    for seat in decode.guests.keys { seats[seat] = nil }
-    return guests(of: decode)
+    for subscription in decode.subscribers.keys { subscriptions[subscription] = nil }
+    return subscribers(of: decode)
   }
 
-  func guests(of id: ID) -> [(seat: Subscription, guest: Subscriber)] { decodes[id].map(guests) ?? [] }
+  func subscribers(of id: ID) -> [(subscription: Subscription, subscriber: Subscriber)] { decodes[id].map(subscribers) ?? [] }
 
-  private func guests(of decode: Decode) -> [(seat: Subscription, guest: Subscriber)] {
-    decode.guests.sorted { ($0.key.load, $0.key.isFinal ? 1 : 0) < ($1.key.load, $1.key.isFinal ? 1 : 0) }
+  private func subscribers(of decode: Decode) -> [(subscription: Subscription, subscriber: Subscriber)] {
+    decode.subscribers.sorted { ($0.key.load, $0.key.isFinal ? 1 : 0) < ($1.key.load, $1.key.isFinal ? 1 : 0) }
       .map { ($0.key, $0.value) }
   }
 
   func priority(of id: ID) -> Priority? { decodes[id]?.priority }
 
   func contains(_ load: LoadID) -> Bool {
-    [true, false].contains { seats[Subscription(load: load, isFinal: $0)] != nil }
+    [true, false].contains { subscriptions[Subscription(load: load, isFinal: $0)] != nil }
   }
 }

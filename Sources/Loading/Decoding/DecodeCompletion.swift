@@ -6,7 +6,7 @@ internal import Threads
 extension Loader {
   /// After a check, or a placeholder: what is known by now goes into the cache, and the loads go on.
   func note(_ decoded: Decoded, of id: DecodeCoalescer.ID, _ record: ActiveDecode) {
-    let source = record.candidate.response.findings?.source
+    let source = record.candidate.response.metadata?.source
     let found = DecodeMetadata(
       source: source, placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init), isChecked: record.step == .check,
       isDamaged: decoded.isDamaged)
@@ -18,7 +18,7 @@ extension Loader {
   /// The current findings of a stored image, those in the cache included.
   private func noted(_ found: DecodeMetadata, of candidate: Candidate) -> Candidate {
     var candidate = candidate
-    candidate.response.findings = candidate.response.findings?.adding(found) ?? found
+    candidate.response.metadata = candidate.response.metadata?.adding(found) ?? found
     if !candidate.isTransient {
       memory.note(findingsOf: candidate.response)
       if let tier = storage.tier(of: candidate) {
@@ -32,7 +32,7 @@ extension Loader {
   /// The original that a variant or pixels were just made of, with what that told of it.
   private func originalDecoded(_ decoded: Decoded, _ record: ActiveDecode) -> StoredResponse {
     let original = record.candidate
-    guard decoded.isDamaged, original.response.findings?.isDamaged != true else { return original.response }
+    guard decoded.isDamaged, original.response.metadata?.isDamaged != true else { return original.response }
     return noted(DecodeMetadata(isDamaged: true), of: original).response
   }
 
@@ -46,36 +46,36 @@ extension Loader {
     draft.variant = record.transform?.canonical ?? ""
     draft.digest = []
     draft.orientation = 1
-    draft.findings = DecodeMetadata(
+    draft.metadata = DecodeMetadata(
       source: DecodeMetadata.Source(
         digest: original.digest, byteCount: original.byteCount, format: original.format ?? "", width: original.width,
         height: original.height),
-      placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init), isChecked: original.findings?.isChecked == true,
-      isDamaged: original.findings?.isDamaged == true)
-    let guests = decodes.guests(of: id)
+      placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init), isChecked: original.metadata?.isChecked == true,
+      isDamaged: original.metadata?.isDamaged == true)
+    let subscribers = decodes.subscribers(of: id)
     var places: LoadRequest.Places = []
     if !record.candidate.isTransient {
-      for (seat, _) in guests { places.formUnion(loads[seat.load]?.request.store ?? []) }
+      for (subscription, _) in subscribers { places.formUnion(loads[subscription.load]?.request.store ?? []) }
     }
-    let served = Dictionary(grouping: guests.map(\.seat), by: \.load).compactMap { id, seats in
-      loads[id].map { ($0, isFinal: seats.contains(where: \.isFinal)) }
+    let served = Dictionary(grouping: subscribers.map(\.subscription), by: \.load).compactMap { id, subscriptions in
+      loads[id].map { ($0, isFinal: subscriptions.contains(where: \.isFinal)) }
     }
-    let arrival = StoreOperation(
+    let operation = StoreOperation(
       body: .bytes([]), format: decoded.format, draft: draft, places: places, largestInMemory: memory.largestEntry,
       needsSize: true, clearCount: record.clearCount,
       deliveries: served.map { ($0.id, nil, DeliveryPlan($0.request, isFinal: $1)) })
-    let seats = Set(guests.map(\.seat))
-    storage.perform({ [storage] in arrival.storing(fileAt: path, in: storage) }) { [weak self] outcome in
-      self?.kept(id, outcome, places, servedIn: seats)
+    let subscriptions = Set(subscribers.map(\.subscription))
+    storage.perform({ [storage] in operation.storing(fileAt: path, in: storage) }) { [weak self] outcome in
+      self?.kept(id, outcome, places, servedIn: subscriptions)
     }
   }
 
   /// - Parameter seats: those that have been served. Others have been taken meanwhile.
   private func kept(
     _ id: DecodeCoalescer.ID, _ outcome: StoreOperation.Outcome, _ places: LoadRequest.Places,
-    servedIn seats: Set<DecodeCoalescer.Subscription>
+    servedIn subscriptions: Set<DecodeCoalescer.Subscription>
   ) {
-    heedOthers()
+    applyPeerInvalidations()
     guard let record = decodeRecords[id] else { return }
     switch outcome {
     case .failure(let error): failDecode(id, error)
@@ -83,19 +83,19 @@ extension Loader {
       var variant = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
       variant.keeping = record.candidate.keeping
-      clears.mark(&variant)
+      pendingInvalidations.mark(&variant)
       if !places.isEmpty, !variant.isTransient, !stored.isOutdated {
         remember(variant.response, places.contains(.memory) ? stored.bytes : nil)
       }
-      for (load, guest, isFinal) in endDecode(id) {
-        let isServed = seats.contains(DecodeCoalescer.Subscription(load: load.id, isFinal: isFinal))
+      for (load, subscriber, isFinal) in endDecode(id) {
+        let isServed = subscriptions.contains(DecodeCoalescer.Subscription(load: load.id, isFinal: isFinal))
         if isServed, let result = stored.delivered[load.id],
           load.request.processing?.step(for: variant.response) == nil
         {
           conclude(
-            load, result.map { image(for: load, variant.response, $0, as: guest.status) }, isFinal: isFinal)
+            load, result.map { image(for: load, variant.response, $0, as: subscriber.status) }, isFinal: isFinal)
         } else if stored.bytes != nil || variant.response.isOnDisk {
-          deliver(variant, to: load, as: guest.status, isFinal: isFinal)
+          deliver(variant, to: load, as: subscriber.status, isFinal: isFinal)
         } else if isFinal {
           // It came while a variant that is not kept was given to the others.
           join(load)
@@ -112,12 +112,12 @@ extension Loader {
   func handOver(_ decoded: Decoded, at path: String, of id: DecodeCoalescer.ID, _ record: ActiveDecode) {
     let byteCount = Int64(decoded.width * decoded.height * decoded.channels)
     let response = originalDecoded(decoded, record)
-    let guests = endDecode(id)
-    guard let (load, guest, _) = guests.first else { return storage.discard(.pixels(path)) }
+    let subscribers = endDecode(id)
+    guard let (load, subscriber, _) = subscribers.first else { return storage.discard(.pixels(path)) }
     storage.executor.run { [storage] in
       storage.pixels.assumeIsolated { $0.deliver(path, byteCount: byteCount) }
     }
-    var image = image(for: load, response, DeliveryPlan.DeliveredContent(), as: guest.status)
+    var image = image(for: load, response, DeliveryPlan.DeliveredContent(), as: subscriber.status)
     image.pixels = LoadedImage.Pixels(
       path: path, width: decoded.width, height: decoded.height, channels: decoded.channels, byteCount: byteCount)
     if record.transform != nil {

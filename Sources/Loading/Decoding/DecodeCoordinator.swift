@@ -17,31 +17,31 @@ extension Loader {
     }
     let transform = step == .encode || step == .pixels ? load.request.processing?.transform : nil
     let subject = CorruptDecodeKey(response, step, to: transform?.canonical ?? "")
-    if !load.request.retriesFailed, let error = corrupt.recall(subject, now: .now) {
+    if !load.request.retriesFailed, let error = corrupt.serveFromMemory(subject, now: .now) {
       return conclude(load, .failure(error), isFinal: isFinal)
     }
     let work = DecodeCoalescer.Work(
-      key: ExactString(response.key), partition: response.partition, selection: response.selection,
+      key: ExactString(response.key), partition: response.partition, varyKey: response.varyKey,
       original: response.originalDigest, from: response.variant, to: subject.to, step: step,
       keeping: candidate.keeping, owner: step == .pixels ? load.id : nil)
-    let seat = DecodeCoalescer.Subscription(load: load.id, isFinal: isFinal)
+    let subscription = DecodeCoalescer.Subscription(load: load.id, isFinal: isFinal)
     // What was evicted before its turn came is not to be so again, and no answer is to wait long for what is shown
     // before.
-    let goesFirst = isFinal ? load.hasStartedOver : load.showing?.end != nil
-    let guest = DecodeCoalescer.Subscriber(priority: load.priority, status: status, goesFirst: goesFirst)
-    switch decodes.take(seat, as: guest, for: work) {
+    let isUrgent = isFinal ? load.hasRestarted : load.showing?.end != nil
+    let subscriber = DecodeCoalescer.Subscriber(priority: load.priority, status: status, isUrgent: isUrgent)
+    switch decodes.take(subscription, as: subscriber, for: work) {
     case .joined(let id, let raised):
       if storage.tier(of: candidate) != nil { decodeRecords[id]?.adopt(withoutBytes(candidate)) }
       if let raised, let ticket = decodeRecords[id]?.ticket { decoder.reprioritize(ticket, to: raised.rawValue) }
     case .created(let id):
       let record = ActiveDecode(withoutBytes(candidate), step, transform, subject, clearCount: clearCount)
-      getReady(id, for: load, candidate, record)
+      prepare(id, for: load, candidate, record)
     }
     noteDeadline(of: load)
   }
 
   /// Has a decode prepared on the disk's thread.
-  private func getReady(_ id: DecodeCoalescer.ID, for load: ActiveLoad, _ candidate: Candidate, _ record: ActiveDecode) {
+  private func prepare(_ id: DecodeCoalescer.ID, for load: ActiveLoad, _ candidate: Candidate, _ record: ActiveDecode) {
     var order = DecodePreparation(
       candidate: record.candidate, step: record.step, transform: record.transform,
       wantsPlaceholder: load.request.processing?.wantsPlaceholder == true && record.step != .check,
@@ -52,7 +52,7 @@ extension Loader {
       if order.mayHoldBytes { record.hold(bytes) }
     }
     decodeRecords[id] = record
-    storage.perform({ [storage, order] in order.getReady(in: storage) }) { [weak self] in self?.begin(id, $0) }
+    storage.perform({ [storage, order] in order.prepare(in: storage) }) { [weak self] in self?.begin(id, $0) }
   }
 
   /// Many may wait: what they wait with takes no memory, unless the loader says so.
@@ -75,16 +75,16 @@ extension Loader {
     guard let record = decodeRecords[id] else {
       if case .ready(let task, let file) = readiness {
         storage.discard(task.output)
-        if let file { storage.letGo(file) }
+        if let file { storage.unpin(file) }
       }
       return
     }
     switch readiness {
-    case .lost: startOver(id)
+    case .lost: restartAfterSourceLoss(id)
     case .failed(let error): failDecode(id, error)
     case .found(var variant):
       variant.keeping = record.candidate.keeping
-      clears.mark(&variant)
+      pendingInvalidations.mark(&variant)
       goOn(id, with: variant)
     case .ready(let task, let file):
       if let file { record.wait(with: file) }
@@ -102,7 +102,7 @@ extension Loader {
     switch (result, task.output) {
     case (.failure(let error), _):
       storage.discard(task.output)
-      if case .io = error, case .file = task.source { return startOver(id) }
+      if case .io = error, case .file = task.source { return restartAfterSourceLoss(id) }
       let failure = LoadError(error)
       if case .corrupt = error, record.candidate.response.isOnDisk {
         corrupt.remember(failure, of: record.subject, now: .now)
@@ -116,22 +116,22 @@ extension Loader {
 
   /// The loads that waited get what there is now.
   func goOn(_ id: DecodeCoalescer.ID, with candidate: Candidate) {
-    for (load, guest, isFinal) in endDecode(id) {
-      deliver(candidate, to: load, as: guest.status, isFinal: isFinal)
+    for (load, subscriber, isFinal) in endDecode(id) {
+      deliver(candidate, to: load, as: subscriber.status, isFinal: isFinal)
     }
   }
 
   /// The file that was to be decoded is gone, evicted before its turn came, or damaged. The loads look for the image
   /// once more, and may find it in memory.
-  private func startOver(_ id: DecodeCoalescer.ID) {
+  private func restartAfterSourceLoss(_ id: DecodeCoalescer.ID) {
     if let record = decodeRecords[id] { memory.forgetFile(of: record.candidate.response) }
     for (load, _, isFinal) in endDecode(id) {
-      guard isFinal, !load.hasStartedOver else {
+      guard isFinal, !load.hasRestarted else {
         let error = LoadError(.io, "the image was gone before it could be decoded")
         conclude(load, .failure(error), isFinal: isFinal)
         continue
       }
-      load.hasStartedOver = true
+      load.hasRestarted = true
       join(load)
     }
   }
@@ -140,32 +140,32 @@ extension Loader {
     for (load, _, isFinal) in endDecode(id) { conclude(load, .failure(error), isFinal: isFinal) }
   }
 
-  func endDecode(_ id: DecodeCoalescer.ID) -> [(load: ActiveLoad, guest: DecodeCoalescer.Subscriber, isFinal: Bool)] {
+  func endDecode(_ id: DecodeCoalescer.ID) -> [(load: ActiveLoad, subscriber: DecodeCoalescer.Subscriber, isFinal: Bool)] {
     _ = removeRecord(id)
-    return decodes.end(id).compactMap { seat, guest in loads[seat.load].map { ($0, guest, seat.isFinal) } }
+    return decodes.end(id).compactMap { subscription, subscriber in loads[subscription.load].map { ($0, subscriber, subscription.isFinal) } }
   }
 
   /// What has waited with the decode goes.
   private func removeRecord(_ id: DecodeCoalescer.ID) -> ActiveDecode? {
     guard let record = decodeRecords.removeValue(forKey: id) else { return nil }
     waitingBytes.giveBack(record.waitingBytes)
-    if let file = record.file { storage.letGo(file) }
+    if let file = record.file { storage.unpin(file) }
     return record
   }
 
   // MARK: - Leaving
 
   /// The load waits for no decode any more.
-  func leaveDecodes(_ id: LoadID) { carryOut(decodes.leave(id)) }
+  func unsubscribeFromDecodes(_ id: LoadID) { apply(decodes.leave(id)) }
 
   /// False when the load waits for none, or has that priority.
   func setDecodePriority(_ priority: Priority, of id: LoadID) -> Bool {
     guard let changes = decodes.setPriority(priority, of: id) else { return false }
-    carryOut(changes)
+    apply(changes)
     return true
   }
 
-  func carryOut(_ changes: [DecodeCoalescer.Change]) {
+  func apply(_ changes: [DecodeCoalescer.Change]) {
     for change in changes {
       switch change {
       case .priority(let id, let priority):

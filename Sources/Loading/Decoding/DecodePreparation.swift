@@ -30,7 +30,7 @@ struct DecodePreparation: Sendable {
     case failed(LoadError)
   }
 
-  func getReady(in storage: DiskServices) -> PreparedDecode {
+  func prepare(in storage: DiskServices) -> PreparedDecode {
     if let variant = storedVariant(in: storage) { return .found(variant) }
     do {
       let header = try header
@@ -133,11 +133,11 @@ extension DiskServices {
   }
 
   /// Lets go of what a decode has waited with, from any thread.
-  func letGo(_ file: DecodePreparation.HeldFile) {
+  func unpin(_ file: DecodePreparation.HeldFile) {
     executor.run {
       switch file {
-      case .scratch(let path, let isOwn): self.scratch.assumeIsolated { $0.letGo(path, removing: isOwn) }
-      case .stored(let id, let tier): tier.assumeIsolated { $0.letGo(id) }
+      case .scratch(let path, let isOwn): self.scratch.assumeIsolated { $0.unpin(path, removing: isOwn) }
+      case .stored(let id, let tier): tier.assumeIsolated { $0.unpin(id) }
       }
     }
   }

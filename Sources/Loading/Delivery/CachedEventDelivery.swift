@@ -26,11 +26,11 @@ extension Loader {
   }
 
   /// Tells a load its end, or what is cached.
-  func conclude(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>, isFinal: Bool) {
+  func complete(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>, isFinal: Bool) {
     if isFinal { return answer(load.id, result) }
     if case .success(let image) = result {
       if isOutputStuck, image.data != nil {
-        return tellLater(load) { $0.conclude(load, result, isFinal: false) }
+        return deferCompletion(load) { $0.complete(load, result, isFinal: false) }
       }
       load.emit(.cached(image))
     }
@@ -44,8 +44,8 @@ extension Loader {
       return
     }
     showing.end = result
-    leaveJob(load)
+    unsubscribe(load)
     decodeDeadlines.add(id, at: CompactInstant(.now + Self.longestWait))
-    if let change = decodes.hurry(whatIsShownTo: id) { carryOut([change]) }
+    if let change = decodes.boost(whatIsShownTo: id) { carryOut([change]) }
   }
 }

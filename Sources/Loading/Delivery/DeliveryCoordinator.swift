@@ -31,10 +31,10 @@ extension Loader {
     let (id, order, byteCount) = (load.id, delivery, candidate.response.byteCount)
     /// - Parameter tier: that holds the file until it has been read.
     func read(_ tier: DiskTier?) {
-      reads.begin(byteCount) { [weak self, storage, reads] in
+      inlineReads.begin(byteCount) { [weak self, storage, inlineReads] in
         let end: @LoadingActor @Sendable () -> Void = {
-          reads.end(byteCount)
-          if let tier { storage.perform({ tier.assumeIsolated { $0.letGo(candidate.response.id) } }) {} }
+          inlineReads.end(byteCount)
+          if let tier { storage.perform({ tier.assumeIsolated { $0.unpin(candidate.response.id) } }) {} }
         }
         guard let self, self.loads[id] != nil else { return end() }
         self.deliver(candidate, from: source, order, to: id, as: status, isFinal: isFinal, then: end)
@@ -42,7 +42,7 @@ extension Loader {
     }
     if !delivery.wantsData || candidate.bytes != nil {
       deliver(candidate, from: source, delivery, to: load.id, as: status, isFinal: isFinal) {}
-    } else if case .stored(let response, let tier) = source, !reads.isOpen(for: byteCount) {
+    } else if case .stored(let response, let tier) = source, !inlineReads.isOpen(for: byteCount) {
       // A clear that comes meanwhile is not for this load.
       storage.perform({ tier.assumeIsolated { $0.hold(response) } }) { isHeld in read(isHeld ? tier : nil) }
     } else {
@@ -60,8 +60,8 @@ extension Loader {
       guard let self, let load = self.loads[id] else { return }
       switch result {
       case .success(let delivered):
-        self.heedOthers()
-        if delivered.isForMemory, let bytes = delivered.bytes, !self.clears.reach(candidate.response) {
+        self.applyPeerInvalidations()
+        if delivered.isForMemory, let bytes = delivered.bytes, !self.pendingInvalidations.reach(candidate.response) {
           self.memory.promote(candidate.response, bytes: bytes)
           for response in self.confirmed.values where response.key.hasSameBytes(as: candidate.response.key) {
             self.memory.update(response)
@@ -73,10 +73,10 @@ extension Loader {
         self.deliver(self.withoutFile(candidate), to: load, as: status, isFinal: isFinal)
       case .failure(.damaged):
         _ = self.memory.clear(.key(candidate.response.key), now: self.storage.now())
-        load.ignoresCache = true
+        load.bypassesCache = true
         if isFinal { self.join(load) } else { self.endShowing(of: load) }
       case .failure(.failed(let error)):
-        self.conclude(load, .failure(error), isFinal: isFinal)
+        self.complete(load, .failure(error), isFinal: isFinal)
       }
     }
   }
@@ -109,7 +109,7 @@ extension Loader {
     _ id: LoadID, _ candidate: Candidate, _ delivered: DeliveryPlan.DeliveredContent, as status: CacheStatus, isFinal: Bool
   ) {
     guard let load = loads[id] else { return }
-    conclude(load, .success(image(for: load, candidate.response, delivered, as: status)), isFinal: isFinal)
+    complete(load, .success(image(for: load, candidate.response, delivered, as: status)), isFinal: isFinal)
   }
 
   /// The result of a load.
@@ -137,7 +137,7 @@ extension Loader {
     LoadedImage(
       response, as: status, path: request.delivery == .path ? delivered.path : nil,
       data: request.delivery == .data ? delivered.bytes : nil,
-      placeholder: request.processing?.wantsPlaceholder == true ? response.findings?.placeholder : nil,
+      placeholder: request.processing?.wantsPlaceholder == true ? response.metadata?.placeholder : nil,
       head: request.wantsResponse || request.validation == .none ? head(of: response, as: status) : nil)
   }
 

@@ -46,7 +46,7 @@ public final class DiskServices: Sendable {
       result.notify()
     }
     try result.wait { $0 }!.get()
-    keepHouse(on: executor, tiers: tiers, scratch: scratch)
+    runMaintenance(on: executor, tiers: tiers, scratch: scratch)
     executor.run { self.pixels.assumeIsolated { $0.removeDead() } }
   }
 
@@ -87,7 +87,7 @@ public final class DiskServices: Sendable {
       {
         let originals = self.candidates(for: key, partition)
         let variants = variant.isEmpty ? [] : self.candidates(for: key, partition, variant: variant)
-        let candidates = Candidate.together(variants, originals)
+        let candidates = Candidate.merging(variants, originals)
         let hasPartial =
           candidates.isEmpty
           && self.tier?.assumeIsolated { $0.hasPartial(key: key, partition: partition) } ?? false
@@ -237,7 +237,7 @@ extension DiskServices {
   /// Leaves a body to a load to come, from any thread. What cannot stay is dropped.
   func leave(_ body: Download.Body) {
     guard case .spool(let spooled) = body else { return }
-    executor.run { spooled.spool.letGo() }
+    executor.run { spooled.spool.unpin() }
   }
 
   /// What an earlier load has left, on the disk's thread.
@@ -245,8 +245,8 @@ extension DiskServices {
   /// - Parameters:
   ///   - maxBytes: how large the whole may be.
   ///   - acceptsAnything: whether it need not begin like an image.
-  func takeUp(_ identity: PartialRecord.Identity, maxBytes: Int64, acceptsAnything: Bool) -> PartialBody? {
-    guard let tier, let (partial, spool) = tier.assumeIsolated({ $0.takeUp(identity, maxBytes: maxBytes) })
+  func resumePartial(_ identity: PartialRecord.Identity, maxBytes: Int64, acceptsAnything: Bool) -> PartialBody? {
+    guard let tier, let (partial, spool) = tier.assumeIsolated({ $0.resumePartial(identity, maxBytes: maxBytes) })
     else { return nil }
     let prefix = (try? spool.bytes(from: 0, count: Recognition.prefixLength)) ?? []
     var format: ImageFormat?

@@ -48,8 +48,8 @@ extension Loader {
     release(places: 1, at: place)
   }
 
-  private func ids(of selection: Selection) -> [LoadID] {
-    switch selection {
+  private func ids(of varyKey: Selection) -> [LoadID] {
+    switch varyKey {
     case .one(let id): [id]
     case .url(let url): index.loads(url: url)
     case .group(let group): index.loads(group: group)
@@ -61,15 +61,15 @@ extension Loader {
   /// Cancels what is meant. Each is told so before this returns.
   ///
   /// - Returns: how many there were.
-  public func cancel(_ selection: Selection) -> Int {
-    ids(of: selection).reduce(0) { $0 + (cancel($1) ? 1 : 0) }
+  public func cancel(_ varyKey: Selection) -> Int {
+    ids(of: varyKey).reduce(0) { $0 + (cancel($1) ? 1 : 0) }
   }
 
   /// Whether nothing is under way: no transfer, no image on its way to disk.
-  public var isAtRest: Bool { scheduler.isEmpty && decodes.isEmpty }
+  public var isIdle: Bool { scheduler.isEmpty && decodes.isEmpty }
 
   /// Gives up what goes on for nobody. It takes a moment until all is at rest.
-  public func abandonRest() {
+  public func cancelBackgroundWork() {
     for id in loads.ids where loads[id]?.isInternal == true { cancel(id) }
     for job in scheduler.allJobs where scheduler.job(job)?.hasSubscribers == false { abortTransfer(of: job) }
   }
@@ -77,8 +77,8 @@ extension Loader {
   /// Changes the priority of what is meant, now.
   ///
   /// - Returns: how many had another one before.
-  public func prioritize(_ selection: Selection, _ priority: Priority) -> Int {
-    let ids = ids(of: selection)
+  public func prioritize(_ varyKey: Selection, _ priority: Priority) -> Int {
+    let ids = ids(of: varyKey)
     return setPriority(priority, of: ids) + ids.count { prefetches[$0]?.setPriority(priority) ?? false }
   }
 

@@ -86,9 +86,9 @@ extension Loader {
   ) {
     let (key, partition) = (request.key, CachePartition.partition(of: request))
     let variant = request.variant
-    heedOthers()
+    applyPeerInvalidations()
     let isBeingPut = isBeingPut(key)
-    let before = isBeingPut ? [] : glimpsed(key, partition, variant)
+    let before = isBeingPut ? [] : peekMemory(key, partition, variant)
     let failure = failures.failure(
       of: CacheIdentity(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
     storage.perform({ [storage] in
@@ -97,7 +97,7 @@ extension Loader {
       return storage.inspect(key, partition, variant)
     }) { [weak self] onDisk in
       guard let self else { return }
-      let remembered = (isBeingPut ? self.glimpsed(key, partition, variant) : before).filter {
+      let remembered = (isBeingPut ? self.peekMemory(key, partition, variant) : before).filter {
         $0.response.variant == variant
       }
       var report = CacheReport()
@@ -119,7 +119,7 @@ extension Loader {
       }
       // A lease of another worker on what is fresh is not for a transfer any more: it ends with the commit.
       if !report.isFresh {
-        report.leaseHolder = self.board.flatMap { $0.holder(of: $0.claim(request.sharedHash(in: partition))) }
+        report.leaseHolder = self.peerTable.flatMap { $0.holder(of: $0.leaseRequest(request.sharedHash(in: partition))) }
       }
       completion(report)
     }
@@ -145,7 +145,7 @@ extension Loader {
   }
 
   /// Keeps an image that the host brings, under the key: fresh until `--max-age`. What was stored there is replaced,
-  /// and what was asked for before does not replace it in turn: see `isOvertaken`.
+  /// and what was asked for before does not replace it in turn: see `isSupersededByHostStore`.
   public func put(
     _ content: Content, as request: LoadRequest,
     then completion: @escaping @LoadingActor @Sendable (Result<LoadedImage, LoadError>) -> Void
@@ -160,7 +160,7 @@ extension Loader {
     let began = ContinuousClock.now
     let largestInMemory = memory.largestEntry
     let key = ExactString(request.key)
-    puts[key] = ((puts[key]?.count ?? 0) + 1, id)
+    hostStores[key] = ((hostStores[key]?.count ?? 0) + 1, id)
     storage.perform({ [storage] in
       // Nobody is to ask a server for it once the host knows that it is there.
       defer { storage.tier?.assumeIsolated { $0.listForOthers() } }
@@ -169,16 +169,16 @@ extension Loader {
         id: id, in: storage)
     }) { [weak self] outcome in
       guard let self else { return }
-      self.retire(id)
-      self.puts[key] = self.puts[key].flatMap { $0.count > 1 ? ($0.count - 1, $0.latest) : nil }
+      self.releaseID(id)
+      self.hostStores[key] = self.hostStores[key].flatMap { $0.count > 1 ? ($0.count - 1, $0.latest) : nil }
       switch outcome {
       case .failure(let error):
         completion(.failure(error))
       case .success(let stored):
         let image = CacheIdentity(key: draft.key, partition: draft.partition)
-        self.recentPuts.remember(id, of: image, now: .now)
+        self.recentHostStores.remember(id, of: image, now: .now)
         let isInMemory = self.remember(stored.response, stored.bytes)
-        guard isInMemory || stored.response.isOnDisk || self.clears.reach(stored.response) else {
+        guard isInMemory || stored.response.isOnDisk || self.pendingInvalidations.reach(stored.response) else {
           return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))
         }
         guard let delivered = stored.delivered[id] else {
@@ -220,7 +220,7 @@ extension LoadedImage {
       key: response.key, cache: status, byteCount: response.byteCount, mediaType: response.mediaType,
       format: response.format, width: response.width, height: response.height, frames: response.frames,
       orientation: response.orientation, path: path, data: data,
-      source: response.findings?.source.map(Source.init), placeholder: placeholder,
-      isDamaged: response.findings?.isDamaged == true, finalURL: response.finalURL, response: head)
+      source: response.metadata?.source.map(Source.init), placeholder: placeholder,
+      isDamaged: response.metadata?.isDamaged == true, finalURL: response.finalURL, response: head)
   }
 }

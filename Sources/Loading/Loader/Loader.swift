@@ -20,7 +20,7 @@ public final class Loader {
   var scheduler: Scheduler
   var memory: MemoryTier
   var failures = NegativeCache()
-  var beginnings: PartialBodyBudget
+  var partialBodies: PartialBodyBudget
   var index = LoadIndex()
   var loads = SlotMap<LoadID, ActiveLoad>()
   var jobs = SlotMap<JobID, JobRecord>()
@@ -34,26 +34,26 @@ public final class Loader {
   var waitingBytes = DecodeMemoryBudget()
   var corrupt = ExpiringCache<CorruptDecodeKey, LoadError>(timeToLive: .seconds(60), capacity: CorruptDecodeKey.capacity)
   var random = SystemRandomNumberGenerator()
-  var pace = StartRateEstimator()
-  var company = PeerWaitList()
+  var startRate = StartRateEstimator()
+  var peerWaits = PeerWaitList()
   /// What the workers of the directory write on.
-  var board: PeerTable?
+  var peerTable: PeerTable?
   /// How many of the clears that the board tells of this worker has carried out, too.
   var clearCount: UInt64 = 0
   /// The transfers that all have left and that go on for the cache, and until when. See TransferAbandonment.
-  var alone: [JobID: ContinuousClock.Instant] = [:]
+  var orphanedTransfers: [JobID: ContinuousClock.Instant] = [:]
   /// The job of each key and partition whose answer is being stored. See PreTransferRecheck.
-  var arriving: [CacheIdentity: JobID] = [:]
-  var clears = PendingInvalidations()
+  var jobsBeingStored: [CacheIdentity: JobID] = [:]
+  var pendingInvalidations = PendingInvalidations()
   /// What a 304 has changed and the disk's thread has not written yet, by id: what that thread read before is out of
   /// date.
-  var confirmed: [Int64: StoredResponse] = [:]
+  var pendingRevalidations: [Int64: StoredResponse] = [:]
   /// The images that hosts are putting in, by their keys: how many, and the latest. What memory has there is about to
   /// be replaced.
-  var puts: [ExactString: (count: Int, latest: LoadID)] = [:]
+  var hostStores: [ExactString: (count: Int, latest: LoadID)] = [:]
   /// The latest that have been put in: what was asked for before is not to replace them. Only their number bounds them,
   /// so who waits while a thousand others are put in may do so after all.
-  var recentPuts = ExpiringCache<CacheIdentity, LoadID>(timeToLive: .seconds(1 << 31), capacity: 1000)
+  var recentHostStores = ExpiringCache<CacheIdentity, LoadID>(timeToLive: .seconds(1 << 31), capacity: 1000)
   public internal(set) var counts = LoaderCounts()
   /// The names of loads, of prefetches and of what is put in.
   private(set) var names = GenerationalIDPool<LoadID>()
@@ -64,14 +64,14 @@ public final class Loader {
   public var isOutputStuck = false {
     didSet {
       scheduler.isPaused = isPaused || isOutputStuck
-      reads.isClosed = isOutputStuck
-      while !isOutputStuck, let tell = untold.popFirst() { tell() }
+      inlineReads.isClosed = isOutputStuck
+      while !isOutputStuck, let tell = deferredCompletions.popFirst() { tell() }
     }
   }
   /// What comes with data and is told as soon as somebody reads: as lines, many would take much memory.
-  private var untold = FIFO<@LoadingActor () -> Void>()
+  private var deferredCompletions = FIFO<@LoadingActor () -> Void>()
   /// For images that are read to be written out.
-  let reads = InlineReadLimiter()
+  let inlineReads = InlineReadLimiter()
   /// Whether the host wants no transfers to start.
   public var isPaused = false {
     didSet { scheduler.isPaused = isPaused || isOutputStuck }
@@ -83,10 +83,10 @@ public final class Loader {
     self.decoder = decoder
     scheduler = Scheduler(limits: settings.limits)
     memory = MemoryTier(limit: settings.memoryLimit)
-    beginnings = PartialBodyBudget(diskLimit: settings.diskLimit)
+    partialBodies = PartialBodyBudget(diskLimit: settings.diskLimit)
     self.settings = settings
     apply(settings)
-    findBoard()
+    reattachPeerTable()
   }
 
   /// Puts settings in force for all that starts from now on.
@@ -94,7 +94,7 @@ public final class Loader {
     self.settings = settings
     scheduler.limits = settings.limits
     memory.setLimit(settings.memoryLimit)
-    beginnings.setDiskLimit(settings.diskLimit)
+    partialBodies.setDiskLimit(settings.diskLimit)
     failures.timeToLive = settings.failedTimeToLive
     corrupt.timeToLive = settings.failedTimeToLive
   }
@@ -103,7 +103,7 @@ public final class Loader {
   public func makeID() -> LoadID { names.take() }
 
   /// Sets a name free. Nothing is known under it any more.
-  func retire(_ id: LoadID) { names.giveBack(id) }
+  func releaseID(_ id: LoadID) { names.giveBack(id) }
 
   /// Accepts a load. Its observer hears of it from within this call on.
   public func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver) {
@@ -115,16 +115,16 @@ public final class Loader {
   ///   - place: the priority at which a place in the queue is reserved for it.
   func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver, isInternal: Bool, place: Priority?)
   {
-    heedOthers()
+    applyPeerInvalidations()
     let load = ActiveLoad(
       id: id, request: request, partition: CachePartition.partition(of: request), acceptedAt: .now,
-      generation: clears.count, observer: observer, isInternal: isInternal)
+      generation: pendingInvalidations.count, observer: observer, isInternal: isInternal)
     load.place = place
     if place != nil { placesOfLoads += 1 }
     clearSlot(for: request)
     loads[id] = load
     index.insert(id, load.labels)
-    if !settle(load, from: remembered(request.key, load.partition, request.variant)) { join(load) }
+    if !serveFromCache(load, from: remembered(request.key, load.partition, request.variant)) { join(load) }
   }
 
   /// Does what is due: starts transfers, ends what is late. To be called after each batch of work on the loading
@@ -141,10 +141,10 @@ public final class Loader {
       finish(id, .failure(error))
     }
     failures.forgetOld(now: now)
-    findBoard()
-    lookAfterOthers(at: now)
+    reattachPeerTable()
+    pollPeerWaits(at: now)
     startTransfers(at: now)
-    return [scheduler.nextTimer, abortOverdue(at: now), keepCompany(at: now), endOverdueDecodes(at: now)]
+    return [scheduler.nextTimer, abortOverdue(at: now), sendHeartbeat(at: now), endOverdueDecodes(at: now)]
       .compactMap(\.self).min()
   }
 
@@ -156,8 +156,8 @@ public final class Loader {
     var starts: [JobID]
     repeat {
       starts = scheduler.takeStarts(at: now, needsPlace: needsPlace)
-      let own = starts.filter { mayBegin($0, at: now) }
-      pace.note(own.count, at: now)
+      let own = starts.filter { acquireLease($0, at: now) }
+      startRate.note(own.count, at: now)
       for job in own { start(job, at: now) }
       // What another worker transfers, or what turned out to need no transfer, leaves its slot to the next.
     } while starts.contains { scheduler.job($0)?.phase != .active }
@@ -180,15 +180,15 @@ public final class Loader {
   func finish(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) -> Bool {
     guard let load = loads[id] else { return false }
     if isOutputStuck, case .success(let image) = result, image.data != nil {
-      leaveJob(load)
-      tellLater(load) { $0.finish(id, result) }
+      unsubscribe(load)
+      deferCompletion(load) { $0.finish(id, result) }
       return true
     }
     loads.remove(id)
     index.remove(id, load.labels)
     releasePlace(of: load)
-    if load.request.processing != nil { leaveDecodes(id) }
-    leaveJob(load)
+    if load.request.processing != nil { unsubscribeFromDecodes(id) }
+    unsubscribe(load)
     switch result {
     case .success(var image):
       image.timing.total = load.acceptedAt.duration(to: .now)
@@ -197,23 +197,23 @@ public final class Loader {
     case .failure:
       load.observer.load(id, ended: result)
     }
-    retire(id)
+    releaseID(id)
     return true
   }
 
   /// Has `tell` called when the output is read again, unless the load has been told its end by then.
-  func tellLater(_ load: ActiveLoad, _ tell: @escaping @LoadingActor (Loader) -> Void) {
-    untold.append { [weak self] in
+  func deferCompletion(_ load: ActiveLoad, _ tell: @escaping @LoadingActor (Loader) -> Void) {
+    deferredCompletions.append { [weak self] in
       if let self, self.loads[load.id] === load { tell(self) }
     }
   }
 
   /// The load waits for no transfer any more.
-  func leaveJob(_ load: ActiveLoad) {
+  func unsubscribe(_ load: ActiveLoad) {
     switch scheduler.leave(load.id) {
-    case .unknown, .jobStays: break
-    case .jobAbandoned(let job): forget(job)
-    case .transferAbandoned(let job): abandonTransfer(of: job, leftBy: load)
+    case .unknown, .stillNeeded: break
+    case .orphanedJob(let job): forget(job)
+    case .orphanedTransfer(let job): abandonTransfer(of: job, leftBy: load)
     }
   }
 

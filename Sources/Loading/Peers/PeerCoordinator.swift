@@ -14,73 +14,73 @@ internal import Threads
 extension Loader {
   /// Notes how far others are, before the cache is looked into. The load that began the job decides whether it concerns
   /// them.
-  func claim(_ record: JobRecord) {
-    guard let board, record.first.request.store.contains(.disk), case .http = record.first.request.source else {
+  func leaseRequest(_ record: JobRecord) {
+    guard let peerTable, record.first.request.store.contains(.disk), case .http = record.first.request.source else {
       return
     }
-    if record.claim == nil {
-      record.claim = board.claim(record.first.request.sharedHash(in: record.first.partition))
+    if record.leaseRequest == nil {
+      record.leaseRequest = peerTable.leaseRequest(record.first.request.sharedHash(in: record.first.partition))
     } else {
-      board.refresh(&record.claim!)
+      peerTable.refresh(&record.leaseRequest!)
     }
   }
 
   /// Whether the transfer is this worker's to make. If not, the job is put aside.
-  func mayBegin(_ job: JobID, at now: ContinuousClock.Instant) -> Bool {
-    guard let record = jobs[job], record.lease == nil, record.claim != nil, record.mayKeep, let board else {
+  func acquireLease(_ job: JobID, at now: ContinuousClock.Instant) -> Bool {
+    guard let record = jobs[job], record.lease == nil, record.leaseRequest != nil, record.mayKeep, let peerTable else {
       return true
     }
-    switch board.take(&record.claim!) {
+    switch peerTable.take(&record.leaseRequest!) {
     case .taken(let lease): record.lease = lease
     case .none: break
-    case .news:
-      scheduler.putAside(job)
-      lookAgain(for: job)
+    case .cacheChanged:
+      scheduler.deferToPeer(job)
+      recheckCache(for: job)
       return false
     case .held:
-      let since = record.elsewhereSince ?? now
-      guard record.mayWaitElsewhere, now < since + PeerWaitList.patience else { return true }
-      record.elsewhereSince = since
-      scheduler.putAside(job)
-      company.add(job, at: now)
+      let since = record.peerWaitStart ?? now
+      guard record.mayWaitForPeer, now < since + PeerWaitList.patience else { return true }
+      record.peerWaitStart = since
+      scheduler.deferToPeer(job)
+      peerWaits.add(job, at: now)
       return false
     }
     return true
   }
 
   /// Goes on with those jobs whose wait for other workers is over.
-  func lookAfterOthers(at now: ContinuousClock.Instant) {
-    guard let due = company.nextLook, due <= now else { return }
-    let over = company.waiting.filter { isOver($0, at: now) }
-    company.remove(Set(over), at: now)
-    for job in over where scheduler.job(job)?.phase == .elsewhere { lookAgain(for: job) }
-    if let tier = storage.tier, company.takeSurvey(at: now) {
-      storage.executor.run { tier.assumeIsolated { $0.lookAfterOthers() } }
+  func pollPeerWaits(at now: ContinuousClock.Instant) {
+    guard let due = peerWaits.nextLook, due <= now else { return }
+    let over = peerWaits.waiting.filter { isOver($0, at: now) }
+    peerWaits.remove(Set(over), at: now)
+    for job in over where scheduler.job(job)?.phase == .awaitingPeer { recheckCache(for: job) }
+    if let tier = storage.tier, peerWaits.takeSurvey(at: now) {
+      storage.executor.run { tier.assumeIsolated { $0.pollPeerWaits() } }
     }
   }
 
   private func isOver(_ job: JobID, at now: ContinuousClock.Instant) -> Bool {
-    guard let record = jobs[job], let claim = record.claim, let board else { return true }
-    switch board.progress(of: claim) {
+    guard let record = jobs[job], let leaseRequest = record.leaseRequest, let peerTable else { return true }
+    switch peerTable.progress(of: leaseRequest) {
     case .over(let failed):
-      if failed { record.mayWaitElsewhere = false }
+      if failed { record.mayWaitForPeer = false }
       return true
     case .running(let worker):
-      if company.hasStopped(worker, beats: board.beats(of: worker), at: now) {
-        board.revoke(claim, from: worker)
+      if peerWaits.hasStopped(worker, beats: peerTable.beats(of: worker), at: now) {
+        peerTable.revoke(leaseRequest, from: worker)
         return true
       }
-      return record.elsewhereSince.map { $0 + PeerWaitList.patience <= now } ?? true
+      return record.peerWaitStart.map { $0 + PeerWaitList.patience <= now } ?? true
     }
   }
 
   /// Shows the others a sign of life where they may wait for one. Returns when to be called again.
-  func keepCompany(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-    guard let board, board.hasLeases else { return company.nextLook }
-    board.beat()
-    heedOthers()
+  func sendHeartbeat(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+    guard let peerTable, peerTable.hasLeases else { return peerWaits.nextLook }
+    peerTable.heartbeat()
+    applyPeerInvalidations()
     let nextBeat = now + .seconds(1)
-    return min(company.nextLook ?? nextBeat, nextBeat)
+    return min(peerWaits.nextLook ?? nextBeat, nextBeat)
   }
 }
 

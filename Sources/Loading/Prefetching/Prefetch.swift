@@ -160,6 +160,6 @@ public final class Prefetch: LoadObserver {
     } else {
       observer.prefetch(id, ended: .success(summary))
     }
-    loader.retire(id)
+    loader.releaseID(id)
   }
 }

@@ -42,12 +42,12 @@ final class ActiveLoad {
   /// How urgent it is now; the queue and the decodes go by it.
   var priority: Priority
   /// Set once what it waited for was gone before it could be decoded.
-  var hasStartedOver = false
+  var hasRestarted = false
   /// Set once what was cached turned out to be damaged: the cache is not asked again.
-  var ignoresCache = false
+  var bypassesCache = false
   /// Set once the answer of a shared transfer did not fit this load. From then on it shares only answers that have come
   /// and fit, and no failures of other loads.
-  var goesByItself = false
+  var isUnshared = false
   /// Set once the `cached` event of `refresh` has been taken care of.
   var hasShownCached = false
   /// The last attempt of its job that it was told of: what gave way is the same attempt when it starts again.
@@ -56,7 +56,7 @@ final class ActiveLoad {
   var isKept = true
   /// How the transfer went that brought its image.
   private(set) var transfer: TransferTiming?
-  private var told: EmittedEvents?
+  private var emitted: EmittedEvents?
 
   init(
     id: LoadID, request: LoadRequest, partition: String, acceptedAt: ContinuousClock.Instant, generation: Int,
@@ -76,7 +76,7 @@ final class ActiveLoad {
     isInternal ? LoadIndex.Labels() : LoadIndex.Labels(url: request.url, group: request.group, slot: request.slot)
   }
 
-  var jobKey: TransferKey { request.jobKey(in: partition, bypassingCache: ignoresCache) }
+  var jobKey: TransferKey { request.jobKey(in: partition, bypassingCache: bypassesCache) }
 
   /// What it was told of so far. An object, because a load that waits has been told of nothing.
   private final class EmittedEvents {
@@ -87,17 +87,17 @@ final class ActiveLoad {
     var showing: Showing?
   }
 
-  private var madeTold: EmittedEvents {
-    if let told { return told }
+  private var madeEmitted: EmittedEvents {
+    if let emitted { return emitted }
     let made = EmittedEvents()
-    told = made
+    emitted = made
     return made
   }
 
   /// While the `cached` event of `refresh` is on its way. See CachedEventDelivery.
   var showing: Showing? {
-    get { told?.showing }
-    set { if newValue != nil || told != nil { madeTold.showing = newValue } }
+    get { emitted?.showing }
+    set { if newValue != nil || emitted != nil { madeEmitted.showing = newValue } }
   }
 
   final class Showing {
@@ -141,29 +141,29 @@ final class ActiveLoad {
       isWanted = request.events.contains(.started) && attempt != startedAttempt
       startedAttempt = Int32(attempt)
     case .progress(let received, _):
-      isWanted = request.events.contains(.progress) && received > told?.received ?? -1
-      if isWanted { madeTold.received = received }
+      isWanted = request.events.contains(.progress) && received > emitted?.received ?? -1
+      if isWanted { madeEmitted.received = received }
     case .retrying:
       isWanted = request.events.contains(.retrying)
-      told?.received = -1
+      emitted?.received = -1
     case .cached:
       isWanted = true
     case .preview(_, _, _, let scan):
       isWanted = awaitsPreview(of: scan)
-      if isWanted { madeTold.scans = scan }
+      if isWanted { madeEmitted.scans = scan }
     }
     if isWanted { observer.load(id, did: event) }
   }
 
   /// A transfer that starts over comes to the scans of before again.
-  func awaitsPreview(of scans: Int) -> Bool { request.events.contains(.preview) && scans > told?.scans ?? 0 }
+  func awaitsPreview(of scans: Int) -> Bool { request.events.contains(.preview) && scans > emitted?.scans ?? 0 }
 }
 
 extension LoadRequest {
   /// - Parameter bypassingCache: whether the cache is known to have nothing of use.
   func jobKey(in partition: String, bypassingCache: Bool) -> TransferKey {
     TransferKey(
-      key: ExactString(key), partition: partition, headers: .all(tellingHeaders),
+      key: ExactString(key), partition: partition, headers: .all(coalescingHeaders),
       revalidation: revalidation(bypassingCache),
       acceptsAnything: validation == .none, maxBytes: maxBytes, timeoutMs: timeout.milliseconds, retries: retries)
   }
@@ -174,7 +174,7 @@ extension LoadRequest {
   /// ones left out are those that by their definition say nothing about it: the urgency of RFC 9218 and the marks of
   /// W3C Trace Context, which are others in each request. A response whose Vary names them is nevertheless told apart
   /// by them.
-  var tellingHeaders: HeaderFields {
+  var coalescingHeaders: HeaderFields {
     let telling = headers.lines.contains(where: Self.isTrivial) ? headers.lines.filter { !Self.isTrivial($0) } : nil
     // Those of the options come in the same order each time.
     if fields.own.lines.allSatisfy(Self.isTrivial) { return telling.map(HeaderFields.init) ?? headers }

@@ -40,17 +40,17 @@ public final class DecodePlan: Sendable {
 
   /// What is to be done next with what is there of the image; nil when it can be delivered.
   func step(for response: StoredResponse) -> Step? {
-    let findings = response.findings
-    if checks, findings?.isChecked != true { return .check }
+    let metadata = response.metadata
+    if checks, metadata?.isChecked != true { return .check }
     if deliversPixels { return .pixels }
     if response.variant != variant { return .encode }
-    if wantsPlaceholder, findings?.placeholder == nil { return .placeholder }
+    if wantsPlaceholder, metadata?.placeholder == nil { return .placeholder }
     return nil
   }
 
   /// Whether a stored variant can be of use, which cannot be checked any more.
   func accepts(variant response: StoredResponse) -> Bool {
-    response.variant == variant && (!checks || response.findings?.isChecked == true)
+    response.variant == variant && (!checks || response.metadata?.isChecked == true)
   }
 }
 

@@ -31,12 +31,12 @@ final class PartialBody: Sendable {
 
 extension TransferRequest {
   /// Has the request ask for what is missing, and only where the beginning came from.
-  mutating func askForRest(after beginning: PartialBody) {
-    for field in beginning.response.requestFields(from: beginning.byteCount).lines {
+  mutating func askForRest(after partialBody: PartialBody) {
+    for field in partialBody.response.requestFields(from: partialBody.byteCount).lines {
       headers.append(field.name, field.value)
     }
-    validatedURL = beginning.response.url
-    bytesKept = beginning.byteCount
+    validatedURL = partialBody.response.url
+    bytesKept = partialBody.byteCount
   }
 }
 
@@ -70,9 +70,9 @@ struct PartialBodyBudget {
   mutating func setDiskLimit(_ limit: Int64) { mostBytesInCache = limit / 8 }
 
   /// False when there is no room; else `remove` is due once it is used or discarded.
-  mutating func insert(_ beginning: PartialBody) -> Bool {
+  mutating func insert(_ partialBody: PartialBody) -> Bool {
     var next = kept
-    next.add(beginning, times: 1)
+    next.add(partialBody, times: 1)
     guard next.bytesInMemory <= Self.mostBytesInMemory, next.spools <= Self.mostSpools else { return false }
     let fits =
       next.bytesInCache <= max(mostBytesInCache, kept.bytesInCache)
@@ -82,13 +82,13 @@ struct PartialBodyBudget {
     return true
   }
 
-  mutating func remove(_ beginning: PartialBody) { kept.add(beginning, times: -1) }
+  mutating func remove(_ partialBody: PartialBody) { kept.add(partialBody, times: -1) }
 }
 
 extension PartialBodyBudget.KeptPartials {
-  fileprivate mutating func add(_ beginning: PartialBody, times: Int) {
-    let bytes = beginning.byteCount * Int64(times)
-    switch beginning.body {
+  fileprivate mutating func add(_ partialBody: PartialBody, times: Int) {
+    let bytes = partialBody.byteCount * Int64(times)
+    switch partialBody.body {
     case .bytes: bytesInMemory += bytes
     case .spool(let spooled):
       spools += times

@@ -7,77 +7,77 @@ internal import ImageStore
 /// or another.
 extension Loader {
   /// Keeps what an attempt has left, while there is room for it.
-  func keep(_ beginning: PartialBody?, for record: JobRecord) {
-    guard let beginning else { return }
-    record.forgetBasis()
-    if beginnings.insert(beginning) {
-      record.beginning = beginning
+  func keep(_ partialBody: PartialBody?, for record: JobRecord) {
+    guard let partialBody else { return }
+    record.dropConditions()
+    if partialBodies.insert(partialBody) {
+      record.partialBody = partialBody
     } else {
-      leave(beginning, of: record)
+      leave(partialBody, of: record)
     }
   }
 
   /// What the next attempt goes on with. It is the caller's from here on.
   func takeBeginning(of record: JobRecord) -> PartialBody? {
-    guard let beginning = record.beginning else { return nil }
-    record.beginning = nil
-    beginnings.remove(beginning)
-    return beginning
+    guard let partialBody = record.partialBody else { return nil }
+    record.partialBody = nil
+    partialBodies.remove(partialBody)
+    return partialBody
   }
 
   /// Takes out a job that comes to nothing. What it kept stays on disk, if it may, unless the server said that it is of
   /// no use.
   func forget(_ job: JobID, after error: LoadError? = nil) {
-    guard let record = jobs.remove(job), let beginning = takeBeginning(of: record) else { return }
+    guard let record = jobs.remove(job), let partialBody = takeBeginning(of: record) else { return }
     if error?.isRetryable ?? true {
-      leave(beginning, of: record)
+      leave(partialBody, of: record)
     } else {
-      storage.discard(beginning.body)
+      storage.discard(partialBody.body)
     }
   }
 
   /// Leaves a beginning to a load to come. One that has come already has looked for it too early.
-  func leave(_ beginning: PartialBody, of record: JobRecord) {
-    let mayStay = record.mayKeep && record.first.request.mayStore(status: 200, headers: beginning.response.headers)
-    guard mayStay else { return storage.discard(beginning.body) }
-    storage.leave(beginning.body)
-    if let job = scheduler.job(for: record.first.jobKey) { jobs[job]?.mayTakeUp = true }
+  func leave(_ partialBody: PartialBody, of record: JobRecord) {
+    let mayStay = record.mayKeep && record.first.request.mayStore(status: 200, headers: partialBody.response.headers)
+    guard mayStay else { return storage.discard(partialBody.body) }
+    storage.leave(partialBody.body)
+    if let job = scheduler.job(for: record.first.jobKey) { jobs[job]?.mayResume = true }
   }
 
   /// Whether to go on with what an earlier load has left, which is tried once. Loads that go past the cache start anew,
   /// and what is stored is asked about first.
-  func shouldTakeUp(_ job: JobID, _ record: JobRecord) -> Bool {
-    guard record.mayTakeUp, record.beginning == nil, record.basis == nil,
+  func shouldResume(_ job: JobID, _ record: JobRecord) -> Bool {
+    guard record.mayResume, record.partialBody == nil, record.revalidationTarget == nil,
       places(of: job).contains(.disk), let key = scheduler.job(job)?.key,
       key.revalidation == .whenStale || key.revalidation == .always
     else { return false }
-    record.mayTakeUp = false
+    record.mayResume = false
     return true
   }
 
   /// Has the job's transfer go on with what an earlier load has left, if there is anything.
-  func takeUp(for job: JobID, _ record: JobRecord) {
+  func resumePartial(for job: JobID, _ record: JobRecord) {
     let identity = record.first.request.partialIdentity(in: record.first.partition)
     let (maxBytes, acceptsAnything) = (record.first.request.maxBytes, record.first.request.validation == .none)
     storage.perform({ [storage] in
-      storage.takeUp(identity, maxBytes: maxBytes, acceptsAnything: acceptsAnything)
-    }) { [weak self] beginning in
+      storage.resumePartial(identity, maxBytes: maxBytes, acceptsAnything: acceptsAnything)
+    }) { [weak self] partialBody in
       guard let self else { return }
       guard let record = self.jobs[job], self.scheduler.job(job)?.subscribers.isEmpty == false else {
-        if let beginning { self.storage.leave(beginning.body) }
+        if let partialBody { self.storage.leave(partialBody.body) }
         _ = self.scheduler.end(job)
         return self.forget(job)
       }
-      if beginning != nil { record.forgetBasis() }
-      self.send(job, record, goingOnFrom: beginning)
+      if partialBody != nil { record.dropConditions() }
+      self.send(job, record, goingOnFrom: partialBody)
     }
   }
 }
 
 extension JobRecord {
   /// The server has another response by now, so what is stored is not asked about any more.
-  func forgetBasis() {
-    basisIndex = nil
+  func dropConditions() {
+    revalidationTargetIndex = nil
     conditions.remove("if-none-match")
     conditions.remove("if-modified-since")
   }

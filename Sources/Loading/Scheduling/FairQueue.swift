@@ -19,7 +19,7 @@ struct FairQueue {
   }
 
   /// No job that needs a decoder gets a turn of this priority or a lower one.
-  var decodersBehind: Priority?
+  var decodeBackpressure: Priority?
 
   /// The waiting jobs of each priority, all origins.
   private(set) var counts = PriorityCounts()
@@ -50,7 +50,7 @@ struct FairQueue {
       queues.append(contentsOf: repeatElement(IndexLinkedList(), count: Self.levels))
       freeQueues.append(contentsOf: repeatElement(IndexLinkedList(), count: Self.levels))
       isInRing.append(contentsOf: repeatElement(false, count: QueueClass.count))
-      for lane in ringLinks.indices { ringLinks[lane].reach(origin) }
+      for queueClass in ringLinks.indices { ringLinks[queueClass].reach(origin) }
     }
     eligible[Int(origin)] = true
   }
@@ -65,16 +65,16 @@ struct FairQueue {
 
   /// - Parameter place: no other job has it. O(1) for one before or behind all others of its origin and priority; else
   ///   as much as there are behind it.
-  mutating func add(_ job: Int32, of origin: Int32, in lane: QueueClass, place: Int64) {
+  mutating func add(_ job: Int32, of origin: Int32, in queueClass: QueueClass, place: Int64) {
     jobLinks.reach(job)
     freeLinks.reach(job)
     while places.count <= Int(job) {
       places.append(0)
-      lanes.append(lane)
+      lanes.append(queueClass)
     }
-    (places[Int(job)], lanes[Int(job)]) = (place, lane)
+    (places[Int(job)], lanes[Int(job)]) = (place, queueClass)
     link(job, of: origin)
-    refreshRings(of: origin, at: lane.priority)
+    refreshRings(of: origin, at: queueClass.priority)
   }
 
   mutating func remove(_ job: Int32, of origin: Int32) {
@@ -83,19 +83,19 @@ struct FairQueue {
   }
 
   /// As costly as `add` for a new priority; O(1) for the other lane of the same one, where the job keeps its place.
-  mutating func move(_ job: Int32, of origin: Int32, to lane: QueueClass, place: Int64) {
+  mutating func move(_ job: Int32, of origin: Int32, to queueClass: QueueClass, place: Int64) {
     let old = lanes[Int(job)]
-    if old.priority == lane.priority {
-      if !old.needsDecoder { freeQueues[index(origin, lane.priority)].remove(job, in: &freeLinks) }
-      lanes[Int(job)] = lane
+    if old.priority == queueClass.priority {
+      if !old.needsDecoder { freeQueues[index(origin, queueClass.priority)].remove(job, in: &freeLinks) }
+      lanes[Int(job)] = queueClass
       linkIfFree(job, of: origin)
     } else {
       unlink(job, of: origin)
-      (places[Int(job)], lanes[Int(job)]) = (place, lane)
+      (places[Int(job)], lanes[Int(job)]) = (place, queueClass)
       link(job, of: origin)
       refreshRings(of: origin, at: old.priority)
     }
-    refreshRings(of: origin, at: lane.priority)
+    refreshRings(of: origin, at: queueClass.priority)
   }
 
   private mutating func link(_ job: Int32, of origin: Int32) {
@@ -116,9 +116,9 @@ struct FairQueue {
   }
 
   private mutating func linkIfFree(_ job: Int32, of origin: Int32) {
-    let lane = lanes[Int(job)]
-    guard !lane.needsDecoder else { return }
-    let index = index(origin, lane.priority)
+    let queueClass = lanes[Int(job)]
+    guard !queueClass.needsDecoder else { return }
+    let index = index(origin, queueClass.priority)
     let queue = freeQueues[index]
     if !queue.isEmpty, places[Int(job)] < places[Int(queue.first)] {
       freeQueues[index].prepend(job, in: &freeLinks)
@@ -128,11 +128,11 @@ struct FairQueue {
   }
 
   private mutating func unlink(_ job: Int32, of origin: Int32) {
-    let lane = lanes[Int(job)]
-    let index = index(origin, lane.priority)
+    let queueClass = lanes[Int(job)]
+    let index = index(origin, queueClass.priority)
     queues[index].remove(job, in: &jobLinks)
-    if !lane.needsDecoder { freeQueues[index].remove(job, in: &freeLinks) }
-    counts[lane.priority] -= 1
+    if !queueClass.needsDecoder { freeQueues[index].remove(job, in: &freeLinks) }
+    counts[queueClass.priority] -= 1
   }
 
   // MARK: - Turns
@@ -147,10 +147,10 @@ struct FairQueue {
     let queue = freeToGo(of: origin, at: priority)
     let next = order == .fifo ? queue.first : queue.last
     remove(next, of: origin)
-    for lane in [QueueClass(priority: priority, needsDecoder: false), QueueClass(priority: priority, needsDecoder: true)]
-    where isInRing[index(origin, lane)] {
-      rings[lane.number].remove(origin, in: &ringLinks[lane.number])
-      rings[lane.number].append(origin, in: &ringLinks[lane.number])
+    for queueClass in [QueueClass(priority: priority, needsDecoder: false), QueueClass(priority: priority, needsDecoder: true)]
+    where isInRing[index(origin, queueClass)] {
+      rings[queueClass.number].remove(origin, in: &ringLinks[queueClass.number])
+      rings[queueClass.number].append(origin, in: &ringLinks[queueClass.number])
     }
     return next
   }
@@ -160,13 +160,13 @@ struct FairQueue {
     (areDecodersBehind(at: priority) ? freeQueues : queues)[index(origin, priority)]
   }
 
-  func waitsForDecoders(_ lane: QueueClass) -> Bool { lane.needsDecoder && areDecodersBehind(at: lane.priority) }
+  func waitsForDecoders(_ queueClass: QueueClass) -> Bool { queueClass.needsDecoder && areDecodersBehind(at: queueClass.priority) }
 
-  private func areDecodersBehind(at priority: Priority) -> Bool { decodersBehind.map { priority <= $0 } ?? false }
+  private func areDecodersBehind(at priority: Priority) -> Bool { decodeBackpressure.map { priority <= $0 } ?? false }
 
   private func isInUse(_ ring: Int) -> Bool {
-    guard let decodersBehind else { return !ring.isMultiple(of: 2) }
-    return ring.isMultiple(of: 2) == (ring / 2 <= decodersBehind.rawValue)
+    guard let decodeBackpressure else { return !ring.isMultiple(of: 2) }
+    return ring.isMultiple(of: 2) == (ring / 2 <= decodeBackpressure.rawValue)
   }
 
   // MARK: - Looking
@@ -189,7 +189,7 @@ struct FairQueue {
   // MARK: - Rings
 
   private func index(_ origin: Int32, _ priority: Priority) -> Int { Int(origin) * Self.levels + priority.rawValue }
-  private func index(_ origin: Int32, _ lane: QueueClass) -> Int { Int(origin) * QueueClass.count + lane.number }
+  private func index(_ origin: Int32, _ queueClass: QueueClass) -> Int { Int(origin) * QueueClass.count + queueClass.number }
 
   private mutating func refreshRings(of origin: Int32, at priority: Priority) {
     let (free, any) = (QueueClass(priority: priority, needsDecoder: false), QueueClass(priority: priority, needsDecoder: true))
@@ -197,15 +197,15 @@ struct FairQueue {
     refreshRing(of: origin, any, isWanted: !queues[index(origin, priority)].isEmpty)
   }
 
-  private mutating func refreshRing(of origin: Int32, _ lane: QueueClass, isWanted: Bool) {
-    let index = index(origin, lane)
+  private mutating func refreshRing(of origin: Int32, _ queueClass: QueueClass, isWanted: Bool) {
+    let index = index(origin, queueClass)
     let belongs = isWanted && eligible[Int(origin)]
     guard belongs != isInRing[index] else { return }
     isInRing[index] = belongs
     if belongs {
-      rings[lane.number].append(origin, in: &ringLinks[lane.number])
+      rings[queueClass.number].append(origin, in: &ringLinks[queueClass.number])
     } else {
-      rings[lane.number].remove(origin, in: &ringLinks[lane.number])
+      rings[queueClass.number].remove(origin, in: &ringLinks[queueClass.number])
     }
   }
 }

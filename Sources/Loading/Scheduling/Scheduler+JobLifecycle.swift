@@ -12,9 +12,9 @@ extension Scheduler {
   /// The cache could not answer: the job waits for its transfer, unless the queue is full or the origin is down: then
   /// nothing changes. A job that was in the queue before is admitted again in any case.
   mutating func enqueue(_ id: JobID) -> Admission {
-    guard let job = jobs[id], job.phase == .preparing || job.phase == .elsewhere else { return .accepted }
+    guard let job = jobs[id], job.phase == .preparing || job.phase == .awaitingPeer else { return .accepted }
     guard originFailure(of: id) == nil else { return .originDown }
-    if job.phase == .elsewhere {
+    if job.phase == .awaitingPeer {
       elsewhereCount -= 1
       requeue(id.slot)
       return .accepted
@@ -28,13 +28,13 @@ extension Scheduler {
 
   /// Whether a job that is enqueued now would not wait.
   private func startsAtOnce(_ id: JobID) -> Bool {
-    guard let origin = jobs[id]?.origin, waiting.total == 0, !isPaused, looksAwaited == 0, hasFreeSlot
+    guard let origin = jobs[id]?.origin, waiting.total == 0, !isPaused, lookUpsPendingAfterResume == 0, hasFreeSlot
     else { return false }
-    return mayStart(at: origin) && !backlog.waitsForDecoders(jobs[id.slot].lane)
+    return mayStart(at: origin) && !queue.waitsForDecoders(jobs[id.slot].queueClass)
   }
 
   mutating func reconsiderDecoders() {
-    backlog.decodersBehind = Priority.allCases.last { level in
+    queue.decodeBackpressure = Priority.allCases.last { level in
       Priority.allCases.reduce(0) { $0 + ($1 >= level ? undecoded[$1] : 0) } >= limits.maxUndecoded
     }
   }
@@ -48,7 +48,7 @@ extension Scheduler {
   }
 
   mutating func addToBacklog(_ slot: Int32) {
-    backlog.add(slot, of: jobs[slot].origin, in: jobs[slot].lane, place: jobs[slot].place)
+    queue.add(slot, of: jobs[slot].origin, in: jobs[slot].queueClass, place: jobs[slot].place)
     askForName(of: jobs[slot].origin)
   }
 
@@ -58,7 +58,7 @@ extension Scheduler {
   mutating func takeStarts(at now: ContinuousClock.Instant, needsPlace: Bool = false) -> [JobID] {
     latest = CompactInstant(now)
     var starts: [JobID] = []
-    while !isPaused, looksAwaited == 0 || needsPlace, hasFreeSlot, let slot = backlog.takeNext(limits.order) {
+    while !isPaused, lookUpsPendingAfterResume == 0 || needsPlace, hasFreeSlot, let slot = queue.takeNext(limits.order) {
       jobs[slot].phase = .active
       takeSeat(slot)
       starts.append(jobs.id(at: slot))
@@ -68,10 +68,10 @@ extension Scheduler {
   }
 
   /// Another worker transfers it, so the transfer does not start: the slot is free. `enqueue` or `end` comes next.
-  mutating func putAside(_ id: JobID) {
+  mutating func deferToPeer(_ id: JobID) {
     guard jobs[id]?.phase == .active else { return }
     releaseSlot(of: id)
-    jobs[id.slot].phase = .elsewhere
+    jobs[id.slot].phase = .awaitingPeer
     elsewhereCount += 1
   }
 
@@ -123,11 +123,11 @@ extension Scheduler {
     guard let job = jobs[id] else { return [] }
     switch job.phase {
     case .preparing: endPreparing(id)
-    case .waiting: backlog.remove(id.slot, of: job.origin)
+    case .waiting: queue.remove(id.slot, of: job.origin)
     case .active: releaseSlot(of: id)
     case .finishing: finishingCount -= 1
     case .backingOff: backingOffCount -= 1
-    case .elsewhere: elsewhereCount -= 1
+    case .awaitingPeer: elsewhereCount -= 1
     }
     let waited = subscribers(of: id)
     for load in waited {
@@ -176,7 +176,7 @@ extension Scheduler {
       window.answered(active: max(countedActive, countedAtStarts), at: latest.instant)
       // Where nothing waits, nothing takes the place.
       let active = origins[origin].active
-      let before = backlog.count(of: origin) > 0 ? max(active, origins[origin].activeAtStart) : active
+      let before = queue.count(of: origin) > 0 ? max(active, origins[origin].activeAtStart) : active
       origins[origin].window.answered(active: before, at: latest.instant)
     }
     if transfer.isQuiet { quietCount -= 1 }

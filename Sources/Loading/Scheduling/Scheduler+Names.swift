@@ -6,7 +6,7 @@ extension Scheduler {
   mutating func askForName(of slot: Int32) {
     let record = origins[slot]
     guard record.name == .unknown, record.active == 0, record.health.until == nil, lookUpCount < limits.maxLookUps,
-      backlog.count(of: slot) > 0
+      queue.count(of: slot) > 0
     else { return }
     origins[slot].name = .asked
     lookUpCount += 1

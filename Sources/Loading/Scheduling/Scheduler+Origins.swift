@@ -84,7 +84,7 @@ extension Scheduler {
     noteHealth(slot)
     guard health.isDown, !before.isDown else { return [] }
     origins[slot].failure = error()
-    return backlog.jobs(of: slot).map { jobs.id(at: $0) }
+    return queue.jobs(of: slot).map { jobs.id(at: $0) }
   }
 
   /// A probe changes nothing that is worth telling: its end does.
@@ -92,7 +92,7 @@ extension Scheduler {
     let health = origins[slot].stateOfHealth
     guard health != .probing, health != origins[slot].toldHealth else { return }
     origins[slot].toldHealth = health
-    var state = state(of: slot, waiting: backlog.count(of: slot), isElsewhere: false)
+    var state = state(of: slot, waiting: queue.count(of: slot), isElsewhere: false)
     state.reason = origins[slot].health.reason
     healthChanges.append(state)
   }
@@ -143,7 +143,7 @@ extension Scheduler {
   // MARK: - Starting
 
   /// Whether the origin may start a job may have changed.
-  mutating func reconsider(_ slot: Int32) { backlog.setEligible(mayStart(at: slot), slot) }
+  mutating func reconsider(_ slot: Int32) { queue.setEligible(mayStart(at: slot), slot) }
 
   /// Whether the origin's name, health, window and rate let a transfer start.
   func mayStart(at slot: Int32) -> Bool {
@@ -168,7 +168,7 @@ extension Scheduler {
     if origin.isAddress { record.name = .found }
     origins.insert(record, at: id)
     byOrigin[origin] = id
-    backlog.admit(id.slot)
+    queue.admit(id.slot)
     return id
   }
 

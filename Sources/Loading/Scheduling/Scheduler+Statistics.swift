@@ -12,8 +12,8 @@ extension Scheduler {
       let record = origins[id.slot]
       guard record.jobs > 0 || record.health.until != nil else { continue }
       let waiting =
-        backlog.count(of: id.slot) + putOff.byOrigin[id.slot, default: 0] + heldBack[record.origin, default: 0]
-      let state = state(of: id.slot, waiting: waiting, isElsewhere: putOff.elsewhere.contains(id.slot))
+        queue.count(of: id.slot) + putOff.byOrigin[id.slot, default: 0] + heldBack[record.origin, default: 0]
+      let state = state(of: id.slot, waiting: waiting, isElsewhere: putOff.awaitingPeer.contains(id.slot))
       // Of ten thousand origins hardly one gets past the last of the hundred that are asked for.
       if busiest.count >= limit {
         guard let last = busiest.last, state.precedes(last) else { continue }
@@ -37,17 +37,17 @@ extension Scheduler {
     var byPriority = PriorityCounts()
     var byOrigin: [Int32: Int] = [:]
     /// The origins of those that another worker transfers.
-    var elsewhere: Set<Int32> = []
+    var awaitingPeer: Set<Int32> = []
   }
 
   /// Those that wait for their next attempt or for another worker. O(n) in all jobs.
   var putOff: PutOff {
     var counts = PutOff()
     guard backingOffCount + elsewhereCount > 0 else { return counts }
-    for id in jobs.ids where [.backingOff, .elsewhere].contains(jobs[id.slot].phase) {
+    for id in jobs.ids where [.backingOff, .awaitingPeer].contains(jobs[id.slot].phase) {
       counts.byPriority[jobs[id.slot].priority] += 1
       counts.byOrigin[jobs[id.slot].origin, default: 0] += 1
-      if jobs[id.slot].phase == .elsewhere { counts.elsewhere.insert(jobs[id.slot].origin) }
+      if jobs[id.slot].phase == .awaitingPeer { counts.awaitingPeer.insert(jobs[id.slot].origin) }
     }
     return counts
   }
@@ -57,11 +57,11 @@ extension Scheduler {
     let (record, active) = (origins[slot], origins[slot].active)
     if record.health.state != .healthy, let reason = record.health.reason { return reason }
     if isPaused { return .paused }
-    if backlog.count(of: slot) == 0 { return isElsewhere ? .otherWorker : .retry }
+    if queue.count(of: slot) == 0 { return isElsewhere ? .otherWorker : .retry }
     if record.name == .asked { return .resolving }
     if active >= record.window.size { return .perHostLimit }
     if record.nextStart != nil { return .rate }
-    return hasFreeSlot && !backlog.waitsForDecoders(slot) ? nil : .concurrencyLimit
+    return hasFreeSlot && !queue.waitsForDecoders(slot) ? nil : .concurrencyLimit
   }
 }
 

@@ -7,7 +7,7 @@ extension Scheduler {
 
   /// When `expired` or `findQuiet` has something to do next.
   var nextTimer: ContinuousClock.Instant? {
-    let isShortOfSlots = !isPaused && countedActive >= window.size && backlog.hasEligible
+    let isShortOfSlots = !isPaused && countedActive >= window.size && queue.hasEligible
     let next = min(timers.next ?? .never, isShortOfSlots ? unanswered.first?.until ?? .never : .never)
     return next == .never ? nil : next.instant
   }

@@ -28,7 +28,7 @@ internal import Threads
 /// looks.
 struct Scheduler: ~Copyable {
   enum Phase {
-    case preparing, waiting, active, finishing, backingOff, elsewhere
+    case preparing, waiting, active, finishing, backingOff, awaitingPeer
   }
 
   struct Job {
@@ -39,7 +39,7 @@ struct Scheduler: ~Copyable {
     let origin: Int32
     var phase = Phase.preparing
     /// What its subscribers make of it.
-    var lane = FairQueue.QueueClass(priority: .lowest, needsDecoder: true)
+    var queueClass = FairQueue.QueueClass(priority: .lowest, needsDecoder: true)
     /// False once `detach` took it out of reach of later loads.
     var isJoinable = true
     private var storedAttempt: Int32 = 1
@@ -52,7 +52,7 @@ struct Scheduler: ~Copyable {
     /// The slots of the loads that wait for it.
     var subscribers = IndexLinkedList()
     /// How many of them want the image as it comes.
-    var undemanding: Int32 = 0
+    var decodeFreeSubscribers: Int32 = 0
     var byPriority = PriorityCounts()
 
     init(key: TransferKey, origin: Int32, place: Int64) {
@@ -67,7 +67,7 @@ struct Scheduler: ~Copyable {
       set { storedAttempt = Int32(newValue) }
     }
 
-    var priority: Priority { lane.priority }
+    var priority: Priority { queueClass.priority }
 
     var hasSubscribers: Bool { !subscribers.isEmpty }
   }
@@ -154,12 +154,12 @@ struct Scheduler: ~Copyable {
   /// Set by `pause`, and while nobody reads the output: running transfers go on, none starts.
   var isPaused = false {
     didSet {
-      if oldValue, !isPaused { (looksAwaited, lastAwaited) = (preparingCount, jobIDs.lastSerial) }
+      if oldValue, !isPaused { (lookUpsPendingAfterResume, lastAwaited) = (preparingCount, jobIDs.lastSerial) }
     }
   }
   /// What came before a pause ended is looked for in the cache before anything starts: else what was looked for first
   /// would start, and not what is the most urgent. How many jobs that still are, and the last of them by its serial.
-  private(set) var looksAwaited = 0
+  private(set) var lookUpsPendingAfterResume = 0
   private var lastAwaited: UInt64 = 0
   /// Loads that are held back outside and are to be jobs later: they count as waiting where `maxQueued` is checked.
   var reserved = PriorityCounts()
@@ -206,7 +206,7 @@ struct Scheduler: ~Copyable {
   var healthChanges: [OriginState] = []
   /// How many origins are kept though they have no jobs.
   var rememberedCount = 0
-  var backlog = FairQueue()
+  var queue = FairQueue()
   /// The places given to jobs lie between these.
   private var firstPlace: Int64 = 0
   private var lastPlace: Int64 = 0
@@ -266,12 +266,12 @@ struct Scheduler: ~Copyable {
   enum UnsubscribeResult: Equatable {
     case unknown
     /// Others wait for the job, or it is being stored and goes on without them.
-    case jobStays
+    case stillNeeded
     /// Nobody waits any more. Without a transfer the job is gone.
-    case jobAbandoned(JobID)
+    case orphanedJob(JobID)
     /// Nobody waits any more. Abort the transfer and `detach` the job, or let it go on: then it can be joined again.
     /// Either way it holds its slot until `end`, so that limits hold.
-    case transferAbandoned(JobID)
+    case orphanedTransfer(JobID)
   }
 
   mutating func leave(_ id: LoadID) -> UnsubscribeResult {
@@ -280,16 +280,16 @@ struct Scheduler: ~Copyable {
     remove(subscriber, id)
     guard !jobs[job.slot].hasSubscribers else {
       updateLane(of: job.slot)
-      return .jobStays
+      return .stillNeeded
     }
     switch jobs[job.slot].phase {
     case .finishing:
-      return .jobStays
+      return .stillNeeded
     case .active:
-      return .transferAbandoned(job)
-    case .preparing, .waiting, .backingOff, .elsewhere:
+      return .orphanedTransfer(job)
+    case .preparing, .waiting, .backingOff, .awaitingPeer:
       _ = end(job)
-      return .jobAbandoned(job)
+      return .orphanedJob(job)
     }
   }
 
@@ -302,13 +302,13 @@ struct Scheduler: ~Copyable {
   mutating func add(_ subscriber: Subscriber, _ id: LoadID) {
     jobs[subscriber.job].subscribers.append(id.slot, in: &subscriberLinks)
     jobs[subscriber.job].byPriority[subscriber.priority] += 1
-    if !subscriber.needsDecoder { jobs[subscriber.job].undemanding += 1 }
+    if !subscriber.needsDecoder { jobs[subscriber.job].decodeFreeSubscribers += 1 }
   }
 
   mutating func drop(_ subscriber: Subscriber, _ id: LoadID) {
     jobs[subscriber.job].subscribers.remove(id.slot, in: &subscriberLinks)
     jobs[subscriber.job].byPriority[subscriber.priority] -= 1
-    if !subscriber.needsDecoder { jobs[subscriber.job].undemanding -= 1 }
+    if !subscriber.needsDecoder { jobs[subscriber.job].decodeFreeSubscribers -= 1 }
   }
 
   /// False for a load that is unknown or has that priority already.
@@ -324,20 +324,20 @@ struct Scheduler: ~Copyable {
   /// Who waits for the job may want other things of it now.
   mutating func updateLane(of slot: Int32) {
     guard let priority = jobs[slot].byPriority.highest else { return }
-    let (old, new) = (jobs[slot].lane, FairQueue.QueueClass(priority: priority, needsDecoder: jobs[slot].undemanding == 0))
+    let (old, new) = (jobs[slot].queueClass, FairQueue.QueueClass(priority: priority, needsDecoder: jobs[slot].decodeFreeSubscribers == 0))
     guard new != old else { return }
-    jobs[slot].lane = new
+    jobs[slot].queueClass = new
     // A raised job queues up behind those that were this urgent before it; a lowered one has waited longer than the
     // others of its level. So does one that is still looked for in the cache: it finds its place later.
     if priority != old.priority { jobs[slot].place = nextPlace(priority < old.priority ? .first : .asItComes) }
     guard jobs[slot].phase == .waiting else { return }
-    backlog.move(slot, of: jobs[slot].origin, to: new, place: jobs[slot].place)
+    queue.move(slot, of: jobs[slot].origin, to: new, place: jobs[slot].place)
   }
 
   /// The job has been looked for in the cache, or need not be.
   mutating func endPreparing(_ id: JobID) {
     preparingCount -= 1
-    if looksAwaited > 0, id.serial <= lastAwaited { looksAwaited -= 1 }
+    if lookUpsPendingAfterResume > 0, id.serial <= lastAwaited { lookUpsPendingAfterResume -= 1 }
   }
 
   enum QueuePosition {
@@ -363,7 +363,7 @@ struct Scheduler: ~Copyable {
   var activeCount: Int { running.count }
 
   /// The waiting jobs of each priority.
-  var waiting: PriorityCounts { backlog.counts }
+  var waiting: PriorityCounts { queue.counts }
 
   /// How many more may wait.
   var freePlaces: Int { max(0, limits.maxQueued - waiting.total - backingOffCount - elsewhereCount - reserved.total) }

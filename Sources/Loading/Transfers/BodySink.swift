@@ -167,7 +167,7 @@ extension BodySpool {
   nonisolated func drop() { assumeIsolated { $0.discard() } }
 
   /// Drops it, unless its file may stay for a load to come.
-  nonisolated func letGo() { assumeIsolated { $0.leave() } }
+  nonisolated func unpin() { assumeIsolated { $0.leave() } }
 
   nonisolated func digest() throws(StoreError) -> [UInt8] {
     try assumeIsolatedThrowing { spool throws(StoreError) in try spool.takeDigest() }

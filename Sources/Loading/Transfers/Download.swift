@@ -52,8 +52,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   /// What the attempt before left, until the answer tells what to do with it.
-  private var beginning: PartialBody?
-  private var isMisfit = false
+  private var partialBody: PartialBody?
+  private var isRangeMismatch = false
   /// The whole response, when the beginning is continued.
   private var whole: PartialResponse?
   /// Of the whole response, when it is continued.
@@ -77,14 +77,14 @@ final class Download: TransferConsumer, @unchecked Sendable {
   ///   - discard: called with what the beginning was, when its rest does not come.
   ///   - onAnswer: called when an answer has begun.
   init(
-    acceptsAnything: Bool, beginning: PartialBody? = nil, requestHeaders: HeaderFields, makeSink: @escaping MakeSink,
+    acceptsAnything: Bool, partialBody: PartialBody? = nil, requestHeaders: HeaderFields, makeSink: @escaping MakeSink,
     discard: @escaping @Sendable (Body) -> Void, onAnswer: (@Sendable (ResponseHead) -> Void)? = nil,
     onProgress: @escaping @Sendable (Int64, Int64?) -> Void, onScan: (@Sendable (ArrivingImage) -> Void)? = nil,
     onEnd: @escaping @Sendable (Ending) -> Void, unixTime: @escaping @Sendable () -> Int,
     now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
   ) {
     self.acceptsAnything = acceptsAnything
-    self.beginning = beginning
+    self.partialBody = partialBody
     self.requestHeaders = requestHeaders
     self.now = now
     self.unixTime = unixTime
@@ -130,15 +130,15 @@ final class Download: TransferConsumer, @unchecked Sendable {
   func received(head: ResponseHead) -> Verdict {
     shared.withLock { $0.isAnswered = true }
     onAnswer?(head)
-    if let beginning {
-      let answer = beginning.response.answer(
+    if let partialBody {
+      let answer = partialBody.response.answer(
         status: head.status, headers: head.headers, from: head.finalURL, contentLength: head.contentLength,
-        offset: beginning.byteCount, receivedAt: unixTime())
+        offset: partialBody.byteCount, receivedAt: unixTime())
       switch answer {
-      case .rest(let whole): return goOn(from: beginning, as: whole, head)
+      case .rest(let whole): return goOn(from: partialBody, as: whole, head)
       case .whole: dropBeginning()
-      case .misfit:
-        isMisfit = true
+      case .rangeMismatch:
+        isRangeMismatch = true
         dropBeginning()
         return .discard
       case .none: return .discard
@@ -152,19 +152,19 @@ final class Download: TransferConsumer, @unchecked Sendable {
     return .proceed
   }
 
-  private func goOn(from beginning: PartialBody, as whole: PartialResponse, _ head: ResponseHead) -> Verdict {
-    self.beginning = nil
+  private func goOn(from partialBody: PartialBody, as whole: PartialResponse, _ head: ResponseHead) -> Verdict {
+    self.partialBody = nil
     self.whole = whole
-    scans = beginning.scans
-    received = beginning.byteCount
-    format = beginning.format
+    scans = partialBody.scans
+    received = partialBody.byteCount
+    format = partialBody.format
     var head = head
     head.status = 200
     head.headers = whole.headers
     head.contentLength = whole.completeLength
     self.head = head
     shared.withLock { [received] in $0.progress.answered(head, kept: received, at: now()) }
-    switch beginning.body {
+    switch partialBody.body {
     case .bytes(let bytes): self.bytes = bytes
     case .spool(let spooled): sink = makeSink(head, whole, spooled) { [weak self] in self?.resume() }
     case .failed: break
@@ -184,8 +184,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   private func dropBeginning() {
-    if let beginning { discard(beginning.body) }
-    beginning = nil
+    if let partialBody { discard(partialBody.body) }
+    partialBody = nil
   }
 
   func received(bytes chunk: UnsafeRawBufferPointer) -> Verdict {
@@ -216,22 +216,22 @@ final class Download: TransferConsumer, @unchecked Sendable {
 
   func finished(_ outcome: Result<TransferSummary, TransferError>) {
     var ending = Ending(outcome: whole == nil ? outcome : ofWhole(outcome))
-    if case .success(let summary) = ending.outcome, (200..<300).contains(summary.head.status), !isMisfit,
+    if case .success(let summary) = ending.outcome, (200..<300).contains(summary.head.status), !isRangeMismatch,
       format == nil, sink == nil, !isRecognisable(complete: true)
     {
       isRefused = true
     }
     ending.isRefused = isRefused
-    ending.isMisfit = isMisfit
+    ending.isRangeMismatch = isRangeMismatch
     ending.format = format
     ending.received = received
     ending.scans = scans
-    ending.beginning = beginning
-    beginning = nil
+    ending.partialBody = partialBody
+    partialBody = nil
     guard let sink else {
       ending.body = .bytes(bytes)
       bytes = []
-      onEnd(ending.leavesBeginning ? ending.leavingBeginning(of: partial) : ending)
+      onEnd(ending.leavesBeginning ? ending.retainingPartialBody(of: partial) : ending)
       return
     }
     // What is on its way to disk arrives there first.
@@ -242,7 +242,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
       case .success(let body): ending.body = .spool(body)
       case .failure(let error): ending.body = .failed(error)
       }
-      onEnd(ending.leavingBeginning(of: partial))
+      onEnd(ending.retainingPartialBody(of: partial))
     }
   }
 

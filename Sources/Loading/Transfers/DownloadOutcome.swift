@@ -17,14 +17,14 @@ extension Download {
     /// The first bytes are no image.
     var isRefused = false
     /// What another attempt can go on with; then `body` is empty.
-    var beginning: PartialBody?
+    var partialBody: PartialBody?
     /// The answer was no rest to the beginning and no whole: the same is to be asked for again, without a range.
-    var isMisfit = false
+    var isRangeMismatch = false
 
     /// Whether there is a whole body of what was asked for.
     var isSuccess: Bool {
       guard case .success(let summary) = outcome, case (200..<300) = summary.head.status else { return false }
-      return !isMisfit && !isRefused
+      return !isRangeMismatch && !isRefused
     }
   }
 }
@@ -37,11 +37,11 @@ extension Download.Outcome {
   }
 
   /// With the body as a beginning, if it can be one.
-  func leavingBeginning(of partial: PartialResponse?) -> Download.Outcome {
+  func retainingPartialBody(of partial: PartialResponse?) -> Download.Outcome {
     guard let partial, partial.hasRest(after: received) else { return self }
     if case .failed = body { return self }
     var ending = self
-    ending.beginning = PartialBody(
+    ending.partialBody = PartialBody(
       response: partial, body: body, byteCount: received, format: format, scans: scans)
     ending.body = .bytes([])
     return ending

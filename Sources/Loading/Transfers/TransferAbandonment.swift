@@ -6,22 +6,22 @@ extension Loader {
   /// joined; it is never tried again for nobody, and nothing waits for it.
   func abandonTransfer(of job: JobID, leftBy load: ActiveLoad) {
     guard let record = jobs[job] else { return }
-    record.placesOfLeavers.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil))
+    record.departedStorePolicy.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil))
     guard isWorthFinishing(job, record), let cost = record.download?.progress.costOfBeginning else {
-      alone[job] = nil
+      orphanedTransfers[job] = nil
       return abortTransfer(of: job)
     }
     // What was to take less than that takes twice as long and more: it is not what it seemed.
-    alone[job] = .now.advanced(by: cost * 2 + .seconds(1))
+    orphanedTransfers[job] = .now.advanced(by: cost * 2 + .seconds(1))
   }
 
   /// Ends those that have taken too long for nobody. Returns when the next is due.
   func abortOverdue(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-    for (job, due) in alone where due <= now {
-      alone[job] = nil
+    for (job, due) in orphanedTransfers where due <= now {
+      orphanedTransfers[job] = nil
       if scheduler.job(job)?.hasSubscribers == false { abortTransfer(of: job) }
     }
-    return alone.values.min()
+    return orphanedTransfers.values.min()
   }
 
   /// The job keeps its place among the active until the connection is known to be closed.

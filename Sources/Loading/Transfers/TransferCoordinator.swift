@@ -7,31 +7,31 @@ internal import ImageStore
 extension Loader {
   /// Begins a job's next attempt.
   func start(_ job: JobID, at now: ContinuousClock.Instant) {
-    guard let record = jobs[job], stillNeedsTransfer(job, record) else { return }
+    guard let record = jobs[job], needsTransferStill(job, record) else { return }
     record.startedAt = record.startedAt ?? now
     record.clearCount = record.clearCount ?? clearCount
     record.nameDuration = scheduler.takeNameDuration(for: job)
     let attempt = scheduler.job(job)?.attempt ?? 1
     for id in scheduler.subscribers(of: job) { loads[id]?.emit(.started(attempt: attempt)) }
-    if shouldTakeUp(job, record) {
-      takeUp(for: job, record)
+    if shouldResume(job, record) {
+      resumePartial(for: job, record)
     } else {
       send(job, record, goingOnFrom: takeBeginning(of: record))
     }
   }
 
   /// Sends the request of an attempt, for the rest where there is a beginning.
-  func send(_ job: JobID, _ record: JobRecord, goingOnFrom beginning: PartialBody?) {
+  func send(_ job: JobID, _ record: JobRecord, goingOnFrom partialBody: PartialBody?) {
     guard case .http(let url) = record.first.request.source else { return }
     counts.transfersStarted += 1
     var request = TransferRequest(
       url: url.requestURL, headers: HeaderFields(record.first.request.headers.lines + record.conditions.lines),
-      validatedURL: record.basis.map { $0.response.finalURL ?? url.requestURL },
+      validatedURL: record.revalidationTarget.map { $0.response.finalURL ?? url.requestURL },
       idleTimeout: record.first.request.timeout, maxBytes: record.first.request.maxBytes,
       maxRedirects: settings.maxRedirects)
     request.needsFreshConnection = record.hasTimedOut
     request.isContent = Recognition.isImage
-    if let beginning { request.askForRest(after: beginning) }
+    if let partialBody { request.askForRest(after: partialBody) }
     let storage = storage
     let places = places(of: job)
     let first = record.first
@@ -43,7 +43,7 @@ extension Loader {
       }
     }
     let download = Download(
-      acceptsAnything: first.request.validation == .none, beginning: beginning, requestHeaders: first.request.headers,
+      acceptsAnything: first.request.validation == .none, partialBody: partialBody, requestHeaders: first.request.headers,
       makeSink: { head, partial, spooled, onRoom in
         let mayKeep = places.contains(.disk) && first.request.mayStore(status: head.status, headers: head.headers)
         let stored = partial.map {
@@ -56,8 +56,8 @@ extension Loader {
       onProgress: { received, total in
         LoadingActor.run { [weak self] in self?.progressed(job, received: received, total: total) }
       },
-      onScan: { arriving in
-        LoadingActor.run { [weak self] in self?.preview(arriving, of: job) }
+      onScan: { jobsBeingStored in
+        LoadingActor.run { [weak self] in self?.preview(jobsBeingStored, of: job) }
       },
       onEnd: { ending in
         LoadingActor.run { [weak self] in self?.ended(job, ending) }
@@ -76,12 +76,12 @@ extension Loader {
   /// Where the loads that wait for the job, or did to the last, want the result kept, all together.
   func places(of job: JobID) -> LoadRequest.Places {
     guard let record = jobs[job], record.mayKeep else { return [] }
-    var places = record.placesOfLeavers
+    var places = record.departedStorePolicy
     var wasLost = false
     scheduler.forEachSubscriber(of: job) { id in
       guard let load = loads[id] else { return }
       places.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil))
-      if load.hasStartedOver { wasLost = true }
+      if load.hasRestarted { wasLost = true }
     }
     // What was evicted before its turn to be decoded came waits in a scratch file this time, where nobody removes it.
     if wasLost { places.remove(.disk) }
@@ -102,22 +102,22 @@ extension Loader {
     }
     note(ending.outcome, by: job)
     guard let record = jobs[job] else { return }
-    if isOvertaken(record) { record.mayKeep = false }
+    if isSupersededByHostStore(record) { record.mayKeep = false }
     record.transfer = nil
     record.download = nil
     if let preview = record.preview.take() { decoder.cancel(preview) }
-    let wentOnAlone = alone.removeValue(forKey: job) != nil
+    let wentOnAlone = orphanedTransfers.removeValue(forKey: job) != nil
     guard scheduler.job(job)?.hasSubscribers == true || wentOnAlone && ending.isSuccess else {
       // All have left; the job only held the transfer's place until now.
       storage.discard(ending.body)
-      if let beginning = ending.beginning { leave(beginning, of: record) }
+      if let partialBody = ending.partialBody { leave(partialBody, of: record) }
       counts.transfersFailed += 1
       _ = scheduler.end(job)
       jobs[job] = nil
       return
     }
-    keep(ending.beginning, for: record)
-    if ending.isMisfit {
+    keep(ending.partialBody, for: record)
+    if ending.isRangeMismatch {
       counts.transfersFailed += 1
       return send(job, record, goingOnFrom: nil)
     }
@@ -212,15 +212,15 @@ extension Loader {
   }
 
   /// Whether the conditions went to where the answer came from, and not only to what redirected there.
-  private func isAsked(about basis: Candidate, _ summary: TransferSummary) -> Bool {
-    basis.response.finalURL.map { $0 == summary.head.finalURL } ?? (summary.redirects == 0)
+  private func isAsked(about revalidationTarget: Candidate, _ summary: TransferSummary) -> Bool {
+    revalidationTarget.response.finalURL.map { $0 == summary.head.finalURL } ?? (summary.redirects == 0)
   }
 
   static let refusal = "the content is no image of a known format"
 
   private func answered(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Outcome) {
     switch summary.head.status {
-    case 304 where record.basis.map { isAsked(about: $0, summary) } ?? false:
+    case 304 where record.revalidationTarget.map { isAsked(about: $0, summary) } ?? false:
       counts.transfersSucceeded += 1
       notModified(job, record, summary)
     case 200..<300:

@@ -54,7 +54,7 @@ extension Loader {
     }
     for id in scheduler.end(job) {
       if error.dependsOnHeaders, let load = loads[id], record.sentOthers(than: load) {
-        startAnew(load)
+        refetchUnshared(load)
         continue
       }
       var own = error

@@ -8,40 +8,40 @@ final class LoadAnswer: LoadObserver {
   /// The session lives until all is answered.
   private unowned let session: Session
   let load: LoadID
-  private let ticket: RequestToken
+  private let token: RequestToken
   private let url: String
 
-  init(to ticket: RequestToken, by load: LoadID, of url: String, in session: Session) {
+  init(to token: RequestToken, by load: LoadID, of url: String, in session: Session) {
     self.session = session
     self.load = load
-    self.ticket = ticket
+    self.token = token
     self.url = url
-    session.begin(self, for: ticket)
+    session.begin(self, for: token)
   }
 
   func load(_ id: LoadID, did event: LoadEvent) {
     let url = url
     switch event {
     case .started(let attempt):
-      session.send("started", about: ticket) { writer in
+      session.send("started", about: token) { writer in
         writer.member("url", url)
         writer.member("attempt", attempt)
       }
     case .progress(let received, let total):
-      session.send("progress", about: ticket, isReplaceable: true) { writer in
+      session.send("progress", about: token, isReplaceable: true) { writer in
         writer.member("url", url)
         writer.member("received", received)
         if let total { writer.member("total", total) }
       }
     case .retrying(let attempt, let delay, let kind):
-      session.send("retrying", about: ticket) { writer in
+      session.send("retrying", about: token) { writer in
         writer.member("url", url)
         writer.member("attempt", attempt)
         writer.member("delayMs", delay.milliseconds)
         writer.member("kind", kind.rawValue)
       }
     case .preview(let path, let width, let height, let scan):
-      session.send("preview", about: ticket) { writer in
+      session.send("preview", about: token) { writer in
         writer.member("url", url)
         writer.member("path", path)
         writer.member("width", width)
@@ -49,13 +49,13 @@ final class LoadAnswer: LoadObserver {
         writer.member("scan", scan)
       }
     case .cached(let image):
-      session.send("cached", about: ticket) { $0.members(of: image, url: url) }
+      session.send("cached", about: token) { $0.members(of: image, url: url) }
       if image.data != nil { session.noteCongestion() }
     }
   }
 
   func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {
-    session.answer(ticket, with: result, of: url)
+    session.answer(token, with: result, of: url)
   }
 }
 
@@ -64,21 +64,21 @@ final class LoadAnswer: LoadObserver {
 final class PrefetchAnswer: PrefetchObserver {
   private unowned let session: Session
   let load: LoadID
-  private let ticket: RequestToken
+  private let token: RequestToken
   /// The names of those that were asked for.
   private let events: Set<String>
 
-  init(to ticket: RequestToken, by load: LoadID, events: Set<String>, in session: Session) {
+  init(to token: RequestToken, by load: LoadID, events: Set<String>, in session: Session) {
     self.session = session
     self.load = load
-    self.ticket = ticket
+    self.token = token
     self.events = events
-    session.begin(self, for: ticket)
+    session.begin(self, for: token)
   }
 
   func prefetch(_ id: LoadID, progressed progress: Prefetch.Progress) {
     guard events.contains("progress") else { return }
-    session.send("progress", about: ticket, isReplaceable: true) { writer in
+    session.send("progress", about: token, isReplaceable: true) { writer in
       writer.member("done", progress.done)
       writer.member("total", progress.total)
       writer.member("bytes", progress.bytes)
@@ -88,9 +88,9 @@ final class PrefetchAnswer: PrefetchObserver {
   func prefetch(_ id: LoadID, item url: String, ended result: Result<LoadedImage, LoadError>) {
     switch result {
     case .success(let image) where events.contains("completed"):
-      session.send("completed", about: ticket) { $0.members(of: image, url: url) }
+      session.send("completed", about: token) { $0.members(of: image, url: url) }
     case .failure(let error) where events.contains("failed"):
-      session.send("failed", about: ticket) { writer in
+      session.send("failed", about: token) { writer in
         writer.member("url", url)
         writer.member("error", WireErrors.wire(error, url: url))
       }
@@ -102,24 +102,24 @@ final class PrefetchAnswer: PrefetchObserver {
     switch result {
     case .success(let summary):
       session.counts.succeeded += 1
-      session.answer(ticket) { $0.members(of: summary) }
+      session.answer(token) { $0.members(of: summary) }
     case .failure(let error):
       session.count(error)
-      session.answer(ticket, WireErrors.wire(error, url: nil))
+      session.answer(token, WireErrors.wire(error, url: nil))
     }
   }
 }
 
 extension Session {
   /// A request has become a load or a prefetch, which will answer it.
-  fileprivate func begin(_ answer: any RequestTracker.Work, for ticket: RequestToken) {
-    conversation.assign(answer, to: ticket)
+  fileprivate func begin(_ answer: any RequestTracker.Work, for token: RequestToken) {
+    tracker.assign(answer, to: token)
     counts.received += 1
   }
 
   /// The load or the prefetch that is to answer the request with that id.
   func load(of id: RequestID) -> LoadID? {
-    switch conversation.work(of: id) {
+    switch tracker.work(of: id) {
     case let answer as LoadAnswer: answer.load
     case let answer as PrefetchAnswer: answer.load
     default: nil
@@ -127,33 +127,33 @@ extension Session {
   }
 
   fileprivate func send(
-    _ event: StaticString, about ticket: RequestToken, isReplaceable: Bool = false, _ write: (inout JSONWriter) -> Void
+    _ event: StaticString, about token: RequestToken, isReplaceable: Bool = false, _ write: (inout JSONWriter) -> Void
   ) {
-    guard let line = conversation.event(event, about: ticket, write) else { return }
+    guard let line = tracker.event(event, about: token, write) else { return }
     if isReplaceable {
-      writer.sendReplaceable(line, about: ticket, deferred: true)
+      writer.sendReplaceable(line, about: token, deferred: true)
     } else {
-      send(line, about: ticket)
+      send(line, about: token)
     }
   }
 
   /// Answers with what a load came to.
-  func answer(_ ticket: RequestToken, with result: Result<LoadedImage, LoadError>, of url: String) {
+  func answer(_ token: RequestToken, with result: Result<LoadedImage, LoadError>, of url: String) {
     switch result {
-    case .success(let image): answer(ticket, with: image, of: url)
+    case .success(let image): answer(token, with: image, of: url)
     case .failure(let error):
       logEnd(of: url) { "\(error.kind.rawValue): \(error.message)" }
       count(error)
-      answer(ticket, WireErrors.wire(error, url: url), url: url)
+      answer(token, WireErrors.wire(error, url: url), url: url)
     }
   }
 
-  func answer(_ ticket: RequestToken, with image: LoadedImage, of url: String) {
+  func answer(_ token: RequestToken, with image: LoadedImage, of url: String) {
     logEnd(of: url) {
       "\(image.cache.rawValue), \(image.byteCount) bytes, \(image.timing.total.milliseconds) ms"
     }
     counts.succeeded += 1
-    answer(ticket) { $0.members(of: image, url: url) }
+    answer(token) { $0.members(of: image, url: url) }
     if image.data != nil { noteCongestion() }
   }
 

@@ -6,7 +6,7 @@ internal import Text
 
 extension Session {
   /// Removes entries from the cache, or forgets failures.
-  func clear(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func clear(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let filters = ["url", "key", "prefix", "host", "olderThanSeconds", "expired", "failures"]
     let params = try Parameters(params, known: filters + ["tier"])
     let tiers = try params.choice("tier", Loader.Tiers.self) ?? .all
@@ -19,12 +19,12 @@ extension Session {
         throw .invalidParams(member: "failures", "failures is not true")
       }
       let count = loader.clearFailures()
-      return answer(ticket) { $0.members(removed: count, bytes: 0) }
+      return answer(token) { $0.members(removed: count, bytes: 0) }
     }
     loader.clear(try filter(params, present.first), in: tiers) { [weak self] result in
       switch result {
-      case .success(let (removed, bytes)): self?.answer(ticket) { $0.members(removed: removed, bytes: bytes) }
-      case .failure(let error): self?.answer(ticket, WireErrors.wire(error, url: nil))
+      case .success(let (removed, bytes)): self?.answer(token) { $0.members(removed: removed, bytes: bytes) }
+      case .failure(let error): self?.answer(token, WireErrors.wire(error, url: nil))
       }
     }
   }
@@ -61,7 +61,7 @@ extension Session {
   }
 
   /// Tells what the cache knows, without a transfer.
-  func query(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func query(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["url", "key", "transform"])
     var request =
       try params.one(of: ["url", "key"]) == "key"
@@ -69,12 +69,12 @@ extension Session {
       : LoadParameters.request(for: params.string("url") ?? "", key: nil, defaults)
     request.processing = .asked(transform: try TransformParameters.read(params))
     loader.query(request) { [weak self] report in
-      self?.answer(ticket) { $0.members(of: report) }
+      self?.answer(token) { $0.members(of: report) }
     }
   }
 
   /// Takes back pixels that the host is done with.
-  func release(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func release(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["path", "all"])
     var path: String?
     if try params.one(of: ["path", "all"]) == "path" {
@@ -83,12 +83,12 @@ extension Session {
       throw .invalidParams(member: "all", "all is not true")
     }
     loader.release(path) { [weak self] count in
-      self?.answer(ticket) { $0.member("released", count) }
+      self?.answer(token) { $0.member("released", count) }
     }
   }
 
   /// Puts an image of the host's into the cache.
-  func store(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func store(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["url", "key", "path", "data"])
     guard params.has("url") || params.has("key") else {
       throw .invalidParams(member: "url", "one of url, key is needed")
@@ -115,8 +115,8 @@ extension Session {
     let url = params.has("url") ? request.url : nil
     loader.put(content, as: request) { [weak self] result in
       switch result {
-      case .success(let image): self?.answer(ticket) { $0.members(of: image, url: url) }
-      case .failure(let error): self?.answer(ticket, WireErrors.wire(error, url: url), url: url)
+      case .success(let image): self?.answer(token) { $0.members(of: image, url: url) }
+      case .failure(let error): self?.answer(token, WireErrors.wire(error, url: url), url: url)
       }
     }
   }

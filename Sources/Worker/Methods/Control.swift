@@ -3,22 +3,22 @@ internal import Loading
 
 extension Session {
   /// Cancels unanswered requests. Each is answered before this one is.
-  func cancel(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func cancel(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["id", "url", "group", "slot", "all"])
     let selection = try selection(params, ["id", "url", "group", "slot", "all"])
     let count = selection.map { loader.cancel($0) } ?? 0
-    answer(ticket) { $0.member("cancelled", count) }
+    answer(token) { $0.member("cancelled", count) }
   }
 
   /// Changes the priority of unanswered requests.
-  func prioritize(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func prioritize(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["id", "url", "group", "slot", "priority"])
     let selection = try selection(params, ["id", "url", "group", "slot"])
     guard let priority = try LoadParameters.priority(params) else {
       throw .invalidParams(member: "priority", "priority is missing")
     }
     let count = selection.map { loader.prioritize($0, priority) } ?? 0
-    answer(ticket) { $0.member("changed", count) }
+    answer(token) { $0.member("changed", count) }
   }
 
   /// Which requests are meant; nil for none, because no request with that id waits.
@@ -40,15 +40,15 @@ extension Session {
   }
 
   /// Holds transfers back, or lets them start again. What is cached is served all the same.
-  func setPaused(_ isPaused: Bool, _ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func setPaused(_ isPaused: Bool, _ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     _ = try Parameters(params, known: [])
     loader.isPaused = isPaused
-    answer(ticket) { $0.member("paused", isPaused) }
+    answer(token) { $0.member("paused", isPaused) }
   }
 
   /// Ends the worker.
-  func shutdown(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func shutdown(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["mode"])
-    shutDown(try params.choice("mode") ?? .drain, answering: ticket)
+    shutDown(try params.choice("mode") ?? .drain, answering: token)
   }
 }

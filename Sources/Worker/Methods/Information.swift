@@ -7,7 +7,7 @@ internal import Loading
 
 extension Session {
   /// Says what this worker is and can do, and may change options.
-  func initialize(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func initialize(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["protocolVersion", "client", "options"])
     if let version = params.value("protocolVersion"), version != .integer(1) {
       var error = RPCError.invalidParams(member: "protocolVersion", "this worker speaks version 1")
@@ -24,13 +24,13 @@ extension Session {
       apply(try options.changed(by: object, tierIsOn: storage.tier != nil))
     }
     loader.decoder.formats { formats in
-      LoadingActor.run { [weak self] in self?.answerInitialize(ticket, formats) }
+      LoadingActor.run { [weak self] in self?.answerInitialize(token, formats) }
     }
   }
 
-  private func answerInitialize(_ ticket: RequestToken, _ formats: CodecFormats) {
+  private func answerInitialize(_ token: RequestToken, _ formats: CodecFormats) {
     let (options, directory) = (options, storage.directory)
-    answer(ticket) { writer in
+    answer(token) { writer in
       writer.object("server") { writer in
         writer.member("name", constant: "imageworker")
         writer.member("version", Version.current)
@@ -57,16 +57,16 @@ extension Session {
   }
 
   /// Changes options for all that starts from now on.
-  func configure(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func configure(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     apply(try options.changed(by: params, tierIsOn: storage.tier != nil))
     let options = options
-    answer(ticket) { writer in
+    answer(token) { writer in
       for definition in OptionDefinition.all where definition.isRuntime { definition.write(options, to: &writer) }
     }
   }
 
   /// What the worker has done and is doing.
-  func stats(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func stats(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     _ = try Parameters(params, known: [])
     loader.statistics { [weak self, transport] statistics in
       transport.resolverStatistics { resolver in
@@ -74,7 +74,7 @@ extension Session {
           guard let self else { return }
           let resolver = resolver ?? ResolverStatistics(kind: self.options.resolver)
           let (uptime, counts) = (self.startedAt.duration(to: .now), self.counts)
-          self.answer(ticket) { $0.members(of: statistics, resolver, counts, uptime: uptime) }
+          self.answer(token) { $0.members(of: statistics, resolver, counts, uptime: uptime) }
         }
       }
     }

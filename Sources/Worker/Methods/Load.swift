@@ -8,14 +8,14 @@ internal import Loading
 
 extension Session {
   /// Brings one image.
-  func load(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func load(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let request = try LoadParameters.request(params, defaults)
-    if let image = loader.recall(request) {
+    if let image = loader.serveFromMemory(request) {
       counts.received += 1
-      return answer(ticket, with: image, of: request.url)
+      return answer(token, with: image, of: request.url)
     }
     let id = loader.makeID()
-    loader.submit(request, as: id, for: LoadAnswer(to: ticket, by: id, of: request.url, in: self))
+    loader.submit(request, as: id, for: LoadAnswer(to: token, by: id, of: request.url, in: self))
   }
 }
 

@@ -10,22 +10,22 @@ enum Method: String, CaseIterable {
   ///
   /// - Throws: what is wrong with the parameters; nothing has happened then.
   @LoadingActor
-  func perform(in session: Session, _ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func perform(in session: Session, _ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     switch self {
-    case .initialize: try session.initialize(params, ticket)
-    case .load: try session.load(params, ticket)
-    case .prefetch: try session.prefetch(params, ticket)
-    case .cancel: try session.cancel(params, ticket)
-    case .prioritize: try session.prioritize(params, ticket)
-    case .pause: try session.setPaused(true, params, ticket)
-    case .resume: try session.setPaused(false, params, ticket)
-    case .query: try session.query(params, ticket)
-    case .store: try session.store(params, ticket)
-    case .clear: try session.clear(params, ticket)
-    case .release: try session.release(params, ticket)
-    case .stats: try session.stats(params, ticket)
-    case .configure: try session.configure(params, ticket)
-    case .shutdown: try session.shutdown(params, ticket)
+    case .initialize: try session.initialize(params, token)
+    case .load: try session.load(params, token)
+    case .prefetch: try session.prefetch(params, token)
+    case .cancel: try session.cancel(params, token)
+    case .prioritize: try session.prioritize(params, token)
+    case .pause: try session.setPaused(true, params, token)
+    case .resume: try session.setPaused(false, params, token)
+    case .query: try session.query(params, token)
+    case .store: try session.store(params, token)
+    case .clear: try session.clear(params, token)
+    case .release: try session.release(params, token)
+    case .stats: try session.stats(params, token)
+    case .configure: try session.configure(params, token)
+    case .shutdown: try session.shutdown(params, token)
     }
   }
 }

@@ -3,7 +3,7 @@ internal import Loading
 
 extension Session {
   /// Brings many images into the cache, with one answer for all.
-  func prefetch(_ params: JSONObject, _ ticket: RequestToken) throws(RPCError) {
+  func prefetch(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["urls", "priority", "group", "headers", "transform", "events"])
     guard case .array(let elements)? = params.value("urls") else {
       throw .invalidParams(member: "urls", "urls is no list")
@@ -33,7 +33,7 @@ extension Session {
       }
     }
     let id = loader.makeID()
-    let answer = PrefetchAnswer(to: ticket, by: id, events: Set(events), in: self)
+    let answer = PrefetchAnswer(to: token, by: id, events: Set(events), in: self)
     loader.prefetch(requests, as: id, group: group, priority: priority, for: answer)
   }
 

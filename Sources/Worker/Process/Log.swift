@@ -46,7 +46,7 @@ final class Log: Sendable {
 }
 
 /// Writes a line on standard error: why the program ends before it has begun.
-public func complain(_ message: String) {
+public func printStartupError(_ message: String) {
   let line = singleLine("imageworker: \(message)", atMost: .max)
   _ = line.withUnsafeBytes { systemWrite(STDERR_FILENO, $0.baseAddress!, $0.count) }
 }

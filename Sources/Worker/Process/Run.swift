@@ -26,7 +26,7 @@ public func run(_ given: Options) -> Int32 {
     options = try withCookies(given)
     storage = try openStorage(options, log)
   } catch {
-    complain(error.message)
+    printStartupError(error.message)
     return error.status
   }
   log.info("imageworker \(Version.current), cache in \(storage.directory)")

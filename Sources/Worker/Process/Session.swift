@@ -20,7 +20,7 @@ final class Session {
   let writer: LineWriter
   let log: Log
 
-  var conversation = RequestTracker()
+  var tracker = RequestTracker()
   var counts = RequestCounts()
   let startedAt = ContinuousClock.now
   private var hasFailures = false
@@ -75,32 +75,32 @@ final class Session {
   func receive(_ batch: [Incoming]) {
     for incoming in batch {
       switch incoming {
-      case .call(let call): take(conversation.accept(call))
-      case .batch(let calls): for step in conversation.accept(batch: calls) { take(step) }
+      case .call(let call): take(tracker.accept(call))
+      case .batch(let calls): for step in tracker.accept(batch: calls) { take(step) }
       }
     }
   }
 
   private func take(_ step: RequestTracker.Step) {
     switch step {
-    case .perform(let request, let ticket): perform(request, ticket)
+    case .perform(let request, let token): perform(request, token)
     case .failedNotification(let error, _): tellFailure(error, of: nil)
     case .send(let line): writer.send(line, deferred: true)
     }
   }
 
-  private func perform(_ request: Request, _ ticket: RequestToken) {
+  private func perform(_ request: Request, _ token: RequestToken) {
     guard let method = Method(rawValue: request.method) else {
-      return answer(ticket, .methodNotFound(request.method))
+      return answer(token, .methodNotFound(request.method))
     }
     guard ending == nil else {
       let error = WireErrors.wire(LoadError(.shuttingDown, "the worker is shutting down"), url: nil)
-      return answer(ticket, error, url: url(in: request.params))
+      return answer(token, error, url: url(in: request.params))
     }
     do throws(RPCError) {
-      try method.perform(in: self, request.params, ticket)
+      try method.perform(in: self, request.params, token)
     } catch {
-      answer(ticket, error, url: url(in: request.params))
+      answer(token, error, url: url(in: request.params))
     }
   }
 
@@ -114,34 +114,34 @@ final class Session {
   // MARK: - Out
 
   /// Answers with an object whose members `write` writes; a notification's outcome is an event.
-  func answer(_ ticket: RequestToken, _ write: (inout JSONWriter) -> Void) {
-    guard ticket.id != nil else {
-      if let line = conversation.event("completed", about: ticket, write) { send(line, about: ticket) }
-      _ = conversation.respond(to: ticket) { $0.null() }
+  func answer(_ token: RequestToken, _ write: (inout JSONWriter) -> Void) {
+    guard token.id != nil else {
+      if let line = tracker.event("completed", about: token, write) { send(line, about: token) }
+      _ = tracker.respond(to: token) { $0.null() }
       return
     }
-    let line = conversation.respond(to: ticket) { $0.object(write) }
-    if let line { send(line, about: ticket) }
+    let line = tracker.respond(to: token) { $0.object(write) }
+    if let line { send(line, about: token) }
   }
 
   /// Answers with an error; a notification's is an event.
-  func answer(_ ticket: RequestToken, _ error: RPCError, url: String? = nil) {
+  func answer(_ token: RequestToken, _ error: RPCError, url: String? = nil) {
     hasFailures = true
-    if ticket.id == nil { tellFailure(error, of: ticket, url: url) }
-    if let line = conversation.respond(to: ticket, error: error) { send(line, about: ticket) }
+    if token.id == nil { tellFailure(error, of: token, url: url) }
+    if let line = tracker.respond(to: token, error: error) { send(line, about: token) }
   }
 
-  private func tellFailure(_ error: RPCError, of ticket: RequestToken?, url: String? = nil) {
+  private func tellFailure(_ error: RPCError, of token: RequestToken?, url: String? = nil) {
     hasFailures = true
-    let line = conversation.event("failed", about: ticket) { writer in
+    let line = tracker.event("failed", about: token) { writer in
       if let url { writer.member("url", url) }
       writer.member("error", error)
     }
-    if let line { send(line, about: ticket) }
+    if let line { send(line, about: token) }
   }
 
-  func send(_ line: [UInt8], about ticket: RequestToken?) {
-    writer.send(line, about: ticket, deferred: true)
+  func send(_ line: [UInt8], about token: RequestToken?) {
+    writer.send(line, about: token, deferred: true)
   }
 
   /// To be called after a line that may be large: the next is not to be made before there is room for it.
@@ -201,8 +201,8 @@ final class Session {
   }
 
   /// The `shutdown` method.
-  func shutDown(_ mode: Options.EndMode, answering ticket: RequestToken) {
-    ending = .shutdown(ticket)
+  func shutDown(_ mode: Options.EndMode, answering token: RequestToken) {
+    ending = .shutdown(token)
     loader.isPaused = false
     if mode == .cancel { _ = loader.cancel(.all) }
   }
@@ -217,24 +217,24 @@ final class Session {
   private func endIfDone() {
     switch ending {
     case nil: return
-    case .shutdown(let ticket) where conversation.unanswered == 1 && conversation.isOpen(ticket):
-      answer(ticket) { _ in }
+    case .shutdown(let token) where tracker.unanswered == 1 && tracker.isOpen(token):
+      answer(token) { _ in }
     default: break
     }
-    guard conversation.unanswered == 0 else { return }
+    guard tracker.unanswered == 0 else { return }
     switch rest {
     case .notYet:
-      loader.abandonRest()
-      if !loader.isAtRest {
+      loader.cancelBackgroundWork()
+      if !loader.isIdle {
         rest = .until(.now.advanced(by: Self.longestRest))
         return
       }
     case .until(let end):
-      guard loader.isAtRest || end <= .now else { return }
+      guard loader.isIdle || end <= .now else { return }
     case .over: return
     }
     rest = .over
-    let failed = options.exitStatus && (hasFailures || conversation.hasRefused || wasCancelledBySignal)
+    let failed = options.exitStatus && (hasFailures || tracker.hasRefused || wasCancelledBySignal)
     log.info("done after \(counts.received) loads and prefetches, \(startedAt.duration(to: .now).milliseconds) ms")
     onEnd(hasLostInput ? ExitStatus.inputOrOutput : failed ? ExitStatus.failures : 0)
   }

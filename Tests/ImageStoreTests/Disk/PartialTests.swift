@@ -269,7 +269,7 @@ import Threads
     try index.dropVersion4()
     try index.dropVersion3()
     try index.execute("DROP TABLE partials; PRAGMA user_version = 1")
-    stored.isProven = false
+    stored.isVerified = false
     let reading = try await fixture.openTier(mode: .readOnly)
     #expect(await reading.look(up: "a") == [stored])
     #expect(await reading.takeUp(identity()) == nil)
@@ -379,7 +379,7 @@ extension DiskTier {
     let patienceEnds = ContinuousClock.now + .seconds(60)
     while true {
       if let taken = takeUp(identity) { return taken }
-      guard othersLive, .now < patienceEnds else { return nil }
+      guard hasPeers, .now < patienceEnds else { return nil }
       usleep(5000)
       agenda.surveyAt = .distantPast
       survey()

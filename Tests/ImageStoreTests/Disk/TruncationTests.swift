@@ -23,32 +23,32 @@
       #expect(held != nil)
       try cut(PeerTable.path, toPart: part)
       for tier in [a, b] {
-        let board = try #require(tier.companyBoard)
-        for hash in 0..<5000 as Range<UInt64> { _ = lease(hash, on: board) }
-        board.noteDelivery(of: 1, at: fixture.now)
-        _ = board.clearings(since: 0)
-        board.beat()
-        board.setUnlistedBytes(4096)
-        #expect(board.unlistedBytesOfOthers >= 0)
+        let peerTable = try #require(tier.companyBoard)
+        for hash in 0..<5000 as Range<UInt64> { _ = lease(hash, on: peerTable) }
+        peerTable.noteDelivery(of: 1, at: fixture.now)
+        _ = peerTable.clearings(since: 0)
+        peerTable.heartbeat()
+        peerTable.setUnlistedBytes(4096)
+        #expect(peerTable.unlistedBytesOfOthers >= 0)
       }
       // The one that comes finds a file that is too short, where the others have not touched what was cut.
       let c = try await fixture.openTier()
-      for tier in [a, b, c] { await tier.lookAfterOthers() }
+      for tier in [a, b, c] { await tier.detectDeadPeersNow() }
       let boards = try [a, b, c].map { try #require($0.companyBoard) }
       #expect(boards.allSatisfy { $0.identity == boards[0].identity && !$0.isLost })
       #expect(boards.allSatisfy { $0.others.count == 2 })
       let new = lease(9, on: boards[0])
       #expect(new != nil)
-      for board in boards[1...] {
-        var claim = board.claim(9)
-        guard case .held = board.take(&claim) else { return #expect(Bool(false), "it is the first one's") }
+      for peerTable in boards[1...] {
+        var leaseRequest = peerTable.leaseRequest(9)
+        guard case .held = peerTable.take(&leaseRequest) else { return #expect(Bool(false), "it is the first one's") }
       }
       withExtendedLifetime((held, new)) {}
     }
 
-    private func lease(_ hash: UInt64, on board: PeerTable) -> Lease? {
-      var claim = board.claim(hash)
-      if case .taken(let lease) = board.take(&claim) { return lease }
+    private func lease(_ hash: UInt64, on peerTable: PeerTable) -> Lease? {
+      var leaseRequest = peerTable.leaseRequest(hash)
+      if case .taken(let lease) = peerTable.take(&leaseRequest) { return lease }
       return nil
     }
 

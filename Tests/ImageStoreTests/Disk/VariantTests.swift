@@ -12,7 +12,7 @@ import Threads
     variant.id = 0
     variant.variant = name
     variant.digest = []
-    variant.findings = DecodeMetadata(
+    variant.metadata = DecodeMetadata(
       source: .init(digest: original.digest, byteCount: original.byteCount, format: "jpeg", width: 3, height: nil))
     return variant
   }
@@ -22,21 +22,21 @@ import Threads
     let tier = try await fixture.openTier()
     let original = try await tier.store([1], as: fixture.draft("a"))
     var small = variant(of: original)
-    small.findings = DecodeMetadata(
-      source: small.findings?.source, placeholder: .init(thumbHash: [1, 2], color: 0xFFFFFF), isChecked: true)
+    small.metadata = DecodeMetadata(
+      source: small.metadata?.source, placeholder: .init(thumbHash: [1, 2], color: 0xFFFFFF), isChecked: true)
     small = try await tier.store([2], as: small)
     await tier.close()
     let again = try await fixture.openTier()
     #expect(await again.look(up: "a", variant: "v1,w=1") == [small])
     #expect(await again.look(up: "a") == [original])
     var checked = original
-    checked.findings = DecodeMetadata(isChecked: true)
+    checked.metadata = DecodeMetadata(isChecked: true)
     await again.note(findingsOf: checked)
     #expect(await again.look(up: "a") == [checked])
     // Another decode does not know what this one has found, and takes nothing back.
-    checked.findings = DecodeMetadata(isDamaged: true)
+    checked.metadata = DecodeMetadata(isDamaged: true)
     await again.note(findingsOf: checked)
-    #expect(await again.look(up: "a").first?.findings == DecodeMetadata(isChecked: true, isDamaged: true))
+    #expect(await again.look(up: "a").first?.metadata == DecodeMetadata(isChecked: true, isDamaged: true))
   }
 
   @Test func `a new original takes the variants of the old one with it, and keeps those that are its own`() async throws
@@ -117,7 +117,7 @@ import Threads
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     var stored = try await tier.store([1], as: fixture.draft("a"))
-    stored.isProven = false
+    stored.isVerified = false
     await tier.close()
     let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
     try index.dropVersion4()

@@ -158,7 +158,7 @@ struct EventfulLife {
   private mutating func check(_ tier: DiskTier) async throws {
     for key in contents.keys { await read(key, from: tier) }
     #expect(fixture.warnings.withLock { $0.count } <= 1, place)
-    if await tier.othersLive {
+    if await tier.hasPeers {
       // The dead worker seems to live, so that what it may have delivered takes the room.
       await tier.sweepAll()
       fixture.advance(deliveredFileLifetime + MaintenanceSchedule.flushInterval + 1)

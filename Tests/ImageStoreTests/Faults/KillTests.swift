@@ -15,7 +15,7 @@ import Threads
     variant.id = 0
     variant.variant = "v1,w=1"
     variant.digest = []
-    variant.findings = DecodeMetadata(
+    variant.metadata = DecodeMetadata(
       source: .init(digest: original.digest, byteCount: original.byteCount, format: "jpeg", width: 3, height: nil))
     return variant
   }
@@ -55,7 +55,7 @@ import Threads
 
   @Test(arguments: [false, true])
   func `after a kill at any step each row leads to the whole file of the old image or of the new one`(
-    hasCompany: Bool
+    hasPeers: Bool
   ) async throws {
     var (number, isOver) = (1, false)
     while !isOver {
@@ -64,7 +64,7 @@ import Threads
       let first = try await fixture.openTier()
       try await storeFirst(in: first, fixture)
       await first.commitNow()
-      if !hasCompany { await first.close() }
+      if !hasPeers { await first.close() }
       fixture.advance(100)
 
       let dying = try await fixture.openTier(files: faults.fileSystem)
@@ -85,7 +85,7 @@ import Threads
       }
       #expect(await tier.look(up: "spool").count == 1, place)
       #expect(await tier.look(up: "varying").count == StoredResponse.mostSelections, place)
-      if hasCompany { await first.close() }
+      if hasPeers { await first.close() }
       // What was replaced or lost its row has gone by then.
       await tier.sweepAll()
       fixture.advance(deliveredFileLifetime + MaintenanceSchedule.flushInterval + 1)

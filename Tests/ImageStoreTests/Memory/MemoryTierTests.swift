@@ -68,7 +68,7 @@ import Testing
     func variant(_ name: String, of original: UInt8, at time: Int) -> StoredResponse {
       var variant = response("a", at: time)
       variant.variant = name
-      variant.findings = DecodeMetadata(
+      variant.metadata = DecodeMetadata(
         source: DecodeMetadata.Source(digest: [original], byteCount: 1, format: "png", width: 1, height: 1))
       return variant
     }
@@ -85,7 +85,7 @@ import Testing
     var tier = MemoryTier(limit: 1 << 20)
     var variant = response("a", at: 1)
     variant.variant = "w=1"
-    variant.findings = DecodeMetadata(source: DecodeMetadata.Source(digest: [7], byteCount: 1, format: "png", width: 1, height: 1))
+    variant.metadata = DecodeMetadata(source: DecodeMetadata.Source(digest: [7], byteCount: 1, format: "png", width: 1, height: 1))
     tier.store(variant, bytes: [1])
     var original = response("a", at: 9)
     original.digest = [7]

@@ -19,9 +19,9 @@ import Threads
     return false
   }
 
-  private func take(_ hash: UInt64, on board: PeerTable) -> PeerTable.Answer {
-    var claim = board.claim(hash)
-    return board.take(&claim)
+  private func take(_ hash: UInt64, on peerTable: PeerTable) -> PeerTable.Answer {
+    var leaseRequest = peerTable.leaseRequest(hash)
+    return peerTable.take(&leaseRequest)
   }
 
   private func boards() async throws -> (DiskTier, PeerTable, DiskTier, PeerTable) {
@@ -37,62 +37,62 @@ import Threads
   {
     let (_, a, _, b) = try await boards()
     for place in first..<PeerTable.Layout.words { a.words[place].store(word, ordering: .relaxed) }
-    for board in [a, b] {
-      for hash in 0..<20 as Range<UInt64> { _ = take(hash, on: board) }
-      board.beat()
-      board.note(PeerTable.Clearing(.expired, reachesMemory: true))
-      _ = board.clearings(since: 0)
+    for peerTable in [a, b] {
+      for hash in 0..<20 as Range<UInt64> { _ = take(hash, on: peerTable) }
+      peerTable.heartbeat()
+      peerTable.note(PeerTable.Clearing(.expired, reachesMemory: true))
+      _ = peerTable.clearings(since: 0)
       var since = UInt64.max - 3
-      _ = board.takeClearings(since: &since)
-      board.noteDelivery(of: 1, at: 1_000_000)
-      _ = board.unlessDelivered(1, now: 1_000_000) {}
-      #expect(board.unlistedBytesOfOthers >= 0)
-      for other in board.others { board.wipe(row: other.row, of: other.instance) }
+      _ = peerTable.takeClearings(since: &since)
+      peerTable.noteDelivery(of: 1, at: 1_000_000)
+      _ = peerTable.unlessDelivered(1, now: 1_000_000) {}
+      #expect(peerTable.unlistedBytesOfOthers >= 0)
+      for other in peerTable.others { peerTable.wipe(row: other.row, of: other.instance) }
     }
     _ = try await fixture.openTier()
   }
 
   @Test func `a lease is one worker's until its last reference is gone`() async throws {
     let (_, a, _, b) = try await boards()
-    var claim = b.claim(7)
+    var leaseRequest = b.leaseRequest(7)
     var held = lease(take(7, on: a))
     #expect(held != nil && a.hasLeases)
-    #expect(isHeld(b.take(&claim)))
-    #expect(b.progress(of: claim) == .running(worker: try #require(a.row)))
-    #expect(b.holder(of: claim) == Int(getpid()))
+    #expect(isHeld(b.take(&leaseRequest)))
+    #expect(b.progress(of: leaseRequest) == .running(worker: try #require(a.row)))
+    #expect(b.holder(of: leaseRequest) == Int(getpid()))
     held = nil
     #expect(!a.hasLeases)
-    #expect(b.progress(of: claim) == .over(failed: true))
+    #expect(b.progress(of: leaseRequest) == .over(failed: true))
     #expect(lease(take(7, on: b)) != nil)
   }
 
   @Test func `who has looked before a lease ended has to look again`() async throws {
     let (_, a, _, b) = try await boards()
-    var early = b.claim(7)
+    var early = b.leaseRequest(7)
     _ = lease(take(7, on: a))
-    guard case .news = b.take(&early) else { return #expect(Bool(false), "the index may have it") }
+    guard case .cacheChanged = b.take(&early) else { return #expect(Bool(false), "the index may have it") }
     #expect(lease(take(7, on: b)) != nil)
   }
 
   @Test func `alone, nothing is looked up again`() async throws {
     let tier = try await fixture.openTier()
-    let board = try #require(tier.companyBoard)
-    var early = board.claim(7)
-    _ = lease(board.take(&early))
-    #expect(lease(board.take(&early)) != nil)
+    let peerTable = try #require(tier.companyBoard)
+    var early = peerTable.leaseRequest(7)
+    _ = lease(peerTable.take(&early))
+    #expect(lease(peerTable.take(&early)) != nil)
   }
 
   @Test func `a lease on what is stored ends with the commit, and well`() async throws {
     let (tier, a, _, b) = try await boards()
-    var claim = b.claim(7)
+    var leaseRequest = b.leaseRequest(7)
     do {
       let lease = try #require(self.lease(take(7, on: a)))
       _ = try await tier.store([1], as: fixture.draft("x"))
       await tier.keep(lease)
     }
-    #expect(isHeld(b.take(&claim)))
+    #expect(isHeld(b.take(&leaseRequest)))
     await tier.commitNow()
-    #expect(b.progress(of: claim) == .over(failed: false))
+    #expect(b.progress(of: leaseRequest) == .over(failed: false))
   }
 
   @Test func `a worker's own lease is no reason to wait`() async throws {
@@ -112,28 +112,28 @@ import Threads
 
   @Test func `what a dead worker held is free once it has been looked who lives`() async throws {
     let (living, b) = (try await fixture.openTier(), try await fixture.openTier())
-    let board = try #require(living.companyBoard)
+    let peerTable = try #require(living.companyBoard)
     let dead = try #require(b.companyBoard)
     let held = lease(take(7, on: dead))
     dead.setUnlistedBytes(4096)
     // Its lock goes, its row and its lease stay, as by kill -9.
     await b.die()
-    #expect(isHeld(take(7, on: board)))
-    #expect(board.unlistedBytesOfOthers == 4096)
-    await living.lookAfterOthers()
-    #expect(lease(take(7, on: board)) != nil)
-    #expect(board.others.isEmpty && board.unlistedBytesOfOthers == 0)
-    #expect(!board.hasCompany)
+    #expect(isHeld(take(7, on: peerTable)))
+    #expect(peerTable.unlistedBytesOfOthers == 4096)
+    await living.detectDeadPeersNow()
+    #expect(lease(take(7, on: peerTable)) != nil)
+    #expect(peerTable.others.isEmpty && peerTable.unlistedBytesOfOthers == 0)
+    #expect(!peerTable.hasPeers)
     _ = held
   }
 
   @Test func `what has been revoked is not the old one's to end`() async throws {
     let (_, a, _, b) = try await boards()
-    var claim = b.claim(7)
+    var leaseRequest = b.leaseRequest(7)
     var old = lease(take(7, on: a))
     #expect(old != nil)
-    b.revoke(claim, from: try #require(a.row))
-    let new = lease(b.take(&claim))
+    b.revoke(leaseRequest, from: try #require(a.row))
+    let new = lease(b.take(&leaseRequest))
     #expect(new != nil)
     old = nil
     #expect(isHeld(take(7, on: a)))
@@ -147,10 +147,10 @@ import Threads
     let holders = Locked(0)
     let most = Locked(0)
     await withTaskGroup(of: Void.self) { group in
-      for board in boards {
+      for peerTable in boards {
         group.addTask {
           for round in 0..<20_000 {
-            guard case .taken(let lease) = take(UInt64(round % 3) * UInt64(PeerTable.Layout.buckets), on: board)
+            guard case .taken(let lease) = take(UInt64(round % 3) * UInt64(PeerTable.Layout.buckets), on: peerTable)
             else { continue }
             // One of each of the three.
             let now = holders.withLock { count in
@@ -199,14 +199,14 @@ import Threads
 
   @Test func `what one that is alone clears is all its own, however much it is`() async throws {
     let tier = try await fixture.openTier()
-    let board = try #require(tier.companyBoard)
-    var count = board.clearCount
+    let peerTable = try #require(tier.companyBoard)
+    var count = peerTable.clearCount
     for _ in 0..<PeerTable.Layout.clearings { _ = await tier.clear(.key("x")) }
-    #expect(board.takeClearings(since: &count).isEmpty && count == board.clearCount)
+    #expect(peerTable.takeClearings(since: &count).isEmpty && count == peerTable.clearCount)
     let other = try await fixture.openTier()
     _ = await other.clear(.key("y"))
     let clearing = PeerTable.Clearing(.key("y"), reachesMemory: true)
-    #expect(board.takeClearings(since: &count) == [clearing, clearing])
+    #expect(peerTable.takeClearings(since: &count) == [clearing, clearing])
   }
 
   @Test func `what is just being told is for the next time`() async throws {

@@ -81,11 +81,11 @@ import Threads
     for response in stored { #expect(await tier.hold(response)) }
     fixture.advance(100)
     await #expect(throws: StoreError.self) { try await tier.store([1], as: fixture.draft("more"), delivered: false) }
-    await tier.letGo(stored[2].id)
+    await tier.unpin(stored[2].id)
     _ = try await tier.store([1], as: fixture.draft("more"), delivered: false)
     #expect(!fixture.imageFiles.contains(stored[2].file))
     #expect(await tier.counts.bytes == 4 * 4096)
-    for number in [0, 1, 3] { await tier.letGo(stored[number].id) }
+    for number in [0, 1, 3] { await tier.unpin(stored[number].id) }
     for number in 0..<4 { _ = try await tier.store([1], as: fixture.draft("again \(number)"), delivered: false) }
     #expect(await tier.counts.bytes == 4 * 4096)
   }
@@ -101,7 +101,7 @@ import Threads
       _ = await tier.settle()
       #expect(fixture.imageFiles == [stored.file])
     }
-    await tier.letGo(stored.id)
+    await tier.unpin(stored.id)
     fixture.advance(61)
     _ = await tier.settle()
     #expect(fixture.imageFiles.isEmpty)

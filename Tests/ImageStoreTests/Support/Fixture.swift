@@ -126,7 +126,7 @@ extension DiskTier {
     sweepOnce()
     // A process that another test starts holds the lock of a dead worker, too, until it runs its own program.
     let patienceEnds = ContinuousClock.now + .seconds(60)
-    while othersLive, .now < patienceEnds {
+    while hasPeers, .now < patienceEnds {
       usleep(5000)
       sweepOnce()
     }

@@ -20,7 +20,7 @@ struct MemoryFastPathTests {
   @Test func `a hit in memory waits for no disk and leaves nothing behind`() async throws {
     let scene = try await warmScene()
     let gate = scene.disk.closeGate()
-    let image = try #require(await scene.recall())
+    let image = try #require(await scene.serveFromMemory())
     #expect(image.cache == .memory)
     #expect(image.byteCount == Int64(Scene.image.count))
     #expect(try Data(contentsOf: URL(filePath: #require(image.path))) == Data(Scene.image))
@@ -31,8 +31,8 @@ struct MemoryFastPathTests {
 
   @Test func `data comes from memory too, and a load that wants neither gets its result`() async throws {
     let scene = try await warmScene()
-    #expect(await scene.recall { $0.delivery = .data }?.data == Scene.image)
-    let nothing = try #require(await scene.recall { $0.delivery = .none })
+    #expect(await scene.serveFromMemory { $0.delivery = .data }?.data == Scene.image)
+    let nothing = try #require(await scene.serveFromMemory { $0.delivery = .none })
     #expect(nothing.path == nil)
     #expect(nothing.data == nil)
   }
@@ -44,7 +44,7 @@ struct MemoryFastPathTests {
       let report = Promise<Loader.CacheReport>()
       let content = isImage ? Scene.otherImage : [1, 2, 3]
       scene.loader.put(.bytes(content), as: scene.request { _ in }) { _ in }
-      #expect(scene.recall { $0.delivery = .data } == nil)
+      #expect(scene.serveFromMemory { $0.delivery = .data } == nil)
       let id = scene.submit { $0.delivery = .data }
       scene.loader.query(scene.request { _ in }) { report.fulfil($0) }
       return (id, report)
@@ -53,7 +53,7 @@ struct MemoryFastPathTests {
     // What was no image has replaced nothing, in memory neither.
     #expect(try scene.witness.image(of: id).data == (isImage ? Scene.otherImage : Scene.image))
     #expect(report.value.isInMemory)
-    #expect(await scene.recall { $0.delivery = .data }?.data == (isImage ? Scene.otherImage : Scene.image))
+    #expect(await scene.serveFromMemory { $0.delivery = .data }?.data == (isImage ? Scene.otherImage : Scene.image))
     #expect(await scene.isIdle)
   }
 
@@ -72,7 +72,7 @@ struct MemoryFastPathTests {
 
   @Test func `the response's head comes with it where it is wanted`() async throws {
     let scene = try await warmScene()
-    #expect(await scene.recall { $0.wantsResponse = true }?.response?.status == 200)
+    #expect(await scene.serveFromMemory { $0.wantsResponse = true }?.response?.status == 200)
   }
 
   /// What takes more than a look into memory.
@@ -89,7 +89,7 @@ struct MemoryFastPathTests {
   @Test(arguments: changes.indices) func `everything else is left to a load`(number: Int) async throws {
     let scene = try await warmScene()
     let (name, change) = Self.changes[number]
-    #expect(await scene.recall(change) == nil, "\(name)")
+    #expect(await scene.serveFromMemory(change) == nil, "\(name)")
     #expect(await scene.loader.counts.memoryHits == 0, "\(name)")
   }
 
@@ -100,14 +100,14 @@ struct MemoryFastPathTests {
       settings.maxAge = 0
       scene.loader.apply(settings)
     }()
-    #expect(await scene.recall() == nil)
+    #expect(await scene.serveFromMemory() == nil)
   }
 
   @Test func `a path is only given while its file is there`() async throws {
     let scene = try await warmScene()
-    let path = try #require(await scene.recall()?.path)
+    let path = try #require(await scene.serveFromMemory()?.path)
     try FileManager.default.removeItem(atPath: path)
-    #expect(await scene.recall() == nil)
+    #expect(await scene.serveFromMemory() == nil)
   }
 
   @Test func `a hit takes its slot from the load before`() async throws {
@@ -117,14 +117,14 @@ struct MemoryFastPathTests {
       $0.key = "b"
       $0.slot = "s"
     }
-    #expect(await scene.recall { $0.slot = "s" } != nil)
+    #expect(await scene.serveFromMemory { $0.slot = "s" } != nil)
     #expect(scene.witness.end(of: other) == "cancelled")
     gate.open()
   }
 }
 
 extension Scene {
-  @LoadingActor fileprivate func recall(_ change: (inout LoadRequest) -> Void = { _ in }) -> LoadedImage? {
-    loader.recall(request(change))
+  @LoadingActor fileprivate func serveFromMemory(_ change: (inout LoadRequest) -> Void = { _ in }) -> LoadedImage? {
+    loader.serveFromMemory(request(change))
   }
 }

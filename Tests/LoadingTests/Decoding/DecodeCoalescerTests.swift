@@ -6,15 +6,15 @@ import Text
 struct DecodeCoalescerTests {
   private func work(_ to: String = "v1,w=1") -> DecodeCoalescer.Work {
     DecodeCoalescer.Work(
-      key: "a", partition: "", selection: "", original: [1], from: "", to: to, step: .encode, keeping: .allowed)
+      key: "a", partition: "", varyKey: "", original: [1], from: "", to: to, step: .encode, keeping: .allowed)
   }
 
-  private func seat(_ load: Int32, isFinal: Bool = true) -> DecodeCoalescer.Subscription {
+  private func subscription(_ load: Int32, isFinal: Bool = true) -> DecodeCoalescer.Subscription {
     DecodeCoalescer.Subscription(load: LoadID(load), isFinal: isFinal)
   }
 
-  private func guest(_ priority: Priority = .normal, goesFirst: Bool = false) -> DecodeCoalescer.Subscriber {
-    DecodeCoalescer.Subscriber(priority: priority, status: .miss, goesFirst: goesFirst)
+  private func subscriber(_ priority: Priority = .normal, isUrgent: Bool = false) -> DecodeCoalescer.Subscriber {
+    DecodeCoalescer.Subscriber(priority: priority, status: .miss, isUrgent: isUrgent)
   }
 
   private func created(_ arrival: DecodeCoalescer.EnqueueResult) throws -> DecodeCoalescer.ID {
@@ -26,19 +26,19 @@ struct DecodeCoalescerTests {
 
   @Test func `those that ask for the same share a decode, in the order of their coming`() throws {
     var sharing = DecodeCoalescer()
-    let id = try created(sharing.take(seat(2), as: guest(), for: work()))
-    #expect(sharing.take(seat(1), as: guest(), for: work()) == .joined(id, raisedTo: nil))
-    _ = try created(sharing.take(seat(3), as: guest(), for: work("v1,w=2")))
-    #expect(sharing.end(id).map(\.seat) == [seat(1), seat(2)])
+    let id = try created(sharing.take(subscription(2), as: subscriber(), for: work()))
+    #expect(sharing.take(subscription(1), as: subscriber(), for: work()) == .joined(id, raisedTo: nil))
+    _ = try created(sharing.take(subscription(3), as: subscriber(), for: work("v1,w=2")))
+    #expect(sharing.end(id).map(\.subscription) == [subscription(1), subscription(2)])
     #expect(sharing.end(id).isEmpty)
     #expect(!sharing.contains(LoadID(1)) && sharing.contains(LoadID(3)))
   }
 
   @Test func `a decode is as urgent as the most urgent that waits for it`() throws {
     var sharing = DecodeCoalescer()
-    let id = try created(sharing.take(seat(1), as: guest(.low), for: work()))
-    #expect(sharing.take(seat(2), as: guest(.high), for: work()) == .joined(id, raisedTo: .high))
-    #expect(sharing.take(seat(3), as: guest(.normal), for: work()) == .joined(id, raisedTo: nil))
+    let id = try created(sharing.take(subscription(1), as: subscriber(.low), for: work()))
+    #expect(sharing.take(subscription(2), as: subscriber(.high), for: work()) == .joined(id, raisedTo: .high))
+    #expect(sharing.take(subscription(3), as: subscriber(.normal), for: work()) == .joined(id, raisedTo: nil))
     #expect(sharing.leave(LoadID(2)) == [.priority(id, .normal)])
     #expect(sharing.setPriority(.highest, of: LoadID(1)) == [.priority(id, .highest)])
     #expect(sharing.setPriority(.highest, of: LoadID(1)) == nil)
@@ -48,67 +48,67 @@ struct DecodeCoalescerTests {
 
   @Test func `of what transfers brought it is known how much waits, by how urgent it is`() throws {
     var sharing = DecodeCoalescer()
-    let id = try created(sharing.take(seat(1), as: guest(.low), for: work()))
-    _ = try created(sharing.take(seat(2), as: .init(priority: .low, status: .disk), for: work("v1,w=2")))
+    let id = try created(sharing.take(subscription(1), as: subscriber(.low), for: work()))
+    _ = try created(sharing.take(subscription(2), as: .init(priority: .low, status: .disk), for: work("v1,w=2")))
     #expect(sharing.arrived.total == 1 && sharing.arrived[.low] == 1)
-    _ = sharing.take(seat(3), as: guest(.high), for: work())
+    _ = sharing.take(subscription(3), as: subscriber(.high), for: work())
     #expect(sharing.arrived.total == 1 && sharing.arrived[.high] == 1)
     _ = sharing.setPriority(.normal, of: LoadID(3))
     #expect(sharing.arrived.total == 1 && sharing.arrived[.normal] == 1)
     _ = sharing.end(id)
     _ = sharing.leave(LoadID(2))
     #expect(sharing.arrived == PriorityCounts())
-    _ = sharing.take(seat(4), as: guest(.low), for: work())
+    _ = sharing.take(subscription(4), as: subscriber(.low), for: work())
     _ = sharing.leave(LoadID(4))
     #expect(sharing.arrived == PriorityCounts())
   }
 
   @Test func `what goes first does so whatever its load's priority becomes`() throws {
     var sharing = DecodeCoalescer()
-    let id = try created(sharing.take(seat(1), as: guest(goesFirst: true), for: work()))
+    let id = try created(sharing.take(subscription(1), as: subscriber(isUrgent: true), for: work()))
     #expect(sharing.priority(of: id) == .highest)
     #expect(sharing.setPriority(.normal, of: LoadID(1)) == nil)
     for other in [Priority.low, .high, .highest, .normal] {
       #expect(sharing.setPriority(other, of: LoadID(1)) == [])
     }
-    #expect(sharing.take(seat(2), as: guest(.low), for: work()) == .joined(id, raisedTo: nil))
+    #expect(sharing.take(subscription(2), as: subscriber(.low), for: work()) == .joined(id, raisedTo: nil))
     #expect(sharing.leave(LoadID(1)) == [.priority(id, .low)])
   }
 
   @Test func `what is shown goes first once its answer waits, and the answer's own decode does not`() throws {
     var sharing = DecodeCoalescer()
-    let shown = try created(sharing.take(seat(1, isFinal: false), as: guest(), for: work("old")))
-    _ = try created(sharing.take(seat(1), as: guest(), for: work("new")))
-    #expect(sharing.hurry(whatIsShownTo: LoadID(1)) == .priority(shown, .highest))
-    #expect(sharing.hurry(whatIsShownTo: LoadID(1)) == nil)
-    #expect(sharing.hurry(whatIsShownTo: LoadID(2)) == nil)
+    let shown = try created(sharing.take(subscription(1, isFinal: false), as: subscriber(), for: work("old")))
+    _ = try created(sharing.take(subscription(1), as: subscriber(), for: work("new")))
+    #expect(sharing.boost(whatIsShownTo: LoadID(1)) == .priority(shown, .highest))
+    #expect(sharing.boost(whatIsShownTo: LoadID(1)) == nil)
+    #expect(sharing.boost(whatIsShownTo: LoadID(2)) == nil)
   }
 
   @Test func `the last to leave abandons it`() throws {
     var sharing = DecodeCoalescer()
-    let id = try created(sharing.take(seat(1), as: guest(), for: work()))
-    _ = sharing.take(seat(2), as: guest(), for: work())
+    let id = try created(sharing.take(subscription(1), as: subscriber(), for: work()))
+    _ = sharing.take(subscription(2), as: subscriber(), for: work())
     #expect(sharing.leave(LoadID(1)) == [])
     #expect(sharing.leave(LoadID(2)) == [.abandoned(id)])
     #expect(sharing.leave(LoadID(2)) == [])
     #expect(sharing.isEmpty)
-    #expect(try created(sharing.take(seat(3), as: guest(), for: work())) != id)
+    #expect(try created(sharing.take(subscription(3), as: subscriber(), for: work())) != id)
   }
 
   @Test func `a load that is shown something meanwhile leaves both`() throws {
     var sharing = DecodeCoalescer()
-    let shown = try created(sharing.take(seat(1, isFinal: false), as: guest(), for: work("old")))
-    let final = try created(sharing.take(seat(1), as: guest(), for: work("new")))
+    let shown = try created(sharing.take(subscription(1, isFinal: false), as: subscriber(), for: work("old")))
+    let final = try created(sharing.take(subscription(1), as: subscriber(), for: work("new")))
     #expect(sharing.leave(LoadID(1)) == [.abandoned(final), .abandoned(shown)])
     #expect(sharing.isEmpty)
   }
 
   @Test func `nobody joins what is detached, which ends for those that are there`() throws {
     var sharing = DecodeCoalescer()
-    let id = try created(sharing.take(seat(1), as: guest(), for: work()))
+    let id = try created(sharing.take(subscription(1), as: subscriber(), for: work()))
     sharing.detach(id)
-    let next = try created(sharing.take(seat(2), as: guest(), for: work()))
-    #expect(sharing.end(id).map(\.seat) == [seat(1)])
-    #expect(sharing.take(seat(3), as: guest(), for: work()) == .joined(next, raisedTo: nil))
+    let next = try created(sharing.take(subscription(2), as: subscriber(), for: work()))
+    #expect(sharing.end(id).map(\.subscription) == [subscription(1)])
+    #expect(sharing.take(subscription(3), as: subscriber(), for: work()) == .joined(next, raisedTo: nil))
   }
 }

@@ -12,7 +12,7 @@ import Threads
 /// Previews of an image that arrives, as the loader has them made.
 struct PreviewTests {
   /// What there is of a progressive JPEG of 8 x 8 pixels: its frame header.
-  private static let beginning: [UInt8] =
+  private static let partialBody: [UInt8] =
     [0xFF, 0xD8, 0xFF, 0xC2, 0, 17, 8, 0, 8, 0, 8, 3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0]
     + [0xFF, 0xDA, 0, 12, 3, 1, 0, 2, 0, 3, 0, 0, 0, 1]
 
@@ -36,7 +36,7 @@ struct PreviewTests {
   }
 
   private func arriving(_ scans: Int) -> ArrivingImage {
-    ArrivingImage(content: .bytes(Self.beginning), scans: scans, end: Self.beginning.count)
+    ArrivingImage(content: .bytes(Self.partialBody), scans: scans, end: Self.partialBody.count)
   }
 
   @Test func `a preview that waits for a decoder goes with its transfer`() async throws {
@@ -45,7 +45,7 @@ struct PreviewTests {
     defer { silence.close() }
     await scene.loader.preview(arriving(1), of: job)
     let order = scene.decoder.next()
-    #expect(await scene.loader.waitingBytes.count == Self.beginning.count)
+    #expect(await scene.loader.waitingBytes.count == Self.partialBody.count)
     #expect(await scene.loader.cancel(id))
     scene.decoder.waitForCancel(of: order)
     order.then(.failure(.cancelled))

@@ -142,7 +142,7 @@ struct NaiveScheduler {
   func state(of origin: Origin) -> OriginState? {
     let (known, own) = (known(origin), jobs.filter { $0.origin == origin })
     guard !own.isEmpty || known.health.until != nil else { return nil }
-    let waiting = own.count { [.waiting, .backingOff, .elsewhere].contains($0.phase) }
+    let waiting = own.count { [.waiting, .backingOff, .awaitingPeer].contains($0.phase) }
     return OriginState(
       origin: origin, active: active(at: origin), waiting: waiting, window: known.window.size, health: health(known),
       heldUntil: known.health.until?.instant, reason: waiting > 0 ? reason(known) : nil)
@@ -170,7 +170,7 @@ struct NaiveScheduler {
     if isPaused { return .paused }
     let own = jobs.filter { $0.origin == known.origin }
     if !own.contains(where: { $0.phase == .waiting }) {
-      return own.contains { $0.phase == .elsewhere } ? .otherWorker : .retry
+      return own.contains { $0.phase == .awaitingPeer } ? .otherWorker : .retry
     }
     if known.name == .asked { return .resolving }
     if active(at: known.origin) >= known.window.size { return .perHostLimit }
@@ -217,14 +217,14 @@ struct NaiveScheduler {
     let id = subscribers.remove(at: index).job
     guard loads(of: id).isEmpty else {
       updatePriority(of: id)
-      return .jobStays
+      return .stillNeeded
     }
     switch job(id)!.phase {
-    case .finishing: return .jobStays
-    case .active: return .transferAbandoned(id)
+    case .finishing: return .stillNeeded
+    case .active: return .orphanedTransfer(id)
     default:
       _ = end(id)
-      return .jobAbandoned(id)
+      return .orphanedJob(id)
     }
   }
 
@@ -265,15 +265,15 @@ struct NaiveScheduler {
   // MARK: - A job's way
 
   mutating func enqueue(_ id: JobID) -> Scheduler.Admission {
-    guard let job = job(id), job.phase == .preparing || job.phase == .elsewhere else { return .accepted }
+    guard let job = job(id), job.phase == .preparing || job.phase == .awaitingPeer else { return .accepted }
     if isDown(job.origin) { return .originDown }
-    if job.phase == .elsewhere {
+    if job.phase == .awaitingPeer {
       putBack(id)
       return .accepted
     }
     let startsAtOnce =
       count(.waiting) == 0 && !isPaused && !awaitsLooks && hasFreeSlot && !isShut(job.origin) && !waitsForDecoders(id)
-    guard count(.waiting) + backingOff + count(.elsewhere) + reserved < limits.maxQueued || startsAtOnce else {
+    guard count(.waiting) + backingOff + count(.awaitingPeer) + reserved < limits.maxQueued || startsAtOnce else {
       return .queueFull
     }
     change(id) { $0.phase = .waiting }
@@ -351,10 +351,10 @@ struct NaiveScheduler {
     change(job.origin) { $0.window.answered(active: before, at: now) }
   }
 
-  mutating func putAside(_ id: JobID) {
+  mutating func deferToPeer(_ id: JobID) {
     guard let job = job(id), job.phase == .active else { return }
     release(job)
-    change(id) { $0.phase = .elsewhere }
+    change(id) { $0.phase = .awaitingPeer }
     refresh(job.origin)
   }
 

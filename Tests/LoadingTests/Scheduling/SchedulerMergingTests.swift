@@ -17,12 +17,12 @@ struct SchedulerMergingTests {
     _ = queue.scheduler.takeStarts(at: queue.now)
     if phase == .finishing { queue.scheduler.finish(job) }
     if phase == .backingOff { _ = queue.retry(job) }
-    if phase == .elsewhere { queue.scheduler.putAside(job) }
+    if phase == .awaitingPeer { queue.scheduler.deferToPeer(job) }
     return (queue, place)
   }
 
   private static let phases: [Scheduler.Phase] = [
-    .preparing, .waiting, .active, .finishing, .backingOff, .elsewhere,
+    .preparing, .waiting, .active, .finishing, .backingOff, .awaitingPeer,
   ]
 
   @Test(arguments: phases) func `a load joins a job in every phase`(phase: Scheduler.Phase) {
@@ -51,16 +51,16 @@ struct SchedulerMergingTests {
     let other = queue.wait(for: "x")
     let before = queue.phase(place.job)
     let outcome1 = queue.scheduler.leave(place.load)
-    #expect(outcome1 == .jobStays)
+    #expect(outcome1 == .stillNeeded)
     #expect(queue.phase(place.job) == before)
     #expect(queue.scheduler.subscribers(of: place.job) == [other.load])
   }
 
-  @Test(arguments: [Scheduler.Phase.preparing, .waiting, .backingOff, .elsewhere])
+  @Test(arguments: [Scheduler.Phase.preparing, .waiting, .backingOff, .awaitingPeer])
   func `without a transfer the job goes with its last load`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
     let outcome2 = queue.scheduler.leave(place.load)
-    #expect(outcome2 == .jobAbandoned(place.job))
+    #expect(outcome2 == .orphanedJob(place.job))
     #expect(queue.isSpotless)
     #expect(queue.starts().isEmpty)
   }
@@ -69,7 +69,7 @@ struct SchedulerMergingTests {
     var (queue, place) = job(in: .active)
     queue.scheduler.limits.maxConcurrent = 1
     let outcome3 = queue.scheduler.leave(place.load)
-    #expect(outcome3 == .transferAbandoned(place.job))
+    #expect(outcome3 == .orphanedTransfer(place.job))
     queue.scheduler.detach(place.job)
     let next = queue.wait(for: "x")
     #expect(next.job != place.job, "an abandoned job cannot be joined")
@@ -86,7 +86,7 @@ struct SchedulerMergingTests {
     let next = queue.wait(for: "x")
     #expect(next.job == place.job)
     #expect(queue.scheduler.subscribers(of: place.job) == [next.load])
-    #expect(queue.scheduler.leave(next.load) == .transferAbandoned(place.job))
+    #expect(queue.scheduler.leave(next.load) == .orphanedTransfer(place.job))
     #expect(queue.scheduler.activeCount == 1)
     queue.scheduler.finish(place.job)
     #expect(queue.scheduler.activeCount == 0)
@@ -106,7 +106,7 @@ struct SchedulerMergingTests {
   @Test func `a job that is being stored goes on without loads, and can be joined`() {
     var (queue, place) = job(in: .finishing)
     let outcome6 = queue.scheduler.leave(place.load)
-    #expect(outcome6 == .jobStays)
+    #expect(outcome6 == .stillNeeded)
     let late = queue.wait(for: "x")
     #expect(late.job == place.job)
     let outcome7 = queue.scheduler.end(place.job)
@@ -224,7 +224,7 @@ struct SchedulerMergingTests {
     #expect(queue.scheduler.subscribers(of: place.job) == [place.load, load, second])
     #expect(queue.scheduler.job(of: second) == place.job)
     #expect(queue.scheduler.job(place.job)?.priority == .highest)
-    #expect(queue.scheduler.leave(load) == .jobStays)
+    #expect(queue.scheduler.leave(load) == .stillNeeded)
     #expect(queue.scheduler.job(place.job)?.priority == .normal)
     #expect(queue.scheduler.end(place.job) == [place.load, second])
     #expect(queue.isSpotless)

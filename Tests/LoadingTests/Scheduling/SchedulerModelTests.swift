@@ -118,7 +118,7 @@ private struct ModelRun: ~Copyable {
     switch random(100) {
     case ..<22: subscribe()
     case ..<32: enqueue(in: .preparing)
-    case ..<34: enqueue(in: .elsewhere)
+    case ..<34: enqueue(in: .awaitingPeer)
     case ..<36: share()
     case ..<42: leave(load())
     case ..<50: setPriority()
@@ -126,8 +126,8 @@ private struct ModelRun: ~Copyable {
     case ..<85: isSluggish && random(5) > 0 ? findQuiet() : endTransfer()
     case ..<89: end(in: .finishing)
     case ..<91: findQuiet()
-    case 91: putAside()
-    case ..<94: end(in: [.active, .waiting, .preparing, .elsewhere][random(4)])
+    case 91: deferToPeer()
+    case ..<94: end(in: [.active, .waiting, .preparing, .awaitingPeer][random(4)])
     case ..<96: expire()
     case ..<97 where random(2) == 0: endLookUp(isAnswered: random(3) > 0)
     case 96: decode()
@@ -196,10 +196,10 @@ private struct ModelRun: ~Copyable {
     for job in ended { end(job) }
   }
 
-  private mutating func putAside() {
+  private mutating func deferToPeer() {
     guard let id = job(in: .active) else { return }
-    real.putAside(id)
-    naive.putAside(id)
+    real.deferToPeer(id)
+    naive.deferToPeer(id)
     count("put aside")
   }
 
@@ -222,9 +222,9 @@ private struct ModelRun: ~Copyable {
     let departure = real.leave(id)
     same("leave", departure, naive.leave(id))
     if departure != .unknown { handBack([id]) }
-    if case .jobAbandoned(let job) = departure { stale.append(job) }
+    if case .orphanedJob(let job) = departure { stale.append(job) }
     // Some transfers go on for the cache, and can be joined.
-    if case .transferAbandoned(let job) = departure, random(3) > 0 {
+    if case .orphanedTransfer(let job) = departure, random(3) > 0 {
       real.detach(job)
       naive.detach(job)
     }
@@ -437,7 +437,7 @@ private struct ModelRun: ~Copyable {
     same("active", real.activeCount, naive.count(.active))
     same("finishing", real.finishingCount, naive.count(.finishing))
     same("backing off", real.backingOffCount, naive.backingOff)
-    same("elsewhere", real.elsewhereCount, naive.count(.elsewhere))
+    same("elsewhere", real.elsewhereCount, naive.count(.awaitingPeer))
     same("waiting", real.waiting.total, naive.count(.waiting))
     same("quiet", real.quietCount, naive.jobs.count { $0.phase == .active && $0.isQuiet })
     same("window of all", real.window.size, naive.window.size)
@@ -494,7 +494,7 @@ private struct ModelRun: ~Copyable {
     while !naive.jobs.isEmpty, difference == nil {
       rounds += 1
       if rounds > most { return same("a job starves", naive.jobs.map(\.phase), []) }
-      for job in naive.jobs where job.phase == .preparing || job.phase == .elsewhere {
+      for job in naive.jobs where job.phase == .preparing || job.phase == .awaitingPeer {
         let admission = real.enqueue(job.id)
         same("enqueue", admission, naive.enqueue(job.id))
         if admission == .originDown { end(job.id) }

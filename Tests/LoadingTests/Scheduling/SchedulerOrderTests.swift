@@ -58,7 +58,7 @@ struct SchedulerOrderTests {
     let urgent = queue.wait(for: "x", .highest)
     queue.wait(for: "y", .normal)
     let outcome1 = queue.scheduler.leave(urgent.load)
-    #expect(outcome1 == .jobStays)
+    #expect(outcome1 == .stillNeeded)
     #expect(queue.scheduler.job(first.job)?.priority == .low)
     #expect(queue.starts() == ["y", "x"])
   }
@@ -69,7 +69,7 @@ struct SchedulerOrderTests {
     let second = queue.wait(for: "x", .high)
     queue.wait(for: "x", .low)
     let outcome2 = queue.scheduler.leave(first.load)
-    #expect(outcome2 == .jobStays)
+    #expect(outcome2 == .stillNeeded)
     #expect(queue.scheduler.job(first.job)?.priority == .high)
     let outcome3 = queue.scheduler.setPriority(.normal, of: second.load)
     #expect(outcome3)

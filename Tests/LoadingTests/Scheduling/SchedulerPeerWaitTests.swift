@@ -9,7 +9,7 @@ struct SchedulerPeerWaitTests {
     let first = queue.wait(for: "first")
     _ = queue.wait(for: "second")
     #expect(queue.starts() == ["first"])
-    queue.scheduler.putAside(first.job)
+    queue.scheduler.deferToPeer(first.job)
     #expect(queue.starts() == ["second"])
   }
 
@@ -20,7 +20,7 @@ struct SchedulerPeerWaitTests {
     }
     let first = queue.wait(for: "first")
     #expect(queue.starts() == ["first"])
-    queue.scheduler.putAside(first.job)
+    queue.scheduler.deferToPeer(first.job)
     _ = queue.wait(for: "second")
     #expect(queue.scheduler.freePlaces == 0)
     let admission = queue.scheduler.enqueue(first.job)
@@ -33,7 +33,7 @@ struct SchedulerPeerWaitTests {
     var queue = Queue()
     let place = queue.wait(for: "x")
     _ = queue.starts()
-    queue.scheduler.putAside(place.job)
+    queue.scheduler.deferToPeer(place.job)
     #expect(queue.state()?.waiting == 1)
     #expect(queue.state()?.active == 0)
     #expect(queue.state()?.reason == .otherWorker)

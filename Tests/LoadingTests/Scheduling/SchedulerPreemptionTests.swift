@@ -15,7 +15,7 @@ struct SchedulerPreemptionTests {
     private var places: [String: Queue.Place] = [:]
     private var later: [(name: String, priority: Priority, due: ContinuousClock.Instant)] = []
     private var running: [(name: String, due: ContinuousClock.Instant, hangs: Bool)] = []
-    private let beginning: ContinuousClock.Instant
+    private let partialBody: ContinuousClock.Instant
     private(set) var transfers = 0
     /// When each was answered, counted from the beginning, or after how many attempts it failed.
     private(set) var answered: [String: Duration] = [:]
@@ -23,7 +23,7 @@ struct SchedulerPreemptionTests {
 
     init(_ change: (inout SchedulerLimits) -> Void = { _ in }, hangs: @escaping (String, Duration) -> Bool) {
       queue = Queue(change)
-      beginning = queue.now
+      partialBody = queue.now
       self.hangs = hangs
     }
 
@@ -35,7 +35,7 @@ struct SchedulerPreemptionTests {
       later.append((name, priority, queue.now + delay))
     }
 
-    var time: Duration { beginning.duration(to: queue.now) }
+    var time: Duration { partialBody.duration(to: queue.now) }
 
     mutating func run() {
       while !queue.scheduler.isEmpty {

@@ -162,13 +162,13 @@ struct SchedulerRetryTests {
     #expect(queue.pass(.seconds(5)) == [early.load, late.load])
     #expect(queue.pass(.seconds(5)) == [])
     #expect(queue.scheduler.subscribers(of: late.job).contains(late.load))
-    #expect(queue.scheduler.leave(late.load) == .jobStays)
+    #expect(queue.scheduler.leave(late.load) == .stillNeeded)
   }
 
   @Test func `a retry that is due after its job has ended does nothing`() {
     var (queue, place) = started()
     _ = queue.retry(place.job)
-    #expect(queue.scheduler.leave(place.load) == .jobAbandoned(place.job))
+    #expect(queue.scheduler.leave(place.load) == .orphanedJob(place.job))
     let next = queue.wait(for: "y")
     #expect(queue.pass(.seconds(60)) == [])
     #expect(queue.scheduler.waiting.total == 1)

@@ -22,10 +22,10 @@ struct DownloadTests {
     let discarded = Tally()
     let download: Download
 
-    init(acceptsAnything: Bool = false, after beginning: PartialBody? = nil, disk: DiskFixture) {
+    init(acceptsAnything: Bool = false, after partialBody: PartialBody? = nil, disk: DiskFixture) {
       self.disk = disk
       download = Download(
-        acceptsAnything: acceptsAnything, beginning: beginning, requestHeaders: [:],
+        acceptsAnything: acceptsAnything, partialBody: partialBody, requestHeaders: [:],
         makeSink: { [disk, sinks] head, _, spooled, onRoom in
           sinks.add()
           return disk.storage.makeSink(

@@ -27,7 +27,7 @@ struct ResumedDownloadTests {
     return bench
   }
 
-  private func beginning(_ count: Int) throws -> PartialBody { try #require(begin(count).fail().beginning) }
+  private func partialBody(_ count: Int) throws -> PartialBody { try #require(begin(count).fail().partialBody) }
 
   /// An answer with everything from `offset`.
   private func answerRest(_ bench: Bench, from offset: Int, _ headers: HeaderFields = ["etag": "\"a\""]) -> Verdict {
@@ -49,22 +49,22 @@ struct ResumedDownloadTests {
   @Test(arguments: offsets, [.truncated, .network, .timeout, .cancelled] as [TransferError.Kind])
   func `what came is left`(count: Int, kind: TransferError.Kind) throws {
     let ending = begin(count).fail(kind)
-    let beginning = try #require(ending.beginning)
-    #expect(beginning.byteCount == Int64(count))
-    #expect(beginning.format == .gif)
-    #expect(try content(of: beginning.body) == Array(image[..<count]))
+    let partialBody = try #require(ending.partialBody)
+    #expect(partialBody.byteCount == Int64(count))
+    #expect(partialBody.format == .gif)
+    #expect(try content(of: partialBody.body) == Array(image[..<count]))
     #expect(try content(of: ending.body).isEmpty)
   }
 
   @Test(arguments: [.tooLarge, .aborted, .malformed] as [TransferError.Kind])
   func `nothing is left of what may not be or cannot be trusted`(kind: TransferError.Kind) {
-    #expect(begin(1000).fail(kind).beginning == nil)
+    #expect(begin(1000).fail(kind).partialBody == nil)
   }
 
   @Test func `nothing is left without a validator, without bytes, and where nothing is missing`() {
-    #expect(begin(1000, headers: [:]).fail().beginning == nil)
-    #expect(begin(0).fail().beginning == nil)
-    #expect(begin(1000, length: 1000).fail().beginning == nil)
+    #expect(begin(1000, headers: [:]).fail().partialBody == nil)
+    #expect(begin(0).fail().partialBody == nil)
+    #expect(begin(1000, length: 1000).fail().partialBody == nil)
   }
 
   @Test func `nothing is left of what the disk did not take`() throws {
@@ -75,14 +75,14 @@ struct ResumedDownloadTests {
     let bench = begin(400_000)
     gate.open()
     let ending = bench.fail()
-    #expect(ending.beginning == nil)
+    #expect(ending.partialBody == nil)
     guard case .failed = ending.body else { Issue.record("it was written"); return }
   }
 
   // MARK: - What becomes of it
 
   @Test(arguments: offsets) func `the rest is added to it`(offset: Int) throws {
-    let bench = Bench(after: try beginning(offset), disk: disk)
+    let bench = Bench(after: try partialBody(offset), disk: disk)
     #expect(bench.progress.withLock { $0 }.isEmpty)
     #expect(answerRest(bench, from: offset) == .proceed)
     #expect(bench.receiveAll(Array(image[offset...])) == .proceed)
@@ -101,10 +101,10 @@ struct ResumedDownloadTests {
   }
 
   @Test func `one that breaks off again leaves more`() throws {
-    let bench = Bench(after: try beginning(1000), disk: disk)
+    let bench = Bench(after: try partialBody(1000), disk: disk)
     _ = answerRest(bench, from: 1000)
     #expect(bench.receiveAll(Array(image[1000..<500_000])) == .proceed)
-    let more = try #require(bench.fail().beginning)
+    let more = try #require(bench.fail().partialBody)
     #expect(more.byteCount == 500_000)
     #expect(try content(of: more.body) == Array(image[..<500_000]))
     let last = Bench(after: more, disk: disk)
@@ -114,7 +114,7 @@ struct ResumedDownloadTests {
   }
 
   @Test(arguments: offsets) func `a whole takes its place`(offset: Int) throws {
-    let bench = Bench(after: try beginning(offset), disk: disk)
+    let bench = Bench(after: try partialBody(offset), disk: disk)
     #expect(bench.begin(length: 500_000, headers: ["etag": "\"b\""]) == .proceed)
     let other = Array("GIF87a".utf8) + body(499_994, seed: 9)
     #expect(bench.receiveAll(other) == .proceed)
@@ -127,12 +127,12 @@ struct ResumedDownloadTests {
   }
 
   @Test(arguments: offsets) func `after an answer that does not fit the same is asked for anew`(offset: Int) throws {
-    let bench = Bench(after: try beginning(offset), disk: disk)
+    let bench = Bench(after: try partialBody(offset), disk: disk)
     #expect(answerRest(bench, from: offset - 1) == .discard)
     let ending = bench.succeed(status: 206)
-    #expect(ending.isMisfit)
+    #expect(ending.isRangeMismatch)
     #expect(!ending.isRefused)
-    #expect(ending.beginning == nil)
+    #expect(ending.partialBody == nil)
     #expect(bench.discarded.value == 1)
     try disk.onDisk {}
     #expect(disk.files(under: "test").isEmpty)
@@ -140,54 +140,54 @@ struct ResumedDownloadTests {
   }
 
   @Test(arguments: offsets) func `no answer, or an error, leaves it as it is`(offset: Int) throws {
-    let unanswered = Bench(after: try beginning(offset), disk: disk).fail(.timeout)
-    let refused = Bench(after: unanswered.beginning, disk: disk)
+    let unanswered = Bench(after: try partialBody(offset), disk: disk).fail(.timeout)
+    let refused = Bench(after: unanswered.partialBody, disk: disk)
     #expect(refused.begin(status: 503) == .discard)
-    let beginning = try #require(refused.succeed(status: 503).beginning)
-    #expect(beginning.byteCount == Int64(offset))
-    #expect(try content(of: beginning.body) == Array(image[..<offset]))
+    let partialBody = try #require(refused.succeed(status: 503).partialBody)
+    #expect(partialBody.byteCount == Int64(offset))
+    #expect(try content(of: partialBody.body) == Array(image[..<offset]))
   }
 
   @Test func `a rest that is longer than it said is not trusted`() throws {
-    let bench = Bench(after: try beginning(1000), disk: disk)
+    let bench = Bench(after: try partialBody(1000), disk: disk)
     let part: HeaderFields = ["etag": "\"a\"", "content-range": "bytes 1000-999999/1000000"]
     #expect(bench.begin(status: 206, headers: part) == .proceed)
     #expect(bench.receiveAll(Array(image[1000...]) + [0]) == .abort)
     let ending = bench.fail(.aborted)
     guard case .failure(let error) = ending.outcome else { Issue.record("it is no success"); return }
     #expect(error.kind == .malformed)
-    #expect(ending.beginning == nil)
+    #expect(ending.partialBody == nil)
     if case .spool(let spooled) = ending.body { disk.storage.discard(.spool(spooled)) }
     try disk.onDisk {}
     #expect(disk.files(under: "test").isEmpty)
   }
 
   @Test func `one that ends before it said is cut short, and more of a beginning`() throws {
-    let bench = Bench(after: try beginning(1000), disk: disk)
+    let bench = Bench(after: try partialBody(1000), disk: disk)
     let part: HeaderFields = ["etag": "\"a\"", "content-range": "bytes 1000-999999/1000000"]
     #expect(bench.begin(status: 206, headers: part) == .proceed)
     #expect(bench.receiveAll(Array(image[1000..<2000])) == .proceed)
     let ending = bench.succeed(status: 206)
     guard case .failure(let error) = ending.outcome else { Issue.record("it is no success"); return }
     #expect(error.kind == .truncated)
-    let beginning = try #require(ending.beginning)
-    #expect(beginning.byteCount == 2000)
-    #expect(try content(of: beginning.body) == Array(image[..<2000]))
+    let partialBody = try #require(ending.partialBody)
+    #expect(partialBody.byteCount == 2000)
+    #expect(try content(of: partialBody.body) == Array(image[..<2000]))
   }
 
   @Test func `a format that did not show yet shows in the rest`() throws {
-    let bench = Bench(after: try beginning(3), disk: disk)
+    let bench = Bench(after: try partialBody(3), disk: disk)
     _ = answerRest(bench, from: 3)
     #expect(bench.receive(image[3..<100]) == .proceed)
-    #expect(bench.fail().beginning?.format == .gif)
-    let page = Bench(after: try beginning(3), disk: disk)
+    #expect(bench.fail().partialBody?.format == .gif)
+    let page = Bench(after: try partialBody(3), disk: disk)
     _ = answerRest(page, from: 3)
     #expect(page.receive("<html>".utf8) == .abort)
     #expect(page.fail(.aborted).isRefused)
   }
 
   @Test func `a disk that is full within the rest sends the body to the scratch folder`() throws {
-    let bench = Bench(after: try beginning(400_000), disk: disk)
+    let bench = Bench(after: try partialBody(400_000), disk: disk)
     disk.cacheFault.withLock { $0 = { $0 == .write ? ENOSPC : nil } }
     _ = answerRest(bench, from: 400_000)
     #expect(bench.receiveAll(Array(image[400_000...])) == .proceed)
@@ -202,23 +202,23 @@ struct ResumedDownloadTests {
   // MARK: - How much
 
   /// One of whatever size it says.
-  private func beginning(like other: PartialBody, _ byteCount: Int64, isScratch: Bool = false) -> PartialBody {
+  private func partialBody(like other: PartialBody, _ byteCount: Int64, isScratch: Bool = false) -> PartialBody {
     var body = other.body
     if case .spool(let spooled) = body { body = .spool(SpooledBody(spool: spooled.spool, isScratch: isScratch)) }
     return PartialBody(response: other.response, body: body, byteCount: byteCount, format: nil)
   }
 
-  private func insertAll(_ beginning: PartialBody, into kept: inout PartialBodyBudget) -> Int {
+  private func insertAll(_ partialBody: PartialBody, into kept: inout PartialBodyBudget) -> Int {
     var count = 0
-    while kept.insert(beginning) { count += 1 }
+    while kept.insert(partialBody) { count += 1 }
     return count
   }
 
   @Test func `only so much is kept`() throws {
     var kept = PartialBodyBudget(diskLimit: 1 << 30)
-    let small = beginning(like: try beginning(1000), 256 << 10)
+    let small = partialBody(like: try partialBody(1000), 256 << 10)
     #expect(insertAll(small, into: &kept) == PartialBodyBudget.mostBytesInMemory >> 18)
-    let large = try beginning(400_000)
+    let large = try partialBody(400_000)
     #expect(insertAll(large, into: &kept) == PartialBodyBudget.mostSpools)
     kept.remove(large)
     kept.remove(small)
@@ -228,10 +228,10 @@ struct ResumedDownloadTests {
 
   @Test func `only so much of the disk is kept, and of a single body anything`() throws {
     var kept = PartialBodyBudget(diskLimit: 800 << 20)
-    let large = try beginning(400_000)
-    let small = beginning(like: try beginning(1000), 1000)
-    let cached = beginning(like: large, 30 << 20)
-    let scratch = beginning(like: large, 100 << 20, isScratch: true)
+    let large = try partialBody(400_000)
+    let small = partialBody(like: try partialBody(1000), 1000)
+    let cached = partialBody(like: large, 30 << 20)
+    let scratch = partialBody(like: large, 100 << 20, isScratch: true)
     #expect(insertAll(cached, into: &kept) == 3)
     #expect(insertAll(scratch, into: &kept) == 2)
     kept.setDiskLimit(1200 << 20)
@@ -239,7 +239,7 @@ struct ResumedDownloadTests {
     for _ in 0..<5 { kept.remove(cached) }
     for _ in 0..<2 { kept.remove(scratch) }
 
-    let huge = beginning(like: large, 900 << 20)
+    let huge = partialBody(like: large, 900 << 20)
     #expect([huge, small, scratch, cached].map { kept.insert($0) } == [true, true, true, false])
     disk.storage.discard(large.body)
   }

@@ -2,10 +2,10 @@ public import Threads
 
 /// What is put off: committing, writing uses, removing what is due, sweeping after dead workers.
 extension DiskTier {
-  /// Does what is due. Call it after each batch of work on the executor's thread: `keepHouse` does.
+  /// Does what is due. Call it after each batch of work on the executor's thread: `runMaintenance` does.
   ///
   /// - Returns: when it wants to be called again if nothing else happens; nil when nothing is put off.
-  public func settle() -> ContinuousClock.Instant? {
+  public func runMaintenance() -> ContinuousClock.Instant? {
     // One that answers from memory alone would else hear nothing of others once its folder was gone.
     if session == nil { _ = try? usableSession() }
     guard session != nil, !isClosed else {
@@ -14,26 +14,26 @@ extension DiskTier {
     }
     let instant = ContinuousClock.now
     notePins()
-    if let by = agenda.flushBy, by <= instant { flushUses() }
+    if let by = schedule.flushBy, by <= instant { flushUses() }
     commitUnlessGathering(at: instant)
     guard suspension == nil else { return nil }
     let now = now
     let surveyIsDue =
-      now - agenda.surveyAt >= MaintenanceSchedule.surveyInterval || now < agenda.surveyAt || board?.isSurveyDue == true
+      now - schedule.surveyAt >= MaintenanceSchedule.surveyInterval || now < schedule.surveyAt || peerTable?.isSurveyDue == true
     if mode == .readOnly {
       if surveyIsDue { refreshReading() }
       return nil
     }
     deliveries.forget(now: now)
-    if now < agenda.surveyAt || agenda.clockCheckWanted { bringBack() }
+    if now < schedule.surveyAt || schedule.clockCheckWanted { clampFutureTimestamps() }
     // Before anything is evicted: what they leave may be room enough.
     removeDueIfAny()
     if surveyIsDue {
       watchFreeSpace()
-      survey()
+      detectDeadPeers()
     }
-    if let at = agenda.trimAt, at <= now { trim() }
-    if let due = agenda.partialsDue, due <= now { removeExpiredPartials() }
+    if let at = schedule.trimAt, at <= now { trim() }
+    if let due = schedule.partialsDue, due <= now { removeExpiredPartials() }
     takeStepOfSweep(now: now)
     // What all this has written is not to keep others from writing, nor what it has read to keep a view of the index.
     commitUnlessGathering(at: instant)
@@ -42,22 +42,22 @@ extension DiskTier {
 
   /// Commits unless rows gather, for which nobody else waits, until their time comes.
   private func commitUnlessGathering(at instant: ContinuousClock.Instant) {
-    if mode == .readOnly || othersLive || agenda.commitBy.map({ $0 <= instant }) ?? true { commit() }
+    if mode == .readOnly || hasPeers || schedule.commitBy.map({ $0 <= instant }) ?? true { commit() }
   }
 
   private func nextWake(_ instant: ContinuousClock.Instant, _ now: Int) -> ContinuousClock.Instant? {
     if sweep != nil { return instant }
-    let sweepAt = agenda.sweepWanted ? now : agenda.sweepAt
-    let seconds = [agenda.nextDue, agenda.trimAt, sweepAt, agenda.partialsDue].compactMap(\.self).min()
+    let sweepAt = schedule.sweepWanted ? now : schedule.sweepAt
+    let seconds = [schedule.nextDue, schedule.trimAt, sweepAt, schedule.partialsDue].compactMap(\.self).min()
     let later = seconds.map { instant + .seconds(max($0 - now, 1)) }
     // Who has company looks from time to time whether that is gone and has left something to do.
-    let survey = othersLive ? instant + .seconds(MaintenanceSchedule.idleSurveyInterval) : nil
-    return [agenda.commitBy, agenda.flushBy, later, survey].compactMap(\.self).min()
+    let detectDeadPeers = hasPeers ? instant + .seconds(MaintenanceSchedule.idleSurveyInterval) : nil
+    return [schedule.commitBy, schedule.flushBy, later, detectDeadPeers].compactMap(\.self).min()
   }
 
   /// Lists at once, for other workers, what has been stored.
   public func listForOthers() {
-    if othersLive { commit() }
+    if hasPeers { commit() }
   }
 
   /// Ends the leases of what has been stored, by listing it.
@@ -69,7 +69,7 @@ extension DiskTier {
   /// files are swept; on a full disk what was used least makes way for the next rows.
   @discardableResult
   func commit() -> StoreError? {
-    agenda.commitBy = nil
+    schedule.commitBy = nil
     // Those whose rows are not committed end as if nothing had come of them.
     defer { leases.removeAll(keepingCapacity: true) }
     guard let index = session?.index else { return nil }
@@ -80,7 +80,7 @@ extension DiskTier {
       for lease in leases { lease.succeed() }
       return nil
     } catch {
-      noteLeftovers()
+      scheduleOrphanSweep()
       let failure = StoreError(error)
       if !error.isOutOfSpace { return suspend(failure) }
       // Once: where nothing comes of it, it would find the same rows again, whose files are gone.
@@ -94,23 +94,23 @@ extension DiskTier {
   }
 
   func flushUses() {
-    agenda.flushBy = nil
+    schedule.flushBy = nil
     notePins()
-    guard mode == .readWrite, !(deliveries.uses.isEmpty && proven.isEmpty) else { return }
+    guard mode == .readWrite, !(deliveries.uses.isEmpty && verified.isEmpty) else { return }
     try? withIndex { index throws(SQLiteError) in try flushUses(to: index) }
-    agenda.noteWrite()
+    schedule.noteWrite()
   }
 
   func flushUses(to index: DiskIndex) throws(SQLiteError) {
     for (id, use) in deliveries.takeUses() { try index.touch(id, use) }
-    for id in proven { try index.prove(id) }
-    proven = []
+    for id in verified { try index.markVerified(id) }
+    verified = []
   }
 
   /// Looks whether other workers live, whether any died, and whether the index is still the one that was opened.
-  func survey() {
+  func detectDeadPeers() {
     guard let session, let lock = session.lock else { return }
-    agenda.surveyAt = now
+    schedule.surveyAt = now
     guard session.folder.isInPlace else {
       commit()
       self.session = nil
@@ -122,21 +122,21 @@ extension DiskTier {
     {
       commit()
       session.index = nil
-      noteLeftovers()
+      scheduleOrphanSweep()
     }
-    let mayHaveHadCompany = othersLive
-    guard let dead = try? surveyCompany(session.folder, lock) else { return }
-    if sweep == nil && (!dead.isEmpty || agenda.sweepWanted || (agenda.sweepAt.map { $0 <= now } ?? false)) {
-      agenda.sweepWanted = false
-      agenda.sweepAt = nil
-      sweep = Sweep(remains: dead, own: hasLeftovers ? lock.instance : nil)
+    let mayHaveHadCompany = hasPeers
+    guard let dead = try? detectDeadPeers(session.folder, lock) else { return }
+    if sweep == nil && (!dead.isEmpty || schedule.sweepWanted || (schedule.sweepAt.map { $0 <= now } ?? false)) {
+      schedule.sweepWanted = false
+      schedule.sweepAt = nil
+      sweep = Sweep(deadPeers: dead, own: hasLeftovers ? lock.instance : nil)
       hasLeftovers = false
     }
     if !dead.isEmpty || !hasAdopted && session.index != nil { adoptPartials() }
-    if mayHaveHadCompany || othersLive, let index = session.index {
+    if mayHaveHadCompany || hasPeers, let index = session.index {
       try? noteTotals(of: index)
       // What others have doomed and left is for who is there.
-      agenda.nextDue = try? index.nextDue()
+      schedule.nextDue = try? index.nextDue()
       // Later look-ups are to see what others write from now on.
       commit()
     }
@@ -145,25 +145,25 @@ extension DiskTier {
   /// Shrinks the tier when others have taken the free space.
   private func watchFreeSpace() {
     guard session?.index != nil else { return }
-    try? makeRoom(for: 0, mayStandAbove: true)
+    try? makeRoom(for: 0, allowOverLimit: true)
   }
 
   /// Nothing of a clock that was ahead is used last or removed last for ever.
-  func bringBack() {
-    agenda.clockCheckWanted = false
+  func clampFutureTimestamps() {
+    schedule.clockCheckWanted = false
     let now = now
     try? withIndex { index throws(SQLiteError) in
       guard try index.isAhead(of: now) else { return }
-      try index.bringBack(to: now)
-      agenda.nextDue = try index.nextDue()
-      agenda.noteWrite()
+      try index.clampFutureTimestamps(to: now)
+      schedule.nextDue = try index.nextDue()
+      schedule.noteWrite()
     }
   }
 
   /// Has files looked for whose rows may be lost.
-  func noteLeftovers() {
+  func scheduleOrphanSweep() {
     hasLeftovers = true
-    agenda.sweepWanted = true
+    schedule.sweepWanted = true
   }
 
   /// One shard, so that work that comes in meanwhile does not wait.
@@ -178,7 +178,7 @@ extension DiskTier {
           for suspect in suspects where spooled[suspect.id] == nil {
             try remove(suspect, in: session.folder, from: index, now: now)
           }
-          agenda.nextDue = try index.nextDue()
+          schedule.nextDue = try index.nextDue()
         }
         if let error = commit() { throw error }
       }
@@ -187,8 +187,8 @@ extension DiskTier {
     } catch {
       self.sweep = nil
       if sweep.own != nil { hasLeftovers = true }
-      agenda.sweepWanted = false
-      agenda.sweepAt = now + Self.retryInterval
+      schedule.sweepWanted = false
+      schedule.sweepAt = now + Self.retryInterval
     }
   }
 
@@ -201,18 +201,18 @@ extension DiskTier {
     } else if try !index.contains(id: suspect.id),
       let status = try? folder.files.status(suspect.path, in: folder.descriptor)
     {
-      let holding = FileRecord(
+      let record = FileRecord(
         id: suspect.id, file: suspect.path, allocated: folder.allocated(status.byteCount), usedAt: now,
         deliveredAt: status.modificationSecond)
-      try dispose(of: holding, from: index, now: now)
+      try deleteFile(of: record, from: index, now: now)
     }
   }
 }
 
 /// Has the store look after itself from now on: takes the executor's after-batch hook.
-public func keepHouse(on executor: ThreadExecutor, tiers: [DiskTier], scratch: ScratchFolder?) {
+public func runMaintenance(on executor: ThreadExecutor, tiers: [DiskTier], scratch: ScratchFolder?) {
   executor.setAfterBatch {
-    let wakes = tiers.map { $0.assumeIsolated { $0.settle() } } + [scratch?.assumeIsolated { $0.settle() } ?? nil]
+    let wakes = tiers.map { $0.assumeIsolated { $0.runMaintenance() } } + [scratch?.assumeIsolated { $0.runMaintenance() } ?? nil]
     return wakes.compactMap(\.self).min()
   }
 }

@@ -4,18 +4,18 @@
 /// It names only files whose names the store makes.
 struct Sweep {
   /// Lock files of the dead, held so that nobody else sweeps after them.
-  private let remains: [PeerLock.DeadPeer]
+  private let deadPeers: [PeerLock.DeadPeer]
   /// The instance number of the worker that sweeps, if its own files are looked at, too.
   let own: Int32?
   private var nextShard = 0
 
-  init(remains: [PeerLock.DeadPeer], own: Int32?) {
-    self.remains = remains
+  init(deadPeers: [PeerLock.DeadPeer], own: Int32?) {
+    self.deadPeers = deadPeers
     self.own = own
   }
 
   /// The dead workers that it sweeps after.
-  var instances: [Int32] { remains.map(\.instance) }
+  var instances: [Int32] { deadPeers.map(\.instance) }
 
   var isOver: Bool { nextShard == CacheFolder.shards.count }
 
@@ -45,6 +45,6 @@ struct Sweep {
 
   /// Removes the signs of those whose leavings are gone.
   func finish() {
-    for remains in remains { remains.remove() }
+    for deadPeers in deadPeers { deadPeers.remove() }
   }
 }

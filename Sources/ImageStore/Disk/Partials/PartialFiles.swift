@@ -33,7 +33,7 @@ extension DiskTier {
     spooled[id] = nil
     if listedSpools.remove(id) != nil {
       try? withIndex { index throws(SQLiteError) in try index.remove(partial: id) }
-      agenda.noteWrite()
+      schedule.noteWrite()
     }
     return true
   }
@@ -117,14 +117,14 @@ extension DiskTier {
       for id in try index.partials(of: identity) { try remove(partial: id, from: index) }
       try noteTotals(of: index)
     }
-    agenda.noteWrite()
+    schedule.noteWrite()
   }
 
   // MARK: - Housekeeping
 
   private func adoptPartialsOnce() {
     if hasAdopted { return }
-    survey()
+    detectDeadPeers()
     if !hasAdopted { adoptPartials() }
   }
 
@@ -177,7 +177,7 @@ extension DiskTier {
 
   func noteTotals(of index: DiskIndex) throws(SQLiteError) {
     let totals = try index.partialTotals()
-    agenda.partialsDue = totals?.nextExpiry
+    schedule.partialsDue = totals?.nextExpiry
     partialsExist.withLock { $0 = totals != nil }
   }
 

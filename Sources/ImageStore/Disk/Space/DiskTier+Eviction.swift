@@ -15,25 +15,25 @@ extension DiskTier {
   /// Brings the tier under its limit, as far as the 60 s rule allows, and removes the files whose 60 s are over.
   public func trim() {
     guard mode == .readWrite, !isClosed else { return }
-    agenda.trimAt = nil
+    schedule.trimAt = nil
     removeDue()
     spaceCheck = nil
-    try? makeRoom(for: 0, mayStandAbove: true)
+    try? makeRoom(for: 0, allowOverLimit: true)
     try? withIndex { index throws(SQLiteError) in try limitPartials(of: index) }
   }
 
   /// Evicts until `bytes` more fit.
-  func makeRoom(for bytes: Int64, mayStandAbove: Bool) throws(StoreError) {
+  func makeRoom(for bytes: Int64, allowOverLimit: Bool) throws(StoreError) {
     try checkFreeSpace(adding: bytes)
     let held = try heldBytes()
     let excess = held + bytes - min(limit, spaceLimit)
     if excess <= 0 { return }
     if try evict(excess, for: spaceLimit < limit ? .freeSpace : .limit) >= excess { return }
-    guard mayStandAbove else {
+    guard allowOverLimit else {
       throw StoreError(.noRoom, "all that fills the disk cache was delivered in the last \(deliveredFileLifetime) s")
     }
-    let next = min(skipped.until, agenda.nextDue ?? .max)
-    agenda.trimAt = next == .max ? nil : next
+    let next = min(evictionCursor.until, schedule.nextDue ?? .max)
+    schedule.trimAt = next == .max ? nil : next
   }
 
   /// Frees a little when the system says that the disk is full. False when there is nothing to free.
@@ -50,8 +50,8 @@ extension DiskTier {
   private func evict(_ bytes: Int64, for reason: EvictionStatistics.Reason) throws(StoreError) -> Int64 {
     notePins()
     let now = now
-    if now >= skipped.until || now < skipped.lastLook { skipped = EvictionCursor() }
-    skipped.lastLook = now
+    if now >= evictionCursor.until || now < evictionCursor.lastLook { evictionCursor = EvictionCursor() }
+    evictionCursor.lastLook = now
     let spare = reason == .limit ? limit / 100 : 0
     return try withIndex { index throws(SQLiteError) in
       var freed: Int64 = 0
@@ -60,7 +60,7 @@ extension DiskTier {
         freed += partial.allocated
       }
       search: while freed < bytes {
-        let candidates = try index.leastRecentlyUsed(after: skipped.upTo, limit: 16)
+        let candidates = try index.leastRecentlyUsed(after: evictionCursor.upTo, limit: 16)
         if candidates.isEmpty { break }
         for candidate in candidates {
           let isSpare = candidate.allocated > 0 && freed + candidate.allocated <= bytes + spare
@@ -71,31 +71,31 @@ extension DiskTier {
             continue search
           }
           if let until = pinned(candidate, now: now) {
-            skipped.upTo = (candidate.usedAt, candidate.id)
-            skipped.until = min(skipped.until, until)
+            evictionCursor.upTo = (candidate.usedAt, candidate.id)
+            evictionCursor.until = min(evictionCursor.until, until)
           } else {
-            try retire(candidate, from: index, now: now)
+            try removeEntry(candidate, from: index, now: now)
             freed += candidate.allocated
             evicted.count(reason)
           }
         }
       }
-      if freed > 0 { agenda.noteWrite() }
+      if freed > 0 { schedule.noteWrite() }
       return freed
     }
   }
 
   /// Takes a row out of the index that another one replaces. The file stays listed as one without a row, and is removed
   /// when that is committed (`removeReplaced`): a worker that is killed before leaves the old row with its file.
-  func replace(_ holding: FileRecord, in index: DiskIndex, now: Int) throws(SQLiteError) {
-    guard try index.delete(holding.id) else { return }
-    _ = deliveries.takeUse(of: holding.id)
-    try doom(holding, due: pinned(holding, now: now) ?? now, in: index)
+  func replace(_ record: FileRecord, in index: DiskIndex, now: Int) throws(SQLiteError) {
+    guard try index.delete(record.id) else { return }
+    _ = deliveries.takeUse(of: record.id)
+    try schedulePendingDeletion(record, due: pinned(record, now: now) ?? now, in: index)
   }
 
   /// Commits, and removes the files of replaced rows, except for those whose 60 s are not over.
   func removeReplaced() throws(StoreError) {
-    guard let due = agenda.nextDue, due <= now else { return }
+    guard let due = schedule.nextDue, due <= now else { return }
     if let error = commit() { throw error }
     removeDue()
   }
@@ -104,35 +104,35 @@ extension DiskTier {
   /// for the commit on a full disk, or when its time is over.
   ///
   /// - Parameter grace: for how long another worker may have delivered it without having said so, in seconds.
-  func retire(_ holding: FileRecord, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
-    guard try index.delete(holding.id) else { return }
-    _ = deliveries.takeUse(of: holding.id)
-    try dispose(of: holding, from: index, now: now, grace: grace)
+  func removeEntry(_ record: FileRecord, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
+    guard try index.delete(record.id) else { return }
+    _ = deliveries.takeUse(of: record.id)
+    try deleteFile(of: record, from: index, now: now, grace: grace)
   }
 
   /// Removes a file without a row: at once, or when its time is over.
-  func dispose(of holding: FileRecord, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
-    var until = max(pinned(holding, now: now) ?? now, now + grace)
-    if until <= now && !pins.unlessPinned(holding.id, now: now, { session?.folder.remove(holding.file) }) {
+  func deleteFile(of record: FileRecord, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
+    var until = max(pinned(record, now: now) ?? now, now + grace)
+    if until <= now && !pins.unlessPinned(record.id, now: now, { session?.folder.remove(record.file) }) {
       until = endOfLife(deliveredAt: now)
     }
     guard until > now else { return }
-    try doom(holding, due: until, in: index)
+    try schedulePendingDeletion(record, due: until, in: index)
   }
 
-  private func doom(_ holding: FileRecord, due: Int, in index: DiskIndex) throws(SQLiteError) {
-    try index.doom(holding, due: due)
-    agenda.nextDue = min(agenda.nextDue ?? .max, due)
+  private func schedulePendingDeletion(_ record: FileRecord, due: Int, in index: DiskIndex) throws(SQLiteError) {
+    try index.schedulePendingDeletion(record, due: due)
+    schedule.nextDue = min(schedule.nextDue ?? .max, due)
   }
 
   /// Until when the file may not be removed; nil when it may be.
   ///
   /// A delivery in the future, from before the clock was set back, does not count.
-  private func pinned(_ holding: FileRecord, now: Int) -> Int? {
-    if holds[holding.id] != nil { return now + deliveredFileLifetime }
-    let byOthers = othersLive ? board?.recentDelivery(of: holding.id, now: now) ?? 0 : 0
-    let delivered = max(deliveries.lastDelivery(of: holding.id) ?? 0, holding.deliveredAt, byOthers)
-    let until = endOfLife(deliveredAt: delivered) + (othersLive ? MaintenanceSchedule.flushInterval : 0)
+  private func pinned(_ record: FileRecord, now: Int) -> Int? {
+    if pinCounts[record.id] != nil { return now + deliveredFileLifetime }
+    let byOthers = hasPeers ? peerTable?.recentDelivery(of: record.id, now: now) ?? 0 : 0
+    let delivered = max(deliveries.lastDelivery(of: record.id) ?? 0, record.deliveredAt, byOthers)
+    let until = endOfLife(deliveredAt: delivered) + (hasPeers ? MaintenanceSchedule.flushInterval : 0)
     return until > now && delivered <= now + deliveredFileLifetime ? until : nil
   }
 
@@ -158,31 +158,31 @@ extension DiskTier {
 
   /// Allocated bytes of all workers' files. Where others live, none of them adds any until the next commit.
   private func heldBytes() throws(StoreError) -> Int64 {
-    let isShared = othersLive
+    let isShared = hasPeers
     let listed = try withIndex { index throws(SQLiteError) in
       if isShared { try index.beginWriting() }
       return try index.totals().bytes
     }
-    return listed + spooledBytes + (isShared ? board?.unlistedBytesOfOthers ?? 0 : 0)
+    return listed + spooledBytes + (isShared ? peerTable?.unlistedBytesOfOthers ?? 0 : 0)
   }
 
-  /// Keeps the file of a response for somebody who is about to work on it, which counts as a use; `letGo` has to
+  /// Keeps the file of a response for somebody who is about to work on it, which counts as a use; `unpin` has to
   /// follow. It counts for the limit as others do: where all that fills the tier is held, nothing more is stored.
   ///
   /// - Returns: false, and nothing is held, when the file is not what was stored.
-  public func hold(_ response: StoredResponse) -> Bool {
-    holds[response.id, default: 0] += 1
+  public func pin(_ response: StoredResponse) -> Bool {
+    pinCounts[response.id, default: 0] += 1
     markDelivered(response.id, at: now, byPath: false)
     if check(response) { return true }
-    letGo(response.id)
+    unpin(response.id)
     return false
   }
 
-  public func letGo(_ id: Int64) {
-    guard let count = holds[id] else { return }
-    holds[id] = count > 1 ? count - 1 : nil
+  public func unpin(_ id: Int64) {
+    guard let count = pinCounts[id] else { return }
+    pinCounts[id] = count > 1 ? count - 1 : nil
     // Eviction may have passed over it.
-    if count == 1 { skipped = EvictionCursor() }
+    if count == 1 { evictionCursor = EvictionCursor() }
   }
 
   /// Removes the files without a row whose time is over.
@@ -197,7 +197,7 @@ extension DiskTier {
       while true {
         let due = try index.due(now: now, limit: 256)
         for (id, file) in due {
-          if holds[id] == nil, pins.unlessPinned(id, now: now, { session?.folder.remove(file) }) {
+          if pinCounts[id] == nil, pins.unlessPinned(id, now: now, { session?.folder.remove(file) }) {
             try index.forget(doomed: id)
           } else {
             try index.touch(id, UsageJournal.Use(at: now, times: 0))
@@ -205,12 +205,12 @@ extension DiskTier {
         }
         if due.count < 256 { break }
       }
-      agenda.nextDue = try index.nextDue()
+      schedule.nextDue = try index.nextDue()
     }
-    agenda.noteWrite()
+    schedule.noteWrite()
   }
 
   func removeDueIfAny() {
-    if let due = agenda.nextDue, due <= now { removeDue() }
+    if let due = schedule.nextDue, due <= now { removeDue() }
   }
 }

@@ -9,7 +9,7 @@ final class PinTable: Sendable {
   private struct Pins {
     var uses: [Int64: UsageJournal.Use] = [:]
     var lastTime = Int.min
-    var board: PeerTable?
+    var peerTable: PeerTable?
   }
 
   private let pins = Locked(Pins())
@@ -18,25 +18,25 @@ final class PinTable: Sendable {
   func pin(_ id: Int64, at time: Int) -> Bool {
     pins.withLock { pins in
       pins.uses[id, default: UsageJournal.Use(at: time, times: 0)].add(UsageJournal.Use(at: time))
-      pins.board?.noteDelivery(of: id, at: time)
+      pins.peerTable?.noteDelivery(of: id, at: time)
       defer { pins.lastTime = time }
       return pins.lastTime != time
     }
   }
 
   /// Tells the other workers that the store hands out the file, or is about to.
-  func announce(_ id: Int64, at time: Int) { pins.withLock { $0.board?.noteDelivery(of: id, at: time) } }
+  func announce(_ id: Int64, at time: Int) { pins.withLock { $0.peerTable?.noteDelivery(of: id, at: time) } }
 
   /// What the other workers read and write; nil where there is none.
-  var board: PeerTable? { pins.withLock { $0.board } }
+  var peerTable: PeerTable? { pins.withLock { $0.peerTable } }
 
-  func setBoard(_ board: PeerTable?) { pins.withLock { $0.board = board } }
+  func setBoard(_ peerTable: PeerTable?) { pins.withLock { $0.peerTable = peerTable } }
 
   /// Runs `remove` unless the file is pinned; a pin set meanwhile waits for it.
   func unlessPinned(_ id: Int64, now: Int, _ remove: () -> Void) -> Bool {
     pins.withLock { pins in
       if pins.uses[id] != nil { return false }
-      if let board = pins.board { return board.unlessDelivered(id, now: now, remove) }
+      if let peerTable = pins.peerTable { return peerTable.unlessDelivered(id, now: now, remove) }
       remove()
       return true
     }
