@@ -1,22 +1,22 @@
 internal import ImageCodec
 internal import ImageStore
 
-/// A decode that somebody waits for.
+/// A decode with at least one subscriber.
 @LoadingActor
 final class ActiveDecode {
-  /// What is decoded, as the cache or a transfer brought it.
+  /// The source of the decode, as the cache or a transfer delivered it.
   private(set) var candidate: Candidate
   let step: DecodePlan.Step
   let transform: Transform?
-  /// What it is remembered by, should it not decode.
+  /// The key under which a `corrupt` failure is remembered.
   let subject: CorruptDecodeKey
-  /// How often the cache had been cleared when it began, by all workers.
+  /// `PeerTable.clearCount` at the start of the decode: the clears so far by all workers of the directory.
   let clearCount: UInt64
-  /// Where it is in the pool.
+  /// The decode's handle in the decoder pool; nil before submission.
   var ticket: DecodeTicket?
-  /// How many bytes wait in memory with it.
+  /// The bytes of the source held in memory until a decoder reads them, as counted by `DecodeMemoryBudget`.
   private(set) var waitingBytes = 0
-  /// The file that waits with it.
+  /// The source file, pinned until the decode ends.
   private(set) var file: DecodePreparation.HeldFile?
 
   /// - Parameter candidate: without its bytes.
@@ -28,31 +28,32 @@ final class ActiveDecode {
     self.clearCount = clearCount
   }
 
-  /// Takes on what a load that joins knows of the same content, if that is newer: it may have been stored anew since.
+  /// Replaces the candidate by that of a joining load if it is newer: the same content may have been stored again
+  /// since.
   func adopt(_ other: Candidate) {
     let (own, new) = (candidate.response, other.response)
     guard (own.responseTime, own.id) < (new.responseTime, new.id) else { return }
     candidate = other
   }
 
-  /// Where nothing is left of what is decoded, the result is delivered, but not kept.
+  /// Marks the candidate as cleared if the clear removes it. The result is then delivered, but not cached.
   func mark(_ clear: Clear) { candidate.mark(clear) }
 
-  /// The bytes wait in memory.
+  /// Keeps the source in memory.
   func hold(_ bytes: [UInt8]) {
     candidate.bytes = bytes
     waitingBytes = bytes.count
   }
 
-  /// What is decoded lies in a file.
+  /// Keeps the source in a file.
   func wait(with file: DecodePreparation.HeldFile) {
     self.file = file
-    // A joining load may have known of a file in the cache.
+    // A joining load may have supplied a candidate that has a file in the cache.
     guard case .scratch(let path, _) = file, candidate.place == .memory, !candidate.response.isOnDisk else { return }
     candidate.place = .scratch(path)
   }
 
-  /// A scratch file is of use to the loads that go on.
+  /// Keeps a scratch file after the decode: the loads that continue need it.
   func keepFile() {
     if case .scratch(let path, _)? = file { file = .scratch(path, isOwn: false) }
   }

@@ -1,9 +1,10 @@
 internal import ImageStore
 
-/// What turned out to be corrupt, and is not decoded again for a while: a stored image, and what was to be made of it.
+/// The key of a remembered `corrupt` failure: a stored image, and the operation that failed on it.
 ///
-/// What one decode stumbles on another may never read. And what is transferred anew is decoded anew, if it has the same
-/// content: the file of before may have been damaged on its disk.
+/// The operation is part of the key because an error that fails one decode may lie in data that another never reads.
+/// The response's id is part of it so that a new transfer is decoded again even if its content is the same: the earlier
+/// file may have been damaged on disk.
 struct CorruptDecodeKey: Hashable {
   static let capacity = 10_000
 

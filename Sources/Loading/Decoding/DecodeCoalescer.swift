@@ -1,40 +1,41 @@
 internal import Text
 
-/// Which loads wait for which decode: one for all that ask for the same.
+/// Single flight for decodes: one decode for all loads that need the same work, and the loads that wait for it.
 ///
-/// A pure value, as the `Scheduler` is. A decode's priority is the highest of its loads'; when the last of them leaves,
-/// it is of no use any more. A load may wait for two: for its answer, and for what it is shown until that is there.
+/// A pure value, as `Scheduler` is. The priority of a decode is the highest of its subscribers; it is abandoned when
+/// the last of them unsubscribes. A load may subscribe to two decodes: one for its answer, and one for its `cached`
+/// event.
 struct DecodeCoalescer {
-  /// What makes two decodes one.
+  /// The properties in which two loads must agree to share a decode.
   struct Work: Hashable {
     var key: ExactString
     var partition: String
     var varyKey: ExactString
     /// SHA-256 of the original.
     var original: [UInt8]
-    /// The canonical form of the transform that has been applied to what is decoded, and of the one to apply.
+    /// The canonical form of the transform already applied to the source, and of the one to apply.
     var from: String
     var to: String
     var step: DecodePlan.Step
-    /// What may not be kept is not shared with what may, nor what was cleared with what came after.
+    /// Results that may be cached are not shared with those that may not, nor cleared ones with later ones.
     var keeping: Candidate.Retention
-    /// Pixels are one load's own.
+    /// The load, for pixels, which are never shared; otherwise nil.
     var owner: LoadID?
   }
 
-  /// A load's place at a decode.
+  /// The role of a load in a decode.
   struct Subscription: Hashable {
     var load: LoadID
-    /// False for what is only shown until the answer is there.
+    /// False for the `cached` event, which precedes the answer.
     var isFinal: Bool
   }
 
   struct Subscriber {
-    /// The load's.
+    /// The priority of the load.
     var priority: Priority
-    /// What the load's result will say of where the image came from.
+    /// The `cache` status that the load's result will report.
     var status: CacheStatus
-    /// Whether it goes first, whatever its load's priority is or becomes.
+    /// Whether the decode is urgent, whatever the priority of the load.
     var isUrgent = false
 
     fileprivate var urgency: Priority { isUrgent ? .highest : priority }
@@ -52,7 +53,7 @@ struct DecodeCoalescer {
     let hasJustArrived: Bool
     var isJoinable = true
 
-    /// A guest comes, changes, or goes.
+    /// Adds, changes or removes (nil) a subscriber.
     mutating func set(_ subscriber: Subscriber?, at subscription: Subscription) {
       if let old = subscribers[subscription] { byUrgency[old.urgency] -= 1 }
       if let subscriber { byUrgency[subscriber.urgency] += 1 }
@@ -64,7 +65,7 @@ struct DecodeCoalescer {
   private var byWork: [Work: ID] = [:]
   private var subscriptions: [Subscription: ID] = [:]
   private var lastSerial: UInt64 = 0
-  /// Those of what has just come and was not in the cache.
+  /// The number of decodes by priority whose source has just been transferred (`miss`).
   private(set) var arrived = PriorityCounts()
 
   var isEmpty: Bool { decodes.isEmpty }
@@ -72,11 +73,11 @@ struct DecodeCoalescer {
 
   enum EnqueueResult: Equatable {
     case created(ID)
-    /// `raisedTo` when the decode has become more urgent by it.
+    /// `raisedTo` is the new priority of the decode if this subscriber raised it.
     case joined(ID, raisedTo: Priority?)
   }
 
-  /// A load takes a seat; it must not have it already.
+  /// Subscribes a load, which must not have this subscription already.
   mutating func take(_ subscription: Subscription, as subscriber: Subscriber, for work: Work) -> EnqueueResult {
     if let id = byWork[work], let decode = decodes[id] {
       subscriptions[subscription] = id
@@ -98,11 +99,11 @@ struct DecodeCoalescer {
 
   enum Change: Equatable {
     case priority(ID, Priority)
-    /// Nobody waits for it any more, and it is gone from here.
+    /// The last subscriber has gone; the decode has been removed.
     case abandoned(ID)
   }
 
-  /// A load waits no more.
+  /// Removes all subscriptions of the load.
   mutating func leave(_ load: LoadID) -> [Change] {
     [true, false].compactMap { isFinal in
       let subscription = Subscription(load: load, isFinal: isFinal)
@@ -116,7 +117,7 @@ struct DecodeCoalescer {
     }
   }
 
-  /// Nil for a load that waits for none or has that priority already.
+  /// Returns nil if the load has no subscription, or already has that priority.
   mutating func setPriority(_ priority: Priority, of load: LoadID) -> [Change]? {
     let own = [true, false].map { Subscription(load: load, isFinal: $0) }.filter { subscriptions[$0] != nil }
     guard own.contains(where: { subscription in subscriptions[subscription].map { decodes[$0]?.subscribers[subscription]?.priority != priority } ?? false })
@@ -124,7 +125,7 @@ struct DecodeCoalescer {
     return own.compactMap { subscription in change(subscription) { $0.priority = priority } }
   }
 
-  /// What the load is to be shown goes first from here on: its answer waits for that.
+  /// Makes the decode for the load's `cached` event urgent: its answer waits for the event.
   mutating func boost(whatIsShownTo load: LoadID) -> Change? {
     change(Subscription(load: load, isFinal: false)) { $0.isUrgent = true }
   }
@@ -155,14 +156,14 @@ struct DecodeCoalescer {
     if decode.hasJustArrived { arrived[decode.priority] += change }
   }
 
-  /// Takes the decode out of reach of loads to come.
+  /// Closes the decode to further loads.
   mutating func detach(_ id: ID) {
     guard let decode = decodes[id], decode.isJoinable else { return }
     decodes[id]?.isJoinable = false
     byWork[decode.work] = nil
   }
 
-  /// The decode is over: those that waited for it, in the order of their coming.
+  /// Removes the decode and returns its subscribers in the order of their load IDs.
   mutating func end(_ id: ID) -> [(subscription: Subscription, subscriber: Subscriber)] {
     detach(id)
     guard let decode = decodes.removeValue(forKey: id) else { return [] }

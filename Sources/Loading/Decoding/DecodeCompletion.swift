@@ -2,9 +2,9 @@ internal import ImageCodec
 internal import ImageStore
 internal import Threads
 
-/// What becomes of what a decoder has made.
+/// Handles the output of a decoder.
 extension Loader {
-  /// After a check, or a placeholder: what is known by now goes into the cache, and the loads go on.
+  /// Merges the result of a check or a placeholder into the cached metadata and continues the loads.
   func note(_ decoded: Decoded, of id: DecodeCoalescer.ID, _ record: ActiveDecode) {
     let source = record.candidate.response.metadata?.source
     let found = DecodeMetadata(
@@ -15,7 +15,7 @@ extension Loader {
     goOn(id, with: candidate)
   }
 
-  /// The current findings of a stored image, those in the cache included.
+  /// Merges metadata into that of a stored image, in the candidate and in both tiers.
   private func noted(_ found: DecodeMetadata, of candidate: Candidate) -> Candidate {
     var candidate = candidate
     candidate.response.metadata = candidate.response.metadata?.adding(found) ?? found
@@ -29,7 +29,7 @@ extension Loader {
     return candidate
   }
 
-  /// The original that a variant or pixels were just made of, with what that told of it.
+  /// Returns the original of a variant or of pixels, after recording damage that the decoder reported.
   private func originalDecoded(_ decoded: Decoded, _ record: ActiveDecode) -> StoredResponse {
     let original = record.candidate
     guard decoded.isDamaged, original.response.metadata?.isDamaged != true else { return original.response }
@@ -38,7 +38,7 @@ extension Loader {
 
   // MARK: - Variants
 
-  /// Stores a variant that has just been made, and serves those that wait for it.
+  /// Stores a new variant and serves the loads that wait for it.
   func keep(_ decoded: Decoded, at path: String, of id: DecodeCoalescer.ID, _ record: ActiveDecode) {
     let original = originalDecoded(decoded, record)
     var draft = original
@@ -70,7 +70,8 @@ extension Loader {
     }
   }
 
-  /// - Parameter seats: those that have been served. Others have been taken meanwhile.
+  /// - Parameter subscriptions: those served by the store operation. Loads that subscribed in the meantime are not
+  ///   among them.
   private func kept(
     _ id: DecodeCoalescer.ID, _ outcome: StoreOperation.Outcome, _ places: LoadRequest.Places,
     servedIn subscriptions: Set<DecodeCoalescer.Subscription>
@@ -97,7 +98,7 @@ extension Loader {
         } else if stored.bytes != nil || variant.response.isOnDisk {
           deliver(variant, to: load, as: subscriber.status, isFinal: isFinal)
         } else if isFinal {
-          // It came while a variant that is not kept was given to the others.
+          // The load subscribed while an uncacheable variant was being delivered to the others.
           join(load)
         } else {
           endShowing(of: load)
@@ -108,7 +109,7 @@ extension Loader {
 
   // MARK: - Pixels
 
-  /// Gives the one load that they were made for its pixels. They are the host's from here on.
+  /// Delivers pixels to the load that requested them. From here on the host owns them.
   func handOver(_ decoded: Decoded, at path: String, of id: DecodeCoalescer.ID, _ record: ActiveDecode) {
     let byteCount = Int64(decoded.width * decoded.height * decoded.channels)
     let response = originalDecoded(decoded, record)

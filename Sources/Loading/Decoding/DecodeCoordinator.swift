@@ -3,9 +3,9 @@ internal import ImageStore
 internal import Text
 internal import Threads
 
-/// What has to be decoded before a load can be answered.
+/// Decodes images that a load needs decoded before it can be answered.
 extension Loader {
-  /// Has the next thing done that a load needs done with what is there of its image, once for all that need the same.
+  /// Starts the next decode step of the load, or joins an equal one that is under way.
   ///
   /// - Parameter isFinal: false for the `cached` event of `refresh`.
   func process(
@@ -25,8 +25,8 @@ extension Loader {
       original: response.originalDigest, from: response.variant, to: subject.to, step: step,
       keeping: candidate.keeping, owner: step == .pixels ? load.id : nil)
     let subscription = DecodeCoalescer.Subscription(load: load.id, isFinal: isFinal)
-    // What was evicted before its turn came is not to be so again, and no answer is to wait long for what is shown
-    // before.
+    // Decode first: a load whose source was evicted while it waited (it must not happen twice), and a `cached` event
+    // that a finished answer is waiting for.
     let isUrgent = isFinal ? load.hasRestarted : load.showing?.end != nil
     let subscriber = DecodeCoalescer.Subscriber(priority: load.priority, status: status, isUrgent: isUrgent)
     switch decodes.take(subscription, as: subscriber, for: work) {
@@ -40,7 +40,7 @@ extension Loader {
     noteDeadline(of: load)
   }
 
-  /// Has a decode prepared on the disk's thread.
+  /// Prepares a decode on the disk thread.
   private func prepare(_ id: DecodeCoalescer.ID, for load: ActiveLoad, _ candidate: Candidate, _ record: ActiveDecode) {
     var order = DecodePreparation(
       candidate: record.candidate, step: record.step, transform: record.transform,
@@ -55,7 +55,7 @@ extension Loader {
     storage.perform({ [storage, order] in order.prepare(in: storage) }) { [weak self] in self?.begin(id, $0) }
   }
 
-  /// Many may wait: what they wait with takes no memory, unless the loader says so.
+  /// Drops the candidate's bytes, since many decodes may wait. `prepare` puts them back if the memory budget allows.
   func withoutBytes(_ candidate: Candidate) -> Candidate {
     var candidate = candidate
     candidate.bytes = nil
@@ -63,7 +63,7 @@ extension Loader {
     return candidate
   }
 
-  /// The variant, of this very original, if it has been made before.
+  /// The variant in memory, if it was made from this original.
   private func variantInMemory(of original: Candidate, named name: String) -> Candidate? {
     guard !original.isTransient else { return nil }
     let response = original.response
@@ -114,15 +114,15 @@ extension Loader {
     }
   }
 
-  /// The loads that waited get what there is now.
+  /// Ends the decode and delivers the candidate to its subscribers.
   func goOn(_ id: DecodeCoalescer.ID, with candidate: Candidate) {
     for (load, subscriber, isFinal) in endDecode(id) {
       deliver(candidate, to: load, as: subscriber.status, isFinal: isFinal)
     }
   }
 
-  /// The file that was to be decoded is gone, evicted before its turn came, or damaged. The loads look for the image
-  /// once more, and may find it in memory.
+  /// Restarts the loads of a decode whose source file was evicted before its turn, or is damaged. Each load looks into
+  /// the cache once more and may find the image in memory.
   private func restartAfterSourceLoss(_ id: DecodeCoalescer.ID) {
     if let record = decodeRecords[id] { memory.forgetFile(of: record.candidate.response) }
     for (load, _, isFinal) in endDecode(id) {
@@ -145,7 +145,7 @@ extension Loader {
     return decodes.end(id).compactMap { subscription, subscriber in loads[subscription.load].map { ($0, subscriber, subscription.isFinal) } }
   }
 
-  /// What has waited with the decode goes.
+  /// Removes the record and releases the memory and the file that it held.
   private func removeRecord(_ id: DecodeCoalescer.ID) -> ActiveDecode? {
     guard let record = decodeRecords.removeValue(forKey: id) else { return nil }
     waitingBytes.giveBack(record.waitingBytes)
@@ -155,10 +155,10 @@ extension Loader {
 
   // MARK: - Leaving
 
-  /// The load waits for no decode any more.
+  /// Removes the load's subscriptions to decodes.
   func unsubscribeFromDecodes(_ id: LoadID) { apply(decodes.leave(id)) }
 
-  /// False when the load waits for none, or has that priority.
+  /// Returns false if the load waits for no decode, or already has that priority.
   func setDecodePriority(_ priority: Priority, of id: LoadID) -> Bool {
     guard let changes = decodes.setPriority(priority, of: id) else { return false }
     apply(changes)
@@ -179,7 +179,7 @@ extension Loader {
   private func noteDeadline(of load: ActiveLoad) {
     guard let deadline = load.request.deadline else { return }
     decodeDeadlines.add(load.id, at: CompactInstant(load.acceptedAt.advanced(by: deadline)))
-    // Loads end long before their deadlines: those of the ended are not to pile up.
+    // Most loads end long before their deadline: drop the timers of those that have ended.
     guard decodeDeadlines.count > 4 * decodes.seatCount + 64 else { return }
     var known: [LoadID: Set<CompactInstant>] = [:]
     decodeDeadlines = decodeDeadlines.filter { decodes.contains($1) && known[$1, default: []].insert($0).inserted }
@@ -187,7 +187,7 @@ extension Loader {
 
   /// Ends the loads whose deadline has passed while they wait for a decode.
   ///
-  /// - Returns: when the next one is due.
+  /// - Returns: when the next deadline is due.
   func endOverdueDecodes(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
     let moment = CompactInstant(now)
     while let (_, id) = decodeDeadlines.take(dueAt: moment) {
@@ -201,7 +201,7 @@ extension Loader {
     return decodeDeadlines.next?.instant
   }
 
-  /// What was sent before a `clear` is not kept, and nobody joins it.
+  /// Closes the matching decodes to further loads. Their results are delivered, but not cached.
   func detachDecodes(_ clear: Clear) {
     for (id, record) in decodeRecords where clear.matches(record.candidate.response) {
       record.mark(clear)

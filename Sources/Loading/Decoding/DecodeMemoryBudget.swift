@@ -1,10 +1,11 @@
-/// How many bytes of images wait for a decoder in memory, because no file has them. Beyond a limit they wait in scratch
-/// files.
+/// The budget for source bytes that wait for a decoder in memory because no file has them. Beyond the limit they wait
+/// in scratch files.
 struct DecodeMemoryBudget {
   var limit = 16 << 20
   private(set) var count = 0
 
-  /// False when there is no room; else `giveBack` is due once they wait no more.
+  /// Reserves bytes. Returns false if the limit would be exceeded; otherwise `giveBack` must follow when they no longer
+  /// wait.
   mutating func take(_ bytes: Int) -> Bool {
     guard count + bytes <= limit else { return false }
     count += bytes

@@ -2,30 +2,30 @@ internal import ImageCodec
 internal import ImageStore
 internal import Threads
 
-/// One decode, as it is got ready on the disk's thread.
+/// The input of one decode, and its preparation on the disk thread.
 struct DecodePreparation: Sendable {
   var candidate: Candidate
   var step: DecodePlan.Step
   var transform: Transform?
   var wantsPlaceholder: Bool
   var maxPixels: Int
-  /// Whether the candidate's bytes, if it has any, may wait in memory.
+  /// Whether the candidate's bytes, if any, may wait in memory.
   var mayHoldBytes = true
 
-  /// A file that stays for as long as the decode is waited for.
+  /// A source file that stays pinned until the decode ends.
   enum HeldFile: Sendable {
-    /// - Parameter isOwn: whether it was written for the decode alone.
+    /// - Parameter isOwn: whether it was written for this decode alone.
     case scratch(String, isOwn: Bool)
-    /// Of a tier, by the number of its response.
+    /// A file of a tier, by the id of its response.
     case stored(Int64, in: DiskTier)
   }
 
   enum PreparedDecode: Sendable {
-    /// The file is to be let go of after the decode.
+    /// The file must be unpinned after the decode.
     case ready(DecodeTask, HeldFile?)
-    /// Somebody has made the variant before.
+    /// The variant already exists.
     case found(Candidate)
-    /// What was to be decoded is gone.
+    /// The source is gone.
     case lost
     case failed(LoadError)
   }
@@ -52,7 +52,8 @@ struct DecodePreparation: Sendable {
     }
   }
 
-  /// The variant, of this very original. It may have been made while the original was on its way.
+  /// The stored variant, if it was made from this original. Another load may have made it while the original was being
+  /// transferred.
   private func storedVariant(in storage: DiskServices) -> Candidate? {
     guard step == .encode, let name = transform?.canonical, !candidate.isTransient else { return nil }
     let original = candidate.response
@@ -76,7 +77,7 @@ struct DecodePreparation: Sendable {
     let path = storage.scratch.assumeIsolated { scratch in
       try? scratch.store(.bytes(bytes), format: candidate.response.format)
     }
-    // Better too much memory than no image because of a full disk.
+    // On a full disk, exceeding the memory budget is better than failing the load.
     guard let path else { return (.bytes(bytes), nil) }
     return (.file(path), storage.hold(path, isOwn: true))
   }
@@ -109,7 +110,7 @@ struct DecodePreparation: Sendable {
     }
   }
 
-  /// Of the result. What the header does not tell is the decoder's to refuse.
+  /// The number of pixels of the result; 0 if the header does not tell, in which case the decoder enforces the limit.
   private func pixelCount(_ header: ImageHeader) throws -> Int {
     let geometry: Geometry?
     do throws(GeometryError) {
@@ -126,13 +127,13 @@ struct DecodePreparation: Sendable {
 }
 
 extension DiskServices {
-  /// On the disk's thread.
+  /// Pins a scratch file. Must run on the disk thread.
   fileprivate func hold(_ path: String, isOwn: Bool) -> DecodePreparation.HeldFile {
     scratch.assumeIsolated { $0.hold(path) }
     return .scratch(path, isOwn: isOwn)
   }
 
-  /// Lets go of what a decode has waited with, from any thread.
+  /// Unpins the source file of a decode. May be called from any thread.
   func unpin(_ file: DecodePreparation.HeldFile) {
     executor.run {
       switch file {

@@ -1,13 +1,13 @@
 public import ImageCodec
 
-/// Who decodes. `then` is called once for each task, on whatever thread.
+/// A decoder. `then` is called exactly once for each task, on any thread.
 public protocol ImageDecoding: Sendable {
-  /// - Parameter priority: the higher goes first.
+  /// - Parameter priority: higher values are decoded first.
   func submit(
     _ task: DecodeTask, priority: Int, then: @escaping @Sendable (Result<Decoded, DecodeError>) -> Void
   ) -> DecodeTicket
   func reprioritize(_ ticket: DecodeTicket, to priority: Int)
-  /// The task's result is of no use any more; it still comes, as `cancelled` or as what it was by then.
+  /// Cancels a task. Its completion is still called, with `cancelled` or with the result if that came first.
   func cancel(_ ticket: DecodeTicket)
   func formats(then: @escaping @Sendable (CodecFormats) -> Void)
   var statistics: DecoderStatistics { get }

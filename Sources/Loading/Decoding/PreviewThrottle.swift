@@ -1,15 +1,15 @@
-/// When a progressive image that is arriving is worth a preview.
+/// Decides when a progressive image that is arriving is worth a preview.
 struct PreviewThrottle {
   private static let interval = Duration.milliseconds(100)
-  /// With more than this part of the image there, the image itself is as good as there.
+  /// The fraction of the body after which no preview is made, since the image itself is about to arrive.
   private static let nearlyComplete = 0.9
 
   private var lastScan = 0
   private var next: ContinuousClock.Instant?
 
   /// - Parameters:
-  ///   - scans: how many are complete.
-  ///   - total: bytes of the body, where known.
+  ///   - scans: the number of complete scans.
+  ///   - total: the bytes of the body, if known.
   mutating func isDue(scans: Int, received: Int64, total: Int64?, at now: ContinuousClock.Instant) -> Bool {
     guard scans > lastScan, next.map({ now >= $0 }) ?? true else { return false }
     if let total, Double(received) > Double(total) * Self.nearlyComplete { return false }

@@ -2,34 +2,35 @@ internal import HTTPTransport
 internal import ImageCodec
 internal import ImageStore
 
-/// What is there of an image while its transfer runs.
+/// The part of an image that has arrived while its transfer runs.
 struct ArrivingImage: Sendable {
   enum Content: Sendable {
     case bytes([UInt8])
-    /// On its way to disk.
+    /// A body that is being written to disk.
     case sink(BodySink)
   }
 
   var content: Content
-  /// How many of its scans are complete, and after how many bytes they end.
+  /// The number of complete scans, and the offset in bytes at which the last of them ends.
   var scans: Int
   var end: Int
 }
 
-/// Previews of progressive images, while their transfers run.
+/// Previews of progressive images while their transfers run.
 extension Loader {
-  /// Most bytes that a preview is made of: they are held in memory. Scans that end later go by.
-  nonisolated static let mostPreviewBytes = 8 << 20
-  /// Pixels of a preview's longer side.
+  /// The maximum number of bytes that a preview is made from: they are held in memory. Scans that end later get no
+  /// preview.
+  nonisolated static let maxPreviewBytes = 8 << 20
+  /// The pixels of a preview's longer side.
   private nonisolated static let previewSide = 1024
 
-  /// Has a preview made for the loads that want one. There is one at a time for a transfer; a scan that comes meanwhile
-  /// goes by.
+  /// Makes a preview for the loads that want one. A transfer has at most one under way; a scan that completes in the
+  /// meantime gets none.
   func preview(_ arriving: ArrivingImage, of job: JobID) {
     guard let record = jobs[job], let transfer = record.transfer, !record.isPreviewing,
       !awaitingPreview(of: arriving.scans, of: job).isEmpty
     else { return }
-    // Enough waits for a decoder as it is; there will be another scan.
+    // The memory budget of the decoders is used up; a later scan will try again.
     guard waitingBytes.take(arriving.end) else { return }
     record.isPreviewing = true
     storage.perform({ [storage, maxPixels = settings.maxPixels] in
@@ -60,7 +61,7 @@ extension Loader {
   ) {
     guard case .preview(let path, _) = task.output else { return }
     record.preview = nil
-    // What cannot be decoded yet is no preview; the whole may still be.
+    // A partial image that cannot be decoded is not an error; the complete one may be decodable.
     guard case .success(let decoded) = result, record.transfer == transfer else {
       record.isPreviewing = false
       return storage.discard(task.output)
@@ -77,11 +78,11 @@ extension Loader {
 }
 
 extension ScanCounter {
-  /// Counts the scans in what an earlier load has left, on the disk's thread. Nil where there is nothing to be counted,
-  /// or no preview is made any more.
+  /// Counts the scans of a partial body from an earlier load, on the disk thread. Returns nil if they cannot be counted
+  /// or no preview would be made.
   init?(countingIn spool: BodySpool) {
     self.init()
-    guard spool.length <= Loader.mostPreviewBytes else { return nil }
+    guard spool.length <= Loader.maxPreviewBytes else { return nil }
     var offset: Int64 = 0
     while !isOver, offset < spool.length {
       guard let piece = try? spool.bytes(from: offset, count: 128 << 10), !piece.isEmpty else { return nil }
@@ -93,16 +94,16 @@ extension ScanCounter {
 }
 
 extension DiskServices {
-  /// On the disk's thread. Nil when what is there is not enough.
+  /// Builds the decode task for a preview, on the disk thread. Returns nil if the bytes do not suffice.
   fileprivate func previewTask(of arriving: ArrivingImage, maxSide: Int, maxPixels: Int) -> DecodeTask? {
-    guard arriving.end <= Loader.mostPreviewBytes else { return nil }
+    guard arriving.end <= Loader.maxPreviewBytes else { return nil }
     var bytes: [UInt8] = []
     switch arriving.content {
     case .bytes(let all): bytes = Array(all.prefix(arriving.end))
     case .sink(let sink): bytes = (try? sink.spool?.bytes(from: 0, count: arriving.end)) ?? []
     }
     guard bytes.count == arriving.end, let header = try? ImageHeader.read(bytes, format: .jpeg) else { return nil }
-    // The scans so far and an end-of-image marker: a JPEG that is nowhere cut.
+    // The complete scans followed by an end-of-image marker form a JPEG that is not truncated.
     bytes += [0xFF, 0xD9]
     guard let path = try? scratch.assumeIsolated({ try $0.newPath() }) else { return nil }
     return DecodeTask(
