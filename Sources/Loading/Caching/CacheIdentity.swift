@@ -1,6 +1,6 @@
 internal import Text
 
-/// What the cache knows an image by, for one set of credentials: what one user may not see another may.
+/// The cache key and the partition of an image. The partition keeps the responses of different credentials apart.
 struct CacheIdentity: Hashable {
   let key: ExactString
   let partition: String

@@ -3,10 +3,10 @@ internal import HTTPTypes
 internal import ImageStore
 internal import Text
 
-/// What the cache can do for a load.
+/// The cache lookup of a load, and its result.
 extension Loader {
-  /// What the memory tier has for a key: the variant of that name, and the original. What is likely to be served counts
-  /// as used.
+  /// Looks up the named variant and the original in the memory tier. The entry that is likely to be served counts as
+  /// used.
   func lookUpMemory(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
     if isBeingPut(key) { return [] }
     if variant.isEmpty { return memory.look(up: key, partition: partition).map(Candidate.init(inMemory:)) }
@@ -17,7 +17,7 @@ extension Loader {
       memory.peek(at: key, partition: partition).map(Candidate.init(inMemory:)))
   }
 
-  /// The same, without being a use.
+  /// As `lookUpMemory`, but counts nothing as used.
   func peekMemory(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
     let originals = memory.peek(at: key, partition: partition).map(Candidate.init(inMemory:))
     if variant.isEmpty { return originals }
@@ -25,22 +25,22 @@ extension Loader {
     return Candidate.merging(variants.map(Candidate.init(inMemory:)), originals)
   }
 
-  /// Whether a host is putting an image in under the key. Who asks for it now comes after that: by way of the disk's
-  /// thread, and looks into memory then.
+  /// Whether a host `store` for this key is in progress. A load submitted now must see the stored image: it is routed
+  /// through the disk thread, and reads the memory tier only after that.
   func isBeingPut(_ key: String) -> Bool { !hostStores.isEmpty && hostStores[ExactString(key)] != nil }
 
-  /// Whether an image is being put in, or has been, since the job was wanted: it is not for who comes after that, and
-  /// what it brings is not kept.
+  /// Whether the host has stored an image under this key since the job was created, or is storing one. Such a job
+  /// accepts no further loads, and its response is not cached.
   func isSupersededByHostStore(_ record: JobRecord) -> Bool {
     let first = record.first.id
     if !hostStores.isEmpty, let put = hostStores[ExactString(record.first.request.key)], first < put.latest { return true }
     return recentHostStores.serveFromMemory(record.identity, now: .now).map { first < $0 } ?? false
   }
 
-  /// Puts what was just stored into the memory tier. Without its bytes, or cleared meanwhile, what it replaces is
-  /// forgotten there.
+  /// Stores a new response in the memory tier. If it comes without its bytes, or has been cleared since, the entry that
+  /// it replaces is removed instead.
   ///
-  /// - Returns: whether it is in memory now.
+  /// - Returns: whether the response is in memory now.
   @discardableResult
   func remember(_ response: StoredResponse, _ bytes: [UInt8]?) -> Bool {
     if let bytes, !pendingInvalidations.reach(response) { return memory.store(response, bytes: bytes) }
@@ -48,16 +48,16 @@ extension Loader {
     return false
   }
 
-  /// - Parameter candidates: only such as the load accepts.
+  /// - Parameter candidates: those that the load accepts.
   private func decision(for load: ActiveLoad, from candidates: [Candidate]) -> CacheDecision {
     policy.decide(
       mode: load.request.cacheMode, requestHeaders: load.request.headers, stored: candidates.map(\.response.cached),
       now: storage.now())
   }
 
-  /// Answers the load from what the cache offers, if that takes no transfer.
+  /// Answers the load from the candidates, if that takes no transfer.
   ///
-  /// - Returns: whether the load is taken care of.
+  /// - Returns: whether the load has been answered, or will be without a transfer.
   func serveFromCache(_ load: ActiveLoad, from candidates: [Candidate]) -> Bool {
     let candidates = load.accepted(of: candidates)
     guard !candidates.isEmpty else { return false }
@@ -76,7 +76,8 @@ extension Loader {
     return true
   }
 
-  /// Asks the server about what was just served stale, for the next who wants it (RFC 5861 section 3).
+  /// Revalidates a response that was just served stale, by a load of its own (stale-while-revalidate, RFC 5861 section
+  /// 3).
   private func revalidateInBackground(_ load: ActiveLoad) {
     var request = load.request
     request.cacheMode = .noCache
@@ -88,16 +89,16 @@ extension Loader {
     request.group = nil
     request.events = []
     request.priority = .low
-    // One is enough, however many are served meanwhile.
+    // One revalidation suffices for any number of stale answers.
     let key = request.jobKey(in: load.partition, bypassingCache: false)
     guard scheduler.job(for: key) == nil else { return }
     submit(request, as: makeID(), for: DiscardingObserver.shared, isInternal: true, place: nil)
   }
 
-  /// Whether there is a disk cache to look into for a load.
+  /// Whether any directory can be looked up: the read-write tier or a read-only one.
   var hasDiskTiers: Bool { storage.tier != nil || !storage.readOnlyTiers.isEmpty }
 
-  /// Subscribes the load to its job, and begins that if there is none.
+  /// Subscribes the load to the job of its key, and creates the job if there is none.
   func join(_ load: ActiveLoad) {
     let key = coalescingKey(load)
     let deadline = load.request.deadline.map { load.acceptedAt.advanced(by: $0) }
@@ -122,7 +123,7 @@ extension Loader {
     let isBeingPut = isBeingPut(key)
     let known = bypassing || isBeingPut ? [] : peekMemory(key, partition, variant)
     guard hasDiskTiers || isBeingPut else { return looked(for: job, found: known) }
-    // What goes past the cache takes the same way, so that nothing gets ahead of what was sent before it.
+    // Requests that bypass the cache pass through the disk thread too, so that they do not overtake earlier requests.
     if bypassing { return storage.perform({}) { [weak self] in self?.looked(for: job, found: []) } }
     storage.look(up: key, partition: partition, variant: variant) { [weak self] found in
       guard let self else { return }
@@ -134,7 +135,8 @@ extension Loader {
     }
   }
 
-  /// What both tiers have comes from memory, with what another worker has learnt of it since.
+  /// Merges the candidates of both tiers. A response that is in both is served from memory, with the newer metadata if
+  /// a peer has revalidated it on disk.
   private func merge(_ known: [Candidate], _ found: [Candidate]) -> [Candidate] {
     if known.isEmpty { return found }
     var merged = known
@@ -151,13 +153,14 @@ extension Loader {
     return merged
   }
 
-  /// Looks anew for what another worker may have brought.
+  /// Looks into the cache again, for what a peer may have stored.
   func recheckCache(for job: JobID) { look(for: job, bypassing: false) }
 
-  /// The cache has been looked into: whom it serves leaves the job, the others wait for the transfer.
+  /// Continues a job after its cache lookup: loads that the cache serves leave the job, the others wait for its
+  /// transfer.
   private func looked(for job: JobID, found: [Candidate]) {
     guard let known = scheduler.job(job), let record = jobs[job] else { return }
-    // Its turn came while it was looked for again: the transfer goes by what was known then.
+    // The transfer has started during a repeated lookup, and keeps the candidates that it started with.
     guard known.phase != .active && known.phase != .finishing else { return serve(job, from: found) }
     record.candidates = found
     serve(job, from: found)
@@ -168,7 +171,7 @@ extension Loader {
     if known.key.isLooking, let other = scheduler.rename(job, to: load.jobKey) {
       return move(loadsOf: job, to: other)
     }
-    // One that goes on with what an attempt has left asks about nothing else.
+    // A job that resumes a partial body sends no other conditions.
     guard record.partialBody == nil else { return enqueue(job, record) }
     (record.revalidationTargetIndex, record.conditions) = (nil, HeaderFields())
     if mergeIntoEquivalentJob(job, record) { return }
@@ -177,30 +180,30 @@ extension Loader {
       arrived(inline: bytes, mediaType: mediaType, for: job)
     } else {
       releasePlace(of: load)
-      // It may wait for hours.
+      // The job may wait for hours: do not hold the bytes of candidates that are on disk.
       record.candidates = found.map { $0.response.isOnDisk ? withoutBytes($0) : $0 }
       enqueue(job, record)
     }
   }
 
-  /// Takes out of a job whom the cache serves.
+  /// Serves those loads of a job that the candidates satisfy, and removes them from the job.
   func serve(_ job: JobID, from candidates: [Candidate]) {
     for id in scheduler.subscribers(of: job) {
       guard let load = loads[id], serveFromCache(load, from: candidates) else { continue }
-      // The delivery owns the load from here on.
+      // The delivery is responsible for the load from here on.
       if case .orphanedJob = scheduler.leave(id) { forget(job) }
     }
   }
 
-  /// Works out what the job's transfer asks about.
+  /// Sets the conditions of the job's transfer, and the candidate that it revalidates.
   ///
-  /// - Parameter load: one of the loads that wait for it.
+  /// - Parameter load: one of the loads that wait for the job.
   func setConditions(of record: JobRecord, for load: ActiveLoad) {
     let found = record.candidates ?? []
     switch decision(for: load, from: load.accepted(of: found)) {
     case .revalidate(let index, let headers), .showThenRevalidate(let index, _, let headers),
       .serveThenRevalidate(let index, let headers):
-      // What all who wait can have is better asked about than what only this one can.
+      // Prefer the original, which serves all loads of the job, to a variant that serves only this one.
       let chosen = found.indices.filter { load.accepts(found[$0]) }[index]
       let original = found.firstIndex {
         $0.response.variant.isEmpty && $0.response.sharesOriginal(with: found[chosen].response)
@@ -214,11 +217,11 @@ extension Loader {
     }
   }
 
-  /// Queues a job, or ends it.
+  /// Adds a job to the queue. Ends it if the queue is full or the origin is down.
   private func enqueue(_ job: JobID, _ record: JobRecord) {
     var admission = scheduler.enqueue(job)
     if case .queueFull = admission {
-      // What waits only because its turn has not come to be looked at does not count as waiting.
+      // Start the transfers that are due first: jobs that only await this decision must not count as queued.
       startTransfers(at: .now, needsPlace: true)
       admission = scheduler.enqueue(job)
     }
@@ -231,12 +234,13 @@ extension Loader {
 
   private var overloaded: LoadError {
     var error = LoadError(.overloaded, "\(scheduler.limits.maxQueued) loads are waiting, which is the most")
-    // There is room for one long before, but not for a crowd.
+    // A place for one load is free much sooner, but not for all the loads that were rejected at once.
     error.retryAfter = startRate.time(for: scheduler.limits.maxQueued / 10 + 1, at: .now)
     return error
   }
 
-  /// Ends a load that may not cause a transfer: because its mode forbids it, or because it failed a short while ago.
+  /// Returns whether the load may cause a transfer. If its mode forbids that, or the image failed recently, answers the
+  /// load with an error and returns false.
   private func mayTransfer(_ load: ActiveLoad) -> Bool {
     let candidates = scheduler.job(of: load.id).flatMap { jobs[$0]?.candidates } ?? []
     if case .notCached = decision(for: load, from: load.accepted(of: candidates)) {
@@ -257,7 +261,7 @@ extension Loader {
 }
 
 extension ActiveLoad {
-  /// What the cache offers, less what is not what the load asks for.
+  /// The candidates that satisfy the request. None if the load bypasses the cache.
   func accepted(of candidates: [Candidate]) -> [Candidate] {
     if bypassesCache { return [] }
     return candidates.allSatisfy(accepts) ? candidates : candidates.filter(accepts)
@@ -267,22 +271,23 @@ extension ActiveLoad {
 }
 
 extension LoadRequest {
-  /// Whether what is stored is what is asked for, or can be made into it: it has the digest, and it is an image if it
-  /// has to be one.
+  /// Whether the stored response is what the request asks for, or can be decoded into that: it has the digest, if one
+  /// is given, and is an image, if it must be one.
   func accepts(_ response: StoredResponse) -> Bool {
     if validation != .none, response.format == nil { return false }
     if !response.variant.isEmpty, processing?.accepts(variant: response) != true { return false }
     return digest == nil || digest == response.originalDigest
   }
 
-  /// Whether the URLs are the same. Of a `data:` URL not all is there; then the key, which is its digest, tells.
+  /// Whether both requests have the same URL. A `data:` URL is stored truncated, so its key, which is its digest, is
+  /// compared instead.
   func namesImage(of other: LoadRequest) -> Bool {
     guard url.hasSameBytes(as: other.url) else { return false }
     if case .inline = source { return key.hasSameBytes(as: other.key) }
     return true
   }
 
-  /// What limits and fair turns are counted by.
+  /// The origin to which limits and fair queueing apply.
   var origin: Origin {
     switch source {
     case .http(let url): url.origin
@@ -307,7 +312,7 @@ extension StoredResponse {
   }
 }
 
-/// The observer of loads that nobody waits for.
+/// The observer of loads without a host: background revalidations.
 @LoadingActor
 final class DiscardingObserver: LoadObserver {
   static let shared = DiscardingObserver()

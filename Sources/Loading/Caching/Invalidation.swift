@@ -2,11 +2,12 @@ internal import HTTPTypes
 internal import ImageStore
 internal import Text
 
-/// What a clear means for what is in memory and under way, whichever worker it came from.
+/// Applies clears, by this worker or a peer, to the memory tier and to the jobs and decodes under way.
 extension Loader {
-  /// Forgets what falls under the filter. What is under way for it is not kept, and no load to come joins it.
+  /// Invalidates what matches the filter. The results of matching jobs and decodes under way are not cached, and no
+  /// later load joins them.
   ///
-  /// - Returns: what was in memory.
+  /// - Returns: the entries removed from memory.
   func forget(_ filter: ClearFilter, in tiers: Tiers) -> [StoredResponse] {
     let clear = Clear(filter: filter, tiers: tiers, time: storage.now())
     pendingInvalidations.begin(clear)
@@ -18,24 +19,27 @@ extension Loader {
       let isWaiting = scheduler.job(job)?.phase == .waiting
       if matches, !isWaiting {
         record.mayKeep = false
-        // The other workers transfer it anew, too.
+        // Peers transfer it again too: they must not wait for this response.
         record.lease.take()?.abandon()
         scheduler.detach(job)
         continue
       }
-      // What has not begun, or begins anew, may be kept.
+      // The job has not started, or will start again: its result is newer than the clear and may be cached, but its
+      // partial body is older.
       if matches, let partialBody = takeBeginning(of: record) { storage.discard(partialBody.body) }
-      // What it brings may be kept, but what it knows is not for loads to come.
+      // The result may be cached, but the candidates found before the clear must not serve later loads.
       if hadSuch { scheduler.detach(job) }
-      // Nothing is left that the server could confirm.
+      // The stored response is gone, so there is nothing to revalidate.
       if record.revalidationTarget?.keeping == .cleared, isWaiting { record.dropConditions() }
     }
     detachDecodes(clear)
     return tiers == .disk ? [] : memory.clear(filter, now: clear.time)
   }
 
-  /// What a job has looked for had been cleared when it was found: those that were sent after that clear see nothing of
-  /// it.
+  /// Separates the loads submitted after a clear from a job whose lookup result had been cleared by then: they must not
+  /// see it. They join another job.
+  ///
+  /// - Parameter clear: the number of the clear.
   func separate(_ job: JobID, after clear: Int) {
     scheduler.detach(job)
     for id in scheduler.subscribers(of: job) {
@@ -45,8 +49,8 @@ extension Loader {
     }
   }
 
-  /// Does as other workers have cleared. Costs a look at a word of memory: to be called before each load is looked for
-  /// in the memory tier, before something that was read is put there, and with every sign of life to those who wait.
+  /// Applies clears published by peers. Reads one word of shared memory if there are none. Must be called before each
+  /// memory lookup, before a response that was read is stored in memory, and with every heartbeat.
   func applyPeerInvalidations() {
     guard let peerTable, peerTable.clearCount != clearCount else { return }
     for clearing in peerTable.takeClearings(since: &clearCount) {
@@ -54,7 +58,8 @@ extension Loader {
     }
   }
 
-  /// Finds the board where the cache directory has been made anew. What was cleared meanwhile nobody knows.
+  /// Attaches to the peer table of a cache directory that has been recreated. Clears published in the meantime are
+  /// unknown, so everything in memory is cleared.
   func reattachPeerTable() {
     guard let current = storage.tier?.companyBoard, current !== peerTable else { return }
     if peerTable != nil { _ = forget(.all, in: .all) }
@@ -64,7 +69,7 @@ extension Loader {
 }
 
 extension ClearFilter {
-  /// Whether what a running job will bring falls under the filter.
+  /// Whether the response to the request will match the filter.
   fileprivate func matches(_ request: LoadRequest) -> Bool {
     switch self {
     case .all: true

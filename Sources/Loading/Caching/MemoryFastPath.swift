@@ -1,13 +1,13 @@
 internal import HTTPCaching
 internal import ImageStore
 
-/// The first station of a load: memory.
+/// The memory fast path: answers a load without creating one.
 extension Loader {
-  /// What memory has for a load, where that is all it takes: it is fresh, the same for all who ask, and to be had
-  /// without a word to the disk's thread. Data are for `submit` while nobody reads.
+  /// Answers a request from the memory tier, or returns nil if `submit` must handle it. Serves only a fresh response
+  /// that does not depend on request headers and needs no work on the disk thread. Image data is left to `submit` while
+  /// the output is stuck.
   ///
-  /// Nothing remains of a load that was answered here: it had no name, and nobody can ask for it. One that was not is
-  /// for `submit`.
+  /// A load that is answered here has no ID, so it cannot be cancelled or prioritized.
   public func serveFromMemory(_ request: LoadRequest) -> LoadedImage? {
     guard request.fields.arePlain, request.cacheMode.servesFresh else { return nil }
     if isOutputStuck, request.delivery == .data { return nil }
@@ -23,7 +23,7 @@ extension Loader {
     return image
   }
 
-  /// What memory has to answer with, if there is no choice.
+  /// The only entry in memory that can answer the request; nil if there are several or none.
   private func onlyEntry(for request: LoadRequest) -> MemoryTier.Entry? {
     if isBeingPut(request.key) { return nil }
     let found = memory.look(up: request.key, partition: CachePartition.partition(of: request), variant: request.variant)
@@ -38,7 +38,7 @@ extension Loader {
       now: storage.now())
   }
 
-  /// Cancels what the request's slot is no longer for. All in a slot are for one image.
+  /// Cancels the loads in the request's slot if they are for another image. All loads in a slot are for one image.
   func clearSlot(for request: LoadRequest) {
     guard let slot = request.slot, let some = index.someLoad(slot: slot),
       loads[some]?.request.namesImage(of: request) != true
@@ -48,6 +48,6 @@ extension Loader {
 }
 
 extension CacheMode {
-  /// Whether what is fresh is served without a question.
+  /// Whether a fresh response is served without revalidation.
   fileprivate var servesFresh: Bool { self == .default || self == .forceCache || self == .onlyIfCached }
 }

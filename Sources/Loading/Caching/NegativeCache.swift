@@ -1,4 +1,4 @@
-/// URLs that failed for good a short while ago and are not asked again until their time is over.
+/// The negative cache: permanent failures, remembered for a limited time in which the image is not requested again.
 struct NegativeCache {
   struct Failure {
     let error: LoadError
@@ -10,7 +10,7 @@ struct NegativeCache {
 
   private var failures = ExpiringCache<CacheIdentity, Failure>(timeToLive: .seconds(60), capacity: Self.capacity)
 
-  /// How long a failure is remembered; zero turns it off.
+  /// How long a failure is remembered; zero disables the cache.
   var timeToLive: Duration {
     get { failures.timeToLive }
     set { failures.timeToLive = newValue }
@@ -23,13 +23,13 @@ struct NegativeCache {
     _ error: LoadError, of image: CacheIdentity, maxBytes: Int64, now: ContinuousClock.Instant
   ) {
     let until = now.advanced(by: timeToLive)
-    // The head of the answer is for the load that got it.
+    // Only the load that got the response may see its head.
     var error = error
     error.response = nil
     failures.remember(Failure(error: error, maxBytes: maxBytes, until: until), of: image, now: now)
   }
 
-  /// What is remembered, unless the load asks for what did not fail: any content, or a larger body.
+  /// The remembered failure, unless the load accepts what failed: content that is not an image, or a larger body.
   func failure(
     of image: CacheIdentity, acceptsAnything: Bool, maxBytes: Int64, now: ContinuousClock.Instant
   ) -> Failure? {
@@ -43,6 +43,6 @@ struct NegativeCache {
 
   mutating func forgetOld(now: ContinuousClock.Instant) { failures.forgetOld(now: now) }
 
-  /// Returns how many there were.
+  /// Removes all failures and returns their number.
   mutating func forgetAll() -> Int { failures.forgetAll() }
 }

@@ -1,6 +1,6 @@
 internal import ImageStore
 
-/// A clear, as far as it concerns what is under way.
+/// A clear, as applied to candidates and to jobs under way.
 struct Clear: Sendable {
   let filter: ClearFilter
   let tiers: Loader.Tiers
@@ -9,7 +9,7 @@ struct Clear: Sendable {
 
   func matches(_ response: StoredResponse) -> Bool { filter.matches(response, now: time) }
 
-  /// Whether nothing of the candidate is left in any tier.
+  /// Whether the clear removes the candidate from every tier.
   func takes(_ candidate: Candidate) -> Bool {
     guard matches(candidate.response) else { return false }
     return switch candidate.place {
@@ -25,16 +25,16 @@ extension Candidate {
   mutating func mark(_ clear: Clear) { if clear.takes(self) { keeping = .cleared } }
 }
 
-/// The clears that the disk's thread has not come to yet.
+/// The clears that the disk thread has not completed yet. A pure value.
 ///
-/// What was asked of that thread before a clear comes back before the clear's turn there is over, and what is asked of
-/// it after the clear comes back later. Hence a clear that is under way applies to everything that comes back before it
-/// ends, and an ended one to nothing. A pure value.
+/// The disk thread is FIFO. Results of work queued before a clear arrive before the clear completes; results of work
+/// queued after it arrive later. So a pending clear applies to every result that arrives before its completion, and a
+/// completed one to none.
 struct PendingInvalidations {
   private var pendingInvalidations: [Clear] = []
-  /// How many of them are over.
+  /// The number of completed clears at the front of the array.
   private var overCount = 0
-  /// How many clears there have been.
+  /// The number of clears begun so far.
   private(set) var count = 0
 
   private var pending: ArraySlice<Clear> { pendingInvalidations[overCount...] }
@@ -46,7 +46,7 @@ struct PendingInvalidations {
     pendingInvalidations.append(clear)
   }
 
-  /// The first of them is over.
+  /// Completes the oldest pending clear.
   mutating func endFirst() {
     overCount += 1
     guard 2 * overCount >= pendingInvalidations.count else { return }
@@ -54,15 +54,15 @@ struct PendingInvalidations {
     overCount = 0
   }
 
-  /// Whether some tier has lost the response.
+  /// Whether a pending clear removes the response from any tier.
   func reach(_ response: StoredResponse) -> Bool { pending.contains { $0.matches(response) } }
 
-  /// Marks a candidate of which nothing is left.
+  /// Marks a candidate as cleared if a pending clear removes it from every tier.
   func mark(_ candidate: inout Candidate) { for clear in pending { candidate.mark(clear) } }
 
-  /// Marks all those.
+  /// Marks all candidates that a pending clear removes from every tier.
   ///
-  /// - Returns: the number of the first clear that has reached any candidate, which is what `count` was right after it.
+  /// - Returns: the number of the first clear that matches any candidate: the value of `count` right after that clear.
   func mark(_ candidates: inout [Candidate]) -> Int? {
     for place in candidates.indices { mark(&candidates[place]) }
     return pending.firstIndex { clear in candidates.contains { clear.matches($0.response) } }

@@ -5,12 +5,12 @@ internal import ImageCodec
 internal import ImageStore
 internal import Threads
 
-/// A job's answer that is an image, or says that the one there is still holds.
+/// Handles successful responses: a 304 that confirms a stored response, or a body to store.
 extension Loader {
-  /// What was stored still holds (RFC 9111 section 4.3.4).
+  /// Handles a 304: the stored response is still valid (RFC 9111 section 4.3.4).
   func notModified(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary) {
     guard let updated = updated(by: summary, record), var revalidationTarget = updated.first else {
-      // It speaks of a response that is not the one asked about: ask again, for the whole.
+      // The 304 does not confirm the response that was to be revalidated: send the request again without conditions.
       record.dropConditions()
       return send(job, record, goingOnFrom: nil)
     }
@@ -38,15 +38,15 @@ extension Loader {
       if load.accepts(revalidationTarget) {
         deliver(revalidationTarget, to: load, as: .revalidated)
       } else {
-        // Another load asked about it; what this one wants has to be transferred.
+        // The revalidation was for another load; this one needs another representation.
         load.bypassesCache = true
         join(load)
       }
     }
   }
 
-  /// What a 304 confirms, with the fields that it brought: the response asked about first, then others that the request
-  /// might have selected. Nil where it does not speak of the first.
+  /// The responses that a 304 confirms, with the fields that it updates: the revalidation target first, then other
+  /// stored responses that the request might have selected. Nil if it does not confirm the target.
   private func updated(by summary: TransferSummary, _ record: JobRecord) -> [Candidate]? {
     guard let stored = record.candidates, let revalidationTarget = record.revalidationTargetIndex else { return nil }
     let others = stored.indices.filter {
@@ -68,9 +68,9 @@ extension Loader {
     }
   }
 
-  /// What the cache gets of an update. Where it must not be stored, or goes by fields of the request that are not known
-  /// of all who got it, what is stored is distrusted. Where only the request wants nothing kept, that says nothing of
-  /// what is stored (RFC 9111 section 5.2.1.5): nil, it stays as it was.
+  /// The update to apply to the cache. If the updated response must not be stored, or its Vary has changed, so that it
+  /// is unknown whom the stored response is for, the result is the stored response with `no-cache`. If only the request
+  /// forbids storing, the stored response stays unchanged (RFC 9111 section 5.2.1.5) and the result is nil.
   private func kept(of updated: Candidate, _ record: JobRecord) -> Candidate? {
     let (request, response) = (record.first.request, updated.response)
     let selecting = Vary.selectingFields(of: response.headers, from: request.headers)
@@ -81,8 +81,7 @@ extension Loader {
     return request.letsKeep ? updated : nil
   }
 
-  /// What is stored, as it was, but to be asked about each time: what the update says of it is not known to those who
-  /// come later.
+  /// The stored response without the update, but with `no-cache`, so that each later use revalidates it.
   private func distrusted(_ updated: Candidate, _ record: JobRecord) -> Candidate {
     var stored =
       record.candidates?.first { $0.response.id == updated.response.id && $0.place == updated.place } ?? updated
@@ -91,11 +90,11 @@ extension Loader {
     return stored
   }
 
-  /// - Parameter lease: ends when the index has the update.
+  /// - Parameter lease: released when the update is committed to the index.
   private func keepUpdate(of candidate: Candidate, under lease: Lease?) {
     let response = candidate.response
     memory.update(response)
-    // A read-only directory keeps what it has.
+    // A read-only directory cannot be updated.
     guard response.isOnDisk, candidate.place == .memory || candidate.place == .disk, let tier = storage.tier else {
       return
     }
@@ -110,7 +109,7 @@ extension Loader {
     }
   }
 
-  /// The body of a `data:` URL takes the same way as one that was transferred.
+  /// Stores the body of a `data:` URL in the same way as one that was transferred.
   func arrived(inline bytes: [UInt8], mediaType: String, for job: JobID) {
     guard let record = jobs[job] else { return }
     guard bytes.count <= record.first.request.maxBytes else {
@@ -163,7 +162,7 @@ extension Loader {
     store(job, record, body: ending.body, format: ending.format, as: draft, keeping: places, supersedes: supersedes)
   }
 
-  /// Hands a complete body to the disk's thread, which keeps it where it may be kept and serves all who wait.
+  /// Passes a complete body to the disk thread, which stores it if it may be stored and serves the loads that wait.
   private func store(
     _ job: JobID, _ record: JobRecord, body: Download.Body, format: ImageFormat?, as draft: StoredResponse,
     keeping places: LoadRequest.Places, supersedes: Bool = false
@@ -217,7 +216,7 @@ extension Loader {
           answer(id, .success(image(for: load, candidate.response, delivered, as: .miss)))
         case .failure(let error):
           answer(id, .failure(error))
-        // The rest joined while the others were being served.
+        // The remaining loads joined while the others were being served.
         case nil where !record.isAnswered(load, by: candidate.response.cached):
           refetchUnshared(load)
         case nil

@@ -1,25 +1,25 @@
 internal import ImageCodec
 internal import ImageStore
 
-/// A complete body and what is to become of it. Carried out on the disk's thread: look at the header, keep it where it
-/// may be kept, serve all who wait.
+/// The processing of a complete body on the disk thread: parse the image header, store the body in the tiers that may
+/// have it, serve all loads that wait.
 struct StoreOperation: Sendable {
   var body: Download.Body
   var format: ImageFormat?
-  /// The response as it will be stored, less what the body tells.
+  /// The response to store, without the properties that the body determines.
   var draft: StoredResponse
   var places: LoadRequest.Places
-  /// Whether what is stored under its name is out of date, even where it is not kept itself.
+  /// Whether the response already stored under the key is out of date, even if this one is not stored.
   var supersedes = false
-  /// Whose beginnings nobody needs any more once this is stored.
+  /// The identity of the partial bodies that become useless once this is stored.
   var partials: PartialRecord.Identity?
   /// The largest body that the memory tier takes, in bytes.
   var largestInMemory: Int64
-  /// Whether an image whose header does not tell its size is an error.
+  /// Whether an image header without a size is an error.
   var needsSize: Bool
-  /// What keeps other workers from transferring it, too, until it is in the index.
+  /// The lease that keeps peers from transferring the same image until it is in the index.
   var lease: Lease?
-  /// How often the cache had been cleared when the transfer began, by all workers.
+  /// `PeerTable.clearCount` at the start of the transfer: the clears so far by all workers of the directory.
   var clearCount: UInt64?
   var deliveries: [(id: LoadID, digest: [UInt8]?, delivery: DeliveryPlan)]
 
@@ -27,13 +27,13 @@ struct StoreOperation: Sendable {
 
   struct Stored: Sendable {
     var response: StoredResponse
-    /// The body, where it is in memory anyway or nowhere else.
+    /// The body, if it is in memory anyway or stored nowhere else.
     var bytes: [UInt8]?
-    /// False when all asked for another digest: nothing was kept.
+    /// False if every load asked for another digest. The body was not stored then.
     var isIntact = true
-    /// False when the disk tier was to take it and did not.
+    /// False if the disk tier was to store the body and did not.
     var isKept = true
-    /// Whether it is a variant of an original that has been replaced meanwhile: it was not kept.
+    /// Whether it is a variant of an original that has been replaced in the meantime. It was not stored then.
     var isOutdated = false
     var delivered: [LoadID: Result<DeliveryPlan.DeliveredContent, LoadError>] = [:]
   }
@@ -55,7 +55,7 @@ struct StoreOperation: Sendable {
     }
   }
 
-  /// Fills in what the content tells of itself.
+  /// Sets the properties that the content determines.
   private func describe(_ draft: inout StoredResponse) throws {
     switch body {
     case .bytes(let bytes): draft.byteCount = Int64(bytes.count)
@@ -89,7 +89,7 @@ struct StoreOperation: Sendable {
     case .spool(let body): (bytes, draft.digest) = (nil, try body.spool.digest())
     case .failed(let error): throw LoadError(error)
     }
-    // What all who wait for it say they do not want is not kept.
+    // A body that no waiting load accepts is not stored.
     guard deliveries.isEmpty || deliveries.contains(where: { $0.digest == nil || $0.digest == draft.digest }) else {
       storage.discardNow(body)
       return serve(Stored(response: draft, isIntact: false), from: .bytes([], format: nil), storage)
@@ -100,13 +100,13 @@ struct StoreOperation: Sendable {
       case .success(let kept):
         return serve(Stored(response: kept, bytes: bytes), from: .stored(kept, in: tier), storage)
       case .failure(let error):
-        // The disk tier cannot take it: the image is delivered without being kept.
+        // The disk tier cannot store the body: deliver it anyway.
         stored.isKept = false
         stored.isOutdated = error.kind == .outdated
       }
     }
     if !places.isEmpty || supersedes, !stored.isOutdated {
-      // What the disk has under the name is older than what was just loaded, and may not come back in its place.
+      // The stored response is older than this one, and must not be served after it.
       storage.tier?.assumeIsolated { $0.remove(replacedBy: draft) }
     }
     guard case .spool(let body) = body else {
@@ -144,7 +144,7 @@ struct StoreOperation: Sendable {
 
   private func serve(_ stored: Stored, from source: DeliveryPlan.Source, _ storage: DiskServices) -> Stored {
     var stored = stored
-    // Read once for all.
+    // Read once for all deliveries.
     var bytes = stored.bytes
     for (id, digest, delivery) in deliveries {
       if let digest, digest != stored.response.digest {
@@ -159,7 +159,7 @@ struct StoreOperation: Sendable {
       if case .stored(let response, let tier) = source, delivery.saveTo == nil,
         bytes != nil || !delivery.wantsData
       {
-        // It was written just now, and pinned.
+        // The file has just been written and pinned.
         let path = delivery.wantsPath ? tier.absolutePath(of: response) : nil
         stored.delivered[id] = .success(DeliveryPlan.DeliveredContent(path: path, bytes: bytes))
         continue
@@ -178,7 +178,7 @@ struct StoreOperation: Sendable {
 }
 
 extension StoreOperation {
-  /// As `store`, with the body from a file of the worker's own, which is removed.
+  /// As `store`, with the body from a file of the worker, which is removed.
   func storing(fileAt path: String, in storage: DiskServices) -> Outcome {
     defer { remove(fileAt: path) }
     do throws(LoadError) {
@@ -190,7 +190,7 @@ extension StoreOperation {
     }
   }
 
-  /// Keeps what a host brings.
+  /// Stores an image that the host supplies.
   static func put(
     _ content: Loader.Content, as draft: StoredResponse, delivery: DeliveryPlan, maxBytes: Int64, largestInMemory: Int64,
     id: LoadID, in storage: DiskServices
@@ -225,7 +225,7 @@ extension StoreOperation {
   }
 }
 
-/// A spooled body as the image codec reads it, on the disk's thread.
+/// A spooled body as a source for the image codec. Must be used on the disk thread.
 struct SpoolSource: ByteSource {
   let spool: BodySpool
 

@@ -4,40 +4,40 @@ internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
 
-/// What the cache offers for a load: one stored response, and its bytes where the memory tier has them.
+/// A stored response that may serve a load, with its bytes if the memory tier has them.
 struct Candidate: Sendable {
   var response: StoredResponse
   var bytes: [UInt8]?
   var place: Place
   var retention = Retention.allowed
 
-  /// Whether neither it nor what is made of it may be kept.
+  /// Whether neither the response nor anything decoded from it may be cached.
   var isTransient: Bool { retention != .allowed }
 
   enum Retention: Sendable, Hashable {
     case allowed
-    /// The load, or what the server said of it, does not allow it.
+    /// The request or the response forbids it.
     case forbidden
-    /// It has been cleared since it was found.
+    /// The response has been cleared since it was found.
     case cleared
   }
 
   enum Place: Sendable, Equatable {
     case memory
     case disk
-    /// A read-only directory, by its number.
+    /// A read-only directory, by its index.
     case readOnly(Int)
     /// A scratch file, by its path.
     case scratch(String)
   }
 
-  /// What two look-ups found together, each once, less the variants of originals that have been replaced since.
+  /// Merges the results of two lookups: each response once, without variants of originals that have been replaced.
   static func merging(_ known: [Candidate], _ found: [Candidate]) -> [Candidate] {
     let ids = Set(known.map(\.response.id))
     return current(known + found.filter { !ids.contains($0.response.id) })
   }
 
-  /// All but the variants of originals that have been replaced since.
+  /// All candidates except variants of originals that have been replaced.
   static func current(_ all: [Candidate]) -> [Candidate] {
     guard all.contains(where: { !$0.response.variant.isEmpty }) else { return all }
     return all.filter { candidate in
@@ -50,35 +50,35 @@ struct Candidate: Sendable {
   }
 }
 
-/// What belongs to a job beside its place in the queue.
+/// The state of a job beside its scheduling state, which is in `Scheduler`.
 @LoadingActor
 final class JobRecord {
-  /// The load that began it: what is sent is the same for all that join.
+  /// The load that created the job. Its request is the one that is sent; all loads that join agree with it in that.
   let first: ActiveLoad
-  /// What the cache has for the key; nil while it is being looked for.
+  /// The stored responses for the key; nil until the cache lookup finishes.
   var candidates: [Candidate]?
-  /// Which of the candidates the transfer asks about, and the fields that ask.
+  /// The index of the candidate that the transfer revalidates, and the conditional request fields for that.
   var revalidationTargetIndex: Int?
   var conditions = HeaderFields()
-  /// What takes in the body of the transfer that runs.
+  /// The consumer of the running transfer.
   var download: Download?
-  /// Whether the disk has what an earlier load has left, as far as is known.
+  /// Whether the disk tier may have a partial body of an earlier load.
   var mayResume = false
-  /// How other workers know the transfer. See PeerCoordinator.
+  /// The identity of the transfer in the peer table. See PeerCoordinator.
   var leaseRequest: LeaseRequest?
   private var activeState: ActiveState?
-  /// Whether a preview of what is there is being made. See ProgressivePreviews.
+  /// Whether a preview of the arriving image is being made. See ProgressivePreviews.
   var isPreviewing = false
-  /// Where those that have left wanted the result kept. See TransferAbandonment.
+  /// The tiers requested by loads that have unsubscribed. See TransferAbandonment.
   var departedStorePolicy: LoadRequest.Places = []
-  /// Whether an attempt ended by a time-out: the connections that are open may be dead.
+  /// Whether an attempt has timed out: the open connections may be dead.
   var hasTimedOut = false
-  /// False once the cache was cleared: the result is delivered, but not kept.
+  /// False after a matching clear: the result is delivered, but not cached.
   var mayKeep = true
 
   init(first: ActiveLoad) { self.first = first }
 
-  /// What there is once its turn has come. Most jobs wait, and have none.
+  /// The state of a job that has started. A separate object because most jobs wait and have none.
   private final class ActiveState {
     var transfer: TransferID?
     var partialBody: PartialBody?
@@ -99,13 +99,13 @@ final class JobRecord {
     return made
   }
 
-  /// The transfer that runs.
+  /// The running transfer.
   var transfer: TransferID? {
     get { activeState?.transfer }
     set { madeActiveState.transfer = newValue }
   }
 
-  /// What the attempt before left, while none is running. See TransferResumption.
+  /// The partial body of the previous attempt, until the next attempt starts. See TransferResumption.
   var partialBody: PartialBody? {
     get { activeState?.partialBody }
     set { if newValue != nil || activeState != nil { madeActiveState.partialBody = newValue } }
@@ -116,43 +116,43 @@ final class JobRecord {
     set { madeActiveState.startedAt = newValue }
   }
 
-  /// The right to the transfer, among all workers. See PeerCoordinator.
+  /// The exclusive right among all workers to transfer the image. See PeerCoordinator.
   var lease: Lease? {
     get { activeState?.lease }
     set { if newValue != nil || activeState != nil { madeActiveState.lease = newValue } }
   }
 
-  /// How long the name was looked up before the transfer.
+  /// The duration of the name lookup before the transfer.
   var nameDuration: Duration? {
     get { activeState?.nameDuration }
     set { if newValue != nil || activeState != nil { madeActiveState.nameDuration = newValue } }
   }
 
-  /// How often the cache had been cleared when the transfer began, by all workers.
+  /// `PeerTable.clearCount` at the start of the transfer: the clears so far by all workers of the directory.
   var clearCount: UInt64? {
     get { activeState?.clearCount }
     set { madeActiveState.clearCount = newValue }
   }
 
-  /// Since when it has waited for other workers.
+  /// When the job first waited for a peer.
   var peerWaitStart: ContinuousClock.Instant? {
     get { activeState?.peerWaitStart }
     set { madeActiveState.peerWaitStart = newValue }
   }
 
-  /// Whether it waits for other workers again if it has to.
+  /// Whether the job may wait for a peer again.
   var mayWaitForPeer: Bool {
     get { activeState?.mayWaitForPeer ?? true }
     set { madeActiveState.mayWaitForPeer = newValue }
   }
 
-  /// The preview that a decoder makes, or is to make.
+  /// The running or queued decode of a preview.
   var preview: DecodeTicket? {
     get { activeState?.preview }
     set { if newValue != nil || activeState != nil { madeActiveState.preview = newValue } }
   }
 
-  /// What has come, while it is being stored.
+  /// The response of the transfer, while it is being stored.
   var arrived: CachedResponse? {
     get { activeState?.arrived }
     set { madeActiveState.arrived = newValue }
@@ -160,15 +160,15 @@ final class JobRecord {
 
   var identity: CacheIdentity { CacheIdentity(key: first.request.key, partition: first.partition) }
 
-  /// Marks those candidates of which a clear has left nothing.
+  /// Marks the candidates that a clear removes.
   ///
-  /// - Returns: whether it has reached any.
+  /// - Returns: whether the clear matches any candidate.
   func mark(_ clear: Clear) -> Bool {
     guard let known = candidates else { return false }
     for place in known.indices { candidates?[place].mark(clear) }
     return known.contains { clear.matches($0.response) }
   }
 
-  /// The stored response that the transfer asks about.
+  /// The stored response that the transfer revalidates.
   var revalidationTarget: Candidate? { revalidationTargetIndex.flatMap { candidates?[$0] } }
 }

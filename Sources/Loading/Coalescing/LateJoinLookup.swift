@@ -1,14 +1,11 @@
 internal import HTTPCaching
 internal import Text
 
-/// Loads that come when the job of their key has looked into the cache.
-///
-/// What it found then may no longer be what there is: another job, of the same image with other headers or another
-/// mode, or another worker may have stored it since. So the loads that come later look for themselves, in a job that
-/// only does that, for all that come meanwhile and want the same variant. Whom the cache does not serve then waits for
-/// the transfer that was there before; if that has ended, the job that looked has one.
+/// Late join. A load that joins a job after the job's cache lookup finished may miss a response that another job or a
+/// peer has stored since. Late loads therefore share a second, lookup-only job per variant. Loads that it cannot serve
+/// are merged into the original job; if that has ended, the lookup-only job becomes a normal one.
 extension Loader {
-  /// By which key a load joins a job, or begins one.
+  /// The key under which a load joins a job, or creates one.
   func coalescingKey(_ load: ActiveLoad) -> TransferKey {
     let key = load.jobKey
     guard hasDiskTiers, load.mayBeServed, let job = joinable(key), missedLookUp(load, for: job) else { return key }
@@ -17,7 +14,7 @@ extension Loader {
     return looking
   }
 
-  /// Whether a job that looks, or has looked, does not do so for the load.
+  /// Whether the cache lookup of the job has finished, or is for another variant than the load's.
   private func missedLookUp(_ load: ActiveLoad, for job: JobID) -> Bool {
     guard let record = jobs[job] else { return false }
     guard record.candidates != nil else {
@@ -25,12 +22,13 @@ extension Loader {
     }
     return switch scheduler.job(job)?.phase {
     case .waiting, .active, .backingOff, .awaitingPeer: true
-    // What is being stored is what there will be.
+    // The response being stored is the newest.
     case .preparing, .finishing, nil: false
     }
   }
 
-  /// The job of a key. One that is overtaken is left to those who wait for it.
+  /// The job of a key, if it may be joined. A job superseded by a host store is detached: only its present loads wait
+  /// for it.
   private func joinable(_ key: TransferKey) -> JobID? {
     guard let job = scheduler.job(for: key), let record = jobs[job] else { return nil }
     guard isSupersededByHostStore(record) else { return job }
@@ -38,7 +36,8 @@ extension Loader {
     return nil
   }
 
-  /// Has a job that waits look again, since one that went past what is fresh has stored an image of the same key.
+  /// Repeats the cache lookup of the waiting job for the same image, after a job that forces revalidation has stored a
+  /// response.
   func recheckSiblingJob(of job: TransferKey) {
     guard job.revalidation != .whenStale, let other = scheduler.job(for: job.withoutForcedRevalidation) else { return }
     switch scheduler.job(other)?.phase {
@@ -49,7 +48,7 @@ extension Loader {
 }
 
 extension ActiveLoad {
-  /// Whether there may be something in the cache that it takes.
+  /// Whether the cache may have a response that the load accepts.
   fileprivate var mayBeServed: Bool {
     switch request.cacheMode {
     case .default, .forceCache, .onlyIfCached, .refresh: !bypassesCache

@@ -1,13 +1,14 @@
 internal import HTTPCaching
 internal import ImageStore
 
-/// What has come while a job waited for its turn.
+/// The cache recheck before a job's first transfer.
 extension Loader {
-  /// Looks once more before a job's first transfer: a response of its key may have come meanwhile, for loads with other
-  /// headers. If it is still being stored and is an answer to this job too, its loads wait for that. If it is in
-  /// memory, it serves them, or is asked about, or shows that another job asks about it.
+  /// Rechecks before the first transfer of a job whether a response for its key has arrived in the meantime, for loads
+  /// with other headers. If such a response is being stored and answers this job too, the job is merged into that one.
+  /// If it is in memory, it serves the loads, becomes the revalidation target, or reveals an equivalent job to merge
+  /// into.
   ///
-  /// - Returns: whether there still is a transfer to start; if not, the job has ended.
+  /// - Returns: whether a transfer is still needed; if not, the job has ended.
   func needsTransferStill(_ job: JobID, _ record: JobRecord) -> Bool {
     guard let waiting = scheduler.job(job), waiting.attempt == 1, record.partialBody == nil,
       waiting.key.revalidation == .whenStale || waiting.key.revalidation == .always
@@ -40,7 +41,7 @@ extension Loader {
 }
 
 extension StoredResponse {
-  /// Whether it is the same response, and was not validated since.
+  /// Whether the other response is the same one and has not been revalidated since.
   fileprivate func isUnchanged(in other: StoredResponse) -> Bool {
     id == other.id && responseTime == other.responseTime && digest == other.digest
   }

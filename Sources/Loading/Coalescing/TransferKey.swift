@@ -2,42 +2,44 @@ internal import HTTPCaching
 internal import HTTPTypes
 internal import Text
 
-/// What makes two loads one transfer: the image, who may see it, and everything that changes what is sent or accepted.
+/// The properties in which two loads must agree to share a transfer: the image, the credentials, and everything that
+/// changes what is sent or accepted.
 ///
-/// Delivery, transform, events, priority and `store` are not in it; they are each load's own. It is an object, and
-/// hashed once: a waiting job is found by it and keeps it.
+/// Delivery, transform, events, priority and `store` differ from load to load and are not part of it. A class whose
+/// hash is computed once, because each waiting job is found by its key and keeps it.
 final class TransferKey: Sendable {
   /// The cache key.
   let key: ExactString
-  /// The credentials the load was given, as `CachePartition.partition` tells them apart; empty for none.
+  /// The credentials of the load, as told apart by `CachePartition.partition`; empty for none.
   let partition: String
   let headers: Headers
-  /// How the cache is treated; loads that send different Cache-Control fields, or keep what others must not, do not
-  /// share a transfer.
+  /// How the cache is used. Loads that send different Cache-Control fields, or store what others must not, do not share
+  /// a transfer.
   let revalidation: Revalidation
-  /// Whether content that is no image is accepted (`validate: none`).
+  /// Whether content that is not an image is accepted (`validate: none`).
   let acceptsAnything: Bool
-  /// Largest body in bytes.
+  /// The maximum size of the body in bytes.
   let maxBytes: Int64
-  /// The time-out for no byte arriving, in milliseconds.
+  /// The idle timeout in milliseconds.
   let timeoutMs: Int64
-  /// Further attempts after a retryable failure.
+  /// The number of further attempts after retryable failures.
   let retries: Int
   private let ownHash: Int
 
-  /// The request headers that make a difference.
+  /// The request headers that distinguish transfers.
   enum Headers: Sendable, Hashable {
-    /// Until a response tells by Vary which of them matter, all do that may.
+    /// All headers that may matter, until the Vary of a response names those that do.
     case all(HeaderFields)
-    /// What is stored tells. See VaryCoalescing.
+    /// The headers named by the Vary of a stored response. See VaryCoalescing.
     case selecting(SelectingFields)
-    /// All that may, of a job that only looks into the cache, and for which variant. See LateJoinLookup.
+    /// All headers that may matter, and the variant, of a lookup-only job. See LateJoinLookup.
     indirect case looking(HeaderFields, for: ExactString)
   }
 
   enum Revalidation: UInt8, Sendable {
     case whenStale, always, bypassed
-    /// Neither looked into nor written to: what joined it would not be kept either.
+    /// The cache is neither read nor written (`noStore`). Apart from `bypassed`, since loads that joined would not be
+    /// cached either.
     case unused
   }
 
@@ -53,7 +55,7 @@ final class TransferKey: Sendable {
     self.maxBytes = maxBytes
     self.timeoutMs = timeoutMs
     self.retries = retries
-    // The others seldom tell two keys apart.
+    // The other properties rarely distinguish two keys.
     var hasher = Hasher()
     hasher.combine(key)
     hasher.combine(partition)
@@ -61,10 +63,10 @@ final class TransferKey: Sendable {
     ownHash = hasher.finalize()
   }
 
-  /// The same, of loads that differ at most in headers that do not count for what is stored.
+  /// The key shared by loads that differ only in headers that the stored Vary does not name.
   func narrowedByVary(to fields: SelectingFields) -> TransferKey { with(.selecting(fields), revalidation) }
 
-  /// The same, of loads that come when the job of their key has looked into the cache.
+  /// The key of a lookup-only job for late loads.
   func looking(for variant: String) -> TransferKey {
     guard case .all(let fields) = headers else { return self }
     return with(.looking(fields, for: ExactString(variant)), revalidation)
@@ -72,7 +74,7 @@ final class TransferKey: Sendable {
 
   var isLooking: Bool { if case .looking = headers { true } else { false } }
 
-  /// The same, of loads that take what is fresh.
+  /// The key of loads that accept a fresh response.
   var withoutForcedRevalidation: TransferKey { with(headers, .whenStale) }
 
   private func with(_ headers: Headers, _ revalidation: Revalidation) -> TransferKey {
@@ -88,7 +90,7 @@ extension TransferKey: Hashable {
       || left.ownHash == right.ownHash && left.equalsButForHeaders(right) && left.headers == right.headers
   }
 
-  /// Whether both are equal but for their headers.
+  /// Whether the keys agree in everything except their headers.
   func equalsButForHeaders(_ other: TransferKey) -> Bool {
     key == other.key && partition == other.partition && revalidation == other.revalidation
       && acceptsAnything == other.acceptsAnything && maxBytes == other.maxBytes && timeoutMs == other.timeoutMs

@@ -1,31 +1,32 @@
-/// The `cached` event of `refresh`, which comes before the answer.
+/// The `cached` event of `refresh`, which precedes the answer.
 ///
-/// What is cached may have to be read first, or decoded, and the answer may be there earlier. Then it waits for the
-/// event, which goes first now. There is no event if what is cached turns out to be gone or damaged, if it takes too
-/// long or the deadline passes, nor of pixels.
+/// The cached image may have to be read or decoded first, and the answer may be ready earlier. The answer then waits,
+/// and the event is processed as urgent. The event is dropped if the cached image turns out to be missing or damaged,
+/// if it takes too long, if the deadline passes, or if it would consist of pixels.
 extension Loader {
-  /// How long an answer waits for the event: less than its file stays without it.
+  /// The maximum wait of an answer for the event. Shorter than the lifetime of the answer's file before it is
+  /// delivered.
   private static let longestWait = Duration.seconds(30)
 
-  /// Shows what is cached: once, whatever tier has it first.
+  /// Sends the `cached` event, once per load, from the tier that is found first.
   func show(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus) {
     guard !load.hasShownCached else { return }
     load.hasShownCached = true
-    // Nobody would release the pixels of an event.
+    // No one would release the pixels of an event.
     if load.request.processing?.deliversPixels == true { return }
     load.showing = ActiveLoad.Showing()
     deliver(candidate, to: load, as: status, isFinal: false)
   }
 
-  /// What is cached has been shown, or cannot be: nothing waits for it any more.
+  /// Ends the wait for the `cached` event, and with it the load if its answer is ready.
   func endShowing(of load: ActiveLoad) {
     guard let showing = load.showing.take(), let end = showing.end else { return }
-    // The host has the path from now on only.
+    // The host receives the path only now.
     if case .success(let image) = end, let path = image.path { storage.markDelivered(path) }
     finish(load.id, end)
   }
 
-  /// Tells a load its end, or what is cached.
+  /// Delivers the answer of a load (`isFinal`) or its `cached` event.
   func complete(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>, isFinal: Bool) {
     if isFinal { return answer(load.id, result) }
     if case .success(let image) = result {
@@ -37,7 +38,8 @@ extension Loader {
     endShowing(of: load)
   }
 
-  /// Tells a load its end, once it has been shown what is cached. It takes no part in anything else from here on.
+  /// Finishes a load, after its pending `cached` event if there is one. The load takes no part in anything else from
+  /// here on.
   func answer(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) {
     guard let load = loads[id], let showing = load.showing else {
       finish(id, result)

@@ -3,9 +3,9 @@ internal import HTTPTypes
 internal import ImageStore
 internal import Text
 
-/// From what the cache has to what the host gets.
+/// Delivers stored responses to loads.
 extension Loader {
-  /// Gives a load what is stored: at once if the bytes or a file that is there will do, else by way of the disk.
+  /// Delivers a candidate to a load: at once if its bytes or its file suffice, otherwise through the disk thread.
   ///
   /// - Parameter isFinal: false for the `cached` event of `refresh`.
   func deliver(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus, isFinal: Bool = true) {
@@ -29,7 +29,7 @@ extension Loader {
       source = .bytes(candidate.bytes ?? [], format: candidate.response.format)
     }
     let (id, order, byteCount) = (load.id, delivery, candidate.response.byteCount)
-    /// - Parameter tier: that holds the file until it has been read.
+    /// - Parameter tier: the tier that pins the file until it has been read.
     func read(_ tier: DiskTier?) {
       inlineReads.begin(byteCount) { [weak self, storage, inlineReads] in
         let end: @LoadingActor @Sendable () -> Void = {
@@ -43,14 +43,14 @@ extension Loader {
     if !delivery.wantsData || candidate.bytes != nil {
       deliver(candidate, from: source, delivery, to: load.id, as: status, isFinal: isFinal) {}
     } else if case .stored(let response, let tier) = source, !inlineReads.isOpen(for: byteCount) {
-      // A clear that comes meanwhile is not for this load.
+      // The pin keeps the file from a clear that comes later and does not apply to this load.
       storage.perform({ tier.assumeIsolated { $0.hold(response) } }) { isHeld in read(isHeld ? tier : nil) }
     } else {
       read(nil)
     }
   }
 
-  /// - Parameter then: called when it is done, whether the load is still there or not.
+  /// - Parameter then: called when the delivery has ended, even if the load has ended before.
   private func deliver(
     _ candidate: Candidate, from source: DeliveryPlan.Source, _ order: DeliveryPlan, to id: LoadID, as status: CacheStatus,
     isFinal: Bool, then: @escaping @LoadingActor @Sendable () -> Void
@@ -69,7 +69,7 @@ extension Loader {
         }
         self.complete(id, candidate, delivered, as: status, isFinal: isFinal)
       case .failure(.damaged) where candidate.bytes != nil:
-        // The file was evicted; memory still has it.
+        // The file was evicted, but memory still has the bytes.
         self.deliver(self.withoutFile(candidate), to: load, as: status, isFinal: isFinal)
       case .failure(.damaged):
         _ = self.memory.clear(.key(candidate.response.key), now: self.storage.now())
@@ -89,8 +89,8 @@ extension Loader {
     return candidate
   }
 
-  /// What takes no hop to the disk's thread: nothing at all, and the memory tier's with one look whether the file is
-  /// there.
+  /// The content of a delivery that needs no work on the disk thread: an empty one, or one from the memory tier, with a
+  /// single check that the file exists.
   func deliverAtOnce(
     _ response: StoredResponse, _ bytes: [UInt8]?, in place: Candidate.Place, _ delivery: DeliveryPlan
   ) -> DeliveryPlan.DeliveredContent? {
@@ -112,7 +112,7 @@ extension Loader {
     complete(load, .success(image(for: load, candidate.response, delivered, as: status)), isFinal: isFinal)
   }
 
-  /// The result of a load.
+  /// The result of a load, with its timing.
   func image(
     for load: ActiveLoad, _ response: StoredResponse, _ delivered: DeliveryPlan.DeliveredContent, as status: CacheStatus
   ) -> LoadedImage {
@@ -130,7 +130,7 @@ extension Loader {
     return image
   }
 
-  /// The same, but for how long it took.
+  /// The result of a request, without timing.
   func image(
     for request: LoadRequest, _ response: StoredResponse, _ delivered: DeliveryPlan.DeliveredContent, as status: CacheStatus
   ) -> LoadedImage {

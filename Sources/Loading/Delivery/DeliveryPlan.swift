@@ -1,13 +1,13 @@
 internal import ImageStore
 
-/// What one load wants to have of an image, and how it gets it. Carried out on the disk's thread.
+/// The content that one load wants, and its production on the disk thread.
 struct DeliveryPlan: Sendable {
   var wantsPath: Bool
   var wantsData: Bool
   var saveTo: String?
-  /// Whether the bytes are to come back for the memory tier, if a look-up still finds what they are of.
+  /// Whether to return the bytes for the memory tier, if the stored file is still valid.
   var wantsBytes = false
-  /// Whether a decoder needs it: as a file, unless its bytes are there.
+  /// Whether the content is for a decoder, which needs a file unless the bytes are in memory.
   var isForDecoder = false
 
   init(_ request: LoadRequest) {
@@ -16,7 +16,7 @@ struct DeliveryPlan: Sendable {
     saveTo = request.saveTo
   }
 
-  /// - Parameter isFinal: false for the `cached` event of `refresh`, which saves nothing.
+  /// - Parameter isFinal: false for the `cached` event of `refresh`, which does not write `saveTo`.
   init(_ request: LoadRequest, isFinal: Bool) {
     self.init(request)
     if !isFinal { saveTo = nil }
@@ -30,31 +30,31 @@ struct DeliveryPlan: Sendable {
 
   static let forDecoder = DeliveryPlan()
 
-  /// Where an image is.
+  /// The source of a delivery.
   enum Source: Sendable {
     case stored(StoredResponse, in: DiskTier)
     case bytes([UInt8], format: String?)
-    /// A file that is not kept, and its bytes if somebody wants them.
+    /// A scratch file, and its bytes if a load wants them.
     case scratch(path: String, bytes: [UInt8]?)
   }
 
   struct DeliveredContent: Sendable {
     var path: String?
     var bytes: [UInt8]?
-    /// Whether the bytes are for the memory tier as well.
+    /// Whether the bytes are also for the memory tier.
     var isForMemory = false
   }
 
   enum Failure: Error {
-    /// The file is gone or is not what was stored; the store has dropped it.
+    /// The file is missing or damaged; the store has removed its entry.
     case damaged
     case failed(LoadError)
   }
 
-  /// Whether nothing has to be written or read.
+  /// Whether nothing has to be read or written.
   var isNothing: Bool { !wantsPath && !wantsData && saveTo == nil && !wantsBytes && !isForDecoder }
 
-  /// Whether there has to be a file for it.
+  /// Whether the delivery needs a file.
   var wantsFile: Bool { wantsPath || saveTo != nil || isForDecoder }
 
   func perform(on source: Source, scratch: ScratchFolder, now: Int) -> Result<DeliveredContent, Failure> {
@@ -90,13 +90,13 @@ struct DeliveryPlan: Sendable {
     _ response: StoredResponse, in tier: DiskTier, _ scratch: ScratchFolder, now: Int, to delivered: inout DeliveredContent
   ) throws {
     let path = tier.absolutePath(of: response)
-    // The mark comes first: from here on nobody evicts the file.
+    // Mark first: a file marked as delivered is not evicted.
     tier.assumeIsolated { $0.markDelivered(response.id, at: now, byPath: wantsPath) }
     if wantsData || wantsBytes {
       do {
         delivered.bytes = try tier.assumeIsolated { try $0.read(response) }
       } catch let error as StoreError {
-        // Whatever keeps it from being read, the load goes on without it.
+        // Treat any read error as damage, so that the load continues without the file.
         throw StoreError(.damaged, error.message)
       }
       delivered.isForMemory = wantsBytes
@@ -107,13 +107,13 @@ struct DeliveryPlan: Sendable {
       do {
         try ImageStore.save(copyOf: delivered.bytes.map { .bytes($0) } ?? .file(path), to: saveTo)
       } catch {
-        // Another worker may have removed the file since.
+        // A peer may have removed the file in the meantime.
         if tier.assumeIsolated({ $0.check(response) }) { throw error }
         throw StoreError(.damaged, "the file is gone")
       }
     }
     if wantsPath {
-      // What is only read belongs to others, who know nothing of hosts that have its path.
+      // A read-only directory belongs to other workers, which do not know that a host has the path: deliver a copy.
       delivered.path =
         tier.mode == .readWrite ? path : try scratch.assumeIsolated { try $0.store(copyOf: response, in: tier) }
     }
@@ -125,7 +125,7 @@ extension LoadError {
     let kind: Kind =
       switch error.kind {
       case .diskFull, .noRoom: .diskFull
-      // As where a socket gets no descriptor: the load may well succeed a little later.
+      // As for a socket without a descriptor: a retry may succeed.
       case .noDescriptor: .network
       default: .io
       }

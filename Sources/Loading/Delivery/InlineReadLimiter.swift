@@ -1,10 +1,10 @@
 internal import Threads
 
-/// Lets images be read into memory only as fast as their bytes go out again: so many at a time, and none while nobody
-/// reads the output. Those that wait begin in their order.
+/// Limits the bytes of images read into memory for inline delivery to what the output can take: a fixed number of bytes
+/// at a time, and none while nobody reads the output. Waiting reads start in FIFO order.
 @LoadingActor
 final class InlineReadLimiter {
-  /// Bytes that may be on their way; one image that is larger goes alone.
+  /// The maximum number of bytes that may be read and not yet written; a larger image is read alone.
   private static let most: Int64 = 32 << 20
 
   var isClosed = false {
@@ -13,12 +13,12 @@ final class InlineReadLimiter {
   private var underWay: Int64 = 0
   private var waiting = FIFO<(byteCount: Int64, read: @LoadingActor () -> Void)>()
 
-  /// Whether an image of so many bytes could be read at once.
+  /// Whether a read of so many bytes could start at once.
   func isOpen(for byteCount: Int64) -> Bool { waiting.isEmpty && !isClosed && hasRoom(for: byteCount) }
 
   private func hasRoom(for byteCount: Int64) -> Bool { underWay == 0 || underWay + byteCount <= Self.most }
 
-  /// Has `read` called when there is room for so many bytes. When it is done, `end` has to be called.
+  /// Calls `read` when so many bytes are free. `end` must be called when it is done.
   func begin(_ byteCount: Int64, _ read: @escaping @LoadingActor () -> Void) {
     waiting.append((byteCount, read))
     release()

@@ -2,18 +2,18 @@ internal import HTTPTypes
 internal import ImageStore
 internal import Threads
 
-/// One transfer for one image among all workers that share a cache directory.
+/// Single flight across processes: one transfer for an image among all workers that share a cache directory.
 ///
-/// A job takes the lease when its transfer is about to start, not while it waits, and keeps it until what came is
-/// committed to the index. A job that finds it taken is put aside: it needs no slot, loses no attempt, and when the
-/// other worker is done it is looked for in the cache again. What has to come from the server in any case, or is not
-/// kept on disk, takes no lease.
+/// A job acquires the lease when its transfer is about to start, not while it is queued, and holds it until the
+/// response is committed to the index. A job that finds the lease held is deferred: it needs no slot and loses no
+/// attempt, and looks into the cache again when the peer is done. A job that must transfer in any case, or whose
+/// response is not cached on disk, takes no lease.
 ///
-/// Nobody waits for ever: not for a worker that has died or stopped, not again once a transfer came to nothing (the
-/// answer could not be kept, or was none), and in all not longer than `PeerWaitList.patience`.
+/// The wait is bounded. A job does not wait for a peer that has died or stalled, nor again after a peer's transfer
+/// stored nothing (it failed, or the response must not be cached), nor longer than `PeerWaitList.patience` in all.
 extension Loader {
-  /// Notes how far others are, before the cache is looked into. The load that began the job decides whether it concerns
-  /// them.
+  /// Creates or refreshes the job's lease request before its cache lookup, so that a peer's commit after the lookup is
+  /// detected. The load that created the job decides whether the job takes part.
   func leaseRequest(_ record: JobRecord) {
     guard let peerTable, record.first.request.store.contains(.disk), case .http = record.first.request.source else {
       return
@@ -25,7 +25,8 @@ extension Loader {
     }
   }
 
-  /// Whether the transfer is this worker's to make. If not, the job is put aside.
+  /// Acquires the lease of the job, if it needs one. Returns false if a peer holds it or the cache has changed; the job
+  /// is deferred then.
   func acquireLease(_ job: JobID, at now: ContinuousClock.Instant) -> Bool {
     guard let record = jobs[job], record.lease == nil, record.leaseRequest != nil, record.mayKeep, let peerTable else {
       return true
@@ -48,7 +49,7 @@ extension Loader {
     return true
   }
 
-  /// Goes on with those jobs whose wait for other workers is over.
+  /// Resumes the jobs whose wait for a peer is over.
   func pollPeerWaits(at now: ContinuousClock.Instant) {
     guard let due = peerWaits.nextLook, due <= now else { return }
     let over = peerWaits.waiting.filter { isOver($0, at: now) }
@@ -74,7 +75,7 @@ extension Loader {
     }
   }
 
-  /// Shows the others a sign of life where they may wait for one. Returns when to be called again.
+  /// Sends a heartbeat if peers may be waiting for a lease of this worker. Returns when to call again.
   func sendHeartbeat(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
     guard let peerTable, peerTable.hasLeases else { return peerWaits.nextLook }
     peerTable.heartbeat()
@@ -85,8 +86,8 @@ extension Loader {
 }
 
 extension LoadRequest {
-  /// The same in every worker for what may be one answer: the image, who may see it, and the request headers, as long
-  /// as nobody knows which of them matter.
+  /// A hash that is equal in all workers for requests that one response may answer: key, partition and request headers.
+  /// All headers count, since it is unknown at this point which of them matter.
   func sharedHash(in partition: String) -> UInt64 {
     var hash = StableHash()
     hash.combine(key)

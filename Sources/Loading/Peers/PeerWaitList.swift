@@ -1,15 +1,15 @@
 internal import ImageStore
 
-/// The jobs that wait for what other workers transfer, and what is known of these workers.
+/// The jobs that wait for transfers of peers, and the heartbeats of these peers.
 struct PeerWaitList {
-  /// How long a worker may show no sign of life before it loses its leases. One that lives does so each second.
+  /// How long a peer's heartbeat may be unchanged before its leases are revoked. A live peer sends one each second.
   static let silence = Duration.seconds(3)
-  /// How long a job waits for others in all; then it is transferred a second time.
+  /// How long a job waits for peers in all; after that it starts a second transfer.
   static let patience = Duration.seconds(60)
-  /// How soon to look whether something has come, and how seldom when nothing comes.
+  /// The poll interval after a change; it doubles up to the second value while nothing changes.
   private static let shortest = Duration.milliseconds(5)
   private static let longest = Duration.milliseconds(100)
-  /// How often to look whether workers have died.
+  /// How often to check whether peers have died.
   private static let survey = Duration.milliseconds(250)
 
   private(set) var waiting: [JobID] = []
@@ -18,7 +18,7 @@ struct PeerWaitList {
   private var lastSurvey: ContinuousClock.Instant?
   private var signs: [UInt64: Sign] = [:]
 
-  /// A worker's last count of heartbeats, when that was looked at, and how long it has been the same.
+  /// The last heartbeat count of a peer, when it was read, and for how long it has been unchanged.
   private struct Sign {
     let beats: UInt64
     var seen: ContinuousClock.Instant
@@ -31,7 +31,7 @@ struct PeerWaitList {
     nextLook = min(nextLook ?? now + interval, now + interval)
   }
 
-  /// Takes out those whose wait is over, and says when to look again.
+  /// Removes the jobs whose wait is over and schedules the next poll.
   mutating func remove(_ over: Set<JobID>, at now: ContinuousClock.Instant) {
     waiting.removeAll { over.contains($0) }
     interval = over.isEmpty ? min(interval * 2, Self.longest) : Self.shortest
@@ -39,7 +39,7 @@ struct PeerWaitList {
     if waiting.isEmpty { signs = [:] }
   }
 
-  /// Whether it is time to look who has died.
+  /// Whether the check for dead peers is due; if so, schedules the next one.
   mutating func takeSurvey(at now: ContinuousClock.Instant) -> Bool {
     guard !waiting.isEmpty else {
       lastSurvey = nil
@@ -54,8 +54,8 @@ struct PeerWaitList {
     return true
   }
 
-  /// Whether a worker has not shown a sign of life for too long. What this one has not lived through itself does not
-  /// count: where the system stood still, so did all.
+  /// Whether a peer's heartbeat has been unchanged for too long. Only time during which this process was running
+  /// counts: after a system suspend all peers look stalled.
   mutating func hasStopped(_ worker: UInt64, beats: UInt64, at now: ContinuousClock.Instant) -> Bool {
     guard var sign = signs[worker], sign.beats == beats else {
       signs[worker] = Sign(beats: beats, seen: now)

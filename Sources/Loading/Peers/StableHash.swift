@@ -1,4 +1,4 @@
-/// A hash that is the same in every process, unlike `Hasher`'s. No protection against those who look for equal ones.
+/// A hash that is equal in every process, unlike that of `Hasher`. Not resistant to deliberate collisions.
 struct StableHash {
   private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
 
