@@ -163,7 +163,7 @@ struct DecodeCoalescer {
     byWork[decode.work] = nil
   }
 
-  /// Removes the decode and returns its subscribers in the order of their load IDs.
+  /// Removes the decode and returns its subscribers in the order in which their loads were submitted.
   mutating func end(_ id: ID) -> [(subscription: Subscription, subscriber: Subscriber)] {
     detach(id)
     guard let decode = decodes.removeValue(forKey: id) else { return [] }

@@ -1,9 +1,9 @@
 internal import HTTPTypes
 public import ImageStore
 
-/// What a host can do about loads that are under way, and about what is cached.
+/// The commands of a host for loads under way and for the cache.
 extension Loader {
-  /// Which loads and prefetches are meant.
+  /// The loads and prefetches that a command applies to.
   public enum Selection: Sendable {
     case one(LoadID)
     case url(String)
@@ -12,8 +12,8 @@ extension Loader {
     case all
   }
 
-  /// Starts a prefetch: a load that is not delivered for each request, with one answer for all. It has the priority for
-  /// all of them.
+  /// Starts a prefetch: one load without delivery for each request, and one answer for all. All of them have the given
+  /// priority.
   public func prefetch(
     _ requests: [LoadRequest], as id: LoadID, group: String?, priority: Priority, for observer: any PrefetchObserver
   ) {
@@ -26,22 +26,22 @@ extension Loader {
     prefetch.goOn()
   }
 
-  /// How many more may wait when those that are looked for in the cache have found their place.
+  /// How many more loads may be queued, assuming that each job still in its cache lookup will be.
   private var freePlaces: Int { max(0, scheduler.freePlaces - (scheduler.preparingCount - placesOfLoads)) }
 
-  /// Lets go of a prefetch that has ended. False when it has been before.
+  /// Removes a prefetch that has ended. Returns false if it has been removed before.
   func forget(_ prefetch: Prefetch) -> Bool {
     guard prefetches.removeValue(forKey: prefetch.id) != nil else { return false }
     index.remove(prefetch.id, LoadIndex.Labels(group: prefetch.group))
     return true
   }
 
-  /// Places among those that may wait, kept for items that are not loads yet.
+  /// Reserves queue places for prefetch items that are not loads yet.
   func reserve(places: Int, at priority: Priority) { scheduler.reserved[priority] += places }
 
   func release(places: Int, at priority: Priority) { scheduler.reserved[priority] -= places }
 
-  /// The load has taken a place in the queue, or needs none.
+  /// Releases the queue place reserved for a load, which has joined the queue or does not need it.
   func releasePlace(of load: ActiveLoad) {
     guard let place = load.place.take() else { return }
     placesOfLoads -= 1
@@ -58,32 +58,31 @@ extension Loader {
     }
   }
 
-  /// Cancels what is meant. Each is told so before this returns.
+  /// Cancels the selected loads and prefetches. Each observer is called before this returns.
   ///
-  /// - Returns: how many there were.
+  /// - Returns: the number of cancelled loads and prefetches.
   public func cancel(_ varyKey: Selection) -> Int {
     ids(of: varyKey).reduce(0) { $0 + (cancel($1) ? 1 : 0) }
   }
 
-  /// Whether nothing is under way: no transfer, no image on its way to disk.
+  /// Whether no job and no decode is under way.
   public var isIdle: Bool { scheduler.isEmpty && decodes.isEmpty }
 
-  /// Gives up what goes on for nobody. It takes a moment until all is at rest.
+  /// Cancels work that no host waits for. `isIdle` becomes true a little later.
   public func cancelBackgroundWork() {
     for id in loads.ids where loads[id]?.isInternal == true { cancel(id) }
     for job in scheduler.allJobs where scheduler.job(job)?.hasSubscribers == false { abortTransfer(of: job) }
   }
 
-  /// Changes the priority of what is meant, now.
+  /// Changes the priority of the selected loads and prefetches.
   ///
-  /// - Returns: how many had another one before.
+  /// - Returns: how many had another priority.
   public func prioritize(_ varyKey: Selection, _ priority: Priority) -> Int {
     let ids = ids(of: varyKey)
     return setPriority(priority, of: ids) + ids.count { prefetches[$0]?.setPriority(priority) ?? false }
   }
 
-  /// A lowered load goes to the front of its level. So that several keep their order, the one that is to be first there
-  /// is lowered last.
+  /// A lowered load goes to the front of its new level. Lower the loads in reverse, so that they keep their order.
   func setPriority(_ priority: Priority, of ids: [LoadID]) -> Int {
     let (lowered, others) = ids.reduce(into: ([LoadID](), [LoadID]())) { parts, id in
       if scheduler.priority(of: id).map({ $0 > priority }) ?? false { parts.0.append(id) } else { parts.1.append(id) }
@@ -97,15 +96,15 @@ extension Loader {
 
   // MARK: - The cache
 
-  /// Which tiers a `clear` is about.
+  /// The tiers that a `clear` applies to.
   public enum Tiers: String, Sendable, CaseIterable {
     case memory, disk, all
   }
 
-  /// Clears the cache. Loads submitted after this call see nothing of what it removed and join no transfer begun
+  /// Clears the cache. Loads submitted after this call see no entry that it removed, and join no transfer started
   /// before.
   ///
-  /// - Parameter completion: gets how many entries there were, each counted once, and their bytes; or why some may be
+  /// - Parameter completion: gets the number of removed entries, each counted once, and their bytes; or why some may be
   ///   left.
   public func clear(
     _ filter: ClearFilter, in tiers: Tiers,
@@ -123,9 +122,9 @@ extension Loader {
     }
   }
 
-  /// Takes back pixels that a host is done with: those at a path, or all.
+  /// Releases pixels that a host no longer needs: those at a path, or all.
   ///
-  /// - Parameter completion: gets how many regions there were.
+  /// - Parameter completion: gets the number of released regions.
   public func release(_ path: String?, then completion: @escaping @LoadingActor @Sendable (Int) -> Void) {
     storage.perform(
       { [storage] in
@@ -133,6 +132,6 @@ extension Loader {
       }, then: completion)
   }
 
-  /// Forgets remembered failures. Returns how many there were.
+  /// Removes all remembered failures and returns their number.
   public func clearFailures() -> Int { failures.forgetAll() + corrupt.forgetAll() }
 }

@@ -4,12 +4,12 @@ public import ImageCodec
 public import ImageStore
 internal import Text
 
-/// What the loader tells of itself and of the cache, and what a host puts into the cache.
+/// Statistics, cache queries, and storing images for a host.
 extension Loader {
   public struct Statistics: Sendable {
     public var waiting: PriorityCounts
     public var active: Int
-    /// How many transfers there may be at once.
+    /// The current limit of concurrent transfers.
     public var window: Int
     public var isPaused: Bool
     public var origins: [OriginState]
@@ -22,7 +22,7 @@ extension Loader {
   }
 
   public func statistics(then completion: @escaping @LoadingActor @Sendable (Statistics) -> Void) {
-    // By way of the disk's thread: the loads before this call have been looked up when the answer comes back.
+    // Pass through the disk thread: the lookups of earlier loads are then complete.
     let look: @Sendable () -> (DiskTier.Counts, PixelFolder.Counts) = { [storage] in
       (storage.tier?.assumeIsolated { $0.counts } ?? DiskTier.Counts(), storage.pixels.assumeIsolated { $0.counts })
     }
@@ -40,16 +40,16 @@ extension Loader {
     }
   }
 
-  /// The origins whose health has changed since the last call: to `limited`, `suspended` or `down`, with the reason, or
-  /// to `healthy` again.
+  /// The origins whose health has changed since the last call, with the new state (`limited`, `suspended`, `down` or
+  /// `healthy`) and the reason.
   public func takeHealthChanges() -> [OriginState] { scheduler.takeHealthChanges() }
 
-  /// The items of prefetches that are not loads yet, by origin.
+  /// The number of prefetch items by origin that are not loads yet.
   private var heldBack: [Origin: Int] {
     prefetches.values.flatMap(\.heldBack).reduce(into: [:]) { $0[$1.origin, default: 0] += $1.count }
   }
 
-  /// What the cache knows of a key.
+  /// The result of a `query`: what the cache knows about a key.
   public struct CacheReport: Sendable {
     public var isInMemory = false
     public var isOnDisk = false
@@ -60,27 +60,28 @@ extension Loader {
     public var storedAt: Int?
     public var expiresAt: Int?
     public var entityTag: String?
-    /// The cache directory that it lies in: a read-only one only where the other has nothing.
+    /// The cache directory of the file; a read-only one only if the read-write one has no entry.
     public var directory: String?
-    /// Of what lies on disk: when it was last given to a host, and how many times since it was stored.
+    /// When the file on disk was last delivered to a host, and how many times since it was stored.
     public var usedAt: Int?
     public var uses: Int?
-    /// How many responses are stored that differ by what their Vary names; 0 for none.
+    /// The number of stored responses that differ in the fields named by their Vary; 0 for none.
     public var variants = 0
-    /// The request fields by which they differ, without their values, which may be secrets.
+    /// The names of the request fields in which they differ. Their values may be secret and are left out.
     public var varyingFields: [String] = []
-    /// The canonical transforms of which results are stored.
+    /// The canonical transforms whose results are stored.
     public var transforms: [String] = []
-    /// Why it failed a short while ago, and until when it is answered `recentlyFailed`.
+    /// The kind of the remembered failure, and until when it is answered with `recentlyFailed`.
     public var failure: LoadError.Kind?
     public var failedUntil: ContinuousClock.Instant?
-    /// The process that transfers it now, for all workers of the directory: this one, or another.
+    /// The process that holds the lease on the transfer: this one or a peer.
     public var leaseHolder: Int?
-    /// Why it is fresh or stale, in words.
+    /// A textual explanation of why it is fresh or stale.
     public var reason = "not stored"
   }
 
-  /// Looks into the cache as a load like this would, without using or changing it: no transfer, no promotion.
+  /// Looks up the cache as a load with this request would, without side effects: no transfer, no promotion, no use
+  /// counted.
   public func query(
     _ request: LoadRequest, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void
   ) {
@@ -92,7 +93,7 @@ extension Loader {
     let failure = failures.failure(
       of: CacheIdentity(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
     storage.perform({ [storage] in
-      // Else what has just come would seem to be transferred still.
+      // Otherwise a response that was just stored would seem to be in transfer still.
       storage.tier?.assumeIsolated { $0.endLeases() }
       return storage.inspect(key, partition, variant)
     }) { [weak self] onDisk in
@@ -117,7 +118,7 @@ extension Loader {
         report.usedAt = onDisk.usage?.lastUse
         report.uses = onDisk.usage?.count
       }
-      // A lease of another worker on what is fresh is not for a transfer any more: it ends with the commit.
+      // A peer's lease on a fresh response is about to end: the response is committed.
       if !report.isFresh {
         report.leaseHolder = self.peerTable.flatMap { $0.holder(of: $0.leaseRequest(request.sharedHash(in: partition))) }
       }
@@ -137,15 +138,15 @@ extension Loader {
 
   // MARK: - Putting in
 
-  /// What a host has and wants to have in the cache.
+  /// The image that a host supplies.
   public enum Content: Sendable {
     case bytes([UInt8])
     /// An absolute path. The file is copied.
     case file(String)
   }
 
-  /// Keeps an image that the host brings, under the key: fresh until `--max-age`. What was stored there is replaced,
-  /// and what was asked for before does not replace it in turn: see `isSupersededByHostStore`.
+  /// Stores an image for the host under the key, fresh for `--max-age`. It replaces the stored response, and responses
+  /// to earlier requests do not replace it: see `isSupersededByHostStore`.
   public func put(
     _ content: Content, as request: LoadRequest,
     then completion: @escaping @LoadingActor @Sendable (Result<LoadedImage, LoadError>) -> Void
@@ -162,7 +163,8 @@ extension Loader {
     let key = ExactString(request.key)
     hostStores[key] = ((hostStores[key]?.count ?? 0) + 1, id)
     storage.perform({ [storage] in
-      // Nobody is to ask a server for it once the host knows that it is there.
+      // Publish it to the peers before the host gets the answer, so that none of them requests it from a server after
+      // that.
       defer { storage.tier?.assumeIsolated { $0.listForOthers() } }
       return StoreOperation.put(
         content, as: draft, delivery: DeliveryPlan(request), maxBytes: request.maxBytes, largestInMemory: largestInMemory,
@@ -199,13 +201,14 @@ extension Loader {
 }
 
 extension StoredResponse {
-  /// What a server or a `data:` URL says it is, unless it says nothing, or more than a media type ever is.
+  /// The media type that a server or a `data:` URL declares. If it is missing or longer than any media type,
+  /// `application/octet-stream`.
   static func mediaType(told text: String?) -> String {
     guard let text, !text.isEmpty, text.utf8.count <= 1000 else { return "application/octet-stream" }
     return text
   }
 
-  /// Header fields of what no server sent: fresh for as long as the policy lets anything be.
+  /// Header fields for an image that no server sent: fresh for as long as the policy allows.
   static func headersOfHost(_ mediaType: String, at time: Int) -> HeaderFields {
     ["content-type": mediaType, "date": HTTPDate.format(time), "cache-control": "max-age=2147483648"]
   }

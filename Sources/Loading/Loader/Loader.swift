@@ -5,11 +5,12 @@ internal import ImageStore
 internal import Text
 internal import Threads
 
-/// Brings images: from memory, from disk, else by a transfer that all who want the same share.
+/// Loads images: from memory, from disk, or by a transfer shared by all loads that want the same image.
 ///
-/// Lives on the loading thread and only decides; the scheduler says what is next, the transport and the disk have
-/// threads of their own and answer by `LoadingActor.run`. Each load is told its end exactly once, whatever order
-/// cancelling, arriving and failing come in: whoever takes it out of `loads` tells it, and nobody can do so twice.
+/// Runs on the loading thread and makes all decisions there. `Scheduler` determines the next transfer; the transport
+/// and the disk have threads of their own and answer through `LoadingActor.run`. Each load ends exactly once, in
+/// whatever order cancellation, arrival and failure come: only the call that removes it from `loads` calls its
+/// observer.
 @LoadingActor
 public final class Loader {
   let transport: Transport
@@ -25,9 +26,9 @@ public final class Loader {
   var loads = SlotMap<LoadID, ActiveLoad>()
   var jobs = SlotMap<JobID, JobRecord>()
   var prefetches: [LoadID: Prefetch] = [:]
-  /// How many loads have a place reserved that they have not taken yet (`ActiveLoad.place`).
+  /// The number of loads with a reserved queue place that they have not used yet (`ActiveLoad.place`).
   var placesOfLoads = 0
-  // What waits for a decoder. See DecodeCoordinator.
+  // The loads and records that wait for a decoder. See DecodeCoordinator.
   var decodes = DecodeCoalescer()
   var decodeRecords: [DecodeCoalescer.ID: ActiveDecode] = [:]
   var decodeDeadlines = TimerQueue<LoadID>()
@@ -36,31 +37,31 @@ public final class Loader {
   var random = SystemRandomNumberGenerator()
   var startRate = StartRateEstimator()
   var peerWaits = PeerWaitList()
-  /// What the workers of the directory write on.
+  /// The coordination table shared by the workers of the cache directory.
   var peerTable: PeerTable?
-  /// How many of the clears that the board tells of this worker has carried out, too.
+  /// The number of clears published in the peer table that this worker has applied.
   var clearCount: UInt64 = 0
-  /// The transfers that all have left and that go on for the cache, and until when. See TransferAbandonment.
+  /// The transfers without subscribers that continue for the cache, and their time limits. See TransferAbandonment.
   var orphanedTransfers: [JobID: ContinuousClock.Instant] = [:]
-  /// The job of each key and partition whose answer is being stored. See PreTransferRecheck.
+  /// The job whose response is being stored, by key and partition. See PreTransferRecheck.
   var jobsBeingStored: [CacheIdentity: JobID] = [:]
   var pendingInvalidations = PendingInvalidations()
-  /// What a 304 has changed and the disk's thread has not written yet, by id: what that thread read before is out of
+  /// Responses updated by a 304 that the disk thread has not written yet, by id. Results that it read before are out of
   /// date.
   var pendingRevalidations: [Int64: StoredResponse] = [:]
-  /// The images that hosts are putting in, by their keys: how many, and the latest. What memory has there is about to
-  /// be replaced.
+  /// The host stores in progress, by key: their number and the latest. The entries that memory has for these keys are
+  /// about to be replaced.
   var hostStores: [ExactString: (count: Int, latest: LoadID)] = [:]
-  /// The latest that have been put in: what was asked for before is not to replace them. Only their number bounds them,
-  /// so who waits while a thousand others are put in may do so after all.
+  /// The last 1,000 host stores. Responses to older requests must not overwrite them. A request that outlives 1,000
+  /// further stores is no longer recognised as older.
   var recentHostStores = ExpiringCache<CacheIdentity, LoadID>(timeToLive: .seconds(1 << 31), capacity: 1000)
   public internal(set) var counts = LoaderCounts()
-  /// The names of loads, of prefetches and of what is put in.
+  /// The IDs of loads, prefetches and host stores.
   private(set) var names = GenerationalIDPool<LoadID>()
 
   var policy: CachePolicy { CachePolicy(maxAge: settings.maxAge) }
 
-  /// Whether nobody reads what is written: running transfers go on, none starts.
+  /// Whether nobody reads the output: running transfers continue, no transfer starts.
   public var isOutputStuck = false {
     didSet {
       scheduler.isPaused = isPaused || isOutputStuck
@@ -68,11 +69,12 @@ public final class Loader {
       while !isOutputStuck, let tell = deferredCompletions.popFirst() { tell() }
     }
   }
-  /// What comes with data and is told as soon as somebody reads: as lines, many would take much memory.
+  /// Answers with image data that wait until the output is read again. They wait as closures because their lines would
+  /// take much more memory.
   private var deferredCompletions = FIFO<@LoadingActor () -> Void>()
-  /// For images that are read to be written out.
+  /// The limit on images that are read to be written to the output.
   let inlineReads = InlineReadLimiter()
-  /// Whether the host wants no transfers to start.
+  /// Whether the host has paused the start of transfers.
   public var isPaused = false {
     didSet { scheduler.isPaused = isPaused || isOutputStuck }
   }
@@ -89,7 +91,7 @@ public final class Loader {
     reattachPeerTable()
   }
 
-  /// Puts settings in force for all that starts from now on.
+  /// Applies settings to everything that starts from now on.
   public func apply(_ settings: LoaderSettings) {
     self.settings = settings
     scheduler.limits = settings.limits
@@ -99,20 +101,21 @@ public final class Loader {
     corrupt.timeToLive = settings.failedTimeToLive
   }
 
-  /// A name for a load or a prefetch to come, which has to come. It is free again when its observer has heard the end.
+  /// Returns an ID for a load or a prefetch, which must then be submitted. The ID becomes free when its observer has
+  /// received the end.
   public func makeID() -> LoadID { names.take() }
 
-  /// Sets a name free. Nothing is known under it any more.
+  /// Frees an ID, which must no longer be in use.
   func releaseID(_ id: LoadID) { names.giveBack(id) }
 
-  /// Accepts a load. Its observer hears of it from within this call on.
+  /// Accepts a load. Its observer may be called from within this call.
   public func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver) {
     submit(request, as: id, for: observer, isInternal: false, place: nil)
   }
 
   /// - Parameters:
-  ///   - isInternal: whether the host knows nothing of the load, so that it cannot name it.
-  ///   - place: the priority at which a place in the queue is reserved for it.
+  ///   - isInternal: whether the load is unknown to the host, which therefore cannot select it.
+  ///   - place: the priority at which a queue place is reserved for the load.
   func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver, isInternal: Bool, place: Priority?)
   {
     applyPeerInvalidations()
@@ -127,7 +130,7 @@ public final class Loader {
     if !serveFromCache(load, from: remembered(request.key, load.partition, request.variant)) { join(load) }
   }
 
-  /// Does what is due: starts transfers, ends what is late. To be called after each batch of work on the loading
+  /// Runs the due work: starts transfers and ends overdue loads. Must be called after each batch of work on the loading
   /// thread.
   ///
   /// - Returns: when to call again if nothing happens before.
@@ -150,7 +153,7 @@ public final class Loader {
 
   func startTransfers(at now: ContinuousClock.Instant, needsPlace: Bool = false) {
     scheduler.undecoded = decodes.arrived
-    // What waits for the disk has sent nothing yet.
+    // A job that still waits for the disk has sent no request yet.
     scheduler.findQuiet(at: now) { jobs[$0]?.download?.isAnswered }
     lookUpNames()
     var starts: [JobID]
@@ -159,13 +162,13 @@ public final class Loader {
       let own = starts.filter { acquireLease($0, at: now) }
       startRate.note(own.count, at: now)
       for job in own { start(job, at: now) }
-      // What another worker transfers, or what turned out to need no transfer, leaves its slot to the next.
+      // A job that was deferred to a peer, or needed no transfer, leaves its slot to the next one.
     } while starts.contains { scheduler.job($0)?.phase != .active }
   }
 
   // MARK: - The end of a load
 
-  /// Cancels a load or a prefetch. False when it is answered already.
+  /// Cancels a load or a prefetch. Returns false if it has ended already.
   @discardableResult
   public func cancel(_ id: LoadID) -> Bool {
     if let prefetch = prefetches[id] {
@@ -175,7 +178,7 @@ public final class Loader {
     return finish(id, .failure(LoadError(.cancelled, "cancelled")))
   }
 
-  /// Tells a load its end, if nobody has before.
+  /// Ends a load: removes it and calls its observer. Returns false if it has ended already.
   @discardableResult
   func finish(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) -> Bool {
     guard let load = loads[id] else { return false }
@@ -201,14 +204,14 @@ public final class Loader {
     return true
   }
 
-  /// Has `tell` called when the output is read again, unless the load has been told its end by then.
+  /// Calls `tell` when the output is read again, unless the load has ended by then.
   func deferCompletion(_ load: ActiveLoad, _ tell: @escaping @LoadingActor (Loader) -> Void) {
     deferredCompletions.append { [weak self] in
       if let self, self.loads[load.id] === load { tell(self) }
     }
   }
 
-  /// The load waits for no transfer any more.
+  /// Removes the load from its job. Abandons the job or its transfer if no other load needs it.
   func unsubscribe(_ load: ActiveLoad) {
     switch scheduler.leave(load.id) {
     case .unknown, .stillNeeded: break

@@ -3,58 +3,60 @@ internal import HTTPTransport
 internal import HTTPTypes
 internal import Text
 
-/// Hears what becomes of a load. Called on the loading thread: events first, then `ended` exactly once, then nothing.
+/// Receives the events and the end of a load. Called on the loading thread: events first, then `ended` exactly once,
+/// then nothing.
 @LoadingActor
 public protocol LoadObserver: AnyObject {
   func load(_ id: LoadID, did event: LoadEvent)
   func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>)
 }
 
-/// What happens to a load on its way.
+/// An event of a load before its end.
 public enum LoadEvent: Sendable {
-  /// A transfer runs; `attempt` counts from 1.
+  /// A transfer has started; `attempt` counts from 1.
   case started(attempt: Int)
-  /// Bytes of the body so far; of how many, where the server said.
+  /// The bytes of the body received so far, and the total if the server declared it.
   case progress(received: Int64, total: Int64?)
-  /// `attempt` is the one to come.
+  /// The attempt failed; `attempt` is the number of the next one.
   case retrying(attempt: Int, delay: Duration, kind: LoadError.Kind)
-  /// What the cache has, while it is being revalidated.
+  /// The cached image, while it is being revalidated.
   case cached(LoadedImage)
-  /// What is there of a progressive image: a scratch file, as `LoadedImage.path`, of so many complete scans.
+  /// A preview of a progressive image, as a scratch file like `LoadedImage.path`; `scan` is the number of complete
+  /// scans.
   case preview(path: String, width: Int, height: Int, scan: Int)
 }
 
-/// A load that is not answered yet.
+/// A load that has not ended yet.
 @LoadingActor
 final class ActiveLoad {
   let id: LoadID
   let request: LoadRequest
   let partition: String
   let acceptedAt: ContinuousClock.Instant
-  /// How many clears there had been when the load was accepted: it sees nothing of what they removed.
+  /// The number of clears when the load was accepted: it must not see what they removed.
   let generation: Int
   let observer: any LoadObserver
-  /// Whether the host knows nothing of it: an item is its prefetch's, and nobody waits for a revalidation in the
-  /// background.
+  /// Whether the load is unknown to the host: an item of a prefetch, or a background revalidation.
   let isInternal: Bool
-  /// The priority at which a place in the queue is reserved for it, until it takes one or needs none.
+  /// The priority at which a queue place is reserved for the load, until it joins the queue or needs no place.
   var place: Priority?
-  /// How urgent it is now; the queue and the decodes go by it.
+  /// The current priority; the queue and the decodes use it.
   var priority: Priority
-  /// Set once what it waited for was gone before it could be decoded.
+  /// Whether the load was restarted because its image was gone before it could be decoded.
   var hasRestarted = false
-  /// Set once what was cached turned out to be damaged: the cache is not asked again.
+  /// Whether the cached image was found to be damaged: the load does not look into the cache again.
   var bypassesCache = false
-  /// Set once the answer of a shared transfer did not fit this load. From then on it shares only answers that have come
-  /// and fit, and no failures of other loads.
+  /// Whether the response of a shared transfer did not match this load. From then on it shares only responses that have
+  /// arrived and match, and no failures of other loads.
   var isUnshared = false
-  /// Set once the `cached` event of `refresh` has been taken care of.
+  /// Whether the `cached` event of `refresh` has been handled.
   var hasShownCached = false
-  /// The last attempt of its job that it was told of: what gave way is the same attempt when it starts again.
+  /// The last attempt that was reported to the observer. A preempted attempt starts again with the same number and is
+  /// not reported twice.
   var startedAttempt: Int32 = 0
-  /// Cleared once the disk tier did not take what was transferred for it.
+  /// False if the disk tier could not store the image that was transferred for the load.
   var isKept = true
-  /// How the transfer went that brought its image.
+  /// The timing of the transfer that brought the image.
   private(set) var transfer: TransferTiming?
   private var emitted: EmittedEvents?
 
@@ -78,11 +80,11 @@ final class ActiveLoad {
 
   var jobKey: TransferKey { request.jobKey(in: partition, bypassingCache: bypassesCache) }
 
-  /// What it was told of so far. An object, because a load that waits has been told of nothing.
+  /// The progress of the events emitted so far. A separate object because a waiting load has emitted none.
   private final class EmittedEvents {
-    /// The last progress, so that it only rises.
+    /// The last reported progress, which must not decrease.
     var received: Int64 = -1
-    /// How many scans, likewise.
+    /// The last reported number of scans, which must not decrease.
     var scans = 0
     var showing: Showing?
   }
@@ -94,25 +96,25 @@ final class ActiveLoad {
     return made
   }
 
-  /// While the `cached` event of `refresh` is on its way. See CachedEventDelivery.
+  /// The state of a pending `cached` event. See CachedEventDelivery.
   var showing: Showing? {
     get { emitted?.showing }
     set { if newValue != nil || emitted != nil { madeEmitted.showing = newValue } }
   }
 
   final class Showing {
-    /// How the load ends once it has had the event.
+    /// The result with which the load ends after the event.
     var end: Result<LoadedImage, LoadError>?
   }
 
-  /// What a result tells of the transfer. An object, because a load that waits has none.
+  /// The transfer timing for the result. A separate object because a waiting load has none.
   final class TransferTiming: Sendable {
-    /// Until the transfer started, and until the first byte of the answer.
+    /// The times until the transfer started, and until the first byte of the response.
     let queued: Duration
     let firstByte: Duration
     /// As in `LoadedImage.Timing`.
     let name, connect, tls: Duration?
-    /// Transfers that it took.
+    /// The number of attempts.
     let attempts: Int
 
     init(queued: Duration, firstByte: Duration, name: Duration?, summary: TransferSummary, attempts: Int) {
@@ -125,7 +127,7 @@ final class ActiveLoad {
     }
   }
 
-  /// Notes how the transfer went that brought its image. A load that joined late did not wait.
+  /// Records the timing of the transfer that brought the image. A load that joined a running transfer was not queued.
   func note(_ record: JobRecord, _ summary: TransferSummary, attempts: Int) {
     transfer = TransferTiming(
       queued: max(.zero, acceptedAt.duration(to: record.startedAt ?? acceptedAt)),
@@ -133,7 +135,7 @@ final class ActiveLoad {
       name: summary.nameDuration ?? record.nameDuration, summary: summary, attempts: attempts)
   }
 
-  /// Tells the observer, if the host asked for such events.
+  /// Passes the event to the observer if the host requested such events.
   func emit(_ event: LoadEvent) {
     let isWanted: Bool
     switch event {
@@ -155,12 +157,12 @@ final class ActiveLoad {
     if isWanted { observer.load(id, did: event) }
   }
 
-  /// A transfer that starts over comes to the scans of before again.
+  /// Whether a preview with so many scans is wanted. A transfer that starts over reaches earlier scans again.
   func awaitsPreview(of scans: Int) -> Bool { request.events.contains(.preview) && scans > emitted?.scans ?? 0 }
 }
 
 extension LoadRequest {
-  /// - Parameter bypassingCache: whether the cache is known to have nothing of use.
+  /// - Parameter bypassingCache: whether the cache is known to have no usable response.
   func jobKey(in partition: String, bypassingCache: Bool) -> TransferKey {
     TransferKey(
       key: ExactString(key), partition: partition, headers: .all(coalescingHeaders),
@@ -168,15 +170,15 @@ extension LoadRequest {
       acceptsAnything: validation == .none, maxBytes: maxBytes, timeoutMs: timeout.milliseconds, retries: retries)
   }
 
-  /// The headers by which a load is another transfer while no response is known, in an order of their own.
+  /// The headers that distinguish transfers while no response is known, in a canonical order.
   ///
-  /// Which representation a server chooses may depend on any field, `accept` and `user-agent` first of all. The only
-  /// ones left out are those that by their definition say nothing about it: the urgency of RFC 9218 and the marks of
-  /// W3C Trace Context, which are others in each request. A response whose Vary names them is nevertheless told apart
+  /// A server may select a representation by any field, `accept` and `user-agent` above all. Only fields that by
+  /// definition say nothing about the representation are left out, as they differ from request to request: the urgency
+  /// of RFC 9218 and the identifiers of W3C Trace Context. A response whose Vary names them still distinguishes loads
   /// by them.
   var coalescingHeaders: HeaderFields {
     let telling = headers.lines.contains(where: Self.isTrivial) ? headers.lines.filter { !Self.isTrivial($0) } : nil
-    // Those of the options come in the same order each time.
+    // The fields from the options always come in the same order.
     if fields.own.lines.allSatisfy(Self.isTrivial) { return telling.map(HeaderFields.init) ?? headers }
     return HeaderFields((telling ?? headers.lines).sorted { $0.name < $1.name })
   }
@@ -200,9 +202,9 @@ extension LoadRequest {
 }
 
 extension Duration {
-  /// Whole milliseconds, rounded down.
+  /// The whole milliseconds, rounded down.
   public var milliseconds: Int64 {
-    // It is in every answer from memory, and the division takes time.
+    // Fast path: every answer from memory includes it, and the division takes time.
     if self == .zero { return 0 }
     let (seconds, attoseconds) = components
     return seconds * 1000 + attoseconds / 1_000_000_000_000_000

@@ -1,6 +1,6 @@
 internal import Text
 
-/// Finds what is unanswered by the names that hosts give: URL, group, slot.
+/// Finds loads and prefetches under way by the labels that hosts give: URL, group, slot.
 struct LoadIndex {
   struct Labels {
     var url: String?
@@ -8,7 +8,7 @@ struct LoadIndex {
     var slot: String?
   }
 
-  /// Mostly there is one: no set is made for it.
+  /// The members of a label. Most labels have one, for which no set is allocated.
   private enum Members {
     case one(LoadID)
     case many(Set<LoadID>)
@@ -30,12 +30,12 @@ struct LoadIndex {
     if let slot = labels.slot { Self.remove(id, from: &bySlot, at: ExactString(slot)) }
   }
 
-  /// In the order of their coming, as from the others.
+  /// The loads and prefetches with a label, in the order in which they were submitted.
   func loads(url: String) -> [LoadID] { Self.list(byURL[ExactString(url)]) }
   func loads(group: String) -> [LoadID] { Self.list(byGroup[ExactString(group)]) }
   func loads(slot: String) -> [LoadID] { Self.list(bySlot[ExactString(slot)]) }
 
-  /// Any of those that `loads` lists.
+  /// Any one of the loads that `loads(slot:)` returns.
   func someLoad(slot: String) -> LoadID? {
     switch bySlot[ExactString(slot)] {
     case nil: nil
@@ -57,7 +57,7 @@ struct LoadIndex {
     case nil: index[name] = .one(id)
     case .one(let other): index[name] = .many([other, id])
     case .many(var ids):
-      // Taken out first, so that the set is not copied.
+      // Remove it first, so that the set is mutated in place and not copied.
       index[name] = nil
       ids.insert(id)
       index[name] = .many(ids)

@@ -4,18 +4,18 @@ internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
 
-/// What an attempt that broke off has left for the next one: the first bytes of a body, and what they are the
-/// beginning of.
+/// A resumable partial body: the first bytes of a body whose transfer was interrupted, and the response that they
+/// belong to.
 ///
-/// Whoever holds it last hands its body on or discards it. An object, because a job that waits has none.
+/// The last owner passes its body on or discards it. A class, since most waiting jobs have none.
 final class PartialBody: Sendable {
   let response: PartialResponse
   /// Bytes or a spool.
   let body: Download.Body
   let byteCount: Int64
-  /// Told by the first bytes; nil while they do not tell.
+  /// The format recognised from the first bytes; nil if they do not suffice.
   let format: ImageFormat?
-  /// The scans in it that are complete; nil where there is nothing to be counted.
+  /// The counter of its complete scans; nil if there are none to count.
   let scans: ScanCounter?
 
   init(
@@ -30,7 +30,7 @@ final class PartialBody: Sendable {
 }
 
 extension TransferRequest {
-  /// Has the request ask for what is missing, and only where the beginning came from.
+  /// Makes the request ask for the missing range, and only of the URL that the partial body came from.
   mutating func askForRest(after partialBody: PartialBody) {
     for field in partialBody.response.requestFields(from: partialBody.byteCount).lines {
       headers.append(field.name, field.value)
@@ -41,17 +41,19 @@ extension TransferRequest {
 }
 
 extension TransferError {
-  /// Whether what came before can be trusted and the rest may still be had.
+  /// Whether the received bytes can be trusted and the rest may still be obtained.
   var leavesBeginning: Bool { [.truncated, .timeout, .network, .cancelled].contains(kind) }
 }
 
-/// How much is kept for attempts to come: with many transfers broken off at once, some have to start over.
+/// The budget for partial bodies kept for later attempts. If many transfers are interrupted at once, some must start
+/// from the beginning.
 ///
-/// What is kept cannot be evicted, so of the disk cache's limit it takes a part only. A single body may be larger.
+/// Partial bodies cannot be evicted, so they may take only a part of the disk cache's limit. A single body may be
+/// larger.
 struct PartialBodyBudget {
   static let mostBytesInMemory: Int64 = 16 << 20
   static let mostBytesInScratch: Int64 = 256 << 20
-  /// Each holds a descriptor.
+  /// The maximum number of spools; each holds a file descriptor.
   static let mostSpools = 64
 
   private var mostBytesInCache: Int64
@@ -66,10 +68,10 @@ struct PartialBodyBudget {
 
   init(diskLimit: Int64) { mostBytesInCache = diskLimit / 8 }
 
-  /// Bytes that the disk cache may hold. What is kept already stays.
+  /// Sets the limit of the disk cache in bytes. Partial bodies that are already kept stay.
   mutating func setDiskLimit(_ limit: Int64) { mostBytesInCache = limit / 8 }
 
-  /// False when there is no room; else `remove` is due once it is used or discarded.
+  /// Returns false if the budget is exceeded; otherwise `remove` must follow when the body is used or discarded.
   mutating func insert(_ partialBody: PartialBody) -> Bool {
     var next = kept
     next.add(partialBody, times: 1)

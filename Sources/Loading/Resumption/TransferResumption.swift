@@ -3,10 +3,10 @@ internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
 
-/// What broken transfers leave: for the next attempt, and where it may stay on disk for a later load, in this process
-/// or another.
+/// Resumption of interrupted transfers: by the next attempt of the job or, if the partial body may stay on disk, by a
+/// later load in this process or another.
 extension Loader {
-  /// Keeps what an attempt has left, while there is room for it.
+  /// Keeps the partial body of an attempt for the next one, within the budget.
   func keep(_ partialBody: PartialBody?, for record: JobRecord) {
     guard let partialBody else { return }
     record.dropConditions()
@@ -17,7 +17,7 @@ extension Loader {
     }
   }
 
-  /// What the next attempt goes on with. It is the caller's from here on.
+  /// Removes the partial body from the record and the budget. The caller owns it from here on.
   func takeBeginning(of record: JobRecord) -> PartialBody? {
     guard let partialBody = record.partialBody else { return nil }
     record.partialBody = nil
@@ -25,8 +25,8 @@ extension Loader {
     return partialBody
   }
 
-  /// Takes out a job that comes to nothing. What it kept stays on disk, if it may, unless the server said that it is of
-  /// no use.
+  /// Removes a job that ends without a result. Its partial body is retained on disk for a later load if that is
+  /// allowed, unless the error shows that it is useless.
   func forget(_ job: JobID, after error: LoadError? = nil) {
     guard let record = jobs.remove(job), let partialBody = takeBeginning(of: record) else { return }
     if error?.isRetryable ?? true {
@@ -36,7 +36,8 @@ extension Loader {
     }
   }
 
-  /// Leaves a beginning to a load to come. One that has come already has looked for it too early.
+  /// Retains a partial body for a later load, or discards it if it must not be stored. A newer job of the same key has
+  /// looked for it too early, so it may look again.
   func leave(_ partialBody: PartialBody, of record: JobRecord) {
     let mayStay = record.mayKeep && record.first.request.mayStore(status: 200, headers: partialBody.response.headers)
     guard mayStay else { return storage.discard(partialBody.body) }
@@ -44,8 +45,8 @@ extension Loader {
     if let job = scheduler.job(for: record.first.jobKey) { jobs[job]?.mayResume = true }
   }
 
-  /// Whether to go on with what an earlier load has left, which is tried once. Loads that go past the cache start anew,
-  /// and what is stored is asked about first.
+  /// Whether to look for a partial body of an earlier load, which is tried once per job. Jobs that bypass the cache
+  /// start from the beginning, and a stored response is revalidated instead.
   func shouldResume(_ job: JobID, _ record: JobRecord) -> Bool {
     guard record.mayResume, record.partialBody == nil, record.revalidationTarget == nil,
       places(of: job).contains(.disk), let key = scheduler.job(job)?.key,
@@ -55,7 +56,7 @@ extension Loader {
     return true
   }
 
-  /// Has the job's transfer go on with what an earlier load has left, if there is anything.
+  /// Starts the job's transfer with the partial body of an earlier load, if there is one.
   func resumePartial(for job: JobID, _ record: JobRecord) {
     let identity = record.first.request.partialIdentity(in: record.first.partition)
     let (maxBytes, acceptsAnything) = (record.first.request.maxBytes, record.first.request.validation == .none)
@@ -75,7 +76,7 @@ extension Loader {
 }
 
 extension JobRecord {
-  /// The server has another response by now, so what is stored is not asked about any more.
+  /// Removes the conditions: the server has another response by now, so the stored one is not revalidated.
   func dropConditions() {
     revalidationTargetIndex = nil
     conditions.remove("if-none-match")
@@ -84,7 +85,7 @@ extension JobRecord {
 }
 
 extension LoadRequest {
-  /// Whose beginnings the load may go on with: those of the same key and credentials, asked for with the same headers.
+  /// The identity of the partial bodies that the load may resume: same key, credentials and request headers.
   func partialIdentity(in partition: String) -> PartialRecord.Identity {
     let lines = headers.lines.sorted { ($0.name, $0.value) < ($1.name, $1.value) }.map { "\($0.name):\($0.value)\n" }
     return PartialRecord.Identity(

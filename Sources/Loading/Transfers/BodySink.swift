@@ -5,28 +5,28 @@ internal import Threads
 /// A large body in a temporary file.
 struct SpooledBody: Sendable {
   let spool: BodySpool
-  /// Whether it lies in the scratch folder, because it is not to be kept or the cache had no room for it.
+  /// Whether the file is in the scratch folder, because the body is not to be cached or the cache had no space for it.
   let isScratch: Bool
 }
 
-/// Carries a large body from the transport's thread to the disk's, without either waiting for the other.
+/// Passes a large body from the transport thread to the disk thread. Neither waits for the other.
 ///
-/// Where the cache cannot take it (its limit, a full or broken disk), the body moves to the scratch folder and goes on
-/// there: the load does not fail because the cache does.
+/// If the cache cannot store the body (its limit, a full or broken disk), the body moves to the scratch folder and
+/// continues there: a load does not fail because the cache does.
 final class BodySink: Sendable {
-  /// How many bytes may be waiting for the disk.
+  /// The maximum number of bytes that wait for the disk before the transfer pauses.
   static let capacity = 1 << 20
-  /// Bytes are handed over in pieces of this size.
+  /// The size of the pieces that are passed to the disk thread.
   private static let pieceSize = 128 << 10
 
   typealias MakeSpool = @Sendable () throws(StoreError) -> BodySpool
 
   private struct State {
     var piece: [UInt8] = []
-    /// Bytes handed over and not yet written.
+    /// The bytes passed to the disk thread and not yet written.
     var waiting = 0
     var isPaused = false
-    /// Nothing more can be written.
+    /// Whether a write has failed for good.
     var isBroken = false
 
     mutating func takePiece() -> [UInt8] {
@@ -41,13 +41,13 @@ final class BodySink: Sendable {
   private let makeScratchSpool: MakeSpool
   private let onRoom: @Sendable () -> Void
   private let state = Locked(State())
-  /// Touched on the disk's thread only; the lock is there for `Sendable` alone.
+  /// Accessed only on the disk thread; the lock is there only for `Sendable`.
   private let body: Locked<Result<SpooledBody, StoreError>?>
 
   /// - Parameters:
-  ///   - continuing: what is there of the body already.
-  ///   - makeCacheSpool: nil for a body that is not to be kept.
-  ///   - onRoom: called when the disk has caught up after an `append` has said to pause.
+  ///   - continuing: the part of the body that is already on disk.
+  ///   - makeCacheSpool: nil for a body that is not to be cached.
+  ///   - onRoom: called when the disk has caught up after `append` has returned `pause`.
   init(
     executor: ThreadExecutor, continuing spooled: SpooledBody? = nil, makeCacheSpool: MakeSpool?,
     makeScratchSpool: @escaping MakeSpool, onRoom: @escaping @Sendable () -> Void
@@ -59,14 +59,14 @@ final class BodySink: Sendable {
     self.onRoom = onRoom
   }
 
-  /// Takes a piece of the body. To pause means: enough for now; `onRoom` will be called. To abort: there is no place for
-  /// it, as `finish` will say.
+  /// Appends a piece of the body. Returns `pause` if enough waits for the disk; `onRoom` will be called. Returns
+  /// `abort` if the body cannot be stored; `finish` will report the error.
   func append(_ bytes: UnsafeRawBufferPointer) -> Verdict {
     let (piece, verdict) = state.withLock { state -> ([UInt8]?, Verdict) in
       if state.isBroken { return (nil, .abort) }
       state.piece.append(contentsOf: bytes)
       let piece = state.piece.count >= Self.pieceSize ? state.takePiece() : nil
-      // Only `onRoom` ends a pause: whoever has been told to wait waits for that.
+      // Stay paused until `onRoom`, since a paused transfer waits for that call.
       if state.waiting > Self.capacity { state.isPaused = true }
       return (piece, state.isPaused ? .pause : .proceed)
     }
@@ -74,16 +74,16 @@ final class BodySink: Sendable {
     return verdict
   }
 
-  /// Hands over what has gathered, so that work given to the executor from here on finds it written.
+  /// Passes buffered bytes to the disk thread, so that work submitted to it later finds them written.
   func flush() {
     let piece = state.withLock { $0.takePiece() }
     if !piece.isEmpty { hand(over: piece) }
   }
 
-  /// Where the body is being written, on the disk's thread.
+  /// The spool that the body is written to. Must be used on the disk thread.
   var spool: BodySpool? { body.withLock { $0 }.flatMap { try? $0.get().spool } }
 
-  /// The body is complete or broken off: `completion` gets it, on the disk's thread.
+  /// Ends the body, complete or not. `completion` gets it on the disk thread.
   func finish(_ completion: @escaping @Sendable (Result<SpooledBody, StoreError>) -> Void) {
     hand(over: state.withLock { $0.takePiece() })
     executor.run { completion(self.body.withLock { $0 } ?? .failure(StoreError(.io, "nothing was written"))) }
@@ -129,7 +129,7 @@ final class BodySink: Sendable {
         try spool.add(piece)
         return SpooledBody(spool: spool, isScratch: false)
       } catch {
-        // The scratch folder may still have room.
+        // Fall through to the scratch folder, which may have space.
       }
     }
     let spool = try makeScratchSpool()
@@ -137,11 +137,11 @@ final class BodySink: Sendable {
     return SpooledBody(spool: spool, isScratch: true)
   }
 
-  /// Goes on in the scratch folder with what was written so far.
+  /// Copies the bytes written so far to the scratch folder and continues there.
   private func move(_ old: BodySpool, adding piece: [UInt8]) throws(StoreError) -> SpooledBody {
     let new = try makeScratchSpool()
     var offset: Int64 = 0
-    // Not to the file's end: the write that failed may have left a part of its piece there.
+    // Copy up to `length`, not to the end of the file: the failed write may have left a part of its piece there.
     while offset < old.length {
       let bytes = try old.bytes(from: offset, count: Int(min(Int64(Self.pieceSize), old.length - offset)))
       if bytes.isEmpty { throw StoreError(.io, "the temporary file was cut short") }
@@ -154,7 +154,7 @@ final class BodySink: Sendable {
   }
 }
 
-/// A spool as it is used on the disk's thread, where it lives: without waiting.
+/// Synchronous access to a spool on the disk thread, its executor.
 extension BodySpool {
   nonisolated func add(_ bytes: [UInt8]) throws(StoreError) {
     try assumeIsolatedThrowing { spool throws(StoreError) in try spool.append(bytes) }
@@ -166,7 +166,7 @@ extension BodySpool {
 
   nonisolated func drop() { assumeIsolated { $0.discard() } }
 
-  /// Drops it, unless its file may stay for a load to come.
+  /// Discards the spool, unless its file may stay for a later load.
   nonisolated func unpin() { assumeIsolated { $0.leave() } }
 
   nonisolated func digest() throws(StoreError) -> [UInt8] {

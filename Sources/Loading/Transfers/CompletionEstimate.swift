@@ -1,15 +1,15 @@
 internal import HTTPTransport
 
-/// How far a transfer has come, to tell whether it is worth its end though nobody waits for it any more.
+/// Estimates whether a transfer without subscribers is so nearly complete that it should finish.
 struct CompletionEstimate: Sendable {
   let beganAt: ContinuousClock.Instant
-  /// When the head of the answer came.
+  /// When the head of the response arrived.
   private(set) var answeredAt: ContinuousClock.Instant?
-  /// Of the whole response, where only its rest is transferred.
+  /// The head of the whole response, even if only the rest of the body is transferred.
   private(set) var head: ResponseHead?
-  /// Bytes of the body that were there before.
+  /// The bytes of the body that were there before the transfer.
   private var kept: Int64 = 0
-  /// Bytes of the body, those included.
+  /// The bytes of the body received so far, including `kept`.
   var received: Int64 = 0
 
   init(beganAt: ContinuousClock.Instant) { self.beganAt = beganAt }
@@ -21,10 +21,10 @@ struct CompletionEstimate: Sendable {
     received = kept
   }
 
-  /// How long it took to connect and to get the first byte.
+  /// The time from the start of the transfer to the first byte.
   var costOfBeginning: Duration? { answeredAt.map { beganAt.duration(to: $0) } }
 
-  /// Whether what is missing takes less time, at the pace since the beginning, than it would cost to begin again.
+  /// Whether the rest, at the average rate so far, takes less time than a new transfer would need to its first byte.
   func isNearlyComplete(at now: ContinuousClock.Instant) -> Bool {
     guard let costOfBeginning, let total = head?.contentLength, received > kept else { return false }
     // missing / (bytes / elapsed) < cost

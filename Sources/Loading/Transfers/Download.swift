@@ -5,16 +5,17 @@ internal import ImageCodec
 internal import ImageStore
 internal import Threads
 
-/// Takes in the body of one transfer: looks at its first bytes, keeps a small one in memory, sends a large one to disk.
+/// The consumer of one transfer: recognises the format from the first bytes, buffers a small body in memory, writes a
+/// large one to disk.
 ///
-/// A transfer whose first bytes are no image is ended there. A body on its way to disk may be ahead of the disk by
+/// A transfer whose first bytes are not an image is aborted. A body on its way to disk may be ahead of the disk by
 /// `BodySink.capacity`; then the transfer pauses.
 ///
-/// Where an attempt before left the beginning, the head of the answer decides (`PartialResponse`): the rest is added to
-/// it, a whole takes its place. Nothing is told of the beginning until that is known.
+/// If the transfer resumes a partial body, the head of the response decides (`PartialResponse`): a range is appended to
+/// the partial body, a whole body replaces it. The partial body is not reported as progress until then.
 final class Download: TransferConsumer, @unchecked Sendable {
-  // Unchecked: all that changes is touched on the transport's thread only, where a transfer's calls come one by one;
-  // `shared` alone is not, and locked.
+  // Unchecked: the mutable state is accessed only on the transport thread, where the calls for a transfer are serial.
+  // Only `shared` is accessed elsewhere, under its lock.
 
   typealias MakeSink =
     @Sendable (
@@ -27,9 +28,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
     case failed(StoreError)
   }
 
-  /// Bodies up to this size are kept in memory until they are complete and written at once.
+  /// The size up to which a body is buffered in memory and written only when it is complete.
   static let spoolThreshold = 256 << 10
-  /// Not more than ten progress events a second, the last one at the end included.
+  /// The minimum time between progress events: at most ten a second, including the final one.
   private static let progressInterval = Duration.milliseconds(125)
 
   private let acceptsAnything: Bool
@@ -46,17 +47,17 @@ final class Download: TransferConsumer, @unchecked Sendable {
     var progress: CompletionEstimate
     var isAnswered = false
     var resume: (@Sendable () -> Void)?
-    /// Resumes that came before the transfer had a name.
+    /// The number of `resume` calls before the transfer had an ID.
     var owedResumes = 0
     var wantsPreviews = false
   }
 
-  /// What the attempt before left, until the answer tells what to do with it.
+  /// The partial body of the previous attempt, until the response decides about it.
   private var partialBody: PartialBody?
   private var isRangeMismatch = false
-  /// The whole response, when the beginning is continued.
+  /// The whole response, if the partial body is continued.
   private var whole: PartialResponse?
-  /// Of the whole response, when it is continued.
+  /// The head of the response; of the whole response if the partial body is continued.
   private var head: ResponseHead?
   private var headReceivedAt = 0
   private var bytes: [UInt8] = []
@@ -65,17 +66,17 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private var isRefused = false
   private var received: Int64 = 0
   private var nextProgress: ContinuousClock.Instant
-  /// Nil once there is nothing to be counted.
+  /// Nil when no more scans can be counted.
   private var scans: ScanCounter? = ScanCounter()
   private var previewPace = PreviewThrottle()
   private let now: @Sendable () -> ContinuousClock.Instant
   private let unixTime: @Sendable () -> Int
 
   /// - Parameters:
-  ///   - beginning: what the attempt before left. It is the download's from here on.
+  ///   - partialBody: the partial body of the previous attempt. The download owns it from here on.
   ///   - requestHeaders: those of the host's request.
-  ///   - discard: called with what the beginning was, when its rest does not come.
-  ///   - onAnswer: called when an answer has begun.
+  ///   - discard: called with the partial body if it is not continued.
+  ///   - onAnswer: called when the head of a response has arrived.
   init(
     acceptsAnything: Bool, partialBody: PartialBody? = nil, requestHeaders: HeaderFields, makeSink: @escaping MakeSink,
     discard: @escaping @Sendable (Body) -> Void, onAnswer: (@Sendable (ResponseHead) -> Void)? = nil,
@@ -99,7 +100,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     self.onEnd = onEnd
   }
 
-  /// Tells how the transfer is resumed, once it has begun.
+  /// Sets the function that resumes the transfer, after it has started.
   func began(resume: @escaping @Sendable () -> Void) {
     let owed = shared.withLock { shared in
       shared.resume = resume
@@ -116,13 +117,13 @@ final class Download: TransferConsumer, @unchecked Sendable {
     resume?()
   }
 
-  /// How far it has come, from any thread.
+  /// The progress of the transfer. May be read from any thread.
   var progress: CompletionEstimate { shared.withLock { $0.progress } }
 
-  /// Whether the head of an answer has come, from any thread.
+  /// Whether the head of a response has arrived. May be read from any thread.
   var isAnswered: Bool { shared.withLock { $0.isAnswered } }
 
-  /// Has `onScan` called from here on, when a preview may be worth while.
+  /// Enables `onScan`, which is called when a preview may be worth making.
   func wantPreviews() { shared.withLock { $0.wantsPreviews = true } }
 
   // MARK: - TransferConsumer
@@ -191,7 +192,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   func received(bytes chunk: UnsafeRawBufferPointer) -> Verdict {
     received += Int64(chunk.count)
     shared.withLock { [received] in $0.progress.received = received }
-    // More than the range that it was said to be: none of it can be trusted.
+    // The body is longer than the declared range: none of it can be trusted.
     if whole != nil, let length = head?.contentLength, received > length { return .abort }
     countScans(in: chunk)
     if let sink {
@@ -234,7 +235,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
       onEnd(ending.leavesBeginning ? ending.retainingPartialBody(of: partial) : ending)
       return
     }
-    // What is on its way to disk arrives there first.
+    // The pieces on their way to the disk are written before `finish` completes.
     let partial = ending.leavesBeginning ? partial : nil
     sink.finish { [onEnd, ending] result in
       var ending = ending
@@ -246,7 +247,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
   }
 
-  /// What the outcome of the rest is to the whole.
+  /// Translates the outcome of the range request into one for the whole body.
   private func ofWhole(_ outcome: Result<TransferSummary, TransferError>) -> Result<TransferSummary, TransferError> {
     guard let head, let length = head.contentLength else { return outcome }
     switch outcome {
@@ -265,7 +266,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
   }
 
-  /// Looks whether the first bytes are an image's. True while they still may be, and always when anything will do.
+  /// Recognises the format from the first bytes. Returns true if they are or may still be an image, or if any content
+  /// is accepted.
   private func isRecognisable(complete: Bool) -> Bool {
     switch Recognition(prefix: bytes, isComplete: complete) {
     case .image(let found):
@@ -291,7 +293,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
         content: sink.map { .sink($0) } ?? .bytes(bytes), scans: scans.completeScans, end: scans.endOfScans))
   }
 
-  /// All but the last: that goes with the end.
+  /// Reports progress, except at the end of the body, which is reported with the outcome.
   private func tellProgress() {
     guard received != head?.contentLength else { return }
     let now = now()

@@ -3,25 +3,26 @@ internal import HTTPTransport
 internal import ImageCodec
 
 extension Download {
-  /// What a transfer came to.
+  /// The outcome of a transfer.
   struct Outcome: Sendable {
-    /// With the head of the whole response, where the rest was added to a beginning.
+    /// The outcome; with the head of the whole response if a partial body was continued.
     var outcome: Result<TransferSummary, TransferError>
     var body = Body.bytes([])
-    /// Bytes of the body, those of attempts before included.
+    /// The bytes of the body, including those of earlier attempts.
     var received: Int64 = 0
-    /// Told by the first bytes.
+    /// The format recognised from the first bytes.
     var format: ImageFormat?
-    /// The scans that are complete, of a body that broke off.
+    /// The complete scans of an interrupted body.
     var scans: ScanCounter?
-    /// The first bytes are no image.
+    /// Whether the first bytes are not an image.
     var isRefused = false
-    /// What another attempt can go on with; then `body` is empty.
+    /// The partial body that another attempt can continue; `body` is empty then.
     var partialBody: PartialBody?
-    /// The answer was no rest to the beginning and no whole: the same is to be asked for again, without a range.
+    /// Whether the response was neither the requested range nor a whole body: the request must be sent again without a
+    /// range.
     var isRangeMismatch = false
 
-    /// Whether there is a whole body of what was asked for.
+    /// Whether the body is complete and acceptable.
     var isSuccess: Bool {
       guard case .success(let summary) = outcome, case (200..<300) = summary.head.status else { return false }
       return !isRangeMismatch && !isRefused
@@ -30,13 +31,13 @@ extension Download {
 }
 
 extension Download.Outcome {
-  /// Whether the transfer broke off so that what came may be the beginning of another's body.
+  /// Whether the transfer was interrupted in a way that leaves a usable partial body.
   var leavesBeginning: Bool {
     guard case .failure(let error) = outcome else { return false }
     return error.leavesBeginning && !isRefused
   }
 
-  /// With the body as a beginning, if it can be one.
+  /// Returns the outcome with its body as a partial body, if it can be one.
   func retainingPartialBody(of partial: PartialResponse?) -> Download.Outcome {
     guard let partial, partial.hasRest(after: received) else { return self }
     if case .failed = body { return self }

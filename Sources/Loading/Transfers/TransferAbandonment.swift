@@ -1,9 +1,9 @@
 internal import HTTPTransport
 
-/// What becomes of a transfer when nobody waits for it any more.
+/// Abandonment of transfers that no load needs any more.
 extension Loader {
-  /// Aborts it, unless it is nearly complete and may be kept: then it goes on for the cache. Until its end it can be
-  /// joined; it is never tried again for nobody, and nothing waits for it.
+  /// Aborts the transfer, unless it is nearly complete and may be cached: then it continues for the cache. Until it
+  /// ends, loads may join it; without a subscriber it is not retried.
   func abandonTransfer(of job: JobID, leftBy load: ActiveLoad) {
     guard let record = jobs[job] else { return }
     record.departedStorePolicy.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil))
@@ -11,11 +11,11 @@ extension Loader {
       orphanedTransfers[job] = nil
       return abortTransfer(of: job)
     }
-    // What was to take less than that takes twice as long and more: it is not what it seemed.
+    // The rest should take less time than `cost`. If it takes over twice that, the estimate was wrong.
     orphanedTransfers[job] = .now.advanced(by: cost * 2 + .seconds(1))
   }
 
-  /// Ends those that have taken too long for nobody. Returns when the next is due.
+  /// Aborts orphaned transfers that have exceeded their time limit. Returns when the next one is due.
   func abortOverdue(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
     for (job, due) in orphanedTransfers where due <= now {
       orphanedTransfers[job] = nil
@@ -24,13 +24,13 @@ extension Loader {
     return orphanedTransfers.values.min()
   }
 
-  /// The job keeps its place among the active until the connection is known to be closed.
+  /// Aborts the transfer. The job stays active until the connection is known to be closed.
   func abortTransfer(of job: JobID) {
     scheduler.detach(job)
     cancelTransfer(of: job)
   }
 
-  /// `ended` is called when the connection is closed, or with an answer that was faster.
+  /// Cancels the transfer. `ended` is called when the connection is closed, or with a response that came first.
   func cancelTransfer(of job: JobID) {
     if let transfer = jobs[job]?.transfer { transport.cancel(transfer) }
   }

@@ -3,9 +3,9 @@ internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
 
-/// A job's way over the network.
+/// The transfers of jobs: start, progress, end, and the lookup of names.
 extension Loader {
-  /// Begins a job's next attempt.
+  /// Starts the next attempt of a job.
   func start(_ job: JobID, at now: ContinuousClock.Instant) {
     guard let record = jobs[job], needsTransferStill(job, record) else { return }
     record.startedAt = record.startedAt ?? now
@@ -20,7 +20,7 @@ extension Loader {
     }
   }
 
-  /// Sends the request of an attempt, for the rest where there is a beginning.
+  /// Sends the request of an attempt, for a range if there is a partial body.
   func send(_ job: JobID, _ record: JobRecord, goingOnFrom partialBody: PartialBody?) {
     guard case .http(let url) = record.first.request.source else { return }
     counts.transfersStarted += 1
@@ -63,7 +63,7 @@ extension Loader {
         LoadingActor.run { [weak self] in self?.ended(job, ending) }
       },
       unixTime: storage.now)
-    // Before it starts: what comes first may be all that comes for long.
+    // Before the transfer starts: the first piece of the body may be the only one for a long time.
     scheduler.forEachSubscriber(of: job) { id in
       if loads[id]?.request.events.contains(.preview) == true { download.wantPreviews() }
     }
@@ -73,7 +73,7 @@ extension Loader {
     download.began { [transport] in transport.resume(transfer) }
   }
 
-  /// Where the loads that wait for the job, or did to the last, want the result kept, all together.
+  /// The union of the tiers requested by the loads of the job, including those that unsubscribed during the transfer.
   func places(of job: JobID) -> LoadRequest.Places {
     guard let record = jobs[job], record.mayKeep else { return [] }
     var places = record.departedStorePolicy
@@ -83,7 +83,7 @@ extension Loader {
       places.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil))
       if load.hasRestarted { wasLost = true }
     }
-    // What was evicted before its turn to be decoded came waits in a scratch file this time, where nobody removes it.
+    // A source that was evicted before it was decoded goes into a scratch file this time, which is not evicted.
     if wasLost { places.remove(.disk) }
     return places
   }
@@ -94,7 +94,7 @@ extension Loader {
     }
   }
 
-  /// A transfer is over, well or badly.
+  /// Handles the end of a transfer.
   private func ended(_ job: JobID, _ ending: Download.Outcome) {
     switch ending.outcome {
     case .success(let summary): counts.transferBytes += summary.bytesReceived
@@ -108,7 +108,7 @@ extension Loader {
     if let preview = record.preview.take() { decoder.cancel(preview) }
     let wentOnAlone = orphanedTransfers.removeValue(forKey: job) != nil
     guard scheduler.job(job)?.hasSubscribers == true || wentOnAlone && ending.isSuccess else {
-      // All have left; the job only held the transfer's place until now.
+      // All loads have left; the job only kept its slot until the connection was closed.
       storage.discard(ending.body)
       if let partialBody = ending.partialBody { leave(partialBody, of: record) }
       counts.transfersFailed += 1
@@ -136,7 +136,7 @@ extension Loader {
     }
   }
 
-  /// Tells the scheduler how it went with the origin, and ends what waits for one that turns out to be down.
+  /// Reports the outcome to the scheduler, and ends the jobs that wait for an origin that turns out to be down.
   private func note(_ outcome: Result<TransferSummary, TransferError>, by job: JobID) {
     guard let record = jobs[job] else { return }
     var signal = TransferSignal(outcome, now: storage.now())
@@ -158,21 +158,21 @@ extension Loader {
     if let error = scheduler.originFailure(of: job) { endAll(waiting, at: record.first.request.origin, error) }
   }
 
-  /// The error of the loads that wait for an origin which such a transfer has shown to be down.
+  /// The error for loads that wait for an origin that this outcome has shown to be down.
   private static func downError(of outcome: Result<TransferSummary, TransferError>, now: Int) -> LoadError {
     var error: LoadError
     switch outcome {
     case .failure(let failure): error = LoadError(failure)
     case .success(let summary):
       error = LoadError(summary.head, now: now)
-      // It was another's answer.
+      // The response belongs to another load.
       error.response = nil
     }
     error.isOriginDown = true
     return error
   }
 
-  /// Looks up the names of origins that transfers are about to go to.
+  /// Looks up the host names of origins that transfers are about to contact.
   func lookUpNames() {
     for (id, origin) in scheduler.takeNamesToAsk() {
       transport.lookUp(origin) { resolution in
@@ -189,9 +189,9 @@ extension Loader {
     if !waiting.isEmpty { endAll(waiting, at: origin, error) }
   }
 
-  /// Ends all that waits for an origin that is down now.
+  /// Ends the jobs and prefetch items that wait for an origin that is down.
   private func endAll(_ waiting: [JobID], at origin: Origin, _ error: LoadError) {
-    // First, so that no item of theirs takes the place of one that is about to end.
+    // Prefetches first, so that none of their items takes the place of a job that is about to end.
     for prefetch in prefetches.values { prefetch.originDown(origin, error) }
     for job in waiting { endAtDownOrigin(job) }
   }
@@ -205,13 +205,14 @@ extension Loader {
     giveUp(id, record, error)
   }
 
-  /// The answer to a transfer has begun.
+  /// Reports the first byte of a response to the scheduler.
   private func firstByteReceived(_ job: JobID) {
     guard let record = jobs[job], record.transfer != nil else { return }
     _ = scheduler.note(.answered, by: job, now: .now, random: &random)
   }
 
-  /// Whether the conditions went to where the answer came from, and not only to what redirected there.
+  /// Whether the response comes from the URL that the conditions apply to, and not from another URL of a redirect
+  /// chain.
   private func isAsked(about revalidationTarget: Candidate, _ summary: TransferSummary) -> Bool {
     revalidationTarget.response.finalURL.map { $0 == summary.head.finalURL } ?? (summary.redirects == 0)
   }

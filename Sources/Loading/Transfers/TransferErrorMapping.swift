@@ -2,7 +2,7 @@ internal import HTTPTransport
 internal import HTTPTypes
 
 extension LoadError {
-  /// What a transfer's failure is to a load.
+  /// Maps the failure of a transfer to the error of a load.
   init(_ error: TransferError) {
     let kinds: [TransferError.Kind: Kind] = [
       .resolve: .resolve, .unanswered: .resolve, .connect: .connect, .tls: .tls, .timeout: .timeout,
@@ -15,7 +15,7 @@ extension LoadError {
 }
 
 extension LoadError {
-  /// An answer that is no image and no part of one.
+  /// The error for a response whose status has no usable body.
   ///
   /// - Parameter now: Unix seconds.
   init(_ head: ResponseHead, now: Int) {
@@ -27,7 +27,7 @@ extension LoadError {
 }
 
 extension TransferSignal {
-  /// What an answer tells of the origin that gave it, as soon as it begins.
+  /// The signal that the head of a response gives about its origin.
   ///
   /// - Parameter now: Unix seconds.
   init(_ head: ResponseHead, now: Int) {
@@ -37,8 +37,8 @@ extension TransferSignal {
     self = isRefusal ? .refused(retryAfter: retryAfter) : .answered
   }
 
-  /// What a transfer's end tells of the origin that gave the last answer or none; where redirects led to one that
-  /// failed, of the first, for which a redirect is an answer.
+  /// The signal that the end of a transfer gives about the origin of the last response or of the failure. If a redirect
+  /// led to another origin that failed, the signal is for the first origin, which has answered.
   ///
   /// - Parameter now: Unix seconds.
   init(_ outcome: Result<TransferSummary, TransferError>, now: Int) {
@@ -58,7 +58,7 @@ extension TransferSignal {
         case .deadline, nil: self = .inconclusive
         }
       case .flood: self = .unresponsive
-      // What came was not wanted.
+      // The origin answered; the client rejected the response.
       case .tooLarge, .redirects, .aborted, .undecodable: self = .answered
       case .closed: self = .closed
       case .truncated: self = .broken
@@ -69,7 +69,7 @@ extension TransferSignal {
 }
 
 extension ResponseHead {
-  /// What Retry-After says.
+  /// The value of Retry-After.
   ///
   /// - Parameter now: Unix seconds.
   func retryAfter(now: Int) -> Duration? { RetryAfter.parse(headers["retry-after"], now: now) }

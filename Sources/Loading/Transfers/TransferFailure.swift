@@ -2,9 +2,9 @@ internal import HTTPCaching
 internal import HTTPTypes
 internal import ImageStore
 
-/// A job's attempt that failed.
+/// Handles failed attempts of jobs.
 extension Loader {
-  /// One attempt failed: there is another, or it was the last.
+  /// Handles a failed attempt: schedules a retry, or gives up.
   func failed(_ job: JobID, _ record: JobRecord, _ error: LoadError) {
     record.lease = nil
     var error = error
@@ -24,7 +24,7 @@ extension Loader {
     giveUp(job, record, error)
   }
 
-  /// There is no further attempt: what is stored will do, or everybody is told.
+  /// Ends a job without a further attempt. Loads that may have a stored response get it; the others fail.
   func giveUp(_ job: JobID, _ record: JobRecord, _ error: LoadError) {
     if let stored = record.candidates, !stored.isEmpty, error.isOfServer {
       for id in scheduler.subscribers(of: job) {
@@ -36,7 +36,7 @@ extension Loader {
     fail(job, error)
   }
 
-  /// What the load may have in the place of an answer (`stale-if-error`).
+  /// The stored response that the load may get instead of the error (`stale-if-error`).
   private func fallback(for load: ActiveLoad, among stored: [Candidate], after error: LoadError) -> Candidate? {
     load.accepted(of: stored).first {
       policy.mayServeOnError(
@@ -45,7 +45,8 @@ extension Loader {
     }
   }
 
-  /// Ends the job with an error for all who wait for it, those aside who might have got another answer.
+  /// Ends the job with an error for its loads. A load that might have got another response, because its headers differ,
+  /// is sent again alone.
   func fail(_ job: JobID, _ error: LoadError) {
     guard let record = jobs[job] else { return }
     forget(job, after: error)
