@@ -1,23 +1,23 @@
-/// How many transfers may run at once, found from what they carry.
+/// The limit of concurrent transfers, adapted to measured throughput.
 ///
-/// A pure value: each transfer that starts or is answered is an event, and `size` follows. It seeks the plateau of
-/// throughput, the smallest window beyond which more transfers get no more done:
+/// A pure value: each start and each answer of a transfer is an event, and `size` follows. It seeks the plateau of
+/// throughput: the smallest window beyond which more transfers do not complete faster.
 ///
-/// - *Opening*: the window doubles while the throughput grows with it.
-/// - *Holding*: at the plateau. Now and then it tries a quarter more, and half as much when transfers seem to wait for
-///   each other. Trials that show nothing become rarer.
-/// - *Recovering* from a refusal: half the window, then a little more each round, up to what was refused. That is not
-///   tried again for `refusalMemory`.
+/// - *Opening*: the window doubles while throughput grows with it.
+/// - *Holding*: at the plateau. At intervals it probes a window that is a quarter larger, or half as large if transfers
+///   seem to wait for each other. Probes without a gain become rarer.
+/// - *Recovering* after a refusal: the window is halved, then grows a little each round up to the size that was
+///   refused, which is not tried again for `refusalMemory`.
 ///
-/// The windows are compared by *rounds*: as many answers as the window has transfers, counted after those to transfers
-/// that had started before the window changed. A round in which transfers were missing, because nothing waited or
-/// another limit held them back, counts for nothing.
+/// Windows are compared by *rounds*: as many answers as the window has transfers, counted after the answers to
+/// transfers that started before the window changed. A round in which the window was not full, because nothing was
+/// queued or another limit applied, is ignored.
 ///
-/// `Tests/Benchmarks/README.md` compares it with two other ways to find the size, and with the best fixed windows.
+/// `Tests/Benchmarks/README.md` compares this with two other ways to find the size, and with the best fixed windows.
 struct ConcurrencyWindow: Sendable {
   typealias Instant = ContinuousClock.Instant
 
-  /// Where a window begins, and the largest that it may become.
+  /// The initial and the maximum size of a window.
   struct Bounds: Equatable, Sendable {
     var initial: Int
     var max: Int
@@ -26,18 +26,18 @@ struct ConcurrencyWindow: Sendable {
     var isFixed: Bool { initial == max }
   }
 
-  /// The throughput of a window of `size`, in answers a second.
+  /// The throughput of a window of `size`, in answers per second.
   private struct Measure {
     var size: Int
     var rate: Double
-    /// How long a transfer takes, in seconds: Little's law.
+    /// The duration of a transfer in seconds, by Little's law.
     var delay: Double { Double(size) / rate }
   }
 
   private enum Phase {
     var isRecovering: Bool { if case .recovering = self { true } else { false } }
 
-    /// After a smaller window was measured, if one was.
+    /// With the measure of the smaller window before, if there was one.
     case opening(after: Measure?)
     case holding
     case probing(from: Measure)
@@ -45,24 +45,25 @@ struct ConcurrencyWindow: Sendable {
   }
 
   private struct Round {
-    /// How many answers are still to come to transfers that had started before the window changed.
+    /// The number of pending answers to transfers that started before the window changed.
     var skip = 0
     /// When the window changed.
     var changedAt: Instant?
     /// When counting began.
     var begin: Instant?
     var answers = 0
-    /// Answers that came while the window was not full.
+    /// The answers that arrived while the window was not full.
     var unfilled = 0
   }
 
-  /// Fewer answers tell more of chance than of the origin.
+  /// The minimum answers in a round: fewer reflect chance more than the origin.
   private static let minAnswers = 8
-  /// How long to wait after a probe that showed nothing, at first and at most.
+  /// The interval after a probe without a gain: at first, and at most.
   private static let upIntervals = (first: Duration.milliseconds(250), max: Duration.seconds(2))
   private static let downIntervals = (first: Duration.seconds(2), max: Duration.seconds(8))
   private static let refusalMemory = (first: Duration.seconds(30), max: Duration.seconds(600))
-  /// From this delay on, in seconds, an opening window may triple: what is far away takes long to find.
+  /// The transfer duration in seconds from which an opening window may triple: each round to a distant origin takes
+  /// long.
   private static let longDelay = 0.15
 
   private(set) var size: Int
@@ -70,15 +71,15 @@ struct ConcurrencyWindow: Sendable {
   private var phase = Phase.opening(after: nil)
   private var round = Round()
   private var lastRoundDuration: Duration?
-  /// The throughput at the size that is held.
+  /// The throughput at the held size.
   private var heldRate = 0.0
-  /// The throughput before a round that carried much less.
+  /// The throughput before a round with a large drop.
   private var rateBeforeDrop: Double?
-  /// The shortest delay of all rounds: then no transfer waits for another.
+  /// The shortest transfer duration of all rounds, taken as that of transfers that do not wait for each other.
   private var leastDelay = Double.infinity
   private var nextProbeUp: Instant?
   private var nextProbeDown: Instant?
-  /// Whether less is to be tried though no transfer seems to wait.
+  /// Whether to probe a smaller window even if transfers do not seem to wait.
   private var mustProbeDown = false
   private var upInterval = upIntervals.first
   private var downInterval = downIntervals.first
@@ -89,10 +90,10 @@ struct ConcurrencyWindow: Sendable {
     size = bounds.initial
   }
 
-  /// Whether it has found out something that is worth keeping.
+  /// Whether it has learned anything worth keeping.
   var hasLearned: Bool { size != bounds.initial || refusal != nil }
 
-  /// Whether it is smaller than its origin once allowed, because that refused more.
+  /// Whether it is below the limit because the origin refused transfers.
   var isRefused: Bool { (refusal.map { $0.size < .max } ?? false || phase.isRecovering) && size < bounds.max }
 
   mutating func setBounds(_ new: Bounds) {
@@ -111,12 +112,12 @@ struct ConcurrencyWindow: Sendable {
     if round.skip == 0, round.begin == nil { round.begin = now }
   }
 
-  /// A transfer has been answered.
+  /// Records the answer to a transfer.
   ///
-  /// - Parameter active: how many were running, with this one.
+  /// - Parameter active: the number of running transfers, including this one.
   mutating func answered(active: Int, at now: Instant) {
     if let refusal, refusal.until <= now {
-      // What was refused may be tried again. A refusal after that is remembered for longer.
+      // The refused size may be tried again. If it is refused again, that is remembered for longer.
       self.refusal?.size = .max
       if bounds.isFixed { size = bounds.max }
     }
@@ -142,14 +143,14 @@ struct ConcurrencyWindow: Sendable {
     }
   }
 
-  /// The origin wants fewer, or the way to it breaks: 429, 503, a reset. To be told once for all that ran.
+  /// Records a refusal or a broken connection: 429, 503, a reset. Must be called once for all transfers of a burst.
   ///
-  /// - Parameter active: how many were running.
+  /// - Parameter active: the number of running transfers.
   mutating func refused(active: Int, at now: Instant) {
     let refused = max(1, min(size, active))
     var memory = Self.refusalMemory.first
     if let old = refusal { memory = refused <= old.size ? min(old.memory * 2, Self.refusalMemory.max) : old.memory }
-    // One that ran alone was not one too many: it came too soon.
+    // A refused transfer that ran alone does not show that the window was too large: it came too soon.
     if refused > 1 { refusal = (refused, now.advanced(by: memory), memory) }
     phase = .recovering
     resize(refused / 2, active: active, at: now)
@@ -157,7 +158,8 @@ struct ConcurrencyWindow: Sendable {
 
   // MARK: - Rounds
 
-  /// Whether a window that has changed takes so much longer for its round than the one before that it carries no more.
+  /// Whether a changed window takes so much longer for its round than the previous one did that it has no higher
+  /// throughput.
   private func hasTakenLong(at now: Instant) -> Bool {
     guard round.answers >= Self.minAnswers, let changedAt = round.changedAt, let lastRoundDuration else { return false }
     return changedAt.duration(to: now) > lastRoundDuration * 2.5
@@ -189,7 +191,7 @@ struct ConcurrencyWindow: Sendable {
       let gain = measure.rate / before.rate - 1
       let added = Double(size) / Double(before.size) - 1
       if gain < 0.25 * added {
-        // Nothing gained: even the smaller window may have been more than enough.
+        // No gain: even the smaller window may have been more than enough.
         if gain < 0.1 * added { (nextProbeDown, mustProbeDown) = (now, true) }
         return hold(enough(before, for: measure.rate), measure.rate, active: active, at: now)
       }
@@ -204,11 +206,12 @@ struct ConcurrencyWindow: Sendable {
     if let before = rateBeforeDrop {
       rateBeforeDrop = nil
       heldRate = measure.rate
-      // Either less is enough now, or each takes longer and all are needed: the smaller window tells.
+      // Either a smaller window suffices now, or each transfer takes longer and all are needed. A probe of the smaller
+      // window tells.
       let smaller = Int((Double(size) * measure.rate / before).rounded(.up))
       if smaller < size { return probe(max(1, smaller), active: active, at: now) }
     } else if measure.rate < 0.7 * heldRate, size > 1 {
-      // Part of the round may lie before the change: the next one tells how much.
+      // The drop may have occurred during the round: measure the next one fully.
       rateBeforeDrop = heldRate
       return
     }
@@ -226,14 +229,15 @@ struct ConcurrencyWindow: Sendable {
     from held: Measure, _ measure: Measure, leastBefore: Double, active: Int, at now: Instant
   ) {
     guard measure.rate / held.rate - 1 >= 0.25 * (Double(size) / Double(held.size) - 1) else {
-      // All were needed: transfers may take longer now than they once did.
+      // All transfers were needed. The base duration may have grown.
       leastDelay = 0.75 * leastBefore + 0.25 * measure.delay
       hold(min(held.size, enough(measure, for: held.rate)), held.rate, active: active, at: now)
       nextProbeDown = now.advanced(by: downInterval)
       downInterval = min(downInterval * 2, Self.downIntervals.max)
       return
     }
-    // As much with less. Perhaps with even less, unless transfers already take no longer than they ever did.
+    // The smaller window has the same throughput. Try a still smaller one, unless transfers are already near their
+    // shortest duration.
     downInterval = Self.downIntervals.first
     hold(size, measure.rate, active: active, at: now)
     if measure.delay < 0.8 * leastBefore || measure.delay > 1.5 * leastBefore {
@@ -243,7 +247,7 @@ struct ConcurrencyWindow: Sendable {
     }
   }
 
-  /// The window that carries `rate`, if all of `smaller` was needed for what it carried; and a tenth more.
+  /// The window needed for `rate`, if all of `smaller` was needed for its rate, plus a tenth.
   private func enough(_ smaller: Measure, for rate: Double) -> Int {
     let size = Double(smaller.size) * max(1, rate / smaller.rate)
     return min(ceiling, max(Int(1.1 * size), Int(size.rounded(.up))))

@@ -1,19 +1,19 @@
-/// Waits that double from one time to the next, up to half a minute, with jitter, so that a crowd of workers does not
-/// come back as a crowd.
+/// Exponential backoff with jitter: delays that double up to 30 s. The jitter keeps many workers from retrying at the
+/// same time.
 enum ExponentialBackoff {
-  /// What a wait is at most, in milliseconds.
+  /// The maximum of a delay in milliseconds.
   ///
   /// - Parameters:
-  ///   - first: the ceiling of the first, at least 500.
-  ///   - number: which of the waits, from 1.
+  ///   - first: the maximum of the first delay, at least 500.
+  ///   - number: the number of the delay, from 1.
   private static func ceiling(_ first: Int, _ number: Int) -> Int { min(30_000, first << min(number - 1, 6)) }
 
-  /// Anything from nothing to the ceiling ("full jitter").
+  /// A random delay from 0 to the maximum ("full jitter").
   static func fromNothing(first: Int, _ number: Int, _ random: inout some RandomNumberGenerator) -> Duration {
     .milliseconds(Int.random(in: 0...ceiling(first, number), using: &random))
   }
 
-  /// At least half the ceiling: where a wait of nothing would be none.
+  /// A random delay from half the maximum, for cases in which no delay would be useless.
   static func fromHalf(first: Int, _ number: Int, _ random: inout some RandomNumberGenerator) -> Duration {
     let ceiling = ceiling(first, number)
     return .milliseconds(Int.random(in: ceiling / 2...ceiling, using: &random))

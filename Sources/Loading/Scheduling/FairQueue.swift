@@ -1,15 +1,15 @@
-/// The waiting jobs, and whose turn it is.
+/// The queued jobs in weighted round robin: by priority, then in turn by origin.
 ///
-/// Within a priority the origins take turns, one job each, so that the one with a thousand jobs does not keep another
-/// waiting. An origin that may start nothing is out of the turns until it may again; it comes back as the last. While
-/// the decoders are behind, the origins that have jobs without need of one take turns among themselves, and of an
-/// origin's jobs those go first that have been without need for longest.
-/// Every operation is O(1), but for adding a job in the middle of others and for what says so. Jobs and origins are
-/// named by their slots.
+/// Within a priority the origins take turns, one job each, so that an origin with a thousand jobs does not delay
+/// another. An origin that may not start a transfer leaves the round robin, and returns at its end. Under decode
+/// backpressure only origins with jobs that need no decoder take turns, and of their jobs the one that has needed none
+/// for longest goes first.
+///
+/// Every operation is O(1) unless its comment says otherwise. Jobs and origins are identified by their slots.
 struct FairQueue {
   private static let levels = Priority.allCases.count
 
-  /// Jobs of a priority that are for a decoder alone, or that are not.
+  /// A priority, and whether jobs need a decoder for all their subscribers.
   struct QueueClass: Equatable {
     var priority: Priority
     var needsDecoder: Bool
@@ -18,32 +18,32 @@ struct FairQueue {
     fileprivate var number: Int { 2 * priority.rawValue + (needsDecoder ? 1 : 0) }
   }
 
-  /// No job that needs a decoder gets a turn of this priority or a lower one.
+  /// The backpressure level: no job of this priority or a lower one starts if it needs a decoder.
   var decodeBackpressure: Priority?
 
-  /// The waiting jobs of each priority, all origins.
+  /// The number of queued jobs by priority, for all origins.
   private(set) var counts = PriorityCounts()
   private var jobLinks: [IndexLinkedList.Link] = []
   private var freeLinks: [IndexLinkedList.Link] = []
-  /// The places of the waiting jobs among those of their origin and priority, which are sorted by them.
+  /// The sequence numbers of the jobs, by which they are sorted within their origin and priority.
   private var places: [Int64] = []
   private var lanes: [QueueClass] = []
-  /// The origins that may start a job, in the order of their turns; a ring for each lane. That of a lane that needs a
-  /// decoder has all that have a job of its priority, and is in use unless the decoders are behind; that of the other
-  /// has who has a job in it.
+  /// Round-robin rings of eligible origins, one per queue class. The "needs decoder" ring contains every origin with a
+  /// job of that priority and is the one in use normally. Under decode backpressure the "no decoder" ring is used,
+  /// which contains only origins with such jobs.
   private var rings = [IndexLinkedList](repeating: IndexLinkedList(), count: QueueClass.count)
   private var ringLinks = [[IndexLinkedList.Link]](repeating: [], count: QueueClass.count)
 
-  /// Whether an origin takes its turns.
+  /// Whether an origin may start a job.
   private var eligible: [Bool] = []
-  /// The waiting jobs; and those of them that need no decoder, in the order in which they came to be so, but for one
-  /// that is before all others. An element for each priority of each origin.
+  /// The queued jobs by origin and priority, sorted by sequence number; and those of them that need no decoder, in the
+  /// order in which that became so, except that a job ahead of all others is put first.
   private var queues: [IndexLinkedList] = []
   private var freeQueues: [IndexLinkedList] = []
-  /// Whether an origin is in a ring; an element for each lane of each origin.
+  /// Whether an origin is in a ring, by origin and queue class.
   private var isInRing: [Bool] = []
 
-  /// Makes room for an origin. Nothing waits for it, and it may start jobs.
+  /// Adds an origin without jobs, which may start jobs.
   mutating func admit(_ origin: Int32) {
     while eligible.count <= Int(origin) {
       eligible.append(true)
@@ -63,8 +63,8 @@ struct FairQueue {
 
   // MARK: - Jobs
 
-  /// - Parameter place: no other job has it. O(1) for one before or behind all others of its origin and priority; else
-  ///   as much as there are behind it.
+  /// - Parameter place: the sequence number, which must be unique. O(1) if it is the lowest or highest of its origin
+  ///   and priority; otherwise O(n) in the jobs after it.
   mutating func add(_ job: Int32, of origin: Int32, in queueClass: QueueClass, place: Int64) {
     jobLinks.reach(job)
     freeLinks.reach(job)
@@ -82,7 +82,8 @@ struct FairQueue {
     refreshRings(of: origin, at: lanes[Int(job)].priority)
   }
 
-  /// As costly as `add` for a new priority; O(1) for the other lane of the same one, where the job keeps its place.
+  /// Moves a job to another queue class. Costs as much as `add` for a new priority; O(1) within a priority, where the
+  /// job keeps its sequence number.
   mutating func move(_ job: Int32, of origin: Int32, to queueClass: QueueClass, place: Int64) {
     let old = lanes[Int(job)]
     if old.priority == queueClass.priority {
@@ -137,8 +138,7 @@ struct FairQueue {
 
   // MARK: - Turns
 
-  /// Takes out the job whose turn it is, nil if no origin that may start one has one. The next turn is another
-  /// origin's.
+  /// Dequeues the next job; nil if no eligible origin has one. The turn passes to the next origin.
   mutating func takeNext(_ order: QueueOrder) -> Int32? {
     guard let ring = rings.indices.last(where: { !rings[$0].isEmpty && isInUse($0) }),
       let priority = Priority(rawValue: ring / 2)
@@ -155,7 +155,7 @@ struct FairQueue {
     return next
   }
 
-  /// The jobs of a priority that the decoders do not hold back.
+  /// The jobs of an origin and priority that decode backpressure does not hold back.
   private func freeToGo(of origin: Int32, at priority: Priority) -> IndexLinkedList {
     (areDecodersBehind(at: priority) ? freeQueues : queues)[index(origin, priority)]
   }
@@ -171,17 +171,17 @@ struct FairQueue {
 
   // MARK: - Looking
 
-  /// Whether an origin that may start one has a job that the decoders do not hold back.
+  /// Whether an eligible origin has a job that decode backpressure does not hold back.
   var hasEligible: Bool { rings.indices.contains { !rings[$0].isEmpty && isInUse($0) } }
 
   func count(of origin: Int32) -> Int { Priority.allCases.reduce(0) { $0 + queues[index(origin, $1)].count } }
 
-  /// Whether the decoders hold back all that wait for an origin.
+  /// Whether decode backpressure holds back all jobs of an origin.
   func waitsForDecoders(_ origin: Int32) -> Bool {
     Priority.allCases.allSatisfy { freeToGo(of: origin, at: $0).isEmpty }
   }
 
-  /// The jobs that wait for an origin, the most urgent first. O(n).
+  /// The queued jobs of an origin, most urgent first. O(n).
   func jobs(of origin: Int32) -> [Int32] {
     Priority.allCases.reversed().flatMap { queues[index(origin, $0)].elements(in: jobLinks) }
   }

@@ -1,29 +1,31 @@
-/// Whether an origin may be sent requests, as it follows from how the transfers to it have gone. A pure value.
+/// The circuit breaker of an origin: whether requests may be sent to it, according to the outcomes of its transfers. A
+/// pure value.
 ///
 ///                 refused, unreachable, unresponsive
 ///     healthy ────────────────────────────────────────▶ suspended ──(time)──▶ probing
 ///        ▲                                                  ▲                  │   │
 ///        ├──────────────────── an answer ───────────────────┼──────────────────┘   │ the probe fails
 ///        │                                                  └──────────────────────┤
-///     probing ◀──(time)── down ◀──── three rounds without an answer, or six refusals ┘
+///     probing ◀──(time)── down ◀──── three failures without an answer, or six refusals ┘
 ///
-/// How many transfers a healthy origin may have is the business of its `ConcurrencyWindow`; a probing one has one.
+/// A healthy origin may have as many transfers as its `ConcurrencyWindow` permits; a probing one may have one.
 ///
-/// Failures count by *rounds*: what had started before the last failure was counted tells nothing new when it ends. So
-/// a burst of six 503s is one refusal, and a late answer does not end a suspension. Only a longer Retry-After counts,
-/// which extends it. A time-out or a failed connection counts only if the origin was not heard of since that transfer
-/// started: one path may hang, or one address may be lost, while the host is fine.
+/// Failures are counted by *epochs*: each counted failure starts a new epoch, and the end of a transfer from an earlier
+/// epoch is not new evidence. So a burst of six 503s is one refusal, and a late answer does not end a suspension. The
+/// exception is a longer Retry-After, which extends the suspension. A timeout or a failed connection counts only if the
+/// origin has not answered since that transfer started: one path may hang, or one address may be lost, while the host
+/// is fine.
 struct OriginHealth {
   enum State: Equatable {
     case healthy
     case suspended(until: CompactInstant)
-    /// One attempt shows how it goes on.
+    /// One probe determines the next state.
     case probing
-    /// Loads for it end at once.
+    /// Loads for the origin fail at once.
     case down(until: CompactInstant)
   }
 
-  /// Why it is not healthy.
+  /// The reason why it is not healthy.
   enum Cause {
     case retryAfter, unavailable, unreachable, unresponsive
   }
@@ -36,21 +38,21 @@ struct OriginHealth {
   private(set) var state = State.healthy
   /// Nil when healthy.
   private(set) var cause: Cause?
-  /// A transfer belongs to the epoch in which it started.
+  /// The current epoch. A transfer belongs to the epoch in which it started.
   private(set) var epoch: UInt32 = 0
-  /// When the first of the failures came that have since, without an answer between.
+  /// The time of the first failure since the last answer.
   private(set) var failingSince: CompactInstant?
   private var failures = 0
   private var refusals = 0
-  /// How many times in a row it was found to be down.
+  /// The number of consecutive times that it was found to be down.
   private var verdicts = 0
 
   var isDown: Bool { if case .down = state { true } else { false } }
 
-  /// Whether it is as if nothing had happened.
+  /// Whether it is in the initial state.
   var isClean: Bool { state == .healthy && failures == 0 && refusals == 0 }
 
-  /// Before when it gets nothing.
+  /// The time before which no transfer may start.
   var until: CompactInstant? {
     switch state {
     case .suspended(let until), .down(let until): until
@@ -58,7 +60,7 @@ struct OriginHealth {
     }
   }
 
-  /// How many transfers it may have.
+  /// How many transfers may run at once.
   func allowance(window: Int) -> Int {
     switch state {
     case .healthy: window
@@ -73,13 +75,13 @@ struct OriginHealth {
   /// The effect on the origin's window.
   enum Consequence: Equatable {
     case none
-    /// The window is to shrink.
+    /// The window must shrink.
     case congested
-    /// The window begins again at its first step.
+    /// The window restarts at its initial size.
     case restarted
   }
 
-  /// Takes note of how a transfer went that started in `epoch`, at `start`.
+  /// Records the signal of a transfer that started in `epoch`, at `start`.
   mutating func note(
     _ signal: TransferSignal, epoch: UInt32, startedAt start: CompactInstant, now: ContinuousClock.Instant,
     random: inout some RandomNumberGenerator
@@ -98,7 +100,7 @@ struct OriginHealth {
       return wasLost ? .restarted : .none
     case .refused(let retryAfter):
       (failures, failingSince) = (0, nil)
-      // One that is over at once is no refusal.
+      // A Retry-After of zero suspends nothing.
       if let retryAfter, retryAfter <= .zero { return .congested }
       refusals += 1
       cause = retryAfter == nil ? .unavailable : .retryAfter
@@ -110,7 +112,7 @@ struct OriginHealth {
       cause = signal == .unresponsive ? .unresponsive : .unreachable
       failingSince = failingSince ?? CompactInstant(now)
       failures += 1
-      // A time-out has been waiting enough.
+      // The delay counts from the start of the transfer: a timeout has already waited.
       let due = start.instant.advanced(by: ExponentialBackoff.fromHalf(first: 1000, failures, &random))
       suspend(until: CompactInstant(max(due, now)), isOver: failures >= Self.maxFailures, now)
       return .restarted
@@ -134,7 +136,7 @@ struct OriginHealth {
     (state, cause) = (.suspended(until: later), .retryAfter)
   }
 
-  /// Lets a probe in if the suspension, or the time of being down, is over by `moment`.
+  /// Permits a probe if the suspension or the time of being down ends by `moment`.
   mutating func release(at moment: CompactInstant) -> Bool {
     guard let until, until <= moment else { return false }
     state = .probing

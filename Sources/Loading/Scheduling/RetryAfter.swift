@@ -1,8 +1,8 @@
 internal import HTTPTypes
 
-/// The field by which a server asks for patience (RFC 9110 section 10.2.3).
+/// The Retry-After field (RFC 9110 section 10.2.3).
 enum RetryAfter {
-  /// How long to wait; nil when the field is missing or is neither seconds nor a date.
+  /// The delay; nil if the field is missing or is neither seconds nor a date.
   ///
   /// - Parameter now: Unix seconds.
   static func parse(_ value: String?, now: Int) -> Duration? {

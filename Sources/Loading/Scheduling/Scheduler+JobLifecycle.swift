@@ -1,16 +1,16 @@
 internal import Threads
 
-/// A job's way from its place in the queue to its end.
+/// The phases of a job from the queue to its end.
 extension Scheduler {
   enum Admission {
     case accepted
     case queueFull
-    /// `originFailure(of:)` says why.
+    /// `originFailure(of:)` returns the error.
     case originDown
   }
 
-  /// The cache could not answer: the job waits for its transfer, unless the queue is full or the origin is down: then
-  /// nothing changes. A job that was in the queue before is admitted again in any case.
+  /// Queues a job after its cache lookup. Changes nothing if the queue is full or the origin is down. A job that was
+  /// deferred to a peer is always readmitted unless the origin is down.
   mutating func enqueue(_ id: JobID) -> Admission {
     guard let job = jobs[id], job.phase == .preparing || job.phase == .awaitingPeer else { return .accepted }
     guard originFailure(of: id) == nil else { return .originDown }
@@ -26,7 +26,7 @@ extension Scheduler {
     return .accepted
   }
 
-  /// Whether a job that is enqueued now would not wait.
+  /// Whether the job would start at once if it were queued now.
   private func startsAtOnce(_ id: JobID) -> Bool {
     guard let origin = jobs[id]?.origin, waiting.total == 0, !isPaused, lookUpsPendingAfterResume == 0, hasFreeSlot
     else { return false }
@@ -39,8 +39,8 @@ extension Scheduler {
     }
   }
 
-  /// Has a job wait again, which has waited for longer than the others of its level. One that was not answered goes
-  /// behind them: it may be why they wait.
+  /// Queues a job again: ahead of its level, since it has waited longest, but behind it after a first-byte timeout,
+  /// since it may be what keeps the others waiting.
   mutating func requeue(_ slot: Int32) {
     jobs[slot].phase = .waiting
     jobs[slot].place = nextPlace(jobs[slot].hasTimedOut ? .last : .first)
@@ -52,9 +52,10 @@ extension Scheduler {
     askForName(of: jobs[slot].origin)
   }
 
-  /// The transfers to start now, most urgent first; they count as active from here on.
+  /// Dequeues the transfers to start now, most urgent first. They are active from here on.
   ///
-  /// - Parameter needsPlace: whether a place in the queue is wanted now, so that nobody is kept for others to come.
+  /// - Parameter needsPlace: whether a queue place is needed now. Transfers then start even while lookups are pending
+  ///   after a pause.
   mutating func takeStarts(at now: ContinuousClock.Instant, needsPlace: Bool = false) -> [JobID] {
     latest = CompactInstant(now)
     var starts: [JobID] = []
@@ -67,7 +68,7 @@ extension Scheduler {
     return starts
   }
 
-  /// Another worker transfers it, so the transfer does not start: the slot is free. `enqueue` or `end` comes next.
+  /// Releases the slot of a job that a peer is transferring. `enqueue` or `end` must follow.
   mutating func deferToPeer(_ id: JobID) {
     guard jobs[id]?.phase == .active else { return }
     releaseSlot(of: id)
@@ -75,7 +76,7 @@ extension Scheduler {
     elsewhereCount += 1
   }
 
-  /// The transfer is over and its body is to be stored: the slot is free.
+  /// Releases the slot of a job whose transfer has ended and whose body is to be stored.
   mutating func finish(_ id: JobID) {
     guard jobs[id]?.phase == .active else { return }
     releaseSlot(of: id)
@@ -84,16 +85,15 @@ extension Scheduler {
   }
 
   enum Failure: Equatable {
-    /// `attempt` is the one to come.
+    /// `attempt` is the number of the next attempt.
     case retry(attempt: Int, delay: Duration)
-    /// Call `end`.
+    /// There is no further attempt: call `end`.
     case final
   }
 
-  /// The transfer failed in a way that may pass. The answer says whether there is another attempt; then the slot is
-  /// free.
+  /// Handles a retryable failure. If there is another attempt, the slot is released.
   ///
-  /// - Parameter retryAfter: what the server asked for: the attempt does not come before that.
+  /// - Parameter retryAfter: the delay that the server requested; the next attempt does not start before.
   mutating func retry(
     _ id: JobID, retryAfter: Duration?, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) -> Failure {
@@ -113,12 +113,12 @@ extension Scheduler {
     jobs[id.slot].phase = .backingOff
     backingOffCount += 1
     addTimer(.retry(id), at: due)
-    // What suspends the origin holds the job, too.
+    // A suspension of the origin delays the job too.
     let held = origins[job.origin].health.until.map { now.duration(to: $0.instant) }
     return .retry(attempt: job.attempt + 1, delay: max(delay, held ?? .zero))
   }
 
-  /// Takes the job out, in whatever phase it is. Returns who waited for it, in the order of their coming.
+  /// Removes a job in any phase. Returns its subscribers in the order in which they subscribed.
   mutating func end(_ id: JobID) -> [LoadID] {
     guard let job = jobs[id] else { return [] }
     switch job.phase {
@@ -141,7 +141,7 @@ extension Scheduler {
     return waited
   }
 
-  /// Later loads of the same key get a job of their own.
+  /// Closes a job to further loads: later loads of its key create a new one.
   mutating func detach(_ id: JobID) {
     guard let job = jobs[id], job.isJoinable else { return }
     jobs[id.slot].isJoinable = false
@@ -174,7 +174,7 @@ extension Scheduler {
     let transfer = running[Int(seat)]
     if transfer.isAnswered {
       window.answered(active: max(countedActive, countedAtStarts), at: latest.instant)
-      // Where nothing waits, nothing takes the place.
+      // If nothing is queued, nothing takes the freed slot.
       let active = origins[origin].active
       let before = queue.count(of: origin) > 0 ? max(active, origins[origin].activeAtStart) : active
       origins[origin].window.answered(active: before, at: latest.instant)

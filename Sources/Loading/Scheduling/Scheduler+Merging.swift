@@ -1,9 +1,8 @@
-/// Jobs that turn out to be one.
+/// Merging of jobs that turn out to be equivalent.
 extension Scheduler {
-  /// Makes the job known under a second key, beside the one that it was created with, for as long as it can be joined.
-  /// Where another job is known under that key, nothing changes.
+  /// Registers a joinable job under a second key. If another job has that key, nothing changes.
   ///
-  /// - Returns: the other job, which loads of this one can share.
+  /// - Returns: the other job, which the loads of this one can share.
   mutating func share(_ id: JobID, under key: TransferKey) -> JobID? {
     guard let job = jobs[id], job.isJoinable else { return nil }
     if let other = byKey[key] { return other == id.slot ? nil : jobs.id(at: other) }
@@ -13,9 +12,9 @@ extension Scheduler {
     return nil
   }
 
-  /// Has the job be known under another key instead. Where another job is known under that, nothing changes.
+  /// Replaces the key of a job. If another job has the new key, nothing changes.
   ///
-  /// - Returns: the other job, which loads of this one can share.
+  /// - Returns: the other job, which the loads of this one can share.
   mutating func rename(_ id: JobID, to key: TransferKey) -> JobID? {
     guard let job = jobs[id], job.key != key else { return nil }
     if let other = byKey[key] { return other == id.slot ? nil : jobs.id(at: other) }
@@ -27,9 +26,9 @@ extension Scheduler {
     return nil
   }
 
-  /// Has all who wait for a job wait for another one, in the order of their coming, and ends the first.
+  /// Moves the subscribers of a job to another one, in their order, and ends the first.
   ///
-  /// - Returns: who they are.
+  /// - Returns: the moved subscribers.
   mutating func merge(_ id: JobID, into other: JobID) -> [LoadID] {
     guard id != other, jobs.contains(id), jobs.contains(other) else { return [] }
     let moved = subscribers(of: id)

@@ -1,8 +1,8 @@
 internal import HTTPTypes
 
-/// Look-ups of host names ahead of the transfers.
+/// Lookups of host names ahead of the transfers.
 extension Scheduler {
-  /// Asks for the name of an origin that jobs wait for, ahead of its first transfer and once for all of them.
+  /// Requests one lookup of an origin's name, before its first transfer, if jobs wait for the origin.
   mutating func askForName(of slot: Int32) {
     let record = origins[slot]
     guard record.name == .unknown, record.active == 0, record.health.until == nil, lookUpCount < limits.maxLookUps,
@@ -14,7 +14,7 @@ extension Scheduler {
     reconsider(slot)
   }
 
-  /// The origins whose names are to be looked up now; `nameFound` or `nameUnanswered` has to follow for each.
+  /// The origins whose names must be looked up now; `nameFound` or `nameUnanswered` must follow for each.
   mutating func takeNamesToAsk() -> [(id: OriginID, origin: Origin)] {
     var asked: [(id: OriginID, origin: Origin)] = []
     for id in namesToAsk {
@@ -24,26 +24,26 @@ extension Scheduler {
     return asked
   }
 
-  /// There are addresses, or there is no such name, which the transfers tell.
+  /// Ends a lookup that found addresses, or found that the name does not exist; the transfers report the latter.
   ///
-  /// - Parameter duration: how long the look-up took; zero if the answer was known.
+  /// - Parameter duration: how long the lookup took; zero if the answer was cached.
   mutating func nameFound(_ id: OriginID, after duration: Duration = .zero) {
     guard endLookUp(id, as: .found) else { return }
     if duration > .zero { origins[id.slot].nameDuration = duration }
     reconsider(id.slot)
   }
 
-  /// How long the name was looked up for the job's transfer, which is the first of its origin; else nil.
+  /// Returns the duration of the name lookup for the first transfer of an origin; nil for later ones.
   mutating func takeNameDuration(for id: JobID) -> Duration? {
     guard let slot = jobs[id]?.origin, let duration = origins[slot].nameDuration else { return nil }
     origins[slot].nameDuration = nil
     return duration
   }
 
-  /// No name server has answered. That is a failed probe of the origin that costs no job an attempt.
+  /// Ends a lookup that no name server answered. It counts as a failed probe of the origin and costs no job an attempt.
   ///
-  /// - Parameter error: the end of the loads that wait for the origin if this shows that it is down.
-  /// - Returns: the jobs that waited for an origin that is down now: each is to be ended, with that error.
+  /// - Parameter error: the error for the loads that wait for the origin, if it is down now.
+  /// - Returns: the jobs that wait for the origin if it is down now. The caller must end each with that error.
   mutating func nameUnanswered(
     _ id: OriginID, error: LoadError, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) -> [JobID] {

@@ -1,14 +1,15 @@
 internal import HTTPTypes
 
-/// Origins: which of them may start a transfer, and for how long they are remembered.
+/// Origins: which may start a transfer, and how long their state is kept.
 extension Scheduler {
-  /// A transfer has ended, or is known to be answered: takes note of what that tells of its origin. The job stays
-  /// active; `finish`, `retry` or `end` comes next, or another transfer in its place.
+  /// Records the signal that a transfer, ended or just answered, gives about its origin. The job stays active;
+  /// `finish`, `retry`, `end` or another transfer for it must follow.
   ///
   /// - Parameters:
-  ///   - error: the end of the loads that wait for the origin. Made only if this shows that it is down.
-  ///   - isAnswered: whether an answer to another has begun. Asked where this has not told.
-  /// - Returns: the jobs that waited for an origin that is down now: each is to be ended, with that error.
+  ///   - error: the error for the loads that wait for the origin. Evaluated only if the origin is down now.
+  ///   - isAnswered: whether another transfer's response has begun. Called for transfers whose answer has not been
+  ///     recorded.
+  /// - Returns: the jobs that wait for the origin if it is down now. The caller must end each with that error.
   mutating func note(
     _ signal: TransferSignal, by id: JobID, isHTTP2: Bool = false, error: @autoclosure () -> LoadError? = nil,
     now: ContinuousClock.Instant, random: inout some RandomNumberGenerator,
@@ -31,8 +32,8 @@ extension Scheduler {
     return waiting
   }
 
-  /// Whether it tells something of the origin that a transfer was not answered. It does not where the origin has been
-  /// heard of since the transfer started, or is answering another.
+  /// Whether this failure is new evidence against the origin. It is not if the origin has answered since this transfer
+  /// started, or is answering another transfer now.
   private func isNews(failureOf transfer: Running, _ isAnswered: (JobID) -> Bool) -> Bool {
     let origin = jobs[transfer.job].origin
     return transfer.number > origins[origin].lastWord
@@ -41,20 +42,20 @@ extension Scheduler {
       }
   }
 
-  /// Takes note of how it went with an origin that a redirect led to.
+  /// Records the signal about an origin that a redirect led to.
   mutating func note(
     _ signal: TransferSignal, at origin: Origin, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) {
     let slot = admit(origin).slot
     let health = origins[slot].health
-    // Nobody knows when the request was sent: while it is suspended, it was before.
+    // The time of the request is unknown. While the origin is suspended, it was sent before the suspension.
     let epoch = health.until == nil ? health.epoch : health.epoch &- 1
     let transfer = Running(job: -1, number: startCount + 1, since: CompactInstant(now), epoch: epoch)
     _ = note(signal, at: slot, by: transfer, nil, now: now, random: &random)
     forgetIfIdle(slot)
   }
 
-  /// - Returns: the jobs that waited for the origin if it is down now.
+  /// - Returns: the jobs that wait for the origin if it is down now.
   mutating func note(
     _ signal: TransferSignal, at slot: Int32, by transfer: Running, _ error: @autoclosure () -> LoadError?,
     now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
@@ -87,7 +88,7 @@ extension Scheduler {
     return queue.jobs(of: slot).map { jobs.id(at: $0) }
   }
 
-  /// A probe changes nothing that is worth telling: its end does.
+  /// Reports a change of health. The start of a probe is not reported; its outcome is.
   private mutating func noteHealth(_ slot: Int32) {
     let health = origins[slot].stateOfHealth
     guard health != .probing, health != origins[slot].toldHealth else { return }
@@ -102,11 +103,11 @@ extension Scheduler {
     return healthChanges
   }
 
-  /// The error that ends the loads of a job while its origin is down; nil while it is not.
+  /// The error for the loads of a job while its origin is down; nil while it is not.
   func originFailure(of id: JobID) -> LoadError? {
     guard let slot = jobs[id]?.origin, origins[slot].health.isDown else { return nil }
     if let failure = origins[slot].failure { return failure }
-    // Transfers that began elsewhere have shown it: redirects led to it.
+    // Only redirects from other origins led there, so no transfer of its own has left an error.
     var error = LoadError(.connect, "\(origins[slot].origin.hostAndPort) does not answer")
     error.isOriginDown = true
     return error
@@ -114,14 +115,14 @@ extension Scheduler {
 
   // MARK: - The machine's own network
 
-  /// When nothing has been heard of any origin since the first failure of one, the fault may be on this side: a cable,
-  /// a laptop that slept. Each of those origins gets a probe as soon as one answers.
+  /// Records a possible local outage (a cable, a laptop that slept): if no origin at all has answered since this one
+  /// started failing, the fault may be on this machine. As soon as any origin answers, each suspected one gets a probe.
   private mutating func noteOutage(_ slot: Int32) {
     guard let since = origins[slot].health.failingSince else { return }
     if lastHeard.map({ $0 < since }) ?? true { suspectedLocalOutage.insert(origins.id(at: slot)) }
   }
 
-  /// O(1) but for the first answer after a time without any.
+  /// Releases the suspected origins for a probe. O(1) except for the first answer after an outage.
   private mutating func networkAnswered() {
     lastHeard = latest
     guard !suspectedLocalOutage.isEmpty else { return }
@@ -133,7 +134,8 @@ extension Scheduler {
     }
   }
 
-  /// Whether it is worth knowing that the job's transfer is being answered, before it has ended.
+  /// Whether the first byte of the job's response changes anything, so that it should be reported before the transfer
+  /// ends.
   func wantsFirstByteSignal(of id: JobID) -> Bool {
     guard let job = jobs[id], job.phase == .active else { return false }
     return !suspectedLocalOutage.isEmpty
@@ -142,10 +144,10 @@ extension Scheduler {
 
   // MARK: - Starting
 
-  /// Whether the origin may start a job may have changed.
+  /// Updates whether the queue may start a job of the origin.
   mutating func reconsider(_ slot: Int32) { queue.setEligible(mayStart(at: slot), slot) }
 
-  /// Whether the origin's name, health, window and rate let a transfer start.
+  /// Whether the origin's name lookup, health, window and rate permit a transfer to start.
   func mayStart(at slot: Int32) -> Bool {
     let record = origins[slot]
     return record.name != .asked && record.active < record.health.allowance(window: record.window.size)
@@ -154,7 +156,7 @@ extension Scheduler {
 
   // MARK: - Coming and going
 
-  /// The origin's record, for a job that is about to be there.
+  /// Returns the ID of the origin's record, which is created if needed, for a job to be added.
   mutating func admit(_ origin: Origin) -> OriginID {
     if let known = byOrigin[origin] {
       if origins[known.slot].forgetAt != nil {
@@ -172,10 +174,10 @@ extension Scheduler {
     return id
   }
 
-  /// How long it is remembered how an origin was when its last job has ended. Else a host that loads one image after
-  /// the other would try each of them at a dead port, and each list would have to find the windows again.
+  /// How long the state of an origin is kept after its last job. Without it, a host that loads images one by one would
+  /// try a dead port for each, and each list would have to find the windows again.
   private static let memory = Duration.seconds(600)
-  /// How many such origins there are at most.
+  /// The maximum number of such origins.
   static let maxRemembered = 10_000
 
   mutating func forgetIfIdle(_ slot: Int32) {
@@ -214,7 +216,7 @@ extension Scheduler {
     if isReleased { released(id.slot) }
   }
 
-  /// A suspension, a time of being down or a wait for `--rate` is over.
+  /// Continues an origin after a suspension, a time of being down or a wait for `--rate`.
   private mutating func released(_ slot: Int32) {
     reconsider(slot)
     askForName(of: slot)

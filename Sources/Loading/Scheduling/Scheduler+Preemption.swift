@@ -1,15 +1,15 @@
 internal import Threads
 
-/// Transfers that have waited for an answer for so long that others may have their places.
+/// Preemption of slots: transfers that have waited long for a first byte stop counting, so that others can start.
 extension Scheduler {
-  /// How long a transfer counts for the window of all without an answer. A lost packet at the beginning costs a second
-  /// (RFC 6298 section 2.1); from then on it is not the machine that it waits for, and others can have its place.
+  /// How long a transfer without a first byte counts toward the global window. A lost packet at the start costs a
+  /// second (RFC 6298 section 2.1); after that the bottleneck is not this machine, and others may use the slot.
   static let patience = Duration.seconds(1)
 
-  /// Looks which transfers have become quiet. O(1) for each transfer that starts.
+  /// Finds the transfers that have become quiet. O(1) amortized per started transfer.
   ///
-  /// - Parameter isAnswered: whether an answer has begun; nil where there is no request yet. Asked where `note` has not
-  ///   told.
+  /// - Parameter isAnswered: whether a response has begun; nil if no request has been sent yet. Called for transfers
+  ///   whose answer has not been recorded by `note`.
   mutating func findQuiet(at now: ContinuousClock.Instant, isAnswered: (JobID) -> Bool?) {
     latest = CompactInstant(now)
     while let first = unanswered.first, first.until <= latest {
@@ -28,10 +28,10 @@ extension Scheduler {
     }
   }
 
-  /// The transfers that count for the window of all.
+  /// The number of transfers that count toward the global window.
   var countedActive: Int { running.count - quietCount }
 
-  /// Whether a transfer more is within the limits for all. Those that do not count may be as many as those that do.
+  /// Whether the global limits permit another transfer. At most as many transfers may be quiet as the window has slots.
   var hasFreeSlot: Bool {
     let most = min(limits.mostTransfers, 2 * window.size)
     return countedActive < window.size && running.count < max(most, 1) && finishingCount < limits.maxFinishing

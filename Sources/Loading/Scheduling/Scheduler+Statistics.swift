@@ -2,9 +2,9 @@ internal import HTTPTypes
 
 /// The state of the origins, for `stats` and the log.
 extension Scheduler {
-  /// The busiest origins, the busiest first, of all that have jobs or get nothing.
+  /// The busiest origins among those that have jobs or are suspended or down, in descending order.
   ///
-  /// - Parameter heldBack: what waits outside, to be counted in.
+  /// - Parameter heldBack: the items that wait outside the scheduler, to be included.
   func originStates(atMost limit: Int = .max, heldBack: [Origin: Int] = [:]) -> [OriginState] {
     var busiest: [OriginState] = []
     let putOff = putOff
@@ -14,7 +14,7 @@ extension Scheduler {
       let waiting =
         queue.count(of: id.slot) + putOff.byOrigin[id.slot, default: 0] + heldBack[record.origin, default: 0]
       let state = state(of: id.slot, waiting: waiting, isElsewhere: putOff.awaitingPeer.contains(id.slot))
-      // Of ten thousand origins hardly one gets past the last of the hundred that are asked for.
+      // Skip most origins: few of ten thousand are busier than the last of a hundred already found.
       if busiest.count >= limit {
         guard let last = busiest.last, state.precedes(last) else { continue }
         busiest.removeLast()
@@ -32,15 +32,15 @@ extension Scheduler {
       reason: waiting > 0 ? reason(slot, isElsewhere: isElsewhere) : nil)
   }
 
-  /// The jobs that wait and are not in the backlog.
+  /// The waiting jobs that are not in the queue.
   struct PutOff {
     var byPriority = PriorityCounts()
     var byOrigin: [Int32: Int] = [:]
-    /// The origins of those that another worker transfers.
+    /// The origins of the jobs that wait for a peer.
     var awaitingPeer: Set<Int32> = []
   }
 
-  /// Those that wait for their next attempt or for another worker. O(n) in all jobs.
+  /// The jobs that wait for their next attempt or for a peer. O(n) in all jobs.
   var putOff: PutOff {
     var counts = PutOff()
     guard backingOffCount + elsewhereCount > 0 else { return counts }
@@ -52,7 +52,7 @@ extension Scheduler {
     return counts
   }
 
-  /// Why jobs wait for the origin; nil when they start as soon as they are asked for.
+  /// The reason why jobs of the origin wait; nil if they would start at once.
   private func reason(_ slot: Int32, isElsewhere: Bool) -> WaitReason? {
     let (record, active) = (origins[slot], origins[slot].active)
     if record.health.state != .healthy, let reason = record.health.reason { return reason }
@@ -89,7 +89,7 @@ extension OriginHealth {
 }
 
 extension OriginState {
-  /// Busier, and of two that are as busy the first by name.
+  /// Orders by descending load, then by name.
   fileprivate func precedes(_ other: OriginState) -> Bool {
     let (own, others) = (active + waiting, other.active + other.waiting)
     guard own == others else { return own > others }
@@ -98,7 +98,7 @@ extension OriginState {
 }
 
 extension Array {
-  /// The first index whose element, like all after it, is as `belongsAfter` says. O(log n).
+  /// The first index whose element satisfies `belongsAfter`, as all later ones must. O(log n).
   fileprivate func partitioningIndex(where belongsAfter: (Element) -> Bool) -> Int {
     var (low, high) = (startIndex, endIndex)
     while low < high {

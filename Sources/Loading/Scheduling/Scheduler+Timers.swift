@@ -1,11 +1,11 @@
 internal import Threads
 
-/// What is due when.
+/// The timers of the scheduler.
 extension Scheduler {
-  /// How many timers there are, those included that have lost their meaning.
+  /// The number of timers, including obsolete ones.
   var timerCount: Int { timers.count }
 
-  /// When `expired` or `findQuiet` has something to do next.
+  /// When `expired` or `findQuiet` must be called next.
   var nextTimer: ContinuousClock.Instant? {
     let isShortOfSlots = !isPaused && countedActive >= window.size && queue.hasEligible
     let next = min(timers.next ?? .never, isShortOfSlots ? unanswered.first?.until ?? .never : .never)
@@ -13,13 +13,13 @@ extension Scheduler {
   }
 
   struct Expired: Equatable {
-    /// The loads whose deadline passed. They are still subscribed: the caller makes each `leave`.
+    /// The loads whose deadline has passed. They are still subscribed: the caller must unsubscribe each.
     var loads: [LoadID] = []
-    /// The jobs that are due for another attempt at an origin that is down: the caller makes each `end`.
+    /// The jobs whose next attempt is due at an origin that is down: the caller must end each.
     var jobs: [JobID] = []
   }
 
-  /// Lets due retries and suspended origins in again.
+  /// Handles the due timers: queues retries, releases origins, collects expired loads.
   mutating func expired(at now: ContinuousClock.Instant) -> Expired {
     latest = CompactInstant(now)
     var expired = Expired()
@@ -44,7 +44,7 @@ extension Scheduler {
 
   mutating func addTimer(_ timer: Timer, at moment: CompactInstant) {
     timers.add(timer, at: moment)
-    // Loads end long before their deadlines: those of the ended are not to pile up.
+    // Most loads end long before their deadline: drop the timers of those that have ended.
     guard timers.count > 2 * (subscribers.count + backingOffCount + 2 * origins.count) + 64 else { return }
     timers = timers.filter { isPending($1, at: $0) }
   }

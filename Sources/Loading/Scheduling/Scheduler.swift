@@ -1,31 +1,31 @@
 internal import HTTPTypes
 internal import Threads
 
-/// The queue: which loads share a job, which job's transfer starts next, when a failed one is tried again, and what its
-/// origin may do meanwhile.
+/// The scheduler: which loads share a job, which job's transfer starts next, when a failed transfer is retried, and
+/// what its origin may do in the meantime.
 ///
-/// A pure value: it does no I/O and has no clock; time and randomness are handed in. What is to be done comes back as
-/// return values, and the `Loader` does it. A job's life:
+/// A pure value: it does no I/O and has no clock; time and randomness are passed in. Actions are returned, and `Loader`
+/// carries them out. The phases of a job:
 ///
 ///     preparing ─▶ waiting ─▶ active ─▶ finishing ─▶ (end)
 ///                     ▲         │ │
 ///                     └─────────┘
-///               backing off, elsewhere
+///          backing off, awaiting a peer
 ///
-/// *Preparing* jobs look into the disk cache and need no transfer slot. *Finishing* jobs have their bytes and are being
-/// stored. What is *elsewhere* another worker transfers; it is waited for, then looked for in the cache. Joining is
-/// possible in every phase, until `detach` or the end.
+/// *Preparing* jobs look into the disk cache and need no transfer slot. *Finishing* jobs have received their bytes,
+/// which are being stored. Jobs *awaiting a peer* wait for the transfer of another worker, then look into the cache
+/// again. Loads may join in every phase, until `detach` or the end.
 ///
-/// When a transfer has ended, `note` says how that went with the origin (`OriginHealth` and `ConcurrencyWindow` tell
-/// what follows), then `finish`, `retry` or `end` what becomes of the job.
+/// When a transfer has ended, `note` records its signal about the origin (`OriginHealth` and `ConcurrencyWindow`
+/// determine the consequences), then `finish`, `retry` or `end` moves the job on.
 ///
 /// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a window or the
-/// origin's health forbids; each subscriber is handed back exactly once, by `end` or `leave`; every job that waits gets
-/// its turn, unless more urgent ones keep coming or the decoders stand still. What happens to one load or job costs
-/// O(1) or O(log n), however many wait. That an origin is found to be down costs O(n) in the jobs that wait for it.
+/// origin's health forbids; each subscriber is returned exactly once, by `end` or by unsubscribing; every queued job
+/// gets its turn, unless more urgent ones keep arriving or the decoders make no progress. An operation on one load or
+/// job costs O(1) or O(log n), however many wait. Finding that an origin is down costs O(n) in the jobs that wait for
+/// it.
 ///
-/// Not copyable: as a property of an object it would be copied, one reference after the other, for each call that
-/// looks.
+/// Not copyable: as a property of a class it would be copied, with a retain per reference, for each call that reads it.
 struct Scheduler: ~Copyable {
   enum Phase {
     case preparing, waiting, active, finishing, backingOff, awaitingPeer
@@ -33,25 +33,25 @@ struct Scheduler: ~Copyable {
 
   struct Job {
     var key: TransferKey
-    /// Under which it can be joined as well. See `share`.
+    /// A second key under which it can be joined. See `share`.
     var sharedKey: TransferKey?
     /// The origin's slot.
     let origin: Int32
     var phase = Phase.preparing
-    /// What its subscribers make of it.
+    /// The priority and the need for a decoder, derived from its subscribers.
     var queueClass = FairQueue.QueueClass(priority: .lowest, needsDecoder: true)
-    /// False once `detach` took it out of reach of later loads.
+    /// False after `detach`: later loads do not join it.
     var isJoinable = true
     private var storedAttempt: Int32 = 1
-    /// Whether its last transfer has waited for an answer in vain.
+    /// Whether its last transfer ended with a first-byte timeout.
     var hasTimedOut = false
-    /// Where its transfer is among those that run.
+    /// The index of its transfer in `running`.
     var seat: Int32 = -1
-    /// Its place among the waiting jobs of its origin and priority, from before it is one of them.
+    /// The sequence number among the queued jobs of its origin and priority. Assigned before the job is queued.
     var place: Int64
-    /// The slots of the loads that wait for it.
+    /// The slots of its subscribers.
     var subscribers = IndexLinkedList()
-    /// How many of them want the image as it comes.
+    /// The number of subscribers that need no decoder.
     var decodeFreeSubscribers: Int32 = 0
     var byPriority = PriorityCounts()
 
@@ -61,7 +61,7 @@ struct Scheduler: ~Copyable {
       self.place = place
     }
 
-    /// The number of the transfer that runs or comes next, from 1.
+    /// The number of the running or next transfer, from 1.
     var attempt: Int {
       get { Int(storedAttempt) }
       set { storedAttempt = Int32(newValue) }
@@ -76,31 +76,31 @@ struct Scheduler: ~Copyable {
     /// The job's slot.
     var job: Int32
     var priority: Priority
-    /// Whether what comes is then to be decoded.
+    /// Whether the image must be decoded after the transfer.
     let needsDecoder: Bool
     let deadline: CompactInstant
   }
 
-  /// A transfer that has a slot.
+  /// A running transfer.
   struct Running {
     /// The job's slot.
     let job: Int32
-    /// Greater than those of the transfers that started before.
+    /// The start number, which increases with each transfer.
     let number: UInt64
     let since: CompactInstant
-    /// The epoch of the origin's health in which it started.
+    /// The epoch of the origin's health at the start.
     var epoch: UInt32
-    /// Whether it has been answered, as far as is known.
+    /// Whether a response is known to have begun.
     var isAnswered = false
-    /// Whether it has waited for an answer for `patience`. Then it does not count for the window of all transfers.
+    /// Whether it has waited for its first byte for `patience`. It then does not count toward the global window.
     var isQuiet = false
   }
 
-  /// How far the look-up of an origin's name has come.
+  /// The state of the lookup of an origin's name.
   enum Name {
-    /// Not asked for. A transfer looks it up itself.
+    /// Not looked up. Each transfer looks it up itself.
     case unknown
-    /// No transfer starts before the answer.
+    /// Being looked up. No transfer starts before the result.
     case asked
     case found
   }
@@ -108,28 +108,27 @@ struct Scheduler: ~Copyable {
   struct OriginRecord {
     let origin: Origin
     var name = Name.unknown
-    /// How long the look-up took, until the first transfer takes it.
+    /// The duration of the lookup, until the first transfer takes it.
     var nameDuration: Duration?
-    /// All jobs of the origin, in every phase.
+    /// The number of jobs of the origin in any phase.
     var jobs = 0
     var active = 0
-    /// The same after its last start: several may end before the next.
+    /// `active` after the last start: several transfers may end before the next one starts.
     var activeAtStart = 0
     var health = OriginHealth()
     var window: ConcurrencyWindow
     var isHTTP2 = false
-    /// How many transfers had started, of all, when it was last heard of.
+    /// The number of transfers started by all origins when this one last answered.
     var lastWord: UInt64 = 0
-    /// The number of the last transfer that had started when the window shrank last: those up to it do not shrink it
-    /// again.
+    /// The start number of the last transfer before the window last shrank: transfers up to it do not shrink it again.
     var lastShrink: UInt64 = 0
     /// When the next transfer may start (`--rate`).
     var nextStart: CompactInstant?
-    /// Why it is down.
+    /// The error that shows that it is down.
     var failure: LoadError?
-    /// Its health as it was last told by `takeHealthChanges`, or is to be.
+    /// The health last reported, or about to be reported, by `takeHealthChanges`.
     var toldHealth = OriginState.Health.healthy
-    /// Set while there are no jobs and there is something to remember.
+    /// When the record is removed; set while the origin has no jobs but state worth keeping.
     var forgetAt: CompactInstant?
   }
 
@@ -151,36 +150,37 @@ struct Scheduler: ~Copyable {
       reconsiderDecoders()
     }
   }
-  /// Set by `pause`, and while nobody reads the output: running transfers go on, none starts.
+  /// Set by `pause`, and while nobody reads the output: running transfers continue, no transfer starts.
   var isPaused = false {
     didSet {
       if oldValue, !isPaused { (lookUpsPendingAfterResume, lastAwaited) = (preparingCount, jobIDs.lastSerial) }
     }
   }
-  /// What came before a pause ended is looked for in the cache before anything starts: else what was looked for first
-  /// would start, and not what is the most urgent. How many jobs that still are, and the last of them by its serial.
+  /// The number of jobs created before the end of a pause whose cache lookup is pending. No transfer starts until it is
+  /// 0: otherwise the first lookup to finish would start, not the most urgent job. `lastAwaited` is the serial of the
+  /// last such job.
   private(set) var lookUpsPendingAfterResume = 0
   private var lastAwaited: UInt64 = 0
-  /// Loads that are held back outside and are to be jobs later: they count as waiting where `maxQueued` is checked.
+  /// Items held back outside the scheduler that will become jobs: they count as queued for `maxQueued`.
   var reserved = PriorityCounts()
-  /// The decodes, running or waiting, of what was not in the cache.
+  /// The running and waiting decodes of newly transferred images.
   var undecoded = PriorityCounts() {
     didSet { if undecoded != oldValue { reconsiderDecoders() } }
   }
 
-  // The rest is changed by the scheduler's own extensions only.
+  // The rest is modified only by the scheduler's own extensions.
 
   var preparingCount = 0
-  /// In no order; each job knows its transfer's seat.
+  /// In no particular order; each job knows the index of its transfer.
   var running: [Running] = []
-  /// How many transfers have started so far.
+  /// The number of transfers started so far.
   var startCount: UInt64 = 0
-  /// For the transfers of all origins.
+  /// The global window, for the transfers of all origins.
   var window: ConcurrencyWindow
-  /// Transfers that are not known to be answered, in the order of their starts, and when patience with each ends.
+  /// Transfers without a known answer, in the order of their starts, and when each becomes quiet.
   var unanswered = FIFO<(id: JobID, number: UInt64, until: CompactInstant)>()
   var quietCount = 0
-  /// The transfers that counted after the last starts: several may end before the next.
+  /// `countedActive` after the last starts: several transfers may end before the next ones start.
   var countedAtStarts = 0
   var finishingCount = 0
   var backingOffCount = 0
@@ -188,30 +188,30 @@ struct Scheduler: ~Copyable {
 
   var jobIDs = GenerationalIDPool<JobID>()
   var jobs = SlotMap<JobID, Job>()
-  /// The slots of the jobs that can be joined.
+  /// The slots of the joinable jobs.
   var byKey: [TransferKey: Int32] = [:]
   var subscribers = SlotMap<LoadID, Subscriber>()
   var subscriberLinks: [IndexLinkedList.Link] = []
-  /// The origins that failed while none was heard of, and when one last was. See Scheduler+Origins.
+  /// The origins that failed while no origin answered, and when one last answered. See Scheduler+Origins.
   var suspectedLocalOutage: Set<OriginID> = []
   var lastHeard: CompactInstant?
 
   var originIDs = GenerationalIDPool<OriginID>()
   var origins = SlotMap<OriginID, OriginRecord>()
   var byOrigin: [Origin: OriginID] = [:]
-  /// The origins whose names are to be looked up, and how many have been asked for and are not found.
+  /// The origins whose names must be looked up, and the number of lookups requested or running.
   var namesToAsk: [OriginID] = []
   var lookUpCount = 0
-  /// The origins whose health has changed since that was asked for.
+  /// The changes of health that have not been reported yet.
   var healthChanges: [OriginState] = []
-  /// How many origins are kept though they have no jobs.
+  /// The number of origins kept without jobs.
   var rememberedCount = 0
   var queue = FairQueue()
-  /// The places given to jobs lie between these.
+  /// All assigned sequence numbers lie between these.
   private var firstPlace: Int64 = 0
   private var lastPlace: Int64 = 0
   var timers = TimerQueue<Timer>()
-  /// The latest time that was handed in.
+  /// The latest time passed in.
   var latest = CompactInstant(.now)
 
   init(limits: SchedulerLimits = SchedulerLimits()) {
@@ -222,13 +222,13 @@ struct Scheduler: ~Copyable {
   // MARK: - Subscribing
 
   enum Subscription: Equatable {
-    /// A new job, which is `preparing`: look into the cache, then call `enqueue` or `end`.
+    /// A new job in the phase `preparing`: look into the cache, then call `enqueue` or `end`.
     case created(JobID)
-    /// `attempt` is there when a transfer is running.
+    /// An existing job. `attempt` is set if a transfer is running.
     case joined(JobID, attempt: Int?)
   }
 
-  /// A load waits for one job at a time.
+  /// Subscribes a load to the job of a key, which is created if needed. A load may have only one subscription.
   mutating func subscribe(
     _ id: LoadID, to key: TransferKey, of origin: Origin, priority: Priority, needsDecoder: Bool,
     deadline: ContinuousClock.Instant?
@@ -265,12 +265,12 @@ struct Scheduler: ~Copyable {
 
   enum UnsubscribeResult: Equatable {
     case unknown
-    /// Others wait for the job, or it is being stored and goes on without them.
+    /// Other loads wait for the job, or it is being stored and continues without any.
     case stillNeeded
-    /// Nobody waits any more. Without a transfer the job is gone.
+    /// The last subscriber has gone. The job had no transfer and has been removed.
     case orphanedJob(JobID)
-    /// Nobody waits any more. Abort the transfer and `detach` the job, or let it go on: then it can be joined again.
-    /// Either way it holds its slot until `end`, so that limits hold.
+    /// The last subscriber has gone. Abort the transfer and `detach` the job, or let it continue, so that it can be
+    /// joined again. In either case it keeps its slot until `end`, so that limits hold.
     case orphanedTransfer(JobID)
   }
 
@@ -298,7 +298,7 @@ struct Scheduler: ~Copyable {
     subscribers.remove(id)
   }
 
-  /// Has the job know of who waits for it.
+  /// Adds a subscriber to its job.
   mutating func add(_ subscriber: Subscriber, _ id: LoadID) {
     jobs[subscriber.job].subscribers.append(id.slot, in: &subscriberLinks)
     jobs[subscriber.job].byPriority[subscriber.priority] += 1
@@ -311,7 +311,7 @@ struct Scheduler: ~Copyable {
     if !subscriber.needsDecoder { jobs[subscriber.job].decodeFreeSubscribers -= 1 }
   }
 
-  /// False for a load that is unknown or has that priority already.
+  /// Returns false if the load is unknown or already has that priority.
   mutating func setPriority(_ priority: Priority, of id: LoadID) -> Bool {
     guard let subscriber = subscribers[id], subscriber.priority != priority else { return false }
     jobs[subscriber.job].byPriority[subscriber.priority] -= 1
@@ -321,34 +321,34 @@ struct Scheduler: ~Copyable {
     return true
   }
 
-  /// Who waits for the job may want other things of it now.
+  /// Updates the queue class of a job after a change of its subscribers.
   mutating func updateLane(of slot: Int32) {
     guard let priority = jobs[slot].byPriority.highest else { return }
     let (old, new) = (jobs[slot].queueClass, FairQueue.QueueClass(priority: priority, needsDecoder: jobs[slot].decodeFreeSubscribers == 0))
     guard new != old else { return }
     jobs[slot].queueClass = new
-    // A raised job queues up behind those that were this urgent before it; a lowered one has waited longer than the
-    // others of its level. So does one that is still looked for in the cache: it finds its place later.
+    // A raised job goes behind those that had this priority before; a lowered one goes first, since it has waited
+    // longer than the others of its level. The same holds for a job in its cache lookup, which is queued later.
     if priority != old.priority { jobs[slot].place = nextPlace(priority < old.priority ? .first : .asItComes) }
     guard jobs[slot].phase == .waiting else { return }
     queue.move(slot, of: jobs[slot].origin, to: new, place: jobs[slot].place)
   }
 
-  /// The job has been looked for in the cache, or need not be.
+  /// Ends the cache lookup of a job, or skips it.
   mutating func endPreparing(_ id: JobID) {
     preparingCount -= 1
     if lookUpsPendingAfterResume > 0, id.serial <= lastAwaited { lookUpsPendingAfterResume -= 1 }
   }
 
   enum QueuePosition {
-    /// Before all others that wait.
+    /// Before all queued jobs.
     case first
     case asItComes
-    /// After all others that wait.
+    /// After all queued jobs.
     case last
   }
 
-  /// A place before all others, or behind them.
+  /// Assigns a sequence number.
   mutating func nextPlace(_ turn: QueuePosition) -> Int64 {
     if turn == (limits.order == .fifo ? .first : .last) {
       firstPlace -= 1
@@ -362,10 +362,10 @@ struct Scheduler: ~Copyable {
 
   var activeCount: Int { running.count }
 
-  /// The waiting jobs of each priority.
+  /// The number of queued jobs by priority.
   var waiting: PriorityCounts { queue.counts }
 
-  /// How many more may wait.
+  /// How many more jobs may be queued.
   var freePlaces: Int { max(0, limits.maxQueued - waiting.total - backingOffCount - elsewhereCount - reserved.total) }
 
   func contains(_ id: JobID) -> Bool { jobs.contains(id) }
@@ -379,7 +379,7 @@ struct Scheduler: ~Copyable {
 
   func priority(of id: LoadID) -> Priority? { subscribers[id]?.priority }
 
-  /// In the order of their coming.
+  /// The subscribers of a job, in the order in which they subscribed.
   func subscribers(of id: JobID) -> [LoadID] {
     guard jobs.contains(id) else { return [] }
     var ids: [LoadID] = []
@@ -388,7 +388,7 @@ struct Scheduler: ~Copyable {
     return ids
   }
 
-  /// The same without an array, for who only looks: `body` must not change anything here.
+  /// Calls `body` for each subscriber, without allocating an array. `body` must not modify the scheduler.
   func forEachSubscriber(of id: JobID, _ body: (LoadID) -> Void) {
     guard jobs.contains(id) else { return }
     for slot in jobs[id.slot].subscribers.elements(in: subscriberLinks) { body(subscribers.id(at: slot)) }
@@ -399,7 +399,7 @@ struct Scheduler: ~Copyable {
     return subscribers.id(at: jobs[id.slot].subscribers.first)
   }
 
-  /// For what concerns them all, as `clear` does.
+  /// All jobs, for operations such as `clear`.
   var allJobs: [JobID] { jobs.ids }
 
   var isEmpty: Bool { jobs.isEmpty }

@@ -1,6 +1,6 @@
 public import HTTPTypes
 
-/// Names one load, or one item of a prefetch, for as long as it is unanswered. Later ones are greater.
+/// Identifies a load, a prefetch or an item of one until it ends. Later IDs are greater.
 public struct LoadID: SlotNumbered, Comparable {
   let slot: Int32
   let serial: UInt64
@@ -15,63 +15,64 @@ public struct LoadID: SlotNumbered, Comparable {
   public func hash(into hasher: inout Hasher) { hasher.combine(serial) }
 }
 
-/// Names one job.
+/// Identifies a job.
 struct JobID: SlotNumbered {
   let slot: Int32
   let serial: UInt64
 }
 
-/// Names one origin for as long as there is something to be known of it.
+/// Identifies an origin's record for as long as it is kept.
 struct OriginID: SlotNumbered {
   let slot: Int32
   let serial: UInt64
 }
 
-/// Which of two waiting loads of one priority goes first.
+/// The order of queued loads of the same priority.
 public enum QueueOrder: String, Sendable, CaseIterable {
   case fifo, lifo
 }
 
-/// How many transfers at once: a number, or what turns out to carry most.
+/// A limit of concurrent transfers: a fixed number, or the one found to have the highest throughput.
 public enum TransferLimit: Sendable, Equatable {
   case auto
   case fixed(Int)
 }
 
-/// What the scheduler may start and keep.
+/// The limits of the scheduler.
 public struct SchedulerLimits: Sendable, Equatable {
-  /// Transfers at once, all origins.
+  /// The maximum number of concurrent transfers to all origins.
   public var maxConcurrent = TransferLimit.auto
-  /// Transfers at once to one origin.
+  /// The maximum number of concurrent transfers to one origin.
   public var maxPerOrigin = TransferLimit.auto
-  /// Connections at once to one origin. Over HTTP/2 one of them carries many transfers.
+  /// The maximum number of connections to one origin. Over HTTP/2 one connection carries many transfers.
   public var maxConnectionsPerOrigin: Int?
-  /// The time between two starts at one origin, at least.
+  /// The minimum time between two starts at one origin.
   public var startInterval: Duration?
-  /// How many transfers there can be at once, for want of file descriptors.
+  /// The maximum number of concurrent transfers for which file descriptors suffice.
   public var mostTransfers = 1024
-  /// Names of hosts that are looked up at once, ahead of the transfers; 0 leaves that to each transfer.
+  /// The maximum number of concurrent host name lookups ahead of the transfers; 0 leaves lookups to the transfers.
   public var maxLookUps = 4096
-  /// Jobs that wait for their transfer; one more is refused.
+  /// The maximum number of queued jobs; further ones are rejected.
   public var maxQueued = 1_000_000
-  /// Bodies that have arrived and are still on their way to disk; no transfer starts beyond that, so that a slow disk
+  /// The maximum number of complete bodies that are being stored. No transfer starts beyond that, so that a slow disk
   /// slows the network down instead of filling the memory.
   public var maxFinishing = 256
-  /// Images that have arrived and are to be decoded; no transfer that is for a decoder alone starts while there are so
-  /// many of its priority and above, so that slow decoders slow the network down instead of filling memory and disk.
-  /// Twice as many as transfers at once: the rest lasts while the next ones arrive.
+  /// The maximum number of transferred images that wait for a decoder or are in one. While so many of a priority and
+  /// above wait, no transfer of that priority starts that needs a decoder, so that slow decoders slow the network down
+  /// instead of filling memory and disk. The default is twice the usual number of concurrent transfers: the second half
+  /// keeps the decoders busy until the next images arrive.
   public var maxUndecoded = 64
   public var order = QueueOrder.fifo
 
   public init() {}
 
-  /// A peer that says nothing else allows so many streams (RFC 9113 section 6.5.2).
+  /// The number of streams that RFC 9113 section 6.5.2 recommends as the minimum for a server to allow.
   private static let mostStreams = 100
   private static let mostConnections = 256
-  /// More carry no more, on the links and machines that were tried.
+  /// More transfers had no higher throughput on the links and machines that were measured.
   private static let mostOfAll = 1024
 
-  /// The window for all origins. It is our own machine's, and opens widely.
+  /// The bounds of the global window, which reflects the capacity of this machine and starts large.
   var windowForAll: ConcurrencyWindow.Bounds {
     switch maxConcurrent {
     case .auto: .init(initial: min(128, mostTransfers), max: min(Self.mostOfAll, mostTransfers))
@@ -79,7 +80,8 @@ public struct SchedulerLimits: Sendable, Equatable {
     }
   }
 
-  /// An origin's window. It opens with as many connections as browsers have, and as streams as every server takes.
+  /// The bounds of an origin's window. It starts with as many connections as browsers use, or with as many streams as
+  /// every server accepts.
   func window(isHTTP2: Bool) -> ConcurrencyWindow.Bounds {
     let most = min(isHTTP2 ? Self.mostStreams : maxConnectionsPerOrigin ?? .max, Self.mostConnections)
     switch maxPerOrigin {
@@ -88,53 +90,53 @@ public struct SchedulerLimits: Sendable, Equatable {
     }
   }
 
-  /// The largest windows that there may be.
+  /// The maximum sizes of the windows.
   public var mostConcurrent: Int { windowForAll.max }
   public var mostPerOrigin: Int { max(window(isHTTP2: false).max, window(isHTTP2: true).max) }
 }
 
-/// What is known of an origin with work to do, for `stats`.
+/// The state of an origin with jobs, for `stats`.
 public struct OriginState: Sendable, Equatable {
   public var origin: Origin
   public var active: Int
   public var waiting: Int
-  /// How many transfers it may have.
+  /// The current limit of concurrent transfers.
   public var window: Int
   public var health: Health
-  /// Nothing is sent there before.
+  /// The time before which no transfer starts.
   public var heldUntil: ContinuousClock.Instant?
-  /// Nil when nothing waits.
+  /// Nil if nothing waits.
   public var reason: WaitReason?
 
-  /// By the wire's names.
+  /// The raw values are the names in the protocol.
   public enum Health: String, Sendable, CaseIterable {
     case healthy
-    /// It has refused more transfers than its window has.
+    /// It has refused more transfers than its window has now.
     case limited
     case suspended, probing, down
   }
 }
 
-/// What keeps the waiting jobs of an origin from starting, by the wire's names.
+/// The reason why the waiting jobs of an origin do not start. The raw values are the names in the protocol.
 public enum WaitReason: String, Sendable, CaseIterable {
-  /// The server said when it wants to see us again.
+  /// The server sent Retry-After.
   case retryAfter
-  /// It answered 429 or 503 without saying when.
+  /// The server answered 429 or 503 without Retry-After.
   case unavailable
-  /// There was no connection to it, or it was connected and did not answer.
+  /// No connection could be established, or the server did not answer on one.
   case unreachable, unresponsive
-  /// `--rate` lets the next one start later.
+  /// `--rate` delays the next start.
   case rate
-  /// Its name is being looked up.
+  /// The host name is being looked up.
   case resolving
   /// Attempts failed, and the next ones are not due yet.
   case retry
   /// Another worker that shares the cache transfers it.
   case otherWorker
-  /// It has as many transfers as one origin may have.
+  /// The origin has reached its limit of concurrent transfers.
   case perHostLimit
-  /// All transfers are taken, or the disk is behind, or the decoders are.
+  /// The global limit is reached, or the disk or the decoders are behind.
   case concurrencyLimit
-  /// The host paused the worker, or does not read what it writes.
+  /// The host has paused the worker, or does not read its output.
   case paused
 }

@@ -4,11 +4,10 @@
   internal import Glibc
 #endif
 
-/// How fast the queue moves: transfers started in the last seconds, the older the less they count.
-///
-/// Tells whom there is no place for when to come again.
+/// The exponentially weighted rate of transfer starts (time constant 10 s). Used to suggest `retryAfter` to loads
+/// rejected with `overloaded`.
 struct StartRateEstimator {
-  /// How old a start is that counts for 1/e.
+  /// The time constant: a start of this age counts 1/e.
   private static let memory = Duration.seconds(10)
   private static let soonest = Duration.milliseconds(100)
   private static let latest = Duration.seconds(30)
@@ -24,10 +23,10 @@ struct StartRateEstimator {
     last = now
   }
 
-  /// How long so many starts take at this pace, from 100 ms to 30 s.
+  /// The time that so many starts take at the current rate, from 100 ms to 30 s.
   func time(for count: Int, at now: ContinuousClock.Instant) -> Duration {
     guard let begin else { return Self.latest }
-    // What the sum would be if one started each second since the beginning.
+    // The value of the sum if one transfer had started each second since `begin`.
     let observed = max(1, Self.memory.inSeconds * (1 - exp(-(begin.duration(to: now) / Self.memory))))
     let rate = remaining(at: now) / observed
     guard rate * Self.latest.inSeconds > Double(count) else { return Self.latest }

@@ -1,21 +1,21 @@
-/// How a transfer went, as far as it concerns its origin.
+/// The outcome of a transfer as evidence about its origin's health.
 enum TransferSignal: Equatable {
-  /// It gave an answer that is not `refused`.
+  /// The origin sent a response that is not `refused`.
   case answered
-  /// It wants to be left alone: 429 or 503, or an error with Retry-After.
+  /// The origin refused: 429 or 503, or an error with Retry-After.
   case refused(retryAfter: Duration?)
-  /// The connection broke while it answered.
+  /// The connection broke during the response.
   case broken
-  /// It closed the connection before an answer.
+  /// The origin closed the connection before a response.
   case closed
-  /// There was no connection: no address, nobody listening, no answer to the handshake in time.
+  /// No connection was established: no address, no listener, or a handshake timeout.
   case unreachable
-  /// It was connected and kept silent for too long.
+  /// The connection was established, but no data arrived in time.
   case unresponsive
-  /// Nothing that tells of the origin: cancelled, or trouble on this side.
+  /// No evidence about the origin: the transfer was cancelled, or the fault is on this machine.
   case inconclusive
 
-  /// Whether the origin was heard of.
+  /// Whether the origin has answered at all.
   var isAnswer: Bool {
     switch self {
     case .answered, .refused, .broken: true

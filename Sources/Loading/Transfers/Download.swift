@@ -173,8 +173,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
     return .proceed
   }
 
-  /// What this attempt would leave; nil if the next one has to start over. Worked out where it is needed only: most
-  /// bodies are small, and come.
+  /// The response that a partial body of this attempt would belong to; nil if the next attempt must start from the
+  /// beginning. Computed only when needed: most bodies are small and arrive complete.
   private var partial: PartialResponse? {
     if let whole { return whole }
     return head.flatMap {
