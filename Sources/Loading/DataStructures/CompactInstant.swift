@@ -1,5 +1,5 @@
-/// A `ContinuousClock.Instant` in eight bytes instead of sixteen: nanoseconds since the first one was made. What is
-/// further away than the 292 years that this reaches counts as never.
+/// A `ContinuousClock.Instant` in 8 bytes instead of 16: nanoseconds since the first use. Instants beyond its range of
+/// 292 years become `never`.
 struct CompactInstant: Hashable, Comparable, Sendable {
   private static let zero = ContinuousClock.now
   static let never = CompactInstant(nanoseconds: .max)

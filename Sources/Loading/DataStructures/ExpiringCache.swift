@@ -1,13 +1,13 @@
 internal import Threads
 
-/// What is remembered for a while. Bounded: beyond its capacity the oldest go.
+/// A cache whose entries expire. Bounded: beyond its capacity the oldest entries are removed.
 struct ExpiringCache<Subject: Hashable, Value> {
-  /// For how long; zero turns it off.
+  /// The lifetime of new entries; zero disables the cache.
   var timeToLive: Duration
   let capacity: Int
 
   private var entries: [Subject: (value: Value, until: ContinuousClock.Instant)] = [:]
-  /// In the order of their coming; entries replaced or removed since are skipped.
+  /// The entries in the order of insertion; those replaced or removed since are skipped.
   private var order = FIFO<(subject: Subject, until: ContinuousClock.Instant)>()
 
   init(timeToLive: Duration, capacity: Int) {
@@ -16,7 +16,7 @@ struct ExpiringCache<Subject: Hashable, Value> {
 
   var count: Int { entries.count }
 
-  /// How long the book of them is, entries that are to be skipped included.
+  /// The length of `order`, including entries to be skipped.
   var orderCount: Int { order.count }
 
   mutating func remember(_ value: Value, of subject: Subject, now: ContinuousClock.Instant) {
@@ -28,7 +28,7 @@ struct ExpiringCache<Subject: Hashable, Value> {
     if order.count > 2 * entries.count + 64 { order.removeAll { entries[$0.subject]?.until != $0.until } }
   }
 
-  /// Lets go of those whose time is over, and of those beyond the capacity.
+  /// Removes expired entries and those beyond the capacity.
   mutating func forgetOld(now: ContinuousClock.Instant) {
     while let oldest = order.first, oldest.until <= now || entries.count > capacity {
       order.popFirst()
@@ -36,7 +36,7 @@ struct ExpiringCache<Subject: Hashable, Value> {
     }
   }
 
-  /// What is remembered of the subject, unless its time is over.
+  /// The value of a subject, unless it has expired.
   func serveFromMemory(_ subject: Subject, now: ContinuousClock.Instant) -> Value? {
     guard timeToLive > .zero, !entries.isEmpty, let entry = entries[subject], entry.until > now else { return nil }
     return entry.value
@@ -44,7 +44,7 @@ struct ExpiringCache<Subject: Hashable, Value> {
 
   mutating func forget(_ subject: Subject) { entries[subject] = nil }
 
-  /// Returns how many there were.
+  /// Removes all entries and returns their number.
   mutating func forgetAll() -> Int {
     defer { (entries, order) = ([:], FIFO()) }
     return entries.count

@@ -1,5 +1,5 @@
-/// A name by which tables find what belongs to it without hashing: a slot, which is used again once it is free, and a
-/// serial number, which never is, so that who comes late with an old name finds nothing.
+/// A generational ID, by which a `SlotMap` finds a value without hashing: a slot, which is reused, and a serial number,
+/// which is not, so that an old ID finds nothing.
 protocol SlotNumbered: Hashable, Sendable {
   var slot: Int32 { get }
   var serial: UInt64 { get }
@@ -7,13 +7,13 @@ protocol SlotNumbered: Hashable, Sendable {
   init(slot: Int32, serial: UInt64)
 }
 
-/// Gives out names. The slot given back last is used first, so that tables grow only as far as there is need.
+/// Allocates IDs. The slot freed last is reused first, so that tables stay as small as possible.
 struct GenerationalIDPool<ID: SlotNumbered> {
   private var free: [Int32] = []
   private var slots: Int32 = 0
   private(set) var lastSerial: UInt64 = 0
 
-  /// How many names are out.
+  /// The number of IDs in use.
   var count: Int { Int(slots) - free.count }
 
   mutating func take() -> ID {
@@ -23,6 +23,6 @@ struct GenerationalIDPool<ID: SlotNumbered> {
     return ID(slot: slots, serial: lastSerial)
   }
 
-  /// Once for each name, when no table has anything under it any more.
+  /// Frees an ID. Must be called once for each ID, when no table has a value for it.
   mutating func giveBack(_ id: ID) { free.append(id.slot) }
 }

@@ -1,7 +1,7 @@
-/// A doubly linked list through an array of links: elements are slots, every operation is O(1).
+/// A doubly linked list in an array of links: elements are slots, and every operation is O(1).
 ///
-/// The queue keeps each waiting job in one chain and each origin in at most one chain a priority, so that leaving the
-/// middle of a backlog of a million costs as much as leaving its end.
+/// The queue keeps each queued job in one list and each origin in at most one list per queue class, so that removal
+/// from the middle of a queue of a million costs as much as removal from its end.
 struct IndexLinkedList {
   struct Link {
     fileprivate(set) var previous = IndexLinkedList.none
@@ -31,7 +31,7 @@ struct IndexLinkedList {
     length += 1
   }
 
-  /// - Parameter other: an element but the last.
+  /// - Parameter other: any element except the last.
   mutating func insert(_ slot: Int32, after other: Int32, in links: inout [Link]) {
     let next = links[Int(other)].next
     links[Int(slot)] = Link(previous: other, next: next)
@@ -48,7 +48,7 @@ struct IndexLinkedList {
     length -= 1
   }
 
-  /// From the first to the last.
+  /// The elements from first to last.
   func elements(in links: [Link]) -> some Sequence<Int32> {
     sequence(state: first) { slot in
       guard slot != IndexLinkedList.none else { return nil }
@@ -59,7 +59,7 @@ struct IndexLinkedList {
 }
 
 extension [IndexLinkedList.Link] {
-  /// Makes room for the links of a slot.
+  /// Extends the array to include the link of a slot.
   mutating func reach(_ slot: Int32) {
     while count <= Int(slot) { append(IndexLinkedList.Link()) }
   }

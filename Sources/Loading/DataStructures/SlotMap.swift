@@ -1,12 +1,12 @@
-/// What belongs to each of the names that a `GenerationalIDPool` gave out, found by its slot: no hashing, and room for the most
-/// there were at once.
+/// The values of IDs from a `GenerationalIDPool`, found by slot: no hashing, and memory for the maximum number there
+/// were at once.
 ///
-/// Its own memory rather than an array of optionals: those are copied, with all that they refer to, for each look at a
-/// part of what is in them.
+/// Manages its own memory: reading a part of an element in an array of optionals would copy the element and retain all
+/// its references.
 struct SlotMap<ID: SlotNumbered, Value>: ~Copyable {
-  /// Of the name that each slot belongs to; 0, which no name has, where nothing does.
+  /// The serial of the ID in each slot; 0, which no ID has, if the slot is empty.
   private var serials: [UInt64] = []
-  // Initialized where the serial is not 0.
+  // Initialized if the serial is not 0.
   private var values: UnsafeMutablePointer<Value>
   private var capacity: Int
   private(set) var count = 0
@@ -27,7 +27,7 @@ struct SlotMap<ID: SlotNumbered, Value>: ~Copyable {
     serials.indices.contains(Int(id.slot)) && serials[Int(id.slot)] == id.serial && id.serial != 0
   }
 
-  /// Nil for a name that nothing belongs to, or no longer, even if its slot is used again.
+  /// The value of an ID; nil if it has none, or has none any more, even if its slot has been reused.
   subscript(id: ID) -> Value? {
     get { contains(id) ? values[Int(id.slot)] : nil }
     set {
@@ -73,7 +73,7 @@ struct SlotMap<ID: SlotNumbered, Value>: ~Copyable {
 
   // MARK: - By slot
 
-  /// What is in a slot, for slots that are occupied only.
+  /// The value in a slot, which must be occupied.
   subscript(slot: Int32) -> Value {
     _read {
       precondition(serials[Int(slot)] != 0, "nothing is in the slot")
@@ -85,10 +85,10 @@ struct SlotMap<ID: SlotNumbered, Value>: ~Copyable {
     }
   }
 
-  /// The name that a slot goes by now.
+  /// The ID in an occupied slot.
   func id(at slot: Int32) -> ID { ID(slot: slot, serial: serials[Int(slot)]) }
 
-  /// Those that something belongs to, by slot.
+  /// The IDs with a value, in the order of their slots.
   var ids: [ID] {
     serials.indices.compactMap { slot in
       serials[slot] == 0 ? nil : ID(slot: Int32(slot), serial: serials[slot])

@@ -1,9 +1,9 @@
-/// A binary heap of timers. Entries of the same time come out in the order in which they came in. An entry that lost
-/// its meaning is not searched for; whoever takes it out looks whether it still holds, and clears out now and then.
+/// A binary heap of timers. Entries with the same time are dequeued in the order of insertion. Obsolete entries are not
+/// removed individually; the caller checks each dequeued entry, and calls `filter` from time to time.
 struct TimerQueue<Payload> {
   private struct Entry {
     let at: CompactInstant
-    /// How many came before, modulo 2^32.
+    /// The number of entries added before, modulo 2^32.
     let number: UInt32
     let payload: Payload
 
@@ -13,7 +13,7 @@ struct TimerQueue<Payload> {
   private var entries: [Entry] = []
   private var added: UInt32 = 0
 
-  /// When the earliest entry is due.
+  /// The time of the earliest entry.
   var next: CompactInstant? { entries.first?.at }
 
   var count: Int { entries.count }
@@ -30,7 +30,7 @@ struct TimerQueue<Payload> {
     }
   }
 
-  /// Takes out the earliest entry if it is due at `now`.
+  /// Dequeues the earliest entry if it is due at `now`.
   mutating func take(dueAt now: CompactInstant) -> (at: CompactInstant, payload: Payload)? {
     guard let top = entries.first, top.at <= now else { return nil }
     let last = entries.removeLast()
@@ -41,7 +41,7 @@ struct TimerQueue<Payload> {
     return (top.at, top.payload)
   }
 
-  /// Those entries whose meaning `holds`. O(n).
+  /// Returns a queue of the entries that satisfy `holds`. O(n).
   func filter(_ holds: (_ at: CompactInstant, _ payload: Payload) -> Bool) -> Self {
     var kept = Self()
     kept.added = added

@@ -153,7 +153,7 @@ extension Loader {
     return record
   }
 
-  // MARK: - Leaving
+  // MARK: - Subscriptions
 
   /// Removes the load's subscriptions to decodes.
   func unsubscribeFromDecodes(_ id: LoadID) { apply(decodes.leave(id)) }

@@ -3,18 +3,19 @@ internal import ImageCodec
 public import ImageStore
 public import Threads
 
-/// The tiers on disk and the thread they share. What is asked of it here is answered on the loading thread.
+/// The disk tiers, the folders for temporary files, and the thread that they share. Results are delivered on the
+/// loading thread.
 public final class DiskServices: Sendable {
-  /// The cache directory, absolute.
+  /// The absolute path of the cache directory.
   public let directory: String
   public let executor: ThreadExecutor
-  /// Nil with `--disk-limit 0`.
+  /// The read-write tier; nil with `--disk-limit 0`.
   public let tier: DiskTier?
-  /// Looked in, in this order, when `tier` has nothing; never written.
+  /// The read-only tiers, which are looked up in this order if `tier` has no entry.
   let readOnlyTiers: [DiskTier]
   let scratch: ScratchFolder
   let pixels: PixelFolder
-  /// Unix seconds.
+  /// The current time in Unix seconds.
   let now: @Sendable () -> Int
 
   public init(
@@ -30,9 +31,9 @@ public final class DiskServices: Sendable {
     self.now = now
   }
 
-  /// Opens the tiers and has them look after themselves from now on. Blocks.
+  /// Opens the tiers and schedules their maintenance. Blocks.
   ///
-  /// - Throws: `unusable`, when a directory cannot be used.
+  /// - Throws: `unusable` if a directory cannot be used.
   public func open() throws(StoreError) {
     let tiers = [tier].compactMap(\.self) + readOnlyTiers
     let result = Locked<Result<Void, StoreError>?>(nil)
@@ -50,7 +51,7 @@ public final class DiskServices: Sendable {
     executor.run { self.pixels.assumeIsolated { $0.removeDead() } }
   }
 
-  /// Writes what is pending and lets go of the directories. Blocks; nothing may be asked of the storage afterwards.
+  /// Writes pending changes and closes the directories. Blocks; must be the last call.
   public func close() {
     executor.run {
       for tier in [self.tier].compactMap(\.self) + self.readOnlyTiers { tier.assumeIsolated { $0.close() } }
@@ -60,7 +61,7 @@ public final class DiskServices: Sendable {
     executor.stop()
   }
 
-  /// Runs `work` on the disk's thread and hands its result to `completion` on the loading thread.
+  /// Runs `work` on the disk thread and passes its result to `completion` on the loading thread.
   func perform<Result: Sendable>(
     _ work: @escaping @Sendable () -> Result, then completion: @escaping @LoadingActor @Sendable (Result) -> Void
   ) {
@@ -70,15 +71,15 @@ public final class DiskServices: Sendable {
     }
   }
 
-  /// What the disk has for a key.
+  /// The result of a disk lookup.
   struct Found: Sendable {
-    /// The writable tier's first.
+    /// The candidates, those of the read-write tier first.
     var candidates: [Candidate]
-    /// Whether there is what an earlier load has left. Looked for only where nothing is stored.
+    /// Whether there is a partial body of an earlier load. Checked only if there are no candidates.
     var hasPartial: Bool
   }
 
-  /// Looks for what the disk has for a key: the variant of that name, and the original.
+  /// Looks up the named variant and the original of a key on disk.
   func look(
     up key: String, partition: String, variant: String,
     then completion: @escaping @LoadingActor @Sendable (Found) -> Void
@@ -95,12 +96,12 @@ public final class DiskServices: Sendable {
       }, then: completion)
   }
 
-  /// Whether the file of a candidate exists, so that its path can be told. On the disk's thread.
+  /// Whether the file of a candidate exists, so that its path may be reported. Must run on the disk thread.
   private func hasFile(of candidate: Candidate) -> Bool {
     tier(of: candidate)?.assumeIsolated { $0.hasFile(of: candidate.response) } ?? false
   }
 
-  /// Carries out a delivery.
+  /// Performs a delivery.
   func deliver(
     _ delivery: DeliveryPlan, from source: DeliveryPlan.Source,
     then completion: @escaping @LoadingActor @Sendable (Result<DeliveryPlan.DeliveredContent, DeliveryPlan.Failure>) -> Void
@@ -108,19 +109,20 @@ public final class DiskServices: Sendable {
     perform(
       {
         var delivery = delivery
-        // What has been replaced or cleared since it was found is for this load alone.
+        // A response that has been replaced or cleared since the lookup must not enter the memory tier.
         if delivery.wantsBytes, case .stored(let response, _) = source { delivery.wantsBytes = self.finds(response) }
         return delivery.perform(on: source, scratch: self.scratch, now: self.now())
       }, then: completion)
   }
 
-  /// Whether a look-up gives the response, on the disk's thread.
+  /// Whether a lookup still finds the response. Must run on the disk thread.
   private func finds(_ response: StoredResponse) -> Bool {
     candidates(for: response.key, response.partition, variant: response.variant)
       .contains { $0.response.id == response.id && $0.response.digest == response.digest }
   }
 
-  /// Notes that a path that was delivered is given to a host only now, from any thread.
+  /// Marks a path as delivered now, for a path that the host receives later than it was prepared. May be called from
+  /// any thread.
   func markDelivered(_ path: String) {
     executor.run {
       let now = self.now()
@@ -142,16 +144,16 @@ public final class DiskServices: Sendable {
     return found
   }
 
-  /// What `query` tells of a key.
+  /// The part of a `query` result that comes from the disk.
   struct Inspection: Sendable {
     var candidates: [Candidate]
-    /// Of the first one.
+    /// The usage of the first candidate.
     var usage: DiskTier.Usage?
-    /// The canonical transforms of which results lie where the candidates do.
+    /// The canonical transforms whose results are stored in the tier of the candidates.
     var transforms: [String] = []
   }
 
-  /// Looks what there is of a key, on the disk's thread.
+  /// Inspects a key. Must run on the disk thread.
   func inspect(_ key: String, _ partition: String, _ variant: String) -> Inspection {
     let found = candidates(for: key, partition, variant: variant)
     var inspection = Inspection(candidates: found.filter(hasFile))
@@ -164,7 +166,7 @@ public final class DiskServices: Sendable {
     }
   }
 
-  /// The tier that holds a candidate's file; nil when it lies in memory only.
+  /// The tier that has the candidate's file; nil if it has none.
   func tier(of candidate: Candidate) -> DiskTier? { tier(of: candidate.response, in: candidate.place) }
 
   func tier(of response: StoredResponse, in place: Candidate.Place) -> DiskTier? {
@@ -178,18 +180,18 @@ public final class DiskServices: Sendable {
 }
 
 extension StoredResponse {
-  /// Responses that were never written have no number.
+  /// Whether the response was written to disk. Others have no id.
   var isOnDisk: Bool { id > 0 }
 }
 
-/// Bodies on their way.
+/// Bodies in transit between the transport, the tiers and the decoders.
 extension DiskServices {
-  /// Where the body of a transfer goes that is too large for memory.
+  /// Makes the sink for a transfer's body that is too large for memory.
   ///
   /// - Parameters:
-  ///   - keeping: whether it may stay in the cache.
-  ///   - partial: what it is the beginning of, if its file may stay when the rest does not come.
-  ///   - spooled: what is there of it already.
+  ///   - keeping: whether the body may be cached.
+  ///   - partial: the record under which the file may stay if the transfer is interrupted.
+  ///   - spooled: the part of the body that is already on disk.
   func makeSink(
     keeping: Bool, expected: Int64?, of partial: PartialRecord? = nil, continuing spooled: SpooledBody? = nil,
     onRoom: @escaping @Sendable () -> Void
@@ -214,18 +216,18 @@ extension DiskServices {
     }
   }
 
-  /// Drops a body that nobody wants, from any thread.
+  /// Discards a body that is not needed. May be called from any thread.
   func discard(_ body: Download.Body) {
     guard case .spool = body else { return }
     executor.run { self.discardNow(body) }
   }
 
-  /// Drops a body, on the disk's thread.
+  /// Discards a body. Must run on the disk thread.
   func discardNow(_ body: Download.Body) {
     if case .spool(let body) = body { body.spool.drop() }
   }
 
-  /// Removes what a decoder has made, or was to make, from any thread.
+  /// Removes the output of a decoder, written or not. May be called from any thread.
   func discard(_ output: DecodeTask.Output) {
     switch output {
     case .check, .placeholder: break
@@ -234,17 +236,17 @@ extension DiskServices {
     }
   }
 
-  /// Leaves a body to a load to come, from any thread. What cannot stay is dropped.
+  /// Retains a body for a later load, or discards it if it cannot stay. May be called from any thread.
   func leave(_ body: Download.Body) {
     guard case .spool(let spooled) = body else { return }
     executor.run { spooled.spool.unpin() }
   }
 
-  /// What an earlier load has left, on the disk's thread.
+  /// Returns the partial body of an earlier load. Must run on the disk thread.
   ///
   /// - Parameters:
-  ///   - maxBytes: how large the whole may be.
-  ///   - acceptsAnything: whether it need not begin like an image.
+  ///   - maxBytes: the maximum size of the whole body.
+  ///   - acceptsAnything: whether content that does not begin like an image is accepted.
   func resumePartial(_ identity: PartialRecord.Identity, maxBytes: Int64, acceptsAnything: Bool) -> PartialBody? {
     guard let tier, let (partial, spool) = tier.assumeIsolated({ $0.resumePartial(identity, maxBytes: maxBytes) })
     else { return nil }
@@ -260,7 +262,7 @@ extension DiskServices {
       byteCount: spool.length, format: format, scans: format == .jpeg ? ScanCounter(countingIn: spool) : nil)
   }
 
-  /// Makes a spooled body a scratch file.
+  /// Turns a spooled body into a scratch file.
   func keepScratch(_ body: SpooledBody, format: String?) throws(StoreError) -> String {
     try scratch.assumeIsolatedThrowing { scratch throws(StoreError) in
       try scratch.store(.spool(body.spool), format: format)
@@ -269,8 +271,8 @@ extension DiskServices {
 }
 
 extension DiskServices {
-  /// Takes in a copy of a file, on the disk's thread. What the cache has no room for is read, if memory has, or goes to
-  /// the scratch folder.
+  /// Copies a host's file. Must run on the disk thread. A file that the cache has no space for is read into memory if
+  /// the memory tier would take it; otherwise it goes to the scratch folder.
   func read(_ path: String, maxBytes: Int64, largestInMemory: Int64) throws(LoadError) -> Download.Body {
     let file: HostFile
     do throws(StoreError) {
@@ -298,7 +300,7 @@ extension DiskServices {
 
   private func filled(_ spool: BodySpool, from file: HostFile) throws(StoreError) -> BodySpool {
     do throws(StoreError) {
-      // Not to its end: it may grow meanwhile.
+      // Read up to the size checked above: the file may grow in the meantime.
       while case let left = file.byteCount - spool.length, left > 0,
         case let piece = try file.read(at: spool.length, count: Int(min(left, 1 << 18))), !piece.isEmpty
       { try spool.add(piece) }

@@ -136,7 +136,7 @@ extension Loader {
     report.reason = policy.explain(response.cached, now: now)
   }
 
-  // MARK: - Putting in
+  // MARK: - Host stores
 
   /// The image that a host supplies.
   public enum Content: Sendable {

@@ -166,7 +166,7 @@ public final class Loader {
     } while starts.contains { scheduler.job($0)?.phase != .active }
   }
 
-  // MARK: - The end of a load
+  // MARK: - Ending a load
 
   /// Cancels a load or a prefetch. Returns false if it has ended already.
   @discardableResult

@@ -1,6 +1,6 @@
 internal import HTTPTypes
 
-/// Hears what becomes of a prefetch. Called on the loading thread; `ended` comes once, at the end.
+/// Receives the progress and the end of a prefetch. Called on the loading thread; `ended` comes once, at the end.
 @LoadingActor
 public protocol PrefetchObserver: AnyObject {
   func prefetch(_ id: LoadID, progressed progress: Prefetch.Progress)
@@ -8,9 +8,9 @@ public protocol PrefetchObserver: AnyObject {
   func prefetch(_ id: LoadID, ended result: Result<Prefetch.Summary, LoadError>)
 }
 
-/// Many loads with one answer: images that somebody may want soon are brought into the cache.
+/// Many loads with one answer, which bring images into the cache before they are needed.
 ///
-/// Only some of its items are loads at a time (`PrefetchQueue`); the others cost what their URLs take.
+/// Only some of its items are loads at any time (`PrefetchQueue`); the others cost only the memory of their requests.
 @LoadingActor
 public final class Prefetch: LoadObserver {
   public struct Progress: Sendable {
@@ -25,9 +25,9 @@ public final class Prefetch: LoadObserver {
     public var cached = 0
     public var failed = 0
     public var cancelled = 0
-    /// Of the images downloaded.
+    /// The bytes of the downloaded images.
     public var bytes: Int64 = 0
-    /// The first `mostErrors`.
+    /// The first `mostErrors` errors.
     public var errors: [(url: String, kind: LoadError.Kind)] = []
 
     var done: Int { downloaded + cached + failed + cancelled }
@@ -35,7 +35,7 @@ public final class Prefetch: LoadObserver {
 
   static let mostErrors = 100
   private static let progressInterval = Duration.milliseconds(125)
-  /// How many items are submitted in one go, before other work has its turn.
+  /// The number of items that are submitted before other work on the loading thread gets its turn.
   private static let mostAtOnce = 256
 
   let id: LoadID
@@ -52,7 +52,7 @@ public final class Prefetch: LoadObserver {
   private var isToGoOn = false
   private var isCancelled = false
 
-  /// - Parameter queue: with the places that are reserved for it.
+  /// - Parameter queue: the items, with the queue places that are reserved for them.
   init(
     id: LoadID, group: String?, queue: PrefetchQueue, priority: Priority, loader: Loader,
     observer: any PrefetchObserver
@@ -66,10 +66,10 @@ public final class Prefetch: LoadObserver {
     summary.total = queue.total
   }
 
-  /// How many items wait to become loads and have a place, by origin.
+  /// The number of items by origin that have a reserved place and are not loads yet.
   var heldBack: [(origin: Origin, count: Int)] { queue.heldBack }
 
-  /// Submits what may be submitted.
+  /// Submits the items that may be submitted now.
   func goOn() {
     guard !isSubmitting, !isToGoOn else { return }
     isSubmitting = true
@@ -100,7 +100,7 @@ public final class Prefetch: LoadObserver {
     endIfDone()
   }
 
-  /// False when it has that priority already.
+  /// Returns false if it already has that priority.
   func setPriority(_ new: Priority) -> Bool {
     guard new != priority else { return false }
     let places = queue.placesHeld
@@ -120,7 +120,7 @@ public final class Prefetch: LoadObserver {
     goOn()
   }
 
-  /// An origin is down for which items may wait that are not loads yet.
+  /// Fails the items of an origin that is down, if they have a reserved place and are not loads yet.
   func originDown(_ origin: Origin, _ error: LoadError) {
     let items = queue.takeAll(of: origin)
     loader.release(places: items.count, at: priority)

@@ -1,11 +1,10 @@
 internal import HTTPTypes
 
-/// The items of a prefetch on their way to become loads: which is the next.
+/// Feeds prefetch items into the queue, in the order in which they become loads.
 ///
-/// For each origin there are so many loads at a time that its transfers never wait for the next item, and not more: a
-/// million items are a list of URLs, not a million loads, and an origin that does not answer keeps no place that
-/// another could use. Items that have no place among those that may wait go on when there is none left that has one and
-/// may go; then the cache serves them, or nothing does.
+/// Each origin has just enough loads to keep its transfers busy, so that a million items are URLs and not a million
+/// loads, and an origin that does not answer takes no queue place that another could use. Items beyond `maxQueued` have
+/// no reserved place and are submitted last; they succeed only if the cache can serve them.
 struct PrefetchQueue {
   private struct Row {
     let origin: Origin?
@@ -14,20 +13,20 @@ struct PrefetchQueue {
 
   private let items: [LoadRequest]
   private let order: QueueOrder
-  /// Loads at a time for one origin, and in all.
+  /// The maximum number of concurrent loads for one origin, and in all.
   let mostOfOrigin: Int
   let mostInAll: Int
   private var rowOfItem: [Int32] = []
   private var rowOfOrigin: [Origin?: Int32] = [:]
   private var rows: [Row] = []
   private var waiting = FairQueue()
-  /// Here they only take turns.
+  /// All items have the same queue class: here the queue only provides the round robin.
   private static let lane = FairQueue.QueueClass(priority: .normal, needsDecoder: false)
-  /// Items from here on have no place.
+  /// The first remaining item without a reserved place.
   private var nextWithoutPlace: Int
   private var loads = 0
 
-  /// - Parameter places: how many of the items, the first ones, have a place among those that may wait.
+  /// - Parameter places: the number of items, from the first, that have a reserved queue place.
   init(_ items: [LoadRequest], limits: SchedulerLimits, places: Int) {
     self.items = items
     order = limits.order
@@ -53,10 +52,10 @@ struct PrefetchQueue {
   /// Whether every item has become a load.
   var isEmpty: Bool { placesHeld == 0 && nextWithoutPlace == items.count }
 
-  /// How many items with a place wait here.
+  /// The number of items with a reserved place that are not loads yet.
   var placesHeld: Int { waiting.counts.total }
 
-  /// By origin, as far as they have one.
+  /// The same by origin, for items that have one.
   var heldBack: [(origin: Origin, count: Int)] {
     rows.indices.compactMap { row in
       guard let origin = rows[row].origin, case let count = waiting.count(of: Int32(row)), count > 0 else { return nil }
@@ -64,7 +63,7 @@ struct PrefetchQueue {
     }
   }
 
-  /// The item that is to become a load now; its `end` has to follow.
+  /// Dequeues the next item to submit; `end` must follow for it.
   mutating func next() -> (item: Int32, request: LoadRequest, hasPlace: Bool)? {
     guard loads < mostInAll else { return nil }
     let item: Int32
@@ -81,12 +80,12 @@ struct PrefetchQueue {
     return (item, items[Int(item)], hasPlace: next != nil)
   }
 
-  /// The load of an item has ended.
+  /// Records that the load of an item has ended.
   mutating func end(_ item: Int32) { count(-1, for: rowOfItem[Int(item)]) }
 
   func url(of item: Int32) -> String { items[Int(item)].url }
 
-  /// Takes out the items with a place that wait for an origin: it is down.
+  /// Removes the items with a reserved place of an origin that is down.
   mutating func takeAll(of origin: Origin) -> [Int32] {
     guard let row = rowOfOrigin[origin] else { return [] }
     let items = waiting.jobs(of: row)
@@ -94,7 +93,7 @@ struct PrefetchQueue {
     return items
   }
 
-  /// Forgets all that have not become loads. Returns how many places they held.
+  /// Removes all items that are not loads yet. Returns how many places they had reserved.
   mutating func dropAll() -> Int {
     let held = placesHeld
     waiting = FairQueue()

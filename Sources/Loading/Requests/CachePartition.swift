@@ -1,19 +1,19 @@
 internal import HTTPTypes
 internal import ImageStore
 
-/// Tells apart who asks, so that nobody gets what was fetched with another's credentials; and by which Host, which is
-/// part of what is asked for (RFC 9110 section 7.2).
+/// Separates cache entries by the credentials of the request, so that no response is served to other credentials than
+/// it was fetched with; and by Host, which is part of the target of a request (RFC 9110 section 7.2).
 enum CachePartition {
   private static let fields: Set = ["authorization", "cookie", "host", "proxy-authorization"]
 
-  /// A digest of the request's credentials; empty when there are none.
+  /// A digest of the request's credentials; empty if there are none.
   static func partition(of request: LoadRequest) -> String {
     var text = request.fields.credentials
     if case .http(let url) = request.source, let userInfo = url.userInfo { text += "@\(userInfo)\n" }
     return text.isEmpty ? "" : SHA256.digest(of: Array(text.utf8)).hexadecimal
   }
 
-  /// Those header fields that are credentials, a line each.
+  /// The header fields that are credentials, one line each.
   static func lines(in headers: HeaderFields) -> String {
     headers.lines.reduce(into: "") { text, line in
       if fields.contains(line.name) { text += "\(line.name):\(line.value)\n" }
@@ -22,7 +22,7 @@ enum CachePartition {
 }
 
 extension [UInt8] {
-  /// Two lower-case digits a byte.
+  /// Two lower-case hexadecimal digits per byte.
   public var hexadecimal: String {
     String(decoding: flatMap { [Self.digits[Int($0 >> 4)], Self.digits[Int($0 & 15)]] }, as: UTF8.self)
   }

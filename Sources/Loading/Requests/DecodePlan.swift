@@ -1,19 +1,19 @@
 public import ImageCodec
 internal import ImageStore
 
-/// What a decoder has to do before a load can be answered. An object, because most loads need nothing of the kind.
+/// The decoder work needed before a load can be answered. A class, because most loads need none.
 public final class DecodePlan: Sendable {
-  /// What is made of the image; nil for the image as it is.
+  /// The transform to apply; nil for the image unchanged.
   public let transform: Transform?
   public let deliversPixels: Bool
   public let wantsPlaceholder: Bool
-  /// Whether every pixel has to decode.
+  /// Whether every pixel must decode (`validate: decode`).
   public let checks: Bool
-  /// What the result is stored as: a transform's canonical form. Empty for the image as it is, and for pixels, which
-  /// are made anew each time.
+  /// The name under which the result is stored: the canonical form of the transform. Empty for the original, and for
+  /// pixels, which are not stored.
   let variant: String
 
-  /// Nil when nothing is to be done.
+  /// Returns nil if nothing needs a decoder.
   public static func asked(
     transform: Transform?, deliversPixels: Bool = false, wantsPlaceholder: Bool = false, checks: Bool = false
   ) -> DecodePlan? {
@@ -29,16 +29,16 @@ public final class DecodePlan: Sendable {
     variant = deliversPixels ? "" : transform?.canonical ?? ""
   }
 
-  /// One thing that a decoder does at a time, in the order in which they are done.
+  /// One operation of a decoder, in the order in which they are performed.
   enum Step: Hashable, Sendable {
     case check
-    /// Makes the variant.
+    /// Encodes the variant.
     case encode
     case pixels
     case placeholder
   }
 
-  /// What is to be done next with what is there of the image; nil when it can be delivered.
+  /// The next operation on the stored response; nil if it can be delivered.
   func step(for response: StoredResponse) -> Step? {
     let metadata = response.metadata
     if checks, metadata?.isChecked != true { return .check }
@@ -48,18 +48,19 @@ public final class DecodePlan: Sendable {
     return nil
   }
 
-  /// Whether a stored variant can be of use, which cannot be checked any more.
+  /// Whether a stored variant can be used. A variant can no longer be checked, so its original must have been if a
+  /// check is wanted.
   func accepts(variant response: StoredResponse) -> Bool {
     response.variant == variant && (!checks || response.metadata?.isChecked == true)
   }
 }
 
 extension LoadRequest {
-  /// What is delivered, as it is stored: the original, or the variant of this name.
+  /// The name of the stored content to deliver: a variant, or empty for the original.
   var variant: String { processing?.variant ?? "" }
 
-  /// Where the image as it was transferred is kept. One that only a variant is made of is not worth the memory, where
-  /// there is a disk.
+  /// The tiers that store the original. An original that is only the source of a variant goes to disk alone, to save
+  /// memory.
   func placesOfOriginal(hasDisk: Bool) -> Places {
     hasDisk && !variant.isEmpty && store.contains(.disk) ? store.subtracting(.memory) : store
   }

@@ -1,33 +1,33 @@
-/// Why a load came to nothing.
+/// The reason why a load failed.
 public struct LoadError: Error, Sendable {
-  /// What a host switches on. `Worker` gives each its code.
+  /// The kind of error, which hosts act on. `Worker` assigns the codes.
   public enum Kind: String, Sendable, CaseIterable {
     case resolve, connect, tls, timeout, http, redirects, truncated, tooLarge, blockedAddress, recentlyFailed, network
     case notCached, diskFull, io
     case notAnImage, unsupportedFormat, corrupt, tooManyPixels, decoderCrashed, decodeTimeout, digestMismatch
     case shuttingDown, overloaded
     case cancelled, `internal`
-    /// What only the image itself could tell to be wrong with the request.
+    /// A fault in the request that becomes apparent only with the image.
     case invalidParams
   }
 
-  /// Where a time-out struck.
+  /// The phase in which a timeout occurred.
   public enum Phase: String, Sendable {
     case connect, firstByte, idle, slow, deadline
   }
 
   public var kind: Kind
-  /// For people: no query strings, no user info, no header values.
+  /// A text for people. Contains no query strings, user info or header values.
   public var message: String
   public var phase: Phase?
   public var status: Int?
-  /// What the server asked for, or when it makes sense to come again.
+  /// The delay that the server requested, or after which a retry makes sense.
   public var retryAfter: Duration?
   public var attempts = 1
-  /// Whether no attempt was made or tried again because the origin is down.
+  /// Whether no attempt was made, or no further one, because the origin is down.
   public var isOriginDown = false
   public var response: LoadedImage.Response?
-  /// Of `invalidParams`: which parameter.
+  /// For `invalidParams`: the parameter at fault.
   public var member: String?
 
   public init(_ kind: Kind, _ message: String) {
@@ -41,7 +41,7 @@ public struct LoadError: Error, Sendable {
     return error
   }
 
-  /// Whether the same load may well succeed a little later.
+  /// Whether the same load may succeed a little later.
   public var isRetryable: Bool {
     switch kind {
     case .resolve, .connect, .truncated, .network: true
@@ -51,7 +51,7 @@ public struct LoadError: Error, Sendable {
     }
   }
 
-  /// Whether the server could not give an answer, or gave none but an error (RFC 5861 section 4).
+  /// Whether the server gave no response, or one with an error (RFC 5861 section 4).
   var isOfServer: Bool {
     switch kind {
     case .resolve, .connect, .tls, .timeout, .truncated, .network, .http: true
@@ -59,7 +59,7 @@ public struct LoadError: Error, Sendable {
     }
   }
 
-  /// Whether it is an answer to what was sent, so that other header fields might have brought another one.
+  /// Whether it follows from a response, so that other header fields might have brought another one.
   var dependsOnHeaders: Bool {
     switch kind {
     case .http, .redirects, .tooLarge, .notAnImage: !isRetryable
@@ -67,7 +67,7 @@ public struct LoadError: Error, Sendable {
     }
   }
 
-  /// Whether it would fail again for as long as `--failed-ttl`, so that a transfer is not worth trying.
+  /// Whether it is likely to recur for as long as `--failed-ttl`, so that a new transfer is not worthwhile.
   var isPermanent: Bool {
     switch kind {
     case .http: status.map { (400..<500).contains($0) && !Self.retryableStatuses.contains($0) } ?? false
@@ -77,6 +77,6 @@ public struct LoadError: Error, Sendable {
   }
 
   static let retryableStatuses: Set = [408, 425, 429, 500, 502, 503, 504]
-  /// Those by which a server wants to be left alone, even without Retry-After.
+  /// The statuses that count as a refusal even without Retry-After.
   static let refusingStatuses: Set = [429, 503]
 }

@@ -1,7 +1,7 @@
 public import HTTPCaching
 public import HTTPTypes
 
-/// One image that somebody wants, with every choice made: options of the worker and of the request already merged.
+/// The request for one image, with the options of the worker and of the request merged.
 public struct LoadRequest: Sendable {
   public enum Source: Sendable {
     case http(ResourceURL)
@@ -9,7 +9,7 @@ public struct LoadRequest: Sendable {
     case inline(bytes: [UInt8], mediaType: String)
   }
 
-  /// Where a downloaded image is kept.
+  /// The tiers that store a downloaded image.
   public struct Places: OptionSet, Sendable {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -18,23 +18,23 @@ public struct LoadRequest: Sendable {
     public static let all: Places = [.memory, .disk]
   }
 
-  /// How the image reaches the host.
+  /// The form in which the host gets the image.
   public enum Delivery: String, Sendable, CaseIterable {
     case path, data, none
-    /// Decoded, in shared memory.
+    /// Decoded pixels in shared memory.
     case pixels
   }
 
   public enum Validation: String, Sendable, CaseIterable {
-    /// Any content.
+    /// Any content is accepted.
     case none
-    /// An image by its first bytes, with its size.
+    /// The first bytes must be those of an image, and its header must contain its size.
     case header
-    /// An image all of whose pixels decode.
+    /// All pixels of the image must decode.
     case decode
   }
 
-  /// Events that the host asked for.
+  /// The events that the host requested.
   public struct Events: OptionSet, Sendable, Hashable {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -45,27 +45,27 @@ public struct LoadRequest: Sendable {
     public static let preview = Events(rawValue: 16)
   }
 
-  // The order keeps it small: very many may be waiting.
+  // The order of the properties keeps the struct small, since very many may be waiting.
 
-  /// The URL as the host gave it (`data:` only up to its comma): what answers and events echo.
+  /// The URL as the host gave it (`data:` only up to its comma), which answers and events echo.
   public var url: String
   public var source: Source
   public var key: String
   public var fields: RequestHeaders
   public var group: String?
   public var slot: String?
-  /// What a decoder has to do for it, if anything.
+  /// The decoder work needed, if any.
   public var processing: DecodePlan?
-  /// An absolute path that also gets the image.
+  /// An absolute path to which the image is also written.
   public var saveTo: String?
   /// The SHA-256 that the content must have.
   public var digest: [UInt8]?
-  /// No byte for this long ends the transfer.
+  /// The idle timeout: a transfer without a byte for this long ends.
   public var timeout = Duration.seconds(15)
-  /// Largest body in bytes.
+  /// The maximum size of the body in bytes.
   public var maxBytes: Int64 = 100 << 20
   public var retries = 2
-  /// The whole load, queueing and retries included; nil for none.
+  /// The time limit of the whole load, including queueing and retries; nil for none.
   public var deadline: Duration?
   public var priority = Priority.normal
   public var cacheMode = CacheMode.default
@@ -83,16 +83,16 @@ public struct LoadRequest: Sendable {
     self.fields = fields
   }
 
-  /// The headers to send, the worker's own included.
+  /// The headers to send, including those of the worker.
   public var headers: HeaderFields { fields.all }
 }
 
 extension LoadRequest {
-  /// Whether an answer to it may be kept.
+  /// Whether a response to the request may be stored.
   func mayStore(status: Int, headers answered: HeaderFields) -> Bool {
     Storing.mayStore(mode: cacheMode, requestHeaders: headers, status: status, headers: answered)
   }
 
-  /// Whether it wants its answer kept, if the server lets it.
+  /// Whether the request permits storing its response.
   var letsKeep: Bool { mayStore(status: 200, headers: [:]) }
 }

@@ -1,60 +1,61 @@
 public import HTTPTypes
 public import ImageStore
 
-/// Where an answer came from.
+/// The origin of an answer, as reported in `cache`.
 public enum CacheStatus: String, Sendable {
   /// Transferred.
   case miss
   case memory, disk
-  /// The server said that what is stored still holds (304).
+  /// The server confirmed the stored response (304).
   case revalidated
-  /// Served though not fresh.
+  /// The stored response was served although it was not fresh.
   case stale
 }
 
-/// What a load came to.
+/// The result of a load.
 public struct LoadedImage: Sendable {
   public var key: String
   public var cache: CacheStatus
   public var byteCount: Int64
   public var mediaType: String
-  /// The format's name, told by the content; nil for what is no image.
+  /// The name of the format, recognised from the content; nil if it is not an image.
   public var format: String?
   public var width: Int?
   public var height: Int?
   public var frames = 1
   /// EXIF orientation, 1 to 8.
   public var orientation = 1
-  /// Absolute; complete, never changed, and there for at least 60 s.
+  /// An absolute path to a complete file that never changes and exists for at least 60 s.
   public var path: String?
   public var data: [UInt8]?
   public var pixels: Pixels?
-  /// What a transform's result was made of.
+  /// The original of a transform's result.
   public var source: Source?
   public var placeholder: Placeholder?
-  /// Whether decoding has found that the original lacks something, and decodes all the same.
+  /// Whether the original is incomplete or faulty, but could be decoded.
   public var isDamaged = false
-  /// Where redirects led, if anywhere.
+  /// The final URL after redirects, if any.
   public var finalURL: String?
   public var response: Response?
-  /// False for what was to be kept on disk and could not be: it is too large, or there was no room.
+  /// False if the image was to be stored on disk and could not be: it was too large, or there was no space.
   public var isKept = true
-  /// Transfers that it took.
+  /// The number of attempts.
   public var attempts = 1
   public var timing = Timing()
 
   public typealias Placeholder = DecodeMetadata.Placeholder
 
-  /// Decoded, in shared memory: rows of 8-bit sRGB, upright, with straight alpha. The host's until it releases them.
+  /// Decoded pixels in shared memory: rows of 8-bit sRGB, upright, with straight alpha. Owned by the host until it
+  /// releases them.
   public struct Pixels: Sendable {
-    /// Absolute.
+    /// An absolute path.
     public var path: String
     public var width: Int
     public var height: Int
     /// 1 grey, 3 R G B, 4 R G B A.
     public var channels: Int
     public var byteCount: Int64
-    /// Bytes from one row to the next.
+    /// The bytes from one row to the next.
     public var stride: Int { width * channels }
   }
 
@@ -62,22 +63,22 @@ public struct LoadedImage: Sendable {
   public struct Source: Sendable {
     public var byteCount: Int64
     public var format: String
-    /// As stored, before orientation.
+    /// The width as stored, before orientation is applied; likewise the height.
     public var width: Int?
     public var height: Int?
   }
 
-  /// A response's head, as it was received or stored.
+  /// The head of a response, as received or stored.
   public struct Response: Sendable {
     public var status: Int
     public var headers: HeaderFields
   }
 
-  /// Counted from when the load was accepted, but for `name`, `connect` and `tls`.
+  /// Times from the acceptance of the load, except `name`, `connect` and `tls`.
   public struct Timing: Sendable {
     public var queued = Duration.zero
-    /// How long the request that brought the answer took to find the host's addresses, to connect, and for the TLS
-    /// handshake; nil where that was not done for it.
+    /// The durations of the name lookup, of connecting and of the TLS handshake for the request that brought the
+    /// answer; nil for steps that were not needed.
     public var name: Duration?
     public var connect: Duration?
     public var tls: Duration?
@@ -88,7 +89,7 @@ public struct LoadedImage: Sendable {
 }
 
 extension LoadedImage.Source {
-  /// Of an original.
+  /// The source that a stored original describes.
   init(_ response: StoredResponse) {
     self.init(
       byteCount: response.byteCount, format: response.format ?? "", width: response.width, height: response.height)

@@ -1,4 +1,4 @@
-/// How urgent a load is. A job has the highest priority of the loads that wait for it.
+/// The priority of a load. A job has the highest priority of its subscribers.
 public enum Priority: Int, Sendable, CaseIterable, Comparable {
   case lowest, low, normal, high, highest
 
@@ -12,7 +12,7 @@ public enum Priority: Int, Sendable, CaseIterable, Comparable {
   public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// A count for each priority, in four bytes each: there is one in every job.
+/// A count for each priority, in four bytes each, since every job has one.
 public struct PriorityCounts: Sendable, Equatable {
   private var counts: (UInt32, UInt32, UInt32, UInt32, UInt32) = (0, 0, 0, 0, 0)
 
@@ -46,7 +46,7 @@ public struct PriorityCounts: Sendable, Equatable {
     Priority.allCases.reduce(into: left) { $0[$1] += right[$1] }
   }
 
-  /// The highest priority with a count over zero.
+  /// The highest priority with a count above zero.
   public var highest: Priority? { Priority.allCases.last { self[$0] > 0 } }
 
   public static func == (left: Self, right: Self) -> Bool { left.counts == right.counts }

@@ -1,19 +1,19 @@
 internal import HTTPCaching
 public import HTTPTypes
 
-/// The header fields that a load sends, and what follows from them.
+/// The header fields that a load sends, and properties derived from them.
 ///
-/// An object, because most loads send those of the options: what follows is worked out once for all of them.
+/// A class, because most loads send those of the options and can share one instance.
 public final class RequestHeaders: Sendable {
-  /// All to send, the worker's own included.
+  /// All fields to send, including those of the worker.
   public let all: HeaderFields
-  /// Those of `all` that the load has for itself, by which it is another transfer than a load without them.
+  /// The fields of `all` that are specific to the load. They distinguish its transfer from that of a load without them.
   public let own: HeaderFields
-  /// What else is sent that says who asks, which the transport adds; empty for nothing.
+  /// A name for credentials that the transport adds; empty for none.
   public let alsoSent: String
-  /// The lines that say who asks; empty where none does.
+  /// The lines that are credentials; empty for none.
   let credentials: String
-  /// Whether the cache has nothing to heed in them.
+  /// Whether no field affects the use of the cache.
   let arePlain: Bool
 
   /// - Parameter alsoSent: a name for the credentials that the transport adds; empty for none.

@@ -136,7 +136,7 @@ struct FairQueue {
     counts[queueClass.priority] -= 1
   }
 
-  // MARK: - Turns
+  // MARK: - Round robin
 
   /// Dequeues the next job; nil if no eligible origin has one. The turn passes to the next origin.
   mutating func takeNext(_ order: QueueOrder) -> Int32? {
@@ -169,7 +169,7 @@ struct FairQueue {
     return ring.isMultiple(of: 2) == (ring / 2 <= decodeBackpressure.rawValue)
   }
 
-  // MARK: - Looking
+  // MARK: - Queries
 
   /// Whether an eligible origin has a job that decode backpressure does not hold back.
   var hasEligible: Bool { rings.indices.contains { !rings[$0].isEmpty && isInUse($0) } }

@@ -6,7 +6,7 @@
 ///        ▲                                                  ▲                  │   │
 ///        ├──────────────────── an answer ───────────────────┼──────────────────┘   │ the probe fails
 ///        │                                                  └──────────────────────┤
-///     probing ◀──(time)── down ◀──── three failures without an answer, or six refusals ┘
+///     probing ◀──(time)── down ◀── three failures without an answer, or six refusals ┘
 ///
 /// A healthy origin may have as many transfers as its `ConcurrencyWindow` permits; a probing one may have one.
 ///

@@ -113,7 +113,7 @@ extension Scheduler {
     return error
   }
 
-  // MARK: - The machine's own network
+  // MARK: - Local outages
 
   /// Records a possible local outage (a cable, a laptop that slept): if no origin at all has answered since this one
   /// started failing, the fault may be on this machine. As soon as any origin answers, each suspected one gets a probe.
@@ -154,7 +154,7 @@ extension Scheduler {
       && record.nextStart == nil
   }
 
-  // MARK: - Coming and going
+  // MARK: - Records
 
   /// Returns the ID of the origin's record, which is created if needed, for a job to be added.
   mutating func admit(_ origin: Origin) -> OriginID {

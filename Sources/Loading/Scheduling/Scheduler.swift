@@ -358,7 +358,7 @@ struct Scheduler: ~Copyable {
     return lastPlace
   }
 
-  // MARK: - Looking
+  // MARK: - Queries
 
   var activeCount: Int { running.count }
 
