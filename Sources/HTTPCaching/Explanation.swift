@@ -6,16 +6,16 @@ extension CachePolicy {
     let age = freshness.age(at: now)
     guard freshness.isWithinLimit(at: now) else {
       return now < response.responseTime
-        ? "stale: stored in what this clock takes for the future"
-        : "stale: stored or last validated over max-age (\(maxAge) s) ago"
+        ? "stale: stored in the future of this clock"
+        : "stale: stored or last validated more than max-age (\(maxAge) s) ago"
     }
-    if freshness.control.noCache { return "stale: Cache-Control: no-cache asks for validation each time" }
+    if freshness.control.noCache { return "stale: Cache-Control: no-cache requires validation each time" }
     let lifetime = freshness.lifetime
     let source =
       switch freshness.basis {
       case .maxAge: "Cache-Control: max-age=\(lifetime)"
       case .expires: "Expires, \(lifetime) s after Date"
-      case .invalidExpires: "Expires is no date, which counts as past"
+      case .invalidExpires: "Expires is invalid, which counts as past"
       case .heuristic: "a tenth of the time between Last-Modified and Date, \(lifetime) s"
       case .none: "no Cache-Control: max-age, Expires or Last-Modified"
       }

@@ -23,7 +23,7 @@ public struct DataURL: Sendable, Hashable {
 
   /// Takes time and memory in proportion to the URL's length.
   public init(_ text: String) throws(Invalid) {
-    guard Self.isDataURL(text) else { throw Invalid(description: "the URL does not begin with data:") }
+    guard Self.isDataURL(text) else { throw Invalid(description: "it must begin with data:") }
     var text = text
     let result: Result<DataURL, Invalid> = text.withUTF8 { bytes in Self.parse(bytes) }
     self = try result.get()
@@ -39,7 +39,7 @@ public struct DataURL: Sendable, Hashable {
   private static func parse(_ bytes: UnsafeBufferPointer<UInt8>) -> Result<DataURL, Invalid> {
     let url = bytes[..<(bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex)]
     guard let comma = url.firstIndex(of: UInt8(ascii: ",")) else {
-      return .failure(Invalid(description: "the data: URL has no comma"))
+      return .failure(Invalid(description: "it must have a comma before its content"))
     }
     var description = trimmed(Array(url[scheme.count..<comma])[...])
     let isBase64 = takeBase64Mark(from: &description)
@@ -50,7 +50,7 @@ public struct DataURL: Sendable, Hashable {
     if isBase64 {
       body.removeAll { whiteSpace.contains($0) }
       guard let decoded = body.withUnsafeBytes(Base64.decode) else {
-        return .failure(Invalid(description: "the content of the data: URL is no base64, or is cut short"))
+        return .failure(Invalid(description: "its content must be complete base64"))
       }
       body = decoded
     }

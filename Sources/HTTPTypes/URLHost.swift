@@ -4,10 +4,10 @@ enum URLHost {
   static func normalized(
     _ host: Slice<UnsafeBufferPointer<UInt8>>, _ write: (UInt8) -> Void
   ) throws(ResourceURLError) {
-    guard let first = host.first else { throw ResourceURLError(.host, "the URL has no host") }
+    guard let first = host.first else { throw ResourceURLError(.host, "the URL must have a host") }
     if first == UInt8(ascii: "[") {
       guard host.last == UInt8(ascii: "]"), IPv6Literal.isValid(Array(host)[1..<(host.count - 1)]) else {
-        throw ResourceURLError(.host, "the host of the URL is not a valid IPv6 address in brackets")
+        throw ResourceURLError(.host, "the host of the URL must be a valid IPv6 address if it is in brackets")
       }
       return host.forEach { write($0.asciiLowercased) }
     }
@@ -27,11 +27,13 @@ enum URLHost {
     if let bad = name.first(where: { !$0.isUnreserved }) {
       let shown = String(UnicodeScalar(bad))
       let hint = shown == "%" ? "; a host cannot be percent-encoded" : ""
-      throw ResourceURLError(.host, "the host of the URL has the character '\(shown)' in it\(hint)")
+      throw ResourceURLError(.host, "the host of the URL must not have the character '\(shown)'\(hint)")
     }
-    guard name.count <= 255 else { throw ResourceURLError(.host, "the host of the URL is over 255 bytes long") }
+    guard name.count <= 255 else {
+      throw ResourceURLError(.host, "the host of the URL must not be longer than 255 bytes")
+    }
     guard name.contains(where: { $0 != UInt8(ascii: ".") }) else {
-      throw ResourceURLError(.host, "the URL has no host")
+      throw ResourceURLError(.host, "the URL must have a host")
     }
   }
 
@@ -49,7 +51,7 @@ enum URLHost {
         output += label.map { UInt8($0.value) }
       } else {
         guard let encoded = Punycode.encode(label.map(\.value)) else {
-          throw ResourceURLError(.host, "a label of the URL's host is over 63 bytes long")
+          throw ResourceURLError(.host, "a label of the URL's host must not be longer than 63 bytes")
         }
         output += Array("xn--".utf8) + encoded
       }

@@ -31,13 +31,13 @@ struct URLParser {
   }
 
   mutating func parse() throws(ResourceURLError) -> Parts {
-    guard !input.isEmpty else { throw ResourceURLError(.empty, "the URL is empty") }
+    guard !input.isEmpty else { throw ResourceURLError(.empty, "the URL must not be empty") }
     guard input.count <= ResourceURL.maximumLength else {
-      throw ResourceURLError(.tooLong, "the URL is over \(ResourceURL.maximumLength) bytes long")
+      throw ResourceURLError(.tooLong, "the URL must not be longer than \(ResourceURL.maximumLength) bytes")
     }
     if let index = input.firstIndex(where: { $0 < 0x20 || $0 == 0x7F }) {
       let code = String(input[index], radix: 16, uppercase: true)
-      throw ResourceURLError(.controlCharacter, "the URL has a control character (0x\(code)) at byte \(index)")
+      throw ResourceURLError(.controlCharacter, "the URL must not have control characters (0x\(code) at byte \(index))")
     }
     let isSecure = try takeScheme()
     let authorityStart = output.count
@@ -70,7 +70,8 @@ struct URLParser {
       position += 1
     }
     guard output.count <= ResourceURL.maximumLength else {
-      throw ResourceURLError(.tooLong, "the URL is over \(ResourceURL.maximumLength) bytes long once it is encoded")
+      throw ResourceURLError(
+        .tooLong, "the URL must not be longer than \(ResourceURL.maximumLength) bytes when encoded")
     }
     return Parts(
       isSecure: isSecure, authorityStart: UInt16(authorityStart), hostStart: UInt16(hostStart),
@@ -83,15 +84,15 @@ struct URLParser {
   private mutating func takeScheme() throws(ResourceURLError) -> Bool {
     guard let colon = input.firstIndex(of: UInt8(ascii: ":")), colon > 0, input[0].isASCIILetter,
       input[..<colon].allSatisfy(Self.isOfScheme)
-    else { throw ResourceURLError(.noScheme, "the URL has no scheme; it must begin with http:// or https://") }
+    else { throw ResourceURLError(.noScheme, "the URL must begin with http:// or https://") }
     let isSecure = Self.isScheme(input[..<colon], "https")
     guard isSecure || Self.isScheme(input[..<colon], "http") else {
       let shown = String(decoding: input[..<colon].prefix(32).map(\.asciiLowercased), as: UTF8.self)
-      throw ResourceURLError(.unsupportedScheme, "the scheme \(shown) is not supported; http, https and data are")
+      throw ResourceURLError(.unsupportedScheme, "the scheme of the URL must be http, https or data, not \(shown)")
     }
     position = colon + 3
     guard input.count >= position, input[colon + 1] == UInt8(ascii: "/"), input[colon + 2] == UInt8(ascii: "/") else {
-      throw ResourceURLError(.noAuthority, "the URL has no // after its scheme")
+      throw ResourceURLError(.noAuthority, "the URL must have // after its scheme")
     }
     for byte in input[..<position] { output.append(byte.asciiLowercased) }
     return isSecure
@@ -107,11 +108,11 @@ struct URLParser {
   private mutating func writeUserInfo(_ userInfo: Slice<UnsafeBufferPointer<UInt8>>) throws(ResourceURLError) {
     // Programs disagree on whether a backslash ends the host, so that each would go to another one.
     guard !userInfo.contains(UInt8(ascii: "\\")) else {
-      throw ResourceURLError(.userInfo, "the URL has a backslash in its user info")
+      throw ResourceURLError(.userInfo, "the user info of the URL must not have a backslash")
     }
     for mark in userInfo.indices where userInfo[mark] == UInt8(ascii: "%") {
       if let byte = PercentEncoding.decodedByte(at: mark, of: userInfo), byte < 0x20 || byte == 0x7F {
-        throw ResourceURLError(.userInfo, "the URL has a control character in its user info")
+        throw ResourceURLError(.userInfo, "the user info of the URL must not have control characters")
       }
     }
     guard !userInfo.isEmpty else { return }
@@ -156,11 +157,11 @@ struct URLParser {
   private static func port(_ digits: Slice<UnsafeBufferPointer<UInt8>>) throws(ResourceURLError) -> Int {
     var port = 0
     for digit in digits {
-      guard digit.isASCIIDigit else { throw ResourceURLError(.port, "the port of the URL is not a number") }
+      guard digit.isASCIIDigit else { throw ResourceURLError(.port, "the port of the URL must be a number") }
       port = min(port * 10 + Int(digit - UInt8(ascii: "0")), 65_536)
     }
     guard (1...65_535).contains(port) else {
-      throw ResourceURLError(.port, "the port of the URL is not between 1 and 65535")
+      throw ResourceURLError(.port, "the port of the URL must be from 1 to 65535")
     }
     return port
   }

@@ -33,7 +33,7 @@ extension Incoming {
     do throws(JSONError) {
       self.init(try JSON(parsing: line))
     } catch {
-      self = .call(.refused(.parseError("no JSON: \(error.reason) at byte \(error.offset)"), id: nil))
+      self = .call(.refused(.parseError("the line must be JSON: \(error.reason) at byte \(error.offset)"), id: nil))
     }
   }
 
@@ -43,7 +43,7 @@ extension Incoming {
 
   /// What stands in the place of a line that was skipped for its length.
   static func tooLong(limit: Int) -> Incoming {
-    .call(.refused(.invalidRequest("the line is over \(limit) bytes"), id: nil))
+    .call(.refused(.invalidRequest("a line must not be longer than \(limit) bytes"), id: nil))
   }
 
   init(_ value: JSON) {
@@ -52,9 +52,9 @@ extension Incoming {
       return
     }
     if elements.isEmpty {
-      self = .call(.refused(.invalidRequest("the batch is empty"), id: nil))
+      self = .call(.refused(.invalidRequest("a batch must have at least one call"), id: nil))
     } else if elements.count > Self.mostCalls {
-      self = .call(.refused(.invalidRequest("a batch has at most \(Self.mostCalls) calls"), id: nil))
+      self = .call(.refused(.invalidRequest("a batch must not have more than \(Self.mostCalls) calls"), id: nil))
     } else {
       self = .batch(elements.map(Call.init))
     }
@@ -64,24 +64,24 @@ extension Incoming {
 extension Call {
   init(_ value: JSON) {
     guard case .object(let object) = value else {
-      self = .refused(.invalidRequest("a request is an object"), id: nil)
+      self = .refused(.invalidRequest("a request must be an object"), id: nil)
       return
     }
     var id: RequestID?
     if let value = object["id"] {
       id = RequestID(value)
       if id == nil {
-        let message = "id is no integer within ±(2^53-1) and no string of at most 256 bytes"
+        let message = "id must be an integer within ±(2^53-1) or a string of at most 256 bytes"
         self = .refused(.invalidRequest(message), id: nil)
         return
       }
     }
     if let version = object["jsonrpc"], version != .string("2.0") {
-      self = .refused(.invalidRequest("jsonrpc is not \"2.0\""), id: id)
+      self = .refused(.invalidRequest("jsonrpc must be \"2.0\""), id: id)
       return
     }
     guard case .string(let method)? = object["method"] else {
-      self = .refused(.invalidRequest("method is no string"), id: id)
+      self = .refused(.invalidRequest("method must be a string"), id: id)
       return
     }
     switch object["params"] {
@@ -90,7 +90,7 @@ extension Call {
     case .object(let params)?:
       self = .request(Request(id: id, method: method, params: params))
     default:
-      let error = RPCError.invalidParams(member: "params", "params is no object")
+      let error = RPCError.invalidParams(member: "params", "params must be an object")
       self = id == nil ? .failedNotification(error, method: method) : .refused(error, id: id)
     }
   }

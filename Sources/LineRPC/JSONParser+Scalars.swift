@@ -14,7 +14,7 @@ extension JSONParser {
     // The validation of short strings costs as much as all other parsing; in ASCII there is nothing to find.
     if utf8.isASCII { return String(decoding: utf8, as: UTF8.self) }
     guard let string = String(validating: utf8, as: UTF8.self) else {
-      throw JSONError(reason: "a string is not UTF-8", offset: start)
+      throw JSONError(reason: "invalid UTF-8 in a string", offset: start)
     }
     return string
   }
@@ -37,7 +37,7 @@ extension JSONParser {
         }
         return try string.get()
       default:
-        throw error("a control character in a string")
+        throw error("unescaped control character in a string")
       }
     }
   }
@@ -56,7 +56,7 @@ extension JSONParser {
       position += 1
       utf8.append(contentsOf: UTF8.encode(try escapedScalar())!)
       return
-    default: throw error("an unknown escape")
+    default: throw error("unknown escape sequence")
     }
     position += 1
   }
@@ -74,7 +74,7 @@ extension JSONParser {
         if UTF16.isTrailSurrogate(second) { return UTF16.decode(UTF16.EncodedScalar([unit, second])) }
       }
     }
-    throw JSONError(reason: "half a surrogate pair", offset: start)
+    throw JSONError(reason: "unpaired surrogate", offset: start)
   }
 
   private mutating func hexadecimalUnit() throws(JSONError) -> UInt16 {
@@ -85,7 +85,7 @@ extension JSONParser {
       case let byte where UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte: digit = byte - UInt8(ascii: "0")
       case let byte where UInt8(ascii: "a")...UInt8(ascii: "f") ~= byte: digit = byte - UInt8(ascii: "a") + 10
       case let byte where UInt8(ascii: "A")...UInt8(ascii: "F") ~= byte: digit = byte - UInt8(ascii: "A") + 10
-      default: throw error("no four hexadecimal digits after \\u")
+      default: throw error("expected four hexadecimal digits after \\u")
       }
       unit = unit << 4 | UInt16(digit)
       position += 1
@@ -108,9 +108,9 @@ extension JSONParser {
       if overflow || overflowToo { isExact = false }
       integer = sum
     }
-    guard position > firstDigit else { throw error("no digit after -") }
+    guard position > firstDigit else { throw error("expected a digit after -") }
     guard position == firstDigit + 1 || text[firstDigit] != UInt8(ascii: "0") else {
-      throw JSONError(reason: "a number starts with 0", offset: start)
+      throw JSONError(reason: "a number must not begin with 0", offset: start)
     }
     if try skipFraction() { isExact = false }
     if try skipExponent() { isExact = false }
@@ -120,7 +120,7 @@ extension JSONParser {
     }
     let literal = String(decoding: UnsafeRawBufferPointer(rebasing: text[start..<position]), as: UTF8.self)
     guard let number = Double(literal), number.isFinite else {
-      throw JSONError(reason: "a number is too large", offset: start)
+      throw JSONError(reason: "number out of range", offset: start)
     }
     return .number(number)
   }
@@ -148,7 +148,7 @@ extension JSONParser {
   }
 
   private mutating func skipDigits() throws(JSONError) {
-    guard nextDigit() != nil else { throw error("no digit where one is due") }
+    guard nextDigit() != nil else { throw error("expected a digit") }
     while nextDigit() != nil {}
   }
 }

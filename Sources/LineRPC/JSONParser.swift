@@ -36,7 +36,7 @@ struct JSONParser {
     skipSpace()
     let value = try value()
     skipSpace()
-    guard position == text.count else { throw error("text after the value") }
+    guard position == text.count else { throw error("unexpected text after the value") }
     return value
   }
 
@@ -45,7 +45,7 @@ struct JSONParser {
   func peek() -> UInt8 { position < text.count ? text[position] : 0 }
 
   func error(_ reason: String) -> JSONError {
-    JSONError(reason: position < text.count ? reason : "the text ends too early", offset: position)
+    JSONError(reason: position < text.count ? reason : "unexpected end of the text", offset: position)
   }
 
   @inline(__always)
@@ -75,7 +75,7 @@ struct JSONParser {
       case UInt8(ascii: "f"): value = try literal("false", .bool(false))
       case UInt8(ascii: "n"): value = try literal("null", .null)
       case UInt8(ascii: "{"), UInt8(ascii: "["):
-        guard open.count < JSON.maximumDepth else { throw error("nested more than \(JSON.maximumDepth) deep") }
+        guard open.count < JSON.maximumDepth else { throw error("more than \(JSON.maximumDepth) levels of nesting") }
         var container = Container(isObject: peek() == UInt8(ascii: "{"))
         position += 1
         skipSpace()
@@ -85,7 +85,7 @@ struct JSONParser {
           continue
         }
         value = container.value
-      default: throw error("no value where one is due")
+      default: throw error("expected a value")
       }
       repeat {
         guard let last = open.indices.last else { return value }
@@ -96,7 +96,7 @@ struct JSONParser {
           try expectValue(in: &open[last])
           break
         }
-        guard accept(open[last].end) else { throw error("neither a comma nor an end after a value") }
+        guard accept(open[last].end) else { throw error("expected a comma or a closing bracket") }
         value = open.removeLast().value
       } while true
     }
@@ -106,17 +106,17 @@ struct JSONParser {
   private mutating func expectValue(in container: inout Container) throws(JSONError) {
     guard container.isObject else { return }
     let start = position
-    guard peek() == UInt8(ascii: "\"") else { throw error("no name where one is due") }
+    guard peek() == UInt8(ascii: "\"") else { throw error("expected a member name") }
     let name = try string()
-    guard container.setName(name) else { throw JSONError(reason: "two members of one name", offset: start) }
+    guard container.setName(name) else { throw JSONError(reason: "duplicate member name", offset: start) }
     skipSpace()
-    guard accept(UInt8(ascii: ":")) else { throw error("no : after a name") }
+    guard accept(UInt8(ascii: ":")) else { throw error("expected a colon after the member name") }
     skipSpace()
   }
 
   private mutating func literal(_ word: StaticString, _ value: JSON) throws(JSONError) -> JSON {
     for index in 0..<word.utf8CodeUnitCount {
-      guard accept(word.utf8Start[index]) else { throw error("an unknown word") }
+      guard accept(word.utf8Start[index]) else { throw error("expected true, false or null") }
     }
     return value
   }

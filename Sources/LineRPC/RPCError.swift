@@ -32,7 +32,7 @@ extension RPCError {
   }
 
   public static func methodNotFound(_ method: String) -> RPCError {
-    RPCError(code: -32601, message: "there is no method \(method.quotable)", kind: "methodNotFound")
+    RPCError(code: -32601, message: "unknown method \(method.quotable)", kind: "methodNotFound")
   }
 
   /// - Parameter member: the member of `params` that is at fault, or `params` itself; it goes into `data.member`, cut

@@ -20,7 +20,7 @@ public func startThread(name: String, _ body: @escaping @Sendable () -> Void) {
   pthread_attr_setstacksize(&attributes, 1 << 20)
   let status = pthread_create(&thread, &attributes, { enterThread($0) }, box.toOpaque())
   pthread_attr_destroy(&attributes)
-  precondition(status == 0, "the system gives no more threads (error \(status))")
+  precondition(status == 0, "the system cannot create another thread (error \(status))")
 }
 
 private final class ThreadBody: Sendable {

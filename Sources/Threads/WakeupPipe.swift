@@ -26,7 +26,7 @@ public final class WakeupPipe: Sendable {
 
   /// For a thread that has no use without: a process that has no descriptors left by then ends here.
   public static func required() -> WakeupPipe {
-    guard let wakeUp = WakeupPipe() else { preconditionFailure("the system gives no more descriptors (error \(errno))") }
+    guard let wakeUp = WakeupPipe() else { preconditionFailure("the system has no descriptor left (error \(errno))") }
     return wakeUp
   }
 

@@ -149,7 +149,7 @@ import Testing
     let server = ScriptedServer(greeting: nil) { _, _ in }
     let error = try transport.get("https://\(server.origin)/?secret").error()
     #expect(error.kind == .closed)
-    #expect(error.message == "\(server.origin) closed the connection within the TLS handshake")
+    #expect(error.message == "\(server.origin) closed the connection during the TLS handshake")
   }
 
   @Test(arguments: [

@@ -87,7 +87,7 @@ import Threads
     #expect(try atHead.error().kind == .aborted)
     #expect(atHead.now.calls == 0)
     let atBytes = transport.get(server.url(), Recorder(onBytes: { _ in .abort }))
-    #expect(try atBytes.error() == TransferError(.aborted, "stopped by its receiver", bytesReceived: 3))
+    #expect(try atBytes.error() == TransferError(.aborted, "the receiver stopped the transfer", bytesReceived: 3))
   }
 
   @Test func `a refusal of what was held back ends the transfer`() throws {

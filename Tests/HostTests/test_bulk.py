@@ -193,7 +193,7 @@ class Bulk(unittest.TestCase):
         self.write("list.txt", f"{self.origin.url}/image/1.png")
         status, words = self.refused("list.txt", "--worker-option=--bogus")
         self.assertEqual(status, 1)
-        self.assertIn("--bogus is no option", words)
+        self.assertIn("--bogus is not an option", words)
         self.assertTrue(words.endswith("Mend that, and run it again"), words)
         self.assertEqual(list(self.out.glob("*.json*")), [])
         self.assertIn("1 loaded, 0 failed", self.run_bulk("list.txt"))

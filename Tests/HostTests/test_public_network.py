@@ -27,7 +27,7 @@ class PublicNetwork(unittest.TestCase):
             with self.subTest(scheme):
                 ended = run("--network", "public", "--proxy", f"{scheme}://127.0.0.1:1")
                 self.assertEqual(ended.returncode, 64)
-                self.assertRegex(ended.stderr, r"\Aimageworker: network public excludes proxies, .*\n\Z")
+                self.assertRegex(ended.stderr, r"\Aimageworker: network public cannot be combined with a proxy, .*\n\Z")
 
     def test_a_proxy_of_the_environment_is_refused_at_start(self) -> None:
         for variable in ("http_proxy", "https_proxy", "all_proxy"):

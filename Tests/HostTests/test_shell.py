@@ -176,7 +176,7 @@ class ShellRecipes(Running):
         self.assertEqual(self.run_example("shell/is-image", f"{self.origin.url}/image/1.png?status=404").returncode, 3)
         self.assertEqual(self.run_example("shell/is-image", "").returncode, 3)
         run = self.run_example("shell/is-image", "http://127.0.0.1:1/image.png")
-        self.assertEqual((run.returncode, run.stdout), (75, "is-image: no connection to 127.0.0.1:1\n"))
+        self.assertEqual((run.returncode, run.stdout), (75, "is-image: connecting to 127.0.0.1:1 failed\n"))
 
     def test_without_a_worker_or_its_cache_the_status_says_so(self) -> None:
         url = f"{self.origin.url}/image/1.png"

@@ -137,7 +137,8 @@ class Spark(unittest.TestCase):
     def test_what_keeps_all_from_being_loaded_is_said_in_a_line(self) -> None:
         self.assertRegex(self.submit(status=1), r"(?m)^spark_load.py: cannot read the list list.txt: .*list.txt")
         (self.folder / "list.txt").write_text(f"{self.origin.url}/image/1.png\n")
-        self.assertRegex(self.submit("--worker-option=--bogus", status=1), r"(?m)^spark_load.py: .*--bogus is no option")
+        said = self.submit("--worker-option=--bogus", status=1)
+        self.assertRegex(said, r"(?m)^spark_load.py: .*--bogus is not an option")
 
     def test_ten_thousand_urls_with_two_executors_and_again(self) -> None:
         ports = self.origin.ports

@@ -137,7 +137,7 @@ struct RPCErrorTests {
     )
     #expect(
       text(.methodNotFound("fly"))
-        == #"{"code":-32601,"message":"there is no method fly","data":{"kind":"methodNotFound","retryable":false}}"#)
+        == #"{"code":-32601,"message":"unknown method fly","data":{"kind":"methodNotFound","retryable":false}}"#)
     #expect(
       text(.invalidParams(member: "url", "m"))
         == #"{"code":-32602,"message":"m","data":{"kind":"invalidParams","retryable":false,"member":"url"}}"#)

@@ -80,7 +80,7 @@ struct JSONParserTests {
   }
 
   @Test func `two members of one name are refused, unescaped names compared`() {
-    #expect(throws: JSONError(reason: "two members of one name", offset: 7)) { try JSON(#"{"a":1,"a":2}"#) }
+    #expect(throws: JSONError(reason: "duplicate member name", offset: 7)) { try JSON(#"{"a":1,"a":2}"#) }
     #expect(throws: JSONError.self) { try JSON(#"{"a":1,"b":2,"\u0061":3}"#) }
     #expect(throws: JSONError.self) { try JSON(#"[{"x":{"":1,"":2}}]"#) }
     #expect(throws: Never.self) { try JSON(#"{"a":{"a":1},"b":{"a":1}}"#) }

@@ -52,7 +52,7 @@ struct LineReaderTests {
     let channel = try Channel.pipe()
     start(channel, maxLine: 1000)
     channel.write([UInt8](repeating: 0x20, count: 300_000))
-    let refusal = RPCError.invalidRequest("the line is over 1000 bytes")
+    let refusal = RPCError.invalidRequest("a line must not be longer than 1000 bytes")
     #expect(batches.wait(for: 1) == [[.call(.refused(refusal, id: nil))]])
     channel.write([0x0A] + request(1) + [0x0A])
     #expect(batches.wait(for: 2).last == [.call(load(1))])

@@ -96,7 +96,7 @@ struct RequestTrackerTests {
   @Test mutating func `an id in flight is refused with id null, and the first request is unaffected`() throws {
     let token = try #require(tickets(.call(load(1))).first)
     #expect(lines(.call(load(1))) == [Self.taken + "\n"])
-    #expect(lines(.call(.refused(.invalidRequest("method is no string"), id: .integer(1)))) == [Self.taken + "\n"])
+    #expect(lines(.call(.refused(.invalidRequest("method must be a string"), id: .integer(1)))) == [Self.taken + "\n"])
     #expect(tracker.unanswered == 1)
     #expect(answer(token) == #"{"jsonrpc":"2.0","id":1,"result":true}"# + "\n")
     #expect(tickets(.call(load(1))).count == 1)

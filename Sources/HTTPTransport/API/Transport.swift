@@ -165,7 +165,7 @@ public actor Transport {
         return consumer.finished(.failure(TransferError(.cancelled, "the transport has been shut down")))
       }
       guard let curl else {
-        return consumer.finished(.failure(TransferError(.network, "curl could not be started")))
+        return consumer.finished(.failure(TransferError(.network, "libcurl could not be started")))
       }
       curl.start(id, request, consumer)
     case .lookUp(let id, let origin, let completion):

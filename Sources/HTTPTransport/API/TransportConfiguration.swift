@@ -52,9 +52,8 @@ public struct TransportConfiguration: Sendable, Hashable {
   public func problem(environment: (String) -> String? = processEnvironment) -> String? {
     if network == .publicOnly, ProxyRules(option: proxy, environment: environment).mayUseProxy {
       let source = proxy == nil ? "the environment (http_proxy, https_proxy or all_proxy)" : "the option proxy"
-      return "network public excludes proxies, since a proxy connects to the address that it finds itself, and "
-        + "\(source) names one: connect directly with an empty proxy, or use network any and have the proxy refuse "
-        + "addresses that are not public"
+      return "network public cannot be combined with a proxy, because the proxy resolves names itself; \(source) "
+        + "names one: set proxy to an empty text, or use network any and let the proxy refuse non-public addresses"
     }
     return RequestHeaders.problem(in: ["user-agent": userAgent])
   }

@@ -13,33 +13,33 @@ extension TransferError {
     self =
       switch code {
       case CURLE_COULDNT_RESOLVE_HOST where easy.hasNoResolver:
-        error(.network, "the system gives no more threads or descriptors to resolve \(transfer.origin.host)")
-      case CURLE_COULDNT_RESOLVE_HOST: error(.resolve, "no address for \(transfer.origin.host)")
-      case CURLE_COULDNT_RESOLVE_PROXY: error(.connect, "no address for the proxy")
-      case CURLE_PROXY: error(.connect, "the proxy does not connect to \(server)")
+        error(.network, "the system has no thread or descriptor left to resolve \(transfer.origin.host)")
+      case CURLE_COULDNT_RESOLVE_HOST: error(.resolve, "the host \(transfer.origin.host) has no address")
+      case CURLE_COULDNT_RESOLVE_PROXY: error(.connect, "the proxy's host has no address")
+      case CURLE_PROXY: error(.connect, "the proxy did not connect to \(server)")
       case CURLE_SSL_CONNECT_ERROR where Self.isOfClosedConnection(text):
-        error(.closed, "\(transfer.peer) closed the connection within the TLS handshake")
+        error(.closed, "\(transfer.peer) closed the connection during the TLS handshake")
       case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
         CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS,
         CURLE_SSL_CLIENTCERT, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_ENGINE_SETFAILED:
         error(.tls, "TLS with \(transfer.peer): \(text.isEmpty ? String(cString: curl_easy_strerror(code)) : text)")
       case CURLE_COULDNT_CONNECT where transfer.sockets.isExhausted:
-        error(.network, "the system gives no more sockets")
+        error(.network, "the system has no socket left")
       case CURLE_COULDNT_CONNECT where transfer.sockets.blocked > 0 && transfer.sockets.opened == 0:
         error(.blockedAddress, "\(server) is not a public address")
       case CURLE_OPERATION_TIMEDOUT where isConnecting:
-        TransferError(.timeout, "no connection to \(transfer.peer) in time", phase: .connect)
-      case CURLE_COULDNT_CONNECT: error(.connect, "no connection to \(transfer.peer)")
+        TransferError(.timeout, "connecting to \(transfer.peer) timed out", phase: .connect)
+      case CURLE_COULDNT_CONNECT: error(.connect, "connecting to \(transfer.peer) failed")
       case CURLE_RECV_ERROR where isConnecting && hasProxy, CURLE_SEND_ERROR where isConnecting && hasProxy,
         CURLE_GOT_NOTHING where isConnecting && hasProxy:
-        error(.connect, "the proxy does not connect to \(server)")
+        error(.connect, "the proxy did not connect to \(server)")
       case CURLE_UNSUPPORTED_PROTOCOL where !isConnecting, CURLE_WEIRD_SERVER_REPLY:
         error(
           .network,
           text.contains("Content-Length")
-            ? "\(server) sent a malformed Content-Length" : "\(server) does not answer in HTTP")
+            ? "\(server) sent a malformed Content-Length" : "\(server) sent an answer that is not HTTP")
       case CURLE_HTTP2_STREAM where transfer.receiver.head == nil && text.contains("PROTOCOL_ERROR"):
-        error(.network, "\(server) sent an answer that is malformed in HTTP/2 (status, length or another field)")
+        error(.network, "\(server) sent a malformed HTTP/2 answer (status, length or another field)")
       case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: error(.invalidRequest, "the URL cannot be transferred")
       // Curl's word for a header beyond its own limits.
       case CURLE_OUT_OF_MEMORY where !isConnecting && transfer.receiver.head == nil:
@@ -47,11 +47,11 @@ extension TransferError {
       case CURLE_PARTIAL_FILE where transfer.receiver.head == nil,
         CURLE_GOT_NOTHING where transfer.receiver.head == nil:
         error(.closed, "\(server) closed the connection before an answer")
-      case CURLE_PARTIAL_FILE: error(.truncated, "\(server) closed the connection within the body")
+      case CURLE_PARTIAL_FILE: error(.truncated, "\(server) closed the connection before the end of the body")
       case CURLE_RECV_ERROR where text.contains("chunk"): error(.malformed, "\(server) sent a malformed body")
       case CURLE_RECV_ERROR where transfer.receiver.head != nil, CURLE_HTTP2 where transfer.receiver.head != nil,
         CURLE_HTTP2_STREAM where transfer.receiver.head != nil, CURLE_GOT_NOTHING:
-        error(.truncated, "the connection to \(server) broke within the body")
+        error(.truncated, "the connection to \(server) broke before the end of the body")
       case CURLE_RECV_ERROR, CURLE_SEND_ERROR:
         error(.closed, "\(server): \(String(cString: curl_easy_strerror(code)))")
       case CURLE_BAD_CONTENT_ENCODING: error(.undecodable, "\(server) sent a body that cannot be decompressed")

@@ -18,7 +18,7 @@ struct RedirectChain {
     do {
       target = try Target(request.url)
     } catch {
-      throw TransferError(.invalidRequest, error == .scheme ? "only http and https are transferred" : "malformed URL")
+      throw TransferError(.invalidRequest, error == .scheme ? "the scheme must be http or https" : "malformed URL")
     }
     headers = request.headers
     authorization = target.authorization

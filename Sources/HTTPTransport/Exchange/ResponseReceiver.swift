@@ -115,9 +115,9 @@ struct ResponseReceiver {
     let headers = parser.headers
     let hasBody = parser.status != 204 && parser.status != 304
     let contentLength = hasBody ? parser.contentLength : 0
-    if parser.status < 200 { return fail(.network, "the answer goes over to another protocol") }
+    if parser.status < 200 { return fail(.network, "the answer switches to another protocol") }
     if hasBody, parser.hasMalformedLength { return fail(.network, "the answer has a malformed Content-Length") }
-    if parser.hasAmbiguousLength { return fail(.network, "the answer names several lengths") }
+    if parser.hasAmbiguousLength { return fail(.network, "the answer has several different lengths") }
     location = RedirectChain.location(status: parser.status, headers: headers)
     if location != nil { return drop(contentLength) }
     let head = ResponseHead(
@@ -125,7 +125,9 @@ struct ResponseReceiver {
       contentLength: contentLength)
     self.head = head
     allowance = parser.status == 206 ? maxBytes - bytesKept : maxBytes
-    if parser.isPartial && !asksForRange { return fail(.truncated, "the answer is a part that nobody asked for") }
+    if parser.isPartial && !asksForRange {
+      return fail(.truncated, "the answer is a partial response to a request without Range")
+    }
     let verdict = consumer.received(head: head)
     // After the consumer has seen the head: a long error page that it discards is no reason to hide the status.
     if verdict == .proceed || verdict == .pause {
@@ -134,7 +136,7 @@ struct ResponseReceiver {
         decoder = ContentDecoder(coding, isContent: isContent)
       }
       if let coding = headers["transfer-encoding"]?.lowercased(), coding != "chunked", coding != "identity" {
-        return fail(.malformed, "the answer has a transfer coding that is not known")
+        return fail(.malformed, "the answer has an unknown transfer coding")
       }
     }
     return obey(verdict, remaining: contentLength)
@@ -179,7 +181,7 @@ struct ResponseReceiver {
     // What a decoder may still hold is of no interest where the rest is dropped.
     case .stopped: return failure == nil && isDropping ? .taken : .refused
     case .unknown:
-      _ = fail(.undecodable, "the answer has a content coding that is not known")
+      _ = fail(.undecodable, "the answer has an unknown content coding")
       return .refused
     case .malformed:
       _ = fail(.undecodable, "the body cannot be decompressed")
@@ -209,7 +211,7 @@ struct ResponseReceiver {
     case .discard:
       return drop(remaining)
     case .abort:
-      failure = TransferError(.aborted, "stopped by its receiver")
+      failure = TransferError(.aborted, "the receiver stopped the transfer")
       return false
     }
   }

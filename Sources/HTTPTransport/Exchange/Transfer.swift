@@ -139,10 +139,10 @@ final class Transfer {
     // What went wrong in a rest that nobody wants is no failure.
     if let error, !receiver.isDropping || isLate { return .finish(.failure(counted(error))) }
     if error == nil, receiver.isCutShort {
-      return .finish(.failure(counted(TransferError(.truncated, "\(server) ended the body before its end"))))
+      return .finish(.failure(counted(TransferError(.truncated, "\(server) sent an incomplete body"))))
     }
     guard let summary else {
-      return .finish(.failure(TransferError(.network, "\(server) closed the connection within the header")))
+      return .finish(.failure(TransferError(.network, "\(server) closed the connection before the end of the header")))
     }
     return .finish(.success(summary))
   }
@@ -228,10 +228,10 @@ final class Transfer {
   /// The error if no name server answered for the host.
   var noAnswer: TransferError { TransferError(.unanswered, "no name server answered for \(origin.host)") }
   /// The error if the name of the host has no address.
-  var noAddress: TransferError { TransferError(.resolve, "no address for \(origin.host)") }
+  var noAddress: TransferError { TransferError(.resolve, "the host \(origin.host) has no address") }
 
   var flood: TransferError {
-    TransferError(.flood, "\(peer) floods the connection with input outside of any response")
+    TransferError(.flood, "\(peer) floods the connection with bytes that belong to no response")
   }
 
   private var blocked: TransferError { TransferError(.blockedAddress, "\(server) is not a public address") }
@@ -308,14 +308,14 @@ final class Transfer {
       return TransferError(.timeout, "the deadline has passed", phase: .deadline)
     }
     if due == watch.slowAt {
-      let text = "\(server) has sent fewer than \(settings?.configuration.minRate ?? 0) bytes in 30 s"
+      let text = "\(server) sent fewer than \(settings?.configuration.minRate ?? 0) bytes in 30 s"
       return TransferError(.timeout, text, phase: .slow)
     }
     return switch watch.stage {
     case .resolving: noAnswer
-    case .connecting: TransferError(.timeout, "no connection to \(peer) in time", phase: .connect)
-    case .waiting: TransferError(.timeout, "no answer from \(server) in time", phase: .firstByte)
-    case .receiving: TransferError(.timeout, "\(server) has stopped sending", phase: .idle)
+    case .connecting: TransferError(.timeout, "connecting to \(peer) timed out", phase: .connect)
+    case .waiting: TransferError(.timeout, "waiting for an answer of \(server) timed out", phase: .firstByte)
+    case .receiving: TransferError(.timeout, "\(server) stopped sending", phase: .idle)
     }
   }
 }

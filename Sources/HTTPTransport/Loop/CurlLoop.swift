@@ -197,13 +197,13 @@ final class CurlLoop {
   private func send(_ transfer: Transfer, with settings: ResolvedConfiguration, to known: [IPAddress]?) {
     do throws(TransferError) {
       guard let easy = EasyHandle(settings: settings, connections: connections) else {
-        throw TransferError(.network, "no memory for another transfer")
+        throw TransferError(.network, "out of memory for another transfer")
       }
       transfer.addressKey = known.map { _ in AddressesInCurl.key(transfer.origin) }
       let lines = known.map { addresses.begin(AddressesInCurl.key(transfer.origin), $0) }
       try transfer.prepare(easy, addresses: lines)
       guard curl_multi_add_handle(multi, easy.raw) == CURLM_OK else {
-        throw TransferError(.network, "no memory for another transfer")
+        throw TransferError(.network, "out of memory for another transfer")
       }
     } catch {
       finish(transfer, .failure(transfer.counted(error)))

@@ -13,9 +13,9 @@ public enum RequestHeaders {
   /// frame the message or manage the connection, which are the transport's own.
   public static func problem(in headers: HeaderFields) -> String? {
     for field in headers.lines {
-      guard isToken(field.name) else { return "a header name is not a token" }
+      guard isToken(field.name) else { return "a header name must be a token" }
       guard field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }) else {
-        return "the value of \(field.name) has control characters"
+        return "the value of \(field.name) must not have control characters"
       }
       if connectionFields.contains(field.name) { return "\(field.name) cannot be set" }
     }
@@ -25,7 +25,7 @@ public enum RequestHeaders {
   /// What is wrong with leaving out a field of this name, in lower case, that is sent without being asked for; nil where
   /// that can be done, or there is none.
   public static func problem(inLeavingOut name: String) -> String? {
-    guard isToken(name) else { return "a header name is not a token" }
+    guard isToken(name) else { return "a header name must be a token" }
     let isNeeded = connectionFields.contains(name) || conditionalFields.contains(name) || neededFields.contains(name)
     return isNeeded ? "\(name) cannot be left out" : nil
   }

@@ -30,7 +30,7 @@ struct ProxyRules {
     if let scheme = proxy.firstRange(of: "://") {
       let name = proxy[..<scheme.lowerBound].lowercased()
       guard ["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(name) else {
-        return "has a scheme that no proxy has"
+        return "must have one of the schemes http, https, socks4, socks4a, socks5, socks5h"
       }
       rest = proxy[scheme.upperBound...]
     }
@@ -38,10 +38,10 @@ struct ProxyRules {
     let port = authority[(authority.lastIndex(where: { "]@".contains($0) }) ?? authority.startIndex)...]
       .split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).dropFirst().first
     if let port, !port.isEmpty, !(1...65_535).contains(Int(port) ?? 0) {
-      return "has a port that is not between 1 and 65535"
+      return "must have a port from 1 to 65535"
     }
     let isClean = proxy.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
-    return isClean && (proxy.isEmpty || !rest.isEmpty) ? nil : "is no proxy's URL"
+    return isClean && (proxy.isEmpty || !rest.isEmpty) ? nil : "must be the URL of a proxy"
   }
 
   /// Whether there are URLs that are fetched through a proxy.

@@ -82,7 +82,9 @@ package struct APNGScan {
         frame?.chunks.append(Chunk(checked: (position + 4)..<content.upperBound, content: content))
       case "fdAT":
         try checkSequence(at: content)
-        guard frame?.isStill == false else { throw .impossible("an APNG has data without a frame") }
+        guard frame?.isStill == false else {
+          throw .impossible("the APNG has frame data (fdAT) without a frame control (fcTL)")
+        }
         frame?.chunks.append(
           Chunk(checked: (position + 4)..<content.upperBound, content: content.dropFirst(4)))
       case "IEND": return try frame.map { frame throws(ImageHeaderError) in try complete(frame) }
@@ -95,13 +97,15 @@ package struct APNGScan {
   }
 
   private mutating func complete(_ frame: Frame) throws(ImageHeaderError) -> Frame {
-    guard !frame.chunks.isEmpty else { throw .impossible("an APNG has a frame without data") }
+    guard !frame.chunks.isEmpty else { throw .impossible("a frame of the APNG has no data") }
     left -= 1
     return frame
   }
 
   private mutating func control(at content: Range<Int>) throws(ImageHeaderError) -> Frame {
-    guard content.count == 26 else { throw .impossible("an APNG has a frame control of \(content.count) bytes") }
+    guard content.count == 26 else {
+      throw .impossible("a frame control of an APNG must have 26 bytes, not \(content.count)")
+    }
     try checkSequence(at: content)
     let start = content.lowerBound
     let (delay, unit) = (try reader.big16(start + 20), try reader.big16(start + 22))
@@ -113,7 +117,7 @@ package struct APNGScan {
 
   private mutating func checkSequence(at content: Range<Int>) throws(ImageHeaderError) {
     guard content.count >= 4, try reader.big32(content.lowerBound) == sequence else {
-      throw .impossible("the chunks of an APNG do not follow each other")
+      throw .impossible("the chunks of the APNG are out of order")
     }
     sequence += 1
   }

@@ -55,7 +55,7 @@ public struct ImageHeaderError: Error, Hashable, CustomStringConvertible {
   public let kind: Kind
   public let description: String
 
-  static let cut = ImageHeaderError(kind: .cut, description: "the image ends before its header does")
+  static let cut = ImageHeaderError(kind: .cut, description: "the image ends within its header")
 
   static func impossible(_ description: String) -> ImageHeaderError {
     ImageHeaderError(kind: .impossible, description: description)

@@ -27,7 +27,7 @@ enum JPEGHeader {
       default: break
       }
       let length = try reader.big16(position)
-      guard length >= 2 else { throw .impossible("a JPEG segment is shorter than its own length") }
+      guard length >= 2 else { throw .impossible("a JPEG segment is shorter than its length field") }
       switch marker {
       case 0xC0...0xCF where marker != 0xC4 && marker != 0xC8 && marker != 0xCC:
         if size == nil { size = (width: try reader.big16(position + 5), height: try reader.big16(position + 3)) }
@@ -54,6 +54,6 @@ enum JPEGHeader {
         return marker
       }
     }
-    throw .impossible("the JPEG has no segment where one should be")
+    throw .impossible("the JPEG has no marker where a segment must begin")
   }
 }

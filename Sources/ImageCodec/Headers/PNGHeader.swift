@@ -25,11 +25,11 @@ enum PNGHeader {
     }
     let (width, height) = (try reader.big32(start + 16), try reader.big32(start + 20))
     guard width <= Int(Int32.max), height <= Int(Int32.max) else {
-      throw .impossible("the PNG is larger than a PNG can be")
+      throw .impossible("the sides of a PNG must not be longer than 2147483647 pixels")
     }
     let (depth, color) = (try reader.uint8(start + 24), try reader.uint8(start + 25))
     guard exists(color: color, depth: depth) else {
-      throw .impossible("the PNG has colour type \(color) with \(depth) bits, which does not exist")
+      throw .impossible("the PNG has colour type \(color) with \(depth) bits, which is not a valid combination")
     }
     guard try reader.big32(start + 29) == checksum(try reader.bytes(start + 12, count: 17)) else {
       throw .impossible("the checksum of the PNG's header is wrong")

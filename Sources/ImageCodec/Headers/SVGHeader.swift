@@ -21,7 +21,7 @@ enum SVGHeader {
     let own = (attributes["width"].flatMap(pixels), attributes["height"].flatMap(pixels))
     let size = size(own.0, own.1, proportions)
     guard let width = whole(size.width), let height = whole(size.height) else {
-      throw .impossible("the SVG has no size that it can be drawn in")
+      throw .impossible("the width or height of the SVG is out of range")
     }
     return ImageHeader(.svg, width: width, height: height)
   }

@@ -5,7 +5,7 @@ package enum TIFFHeader {
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
     let directory = try TIFFDirectory(&reader, fileStart: 0)
     guard let width = try directory.number(.width, &reader), let height = try directory.number(.height, &reader) else {
-      throw .impossible("the TIFF does not say how large it is")
+      throw .impossible("the TIFF has no width or height")
     }
     let orientation = try directory.orientation(&reader)
     return ImageHeader(
@@ -91,7 +91,7 @@ struct TIFFDirectory {
     self.isBig = isBig
     self.start = start
     let count = try reader.uint64(fileStart + start, bytes: isBig ? 8 : 2, isLittleEndian: isLittleEndian)
-    guard count <= 65_535 else { throw .impossible("a TIFF directory has too many entries") }
+    guard count <= 65_535 else { throw .impossible("a TIFF directory must not have more than 65535 entries") }
     entries = Int(count)
   }
 

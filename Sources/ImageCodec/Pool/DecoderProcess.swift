@@ -41,7 +41,7 @@ final class DecoderProcess {
   ) throws(DecodeError) {
     var sockets: [Int32] = [-1, -1]
     guard csystem_socket_pair(&sockets) == 0 else {
-      throw .unavailable("no socket for a decoder: \(String(cString: strerror(errno)))")
+      throw .unavailable("cannot create a socket for a decoder: \(String(cString: strerror(errno)))")
     }
     defer { close(sockets[1]) }
     var id = pid_t()

@@ -29,7 +29,7 @@ extension PoolLoop {
     }
     do throws(DecodeError) {
       guard let executable = settings.executable ?? DecoderExecutable.find() else {
-        throw .unavailable("there is no \(DecoderExecutable.name) beside the worker")
+        throw .unavailable("the executable \(DecoderExecutable.name) must be beside the worker")
       }
       let process = try DecoderProcess(executable: executable, settings: settings, libraries: libraries, now: now)
       processes.append(process)
@@ -145,7 +145,7 @@ extension PoolLoop {
         // Others go on, or one will start later; what would be gained by trying all the time?
         nextLaunch = now.advanced(by: Self.launchPause)
       } else {
-        giveUp(.unavailable("the decoder ends before it is ready; it needs libvips"), with: process.libraries)
+        giveUp(.unavailable("the decoder exited before it was ready; it needs libvips"), with: process.libraries)
       }
     case .busy(let assignment):
       assignment.files.discardOutput()

@@ -18,7 +18,7 @@ public struct GeometryError: Error, Hashable, CustomStringConvertible {
   public let width: Int
   public let height: Int
 
-  public var description: String { "the crop lies outside the image, which has \(width) x \(height) pixels" }
+  public var description: String { "the crop must overlap the image, which has \(width) x \(height) pixels" }
 }
 
 extension Transform {

@@ -51,9 +51,9 @@ extension DiskTier {
     let file = try open(response, in: session)
     defer { closeFile(file) }
     let bytes = try readBytes(Int(response.byteCount), at: 0, from: file, response.file, environment.files)
-    guard bytes.count == response.byteCount else { throw drop(response, "is cut short") }
+    guard bytes.count == response.byteCount else { throw drop(response, "is truncated") }
     if mustVerify(response) {
-      guard SHA256.digest(of: bytes) == response.digest else { throw drop(response, "has another digest") }
+      guard SHA256.digest(of: bytes) == response.digest else { throw drop(response, "does not match its digest") }
       notePassed(response)
     }
     return bytes
@@ -72,7 +72,7 @@ extension DiskTier {
       return false
     }
     guard hash.finish() == response.digest else {
-      _ = drop(response, "has another digest")
+      _ = drop(response, "does not match its digest")
       return false
     }
     notePassed(response)
@@ -90,7 +90,7 @@ extension DiskTier {
     do throws(FileError) {
       let status = try environment.files.status(path, in: session.folder.descriptor)
       if status.byteCount == response.byteCount { return true }
-      _ = drop(response, "has another size")
+      _ = drop(response, "does not have its recorded size")
     } catch {
       if error.isMissing { _ = drop(response, "is missing") }
     }
@@ -109,7 +109,7 @@ extension DiskTier {
       throw StoreError(error)
     }
     closeFile(file)
-    throw drop(response, "has another size")
+    throw drop(response, "does not have its recorded size")
   }
 
   private func drop(_ response: StoredResponse, _ reason: String) -> StoreError {

@@ -73,7 +73,7 @@ extension DiskTier {
       // From here on nobody else can clear or store anything until the commit.
       try withIndex { index throws(SQLiteError) in try index.beginWriting() }
       if let clearCount, isCleared(draft, since: clearCount) {
-        throw StoreError(.cleared, "the cache has been cleared of it meanwhile")
+        throw StoreError(.cleared, "the image was cleared from the cache while it was being stored")
       }
     }
     if !response.variant.isEmpty, try withIndex({ index throws(SQLiteError) in try isOutdated(draft, in: index) }) {
@@ -170,7 +170,7 @@ extension DiskTier {
     }
   }
 
-  private var tooLarge: StoreError { StoreError(.noRoom, "the image takes over a tenth of the disk cache's limit") }
+  private var tooLarge: StoreError { StoreError(.noRoom, "the image is larger than a tenth of the disk cache's limit") }
 
   /// Writes what a 304 changed: header fields, times, and what follows from them. Nothing happens when the response is
   /// gone.

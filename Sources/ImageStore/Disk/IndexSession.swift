@@ -96,7 +96,7 @@ extension DiskTier {
   }
 
   func writableSession() throws(StoreError) -> Session {
-    if mode == .readOnly { throw StoreError(.io, "\(directory) is only read") }
+    if mode == .readOnly { throw StoreError(.io, "\(directory) is a read-only cache") }
     if let writeSuspension, writeSuspension.pinCounts(at: now) { throw writeSuspension.error }
     writeSuspension = nil
     return try usableSession()
@@ -148,7 +148,7 @@ extension DiskTier {
       } catch {
         switch error {
         case .foreignVersion(let version):
-          let message = "\(directory) belongs to version \(version) of the index, not \(IndexSchema.version)"
+          let message = "\(directory) has version \(version) of the index; this worker needs \(IndexSchema.version)"
           throw suspend(StoreError(.unusable(path: directory), message))
         case .failed(let error):
           guard error.isDamage && mayRebuild else {
@@ -221,7 +221,7 @@ extension DiskTier {
     } catch {
       throw suspend(StoreError(error))
     }
-    onWarning("the index of the cache \(directory) was damaged; it starts empty")
+    onWarning("the index of the cache \(directory) was damaged; the cache starts empty")
   }
 
   /// Takes the tier out of use for a while, with one warning.
@@ -242,6 +242,6 @@ extension DiskTier {
   private func warn(_ error: StoreError) {
     if hasWarned { return }
     hasWarned = true
-    onWarning("going on without the cache \(directory): \(error.message)")
+    onWarning("continuing without the cache \(directory): \(error.message)")
   }
 }

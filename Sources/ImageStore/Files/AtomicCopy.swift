@@ -25,7 +25,7 @@ public func save(
   copyOf source: CopySource, to target: String, environment: StoreEnvironment = .system
 ) throws(StoreError) {
   guard target.hasPrefix("/"), !target.hasSuffix("/"), !target.utf8.contains(0) else {
-    throw StoreError(.io, "cannot write \(target): it is no absolute path of a file")
+    throw StoreError(.io, "cannot write \(target): it must be the absolute path of a file")
   }
   let files = environment.files
   // The target may be on a slow disk.

@@ -130,7 +130,7 @@ public actor BodySpool {
 
   private func hashPiece() throws(StoreError) {
     let bytes = try read(from: hashedCount, count: Int(min(1 << 20, byteCount - hashedCount)))
-    if bytes.isEmpty { throw StoreError(.io, "the temporary file was cut short") }
+    if bytes.isEmpty { throw StoreError(.io, "the temporary file was truncated") }
     hash.update(bytes)
     hashedCount += Int64(bytes.count)
   }

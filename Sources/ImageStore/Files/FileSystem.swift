@@ -9,12 +9,12 @@
 /// Paths are relative to an open directory wherever there is one, so that a directory moved meanwhile stays the same.
 public struct FileSystem: Sendable {
   public enum Operation: String, Sendable {
-    case makeDirectory = "make the directory"
+    case makeDirectory = "create the directory"
     case create = "create"
     case open = "open"
     case write = "write"
     case read = "read"
-    case status = "look at"
+    case status = "read the status of"
     case rename = "rename"
     case remove = "remove"
     case list = "list"

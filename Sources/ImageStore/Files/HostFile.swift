@@ -30,7 +30,7 @@ public final class HostFile {
       throw StoreError(error)
     }
     byteCount = Int64(status.st_size)
-    guard status.st_mode & S_IFMT == S_IFREG else { throw StoreError(.io, "\(path) is no regular file") }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw StoreError(.io, "\(path) must be a regular file") }
   }
 
   deinit { close(descriptor) }

@@ -19,9 +19,9 @@ final class SaveTarget {
   private struct Refusal: Error {
     var reason: String
 
-    static let notRegular = Refusal(reason: "it is no regular file")
-    static let inSystem = Refusal(reason: "it is in /proc or /dev")
-    static let broken = Refusal(reason: "it is a link to nothing")
+    static let notRegular = Refusal(reason: "it must be a regular file")
+    static let inSystem = Refusal(reason: "it must not be in /proc or /dev")
+    static let broken = Refusal(reason: "it is a broken link")
     static func failed(_ code: Int32) -> Refusal { Refusal(reason: String(cString: strerror(code))) }
   }
 

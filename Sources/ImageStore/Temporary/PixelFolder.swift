@@ -73,7 +73,7 @@ public actor PixelFolder {
     // What is there has been taken from the free space already; what is being filled may have been or not.
     let most = min(Self.budget, bytes + Int64(Double(free) * Self.largestPart))
     guard byteCount <= most - bytes else {
-      throw StoreError(.noRoom, "\(regions.count) pixel regions of \(bytes) bytes leave no room; release some")
+      throw StoreError(.noRoom, "\(regions.count) pixel regions hold \(bytes) bytes, which is the limit; release some")
     }
     counter += 1
     let path = folder.path + "/\(counter).pixels"

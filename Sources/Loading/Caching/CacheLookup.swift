@@ -233,7 +233,7 @@ extension Loader {
   }
 
   private var overloaded: LoadError {
-    var error = LoadError(.overloaded, "\(scheduler.limits.maxQueued) loads are waiting, which is the most")
+    var error = LoadError(.overloaded, "the queue is full: \(scheduler.limits.maxQueued) loads are waiting")
     // A place for one load is free much sooner, but not for all the loads that were rejected at once.
     error.retryAfter = startRate.time(for: scheduler.limits.maxQueued / 10 + 1, at: .now)
     return error
@@ -244,7 +244,7 @@ extension Loader {
   private func mayTransfer(_ load: ActiveLoad) -> Bool {
     let candidates = scheduler.job(of: load.id).flatMap { jobs[$0]?.candidates } ?? []
     if case .notCached = decision(for: load, from: load.accepted(of: candidates)) {
-      answer(load.id, .failure(LoadError(.notCached, "the cache has nothing that may be served")))
+      answer(load.id, .failure(LoadError(.notCached, "the cache has no response that may be served")))
       return false
     }
     guard !load.request.retriesFailed, !load.isUnshared else { return true }
@@ -252,7 +252,7 @@ extension Loader {
     let failure = failures.failure(
       of: image, acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: .now)
     guard let failure else { return true }
-    var error = LoadError(.recentlyFailed, "failed a short while ago: \(failure.error.message)")
+    var error = LoadError(.recentlyFailed, "failed recently: \(failure.error.message)")
     error.status = failure.error.status
     error.retryAfter = ContinuousClock.now.duration(to: failure.until)
     answer(load.id, .failure(error))

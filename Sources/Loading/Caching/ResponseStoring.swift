@@ -113,7 +113,7 @@ extension Loader {
   func arrived(inline bytes: [UInt8], mediaType: String, for job: JobID) {
     guard let record = jobs[job] else { return }
     guard bytes.count <= record.first.request.maxBytes else {
-      return fail(job, LoadError(.tooLarge, "the content is over \(record.first.request.maxBytes) bytes"))
+      return fail(job, LoadError(.tooLarge, "the content is larger than \(record.first.request.maxBytes) bytes"))
     }
     var format: ImageFormat?
     if case .image(let found) = Recognition(prefix: bytes, isComplete: true) { format = found }

@@ -77,7 +77,7 @@ struct StoreOperation: Sendable {
       draft.frames = header.frames
       draft.orientation = header.orientation
     } catch let error as ImageHeaderError {
-      if needsSize { throw LoadError(.corrupt, "\(format.rawValue) with a broken header: \(error)") }
+      if needsSize { throw LoadError(.corrupt, "the \(format.rawValue) header is invalid: \(error)") }
     }
   }
 
@@ -130,7 +130,7 @@ struct StoreOperation: Sendable {
     switch body {
     case .bytes(let bytes): content = .bytes(bytes)
     case .spool(let body) where !body.isScratch: content = .spool(body.spool)
-    default: return .failure(StoreError(.noRoom, "the body lies in a scratch file"))
+    default: return .failure(StoreError(.noRoom, "the body is in a scratch file"))
     }
     return tier.assumeIsolated { [partials, lease, clearCount] tier in
       Result { () throws(StoreError) in
@@ -168,7 +168,7 @@ struct StoreOperation: Sendable {
       if delivery.wantsData, case .success(let delivered) = outcome { bytes = delivered.bytes }
       stored.delivered[id] = outcome.mapError { failure in
         switch failure {
-        case .damaged: LoadError(.io, "the file was gone right after it was written")
+        case .damaged: LoadError(.io, "the file was removed right after it was written")
         case .failed(let error): error
         }
       }
@@ -208,12 +208,12 @@ extension StoreOperation {
       case .failed(let error): throw LoadError(error)
       }
       if case .bytes(let bytes) = body, bytes.count > maxBytes {
-        throw LoadError(.tooLarge, "the content is over \(maxBytes) bytes")
+        throw LoadError(.tooLarge, "the content is larger than \(maxBytes) bytes")
       }
       guard case .image(let format) = Recognition(prefix: prefix, isComplete: prefix.count < Recognition.prefixLength)
       else {
         storage.discardNow(body)
-        throw LoadError(.notAnImage, "the content is no image of a known format")
+        throw LoadError(.notAnImage, "the content is not an image of a known format")
       }
       return StoreOperation(
         body: body, format: format, draft: draft, places: .all, largestInMemory: largestInMemory, needsSize: true,

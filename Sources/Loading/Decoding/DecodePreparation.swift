@@ -86,7 +86,7 @@ struct DecodePreparation: Sendable {
     get throws {
       let response = candidate.response
       guard let format = response.format.flatMap(ImageFormat.init) else {
-        throw LoadError(.notAnImage, "the content is no image of a known format")
+        throw LoadError(.notAnImage, "the content is not an image of a known format")
       }
       return ImageHeader(
         format, width: response.width, height: response.height, frames: response.frames,
@@ -120,7 +120,7 @@ struct DecodePreparation: Sendable {
     }
     guard let geometry else { return 0 }
     guard geometry.height <= maxPixels / geometry.width else {
-      throw LoadError(.tooManyPixels, "\(geometry.width) x \(geometry.height) pixels are over \(maxPixels)")
+      throw LoadError(.tooManyPixels, "\(geometry.width) x \(geometry.height) is more than \(maxPixels) pixels")
     }
     return geometry.width * geometry.height
   }

@@ -25,10 +25,10 @@ extension LoadError {
       self.init(.invalidParams, message)
       member = "transform.crop"
     case .crashed: self.init(.decoderCrashed, "the decoder crashed")
-    case .timedOut: self.init(.decodeTimeout, "the decoder took too long")
+    case .timedOut: self.init(.decodeTimeout, "the decoder timed out")
     case .cancelled: self.init(.cancelled, "cancelled")
     case .io(let message): self.init(.io, message)
-    case .unavailable(let message): self.init(.unsupportedFormat, "there is no decoder: \(message)")
+    case .unavailable(let message): self.init(.unsupportedFormat, "no decoder is available: \(message)")
     }
   }
 }

@@ -101,7 +101,7 @@ struct DeliveryPlan: Sendable {
       }
       delivered.isForMemory = wantsBytes
     } else if !tier.assumeIsolated({ $0.check(response) }) {
-      throw StoreError(.damaged, "the file is gone")
+      throw StoreError(.damaged, "the file was removed")
     }
     if let saveTo {
       do {
@@ -109,7 +109,7 @@ struct DeliveryPlan: Sendable {
       } catch {
         // A peer may have removed the file in the meantime.
         if tier.assumeIsolated({ $0.check(response) }) { throw error }
-        throw StoreError(.damaged, "the file is gone")
+        throw StoreError(.damaged, "the file was removed")
       }
     }
     if wantsPath {

@@ -281,7 +281,7 @@ extension DiskServices {
       throw LoadError(error)
     }
     WakeupCoalescer.release()
-    guard file.byteCount <= maxBytes else { throw LoadError(.tooLarge, "the file is over \(maxBytes) bytes") }
+    guard file.byteCount <= maxBytes else { throw LoadError(.tooLarge, "the file is larger than \(maxBytes) bytes") }
     do throws(StoreError) {
       guard let tier, file.byteCount > Download.spoolThreshold else { return .bytes(try file.readAll()) }
       do throws(StoreError) {

@@ -110,7 +110,7 @@ extension Loader {
       report.transforms = onDisk.transforms
       report.failure = failure?.error.kind
       report.failedUntil = failure?.until
-      if let failure { report.reason = "not stored; failed a short while ago: \(failure.error.message)" }
+      if let failure { report.reason = "not stored; failed recently: \(failure.error.message)" }
       if let first = remembered.first ?? onDisk.candidates.first { self.describe(first.response, in: &report) }
       if let first = onDisk.candidates.first, let tier = self.storage.tier(of: first) {
         report.path = tier.absolutePath(of: first.response)

@@ -86,7 +86,7 @@ final class BodySink: Sendable {
   /// Ends the body, complete or not. `completion` gets it on the disk thread.
   func finish(_ completion: @escaping @Sendable (Result<SpooledBody, StoreError>) -> Void) {
     hand(over: state.withLock { $0.takePiece() })
-    executor.run { completion(self.body.withLock { $0 } ?? .failure(StoreError(.io, "nothing was written"))) }
+    executor.run { completion(self.body.withLock { $0 } ?? .failure(StoreError(.io, "the body was not written"))) }
   }
 
   private func hand(over piece: [UInt8]) {
@@ -144,7 +144,7 @@ final class BodySink: Sendable {
     // Copy up to `length`, not to the end of the file: the failed write may have left a part of its piece there.
     while offset < old.length {
       let bytes = try old.bytes(from: offset, count: Int(min(Int64(Self.pieceSize), old.length - offset)))
-      if bytes.isEmpty { throw StoreError(.io, "the temporary file was cut short") }
+      if bytes.isEmpty { throw StoreError(.io, "the temporary file was truncated") }
       try new.add(bytes)
       offset += Int64(bytes.count)
     }

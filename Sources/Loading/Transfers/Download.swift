@@ -257,11 +257,11 @@ final class Download: TransferConsumer, @unchecked Sendable {
     case .success(let summary):
       return .failure(
         TransferError(
-          .truncated, "the rest of the body ended before its end", bytesReceived: summary.bytesReceived))
+          .truncated, "the rest of the body is incomplete", bytesReceived: summary.bytesReceived))
     case .failure(let error) where error.kind == .aborted && received > length:
       return .failure(
         TransferError(
-          .malformed, "the rest of the body is longer than it was said to be", bytesReceived: error.bytesReceived))
+          .malformed, "the rest of the body is longer than announced", bytesReceived: error.bytesReceived))
     case .failure: return outcome
     }
   }

@@ -217,7 +217,7 @@ extension Loader {
     revalidationTarget.response.finalURL.map { $0 == summary.head.finalURL } ?? (summary.redirects == 0)
   }
 
-  static let refusal = "the content is no image of a known format"
+  static let refusal = "the content is not an image of a known format"
 
   private func answered(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Outcome) {
     switch summary.head.status {

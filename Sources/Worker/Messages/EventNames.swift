@@ -16,7 +16,7 @@ enum EventNames {
   /// What is wrong with a name, or nil.
   static func check(_ name: String) -> String? {
     if optional.contains(where: { $0.name == name }) { return nil }
-    return "is none of \(optional.map(\.name).joined(separator: ", "))"
+    return "must be one of \(optional.map(\.name).joined(separator: ", "))"
   }
 
   static func events(_ names: [String]) -> LoadRequest.Events {

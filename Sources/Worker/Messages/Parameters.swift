@@ -13,7 +13,7 @@ struct Parameters {
     var lengths: UInt64 = 0
     for member in object.members {
       guard known.contains(member.name) else {
-        throw .invalidParams(member: prefix + member.name, "there is no parameter \((prefix + member.name).quotable)")
+        throw .invalidParams(member: prefix + member.name, "unknown parameter \((prefix + member.name).quotable)")
       }
       lengths |= Self.bit(forLengthOf: member.name)
     }
@@ -35,15 +35,17 @@ struct Parameters {
     switch value(name) {
     case nil: return nil
     case .string(let text): return text
-    default: throw .invalidParams(member: path(name), "\(path(name)) is no string")
+    default: throw .invalidParams(member: path(name), "\(path(name)) must be a string")
     }
   }
 
   /// A string that is not empty and at most 8 kB as JSON, so that it can be repeated in an answer.
   func label(_ name: String) throws(RPCError) -> String? {
     guard let text = try string(name) else { return nil }
-    guard !text.isEmpty else { throw .invalidParams(member: path(name), "\(path(name)) is empty") }
-    guard text.asciiJSONLength <= 8192 else { throw .invalidParams(member: path(name), "\(path(name)) is over 8 kB") }
+    guard !text.isEmpty else { throw .invalidParams(member: path(name), "\(path(name)) must not be empty") }
+    guard text.asciiJSONLength <= 8192 else {
+      throw .invalidParams(member: path(name), "\(path(name)) must not be longer than 8192 bytes of ASCII JSON")
+    }
     return text
   }
 
@@ -51,7 +53,7 @@ struct Parameters {
     switch value(name) {
     case nil: return nil
     case .bool(let flag): return flag
-    default: throw .invalidParams(member: path(name), "\(path(name)) is neither true nor false")
+    default: throw .invalidParams(member: path(name), "\(path(name)) must be true or false")
     }
   }
 
@@ -61,7 +63,7 @@ struct Parameters {
     case .integer(let number) where range.contains(number): return number
     default:
       throw .invalidParams(
-        member: path(name), "\(path(name)) is no integer within \(range.lowerBound) to \(range.upperBound)")
+        member: path(name), "\(path(name)) must be an integer from \(range.lowerBound) to \(range.upperBound)")
     }
   }
 
@@ -72,7 +74,7 @@ struct Parameters {
     case .number(let number) where range.contains(number): return number
     default:
       throw .invalidParams(
-        member: path(name), "\(path(name)) is no number within \(range.lowerBound) to \(range.upperBound)")
+        member: path(name), "\(path(name)) must be a number from \(range.lowerBound) to \(range.upperBound)")
     }
   }
 
@@ -81,12 +83,12 @@ struct Parameters {
     switch object[name] {
     case nil: return nil
     case .object(let object): return try Parameters(object, known: known, prefix: path(name) + ".")
-    default: throw .invalidParams(member: path(name), "\(path(name)) is no object")
+    default: throw .invalidParams(member: path(name), "\(path(name)) must be an object")
     }
   }
 
   func milliseconds(_ name: String) throws(RPCError) -> Duration? {
-    try integer(name, in: 0...Quantity.longestMilliseconds).map { .milliseconds($0) }
+    try integer(name, in: 0...Quantity.maxMilliseconds).map { .milliseconds($0) }
   }
 
   /// One of a few names, as the case of that name.
@@ -96,7 +98,7 @@ struct Parameters {
     guard let text = try string(name) else { return nil }
     guard let choice = Choice(rawValue: text) else {
       let names = Choice.allCases.map(\.rawValue).joined(separator: ", ")
-      throw .invalidParams(member: path(name), "\(path(name)) is none of \(names)")
+      throw .invalidParams(member: path(name), "\(path(name)) must be one of \(names)")
     }
     return choice
   }
@@ -107,7 +109,7 @@ struct Parameters {
     guard present.count == 1 else {
       throw .invalidParams(
         member: present.count > 1 ? present[1] : names[0],
-        "exactly one of \(names.joined(separator: ", ")) is needed")
+        "exactly one of \(names.joined(separator: ", ")) must be given")
     }
     return present[0]
   }

@@ -12,11 +12,11 @@ extension Session {
     let tiers = try params.choice("tier", Loader.Tiers.self) ?? .all
     let present = filters.filter(params.has)
     if present.count > 1 {
-      throw .invalidParams(member: present[1], "at most one of \(filters.joined(separator: ", ")) can be given")
+      throw .invalidParams(member: present[1], "at most one of \(filters.joined(separator: ", ")) may be given")
     }
     if present == ["failures"] {
       guard try params.flag("failures") == true else {
-        throw .invalidParams(member: "failures", "failures is not true")
+        throw .invalidParams(member: "failures", "failures must be true")
       }
       let count = loader.clearFailures()
       return answer(token) { $0.members(removed: count, bytes: 0) }
@@ -42,7 +42,7 @@ extension Session {
       return .olderThan(seconds: Int(try params.integer("olderThanSeconds", in: 0...(1 << 40)) ?? 0))
     case "expired":
       guard try params.flag("expired") == true else {
-        throw .invalidParams(member: "expired", "expired is not true")
+        throw .invalidParams(member: "expired", "expired must be true")
       }
       return .expired
     default: return .all
@@ -54,7 +54,7 @@ extension Session {
     guard let url = try? ResourceURL("http://\(text)/"), url.userInfo == nil, url.requestTarget == "/",
       !text.contains("#"), text.last != ":"
     else {
-      throw .invalidParams(member: "host", "host is no name and no name:port")
+      throw .invalidParams(member: "host", "host must be a host name or name:port")
     }
     let hasPort = text.last != "]" && text.contains(":")
     return .host(url.host, port: hasPort ? url.port : nil)
@@ -80,7 +80,7 @@ extension Session {
     if try params.one(of: ["path", "all"]) == "path" {
       path = try params.string("path")
     } else if try params.flag("all") != true {
-      throw .invalidParams(member: "all", "all is not true")
+      throw .invalidParams(member: "all", "all must be true")
     }
     loader.release(path) { [weak self] count in
       self?.answer(token) { $0.member("released", count) }
@@ -91,7 +91,7 @@ extension Session {
   func store(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["url", "key", "path", "data"])
     guard params.has("url") || params.has("key") else {
-      throw .invalidParams(member: "url", "one of url, key is needed")
+      throw .invalidParams(member: "url", "url or key must be given")
     }
     let request: LoadRequest
     if let url = try params.string("url") {
@@ -103,12 +103,12 @@ extension Session {
     if try params.one(of: ["path", "data"]) == "path" {
       let path = try params.string("path") ?? ""
       guard path.hasPrefix("/"), !path.utf8.contains(0) else {
-        throw .invalidParams(member: "path", "path is no absolute path")
+        throw .invalidParams(member: "path", "path must be an absolute path")
       }
       content = .file(path)
     } else {
       guard let bytes = Base64.decode(try params.string("data") ?? "") else {
-        throw .invalidParams(member: "data", "data is no base64")
+        throw .invalidParams(member: "data", "data must be base64")
       }
       content = .bytes(bytes)
     }

@@ -15,7 +15,7 @@ extension Session {
     let params = try Parameters(params, known: ["id", "url", "group", "slot", "priority"])
     let selection = try selection(params, ["id", "url", "group", "slot"])
     guard let priority = try LoadParameters.priority(params) else {
-      throw .invalidParams(member: "priority", "priority is missing")
+      throw .invalidParams(member: "priority", "priority must be given")
     }
     let count = selection.map { loader.prioritize($0, priority) } ?? 0
     answer(token) { $0.member("changed", count) }
@@ -27,11 +27,11 @@ extension Session {
     switch name {
     case "id":
       guard let id = params.value("id").flatMap(RequestID.init) else {
-        throw .invalidParams(member: "id", "id is no request's id")
+        throw .invalidParams(member: "id", "id must be the id of a request (an integer or a string)")
       }
       return load(of: id).map(Loader.Selection.one)
     case "all":
-      guard try params.flag("all") == true else { throw .invalidParams(member: "all", "all is not true") }
+      guard try params.flag("all") == true else { throw .invalidParams(member: "all", "all must be true") }
       return .all
     case "url": return .url(try params.string(name) ?? "")
     case "group": return .group(try params.string(name) ?? "")

@@ -10,17 +10,21 @@ extension Session {
   func initialize(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["protocolVersion", "client", "options"])
     if let version = params.value("protocolVersion"), version != .integer(1) {
-      var error = RPCError.invalidParams(member: "protocolVersion", "this worker speaks version 1")
+      var error = RPCError.invalidParams(member: "protocolVersion", "protocolVersion must be 1")
       error.details.set("supported", .array([.integer(1)]))
       throw error
     }
     if let client = params.value("client") {
-      guard case .object(let client) = client else { throw .invalidParams(member: "client", "client is no object") }
+      guard case .object(let client) = client else {
+        throw .invalidParams(member: "client", "client must be an object")
+      }
       let names = try Parameters(client, known: ["name", "version"])
       _ = try (names.string("name"), names.string("version"))
     }
     if let value = params.value("options") {
-      guard case .object(let object) = value else { throw .invalidParams(member: "options", "options is no object") }
+      guard case .object(let object) = value else {
+        throw .invalidParams(member: "options", "options must be an object")
+      }
       apply(try options.changed(by: object, tierIsOn: storage.tier != nil))
     }
     loader.decoder.formats { formats in
@@ -87,17 +91,17 @@ extension Options {
     var changed = self
     for member in object.members {
       guard let definition = OptionDefinition.all.first(where: { $0.member == member.name }) else {
-        throw .invalidParams(member: member.name, "there is no option \(member.name.quotable)")
+        throw .invalidParams(member: member.name, "unknown option \(member.name.quotable)")
       }
       guard definition.isRuntime else {
-        throw .invalidParams(member: member.name, "\(member.name) cannot change while the worker runs")
+        throw .invalidParams(member: member.name, "\(member.name) can only be set on the command line")
       }
       if let problem = definition.set(member.value, in: &changed) {
         throw .invalidParams(member: member.name, "\(member.name) \(problem)")
       }
     }
     guard (changed.diskLimit > 0) == tierIsOn else {
-      throw .invalidParams(member: "diskLimit", "the disk tier cannot be turned on or off while the worker runs")
+      throw .invalidParams(member: "diskLimit", "diskLimit cannot turn the disk tier on or off while the worker runs")
     }
     if let problem = changed.transportConfiguration.problem() {
       let member = object.members.last { ["network", "proxy"].contains($0.name) }?.name ?? "network"

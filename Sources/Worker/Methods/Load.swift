@@ -28,7 +28,7 @@ enum LoadParameters {
 
   static func request(_ object: JSONObject, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
     let params = try Parameters(object, known: known)
-    guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url is missing") }
+    guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url must be given") }
     var request = try request(for: url, key: params.label("key"), defaults)
     try read(params, defaults, into: &request)
     return request
@@ -48,11 +48,11 @@ enum LoadParameters {
     request.saveTo = try saveTo(params)
     request.validation = try params.choice("validate") ?? .header
     if request.delivery == .pixels, request.saveTo != nil {
-      throw .invalidParams(member: "saveTo", "saveTo takes an image file, which pixels are not")
+      throw .invalidParams(member: "saveTo", "saveTo must not be combined with deliver pixels")
     }
     let transform = try TransformParameters.read(params)
     if request.delivery == .pixels, transform?.frames == .all {
-      throw .invalidParams(member: "transform.frames", "pixels are of one frame")
+      throw .invalidParams(member: "transform.frames", "transform.frames must not be all with deliver pixels")
     }
     request.processing = .asked(
       transform: transform, deliversPixels: request.delivery == .pixels,
@@ -76,7 +76,7 @@ enum LoadParameters {
         return defaults.request(
           url: DataURL.echo(url), source: .inline(bytes: data.body, mediaType: data.mediaType), key: key)
       } catch {
-        throw .invalidParams(member: "url", "url is no data URL: \(error)")
+        throw .invalidParams(member: "url", "url must be a valid data: URL: \(error)")
       }
     }
     do throws(ResourceURLError) {
@@ -97,7 +97,7 @@ enum LoadParameters {
     guard let name = try params.string("priority") else { return nil }
     guard let priority = Priority(name: name) else {
       let names = Priority.allCases.map(\.name).joined(separator: ", ")
-      throw .invalidParams(member: "priority", "priority is none of \(names)")
+      throw .invalidParams(member: "priority", "priority must be one of \(names)")
     }
     return priority
   }
@@ -105,18 +105,19 @@ enum LoadParameters {
   /// The request's own headers, and these in the place of the options'.
   static func fields(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> RequestHeaders {
     guard let value = params.value("headers") else { return defaults.fields }
-    guard case .object(let object) = value else { throw .invalidParams(member: "headers", "headers is no object") }
+    guard case .object(let object) = value else { throw .invalidParams(member: "headers", "headers must be an object") }
     guard object.members.count <= mostHeaders else {
-      throw .invalidParams(member: "headers", "headers has over \(mostHeaders) fields")
+      throw .invalidParams(member: "headers", "headers must not have more than \(mostHeaders) fields")
     }
     var own = HeaderFields()
     for member in object.members {
       guard case .string(let text) = member.value else {
-        throw .invalidParams(member: "headers", "a header's value is no string")
+        throw .invalidParams(member: "headers", "the values in headers must be strings")
       }
       let name = member.name.lowercased()
       guard own[name] == nil else {
-        throw .invalidParams(member: "headers", "headers has \(name.quotable) twice, in another case")
+        throw .invalidParams(
+          member: "headers", "headers must not have \(name.quotable) twice (names are case-insensitive)")
       }
       own[name] = text
     }
@@ -130,7 +131,7 @@ enum LoadParameters {
   private static func saveTo(_ params: Parameters) throws(RPCError) -> String? {
     guard let path = try params.string("saveTo") else { return nil }
     guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0) else {
-      throw .invalidParams(member: "saveTo", "saveTo is no absolute path of a file")
+      throw .invalidParams(member: "saveTo", "saveTo must be the absolute path of a file")
     }
     return path
   }
@@ -143,12 +144,16 @@ enum LoadParameters {
     _ params: Parameters, check: (String) -> String?
   ) throws(RPCError) -> [String] {
     guard case .array(let elements)? = params.value("events") else {
-      throw .invalidParams(member: "events", "events is no list")
+      throw .invalidParams(member: "events", "events must be an array")
     }
     var names: [String] = []
     for element in elements {
-      guard case .string(let name) = element else { throw .invalidParams(member: "events", "an event is no string") }
-      if let problem = check(name) { throw .invalidParams(member: "events", "the event \(name) \(problem)") }
+      guard case .string(let name) = element else {
+        throw .invalidParams(member: "events", "events must be an array of strings")
+      }
+      if let problem = check(name) {
+        throw .invalidParams(member: "events", "an event \(problem) (given: \"\(name)\")")
+      }
       names.append(name)
     }
     return names
@@ -157,7 +162,7 @@ enum LoadParameters {
   private static func digest(_ params: Parameters) throws(RPCError) -> [UInt8]? {
     guard let text = try params.string("digest") else { return nil }
     guard text.hasPrefix("sha256-"), let digest = [UInt8](hexadecimal: text.dropFirst(7)), digest.count == 32 else {
-      throw .invalidParams(member: "digest", "digest is not sha256- and 64 hexadecimal digits")
+      throw .invalidParams(member: "digest", "digest must be sha256- and 64 hexadecimal digits")
     }
     return digest
   }

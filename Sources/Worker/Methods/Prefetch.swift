@@ -6,7 +6,7 @@ extension Session {
   func prefetch(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["urls", "priority", "group", "headers", "transform", "events"])
     guard case .array(let elements)? = params.value("urls") else {
-      throw .invalidParams(member: "urls", "urls is no list")
+      throw .invalidParams(member: "urls", "urls must be an array")
     }
     let priority = try LoadParameters.priority(params) ?? .lowest
     let group = try params.label("group")
@@ -16,7 +16,7 @@ extension Session {
       params.has("events")
       ? try LoadParameters.eventNames(params) { name in
         name == "progress" || EventNames.prefetchOnly.contains(name)
-          ? nil : "is none of progress, \(EventNames.prefetchOnly.joined(separator: ", "))"
+          ? nil : "must be one of progress, \(EventNames.prefetchOnly.joined(separator: ", "))"
       } : options.events
     var requests: [LoadRequest] = []
     requests.reserveCapacity(elements.count)
@@ -43,12 +43,12 @@ extension Session {
       return try LoadParameters.request(for: url, key: nil, defaults)
     case .object(let object):
       let params = try Parameters(object, known: ["url", "key", "headers"])
-      guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url is missing") }
+      guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url must be given") }
       var request = try LoadParameters.request(for: url, key: params.label("key"), defaults)
       request.fields = try LoadParameters.fields(params, defaults)
       return request
     default:
-      throw .invalidParams(member: "urls", "neither a string nor an object")
+      throw .invalidParams(member: "urls", "an item must be a string or an object")
     }
   }
 }

@@ -22,7 +22,7 @@ enum TransformParameters {
     transform.quality = try params.integer("quality", in: Transform.qualities)
     transform.frames = try params.choice("frames") ?? transform.frames
     if transform.frames == .all, let format = transform.format, format != .webp {
-      throw .invalidParams(member: params.path("frames"), "all frames can be written as webp only")
+      throw .invalidParams(member: params.path("frames"), "transform.frames all can only be encoded as webp")
     }
     transform.background = try color(params, "background") ?? transform.background
     transform.blur = try params.number("blur", in: Transform.blurs) ?? 0
@@ -44,7 +44,7 @@ enum TransformParameters {
     let digits = text.dropFirst()
     guard text.utf8.count == 7, text.hasPrefix("#"), digits.allSatisfy(\.isHexDigit),
       let color = UInt32(digits, radix: 16)
-    else { throw .invalidParams(member: params.path(name), "\(params.path(name)) is no colour such as #ffffff") }
+    else { throw .invalidParams(member: params.path(name), "\(params.path(name)) must be a colour such as #ffffff") }
     return color
   }
 
@@ -64,7 +64,7 @@ extension Parameters {
 
   fileprivate func needed(_ name: String, in range: ClosedRange<Int>) throws(RPCError) -> Int {
     guard let number = try integer(name, in: range) else {
-      throw .invalidParams(member: path(name), "\(path(name)) is missing")
+      throw .invalidParams(member: path(name), "\(path(name)) must be given")
     }
     return number
   }

@@ -1,11 +1,11 @@
 internal import HTTPTransport
 internal import HTTPTypes
 
-/// What one `--header` says, as curl reads it.
+/// The value of one `--header`, in curl's syntax.
 enum HeaderOption {
-  /// `Name: value`, or `Name;` for one without a value.
+  /// `Name: value`, or `Name;` for a field with an empty value.
   case sent(HeaderField)
-  /// `Name:`, which leaves out what the worker would send by itself. In lower case.
+  /// `Name:`, which leaves out a field that the worker would send by default. In lower case.
   case leftOut(String)
 
   init?(_ text: String) {
@@ -20,13 +20,13 @@ enum HeaderOption {
     }
   }
 
-  /// In words that quote no value; nil when there is nothing wrong.
+  /// The reason why the text is refused, without any field's value, or nil.
   static func problem(in text: String) -> String? {
-    if text.hasPrefix("@") { return "reads no file ('@file'): give each field by itself, as 'Name: value'" }
+    if text.hasPrefix("@") { return "must be 'Name: value'; fields cannot be read from a file ('@file')" }
     return switch HeaderOption(text) {
     case .sent(let field): RequestHeaders.problem(in: HeaderFields([field])).map { "cannot be sent: \($0)" }
-    case .leftOut(let name): RequestHeaders.problem(inLeavingOut: name)
-    case nil: "is no 'Name: value', nor 'Name;' for an empty one or 'Name:' to leave one out"
+    case .leftOut(let name): RequestHeaders.problem(inLeavingOut: name).map { "cannot be used: \($0)" }
+    case nil: "must be 'Name: value', 'Name;' (sent empty) or 'Name:' (left out)"
     }
   }
 }

@@ -2,9 +2,10 @@ internal import HTTPTypes
 internal import LineRPC
 internal import Loading
 
-/// Why an option cannot be taken: what is named and what is wrong with it.
+/// The option that is refused, and the reason.
 public struct OptionError: Error {
   public let option: String
+  /// Continues a sentence that begins with the option.
   public let message: String
 }
 
@@ -14,7 +15,7 @@ extension Options {
     case help, version, describe
   }
 
-  /// Reads a command line, less the program's name.
+  /// Parses the arguments of a command line, without the program's name.
   public static func parse(_ arguments: [String]) throws(OptionError) -> Invocation {
     var options = Options()
     var rest = arguments[...]
@@ -26,28 +27,28 @@ extension Options {
       default: break
       }
       guard argument.hasPrefix("--") else {
-        throw OptionError(option: argument, message: "is no option; see --help")
+        throw OptionError(option: argument, message: "is not an option; see --help")
       }
       let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard let definition = OptionDefinition.all.first(where: { $0.name == parts[0] }) else {
-        throw OptionError(option: "--\(parts[0])", message: "is no option; see --help")
+        throw OptionError(option: "--\(parts[0])", message: "is not an option; see --help")
       }
       if case .flag(let path) = definition.kind {
-        if parts.count > 1 { throw OptionError(option: "--\(definition.name)", message: "takes no value") }
+        if parts.count > 1 { throw OptionError(option: "--\(definition.name)", message: "must not have a value") }
         options[keyPath: path] = true
         continue
       }
       guard let value = parts.count > 1 ? String(parts[1]) : rest.popFirst() else {
-        throw OptionError(option: "--\(definition.name)", message: "needs a value: \(definition.placeholder)")
+        throw OptionError(option: "--\(definition.name)", message: "must have a value: \(definition.placeholder)")
       }
       if let problem = definition.set(value, in: &options) {
-        throw OptionError(option: "--\(definition.name)", message: definition.shown(value) + problem)
+        throw OptionError(option: "--\(definition.name)", message: problem + definition.quoted(value))
       }
     }
     return .run(options)
   }
 
-  /// What `--help` prints.
+  /// The text that `--help` prints.
   public static var help: String {
     let rows =
       OptionDefinition.all.map { ("--\($0.name) \($0.placeholder)", $0.help) }
@@ -60,53 +61,56 @@ extension Options {
     return """
       usage: imageworker [options]
 
-      Loads images for other programs: reads JSON-RPC 2.0 requests, one a line, from standard
-      input and writes responses and events, one a line, to standard output.
+      Loads images for other programs. Reads JSON-RPC 2.0 requests from standard input, one per
+      line, and writes responses and events to standard output, one per line.
 
           echo '{"id":1,"method":"load","params":{"url":"https://example.com/a.jpg"}}' | imageworker
 
       \(table.joined(separator: "\n"))
 
-      SIZE takes K, M, G (powers of 1024); DURATION takes ms, s, m, h, d.
-      Exit status: 0 done, 3 something failed (--exit-status), 64 bad option, 66 no cookie file, 73 no cache directory,
-      74 input cannot be read or nobody reads the output.
+      SIZE is a number of bytes, with K, M or G for powers of 1024. DURATION is 0 or a number with ms, s, m, h or d.
+      Exit status: 0 done, 3 a request failed (with --exit-status), 64 invalid option, 66 cookie file unreadable,
+      73 cache directory unusable, 74 input unreadable or output closed.
 
       """
   }
 }
 
 extension OptionDefinition {
-  /// Sets the option from a command line's text. Returns what is wrong with it, or nil.
+  /// Sets the option from the text of a command line. Returns the end of a sentence that begins with the option if the
+  /// text is refused, or nil.
   fileprivate func set(_ text: String, in options: inout Options) -> String? {
     switch kind {
     case .flag(let path):
       options[keyPath: path] = true
     case .count(let path, let range):
-      guard let value = Int(text) else { return "is no whole number" }
-      guard range.contains(value) else { return "is not within \(range.lowerBound) to \(range.upperBound)" }
+      guard let value = Int(text), range.contains(value) else { return "must be an integer \(span(range))" }
       options[keyPath: path] = value
     case .limit(let path, let range):
       guard text != "auto" else {
         options[keyPath: path] = .auto
         break
       }
-      guard let value = Int(text) else { return "is neither auto nor a whole number" }
-      guard range.contains(value) else { return "is not within \(range.lowerBound) to \(range.upperBound)" }
+      guard let value = Int(text), range.contains(value) else { return "must be auto or an integer \(span(range))" }
       options[keyPath: path] = .fixed(value)
     case .size(let path, let range):
-      guard let value = Quantity.size(text, kilo: 1024) else { return "is no size such as 500K, 128M or 1G" }
-      guard range.contains(value) else { return "is not within \(range.lowerBound) to \(range.upperBound) bytes" }
+      guard let value = Quantity.size(text, kilo: 1024), range.contains(value) else {
+        return "must be a size \(span(range)) bytes, such as 500K, 128M or 1G"
+      }
       options[keyPath: path] = value
     case .pixels(let path):
-      guard let value = Quantity.size(text, kilo: 1000) else { return "is no number such as 500000 or 100M" }
-      guard value <= Self.mostPixels else { return "is over \(Self.mostPixels)" }
+      guard let value = Quantity.size(text, kilo: 1000), Self.pixelCounts.contains(value) else {
+        return "must be a number \(span(Self.pixelCounts)), such as 500000 or 100M"
+      }
       options[keyPath: path] = value
     case .percent(let path):
       let digits = text.hasSuffix("%") ? String(text.dropLast()) : text
-      guard let value = Int(digits), 0...100 ~= value else { return "is no percentage" }
+      guard let value = Int(digits), 0...100 ~= value else { return "must be a percentage from 0 to 100" }
       options[keyPath: path] = value
     case .duration(let path):
-      guard let value = Quantity.duration(text) else { return "is no duration such as 500ms, 15s, 5m, 2h or 7d" }
+      guard let value = Quantity.duration(text) else {
+        return "must be a duration of at most 36500d, such as 500ms, 15s, 5m, 2h or 7d"
+      }
       options[keyPath: path] = value
     case .text(let path, let check):
       if let problem = check(text) ?? problem(inLengthOf: [text]) { return problem }
@@ -122,49 +126,51 @@ extension OptionDefinition {
       if let problem = problem(inLengthOf: options[keyPath: path] + values) { return problem }
       options[keyPath: path] += values
     case .choice(let names, _, let set):
-      guard names.contains(text) else { return "is none of \(names.joined(separator: ", "))" }
+      guard names.contains(text) else { return "must be one of \(names.joined(separator: ", "))" }
       set(&options, text)
     }
     return nil
   }
 
-  /// The answer to `configure` holds five options that are text, and a line is to have 60 kB at most.
+  /// The answer to `configure` contains five text options and must fit into a line of 60 kB.
   private func problem(inLengthOf texts: [String]) -> String? {
-    texts.reduce(0) { $0 + $1.asciiJSONLength } > 10_000 ? "is over 10 kB" : nil
+    texts.reduce(0) { $0 + $1.asciiJSONLength } > 10_000 ? "must not be longer than 10000 bytes of ASCII JSON" : nil
   }
 
-  /// No image has more, and the decoders read no numbers of over 18 digits.
-  private static let mostPixels: Int64 = 1_000_000_000_000_000
+  /// No image has more pixels, and the decoders read numbers of at most 18 digits.
+  private static let pixelCounts: ClosedRange<Int64> = 0...1_000_000_000_000_000
 
-  /// Sets the option from a member of `configure`. Returns what is wrong with it, or nil.
+  private func span<Bound>(_ range: ClosedRange<Bound>) -> String { "from \(range.lowerBound) to \(range.upperBound)" }
+
+  /// Sets the option from a member of `configure`. Returns the end of a sentence that begins with the member's name if
+  /// the value is refused, or nil.
   func set(_ value: JSON, in options: inout Options) -> String? {
     switch (kind, value) {
     case (.flag(let path), .bool(let flag)):
       options[keyPath: path] = flag
     case (.count(let path, let range), .integer(let number)):
       guard let count = Int(exactly: number), range.contains(count) else {
-        return "is not within \(range.lowerBound) to \(range.upperBound)"
+        return requirement
       }
       options[keyPath: path] = count
     case (.limit(let path, _), .string("auto")):
       options[keyPath: path] = .auto
-    case (.limit, .string): return "is neither \"auto\" nor a whole number"
     case (.limit(let path, let range), .integer(let number)):
       guard let count = Int(exactly: number), range.contains(count) else {
-        return "is not within \(range.lowerBound) to \(range.upperBound)"
+        return requirement
       }
       options[keyPath: path] = .fixed(count)
     case (.size(let path, let range), .integer(let number)):
-      guard range.contains(number) else { return "is not within \(range.lowerBound) to \(range.upperBound) bytes" }
+      guard range.contains(number) else { return requirement }
       options[keyPath: path] = number
     case (.pixels(let path), .integer(let number)):
-      guard 0...Self.mostPixels ~= number else { return "is not within 0 to \(Self.mostPixels)" }
+      guard Self.pixelCounts.contains(number) else { return requirement }
       options[keyPath: path] = number
     case (.percent(let path), .integer(let number)):
-      guard 0...100 ~= number else { return "is not within 0 to 100" }
+      guard 0...100 ~= number else { return requirement }
       options[keyPath: path] = Int(number)
     case (.duration(let path), .integer(let number)):
-      guard 0...Quantity.longestMilliseconds ~= number else { return "is no number of milliseconds" }
+      guard 0...Quantity.maxMilliseconds ~= number else { return requirement }
       options[keyPath: path] = .milliseconds(number)
     case (.text(let path, let check), .string(let text)):
       if let problem = check(text) ?? problem(inLengthOf: [text]) { return problem }
@@ -177,19 +183,36 @@ extension OptionDefinition {
     case (.list(let path, _, let check), .array(let elements)):
       var texts: [String] = []
       for element in elements {
-        guard case .string(let text) = element else { return "is no list of strings" }
-        if let problem = check(text) { return shown(text) + problem }
+        guard case .string(let text) = element else { return requirement }
+        if let problem = check(text) { return problem + quoted(text) }
         texts.append(text)
       }
       if let problem = problem(inLengthOf: texts) { return problem }
       options[keyPath: path] = texts
     case (.choice(let names, _, let set), .string(let text)):
-      guard names.contains(text) else { return "is none of \(names.joined(separator: ", "))" }
+      guard names.contains(text) else { return requirement }
       set(&options, text)
     default:
-      return "has the wrong type"
+      return requirement
     }
     return nil
+  }
+
+  /// The values that `configure` accepts, as the end of a sentence that begins with the member's name.
+  private var requirement: String {
+    switch kind {
+    case .flag: "must be true or false"
+    case .count(_, let range): "must be an integer \(span(range))"
+    case .limit(_, let range): "must be \"auto\" or an integer \(span(range))"
+    case .size(_, let range): "must be an integer \(span(range))"
+    case .pixels: "must be an integer \(span(Self.pixelCounts))"
+    case .percent: "must be an integer from 0 to 100"
+    case .duration: "must be an integer from 0 to \(Quantity.maxMilliseconds)"
+    case .text: "must be a string"
+    case .optionalText: "must be a string or null"
+    case .list: "must be an array of strings"
+    case .choice(let names, _, _): "must be one of \(names.joined(separator: ", "))"
+    }
   }
 
   /// The option's value as `configure` answers it.
@@ -215,7 +238,7 @@ extension TransferLimit {
     if case .fixed(let count) = self { count } else { nil }
   }
 
-  /// As `configure` has it.
+  /// The value in `configure`.
   var json: JSON {
     switch self {
     case .auto: .string("auto")
@@ -224,7 +247,7 @@ extension TransferLimit {
   }
 }
 
-/// How many requests a second, as people write it: `5/s`, `0.5/s`.
+/// A rate of requests as users write it: `5/s`, `0.5/s`.
 enum RequestRate {
   private static let range = 0.001...1_000_000
 
@@ -239,10 +262,10 @@ enum RequestRate {
   }
 }
 
-/// Numbers with units, as people write them.
+/// Numbers with units as users write them.
 enum Quantity {
   /// 100 years.
-  static let longestMilliseconds: Int64 = 100 * 365 * 86_400_000
+  static let maxMilliseconds: Int64 = 100 * 365 * 86_400_000
 
   /// `500`, `500K`, `128M`, `1G`.
   static func size(_ text: String, kilo: Int64) -> Int64? {
@@ -261,7 +284,7 @@ enum Quantity {
     if text == "0" { return .zero }
     let units: [(String, Int64)] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)]
     guard let (name, factor) = units.first(where: { text.hasSuffix($0.0) }),
-      let milliseconds = scaled(text.dropLast(name.count), by: factor), milliseconds <= longestMilliseconds
+      let milliseconds = scaled(text.dropLast(name.count), by: factor), milliseconds <= maxMilliseconds
     else { return nil }
     return .milliseconds(milliseconds)
   }

@@ -80,7 +80,7 @@ extension Options {
 
 extension Duration {
   /// What a time-out allows: 0 is no limit, as for the deadline.
-  var limit: Duration { self == .zero ? .milliseconds(Quantity.longestMilliseconds) : self }
+  var limit: Duration { self == .zero ? .milliseconds(Quantity.maxMilliseconds) : self }
 }
 
 extension HeaderFields {

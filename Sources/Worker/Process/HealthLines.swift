@@ -7,10 +7,10 @@ extension OriginState {
     let text =
       switch health {
       case .healthy: "healthy again"
-      case .limited: "limited to \(window) transfers at once, since it refused more"
+      case .limited: "limited to \(window) concurrent transfers, because it refused more"
       case .suspended: "suspended for \(time(from: now)): \(cause)"
-      case .probing: "tried with one transfer: \(cause)"
-      case .down: "down for \(time(from: now)), loads for it fail: \(cause)"
+      case .probing: "probing with one transfer: \(cause)"
+      case .down: "down for \(time(from: now)), its loads fail at once: \(cause)"
       }
     return "\(origin): \(text)"
   }
@@ -21,9 +21,9 @@ extension OriginState {
 
   private var cause: String {
     switch reason {
-    case .retryAfter: "it asked for that with Retry-After"
+    case .retryAfter: "it sent Retry-After"
     case .unavailable: "it answered 429 or 503"
-    case .unresponsive: "it was connected and did not answer"
+    case .unresponsive: "it accepted connections and did not answer"
     default: "it cannot be reached"
     }
   }

@@ -127,7 +127,7 @@ private func withCookies(_ options: Options) throws(StartError) -> Options {
 private func openStorage(_ options: Options, _ log: Log) throws(StartError) -> DiskServices {
   let executor = ThreadExecutor(name: "disk")
   guard let directory = options.cacheDirectory ?? CacheDirectory.usual else {
-    throw StartError(message: "there is no HOME to keep a cache in; name one with --cache-dir")
+    throw StartError(message: "HOME is not set; name a cache directory with --cache-dir")
   }
   let warn: @Sendable (String) -> Void = { log.warning($0) }
   let absolute = CacheDirectory.absolute(directory)

@@ -72,7 +72,7 @@ final class AVIFReader: FrameReader {
     return (canvas, part == nil ? nil : coded)
   }
 
-  private static let twoSizes = DecodeError.corrupt("the AVIF has two sizes")
+  private static let twoSizes = DecodeError.corrupt("the AVIF has two different sizes")
 
   private func convert(into raster: Raster) throws {
     guard (Int(image.width), Int(image.height)) == (raster.width, raster.height) else { throw Self.twoSizes }

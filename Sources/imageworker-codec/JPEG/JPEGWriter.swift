@@ -28,7 +28,7 @@ final class JPEGWriter {
 
   func finish() throws(LibraryError) -> EncodedFile {
     try check(cjpeg_finish(writer))
-    guard let bytes = writer.pointee.bytes else { throw LibraryError("there is no memory for the JPEG") }
+    guard let bytes = writer.pointee.bytes else { throw LibraryError("no memory was left for the JPEG") }
     writer.pointee.bytes = nil
     return EncodedFile(bytes: bytes, count: Int(writer.pointee.count))
   }

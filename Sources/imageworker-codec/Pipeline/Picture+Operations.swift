@@ -94,7 +94,7 @@ extension Picture {
       return try bytes.map { cvips_reinterpreted($0, $1, space) }.common(alpha: alpha)
     }
     if let colors, ![VIPS_FORMAT_UCHAR, VIPS_FORMAT_USHORT].contains(bandFormat) {
-      throw LibraryError("\(colors == 1 ? "grey" : "colours") in this type of samples are not supported")
+      throw LibraryError("\(colors == 1 ? "grey" : "colour") samples of this type are not supported")
     }
     guard let colors, bands > colors else { return self }
     guard let alpha, alpha < bands - colors else { return try map { cvips_extract_bands($0, $1, 0, Int32(colors)) } }

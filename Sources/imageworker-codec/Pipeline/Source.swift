@@ -45,7 +45,7 @@ struct Source {
 
   func geometry(_ transform: Transform) throws(DecodeError) -> Geometry {
     guard let geometry = try? transform.geometry(width: orientedWidth, height: orientedHeight) else {
-      throw .cropOutside("the crop lies outside of the image, which is \(orientedWidth) x \(orientedHeight)")
+      throw .cropOutside("the crop must overlap the image, which has \(orientedWidth) x \(orientedHeight) pixels")
     }
     try check(width: geometry.width, height: geometry.height * frames)
     try check(width: geometry.scaledWidth, height: geometry.scaledHeight * frames)

@@ -36,7 +36,7 @@ extension Input {
   }
 
   private func part(from start: Int, as format: ImageFormat) throws(DecodeError) -> (Input, ImageFormat) {
-    guard start > 0, start < count else { throw .corrupt("the image is cut") }
+    guard start > 0, start < count else { throw .corrupt("the image is truncated") }
     return (try Input(partOf: self, from: start).screened(format), format)
   }
 }

@@ -105,7 +105,7 @@ final class Input {
   func readOtherFrames() throws -> Bool {
     guard var reader = frameReader else { return false }
     while try reader.next() != nil {}
-    if reader.isDamaged { throw DecodeError.corrupt("the data of a frame end before its pixels") }
+    if reader.isDamaged { throw DecodeError.corrupt("the data of a frame is incomplete") }
     return true
   }
 

@@ -29,7 +29,7 @@ struct LibraryError: Error {
     return .corrupt(message)
   }
 
-  static let memory = DecodeError.outOfMemory("a decoder may not have as much memory as this takes")
+  static let memory = DecodeError.outOfMemory("the image needs more memory than a decoder may use")
 
   private static let wordsOfMemory = [
     "out of memory", "Out of memory", "nsufficient memory", "to allocate",

@@ -49,7 +49,7 @@ struct BitmapMask {
     isEmpty = mask == 0
     let low = UInt32(mask.trailingZeroBitCount)
     let bits = isEmpty ? 0 : 32 - UInt32(mask.leadingZeroBitCount) - low
-    guard UInt32(mask.nonzeroBitCount) == bits else { throw .corrupt("a colour of the bitmap is in scattered bits") }
+    guard UInt32(mask.nonzeroBitCount) == bits else { throw .corrupt("a colour mask of the bitmap must be contiguous") }
     shift = isEmpty ? 0 : low + (bits > 8 ? bits - 8 : 0)
     let most = UInt32(1) << min(8, bits) - 1
     self.most = most

@@ -41,7 +41,7 @@ struct BitmapReader {
     // They may begin within the colours: some files say that they have more colours than there are.
     let pixels = pixelsStart ?? palette.end
     guard pixels >= start + header.length, pixels <= file.count else {
-      throw DecodeError.corrupt("the pixels of the bitmap do not follow its header")
+      throw DecodeError.corrupt("the pixels of the bitmap must begin after its header and within the file")
     }
     let rows = BitmapRows(file: file, start: pixels, width: header.width, bitCount: layout.bitCount)
     // Before there is memory for them.
@@ -91,13 +91,13 @@ struct BitmapReader {
         values.replaceSubrange(0..<3, with: own.prefix(3))
       } else {
         let position = start + header.length
-        guard position + layout.bytesOfMasks <= file.count else { throw DecodeError.corrupt("the bitmap is cut") }
+        guard position + layout.bytesOfMasks <= file.count else { throw DecodeError.corrupt("the bitmap is truncated") }
         for index in 0..<(layout.bytesOfMasks / 4) { values[index] = file.littleEndian(at: position + 4 * index) }
       }
     }
     if layout.bitCount < 32 { for index in 0..<4 { values[index] &= 1 << UInt32(layout.bitCount) - 1 } }
     for (index, value) in values.enumerated() where values[..<index].contains(where: { $0 & value != 0 }) {
-      throw DecodeError.corrupt("the colours of the bitmap share bits of a pixel")
+      throw DecodeError.corrupt("the colour masks of the bitmap must not overlap")
     }
     return try values.map { try BitmapMask($0) }
   }
@@ -110,7 +110,7 @@ struct BitmapReader {
     let most = 1 << layout.bitCount
     let count = header.colorsUsed == 0 ? most : min(most, header.colorsUsed)
     let each = header.length == 12 ? 3 : 4
-    guard position + count * each <= file.count else { throw DecodeError.corrupt("the bitmap is cut") }
+    guard position + count * each <= file.count else { throw DecodeError.corrupt("the bitmap is truncated") }
     for index in 0..<count {
       let color = position + index * each
       colors[index] = Raster.pixel(file[color + 2], file[color + 1], file[color])

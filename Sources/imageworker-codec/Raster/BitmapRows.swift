@@ -14,7 +14,7 @@ struct BitmapRows {
   func end(count: Int) throws(DecodeError) -> Int {
     let (rest, overflow) = stride.multipliedReportingOverflow(by: count - 1)
     guard !overflow, start <= file.count, bytesOfRow <= file.count - start, rest <= file.count - start - bytesOfRow
-    else { throw .corrupt("the bitmap is cut") }
+    else { throw .corrupt("the bitmap is truncated") }
     return min(file.count, start + rest + stride)
   }
 

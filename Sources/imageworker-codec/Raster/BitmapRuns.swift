@@ -22,14 +22,14 @@ struct BitmapRuns {
       if position + 2 > file.count, y >= raster.height || y == raster.height - 1 && x >= raster.width { return }
       let (count, code) = (Int(try next()), try next())
       if count == 0, code == 1 { return }
-      guard y < raster.height else { throw .corrupt("the bitmap has more rows than it says") }
+      guard y < raster.height else { throw .corrupt("the bitmap has more rows than its header says") }
       let row = raster.row(isTopDown ? y : raster.height - 1 - y)
       switch (count, code) {
       case (0, 0): (x, y) = (0, y + 1)
       case (0, 2):
         let (right, up) = (Int(try next()), Int(try next()))
         guard x + right <= raster.width, y + up < raster.height else {
-          throw .corrupt("the bitmap leads out of its rows")
+          throw .corrupt("a run of the bitmap leaves the image")
         }
         (x, y) = (x + right, y + up)
       case (0, _): try copy(Int(code), to: row)
@@ -39,7 +39,7 @@ struct BitmapRuns {
   }
 
   private mutating func next() throws(DecodeError) -> UInt8 {
-    guard position < file.count else { throw .corrupt("the bitmap is cut") }
+    guard position < file.count else { throw .corrupt("the bitmap is truncated") }
     defer { position += 1 }
     return file[position]
   }
@@ -64,7 +64,7 @@ struct BitmapRuns {
 
   /// Pixels as they are, up to a whole number of words.
   private mutating func copy(_ count: Int, to row: UnsafeMutableBufferPointer<UInt32>) throws(DecodeError) {
-    guard x + count <= row.count else { throw .corrupt("the bitmap leads out of its rows") }
+    guard x + count <= row.count else { throw .corrupt("a run of the bitmap leaves the image") }
     let start = position
     var byte: UInt8 = 0
     for index in 0..<count {

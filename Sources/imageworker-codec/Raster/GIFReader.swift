@@ -35,7 +35,7 @@ struct GIFReader: FrameReader {
     let bytes = input.bytes
     let codeSize = Int(bytes[frame.data.lowerBound])
     guard (1...8).contains(codeSize) else {
-      throw .corrupt("the codes of a GIF's picture have \(codeSize) bits, which they cannot")
+      throw .corrupt("the GIF has an invalid code size of \(codeSize) bits")
     }
     var rows = GIFRows(frame: frame, colors: colors(of: frame), compositor: compositor)
     guard rows.wantsMore else { return }
@@ -73,7 +73,7 @@ struct GIFReader: FrameReader {
   private static func corrupt<Value>(
     _ body: () throws(ImageHeaderError) -> Value
   ) throws(DecodeError) -> Value {
-    do throws(ImageHeaderError) { return try body() } catch { throw .corrupt("the GIF is cut") }
+    do throws(ImageHeaderError) { return try body() } catch { throw .corrupt("the GIF is truncated") }
   }
 }
 

@@ -30,7 +30,9 @@ extension FrameReader {
       // Browsers slow down the frames that ask for the highest speed.
       delays.append(next.delay <= 10 ? 100 : next.delay)
       guard delays.count < count else { break }
-      guard let following = try self.next() else { throw DecodeError.corrupt("the image has too few frames") }
+      guard let following = try self.next() else {
+        throw DecodeError.corrupt("the image has fewer frames than its header says")
+      }
       next = following
     }
     if count > 1 { raster.animation = Raster.Animation(delays: delays, plays: plays) }

@@ -9,7 +9,7 @@ extension Input {
     case .jpeg where JPEGScreening.scans(in: bytes) > Self.mostScans:
       throw .corrupt("the JPEG has more than \(Self.mostScans) scans")
     case .tiff where TIFFHeader.isPlainYCbCr(self):
-      throw .unsupportedFormat("the decoder does not read TIFFs in YCbCr that are no JPEGs")
+      throw .unsupportedFormat("the decoder reads TIFFs in YCbCr only if they are JPEG-compressed")
     case .avif where HEIFMinimized.isIn(self), .heic where HEIFMinimized.isIn(self):
       throw .unsupportedFormat("minimized image boxes are not supported")
     case .jxl:

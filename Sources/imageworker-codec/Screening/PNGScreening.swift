@@ -30,7 +30,7 @@ struct PNGScreening {
     return try without { isUnwanted($0) || leavesStandardColors && $0.name == PNGChunks.standardColors }
   }
 
-  static let refusal = DecodeError.corrupt("there is more in the PNG than its pixels")
+  static let refusal = DecodeError.corrupt("the PNG has data beyond its pixels")
 
   var isInterlaced: Bool { file.count >= 33 && file[28] == 1 }
 

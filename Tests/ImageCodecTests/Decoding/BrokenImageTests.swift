@@ -32,7 +32,7 @@ struct BrokenImageTests {
     var file = Pictures.quarters(8, 8).png()
     file.insert(contentsOf: Build.chunk("IDAT", [UInt8](repeating: 0, count: 20_000)), at: file.count - 12)
     let outcome = await decoding.run(try decoding.task(file, .check))
-    #expect(outcome == .failure(.corrupt("there is more in the PNG than its pixels")))
+    #expect(outcome == .failure(.corrupt("the PNG has data beyond its pixels")))
   }
 
   @Test func `a JPEG of too many scans is refused before the first`() async throws {

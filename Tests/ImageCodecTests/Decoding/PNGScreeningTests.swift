@@ -4,7 +4,7 @@ import Testing
 
 /// PNGs whose image data inflates to more than their rows.
 struct PNGScreeningTests {
-  static let refusal = DecodeError.corrupt("there is more in the PNG than its pixels")
+  static let refusal = DecodeError.corrupt("the PNG has data beyond its pixels")
   /// More than this behind its rows, and a PNG is refused.
   private static let tolerance = 16 << 20
 

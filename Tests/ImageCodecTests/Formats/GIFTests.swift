@@ -60,7 +60,7 @@ struct GIFTests {
     let pixels = try await decoding.pixels(gif)
     #expect(pixels[5, 9] == [255, 0, 0, 255] && pixels[5, 10] == [0, 0, 0, 0])
     let outcome = await decoding.run(try decoding.task(gif, .check))
-    #expect(outcome == .failure(.corrupt("the data of a frame end before its pixels")))
+    #expect(outcome == .failure(.corrupt("the data of a frame is incomplete")))
     #expect(try await decoding.run(try decoding.task(whole, .check)).get().isDamaged == false)
   }
 

@@ -37,7 +37,7 @@ import Testing
       let result = try await outcome(of: ["--header", file])
       #expect(result.ending == .exit(64))
       #expect(result.errors.split(separator: "\n").count == 1)
-      #expect(result.errors.contains("--header reads no file"))
+      #expect(result.errors.contains("fields cannot be read from a file"))
       #expect(!result.errors.contains(file))
     }
   }

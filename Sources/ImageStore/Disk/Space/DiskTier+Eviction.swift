@@ -30,7 +30,7 @@ extension DiskTier {
     if excess <= 0 { return }
     if try evict(excess, for: spaceLimit < limit ? .freeSpace : .limit) >= excess { return }
     guard allowOverLimit else {
-      throw StoreError(.noRoom, "all that fills the disk cache was delivered in the last \(deliveredFileLifetime) s")
+      throw StoreError(.noRoom, "the disk cache is full of files delivered in the last \(deliveredFileLifetime) s")
     }
     let next = min(evictionCursor.until, schedule.nextDue ?? .max)
     schedule.trimAt = next == .max ? nil : next
