@@ -1,18 +1,18 @@
-/// Clearing by a filter.
+/// Removes stored responses that match a filter.
 extension DiskTier {
   public struct Cleared: Sendable, Equatable {
     public var removed = 0
     public var bytes: Int64 = 0
-    /// Why something may be left that falls under the filter.
+    /// Set if matching responses may remain.
     public var failure: StoreError?
   }
 
-  /// Clears what falls under the filter, for all workers. It is unlisted at once; files delivered in the last 60 s are
-  /// removed when those are over.
+  /// Removes all responses that match the filter, for all workers. Their rows are deleted at once; a file that was
+  /// delivered in the last 60 s is deleted when its 60 s end.
   ///
   /// - Parameters:
-  ///   - reachesMemory: whether the other workers are to clear their memory tiers, too.
-  ///   - elsewhere: what another tier has just cleared by the same filter. It is counted too, each response once.
+  ///   - reachesMemory: whether the peers must also clear their memory tiers.
+  ///   - elsewhere: responses that another tier has just removed by the same filter. Each response is counted once.
   public func clear(
     _ filter: ClearFilter, reachesMemory: Bool = true, counting elsewhere: [StoredResponse] = []
   ) -> Cleared {
@@ -22,11 +22,12 @@ extension DiskTier {
     var cleared = Cleared(removed: unstored.count, bytes: unstored.reduce(0) { $0 + $1.byteCount })
     if mode == .readWrite && !isClosed {
       let clearing = PeerTable.Clearing(filter, reachesMemory: reachesMemory)
-      // Before the commit, so that who stores after it knows; and once more for who has read what was there until then.
+      // Publish the clear before the commit, so that peers that store afterwards see it; publish it again after the
+      // commit, for peers that read the old rows in between.
       _ = try? withIndex { index throws(SQLiteError) in try index.beginWriting() }
-      peerTable?.note(clearing)
+      peerTable?.publish(clearing)
       removeMatches(of: filter, &cleared, &uncounted)
-      peerTable?.note(clearing)
+      peerTable?.publish(clearing)
     }
     cleared.removed += uncounted.count
     cleared.bytes += uncounted.values.reduce(0, +)
@@ -38,10 +39,10 @@ extension DiskTier {
     detectDeadPeers()
     let grace = hasPeers ? MaintenanceSchedule.flushInterval + 1 : 0
     do throws(StoreError) {
-      // They are no entries yet, and count as none.
+      // Partial files are not counted as entries.
       try withIndex { index throws(SQLiteError) in
         for id in try index.partials(matching: filter, now: now) { try remove(partial: id, from: index) }
-        try noteTotals(of: index)
+        try recordPartialTotals(of: index)
       }
       while case let removed = try removeSomeMatches(of: filter, now: now, grace: grace), !removed.isEmpty {
         for (id, bytes) in removed {
@@ -55,9 +56,11 @@ extension DiskTier {
     }
     schedule.noteWrite()
     if let error = commit() { cleared.failure = error }
-    // Its rows may have taken hundreds of megabytes. The files are gone, whether this comes off or not.
+    // The deleted rows may leave hundreds of megabytes free in the index. A failure to shrink is ignored: the images
+    // are deleted.
     if cleared.failure == nil, cleared.removed > 0 { try? session?.index?.shrink() }
-    // Of an index that is another's nothing is ever served.
+    // If the index belongs to an incompatible version, nothing is ever served from it, so failing to clear it is not an
+    // error.
     if case .unusable = cleared.failure?.kind { cleared.failure = nil }
   }
 
@@ -67,11 +70,11 @@ extension DiskTier {
     try withIndex { index throws(SQLiteError) in
       var removed: [(id: Int64, bytes: Int64)] = []
       for match in try index.matches(filter, now: now, limit: 512) {
-        var holdings = [match.record]
+        var records = [match.record]
         if filter.dependsOnTime && match.isOriginal {
-          holdings += try index.variants(key: match.key, partition: match.partition)
+          records += try index.variants(key: match.key, partition: match.partition)
         }
-        for record in holdings where try index.record(record.id) != nil {
+        for record in records where try index.record(record.id) != nil {
           try removeEntry(record, from: index, now: now, grace: grace)
           removed.append((record.id, record.allocated))
         }

@@ -1,36 +1,36 @@
 internal import Threads
 
-/// Looking up and reading.
+/// Looks up and reads responses.
 extension DiskTier {
-  /// All stored responses of the key, which differ by what their Vary names, newest first. Empty when the tier cannot
-  /// be used.
+  /// All stored responses of the key, which differ in the request fields that their Vary names, newest first. Empty if
+  /// the tier cannot be used.
   ///
-  /// A response found here may be gone when it is read: `read` and `check` tell.
+  /// A response may be deleted before it is read: `read` and `check` detect that.
   public func look(up key: String, partition: String = "", variant: String = "") -> [StoredResponse] {
     guard let boot = try? usableSession().bootNumber else { return [] }
-    let found = try? withIndex { index throws(SQLiteError) in
+    let responses = try? withIndex { index throws(SQLiteError) in
       try index.find(key: key, partition: partition, variant: variant, boot: boot)
     }
-    guard let found, found.count > 1 else { return found ?? [] }
-    return found.sorted { ($0.responseTime, $0.id) > ($1.responseTime, $1.id) }
+    guard let responses, responses.count > 1 else { return responses ?? [] }
+    return responses.sorted { ($0.responseTime, $0.id) > ($1.responseTime, $1.id) }
   }
 
-  /// The variants that are stored of an original, by their canonical transforms.
+  /// The stored variants of an original, as canonical transforms.
   public func variants(of key: String, partition: String = "") -> [String] {
-    let found = try? withIndex { index throws(SQLiteError) in try index.variantNames(key: key, partition: partition) }
-    return found ?? []
+    let names = try? withIndex { index throws(SQLiteError) in try index.variantNames(key: key, partition: partition) }
+    return names ?? []
   }
 
   /// How a stored response has been used.
   public struct Usage: Sendable, Equatable {
-    /// When it was last given to a host; nil for never. Unix seconds.
+    /// When it was last delivered, in Unix seconds; nil if it never was.
     public var lastUse: Int?
-    /// How many times it was given to a host since it was stored.
+    /// The number of deliveries since it was stored.
     public var count: Int
   }
 
-  /// How often and when the response was used, by all workers; of what others did in the last seconds nothing is known.
-  /// Nil when it is gone.
+  /// The use of a response by all workers, except for uses by peers in the last seconds. Nil if the response is
+  /// deleted.
   public func usage(of response: StoredResponse) -> Usage? {
     notePins()
     let written = try? withIndex { index throws(SQLiteError) in try index.usage(of: response.id) }
@@ -44,8 +44,8 @@ extension DiskTier {
 
   /// The bytes of a stored response.
   ///
-  /// Throws `damaged` when the file is missing, has another size or, if that is checked now, another digest; the
-  /// response is then dropped.
+  /// Throws `damaged` if the file is missing, has another size or, if `Verification` asks for a check now, another
+  /// digest. The response is then dropped.
   public func read(_ response: StoredResponse) throws(StoreError) -> [UInt8] {
     let session = try usableSession()
     let file = try open(response, in: session)
@@ -54,12 +54,12 @@ extension DiskTier {
     guard bytes.count == response.byteCount else { throw drop(response, "is truncated") }
     if mustVerify(response) {
       guard SHA256.digest(of: bytes) == response.digest else { throw drop(response, "does not match its digest") }
-      notePassed(response)
+      recordVerified(response)
     }
     return bytes
   }
 
-  /// Whether the file can be delivered by its path: the checks of `read`, without keeping the bytes.
+  /// Whether the file can be delivered by its path. Makes the same checks as `read` without keeping the bytes.
   public func check(_ response: StoredResponse) -> Bool {
     guard let session = try? usableSession() else { return false }
     guard mustVerify(response) else { return hasFile(of: response, in: session) }
@@ -75,11 +75,11 @@ extension DiskTier {
       _ = drop(response, "does not match its digest")
       return false
     }
-    notePassed(response)
+    recordVerified(response)
     return true
   }
 
-  /// Whether the file is there and has its size, whatever `Verification` says; the response is dropped otherwise.
+  /// Whether the file exists and has its size, regardless of `Verification`. Drops the response otherwise.
   public func hasFile(of response: StoredResponse) -> Bool {
     guard let session = try? usableSession() else { return false }
     return hasFile(of: response, in: session)
@@ -128,8 +128,8 @@ extension DiskTier {
     }
   }
 
-  /// The digest was right. If that was not known before, it is written with the next uses.
-  private func notePassed(_ response: StoredResponse) {
+  /// Records that the digest matched. The index is updated with the next flush of uses.
+  private func recordVerified(_ response: StoredResponse) {
     guard !response.isVerified, verified.insert(response.id).inserted, mode == .readWrite else { return }
     schedule.noteUse()
   }

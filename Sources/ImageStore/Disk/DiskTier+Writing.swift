@@ -1,19 +1,19 @@
 internal import HTTPTypes
 internal import Threads
 
-/// Storing, and noting what was delivered.
+/// Stores responses and records deliveries.
 extension DiskTier {
-  /// A temporary file for a large body, counted against the limit as it grows.
+  /// Creates a temporary file for a large body. Its bytes count against the limit as it grows.
   ///
   /// - Parameters:
-  ///   - expected: the body's length, if known: the room for it is made at once.
-  ///   - partial: what the body is the beginning of, if its file may stay when the rest does not come.
+  ///   - expected: the body's length, if known; the space for it is reserved at once.
+  ///   - partial: the identity of the partial body, if the file may be retained for resuming when the transfer breaks.
   ///
   /// Throws `noRoom`, `diskFull` or `io`.
   public func makeSpool(expected: Int64? = nil, of partial: PartialRecord? = nil) throws(StoreError) -> BodySpool {
     let spool = try withFolder { session throws(FileError) in
       let id = session.nextID()
-      return try BodySpool(id: id, in: session.folder, executor: executor, room: room(for: id))
+      return try BodySpool(id: id, in: session.folder, executor: executor, reservation: reservation(for: id))
     }
     spooled[spool.id] = 0
     if let expected, let error = reserve(expected, for: spool.id) {
@@ -24,28 +24,30 @@ extension DiskTier {
     return spool
   }
 
-  func room(for id: Int64) -> BodySpool.SpaceReservation {
+  func reservation(for id: Int64) -> BodySpool.SpaceReservation {
     BodySpool.SpaceReservation(
       reserve: { [weak self] byteCount in
         guard let self else { return StoreError(.io, "the disk tier is closed") }
         return self.assumeIsolated { $0.reserve(byteCount, for: id) }
       },
       release: { [weak self] in self?.assumeIsolated { $0.release(id) } ?? true },
-      leave: { [weak self] byteCount in self?.assumeIsolated { $0.leave(id, byteCount: byteCount) } ?? false })
+      retain: { [weak self] byteCount in
+        self?.assumeIsolated { $0.retainForResume(id, byteCount: byteCount) } ?? false
+      })
   }
 
   private func reserve(_ byteCount: Int64, for id: Int64) -> StoreError? {
-    // What arrives while the worker ends may be of use to the next one.
+    // The next worker may resume from bytes that arrive while this one closes.
     if isClosed && listedSpools.contains(id) { return nil }
     do throws(StoreError) {
       let folder = try usableSession().folder
       let wanted = folder.allocated(byteCount)
-      let held = spooled[id] ?? 0
-      if wanted > held {
-        guard wanted <= largestFile(in: folder) else { throw tooLarge }
-        try makeRoom(for: wanted - held, allowOverLimit: false)
+      let reserved = spooled[id] ?? 0
+      if wanted > reserved {
+        guard wanted <= maxFileBytes(in: folder) else { throw tooLarge }
+        try makeRoom(for: wanted - reserved, allowOverLimit: false)
         spooled[id] = wanted
-        // The others see it; there may be a long way to the end of the batch.
+        // Publish it to the peers now: the next commit may be far away.
         if hasPeers { commit() }
       }
       return nil
@@ -54,23 +56,23 @@ extension DiskTier {
     }
   }
 
-  /// Stores a complete body, in place of what has the same key, partition, variant and varying fields.
+  /// Stores a complete body and replaces the response with the same key, partition, variant and varying fields.
   ///
   /// - Parameters:
-  ///   - draft: `byteCount` is filled in, and so is `digest` unless it is there.
-  ///   - delivered: whether its path is given to a host now. Then it may stand above the limit for a while.
-  ///   - clearCount: what the board said when its transfer began.
+  ///   - draft: `byteCount` is filled in, and `digest` if it is empty.
+  ///   - delivered: whether its path is delivered to a host now. The tier may then exceed its limit for a while.
+  ///   - clearCount: the peer table's `clearCount` when the transfer began.
   /// - Returns: the draft with its id, size and digest.
   ///
-  /// Throws `outdated`, `cleared`, `noRoom`, `diskFull` or `io`; nothing is in the cache then, and a spool can be read
-  /// on: `discard` is the caller's.
+  /// Throws `outdated`, `cleared`, `noRoom`, `diskFull` or `io`. Nothing is cached then; a spool remains readable, and
+  /// the caller must `discard` it.
   public func store(
     _ body: Body, as draft: StoredResponse, delivered: Bool, clearCount: UInt64? = nil
   ) throws(StoreError) -> StoredResponse {
     var response = draft
     response.isVerified = true
     if hasPeers {
-      // From here on nobody else can clear or store anything until the commit.
+      // Take the write lock: no peer can clear or store anything until the commit.
       try withIndex { index throws(SQLiteError) in try index.beginWriting() }
       if let clearCount, isCleared(draft, since: clearCount) {
         throw StoreError(.cleared, "the image was cleared from the cache while it was being stored")
@@ -80,8 +82,8 @@ extension DiskTier {
       throw StoreError(.outdated, "the original has been replaced")
     }
     switch body {
-    case .bytes(let bytes): try place(bytes, as: &response, delivered: delivered)
-    case .spool(let spool): try place(spool, as: &response)
+    case .bytes(let bytes): try writeFile(bytes, as: &response, delivered: delivered)
+    case .spool(let spool): try publish(spool, as: &response)
     }
     do throws(StoreError) {
       try list(response, delivered: delivered)
@@ -93,10 +95,10 @@ extension DiskTier {
     return response
   }
 
-  private func place(_ bytes: [UInt8], as response: inout StoredResponse, delivered: Bool) throws(StoreError) {
+  private func writeFile(_ bytes: [UInt8], as response: inout StoredResponse, delivered: Bool) throws(StoreError) {
     let session = try writableSession()
     let allocated = session.folder.allocated(Int64(bytes.count))
-    guard allocated <= largestFile(in: session.folder) else { throw tooLarge }
+    guard allocated <= maxFileBytes(in: session.folder) else { throw tooLarge }
     try makeRoom(for: allocated, allowOverLimit: delivered)
     response.byteCount = Int64(bytes.count)
     if response.digest.isEmpty { response.digest = SHA256.digest(of: bytes) }
@@ -108,7 +110,7 @@ extension DiskTier {
     }
   }
 
-  private func place(_ spool: BodySpool, as response: inout StoredResponse) throws(StoreError) {
+  private func publish(_ spool: BodySpool, as response: inout StoredResponse) throws(StoreError) {
     let folder = try writableSession().folder
     response = try spool.assumeIsolatedThrowing { spool throws(StoreError) in
       var draft = response
@@ -135,13 +137,17 @@ extension DiskTier {
       while try !index.insert(
         response, allocated: allocated, usedAt: now, deliveredAt: deliveredAt, boot: session.bootNumber)
       {
-        if let conflictingRow = try index.conflictingRow(of: response) { try replace(conflictingRow, in: index, now: now) }
+        if let conflictingRow = try index.conflictingRow(of: response) {
+          try replace(conflictingRow, in: index, now: now)
+        }
       }
       if !response.varyingHeaders.isEmpty {
-        for excessVariants in try index.excessVariants(beside: response) { try replace(excessVariants, in: index, now: now) }
+        for row in try index.excessVariants(beside: response) {
+          try replace(row, in: index, now: now)
+        }
       }
       if response.variant.isEmpty, try index.hasVariants() {
-        try settleVariants(of: response, in: index, now: now)
+        try reconcileVariants(of: response, in: index, now: now)
       }
     }
     if delivered { deliveries.pin(response.id, at: now) }
@@ -150,8 +156,8 @@ extension DiskTier {
     if suspension == nil && writeSuspension == nil { hasWarned = false }
   }
 
-  /// Runs `work` on the folder: anew in a folder made again when it was deleted, and after making room when the disk is
-  /// full.
+  /// Runs `work` on the folder. Retries once: in a new folder if the folder was deleted, or after evicting some files
+  /// if the disk is full.
   private func withFolder<Result>(_ work: (Session) throws(FileError) -> Result) throws(StoreError) -> Result {
     var mayRetry = true
     while true {
@@ -172,27 +178,27 @@ extension DiskTier {
 
   private var tooLarge: StoreError { StoreError(.noRoom, "the image is larger than a tenth of the disk cache's limit") }
 
-  /// Writes what a 304 changed: header fields, times, and what follows from them. Nothing happens when the response is
-  /// gone.
+  /// Writes the header fields, times and derived values that a 304 changed. Does nothing if the response is deleted.
   public func update(_ response: StoredResponse) {
     guard mode == .readWrite else { return }
     try? withIndex { index throws(SQLiteError) in
       try index.update(response, id: response.id)
-      try updateRelatives(of: response, in: index)
+      try updateSiblings(of: response, in: index)
     }
     schedule.noteWrite()
   }
 
-  /// Notes that an image was given to a host at `time` (Unix seconds), which counts as a use; by its path, it stays for
-  /// 60 s.
+  /// Records that an image was delivered at `time` (Unix seconds), which counts as a use. If it was delivered by path,
+  /// its file is kept for 60 s.
   ///
-  /// Nothing is written at once; the index is told when uses are flushed, seconds later.
+  /// The index is updated seconds later, when uses are flushed.
   public func markDelivered(_ id: Int64, at time: Int, byPath: Bool = true) {
     guard mode == .readWrite else { return }
     noteUse(of: id, UsageJournal.Use(at: time, isDelivery: byPath))
   }
 
-  /// The same for a path that `absolutePath` gave, which has counted as a use before. Nothing happens with any other.
+  /// Records another delivery of a path that `absolutePath` returned; its use was counted before. Ignores any other
+  /// path.
   public func markDelivered(path: String, at time: Int) {
     guard path.hasPrefix(directory + "/"), let name = path.split(separator: "/").last,
       let file = FileName.parse(String(name))
@@ -201,14 +207,15 @@ extension DiskTier {
   }
 
   func noteUse(of id: Int64, _ use: UsageJournal.Use) {
-    // At once, before it is looked whether the file is there: the other workers read in the index only later.
+    // Announce before the file is checked: peers see the use in the index only later.
     pins.announce(id, at: use.at)
-    deliveries.note(id, use)
+    deliveries.record(id, use)
     schedule.noteUse()
   }
 
-  /// The path of a stored response for a host to have now, from any thread and without waiting for the store's. It
-  /// stays for 60 s, and counts as used. Nil when the file is gone or has another size, or is to be read through first.
+  /// The path of a stored response, to be delivered now. Callable from any thread, without waiting for the executor.
+  /// Keeps the file for 60 s and counts as a use. Nil if the file is missing, has another size, or must be verified
+  /// first.
   public nonisolated func pin(_ response: StoredResponse) -> String? {
     if verification.withLock({ $0 }) == .always { return nil }
     noteUse(of: response)
@@ -216,20 +223,20 @@ extension DiskTier {
     return (try? environment.files.status(path))?.byteCount == response.byteCount ? path : nil
   }
 
-  /// Notes that the image was given to a host from elsewhere, from any thread: it counts as used.
+  /// Records a use of an image that was delivered from another tier. Callable from any thread.
   public nonisolated func noteUse(of response: StoredResponse) {
     guard mode == .readWrite, pins.pin(response.id, at: environment.now()) else { return }
-    // Its thread may have nothing else to do for long; housekeeping follows whatever it does.
+    // Wake the executor, which may be idle for long: maintenance runs after each batch.
     executor.run {}
   }
 
-  /// Enters in the book what other threads have pinned.
+  /// Moves the pins of other threads into `deliveries`.
   func notePins() {
-    for (id, use) in pins.take() { noteUse(of: id, use) }
+    for (id, use) in pins.drain() { noteUse(of: id, use) }
   }
 
-  /// Removes what `response` would have replaced, had it been stored, variants included; files once the 60 s after
-  /// their last delivery are over.
+  /// Removes the responses that storing `response` would have replaced, variants included. A file is deleted when the
+  /// 60 s after its last delivery end.
   public func remove(replacedBy response: StoredResponse) {
     guard mode == .readWrite else { return }
     let now = now
@@ -238,7 +245,7 @@ extension DiskTier {
         try replace(conflictingRow, in: index, now: now)
       }
       if response.variant.isEmpty, try index.hasVariants() {
-        try settleVariants(of: response, in: index, now: now)
+        try reconcileVariants(of: response, in: index, now: now)
       }
       schedule.noteWrite()
     }

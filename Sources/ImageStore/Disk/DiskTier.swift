@@ -2,20 +2,19 @@ public import Threads
 
 /// The disk tier: one directory of image files with an SQLite index, shared by any number of workers.
 ///
-/// All of it runs on the executor's thread; enter it with `await`, or with
-/// `executor.run { tier.assumeIsolated { … } }`. What is stored is visible to look-ups at once and written to the index
-/// in batches: a killed worker loses the rows of at most its last batch, and their files are swept at a later start;
-/// one that loses rows itself, as on a full disk, sweeps itself. A row never leads to wrong bytes: every delivery
-/// checks that the file is there and has its size.
+/// Runs on the executor's thread; enter it with `await`, or with `executor.run { tier.assumeIsolated { … } }`. A stored
+/// response is visible to look-ups at once and is written to the index in batches. A killed worker loses at most the
+/// rows of its last batch; a later start sweeps their files. A worker that loses rows itself, as on a full disk, runs
+/// the sweep itself. A row never leads to wrong bytes: every delivery checks that the file exists and has its size.
 ///
-/// A failure of the directory or the index as a whole is one warning; until it is tried again, half a minute later,
-/// calls fail at once and look-ups find nothing.
+/// A failure of the directory or of the whole index produces one warning. Until the next attempt, 30 s later, calls
+/// fail at once and look-ups find nothing.
 public actor DiskTier {
   public enum Mode: Sendable { case readWrite, readOnly }
 
   /// When a file's digest is checked before it is delivered.
   public enum Verification: Sendable {
-    /// Once in a hundred times, and at the first delivery of a file that an earlier run of the system wrote.
+    /// At 1 % of deliveries, and at the first delivery of a file that was written before the last system start.
     case random
     case always
     case never
@@ -28,7 +27,9 @@ public actor DiskTier {
     public var limit: Int64 = 0
     public var evicted = EvictionStatistics()
 
-    public init(entries: Int = 0, bytes: Int64 = 0, limit: Int64 = 0, evicted: EvictionStatistics = EvictionStatistics()) {
+    public init(
+      entries: Int = 0, bytes: Int64 = 0, limit: Int64 = 0, evicted: EvictionStatistics = EvictionStatistics()
+    ) {
       self.entries = entries
       self.bytes = bytes
       self.limit = limit
@@ -36,74 +37,75 @@ public actor DiskTier {
     }
   }
 
-  /// What a stored body comes as.
+  /// The source of a body to be stored.
   public enum Body: Sendable {
     case bytes([UInt8])
     case spool(BodySpool)
   }
 
   nonisolated let executor: ThreadExecutor
-  /// As it was given: the folder of the namespace lies in it.
+  /// The directory as passed to `init`; it contains the folder of the namespace.
   public nonisolated let cacheDirectory: String
   nonisolated let directory: String
   public nonisolated let mode: Mode
   nonisolated let environment: StoreEnvironment
   let onWarning: @Sendable (String) -> Void
   var minFreeFraction: Double
-  /// Read by other threads as well.
+  /// Also read by other threads.
   nonisolated let verification: Locked<Verification>
   var limit: Int64
 
-  // What is open. See IndexSession.
+  // Session state. See IndexSession.
   var session: Session?
   var isClosed = false
   var suspension: Suspension?
   var writeSuspension: Suspension?
   var hasWarned = false
-  /// Whether rows of this worker may have been lost whose files exist.
+  /// Whether this worker may have lost rows of existing files.
   var hasLeftovers = false
-  /// Whether something has made way for an index that found the disk full, and nothing was written since.
+  /// Whether files were evicted because the index found the disk full, and no commit has succeeded since.
   var hasMadeRoom = false
 
-  // Room. See DiskTier+Eviction.
+  // Eviction. See DiskTier+Eviction.
   nonisolated let pins = PinTable()
   var deliveries = UsageJournal()
-  /// Responses that were found whole and are not marked so in the index: not yet, or never by a read-only tier.
+  /// Responses whose digest matched, but which the index does not mark as verified: not yet, or never if the tier is
+  /// read-only.
   var verified: Set<Int64> = []
-  /// What the temporary files of spools take.
+  /// Allocated bytes of the temporary files of spools, by id.
   var spooled: [Int64: Int64] = [:] {
     didSet { peerTable?.setUnlistedBytes(spooledBytes) }
   }
-  /// The spools whose files are listed as partial ones. See PartialFiles.
+  /// The spools whose files have a row in `partials`. See PartialFiles.
   var listedSpools: Set<Int64> = []
   nonisolated let partialsExist = Locked(true)
   var hasAdopted = false
-  /// Files that somebody works on, by how many do.
+  /// The number of users of each pinned file, by id.
   var pinCounts: [Int64: Int] = [:]
   var evicted = EvictionStatistics()
   var evictionCursor = EvictionCursor()
   var spaceLimit = Int64.max
-  /// When the free space was looked at, and how many bytes may be written until it is looked at again.
+  /// When the free space was measured, and how many bytes may be written before it is measured again.
   var spaceCheck: (at: Int, budget: Int64)?
 
-  // Housekeeping.
+  // Maintenance.
   var schedule = MaintenanceSchedule()
   var sweep: Sweep?
 
-  // Company. See DiskTier+Peers.
+  // Peers. See DiskTier+Peers.
   var peerTable: PeerTable?
-  /// Leases on what the index has and has not committed.
+  /// Leases on responses whose rows are not committed yet.
   var leases: [Lease] = []
-  /// Where there is no board.
-  var othersLived = false
+  /// Whether peers were alive at the last survey. Used if there is no peer table.
+  var peersLived = false
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// - Parameters:
-  ///   - directory: the cache directory; the tier lives in its folder `namespace`.
-  ///   - limit: allocated bytes of image and temporary files, over 0.
-  ///   - minFreeFraction: the part of the file system that stays free, 0 to 1.
-  ///   - onWarning: called on the executor's thread, with one line.
+  ///   - directory: the cache directory; the tier uses its folder `namespace`.
+  ///   - limit: allocated bytes of image and temporary files; must be positive.
+  ///   - minFreeFraction: the fraction of the file system that must stay free, 0 to 1.
+  ///   - onWarning: called on the executor's thread with one line.
   public init(
     directory: String, namespace: String, limit: Int64, minFreeFraction: Double = 0.05,
     verify: Verification = .random, mode: Mode = .readWrite, executor: ThreadExecutor,
@@ -120,14 +122,15 @@ public actor DiskTier {
     self.onWarning = onWarning
   }
 
-  /// Whether a namespace may be a folder's name: 1 to 64 characters, no separator, no leading dot, nothing unprintable.
+  /// Whether a namespace is a valid folder name: 1 to 64 bytes, without separators, a leading dot, spaces or control
+  /// characters.
   public static func isValidNamespace(_ name: String) -> Bool {
     !name.isEmpty && name.utf8.count <= 64 && name.utf8.first != UInt8(ascii: ".")
       && name.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "\\") }
   }
 
-  /// Makes the directories, for the owner only, and proves that they can be written. Cheap: the index is opened when it
-  /// is needed.
+  /// Creates the directories, for the owner only, and verifies that they can be written. Cheap: the index is opened
+  /// when it is needed.
   ///
   /// Throws `unusable` with the path.
   public func open() throws(StoreError) {
@@ -139,7 +142,7 @@ public actor DiskTier {
     }
   }
 
-  /// Writes what is pending and lets go of the directory. Later calls fail, until `open`.
+  /// Writes all pending changes and closes the directory. Later calls fail until `open`.
   public func close() {
     flushUses()
     isClosed = true
@@ -150,19 +153,19 @@ public actor DiskTier {
     if !hasLeftovers && spooled.isEmpty && isSwept { session.lock?.remove() }
     sweep = nil
     self.session = nil
-    setBoard(nil)
+    setPeerTable(nil)
   }
 
-  /// What the tier holds. All 0 but the limit when it cannot be used.
+  /// The current usage. All values except the limit are 0 if the tier cannot be used.
   public var counts: Counts {
     let totals = try? withIndex { index throws(SQLiteError) in try index.totals() }
-    let unlisted = spooledBytes + (peerTable?.unlistedBytesOfOthers ?? 0)
+    let unlisted = spooledBytes + (peerTable?.unlistedBytesOfPeers ?? 0)
     return Counts(
       entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + unlisted, limit: limit, evicted: evicted)
   }
 
-  /// Sets the limit and brings the tier under it. What is over a tenth of the new one and was kept before, stays until
-  /// its turn comes.
+  /// Sets the limit and evicts down to it. A stored file larger than a tenth of the new limit stays until it is evicted
+  /// in its turn.
   public func setLimit(_ limit: Int64) {
     self.limit = limit
     trim()

@@ -4,17 +4,17 @@
   internal import Glibc
 #endif
 
-/// Opening, failing, and starting anew.
+/// Opens the directory and the index, suspends them after failures, and rebuilds a damaged index.
 extension DiskTier {
-  /// The open directory, the sign of life in it, and the index once it is needed.
+  /// The open directory, this worker's lock file, and the index once it is needed.
   final class Session {
     let folder: CacheFolder
     let lock: PeerLock?
-    /// Whose files can be trusted: those of this run of the system, or where that has no name of this worker.
+    /// The run of the system whose files need no verification, or this worker if the system does not name its runs.
     let boot: String
     let bootNumber: Int64
     var index: DiskIndex?
-    /// The file that `index` was opened from: another one in its place was made by another worker.
+    /// The identity of the file that `index` was opened from. If it changes, another worker has replaced the index.
     var indexIdentity: FileIdentity?
     var indexModifiedAt: Int?
     private var lastID: Int64
@@ -24,7 +24,7 @@ extension DiskTier {
       self.lock = lock
       self.boot = boot ?? "worker \(lock?.instance ?? 0)"
       bootNumber = fnv1a(self.boot)
-      // The counter starts anywhere in the shards, lest the first ones fill up.
+      // The counter starts at a random shard, so that the first shards do not fill up.
       let instance = Int64(lock?.instance ?? 0)
       lastID = instance << 32 | instance & 0xff
     }
@@ -34,23 +34,23 @@ extension DiskTier {
       return lastID
     }
 
-    /// Has ids go on after those of an earlier worker that happened to draw the same instance number.
+    /// Continues the ids of an earlier worker that drew the same instance number.
     func continueIDs(after id: Int64) { lastID = max(lastID, id) }
   }
 
-  /// What failed, and since when it is left alone, in Unix seconds.
+  /// A failure, after which the tier is not used for `retryInterval`. Unix seconds.
   struct Suspension {
     let error: StoreError
     let since: Int
 
-    /// A clock that was set back ends it.
-    func pinCounts(at now: Int) -> Bool { (since..<since + retryInterval).contains(now) }
+    /// Whether the suspension still lasts. It also ends if the clock is set back.
+    func isActive(at now: Int) -> Bool { (since..<since + retryInterval).contains(now) }
   }
 
   static let indexName = "index.sqlite"
   private static let rebuildLock = PeerLock.directory + "/index.lock"
 
-  /// How long to leave alone what failed, in seconds.
+  /// The duration of a suspension, in seconds.
   static let retryInterval = 30
 
   func openSession() throws(FileError) {
@@ -58,17 +58,17 @@ extension DiskTier {
     if mode == .readWrite { try checkIndexPlace(in: folder) }
     let lock = mode == .readWrite ? try PeerLock(in: folder, random: environment.random) : nil
     session = Session(folder: folder, lock: lock, boot: environment.boot())
-    openBoard()
+    openPeerTable()
     hasAdopted = false
     schedule.surveyAt = .distantPast
     sweep = nil
   }
 
-  /// What SQLite could never open is told of here, at the start, and not only once the index is needed. Not by opening
-  /// it: to close a file takes away the locks that this process has on it.
+  /// Reports at the start, and not only at the first use, an index that SQLite could never open. Does not open the
+  /// file: closing it would release this process's POSIX locks on it.
   private func checkIndexPlace(in folder: CacheFolder) throws(FileError) {
     let path = directory + "/" + Self.indexName
-    guard path.utf8.count + "-journal".utf8.count < Database.longestPath else {
+    guard path.utf8.count + "-journal".utf8.count < Database.maxPathLength else {
       throw FileError(operation: .index, path: path, code: ENAMETOOLONG)
     }
     do throws(FileError) {
@@ -81,10 +81,10 @@ extension DiskTier {
     }
   }
 
-  /// The open session, opened again if need be.
+  /// The open session; opens one if necessary.
   func usableSession() throws(StoreError) -> Session {
     if isClosed { throw StoreError(.io, "the disk tier is closed") }
-    if let suspension, suspension.pinCounts(at: now) { throw suspension.error }
+    if let suspension, suspension.isActive(at: now) { throw suspension.error }
     suspension = nil
     if let session { return session }
     do throws(FileError) {
@@ -97,12 +97,12 @@ extension DiskTier {
 
   func writableSession() throws(StoreError) -> Session {
     if mode == .readOnly { throw StoreError(.io, "\(directory) is a read-only cache") }
-    if let writeSuspension, writeSuspension.pinCounts(at: now) { throw writeSuspension.error }
+    if let writeSuspension, writeSuspension.isActive(at: now) { throw writeSuspension.error }
     writeSuspension = nil
     return try usableSession()
   }
 
-  /// Runs `work` on the index. A damaged index is replaced by an empty one, and `work` runs again on that.
+  /// Runs `work` on the index. Replaces a damaged index with an empty one and runs `work` again.
   func withIndex<Result>(_ work: (DiskIndex) throws(SQLiteError) -> Result) throws(StoreError) -> Result {
     let session = try usableSession()
     var mayRebuild = mode == .readWrite
@@ -113,7 +113,7 @@ extension DiskTier {
       } catch {
         scheduleOrphanSweep()
         index.rollBack()
-        // What they were for is not there.
+        // Their responses were rolled back.
         leases.removeAll()
         if error.isOutOfSpace { throw suspendWrites(StoreError(error)) }
         session.index = nil
@@ -162,11 +162,11 @@ extension DiskTier {
     }
   }
 
-  /// In pages: 16 MB, or half a hundredth of a small file system.
+  /// The write-ahead log's limit in pages: 16 MB, or 0.5 % of a small file system.
   private func logLimit(of folder: CacheFolder) -> Int {
-    let most = 4000
-    guard let total = try? environment.files.space(of: folder.descriptor).total else { return most }
-    return min(max(64, Int(total / 200 / 4096)), most)
+    let maxPages = 4000
+    guard let total = try? environment.files.space(of: folder.descriptor).total else { return maxPages }
+    return min(max(64, Int(total / 200 / 4096)), maxPages)
   }
 
   private func continueIDs(of session: Session, after index: DiskIndex) throws(DiskIndex.OpeningError) {
@@ -178,8 +178,8 @@ extension DiskTier {
     }
   }
 
-  /// Lets go of an index that is only read when a writer has come, gone, or written, so that the next look-up sees
-  /// that.
+  /// Closes the index of a read-only tier if a writer has come, gone or written, so that the next look-up sees the
+  /// change.
   func refreshReading() {
     schedule.surveyAt = now
     guard let session, let index = session.index else { return }
@@ -190,7 +190,7 @@ extension DiskTier {
     session.indexModifiedAt = status?.modificationSecond
   }
 
-  /// A directory that is only read is read without making SQLite's side files, unless a writer has made them.
+  /// A read-only tier opens the index without creating SQLite's side files, unless a writer has created them.
   private func databaseMode(_ session: Session) -> Database.Mode {
     if mode == .readWrite { return .readWrite }
     return FileIdentity(Self.indexName + "-wal", in: session.folder) == nil ? .immutable : .readOnly
@@ -201,7 +201,7 @@ extension DiskTier {
     return { fault(.index).map(SQLiteError.code(forErrno:)) }
   }
 
-  /// Removes the damaged index, unless another worker has done so. The next use makes a new one.
+  /// Removes the damaged index, unless another worker has replaced it already. The next use creates a new one.
   private func rebuildIndex(of session: Session) throws(StoreError) {
     let (folder, files) = (session.folder, session.folder.files)
     do throws(FileError) {
@@ -224,7 +224,7 @@ extension DiskTier {
     onWarning("the index of the cache \(directory) was damaged; the cache starts empty")
   }
 
-  /// Takes the tier out of use for a while, with one warning.
+  /// Disables the tier for `retryInterval` and warns once.
   func suspend(_ error: StoreError) -> StoreError {
     suspension = Suspension(error: error, since: now)
     session?.index = nil
@@ -232,7 +232,7 @@ extension DiskTier {
     return error
   }
 
-  /// Stores nothing for a while, with one warning; what is there can still be read.
+  /// Disables writing for `retryInterval` and warns once; stored responses can still be read.
   func suspendWrites(_ error: StoreError) -> StoreError {
     writeSuspension = Suspension(error: error, since: now)
     warn(error)

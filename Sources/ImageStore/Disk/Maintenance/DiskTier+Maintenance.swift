@@ -1,12 +1,14 @@
 public import Threads
 
-/// What is put off: committing, writing uses, removing what is due, sweeping after dead workers.
+/// Runs deferred work: commits, flushes of uses, deletions of files, and sweeps after dead peers.
 extension DiskTier {
-  /// Does what is due. Call it after each batch of work on the executor's thread: `runMaintenance` does.
+  /// Performs the work that is due. Must be called after each batch of work on the executor's thread; the global
+  /// `runMaintenance` arranges that.
   ///
-  /// - Returns: when it wants to be called again if nothing else happens; nil when nothing is put off.
+  /// - Returns: when it must be called again if nothing else happens; nil if no work is deferred.
   public func runMaintenance() -> ContinuousClock.Instant? {
-    // One that answers from memory alone would else hear nothing of others once its folder was gone.
+    // Reopen the directory if it was deleted. A worker that serves only from memory would otherwise never notice, and
+    // would miss invalidations by its peers.
     if session == nil { _ = try? usableSession() }
     guard session != nil, !isClosed else {
       leases = []
@@ -19,14 +21,15 @@ extension DiskTier {
     guard suspension == nil else { return nil }
     let now = now
     let surveyIsDue =
-      now - schedule.surveyAt >= MaintenanceSchedule.surveyInterval || now < schedule.surveyAt || peerTable?.isSurveyDue == true
+      now - schedule.surveyAt >= MaintenanceSchedule.surveyInterval || now < schedule.surveyAt
+      || peerTable?.isSurveyDue == true
     if mode == .readOnly {
       if surveyIsDue { refreshReading() }
       return nil
     }
-    deliveries.forget(now: now)
+    deliveries.expire(now: now)
     if now < schedule.surveyAt || schedule.clockCheckWanted { clampFutureTimestamps() }
-    // Before anything is evicted: what they leave may be room enough.
+    // Delete due files before evicting: that may free enough space.
     removeDueIfAny()
     if surveyIsDue {
       watchFreeSpace()
@@ -34,13 +37,13 @@ extension DiskTier {
     }
     if let at = schedule.trimAt, at <= now { trim() }
     if let due = schedule.partialsDue, due <= now { removeExpiredPartials() }
-    takeStepOfSweep(now: now)
-    // What all this has written is not to keep others from writing, nor what it has read to keep a view of the index.
+    sweepNextShard(now: now)
+    // Commit, so that maintenance neither holds the write lock nor pins an old read snapshot.
     commitUnlessGathering(at: instant)
     return nextWake(instant, now)
   }
 
-  /// Commits unless rows gather, for which nobody else waits, until their time comes.
+  /// Commits, unless no peer waits for the rows and their batch interval has not ended.
   private func commitUnlessGathering(at instant: ContinuousClock.Instant) {
     if mode == .readOnly || hasPeers || schedule.commitBy.map({ $0 <= instant }) ?? true { commit() }
   }
@@ -50,27 +53,27 @@ extension DiskTier {
     let sweepAt = schedule.sweepWanted ? now : schedule.sweepAt
     let seconds = [schedule.nextDue, schedule.trimAt, sweepAt, schedule.partialsDue].compactMap(\.self).min()
     let later = seconds.map { instant + .seconds(max($0 - now, 1)) }
-    // Who has company looks from time to time whether that is gone and has left something to do.
+    // With peers, survey at intervals: a dead peer may have left work to do.
     let detectDeadPeers = hasPeers ? instant + .seconds(MaintenanceSchedule.idleSurveyInterval) : nil
     return [schedule.commitBy, schedule.flushBy, later, detectDeadPeers].compactMap(\.self).min()
   }
 
-  /// Lists at once, for other workers, what has been stored.
+  /// Commits at once if there are peers, so that they see the stored responses.
   public func listForOthers() {
     if hasPeers { commit() }
   }
 
-  /// Ends the leases of what has been stored, by listing it.
+  /// Commits if leases wait for it, which completes them.
   public func endLeases() {
     if !leases.isEmpty { commit() }
   }
 
-  /// Writes the rows gathered, and ends the look-ups' view of the index. What could not be written is lost, and its
-  /// files are swept; on a full disk what was used least makes way for the next rows.
+  /// Commits the batch of rows and ends the read snapshot of look-ups. If it fails, the rows are lost and their files
+  /// are swept; on a full disk the least recently used files are evicted for the next rows.
   @discardableResult
   func commit() -> StoreError? {
     schedule.commitBy = nil
-    // Those whose rows are not committed end as if nothing had come of them.
+    // Leases whose rows are not committed end as failed.
     defer { leases.removeAll(keepingCapacity: true) }
     guard let index = session?.index else { return nil }
     do throws(SQLiteError) {
@@ -83,7 +86,7 @@ extension DiskTier {
       scheduleOrphanSweep()
       let failure = StoreError(error)
       if !error.isOutOfSpace { return suspend(failure) }
-      // Once: where nothing comes of it, it would find the same rows again, whose files are gone.
+      // Only once: a second eviction would find the same rows, whose files are deleted already.
       guard !hasMadeRoom, makeSomeRoom() else {
         hasMadeRoom = false
         return suspendWrites(failure)
@@ -102,19 +105,19 @@ extension DiskTier {
   }
 
   func flushUses(to index: DiskIndex) throws(SQLiteError) {
-    for (id, use) in deliveries.takeUses() { try index.touch(id, use) }
+    for (id, use) in deliveries.drainUses() { try index.touch(id, use) }
     for id in verified { try index.markVerified(id) }
     verified = []
   }
 
-  /// Looks whether other workers live, whether any died, and whether the index is still the one that was opened.
+  /// Detects dead peers and surveys the living ones. Reopens the directory or the index if it was replaced.
   func detectDeadPeers() {
     guard let session, let lock = session.lock else { return }
     schedule.surveyAt = now
     guard session.folder.isInPlace else {
       commit()
       self.session = nil
-      setBoard(nil)
+      setPeerTable(nil)
       return
     }
     if let opened = session.indexIdentity, session.index != nil,
@@ -124,31 +127,32 @@ extension DiskTier {
       session.index = nil
       scheduleOrphanSweep()
     }
-    let mayHaveHadCompany = hasPeers
+    let hadPeers = hasPeers
     guard let dead = try? detectDeadPeers(session.folder, lock) else { return }
     if sweep == nil && (!dead.isEmpty || schedule.sweepWanted || (schedule.sweepAt.map { $0 <= now } ?? false)) {
       schedule.sweepWanted = false
       schedule.sweepAt = nil
-      sweep = Sweep(deadPeers: dead, own: hasLeftovers ? lock.instance : nil)
+      sweep = Sweep(deadPeers: dead, ownInstance: hasLeftovers ? lock.instance : nil)
       hasLeftovers = false
     }
     if !dead.isEmpty || !hasAdopted && session.index != nil { adoptPartials() }
-    if mayHaveHadCompany || hasPeers, let index = session.index {
-      try? noteTotals(of: index)
-      // What others have doomed and left is for who is there.
+    if hadPeers || hasPeers, let index = session.index {
+      try? recordPartialTotals(of: index)
+      // Delete files whose deletion dead peers have scheduled.
       schedule.nextDue = try? index.nextDue()
-      // Later look-ups are to see what others write from now on.
+      // Commit, so that later look-ups see the writes of peers.
       commit()
     }
   }
 
-  /// Shrinks the tier when others have taken the free space.
+  /// Evicts if other programs have taken the free space.
   private func watchFreeSpace() {
     guard session?.index != nil else { return }
     try? makeRoom(for: 0, allowOverLimit: true)
   }
 
-  /// Nothing of a clock that was ahead is used last or removed last for ever.
+  /// Sets times in the future, left by a clock that was ahead, to now: otherwise their rows would be evicted and their
+  /// files deleted last.
   func clampFutureTimestamps() {
     schedule.clockCheckWanted = false
     let now = now
@@ -160,19 +164,19 @@ extension DiskTier {
     }
   }
 
-  /// Has files looked for whose rows may be lost.
+  /// Schedules a sweep for files whose rows may be lost.
   func scheduleOrphanSweep() {
     hasLeftovers = true
     schedule.sweepWanted = true
   }
 
-  /// One shard, so that work that comes in meanwhile does not wait.
-  private func takeStepOfSweep(now: Int) {
+  /// Sweeps one shard, so that other work does not wait.
+  private func sweepNextShard(now: Int) {
     guard var sweep, let session, let lock = session.lock else { return }
     let suspects = sweep.step(in: session.folder, lock: lock)
     do throws(StoreError) {
       if !suspects.isEmpty {
-        // Rows of other workers are seen, and theirs not held up, by a transaction of its own.
+        // Use a separate transaction, which sees the rows of peers and does not block their writes.
         commit()
         try withIndex { index throws(SQLiteError) in
           for suspect in suspects where spooled[suspect.id] == nil {
@@ -186,13 +190,13 @@ extension DiskTier {
       if sweep.isOver { sweep.finish() }
     } catch {
       self.sweep = nil
-      if sweep.own != nil { hasLeftovers = true }
+      if sweep.ownInstance != nil { hasLeftovers = true }
       schedule.sweepWanted = false
       schedule.sweepAt = now + Self.retryInterval
     }
   }
 
-  /// Removes a file that has no row; one that a host may still count on is doomed.
+  /// Removes a file without a row. The deletion is scheduled for later if a host may still use the file.
   private func remove(
     _ suspect: Sweep.OrphanFile, in folder: CacheFolder, from index: DiskIndex, now: Int
   ) throws(SQLiteError) {
@@ -209,10 +213,11 @@ extension DiskTier {
   }
 }
 
-/// Has the store look after itself from now on: takes the executor's after-batch hook.
-public func runMaintenance(on executor: ThreadExecutor, tiers: [DiskTier], scratch: ScratchFolder?) {
+/// Installs maintenance of the tiers and the scratch folder as the executor's after-batch hook.
+public func installMaintenance(on executor: ThreadExecutor, tiers: [DiskTier], scratch: ScratchFolder?) {
   executor.setAfterBatch {
-    let wakes = tiers.map { $0.assumeIsolated { $0.runMaintenance() } } + [scratch?.assumeIsolated { $0.runMaintenance() } ?? nil]
+    let wakes =
+      tiers.map { $0.assumeIsolated { $0.runMaintenance() } } + [scratch?.assumeIsolated { $0.runMaintenance() } ?? nil]
     return wakes.compactMap(\.self).min()
   }
 }

@@ -1,26 +1,26 @@
-/// What the disk tier has put off, and until when.
+/// The deferred work of the disk tier and its due times.
 struct MaintenanceSchedule {
-  /// How long uses gather before they are written, in seconds.
+  /// How long uses are batched before they are flushed, in seconds.
   static let flushInterval = 2
-  /// How long rows gather when no other worker waits for the index.
+  /// How long rows are batched before a commit if there are no peers.
   static let commitInterval = Duration.milliseconds(500)
-  /// How often to look after other workers, in seconds.
+  /// The interval between surveys of the peers, in seconds.
   static let surveyInterval = 2
-  /// The same of a worker that has nothing else to do.
+  /// The survey interval of an idle worker, in seconds.
   static let idleSurveyInterval = 30
 
   var commitBy: ContinuousClock.Instant?
   var flushBy: ContinuousClock.Instant?
   var surveyAt = Int.distantPast
   var sweepWanted = false
-  /// Whether to look for times that lie ahead.
+  /// Whether to check for times in the future.
   var clockCheckWanted = false
-  /// Unix seconds, as are the following.
+  /// In Unix seconds, like the following properties.
   var sweepAt: Int?
-  /// When the first doomed file is due.
+  /// When the first scheduled deletion is due.
   var nextDue: Int?
   var trimAt: Int?
-  /// When the first partial file is too old.
+  /// When the first partial file expires.
   var partialsDue: Int?
 
   mutating func noteWrite() {

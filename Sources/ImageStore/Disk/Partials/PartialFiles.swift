@@ -1,20 +1,21 @@
 internal import Threads
 
-/// Files of broken transfers, which stay for a later load to go on with: in this process or, where the machine has not
-/// been started anew since, in another.
+/// Temporary files of broken transfers, retained so that a later load can resume them: in this process or, until the
+/// next system start, in another.
 ///
-/// They have a row from the start, so that a killed worker leaves them too. They take a quarter of the limit at most,
-/// count in it, are the first to go when room is needed, oldest first, and live for a day.
+/// Each has a row from its creation, so that the file of a killed worker can be resumed, too. Together they use at most
+/// a quarter of the limit, in which they are counted. They are evicted before images, oldest first, and expire after a
+/// day.
 extension DiskTier {
-  /// In seconds, since the first of its bytes came.
+  /// In seconds since the file was created.
   static let partialLifetime = 86_400
 
   private var partialLimit: Int64 { min(limit, spaceLimit) / 4 }
 
-  /// False when there is nothing to take up, as far as is known. From any thread.
+  /// Whether partial files may exist, as far as is known. Callable from any thread.
   public nonisolated var mayHavePartials: Bool { mode == .readWrite && partialsExist.withLock { $0 } }
 
-  /// Lists a file that is begun; its spool may `leave` it then.
+  /// Inserts the row of a new file, which its spool may then retain for resuming.
   func list(_ partial: PartialRecord, id: Int64) throws(StoreError) {
     let boot = try usableSession().boot
     let now = now
@@ -25,9 +26,10 @@ extension DiskTier {
     commit()
   }
 
-  /// The spool is over, its file stored or removed.
+  /// Ends the spool after its file was stored or removed.
   ///
-  /// - Returns: whether the file may be removed: once the tier is closed, a listed one stays for the next worker.
+  /// - Returns: whether the file may be removed. Once the tier is closed, a file with a row is retained for the next
+  ///   worker.
   func release(_ id: Int64) -> Bool {
     if isClosed && listedSpools.contains(id) { return false }
     spooled[id] = nil
@@ -38,15 +40,15 @@ extension DiskTier {
     return true
   }
 
-  /// The spool is over, its file stays. False when it may not. Once the tier is closed it is left as by a killed
-  /// worker.
-  func leave(_ id: Int64, byteCount: Int64) -> Bool {
+  /// Ends the spool and retains its file for resuming. Returns false if the file may not be retained. Once the tier is
+  /// closed, the row is left as a killed worker leaves it.
+  func retainForResume(_ id: Int64, byteCount: Int64) -> Bool {
     if isClosed { return listedSpools.contains(id) }
     guard listedSpools.contains(id), byteCount > 0, let folder = session?.folder else { return false }
     let allocated = folder.allocated(byteCount)
     guard allocated <= partialLimit else { return false }
     let isListed = try? withIndex { index throws(SQLiteError) in
-      guard try index.leave(partial: id, allocated: allocated) else { return false }
+      guard try index.retain(partial: id, allocated: allocated) else { return false }
       try limitPartials(of: index)
       return try index.contains(partial: id)
     }
@@ -57,19 +59,22 @@ extension DiskTier {
     return true
   }
 
-  /// Whether there is something under the key that may be worth a `takeUp`.
+  /// Whether a partial file of the key may be worth a call of `resumePartial`.
   public func hasPartial(key: String, partition: String) -> Bool {
     guard mayHavePartials else { return false }
     adoptPartialsOnce()
-    let found = try? withIndex { index throws(SQLiteError) in try index.hasPartial(key: key, partition: partition) }
-    return found ?? false
+    let hasPartial = try? withIndex { index throws(SQLiteError) in
+      try index.hasPartial(key: key, partition: partition)
+    }
+    return hasPartial ?? false
   }
 
-  /// Takes up the largest file there is of these, for this worker alone. It is read through once, in pieces between
-  /// other work, for the digest.
+  /// Resumes the largest partial file of this identity, for this worker alone. The file is read once for the digest, in
+  /// pieces between other work.
   ///
-  /// - Parameter maxBytes: how large the whole may be. What is known to be larger is left to others.
-  public func takeUp(
+  /// - Parameter maxBytes: the maximum length of the complete body. A file whose body is known to be larger is not
+  ///   taken.
+  public func resumePartial(
     _ identity: PartialRecord.Identity, maxBytes: Int64 = .max
   ) -> (partial: PartialRecord, spool: BodySpool)? {
     guard mode == .readWrite else { return nil }
@@ -79,7 +84,7 @@ extension DiskTier {
     let found = try? withIndex { index throws(SQLiteError) in
       try index.partial(of: identity, maxBytes: maxBytes, boot: session.boot, now: now)
     }
-    guard let (id, partial) = found ?? nil, let spool = takeUp(id, in: session) else { return nil }
+    guard let (id, partial) = found ?? nil, let spool = resumePartial(id, in: session) else { return nil }
     let byteCount = spool.assumeIsolated { $0.byteCount }
     listedSpools.insert(spool.id)
     spooled[spool.id] = session.folder.allocated(byteCount)
@@ -87,40 +92,41 @@ extension DiskTier {
       spool.assumeIsolated { $0.discard() }
       return nil
     }
-    spool.assumeIsolated { $0.catchUp() }
+    spool.assumeIsolated { $0.hashEarlierBytes() }
     return (partial, spool)
   }
 
-  private func takeUp(_ id: Int64, in session: Session) -> BodySpool? {
+  private func resumePartial(_ id: Int64, in session: Session) -> BodySpool? {
     let newID = session.nextID()
     let spool = try? withIndex { index throws(SQLiteError) in
       guard try index.take(partial: id, as: newID) else { return nil as BodySpool? }
       do throws(FileError) {
         try session.folder.moveTemporary(id: id, to: newID)
-        return try BodySpool(takingUp: newID, in: session.folder, executor: executor, room: room(for: newID))
+        return try BodySpool(
+          resuming: newID, in: session.folder, executor: executor, reservation: reservation(for: newID))
       } catch {
         try remove(partial: newID, from: index)
         session.folder.removeTemporary(id: id)
-        try noteTotals(of: index)
+        try recordPartialTotals(of: index)
         return nil
       }
     }
-    // Before another worker can look: a row and its file change hands together.
+    // Commit before a peer can look: a row and its file must be renamed together.
     commit()
     return spool ?? nil
   }
 
-  /// Removes what nobody needs any more, since the whole is stored.
+  /// Removes the partial files of a response that is stored completely.
   public func removePartials(of identity: PartialRecord.Identity) {
     guard mayHavePartials else { return }
     try? withIndex { index throws(SQLiteError) in
       for id in try index.partials(of: identity) { try remove(partial: id, from: index) }
-      try noteTotals(of: index)
+      try recordPartialTotals(of: index)
     }
     schedule.noteWrite()
   }
 
-  // MARK: - Housekeeping
+  // MARK: - Maintenance
 
   private func adoptPartialsOnce() {
     if hasAdopted { return }
@@ -128,27 +134,27 @@ extension DiskTier {
     if !hasAdopted { adoptPartials() }
   }
 
-  /// Makes files of dead workers such that may be taken up, and removes those that nobody can go on with. Comes before
-  /// the sweep, which leaves alone what is listed.
+  /// Makes the files of dead workers resumable, and removes those that cannot be resumed. Runs before the sweep, which
+  /// ignores files with a row.
   func adoptPartials() {
     guard mode == .readWrite, let session, let lock = session.lock else { return }
     let swept = sweep?.instances ?? []
-    func isOver(_ id: Int64) -> Bool {
+    func belongsToDeadWorker(_ id: Int64) -> Bool {
       let instance = Int32(truncatingIfNeeded: id >> 32)
       return instance != lock.instance && (swept.contains(instance) || !lock.exists(instance))
     }
     let now = now
     try? withIndex { index throws(SQLiteError) in
-      for id in try index.unfinishedPartials() where isOver(id) && !listedSpools.contains(id) {
+      for id in try index.unfinishedPartials() where belongsToDeadWorker(id) && !listedSpools.contains(id) {
         let status = try? session.folder.files.status(FileName.temporaryPath(id: id), in: session.folder.descriptor)
         if let size = status?.byteCount, size > 0 {
-          _ = try index.leave(partial: id, allocated: session.folder.allocated(size))
+          _ = try index.retain(partial: id, allocated: session.folder.allocated(size))
         } else {
           try remove(partial: id, from: index)
         }
       }
-      // After a crash of the machine a file may have its length and not its bytes.
-      for id in try index.partials(ofOtherBootThan: session.boot) where isOver(id) {
+      // After a system crash a file may have its length but not its bytes.
+      for id in try index.partials(ofOtherBootThan: session.boot) where belongsToDeadWorker(id) {
         try remove(partial: id, from: index)
       }
       for id in try index.expiredPartials(now: now) { try remove(partial: id, from: index) }
@@ -162,20 +168,20 @@ extension DiskTier {
     let now = now
     try? withIndex { index throws(SQLiteError) in
       for id in try index.expiredPartials(now: now) { try remove(partial: id, from: index) }
-      try noteTotals(of: index)
+      try recordPartialTotals(of: index)
     }
     commit()
   }
 
-  /// Removes the oldest until the others are within their limit.
+  /// Removes the oldest partial files until the others fit in `partialLimit`.
   func limitPartials(of index: DiskIndex) throws(SQLiteError) {
     while let totals = try index.partialTotals(), totals.bytes > partialLimit, let oldest = try index.oldestPartial() {
       try remove(partial: oldest.id, from: index)
     }
-    try noteTotals(of: index)
+    try recordPartialTotals(of: index)
   }
 
-  func noteTotals(of index: DiskIndex) throws(SQLiteError) {
+  func recordPartialTotals(of index: DiskIndex) throws(SQLiteError) {
     let totals = try index.partialTotals()
     schedule.partialsDue = totals?.nextExpiry
     partialsExist.withLock { $0 = totals != nil }

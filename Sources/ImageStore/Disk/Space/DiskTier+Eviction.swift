@@ -1,18 +1,18 @@
-/// The limit: what is evicted, what may not be, and when.
+/// Evicts files to stay within the limit, and deletes files whose deletion is due.
 extension DiskTier {
-  /// The most bytes that are written before the free space is looked at again.
-  private static var mostUnchecked: Int64 { 1 << 24 }
+  /// The maximum number of bytes written before the free space is measured again.
+  private static var maxUncheckedBytes: Int64 { 1 << 24 }
 
-  /// How far eviction has looked without finding anything that may go, so that it does not look there again before
-  /// something can have changed. Newly used rows come after it in the order.
+  /// The position up to which eviction has found only pinned rows, so that it does not scan them again before a pin can
+  /// have ended. Rows used later come after it in the order.
   struct EvictionCursor {
     var upTo: (usedAt: Int, id: Int64) = (.min, .min)
-    /// When the first of those skipped may go.
+    /// When the first of the skipped rows may be evicted.
     var until = Int.max
     var lastLook = Int.min
   }
 
-  /// Brings the tier under its limit, as far as the 60 s rule allows, and removes the files whose 60 s are over.
+  /// Evicts down to the limit, as far as the 60 s rule allows, and deletes files whose 60 s have ended.
   public func trim() {
     guard mode == .readWrite, !isClosed else { return }
     schedule.trimAt = nil
@@ -25,8 +25,8 @@ extension DiskTier {
   /// Evicts until `bytes` more fit.
   func makeRoom(for bytes: Int64, allowOverLimit: Bool) throws(StoreError) {
     try checkFreeSpace(adding: bytes)
-    let held = try heldBytes()
-    let excess = held + bytes - min(limit, spaceLimit)
+    let used = try usedBytes()
+    let excess = used + bytes - min(limit, spaceLimit)
     if excess <= 0 { return }
     if try evict(excess, for: spaceLimit < limit ? .freeSpace : .limit) >= excess { return }
     guard allowOverLimit else {
@@ -36,17 +36,17 @@ extension DiskTier {
     schedule.trimAt = next == .max ? nil : next
   }
 
-  /// Frees a little when the system says that the disk is full. False when there is nothing to free.
+  /// Evicts 4 MB when the system reports a full disk. Returns false if nothing can be evicted.
   func makeSomeRoom() -> Bool { ((try? evict(1 << 22, for: .diskFull)) ?? 0) > 0 }
 
-  /// The most that a file may take to be kept: a tenth of the limit, lest one image drive out all others. One block may
-  /// always be.
-  func largestFile(in folder: CacheFolder) -> Int64 { max(limit / 10, min(folder.blockSize, limit)) }
+  /// The maximum allocated size of a file: a tenth of the limit, so that one image cannot displace all others. One
+  /// block is always allowed.
+  func maxFileBytes(in folder: CacheFolder) -> Int64 { max(limit / 10, min(folder.blockSize, limit)) }
 
-  /// Evicts partial files, then the least recently used, until `bytes` are free. At the limit a little more goes, a
-  /// hundredth at most, so that the next stores need not look again.
+  /// Evicts partial files, then the least recently used images, until `bytes` are free. At the limit, evicts up to 1 %
+  /// of the limit more, so that the next stores need not evict again.
   ///
-  /// - Returns: the bytes freed; fewer when the rest was delivered lately.
+  /// - Returns: the bytes freed; fewer than requested if the other files were delivered recently.
   private func evict(_ bytes: Int64, for reason: EvictionStatistics.Reason) throws(StoreError) -> Int64 {
     notePins()
     let now = now
@@ -66,7 +66,7 @@ extension DiskTier {
           let isSpare = candidate.allocated > 0 && freed + candidate.allocated <= bytes + spare
           guard freed < bytes || isSpare else { break search }
           if deliveries.uses[candidate.id] != nil {
-            // It was used since; the index does not know yet.
+            // It was used, and the index is not updated yet.
             try flushUses(to: index)
             continue search
           }
@@ -85,32 +85,32 @@ extension DiskTier {
     }
   }
 
-  /// Takes a row out of the index that another one replaces. The file stays listed as one without a row, and is removed
-  /// when that is committed (`removeReplaced`): a worker that is killed before leaves the old row with its file.
+  /// Deletes a row that another one replaces. Its file is deleted after the commit (`removeReplaced`), so that a worker
+  /// killed before the commit leaves the old row with its file.
   func replace(_ record: FileRecord, in index: DiskIndex, now: Int) throws(SQLiteError) {
     guard try index.delete(record.id) else { return }
-    _ = deliveries.takeUse(of: record.id)
+    _ = deliveries.removeUse(of: record.id)
     try schedulePendingDeletion(record, due: pinned(record, now: now) ?? now, in: index)
   }
 
-  /// Commits, and removes the files of replaced rows, except for those whose 60 s are not over.
+  /// Commits, then deletes the files of replaced rows whose 60 s have ended.
   func removeReplaced() throws(StoreError) {
     guard let due = schedule.nextDue, due <= now else { return }
     if let error = commit() { throw error }
     removeDue()
   }
 
-  /// Takes a row out of the index that is evicted or cleared, and its file out of the folder: at once, which makes room
-  /// for the commit on a full disk, or when its time is over.
+  /// Deletes a row that is evicted or cleared, and its file. The file is deleted at once, which frees space for the
+  /// commit on a full disk, or when its 60 s end.
   ///
-  /// - Parameter grace: for how long another worker may have delivered it without having said so, in seconds.
+  /// - Parameter grace: how long a delivery by a peer may be unknown to this worker, in seconds.
   func removeEntry(_ record: FileRecord, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
     guard try index.delete(record.id) else { return }
-    _ = deliveries.takeUse(of: record.id)
+    _ = deliveries.removeUse(of: record.id)
     try deleteFile(of: record, from: index, now: now, grace: grace)
   }
 
-  /// Removes a file without a row: at once, or when its time is over.
+  /// Deletes a file without a row, at once or when its 60 s end.
   func deleteFile(of record: FileRecord, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
     var until = max(pinned(record, now: now) ?? now, now + grace)
     if until <= now && !pins.unlessPinned(record.id, now: now, { session?.folder.remove(record.file) }) {
@@ -125,51 +125,52 @@ extension DiskTier {
     schedule.nextDue = min(schedule.nextDue ?? .max, due)
   }
 
-  /// Until when the file may not be removed; nil when it may be.
+  /// When the pin of the file ends; nil if the file may be deleted now.
   ///
-  /// A delivery in the future, from before the clock was set back, does not count.
+  /// A delivery in the future, recorded before the clock was set back, does not count.
   private func pinned(_ record: FileRecord, now: Int) -> Int? {
     if pinCounts[record.id] != nil { return now + deliveredFileLifetime }
-    let byOthers = hasPeers ? peerTable?.recentDelivery(of: record.id, now: now) ?? 0 : 0
-    let delivered = max(deliveries.lastDelivery(of: record.id) ?? 0, record.deliveredAt, byOthers)
+    let byPeers = hasPeers ? peerTable?.recentDelivery(of: record.id, now: now) ?? 0 : 0
+    let delivered = max(deliveries.lastDelivery(of: record.id) ?? 0, record.deliveredAt, byPeers)
     let until = endOfLife(deliveredAt: delivered) + (hasPeers ? MaintenanceSchedule.flushInterval : 0)
     return until > now && delivered <= now + deliveredFileLifetime ? until : nil
   }
 
-  /// Now and then compares the free space with its floor; below it the tier may not grow and shrinks by what is
-  /// missing.
+  /// Measures the free space at intervals. Below `minFreeFraction` the tier must not grow, and shrinks by the missing
+  /// bytes.
   ///
-  /// The nearer the floor, the sooner it looks again.
+  /// The nearer the minimum, the sooner it measures again.
   private func checkFreeSpace(adding bytes: Int64) throws(StoreError) {
     let now = now
     if let check = spaceCheck, now - check.at < 5, now >= check.at, bytes <= check.budget {
       spaceCheck?.budget -= bytes
       return
     }
-    spaceCheck = (now, Self.mostUnchecked)
+    spaceCheck = (now, Self.maxUncheckedBytes)
     spaceLimit = .max
     guard minFreeFraction > 0, let session,
       let space = try? environment.files.space(of: session.folder.descriptor)
     else { return }
     let spare = space.free - Int64(minFreeFraction * Double(space.total))
-    spaceLimit = max(0, try heldBytes() + spare)
-    spaceCheck = (now, min(Self.mostUnchecked, max(0, spare / 2 - bytes)))
+    spaceLimit = max(0, try usedBytes() + spare)
+    spaceCheck = (now, min(Self.maxUncheckedBytes, max(0, spare / 2 - bytes)))
   }
 
-  /// Allocated bytes of all workers' files. Where others live, none of them adds any until the next commit.
-  private func heldBytes() throws(StoreError) -> Int64 {
+  /// Allocated bytes of the files of all workers. With peers, takes the write lock, so that no peer adds a file until
+  /// the next commit.
+  private func usedBytes() throws(StoreError) -> Int64 {
     let isShared = hasPeers
     let listed = try withIndex { index throws(SQLiteError) in
       if isShared { try index.beginWriting() }
       return try index.totals().bytes
     }
-    return listed + spooledBytes + (isShared ? peerTable?.unlistedBytesOfOthers ?? 0 : 0)
+    return listed + spooledBytes + (isShared ? peerTable?.unlistedBytesOfPeers ?? 0 : 0)
   }
 
-  /// Keeps the file of a response for somebody who is about to work on it, which counts as a use; `unpin` has to
-  /// follow. It counts for the limit as others do: where all that fills the tier is held, nothing more is stored.
+  /// Pins the file of a response that a caller is about to read; counts as a use. `unpin` must follow. Pinned files
+  /// count against the limit: if they fill the tier, nothing more is stored.
   ///
-  /// - Returns: false, and nothing is held, when the file is not what was stored.
+  /// - Returns: false, without a pin, if the file does not match the response.
   public func pin(_ response: StoredResponse) -> Bool {
     pinCounts[response.id, default: 0] += 1
     markDelivered(response.id, at: now, byPath: false)
@@ -181,15 +182,15 @@ extension DiskTier {
   public func unpin(_ id: Int64) {
     guard let count = pinCounts[id] else { return }
     pinCounts[id] = count > 1 ? count - 1 : nil
-    // Eviction may have passed over it.
+    // The eviction cursor may have passed the file.
     if count == 1 { evictionCursor = EvictionCursor() }
   }
 
-  /// Removes the files without a row whose time is over.
+  /// Deletes the files whose scheduled deletion is due.
   private func removeDue() {
-    // A row whose removal is not committed may come back, and needs its file then.
+    // A row whose deletion is not committed may reappear, and needs its file.
     guard commit() == nil else { return }
-    // A path may have been given out since, by one who had the response in memory.
+    // Another thread may have delivered the path of a response that it had in memory.
     notePins()
     let now = now
     try? withIndex { index throws(SQLiteError) in
@@ -198,7 +199,7 @@ extension DiskTier {
         let due = try index.due(now: now, limit: 256)
         for (id, file) in due {
           if pinCounts[id] == nil, pins.unlessPinned(id, now: now, { session?.folder.remove(file) }) {
-            try index.forget(doomed: id)
+            try index.removePendingDeletion(id)
           } else {
             try index.touch(id, UsageJournal.Use(at: now, times: 0))
           }

@@ -1,9 +1,9 @@
-/// How many entries this worker has evicted from the disk tier, by what for.
+/// The number of entries that this worker has evicted from the disk tier, by reason.
 public struct EvictionStatistics: Sendable, Equatable {
   public enum Reason: Sendable {
-    /// The tier's limit.
+    /// The tier reached its limit.
     case limit
-    /// The file system had less free space than the floor.
+    /// The file system had less free space than the minimum.
     case freeSpace
     /// The file system had no space left for a write.
     case diskFull

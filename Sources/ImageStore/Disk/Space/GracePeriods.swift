@@ -1,18 +1,18 @@
-/// When what was delivered last, for as long as that keeps it from being removed.
+/// The time of the last delivery of each subject, for as long as it protects the subject from deletion.
 struct GracePeriods<Subject: Hashable> {
   private var last: [Subject: Int] = [:]
-  /// Each of `last`, with a time not after its last delivery.
+  /// Each key of `last`, with a time that is not after its last delivery.
   private var order: ArraySlice<(subject: Subject, at: Int)> = []
 
   var isEmpty: Bool { last.isEmpty }
 
-  /// When `takeExpired` may have something next; nil while there is nothing.
+  /// When `takeExpired` may next return a subject; nil if there is none.
   var nextEnd: Int? { order.first.map { endOfLife(deliveredAt: $0.at) } }
 
   /// In Unix seconds.
   subscript(subject: Subject) -> Int? { last[subject] }
 
-  mutating func note(_ subject: Subject, at time: Int) {
+  mutating func record(_ subject: Subject, at time: Int) {
     if let earlier = last[subject] {
       last[subject] = max(earlier, time)
     } else {
@@ -23,9 +23,9 @@ struct GracePeriods<Subject: Hashable> {
 
   mutating func remove(_ subject: Subject) { last[subject] = nil }
 
-  /// Lets go of those that were delivered over 60 s ago. Amortised O(1) for each that was noted.
+  /// Removes and returns the subjects that were delivered over 60 s ago. Amortised O(1) for each recorded delivery.
   ///
-  /// - Parameter isHeld: whether it stays, as if it were delivered now.
+  /// - Parameter isHeld: whether a subject is pinned; it stays as if it were delivered now.
   mutating func takeExpired(now: Int, sparing isHeld: (Subject) -> Bool = { _ in false }) -> [Subject] {
     var expired: [Subject] = []
     while let first = order.first, endOfLife(deliveredAt: first.at) <= now {

@@ -1,10 +1,9 @@
 internal import Threads
 
-/// Files that another thread, or another worker, hands out without waiting for the store's: what stands here is not
-/// removed.
+/// Files that another thread or a peer delivers without waiting for the disk thread. A pinned file is not deleted.
 ///
-/// The store removes a file with `unlessPinned`, the other thread pins before it looks whether the file is there.
-/// Whoever comes first, no path is handed out whose file goes right after.
+/// The disk thread deletes a file inside `unlessPinned`; the other thread pins it before it checks that the file
+/// exists. In either order, no path is delivered whose file is deleted right after.
 final class PinTable: Sendable {
   private struct Pins {
     var uses: [Int64: UsageJournal.Use] = [:]
@@ -14,25 +13,26 @@ final class PinTable: Sendable {
 
   private let pins = Locked(Pins())
 
-  /// Returns true once a second: the store should then take over what is pinned, for other workers to see.
+  /// Pins the file and counts a use. Returns true once a second: the disk thread must then drain the pins, so that
+  /// peers see them in the index.
   func pin(_ id: Int64, at time: Int) -> Bool {
     pins.withLock { pins in
       pins.uses[id, default: UsageJournal.Use(at: time, times: 0)].add(UsageJournal.Use(at: time))
-      pins.peerTable?.noteDelivery(of: id, at: time)
+      pins.peerTable?.recordDelivery(of: id, at: time)
       defer { pins.lastTime = time }
       return pins.lastTime != time
     }
   }
 
-  /// Tells the other workers that the store hands out the file, or is about to.
-  func announce(_ id: Int64, at time: Int) { pins.withLock { $0.peerTable?.noteDelivery(of: id, at: time) } }
+  /// Publishes to the peers that the disk thread delivers the file.
+  func announce(_ id: Int64, at time: Int) { pins.withLock { $0.peerTable?.recordDelivery(of: id, at: time) } }
 
-  /// What the other workers read and write; nil where there is none.
+  /// The peer table; nil if there is none.
   var peerTable: PeerTable? { pins.withLock { $0.peerTable } }
 
-  func setBoard(_ peerTable: PeerTable?) { pins.withLock { $0.peerTable = peerTable } }
+  func setPeerTable(_ peerTable: PeerTable?) { pins.withLock { $0.peerTable = peerTable } }
 
-  /// Runs `remove` unless the file is pinned; a pin set meanwhile waits for it.
+  /// Runs `remove` unless the file is pinned. A concurrent `pin` waits until `remove` returns.
   func unlessPinned(_ id: Int64, now: Int, _ remove: () -> Void) -> Bool {
     pins.withLock { pins in
       if pins.uses[id] != nil { return false }
@@ -42,8 +42,8 @@ final class PinTable: Sendable {
     }
   }
 
-  /// Takes out what was pinned since the last call, for the store's own book.
-  func take() -> [Int64: UsageJournal.Use] {
+  /// Returns and removes the pins since the last call, for the usage journal.
+  func drain() -> [Int64: UsageJournal.Use] {
     pins.withLock { pins in
       if pins.uses.isEmpty { return [:] }
       defer { pins.uses = [:] }
