@@ -6,21 +6,22 @@ internal import Threads
   internal import Glibc
 #endif
 
-/// Where the content of a copy comes from.
+/// The source of a copy.
 public enum CopySource: Sendable {
   case bytes([UInt8])
   /// An absolute path.
   case file(String)
 }
 
-/// Writes a copy of an image to a place that the host chose: complete or not at all.
+/// Writes a copy of an image to a path that the host chose: completely or not at all.
 ///
-/// The bytes go to a temporary file in the same folder, which is then renamed over the target. Where the system can do
-/// that, the file has no name until it is complete, so that a killed process leaves nothing. The mode follows the
-/// umask. A target that is there and no regular file (a device, a pipe) is refused: it would be replaced, not written
-/// to. A link is followed to the regular file that it leads to (`SaveTarget`), and stays.
-/// If something else takes the target's name meanwhile, that is replaced.
-/// Blocks; call it on a thread that may. Throws `diskFull` or `io`, with what was wrong in the message.
+/// Writes a temporary file in the same folder and renames it to the target. If the system supports it, the temporary
+/// file has no name until it is complete, so that a killed process leaves nothing. The mode follows the umask. An
+/// existing target must be a regular file: a device or pipe would be replaced, not written to. A symbolic link stays,
+/// and the regular file that it leads to is replaced (`SaveTarget`). A file that takes the target's name meanwhile is
+/// replaced.
+///
+/// Blocks; must be called on a thread that may block. Throws `diskFull` or `io`; the message names the cause.
 public func save(
   copyOf source: CopySource, to target: String, environment: StoreEnvironment = .system
 ) throws(StoreError) {
@@ -28,26 +29,26 @@ public func save(
     throw StoreError(.io, "cannot write \(target): it must be the absolute path of a file")
   }
   let files = environment.files
-  // The target may be on a slow disk.
+  // Wake the other threads first: the target may be on a slow disk.
   WakeupCoalescer.release()
-  let place = try SaveTarget.resolve(target, files)
+  let destination = try SaveTarget.resolve(target, files)
   let temporary = ".imageworker-" + hexadecimal(environment.random(), digits: 16) + ".tmp"
   do throws(FileError) {
-    let unnamed = files.createUnnamed(in: place.folder, mode: 0o666)
-    let file = if let unnamed { unnamed } else { try files.createFile(temporary, in: place.folder, mode: 0o666) }
+    let unnamed = files.createUnnamed(in: destination.folder, mode: 0o666)
+    let file = if let unnamed { unnamed } else { try files.createFile(temporary, in: destination.folder, mode: 0o666) }
     defer { close(file) }
     do throws(FileError) {
       try fill(file, target, from: source, files)
-      if unnamed != nil { try files.name(file, temporary, in: place.folder) }
-      try files.rename(temporary, to: place.name, in: place.folder)
+      if unnamed != nil { try files.name(file, temporary, in: destination.folder) }
+      try files.rename(temporary, to: destination.name, in: destination.folder)
     } catch {
-      try? files.remove(temporary, in: place.folder)
+      try? files.remove(temporary, in: destination.folder)
       throw error
     }
   } catch {
-    // The names are those in the folder, and of a file that the host does not know.
-    let isOfTarget = [.create, .write, .rename].contains(error.operation)
-    throw StoreError(isOfTarget ? FileError(operation: error.operation, path: target, code: error.code) : error)
+    // The error names the temporary file; the host knows only the target.
+    let concernsTarget = [.create, .write, .rename].contains(error.operation)
+    throw StoreError(concernsTarget ? FileError(operation: error.operation, path: target, code: error.code) : error)
   }
 }
 

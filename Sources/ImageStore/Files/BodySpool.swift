@@ -6,46 +6,48 @@ internal import Threads
   internal import Glibc
 #endif
 
-/// A temporary file that takes a large body piece by piece, so that memory holds none of it.
+/// A temporary file that receives a large body piece by piece, so that no memory is needed for it.
 ///
-/// Give it to `store` when the body is complete. Discarded, or dropped unfinished, it leaves nothing behind.
+/// Pass it to `store` when the body is complete. If it is discarded or released before that, its file is removed.
 public actor BodySpool {
   nonisolated let id: Int64
   private let executor: ThreadExecutor
   private let folder: CacheFolder
   private let path: String
-  private let room: SpaceReservation
+  private let reservation: SpaceReservation
   private var descriptor: Int32
   private var hash = SHA256()
-  /// How many of the bytes are in `hash`: all of them, but for a file that was taken up.
+  /// The number of bytes in `hash`: all of them, except in a resumed file that is not read completely yet.
   private var hashedCount: Int64 = 0
   private(set) public var byteCount: Int64 = 0
   private var isFinished = false
   private var digest: [UInt8]?
 
-  /// Where the bytes of a spool are accounted for. Called on the executor's thread.
+  /// The accounting of a spool's bytes. Called on the executor's thread.
   struct SpaceReservation: Sendable {
-    /// Makes room until the file may be of `byteCount` bytes.
+    /// Reserves space for a file of `byteCount` bytes.
     var reserve: @Sendable (_ byteCount: Int64) -> StoreError?
-    /// Whether the file may be removed now that nobody uses it.
+    /// Ends the reservation. Returns whether the file may be removed.
     var release: @Sendable () -> Bool
-    /// Whether the file, of `byteCount` bytes, stays though nobody uses it.
-    var leave: @Sendable (_ byteCount: Int64) -> Bool
+    /// Ends the reservation of a file of `byteCount` bytes. Returns whether the file is retained for resuming.
+    var retain: @Sendable (_ byteCount: Int64) -> Bool
   }
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  init(id: Int64, in folder: CacheFolder, executor: ThreadExecutor, room: SpaceReservation) throws(FileError) {
+  init(id: Int64, in folder: CacheFolder, executor: ThreadExecutor, reservation: SpaceReservation) throws(FileError) {
     self.id = id
     self.folder = folder
     self.executor = executor
-    self.room = room
+    self.reservation = reservation
     path = FileName.temporaryPath(id: id)
     descriptor = try folder.createTemporary(id: id)
   }
 
-  /// One that goes on with a file that is there.
-  init(takingUp id: Int64, in folder: CacheFolder, executor: ThreadExecutor, room: SpaceReservation) throws(FileError) {
+  /// Opens the temporary file of a broken transfer for resuming.
+  init(resuming id: Int64, in folder: CacheFolder, executor: ThreadExecutor, reservation: SpaceReservation)
+    throws(FileError)
+  {
     let path = FileName.temporaryPath(id: id)
     let file = try folder.files.openForAppending(path, in: folder.descriptor)
     do throws(FileError) {
@@ -57,7 +59,7 @@ public actor BodySpool {
     self.id = id
     self.folder = folder
     self.executor = executor
-    self.room = room
+    self.reservation = reservation
     self.path = path
     descriptor = file
   }
@@ -65,15 +67,15 @@ public actor BodySpool {
   deinit {
     guard descriptor >= 0 else { return }
     close(descriptor)
-    executor.run { [room, folder, id, isFinished] in
-      if room.release() && !isFinished { folder.removeTemporary(id: id) }
+    executor.run { [reservation, folder, id, isFinished] in
+      if reservation.release() && !isFinished { folder.removeTemporary(id: id) }
     }
   }
 
   /// Adds a piece of the body.
   ///
-  /// Throws `noRoom` when the limit does not allow it, `diskFull` or `io`. What was added before can still be read, so
-  /// that the body can go on elsewhere; `discard` is the caller's.
+  /// Throws `noRoom` if the limit does not allow it, `diskFull` or `io`. The bytes added before remain readable, so
+  /// that the caller can move the body elsewhere; the caller must `discard` the spool.
   public func append(_ bytes: [UInt8]) throws(StoreError) {
     let result = bytes.withUnsafeBytes { buffer in
       Result { () throws(StoreError) in try append(buffer) }
@@ -83,7 +85,7 @@ public actor BodySpool {
 
   func append(_ bytes: UnsafeRawBufferPointer) throws(StoreError) {
     guard descriptor >= 0 else { throw StoreError(.io, "the temporary file was discarded") }
-    if let error = room.reserve(byteCount + Int64(bytes.count)) { throw error }
+    if let error = reservation.reserve(byteCount + Int64(bytes.count)) { throw error }
     do throws(FileError) {
       try folder.files.write(bytes, to: descriptor, path)
     } catch {
@@ -96,7 +98,7 @@ public actor BodySpool {
     byteCount += Int64(bytes.count)
   }
 
-  /// Reads back up to `count` of the bytes from `offset`.
+  /// Reads up to `count` bytes from `offset`.
   public func read(from offset: Int64, count: Int) throws(StoreError) -> [UInt8] {
     guard descriptor >= 0 else { throw StoreError(.io, "the temporary file was discarded") }
     return try readBytes(count, at: offset, from: descriptor, path, folder.files)
@@ -108,7 +110,7 @@ public actor BodySpool {
     try files.forEachPiece(of: descriptor, path) { piece throws(FileError) in try files.write(piece, to: file, target) }
   }
 
-  /// The digest of all that was added; nothing may be added afterwards.
+  /// The digest of all bytes. Nothing may be added afterwards.
   public func takeDigest() throws(StoreError) -> [UInt8] {
     if let digest { return digest }
     while hashedCount < byteCount { try hashPiece() }
@@ -117,13 +119,13 @@ public actor BodySpool {
     return digest
   }
 
-  /// Reads what was there of a file that was taken up into the digest, piece by piece: other work of the thread comes
-  /// in between. What is not read by then, `takeDigest` reads.
-  func catchUp() {
+  /// Reads the earlier bytes of a resumed file into the digest, in pieces between other work of the thread.
+  /// `takeDigest` reads the remainder.
+  func hashEarlierBytes() {
     executor.run { [weak self] in
       self?.assumeIsolated { spool in
         guard spool.descriptor >= 0, spool.digest == nil, spool.hashedCount < spool.byteCount else { return }
-        if (try? spool.hashPiece()) != nil { spool.catchUp() }
+        if (try? spool.hashPiece()) != nil { spool.hashEarlierBytes() }
       }
     }
   }
@@ -135,32 +137,31 @@ public actor BodySpool {
     hashedCount += Int64(bytes.count)
   }
 
-  /// Lets go of the file and leaves it for `DiskTier.takeUp`, if it may stay; else it is discarded. The spool is over
-  /// then.
+  /// Closes the file and retains it for `DiskTier.resumePartial` if that is allowed, or discards it. Ends the spool.
   public func leave() {
     guard descriptor >= 0 else { return }
-    guard !isFinished, room.leave(byteCount) else { return discard() }
+    guard !isFinished, reservation.retain(byteCount) else { return discard() }
     close(descriptor)
     descriptor = -1
   }
 
-  /// Removes the file, unless it has been stored. The spool is over then.
+  /// Removes the file unless it has been stored. Ends the spool.
   public func discard() {
     guard descriptor >= 0 else { return }
     close(descriptor)
     descriptor = -1
     guard !isFinished else { return }
     folder.removeTemporary(id: id)
-    _ = room.release()
+    _ = reservation.release()
   }
 
-  /// Stores it: `publish` gets the digest and moves the file to its place. Whether that works or not, what was added
-  /// can be read until `discard`.
+  /// Calls `publish` with the digest to move the file to its final path. Whether that succeeds or not, the bytes remain
+  /// readable until `discard`.
   func finish(_ publish: (_ digest: [UInt8]) throws(StoreError) -> Void) throws(StoreError) {
     guard descriptor >= 0 else { throw StoreError(.io, "the temporary file was discarded") }
     try publish(takeDigest())
     isFinished = true
-    _ = room.release()
+    _ = reservation.release()
   }
 }
 

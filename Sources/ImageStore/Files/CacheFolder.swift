@@ -4,15 +4,15 @@
   internal import Glibc
 #endif
 
-/// The folder of one namespace: 256 shards of image files, reached through one open directory.
+/// The folder of one namespace: 256 shards of image files, accessed through an open directory descriptor.
 final class CacheFolder: Sendable {
   let path: String
   let descriptor: Int32
   let files: FileSystem
-  /// Files take whole blocks of this size.
+  /// The block size: files use whole blocks.
   let blockSize: Int64
 
-  /// Opens the folder; when it may be written, makes what is missing.
+  /// Opens the folder; if `writable`, creates missing directories.
   init(path: String, writable: Bool, files: FileSystem) throws(FileError) {
     self.path = path
     self.files = files
@@ -27,7 +27,7 @@ final class CacheFolder: Sendable {
     self.descriptor = descriptor
   }
 
-  /// Makes the folder of the workers' locks. Returns the size of a block.
+  /// Creates the folder of the peer locks. Returns the block size.
   private static func prepare(_ descriptor: Int32, _ files: FileSystem) throws(FileError) -> Int64 {
     do throws(FileError) {
       try files.makeDirectory(PeerLock.directory, in: descriptor)
@@ -37,7 +37,7 @@ final class CacheFolder: Sendable {
     return try files.space(of: descriptor).block
   }
 
-  /// Makes a new folder of the same shape for files that are not kept.
+  /// Creates a scratch folder of the same layout, for files that are not cached.
   init(scratch path: String, files: FileSystem) throws(FileError) {
     self.path = path
     self.files = files
@@ -53,7 +53,7 @@ final class CacheFolder: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Whether the path still leads to this folder: it may have been deleted, or replaced.
+  /// Whether the path still leads to this folder. It does not after the folder was deleted or replaced.
   var isInPlace: Bool {
     do throws(FileError) {
       let (here, own) = (try files.status(path), try files.status(of: descriptor, path))
@@ -65,23 +65,23 @@ final class CacheFolder: Sendable {
 
   static let shards = (0..<256).map { FileName.shard(of: Int64($0)) }
 
-  /// What a file of so many bytes takes on disk. For one larger than any disk, as a server may announce it, a number
-  /// that is too large as well, and can be added to others.
+  /// The allocated size of a file of `byteCount` bytes. The result is clamped for a length that exceeds every disk, as
+  /// a server may announce it, so that sums do not overflow.
   func allocated(_ byteCount: Int64) -> Int64 {
     (min(byteCount, .max / 4) + blockSize - 1) / blockSize * blockSize
   }
 
-  /// A new file for the bytes of `id`, in the shard where it will stay.
+  /// Creates the temporary file of `id` in the shard of its final path.
   func createTemporary(id: Int64) throws(FileError) -> Int32 {
     try inShard(of: id) { () throws(FileError) in try files.createFile(FileName.temporaryPath(id: id), in: descriptor) }
   }
 
-  /// Has the file be one for the bytes of another id.
+  /// Renames the temporary file to that of another id.
   func moveTemporary(id: Int64, to newID: Int64) throws(FileError) {
     try inShard(of: newID) { () throws(FileError) in try publish(id: id, as: FileName.temporaryPath(id: newID)) }
   }
 
-  /// Runs `work`, again if the shard had to be made first.
+  /// Runs `work`, and runs it again if the shard had to be created.
   private func inShard<Result>(of id: Int64, _ work: () throws(FileError) -> Result) throws(FileError) -> Result {
     do throws(FileError) {
       return try work()
@@ -100,7 +100,7 @@ final class CacheFolder: Sendable {
     }
   }
 
-  /// Makes a file of what `fill` writes and puts it in its place; nothing of it stays when that fails.
+  /// Creates a file that `fill` writes, and renames it to `path`. Leaves nothing behind on failure.
   func make(id: Int64, as path: String, _ fill: (Int32) throws(FileError) -> Void) throws(FileError) {
     let file = try createTemporary(id: id)
     defer { close(file) }
@@ -113,7 +113,7 @@ final class CacheFolder: Sendable {
     }
   }
 
-  /// Writes the whole of a small file and puts it in its place.
+  /// Writes a small file and renames it to `path`.
   func write(_ bytes: [UInt8], id: Int64, as path: String) throws(FileError) {
     try make(id: id, as: path) { file throws(FileError) in try writeAll(bytes, to: file, path) }
   }
@@ -129,7 +129,7 @@ final class CacheFolder: Sendable {
     try files.rename(FileName.temporaryPath(id: id), to: path, in: descriptor)
   }
 
-  /// What cannot be removed is left; it is found when orphans are swept.
+  /// Removes a file. If that fails, the orphan sweep finds it later.
   func remove(_ path: String) { try? files.remove(path, in: descriptor) }
 
   func removeTemporary(id: Int64) { remove(FileName.temporaryPath(id: id)) }

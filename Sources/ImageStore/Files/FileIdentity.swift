@@ -4,12 +4,12 @@
   internal import Glibc
 #endif
 
-/// Which file stands at a path: it changes when another is put there.
+/// The identity of the file at a path (device and inode). It changes when the file is replaced.
 struct FileIdentity: Equatable {
   private var device: UInt64
   private var number: UInt64
 
-  /// Nil when there is none.
+  /// Nil if no file exists at the path.
   init?(_ path: String, in folder: CacheFolder) {
     guard let status = try? folder.files.status(path, in: folder.descriptor) else { return nil }
     device = UInt64(bitPattern: Int64(status.st_dev))
@@ -21,16 +21,17 @@ struct FileIdentity: Equatable {
 func closeFile(_ descriptor: Int32) { close(descriptor) }
 
 extension FileSystem {
-  /// As well as it can: only the sweep after a dead process looks at it.
+  /// Sets the modification time, ignoring errors: only the sweep after a dead process uses it.
   func setModificationTime(of path: String, in directory: Int32, to seconds: Int) {
     let time = timespec(tv_sec: seconds, tv_nsec: 0)
     utimensat(directory, path, [time, time], 0)
   }
 
-  /// A file that has no name and goes with its descriptor, unless it is given one. Nil where that cannot be had.
+  /// Creates an unnamed file, which is deleted when its descriptor is closed unless `name` gives it a name. Nil if the
+  /// system does not support that.
   func createUnnamed(in folder: Int32, mode: mode_t) -> Int32? {
     #if os(Linux)
-      // O_TMPFILE, a macro that is not imported. It is named by way of /proc.
+      // O_TMPFILE, a macro that Swift does not import. The file is named through /proc.
       let flags = O_RDWR | O_CLOEXEC | O_DIRECTORY | 0o20_000_000
       return exists("/proc/self/fd") ? try? perform(.create, ".") { openat(folder, ".", flags, mode) } : nil
     #else
@@ -60,7 +61,7 @@ extension FileSystem {
     try perform(.open, path) { openat(directory, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW) }
   }
 
-  /// Gives the file a second name. Throws EEXIST where something has that already.
+  /// Creates a hard link. Throws EEXIST if `new` exists.
   func link(_ path: String, to new: String, in directory: Int32) throws(FileError) {
     try perform(.create, new) { linkat(directory, path, directory, new, 0) }
   }

@@ -1,29 +1,29 @@
-/// The name of an image file: where it lies, which row it belongs to, and whose it is.
+/// The path of an image file, which identifies its shard, its row and its worker.
 ///
-/// It is made of the row's id, which holds the worker's instance number, and the start of the content's digest. So a
-/// name is never used for other content, a file's row is found without an index of names, and a file without a row
-/// tells whether the worker that may still be about to write the row is alive.
+/// It consists of the row's id, which contains the worker's instance number, and the first bytes of the content's
+/// digest. So a name is never used for other content, the row of a file is found without an index of names, and the
+/// name of a file without a row tells which worker may still be about to write the row.
 struct FileName: Equatable {
-  /// Instance number in the upper half, a counter in the lower one.
+  /// The instance number in the upper half and a counter in the lower half.
   var id: Int64
   var path: String
 
   var instance: Int32 { Int32(truncatingIfNeeded: id >> 32) }
 
-  /// - Parameter folder: what `path` begins with, less the slash after it.
+  /// - Parameter folder: the prefix of `path`, without a trailing slash.
   init(id: Int64, digest: [UInt8], format: String?, below folder: String = "") {
     self.id = id
     let start = digest.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }
     path = Self.path(of: id, below: folder, start: start, ending: Self.fileExtension(of: format))
   }
 
-  /// Where the bytes are gathered until they are complete.
+  /// The path of the temporary file that receives the bytes until they are complete.
   static func temporaryPath(id: Int64) -> String { path(of: id, below: "", start: nil, ending: "tmp") }
 
-  /// - Parameter start: of the digest.
+  /// - Parameter start: the first four bytes of the digest.
   private static func path(of id: Int64, below folder: String, start: UInt64?, ending: String) -> String {
     var (folder, ending) = (folder, ending)
-    // Written in one go: each hit has a path, and appending to a string takes longer than what is appended here.
+    // Written into one buffer: every cache hit needs a path, and repeated appending to a string takes longer.
     return String(unsafeUninitializedCapacity: folder.utf8.count + ending.utf8.count + 30) { text in
       var rest = text[...]
       if !folder.isEmpty {
@@ -43,10 +43,10 @@ struct FileName: Equatable {
     }
   }
 
-  /// Two hexadecimal digits, of the counter: files spread evenly.
+  /// Two hexadecimal digits of the counter, which spreads files evenly.
   static func shard(of id: Int64) -> String { hexadecimal(UInt64(id & 0xff), digits: 2) }
 
-  /// Reads the name of a file in a shard. Nil for whatever the store did not put there.
+  /// Parses the name of a file in a shard. Nil for a name that the store does not generate.
   static func parse(_ name: String) -> (id: Int64, isTemporary: Bool)? {
     let name = Array(name.utf8)
     guard name.count > 16, let id = number(name[..<16]), id >= 0 else { return nil }
@@ -67,7 +67,7 @@ struct FileName: Equatable {
     }
   }
 
-  /// The usual ones first. To look through a few short names takes less than to hash one.
+  /// The most common first. A linear search of a few short names is faster than hashing.
   private static let knownExtensions = [
     "jpg", "png", "webp", "gif", "avif", "svg", "heic", "jxl", "tiff", "bmp", "ico", "jp2", "bin",
   ]
@@ -85,7 +85,7 @@ struct FileName: Equatable {
   }
 }
 
-/// `value` in lower-case hexadecimal digits, its upper ones cut off.
+/// The lowest `digits` hexadecimal digits of `value`, in lower case.
 func hexadecimal(_ value: UInt64, digits: Int) -> String {
   String(unsafeUninitializedCapacity: digits) { text in
     var rest = text[...]
@@ -94,7 +94,7 @@ func hexadecimal(_ value: UInt64, digits: Int) -> String {
   }
 }
 
-/// What is left of a buffer that is written from its beginning.
+/// The unwritten remainder of a buffer.
 extension Slice where Base == UnsafeMutableBufferPointer<UInt8> {
   fileprivate mutating func write(_ byte: UInt8) {
     self[startIndex] = byte
@@ -105,16 +105,16 @@ extension Slice where Base == UnsafeMutableBufferPointer<UInt8> {
     self = self[initialize(fromContentsOf: text)...]
   }
 
-  /// In lower case; the upper digits are cut off.
+  /// Writes the lowest `digits` hexadecimal digits of `value`, in lower case.
   fileprivate mutating func write(hexadecimal value: UInt64, digits: Int) {
     precondition(digits <= count)
-    // Past the buffer's own checks of each index.
+    // Avoids the buffer's bounds check of each index.
     let start = base.baseAddress! + startIndex
-    var (value, place) = (value, digits)
-    while place > 0 {
-      place -= 1
+    var (value, index) = (value, digits)
+    while index > 0 {
+      index -= 1
       let digit = UInt8(truncatingIfNeeded: value) & 15
-      start[place] = digit < 10 ? 48 + digit : 87 + digit
+      start[index] = digit < 10 ? 48 + digit : 87 + digit
       value >>= 4
     }
     self = dropFirst(digits)

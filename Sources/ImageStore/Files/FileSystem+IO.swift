@@ -6,9 +6,9 @@ internal import Threads
   internal import Glibc
 #endif
 
-/// Reading, writing and listing, in whole pieces.
+/// Reads, writes and lists completely, with retries after partial results.
 extension FileSystem {
-  /// Writes all of `bytes` at the file's position.
+  /// Writes all of `bytes` at the file's current offset.
   func write(_ bytes: UnsafeRawBufferPointer, to file: Int32, _ path: String) throws(FileError) {
     var done = 0
     repeat {
@@ -37,8 +37,8 @@ extension FileSystem {
     return done
   }
 
-  /// Hands the rest of a file from `offset` to `body` in pieces of at most 256 kB. As that may take long, nobody waits
-  /// for it to end who has been given work before.
+  /// Passes the remainder of a file from `offset` to `body` in pieces of at most 256 kB. Wakes the threads that have
+  /// pending work first, since reading may take long.
   func forEachPiece(
     of file: Int32, _ path: String, from offset: Int64 = 0,
     _ body: (UnsafeRawBufferPointer) throws(FileError) -> Void
@@ -55,7 +55,7 @@ extension FileSystem {
     }
   }
 
-  /// The names in a directory, but `.` and `..`, in no order.
+  /// The names in a directory except `.` and `..`, unordered.
   func list(_ path: String, in directory: Int32 = workingDirectory) throws(FileError) -> [String] {
     if let code = fault?(.list) { throw FileError(operation: .list, path: path, code: code) }
     let descriptor = try openDirectory(path, in: directory)

@@ -6,14 +6,13 @@ internal import CSystem
   internal import Glibc
 #endif
 
-/// Files as shared memory. All calls of `mappings.h` are here.
+/// Files as shared memory. All calls of `mappings.h` are in this file.
 extension FileSystem {
   private static let survival: Void = csystem_survive_truncation()
 
-  /// The file's first bytes as memory that all who map it share, until `unmap`. It has to be that long.
+  /// Maps the file's first bytes as shared memory until `unmap`. The file must have that length.
   ///
-  /// If the file is cut short later, the memory becomes zeros that are this process's own, as soon as a byte is touched
-  /// that is no longer in the file.
+  /// If the file is truncated later, the memory is replaced by private zeros at the first access beyond the new end.
   ///
   /// - Parameter byteCount: a multiple of 4096 below 16 MB.
   func map(_ file: Int32, _ path: String, byteCount: Int) throws(FileError) -> UnsafeMutableRawPointer {

@@ -4,9 +4,10 @@
   internal import Glibc
 #endif
 
-/// The system calls that the store makes, each of which a test can make fail.
+/// The system calls of the store, each of which a test can make fail.
 ///
-/// Paths are relative to an open directory wherever there is one, so that a directory moved meanwhile stays the same.
+/// Paths are relative to an open directory wherever possible, so that they keep their meaning when the directory is
+/// moved.
 public struct FileSystem: Sendable {
   public enum Operation: String, Sendable {
     case makeDirectory = "create the directory"
@@ -23,10 +24,10 @@ public struct FileSystem: Sendable {
     case index = "use the index"
   }
 
-  /// Asked before each operation; a returned `errno` makes it fail without being carried out.
+  /// Called before each operation. If it returns an `errno`, the operation fails without being executed.
   public var fault: (@Sendable (Operation) -> Int32?)?
 
-  /// Free and total bytes to believe in, instead of asking the system.
+  /// Free and total bytes for tests, used instead of the system's values.
   public var pretendedSpace: (@Sendable () -> (free: Int64, total: Int64))?
 
   public init(fault: (@Sendable (Operation) -> Int32?)? = nil) { self.fault = fault }
@@ -39,7 +40,7 @@ public struct FileSystem: Sendable {
     try perform(.create, path) { openat(directory, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode) }
   }
 
-  /// Does not wait for a writer, where a pipe has taken the file's place.
+  /// Does not block if a pipe has replaced the file.
   func openFile(_ path: String, in directory: Int32 = workingDirectory) throws(FileError) -> Int32 {
     try perform(.open, path) { openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
   }
@@ -58,7 +59,7 @@ public struct FileSystem: Sendable {
     try perform(.makeDirectory, path) { mkdirat(directory, path, 0o700) }
   }
 
-  /// Makes `path` and what is missing above it, for the owner only. What exists stays as it is.
+  /// Creates `path` and its missing parents, for the owner only. Existing directories are unchanged.
   func makeDirectories(_ path: String) throws(FileError) {
     do throws(FileError) {
       try makeDirectory(path)
@@ -86,10 +87,10 @@ public struct FileSystem: Sendable {
     try perform(.remove, path) { unlinkat(directory, path, AT_REMOVEDIR) }
   }
 
-  /// - Parameter follow: whether a symbolic link is looked through.
+  /// - Parameter follow: whether a symbolic link is followed.
   func status(_ path: String, in directory: Int32 = workingDirectory, follow: Bool = true) throws(FileError) -> stat {
     var result = stat()
-    // Each hit asks. Passed as it is, a string would be copied for C.
+    // `withCString`, since each cache hit calls this: an implicit conversion would copy the string.
     try perform(.status, path) {
       path.withCString { fstatat(directory, $0, &result, follow ? 0 : AT_SYMLINK_NOFOLLOW) }
     }
@@ -102,7 +103,7 @@ public struct FileSystem: Sendable {
     return result
   }
 
-  /// Takes the lock on the whole file for this descriptor, without waiting. False when another holds it.
+  /// Locks the whole file for this descriptor, without waiting. Returns false if it is locked already.
   func lock(_ file: Int32, _ path: String) throws(FileError) -> Bool {
     do throws(FileError) {
       try perform(.lock, path) { flock(file, LOCK_EX | LOCK_NB) }
@@ -113,7 +114,7 @@ public struct FileSystem: Sendable {
     }
   }
 
-  /// Free bytes for this user, bytes in all, and the unit in which files grow.
+  /// The free bytes for this user, the total bytes, and the block size.
   func space(of directory: Int32) throws(FileError) -> (free: Int64, total: Int64, block: Int64) {
     var result = statvfs()
     try perform(.freeSpace, "the cache directory") { fstatvfs(directory, &result) }

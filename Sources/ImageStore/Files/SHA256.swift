@@ -1,10 +1,10 @@
 internal import CCrypto
 
-/// SHA-256 (FIPS 180-4) of bytes that come in pieces.
+/// An incremental SHA-256 (FIPS 180-4).
 public struct SHA256: ~Copyable {
   private let context: OpaquePointer
 
-  // Unsafe: set once, and an EVP_MD is immutable and meant to be shared by threads.
+  // Unsafe: set once; an EVP_MD is immutable and may be shared between threads.
   nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
 
   public init() {
@@ -22,7 +22,7 @@ public struct SHA256: ~Copyable {
 
   public mutating func update(_ bytes: [UInt8]) { bytes.withUnsafeBytes { update($0) } }
 
-  /// The 32 bytes for all that was given; then it starts anew.
+  /// Returns the 32-byte digest and resets the hash.
   public mutating func finish() -> [UInt8] {
     let digest = [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
       EVP_DigestFinal_ex(context, buffer.baseAddress, nil)

@@ -4,18 +4,18 @@
   internal import Glibc
 #endif
 
-/// A place that a host named for a file: an open folder, and a name in it that belongs to a regular file or to nothing.
+/// A resolved target path: an open folder, and a name in it that belongs to a regular file or to nothing.
 ///
-/// A symbolic link is followed, so that the regular file that it leads to is replaced and not the link. The folder is
-/// open, so a path that changes later does not lead elsewhere.
+/// Symbolic links are followed, so that the regular file at their end is replaced and not the link. The folder is open,
+/// so a later change of the path has no effect.
 final class SaveTarget {
   let folder: Int32
   let name: String
 
-  /// Follows links no more often than Linux does.
-  private static let mostLinks = 40
+  /// The maximum number of links to follow, as in Linux.
+  private static let maxLinks = 40
 
-  /// Why a path is no such place, in words.
+  /// The reason why a path is not a valid target.
   private struct Refusal: Error {
     var reason: String
 
@@ -27,7 +27,7 @@ final class SaveTarget {
 
   /// - Parameter path: absolute.
   ///
-  /// Throws `io` with the path and what is wrong with it: a link to nothing; a folder, device, pipe or socket; a place
+  /// Throws `io` with the path and the reason if it is a dangling link, a folder, a device, a pipe, a socket, or a path
   /// in /proc or /dev, where names stand for devices and open files.
   static func resolve(_ path: String, _ files: FileSystem) throws(StoreError) -> SaveTarget {
     do throws(Refusal) {
@@ -35,7 +35,7 @@ final class SaveTarget {
       var links = 0
       while let destination = try target.destination(files, isLinked: links > 0) {
         links += 1
-        guard links <= mostLinks else { throw .failed(ELOOP) }
+        guard links <= maxLinks else { throw .failed(ELOOP) }
         target = try SaveTarget(destination, in: target.folder, files)
       }
       return target
@@ -58,9 +58,9 @@ final class SaveTarget {
 
   deinit { close(folder) }
 
-  /// The destination of the link that has the name; nil if a regular file has it, or nothing.
+  /// The destination if the name belongs to a symbolic link; nil if it belongs to a regular file or to nothing.
   private func destination(_ files: FileSystem, isLinked: Bool) throws(Refusal) -> String? {
-    if isOfSystem(files) { throw .inSystem }
+    if isInSystemFolder(files) { throw .inSystem }
     do throws(FileError) {
       let kind = try files.status(name, in: folder, follow: false).st_mode & S_IFMT
       if kind == S_IFLNK { return try files.destination(ofLink: name, in: folder) }
@@ -73,13 +73,13 @@ final class SaveTarget {
     throw .notRegular
   }
 
-  /// Whether the folder is on the file system of processes or of devices.
-  private func isOfSystem(_ files: FileSystem) -> Bool {
-    guard let own = try? files.status(of: folder, name), let root = try? files.status("/") else { return false }
+  /// Whether the folder is on the file system of /proc or /dev.
+  private func isInSystemFolder(_ files: FileSystem) -> Bool {
+    guard let status = try? files.status(of: folder, name), let root = try? files.status("/") else { return false }
     return ["/proc", "/dev"].contains { path in
-      guard let place = try? files.status(path), place.st_dev == own.st_dev else { return false }
-      // Where it is no file system of its own, as in a plain change of the root, its own names are meant.
-      return place.st_dev != root.st_dev || place.st_ino == own.st_ino
+      guard let systemFolder = try? files.status(path), systemFolder.st_dev == status.st_dev else { return false }
+      // If /proc or /dev is not a mount point, as in a plain chroot, only that directory itself is excluded.
+      return systemFolder.st_dev != root.st_dev || systemFolder.st_ino == status.st_ino
     }
   }
 }

@@ -4,13 +4,13 @@
   internal import Glibc
 #endif
 
-/// What the store takes from outside itself, so that a test can decide it: the time, chance, and the file system.
+/// The external dependencies of the store, which tests can replace: clock, randomness and file system.
 public struct StoreEnvironment: Sendable {
   /// Unix seconds.
   public var now: @Sendable () -> Int
   public var random: @Sendable () -> UInt64
   public var files: FileSystem
-  /// Names the run of the system since it was started; nil where the system has no such name.
+  /// An identifier of the current run of the system; nil if the system has none.
   public var boot: @Sendable () -> String?
 
   public init(
@@ -35,8 +35,9 @@ public struct StoreEnvironment: Sendable {
     })
 }
 
-/// How long a delivered path stays, whatever is evicted, replaced or cleared meanwhile, in seconds.
+/// How long a delivered path remains valid, regardless of eviction, replacement and clearing, in seconds.
 public let deliveredFileLifetime = 60
 
-/// The Unix second from which on a file delivered at `time` may go: both were cut to whole seconds, hence one more.
+/// The Unix second from which a file delivered at `time` may be deleted. Both times are rounded down to seconds, hence
+/// one more.
 func endOfLife(deliveredAt time: Int) -> Int { time + deliveredFileLifetime + 1 }
