@@ -1,9 +1,9 @@
 internal import Text
 
-/// The columns of `responses` that decoding fills, and what ties variants to their originals.
+/// The columns of `responses` that decoding fills, and the relation of variants to their originals.
 extension DiskIndex {
-  /// Adds what is known of the row by now: of two decodes at once neither knows what the other finds.
-  func setFindings(of response: StoredResponse) throws(SQLiteError) {
+  /// Merges the decode metadata into the row: of two concurrent decodes, neither knows the results of the other.
+  func setDecodeMetadata(of response: StoredResponse) throws(SQLiteError) {
     let set = try writing(
       """
       UPDATE responses SET checked = nullif(coalesce(checked, 0) | ?2, 0), thumbhash = coalesce(?3, thumbhash),
@@ -23,9 +23,9 @@ extension DiskIndex {
     try set.run()
   }
 
-  /// The rows of a key with another variant than `response`: of an original its variants, of a variant its original and
-  /// the other variants.
-  func relatives(of response: StoredResponse) throws(SQLiteError) -> [SiblingRow] {
+  /// The other rows of the same original: for an original its variants, for a variant the original and the other
+  /// variants.
+  func siblings(of response: StoredResponse) throws(SQLiteError) -> [SiblingRow] {
     let find = try writing(
       """
       SELECT id, digest, format, allocated, used_at, delivered_at, coalesce(source_digest, digest)
@@ -38,7 +38,8 @@ extension DiskIndex {
     return try find.rows { SiblingRow(record: FileRecord($0), originalDigest: $0.bytes(6)) }
   }
 
-  /// Of the original that is stored where a variant's belongs, whichever it is; nil where there is none.
+  /// The digest of the stored original with the same key, partition and varying fields as the variant; nil if there is
+  /// none.
   func digest(ofOriginalOf variant: StoredResponse) throws(SQLiteError) -> [UInt8]? {
     let find = try writing(
       "SELECT digest FROM responses WHERE key = ?1 AND partition = ?2 AND variant = '' AND selection = ?3")
@@ -55,9 +56,9 @@ extension DiskIndex {
 }
 
 extension DecodeMetadata {
-  /// Nil where the row has none of them, as most rows.
+  /// Reads the metadata columns; nil if all of them are empty, as in most rows.
   ///
-  /// - Parameter first: the first of the columns, in the order in which `find` asks for them.
+  /// - Parameter first: the first of the columns, in the order of the query in `find`.
   static func read(_ row: borrowing Row, from first: Int32) -> DecodeMetadata? {
     let flags = row.integer(first)
     let (isChecked, isDamaged) = (flags & 1 != 0, flags & 2 != 0)

@@ -1,4 +1,4 @@
-/// Clearing, and the files that outlive their rows.
+/// Queries for clearing, and the files whose deletion is pending.
 extension DiskIndex {
   struct Match {
     var record: FileRecord
@@ -7,26 +7,26 @@ extension DiskIndex {
     var isOriginal: Bool
   }
 
-  /// Some of the rows under the filter.
+  /// Up to `limit` rows that match the filter.
   func matches(_ filter: ClearFilter, now: Int, limit: Int) throws(SQLiteError) -> [Match] {
     try beginWriting()
     let (condition, values) = filter.condition(now: now)
     let find = try query(
       """
-      SELECT \(IndexSchema.holdingColumns), key, partition, variant = '' FROM responses WHERE \(condition) LIMIT \(limit)
+      SELECT \(IndexSchema.recordColumns), key, partition, variant = '' FROM responses WHERE \(condition) LIMIT \(limit)
       """, values)
     return try find.rows {
       Match(record: FileRecord($0), key: $0.text(6), partition: $0.text(7), isOriginal: $0.int(8) == 1)
     }
   }
 
-  /// A statement that is used once, with what to bind to its places.
+  /// Prepares a statement for a single use and binds its parameters.
   func query(_ sql: String, _ values: [ClearFilter.Value]) throws(SQLiteError) -> Statement {
     let statement = try database.prepare(sql)
-    for (place, value) in zip(Int32(1)..., values) {
+    for (parameter, value) in zip(Int32(1)..., values) {
       switch value {
-      case .integer(let value): statement.bind(place, value)
-      case .text(let value): statement.bind(place, value)
+      case .integer(let value): statement.bind(parameter, value)
+      case .text(let value): statement.bind(parameter, value)
       }
     }
     return statement
@@ -34,23 +34,23 @@ extension DiskIndex {
 
   func variants(key: String, partition: String) throws(SQLiteError) -> [FileRecord] {
     try beginWriting()
-    let find = try holdings("WHERE key = ?1 AND partition = ?2 AND variant > ''")
+    let find = try records("WHERE key = ?1 AND partition = ?2 AND variant > ''")
     find.bind(1, key)
     find.bind(2, partition)
     return try find.rows { FileRecord($0) }
   }
 
-  /// Keeps the file of a deleted row in the books until `due`.
+  /// Schedules the deletion of a deleted row's file at `due`.
   func schedulePendingDeletion(_ record: FileRecord, due: Int) throws(SQLiteError) {
-    let schedulePendingDeletion = try writing("INSERT OR REPLACE INTO doomed VALUES (?1, ?2, ?3, ?4)")
-    schedulePendingDeletion.bind(1, record.id)
-    schedulePendingDeletion.bind(2, record.file)
-    schedulePendingDeletion.bind(3, record.allocated)
-    schedulePendingDeletion.bind(4, due)
-    try schedulePendingDeletion.run()
+    let insert = try writing("INSERT OR REPLACE INTO doomed VALUES (?1, ?2, ?3, ?4)")
+    insert.bind(1, record.id)
+    insert.bind(2, record.file)
+    insert.bind(3, record.allocated)
+    insert.bind(4, due)
+    try insert.run()
   }
 
-  /// The doomed files whose time has come.
+  /// The files whose scheduled deletion is due.
   func due(now: Int, limit: Int) throws(SQLiteError) -> [(id: Int64, file: String)] {
     let find = try writing("SELECT id, file FROM doomed WHERE due <= ?1 ORDER BY due LIMIT ?2")
     find.bind(1, now)
@@ -62,12 +62,12 @@ extension DiskIndex {
     try reading("SELECT due FROM doomed ORDER BY due LIMIT 1").first { $0.int(0) }
   }
 
-  // MARK: A clock that was ahead
+  // MARK: Times in the future
 
-  /// How far ahead a time may lie, in seconds.
+  /// How far in the future a time may be, in seconds.
   private static let tolerance = 60
 
-  /// Whether there are times that a clock gave which was ahead.
+  /// Whether the index contains times in the future, left by a clock that was ahead.
   func isAhead(of now: Int) throws(SQLiteError) -> Bool {
     let find = try reading(
       """
@@ -79,7 +79,7 @@ extension DiskIndex {
     return try find.first { $0.int(0) == 1 } ?? false
   }
 
-  /// Has all that lies ahead be now.
+  /// Sets all times in the future to `now`.
   func clampFutureTimestamps(to now: Int) throws(SQLiteError) {
     let use = try writing(
       "UPDATE responses SET used_at = ?2, delivered_at = min(delivered_at, ?2) WHERE used_at > ?1")
@@ -97,9 +97,9 @@ extension DiskIndex {
     try partial.run()
   }
 
-  func forget(doomed id: Int64) throws(SQLiteError) {
-    let forget = try writing("DELETE FROM doomed WHERE id = ?1")
-    forget.bind(1, id)
-    try forget.run()
+  func removePendingDeletion(_ id: Int64) throws(SQLiteError) {
+    let delete = try writing("DELETE FROM doomed WHERE id = ?1")
+    delete.bind(1, id)
+    try delete.run()
   }
 }

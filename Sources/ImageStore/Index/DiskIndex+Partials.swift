@@ -1,7 +1,7 @@
 internal import HTTPTypes
 
-/// The rows of `partials`. One whose file is being written has `allocated` 0; only the others may be taken or removed
-/// by everyone.
+/// The rows of `partials`. A row whose file is being written has `allocated` 0; only the other rows may be taken or
+/// removed by any worker.
 extension DiskIndex {
   func insert(_ partial: PartialRecord, id: Int64, boot: String, storedAt: Int, expiresAt: Int) throws(SQLiteError) {
     let insert = try writing(
@@ -25,7 +25,7 @@ extension DiskIndex {
     try insert.run()
   }
 
-  /// The largest that may be taken, and may be of a body of `maxBytes`.
+  /// The largest partial file that can be resumed and whose complete body may have at most `maxBytes`.
   func partial(of identity: PartialRecord.Identity, maxBytes: Int64, boot: String, now: Int) throws(SQLiteError) -> (
     id: Int64, partial: PartialRecord
   )? {
@@ -50,7 +50,7 @@ extension DiskIndex {
     }
   }
 
-  /// Whether there is one for the key that nobody writes.
+  /// Whether the key has a partial file that is not being written.
   func hasPartial(key: String, partition: String) throws(SQLiteError) -> Bool {
     let find = try reading("SELECT 1 FROM partials WHERE key = ?1 AND partition = ?2 AND allocated > 0 LIMIT 1")
     find.bind(1, key)
@@ -58,7 +58,7 @@ extension DiskIndex {
     return try find.first { _ in true } ?? false
   }
 
-  /// Those of an identity that nobody writes.
+  /// The partial files of an identity that are not being written.
   func partials(of identity: PartialRecord.Identity) throws(SQLiteError) -> [Int64] {
     let find = try writing(
       "SELECT id FROM partials WHERE key = ?1 AND partition = ?2 AND request = ?3 AND allocated > 0")
@@ -68,7 +68,7 @@ extension DiskIndex {
     return try find.rows { $0.integer(0) }
   }
 
-  /// Makes it one that is being written, under another id. False when another worker was first.
+  /// Marks a partial file as being written, under a new id. Returns false if another worker was first.
   func take(partial id: Int64, as newID: Int64) throws(SQLiteError) -> Bool {
     let take = try writing("UPDATE partials SET id = ?2, allocated = 0 WHERE id = ?1 AND allocated > 0")
     take.bind(1, id)
@@ -77,12 +77,12 @@ extension DiskIndex {
     return database.changes == 1
   }
 
-  /// Notes that nobody writes it any more. False when the row is gone.
-  func leave(partial id: Int64, allocated: Int64) throws(SQLiteError) -> Bool {
-    let leave = try writing("UPDATE partials SET allocated = ?2 WHERE id = ?1")
-    leave.bind(1, id)
-    leave.bind(2, allocated)
-    try leave.run()
+  /// Marks a partial file as no longer being written. Returns false if the row is deleted.
+  func retain(partial id: Int64, allocated: Int64) throws(SQLiteError) -> Bool {
+    let update = try writing("UPDATE partials SET allocated = ?2 WHERE id = ?1")
+    update.bind(1, id)
+    update.bind(2, allocated)
+    try update.run()
     return database.changes == 1
   }
 
@@ -98,7 +98,7 @@ extension DiskIndex {
     return try find.first { _ in true } ?? false
   }
 
-  /// Those that somebody writes, or wrote when he died.
+  /// The partial files that are being written, or whose writer died.
   func unfinishedPartials() throws(SQLiteError) -> [Int64] {
     try reading("SELECT id FROM partials WHERE allocated = 0").rows { $0.integer(0) }
   }
@@ -115,8 +115,8 @@ extension DiskIndex {
     return try find.rows { $0.integer(0) }
   }
 
-  /// Those under the filter. The ones that are being written are included, unless it asks for what is too old: what
-  /// they will be is new.
+  /// The partial files that match the filter. Files that are being written are included unless the filter depends on
+  /// time: their responses will be new.
   func partials(matching filter: ClearFilter, now: Int) throws(SQLiteError) -> [Int64] {
     try beginWriting()
     let (condition, values) = filter.condition(now: now)
@@ -124,13 +124,13 @@ extension DiskIndex {
     return try query("SELECT id FROM partials WHERE \(which)", values).rows { $0.integer(0) }
   }
 
-  /// The first to go when room is needed.
+  /// The next partial file to be evicted.
   func oldestPartial() throws(SQLiteError) -> (id: Int64, allocated: Int64)? {
     try writing("SELECT id, allocated FROM partials WHERE allocated > 0 ORDER BY stored_at, id LIMIT 1")
       .first { ($0.integer(0), $0.integer(1)) }
   }
 
-  /// How much those take that nobody writes, and when the first of them is too old; nil when there are none.
+  /// The allocated bytes of the partial files that are not being written, and the first expiry; nil if there are none.
   func partialTotals() throws(SQLiteError) -> (bytes: Int64, nextExpiry: Int)? {
     let totals = try reading("SELECT sum(allocated), min(expires_at) FROM partials WHERE allocated > 0")
       .first { ($0.integer(0), $0.optionalInt(1)) }

@@ -3,7 +3,7 @@ internal import Text
 
 /// The rows of `responses`.
 extension DiskIndex {
-  /// - Parameter boot: this run of the system.
+  /// - Parameter boot: the number of the current run of the system.
   func find(key: String, partition: String, variant: String, boot: Int64) throws(SQLiteError) -> [StoredResponse] {
     let find =
       hasAllColumns
@@ -25,7 +25,7 @@ extension DiskIndex {
     find.bind(2, partition)
     find.bind(3, variant)
     find.bind(4, boot)
-    return try find.rows { StoredResponse($0, hasFindings: hasAllColumns) }
+    return try find.rows { StoredResponse($0, hasDecodeMetadata: hasAllColumns) }
   }
 
   func variantNames(key: String, partition: String) throws(SQLiteError) -> [String] {
@@ -42,7 +42,8 @@ extension DiskIndex {
     return try find.first { _ in true } ?? false
   }
 
-  /// The greatest id, listed, doomed or partial, that a worker of this instance number ever gave. 0 for none.
+  /// The greatest id of a response, pending deletion or partial file that a worker with this instance number has used;
+  /// 0 if there is none.
   func greatestID(ofInstance instance: Int32) throws(SQLiteError) -> Int64 {
     let find = try reading(
       """
@@ -55,10 +56,10 @@ extension DiskIndex {
     return try find.rows { $0.integer(0) }.max() ?? 0
   }
 
-  /// Adds the row unless one with its key, partition, variant and selection is there.
+  /// Inserts the row unless one with its key, partition, variant and `selection` exists.
   ///
-  /// FAIL where the default is ABORT, here and in the triggers: nothing can be left half done that ABORT would undo,
-  /// and SQLite need not copy each page it changes in case it has to.
+  /// FAIL instead of the default ABORT, here and in the triggers: there is no half-done change that ABORT would have to
+  /// undo, and SQLite need not copy each page before it changes it.
   func insert(
     _ response: StoredResponse, allocated: Int64, usedAt: Int, deliveredAt: Int, boot: Int64
   ) throws(SQLiteError) -> Bool {
@@ -103,13 +104,13 @@ extension DiskIndex {
     insert.bind(29, boot)
     try insert.run()
     guard database.changes == 1 else { return false }
-    if response.metadata != nil { try setFindings(of: response) }
+    if response.metadata != nil { try setDecodeMetadata(of: response) }
     return true
   }
 
-  /// What a 304 changed.
+  /// Writes the fields that a 304 changed.
   ///
-  /// - Parameter id: the row, which may be another of the same original.
+  /// - Parameter id: the row, which may be another row of the same original.
   func update(_ response: StoredResponse, id: Int64) throws(SQLiteError) {
     let update = try writing(
       """
@@ -128,7 +129,7 @@ extension DiskIndex {
     try update.run()
   }
 
-  /// Notes a use. A row that is gone meanwhile keeps its file for as long as it was promised.
+  /// Records a use. If the row is deleted meanwhile, extends the time of its file instead.
   func touch(_ id: Int64, _ use: UsageJournal.Use) throws(SQLiteError) {
     let touch = try writing(
       """
@@ -148,14 +149,14 @@ extension DiskIndex {
     }
   }
 
-  /// Notes that the file was found whole, in a later run of the system than wrote it.
+  /// Records that the digest of the file matched in a later run of the system than the one that wrote it.
   func markVerified(_ id: Int64) throws(SQLiteError) {
-    let markVerified = try writing("UPDATE responses SET boot = NULL WHERE id = ?1")
-    markVerified.bind(1, id)
-    try markVerified.run()
+    let update = try writing("UPDATE responses SET boot = NULL WHERE id = ?1")
+    update.bind(1, id)
+    try update.run()
   }
 
-  /// False when the row was gone already.
+  /// Returns false if the row is deleted already.
   func delete(_ id: Int64) throws(SQLiteError) -> Bool {
     let delete = try writing("DELETE FROM responses WHERE id = ?1")
     delete.bind(1, id)
@@ -165,15 +166,15 @@ extension DiskIndex {
 
   func record(_ id: Int64) throws(SQLiteError) -> FileRecord? {
     try beginReading()
-    let find = try holdings("WHERE id = ?1")
+    let find = try records("WHERE id = ?1")
     find.bind(1, id)
     return try find.first { FileRecord($0) }
   }
 
-  /// The row that stands where `response` would go.
+  /// The row that `response` would replace.
   func conflictingRow(of response: StoredResponse) throws(SQLiteError) -> FileRecord? {
     try beginReading()
-    let find = try holdings("WHERE key = ?1 AND partition = ?2 AND variant = ?3 AND selection = ?4")
+    let find = try records("WHERE key = ?1 AND partition = ?2 AND variant = ?3 AND selection = ?4")
     find.bind(1, response.key)
     find.bind(2, response.partition)
     find.bind(3, response.variant)
@@ -181,10 +182,10 @@ extension DiskIndex {
     return try find.first { FileRecord($0) }
   }
 
-  /// The rows that came first, where too many differ from `response` by their selection alone.
+  /// The oldest rows that exceed `maxVaryVariants`, without the row of `response`.
   func excessVariants(beside response: StoredResponse) throws(SQLiteError) -> [FileRecord] {
     try beginWriting()
-    let find = try holdings(
+    let find = try records(
       """
       WHERE key = ?1 AND partition = ?2 AND variant = ?3 AND id <> ?4
       ORDER BY response_time DESC, id DESC LIMIT -1 OFFSET ?5
@@ -193,41 +194,41 @@ extension DiskIndex {
     find.bind(2, response.partition)
     find.bind(3, response.variant)
     find.bind(4, response.id)
-    find.bind(5, StoredResponse.mostSelections - 1)
+    find.bind(5, StoredResponse.maxVaryVariants - 1)
     return try find.rows { FileRecord($0) }
   }
 
-  /// Some of the least recently used rows after a place in that order; none when there are none.
+  /// Up to `limit` of the least recently used rows after a position in that order; empty if there are none.
   ///
-  /// Two statements, since SQLite would look through all rows of the place's second for `(used_at, id) > (?1, ?2)`.
-  func leastRecentlyUsed(after place: (usedAt: Int, id: Int64), limit: Int) throws(SQLiteError) -> [FileRecord] {
+  /// Two statements, since SQLite would scan all rows of the position's second for `(used_at, id) > (?1, ?2)`.
+  func leastRecentlyUsed(after position: (usedAt: Int, id: Int64), limit: Int) throws(SQLiteError) -> [FileRecord] {
     try beginWriting()
-    let findInSecond = try holdings("WHERE used_at = ?1 AND id > ?2 ORDER BY id LIMIT ?3")
-    findInSecond.bind(1, place.usedAt)
-    findInSecond.bind(2, place.id)
+    let findInSecond = try records("WHERE used_at = ?1 AND id > ?2 ORDER BY id LIMIT ?3")
+    findInSecond.bind(1, position.usedAt)
+    findInSecond.bind(2, position.id)
     findInSecond.bind(3, limit)
-    let found = try findInSecond.rows { FileRecord($0) }
-    if !found.isEmpty { return found }
+    let inSameSecond = try findInSecond.rows { FileRecord($0) }
+    if !inSameSecond.isEmpty { return inSameSecond }
     try beginWriting()
-    let findLater = try holdings("WHERE used_at > ?1 ORDER BY used_at, id LIMIT ?2")
-    findLater.bind(1, place.usedAt)
+    let findLater = try records("WHERE used_at > ?1 ORDER BY used_at, id LIMIT ?2")
+    findLater.bind(1, position.usedAt)
     findLater.bind(2, limit)
     return try findLater.rows { FileRecord($0) }
   }
 
-  /// When, 0 for never, and how often it was given to a host, as far as that is written.
+  /// The last use, 0 for never, and the number of deliveries, as far as they are written.
   func usage(of id: Int64) throws(SQLiteError) -> (lastUse: Int, uses: Int)? {
     let find = try reading("SELECT iif(uses > 0, used_at, delivered_at), uses FROM responses WHERE id = ?1")
     find.bind(1, id)
     return try find.first { ($0.int(0), $0.int(1)) }
   }
 
-  /// Whether a row is a variant. For writers: an older index does not tell.
+  /// Whether any row is a variant. Only for writers: an index of an older version has no such column.
   func hasVariants() throws(SQLiteError) -> Bool {
     try reading("SELECT variants > 0 FROM totals").first { $0.int(0) == 1 } ?? true
   }
 
-  /// Rows in `responses`, and allocated bytes of all files the index knows of.
+  /// The number of rows in `responses`, and the allocated bytes of all files in the index.
   func totals() throws(SQLiteError) -> (entries: Int, bytes: Int64) {
     try reading("SELECT entries, bytes FROM totals").first { ($0.int(0), $0.integer(1)) } ?? (0, 0)
   }

@@ -1,34 +1,34 @@
-/// The typed statements of the index: what is stored, what is doomed, how much it is.
+/// The typed statements of the index: stored responses, pending deletions, partial files and totals.
 ///
-/// Changes gather in a transaction that the caller ends with `commit`; look-ups before that see them. Reading, too,
-/// keeps one transaction until `commit`, which saves locking for each look-up.
+/// Changes are batched in a transaction that the caller ends with `commit`; earlier look-ups on this connection see
+/// them. Look-ups also share one read transaction until `commit`, which avoids locking for each one.
 final class DiskIndex {
   let database: Database
   let mode: Database.Mode
-  /// Whether `responses` has the columns of version 3; older versions are read, too.
+  /// Whether `responses` has the columns of version 3. Older versions can be read.
   let hasAllColumns: Bool
   private(set) var transaction = Transaction.none
   private var statements: [StaticString.Identity: Statement] = [:]
 
   enum Transaction { case none, reading, writing }
 
-  /// Opens the index, or makes it.
+  /// Opens the index, and creates it if necessary.
   ///
   /// - Parameters:
-  ///   - logLimit: of how many pages SQLite's log is brought into the database. The file keeps its size, twice that at
-  ///     most.
-  ///   - created: told whether a new one was made.
+  ///   - logLimit: the number of pages after which SQLite's write-ahead log is copied into the database. The log's file
+  ///     is kept, at most twice that large.
+  ///   - created: set to whether a new index was created.
   init(
     path: String, mode: Database.Mode, logLimit: Int, fault: (() -> Int32?)?, created: inout Bool
   ) throws(OpeningError) {
     self.mode = mode
     do throws(SQLiteError) {
       database = try Database(path: path, mode: mode, fault: fault)
-      // In kilobytes: with a million rows, the inner pages of the trees that a look-up goes down take three thousand.
-      // A mapped database that is cut short would be SIGBUS.
+      // The cache size is in kilobytes: with a million rows, the inner pages of the B-trees that a look-up visits take
+      // 3000. No memory mapping: access to a mapped database that is truncated would raise SIGBUS.
       try database.execute("PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0")
       if mode == .readWrite {
-        // Workers that start together on a new directory all make this of it.
+        // Workers that start together on a new directory all execute this.
         try database.executeUpgrading("PRAGMA journal_mode = WAL")
         try database.execute(
           """
@@ -43,7 +43,7 @@ final class DiskIndex {
     if version < IndexSchema.version && mode == .readWrite {
       do throws(SQLiteError) {
         try database.execute("BEGIN IMMEDIATE")
-        // Another worker may have made it while this one waited for the lock.
+        // Another worker may have created it while this one waited for the lock.
         version = try database.number("PRAGMA user_version")
         created = version == 0
         if let change = version == 0 ? IndexSchema.creation : IndexSchema.migration(from: version) {
@@ -56,14 +56,14 @@ final class DiskIndex {
       }
     }
     hasAllColumns = version >= 3
-    // What version 1 has is all that reading needs.
+    // Reading needs only the columns of version 1.
     if 1..<IndexSchema.version ~= version && mode != .readWrite { return }
     guard version == IndexSchema.version else { throw .foreignVersion(version) }
   }
 
   enum OpeningError: Error {
     case failed(SQLiteError)
-    /// Another version of the store owns the index, and the files.
+    /// The index and the files belong to an incompatible version of the store.
     case foreignVersion(Int)
   }
 
@@ -85,7 +85,7 @@ final class DiskIndex {
   }
 
   func beginWriting() throws(SQLiteError) {
-    // SQLite rolls back by itself when the disk is full or broken.
+    // SQLite rolls back by itself if the disk is full or broken.
     if transaction != .none && !database.isInTransaction { transaction = .none }
     if transaction == .writing { return }
     if transaction == .reading { try commit() }
@@ -94,7 +94,7 @@ final class DiskIndex {
     transaction = .writing
   }
 
-  /// Gives up what a commit that failed has left open, where that could not be done at once.
+  /// Rolls back the transaction that a failed commit has left open, if that was not possible at once.
   private func endStrayTransaction() throws(SQLiteError) {
     if database.isInTransaction { try database.execute("ROLLBACK") }
   }
@@ -110,37 +110,36 @@ final class DiskIndex {
     }
   }
 
-  /// Gives back to the file system what removed rows have left, where that is most of the file and the rest is little:
-  /// that is written anew, during which nobody else can write. No transaction may be open.
+  /// Returns free pages to the file system if most of the file is free and the remainder is small. Rewrites the file,
+  /// which blocks other writers meanwhile. No transaction may be open.
   func shrink() throws(SQLiteError) {
     let pages = try database.number("PRAGMA page_count")
     let free = try database.number("PRAGMA freelist_count")
-    guard free >= max(Self.pagesWorthwhile, pages / 2), pages - free <= Self.pagesAtOnce else { return }
-    // The file is cut when the log is brought into it.
+    guard free >= max(Self.minFreePages, pages / 2), pages - free <= Self.maxUsedPages else { return }
+    // The checkpoint truncates the file.
     try database.execute("VACUUM; PRAGMA wal_checkpoint(PASSIVE)")
   }
 
-  /// 1 MB, and 16.
-  private static let (pagesWorthwhile, pagesAtOnce) = (256, 4096)
+  /// In pages: 1 MB and 16 MB.
+  private static let (minFreePages, maxUsedPages) = (256, 4096)
 
-  /// Gives up what was not committed.
+  /// Rolls back uncommitted changes.
   func rollBack() {
     transaction = .none
     if database.isInTransaction { try? database.execute("ROLLBACK") }
   }
 
-  /// The prepared form of `sql`, made once.
+  /// The prepared statement of `sql`, cached.
   func statement(_ sql: StaticString) throws(SQLiteError) -> Statement { try statement("", sql) }
 
-  /// The prepared form of a query for `FileRecord`s, made once; `rest` is what follows the table.
-  func holdings(_ rest: StaticString) throws(SQLiteError) -> Statement {
-    try statement("SELECT \(IndexSchema.holdingColumns) FROM responses ", rest)
+  /// The cached prepared statement of a query for `FileRecord`s; `rest` is the SQL after the table name.
+  func records(_ rest: StaticString) throws(SQLiteError) -> Statement {
+    try statement("SELECT \(IndexSchema.recordColumns) FROM responses ", rest)
   }
 
-  private func statement(_ beginning: @autoclosure () -> String, _ rest: StaticString) throws(SQLiteError) -> Statement
-  {
+  private func statement(_ prefix: @autoclosure () -> String, _ rest: StaticString) throws(SQLiteError) -> Statement {
     if let statement = statements[rest.identity] { return statement }
-    let statement = try database.prepare(beginning() + rest.description)
+    let statement = try database.prepare(prefix() + rest.description)
     statements[rest.identity] = statement
     return statement
   }
@@ -157,7 +156,7 @@ final class DiskIndex {
 }
 
 extension StaticString {
-  /// The literal's address: equal addresses are equal texts.
+  /// The address of the literal: equal addresses mean equal texts.
   struct Identity: Hashable {
     let address: UInt
   }

@@ -2,20 +2,21 @@ internal import HTTPTypes
 
 /// The index of the disk tier, `index.sqlite`, version 4.
 ///
-/// - `responses`: a row for each stored response; its file's name follows from `id`, `digest` and `format`. `varyKey`
-///   is the varying request fields as text. `url` is NULL where it equals `key`. `used_at` orders eviction,
-///   `delivered_at` is when its path was last given to a host (both lag by the flush interval), `allocated` what the
-///   file takes on disk. Since version 3: `boot` names the run of the system that wrote the file, and is NULL once the
-///   file was found whole in a later one; `checked` (a sum: 1 when every pixel is known to decode, 2 when the original
-///   is known to be damaged), `thumbhash` and `color`; and of a variant what it was made of (`source_…`).
-/// - `doomed`: files that have no row any more and may not be removed before `due`.
-/// - `partials`: temporary files that are the beginning of a response (since version 2). `request` is a digest of what
-///   makes the answer differ, `boot` names the run of the system that wrote the file, `allocated` is 0 while somebody
-///   writes it.
-/// - `totals`: one row, kept by triggers: rows in `responses`, allocated bytes of all tables, and (since version 4) how
-///   many of the rows are variants, so that what has to be done about them costs nothing where there are none.
+/// - `responses`: one row for each stored response. The file name is derived from `id`, `digest` and `format`.
+///   `selection` contains the varying request fields as text. `url` is NULL if it equals `key`. `used_at` orders
+///   eviction, and `delivered_at` is when the path was last delivered to a host; both are delayed by the flush
+///   interval. `allocated` is the size of the file on disk. Since version 3: `boot` identifies the run of the system
+///   that wrote the file, and is NULL once the file was verified in a later run; `checked` is a sum of 1 if every pixel
+///   is known to decode and 2 if the original is known to be damaged; `thumbhash` and `color`; and for a variant its
+///   original (`source_…`).
+/// - `doomed`: pending deletions: files without a row that must not be deleted before `due`.
+/// - `partials`: temporary files of partial bodies (since version 2). `request` is a digest of the request's properties
+///   that may change the response, `boot` identifies the run of the system that wrote the file, and `allocated` is 0
+///   while the file is being written.
+/// - `totals`: one row, updated by triggers: the number of rows in `responses`, the allocated bytes of all tables, and
+///   since version 4 the number of variants, so that a cache without variants has no cost for them.
 ///
-/// Every look-up, every filter of `clear` and the choice of what to evict has an index of its own. Text compares by its
+/// Every look-up, every filter of `clear` and the choice of rows to evict has an SQL index. Text is compared by its
 /// UTF-8 bytes. Times are Unix seconds.
 enum IndexSchema {
   static let version = 4
@@ -23,14 +24,15 @@ enum IndexSchema {
   static let creation =
     responses + totals + countingOfResponses + countingOfDoomed + partials + "PRAGMA user_version = \(version);"
 
-  /// What makes an older version this one; nil for what is none.
+  /// The SQL that migrates an older version to this one; nil for an unknown version.
   static func migration(from version: Int) -> String? {
     guard (1..<Self.version).contains(version) else { return nil }
     let migrations = [partials, newDecodingColumns, newCountOfVariants].dropFirst(version - 1)
     return migrations.joined() + "PRAGMA user_version = \(Self.version);"
   }
 
-  /// Of version 3. Rows of before are of no run that is known. What decoding fills is NULL until it does.
+  /// The columns of version 3. In older rows `boot` is 0, which matches no run. The other columns are NULL until
+  /// decoding fills them.
   private static let decodingColumns = [
     "boot INTEGER DEFAULT 0", "checked INTEGER", "thumbhash BLOB", "color INTEGER", "source_digest BLOB",
     "source_bytes INTEGER", "source_format TEXT", "source_width INTEGER", "source_height INTEGER",
@@ -106,18 +108,17 @@ enum IndexSchema {
 
     """
 
-  /// The columns that `FileRecord.init(_: Row)` reads, in its order.
-  static let holdingColumns = "id, digest, format, allocated, used_at, delivered_at"
+  /// The columns that `FileRecord.init(_: Row)` reads, in order.
+  static let recordColumns = "id, digest, format, allocated, used_at, delivered_at"
 }
 
-/// What eviction and clearing need to know of a row.
+/// The values of a row that eviction and clearing need.
 struct FileRecord: Equatable {
   var id: Int64
   var file: String
   var allocated: Int64
   var usedAt: Int
   var deliveredAt: Int
-
 }
 
 extension FileRecord {
@@ -130,8 +131,8 @@ extension FileRecord {
 }
 
 extension StoredResponse {
-  /// - Parameter hasFindings: whether the row goes on with the columns of `DecodeMetadata`.
-  init(_ row: borrowing Row, hasFindings: Bool) {
+  /// - Parameter hasDecodeMetadata: whether the row contains the columns of `DecodeMetadata`.
+  init(_ row: borrowing Row, hasDecodeMetadata: Bool) {
     let key = row.text(1)
     let varyKey = row.text(4)
     self.init(
@@ -141,7 +142,7 @@ extension StoredResponse {
       responseTime: row.int(10), storedAt: row.int(11), validatedAt: row.int(12), expiresAt: row.int(13),
       mediaType: row.text(14), format: row.optionalText(15), width: row.optionalInt(16), height: row.optionalInt(17),
       frames: row.int(18), orientation: row.int(19), byteCount: row.integer(20), digest: row.bytes(21),
-      metadata: hasFindings ? DecodeMetadata.read(row, from: 23) : nil)
+      metadata: hasDecodeMetadata ? DecodeMetadata.read(row, from: 23) : nil)
     isVerified = row.int(22) == 1
   }
 }

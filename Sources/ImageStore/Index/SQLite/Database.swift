@@ -11,7 +11,7 @@ struct SQLiteError: Error {
   var code: Int32
   var message: String
 
-  /// What SQLite says when the system says `errno`; EILSEQ stands for a damaged file.
+  /// The SQLite result code for an `errno`; EILSEQ stands for a damaged file.
   static func code(forErrno errno: Int32) -> Int32 {
     switch errno {
     case ENOSPC, EDQUOT: SQLITE_FULL
@@ -22,7 +22,7 @@ struct SQLiteError: Error {
   }
 
   private var primary: Int32 { code & 0xff }
-  /// The file is no database, or a broken one, or lacks what its version has.
+  /// Whether the file is not a database, is corrupt, or lacks tables or columns of its version.
   var isDamage: Bool {
     switch primary {
     case SQLITE_CORRUPT, SQLITE_NOTADB: true
@@ -43,25 +43,25 @@ final class Database {
     case readWrite
     /// Reads while others may write.
     case readOnly
-    /// Reads what nobody writes, without creating or locking anything.
+    /// Reads a file that nobody writes, without creating or locking files.
     case immutable
   }
 
-  /// SQLite's `MAX_PATHNAME` (os_unix.c): no path of this many bytes can be opened, side files included.
-  static let longestPath = 512
+  /// SQLite's `MAX_PATHNAME` (os_unix.c): a path of this many bytes cannot be opened, side files included.
+  static let maxPathLength = 512
 
-  /// Nobody asks how much memory SQLite uses, and counting it takes a lock for each allocation. In vain when SQLite was
-  /// in use before.
+  /// Disables memory statistics, which are unused and take a lock for each allocation. Has no effect if SQLite was used
+  /// before.
   private static let omittedStatistics = csqlite_omit_memory_statistics()
 
-  /// - Parameter fault: asked before each step; a returned code makes it fail.
+  /// - Parameter fault: called before each step; a returned code makes the step fail.
   init(path: String, mode: Mode, fault: (() -> Int32?)? = nil) throws(SQLiteError) {
     self.fault = fault
     _ = Self.omittedStatistics
     var handle: OpaquePointer?
     let flags =
       mode == .readWrite ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY
-    // The authority is empty, so that none is read into a path of two slashes.
+    // The URI has an empty authority, so that a path that begins with two slashes is not parsed as one.
     let name = "file://" + Self.percentEncoded(path) + (mode == .immutable ? "?immutable=1" : "")
     let code = sqlite3_open_v2(
       name, &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE, nil)
@@ -71,28 +71,28 @@ final class Database {
       throw SQLiteError(code: code, message: message)
     }
     self.handle = handle
-    // SQLite's own handler soon sleeps for a tenth of a second at a time, and never meets the moments in which a worker
-    // that stores image after image lets go of the lock. This one looks twice in a millisecond, for about five seconds.
+    // SQLite's own busy handler soon sleeps for 100 ms at a time, and misses the moments in which a worker that stores
+    // images continuously releases the lock. This one retries every 0.5 ms for about five seconds.
     sqlite3_busy_handler(handle, { _, attempts in Database.waits(after: attempts) ? 1 : 0 }, nil)
   }
 
   deinit { sqlite3_close_v2(handle) }
 
-  /// Rows that the last statement changed.
+  /// The number of rows that the last statement changed.
   var changes: Int { Int(sqlite3_changes(handle)) }
 
   /// Whether a transaction is open; SQLite ends one by itself after some failures.
   var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
-  /// Runs statements that return nothing of interest.
+  /// Runs statements and ignores their results.
   func execute(_ sql: String) throws(SQLiteError) {
     if let code = fault?() { throw SQLiteError(code: code, message: String(cString: sqlite3_errstr(code))) }
     let code = sqlite3_exec(handle, sql, nil, nil, nil)
     if code != SQLITE_OK { throw error(code) }
   }
 
-  /// Runs a statement that first reads and then writes, and waits where SQLite does not: it asks the busy handler only
-  /// for the first lock of a transaction, lest two that read wait for each other.
+  /// Runs a statement that reads before it writes, and waits where SQLite does not: it calls the busy handler only for
+  /// the first lock of a transaction, since two readers could wait for each other.
   func executeUpgrading(_ sql: String) throws(SQLiteError) {
     var attempts: Int32 = 0
     while true {
@@ -105,14 +105,14 @@ final class Database {
     }
   }
 
-  /// Sleeps, unless that was done often enough.
+  /// Sleeps before the next attempt. Returns false after the last attempt.
   private static func waits(after attempts: Int32) -> Bool {
     guard attempts < 10_000 else { return false }
     usleep(500)
     return true
   }
 
-  /// Prepares a statement that is kept for long.
+  /// Prepares a statement for repeated use.
   func prepare(_ sql: String) throws(SQLiteError) -> Statement {
     var statement: OpaquePointer?
     let code = sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
@@ -120,7 +120,7 @@ final class Database {
     return Statement(statement, of: self)
   }
 
-  /// What a pragma of one number says.
+  /// The value of a numeric pragma.
   func number(_ pragma: String) throws(SQLiteError) -> Int { try prepare(pragma).first { $0.int(0) } ?? 0 }
 
   func step(_ statement: OpaquePointer) throws(SQLiteError) -> Bool {

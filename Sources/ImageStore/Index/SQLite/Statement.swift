@@ -1,6 +1,6 @@
 internal import CSQLite
 
-/// A prepared statement: bind, then `run`, `first` or `rows`, which leave it ready for the next use.
+/// A prepared statement. Bind its parameters, then call `run`, `first` or `rows`, which reset it for the next use.
 final class Statement {
   private let handle: OpaquePointer
   private let database: Database
@@ -12,19 +12,19 @@ final class Statement {
 
   deinit { sqlite3_finalize(handle) }
 
-  /// Runs it to its end.
+  /// Runs the statement to completion.
   func run() throws(SQLiteError) {
     defer { sqlite3_reset(handle) }
     while try database.step(handle) {}
   }
 
-  /// What `read` makes of the first row, or nil when there is none.
+  /// The result of `read` for the first row; nil if there is none.
   func first<Result>(_ read: (borrowing Row) -> Result) throws(SQLiteError) -> Result? {
     defer { sqlite3_reset(handle) }
     return try database.step(handle) ? read(Row(handle)) : nil
   }
 
-  /// What `read` makes of each row.
+  /// The results of `read` for each row.
   func rows<Result>(_ read: (borrowing Row) -> Result) throws(SQLiteError) -> [Result] {
     defer { sqlite3_reset(handle) }
     var results: [Result] = []
@@ -32,43 +32,44 @@ final class Statement {
     return results
   }
 
-  // MARK: Binding. Places count from 1; what was bound stays until it is bound anew.
+  // MARK: Binding. Parameters count from 1 and keep their values until they are bound again.
 
-  func bind(_ place: Int32, _ value: Int64) { sqlite3_bind_int64(handle, place, value) }
+  func bind(_ parameter: Int32, _ value: Int64) { sqlite3_bind_int64(handle, parameter, value) }
 
-  func bind(_ place: Int32, _ value: Int) { sqlite3_bind_int64(handle, place, Int64(value)) }
+  func bind(_ parameter: Int32, _ value: Int) { sqlite3_bind_int64(handle, parameter, Int64(value)) }
 
-  func bind(_ place: Int32, _ value: Int?) {
-    if let value { bind(place, value) } else { sqlite3_bind_null(handle, place) }
+  func bind(_ parameter: Int32, _ value: Int?) {
+    if let value { bind(parameter, value) } else { sqlite3_bind_null(handle, parameter) }
   }
 
-  func bind(_ place: Int32, _ value: String) {
+  func bind(_ parameter: Int32, _ value: String) {
     var value = value
     value.withUTF8 { text in
       text.withMemoryRebound(to: CChar.self) { text in
-        _ = sqlite3_bind_text(handle, place, text.baseAddress ?? Self.nothing, Int32(clamping: text.count), Self.copied)
+        _ = sqlite3_bind_text(
+          handle, parameter, text.baseAddress ?? Self.nothing, Int32(clamping: text.count), Self.copied)
       }
     }
   }
 
-  func bind(_ place: Int32, _ value: String?) {
-    if let value { bind(place, value) } else { sqlite3_bind_null(handle, place) }
+  func bind(_ parameter: Int32, _ value: String?) {
+    if let value { bind(parameter, value) } else { sqlite3_bind_null(handle, parameter) }
   }
 
-  func bind(_ place: Int32, _ value: [UInt8]?) {
-    if let value { bind(place, value) } else { sqlite3_bind_null(handle, place) }
+  func bind(_ parameter: Int32, _ value: [UInt8]?) {
+    if let value { bind(parameter, value) } else { sqlite3_bind_null(handle, parameter) }
   }
 
-  func bind(_ place: Int32, _ value: [UInt8]) {
+  func bind(_ parameter: Int32, _ value: [UInt8]) {
     value.withUnsafeBytes { bytes in
-      _ = sqlite3_bind_blob(handle, place, bytes.baseAddress, Int32(clamping: bytes.count), Self.copied)
+      _ = sqlite3_bind_blob(handle, parameter, bytes.baseAddress, Int32(clamping: bytes.count), Self.copied)
     }
   }
 
-  /// SQLITE_TRANSIENT: SQLite copies before the call returns.
+  /// SQLITE_TRANSIENT: SQLite copies the value before the call returns.
   private static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
-  // Unsafe: one byte that nobody writes; an empty text needs an address, else it is bound as NULL.
+  // Unsafe: one byte that is never written. An empty text needs an address, or it is bound as NULL.
   nonisolated(unsafe) private static let nothing: UnsafePointer<CChar> = {
     let byte = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
     byte.initialize(to: 0)
@@ -76,7 +77,7 @@ final class Statement {
   }()
 }
 
-/// The row that a statement stands on. Columns count from 0.
+/// The current row of a statement. Columns count from 0.
 struct Row: ~Copyable {
   private let handle: OpaquePointer
 
