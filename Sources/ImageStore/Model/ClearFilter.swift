@@ -1,22 +1,22 @@
 internal import Text
 
-/// Which stored responses to clear. An original takes its variants with it.
+/// A filter of the stored responses to clear. The variants of a matching original match, too.
 public enum ClearFilter: Sendable, Equatable {
   case all
-  /// What was loaded from this URL, and what a load of it would find: the responses under `key`, which other spellings
-  /// of the URL may share.
+  /// The responses that were loaded from this URL or that a load of it would find: those under `key`, which other
+  /// spellings of the URL may share.
   case url(String, key: String)
   case key(String)
-  /// Keys that begin with these bytes.
+  /// Keys with this prefix, compared by bytes.
   case prefix(String)
-  /// The host of the URL; without a port, on any port.
+  /// The host of the URL; nil as the port means any port.
   case host(String, port: Int?)
-  /// Stored this many seconds ago, or longer.
+  /// Stored at least this many seconds ago.
   case olderThan(seconds: Int)
-  /// No longer fresh by `expiresAt`.
+  /// Not fresh any more by `expiresAt`.
   case expired
 
-  /// Whether the response itself falls under the filter; `now` in Unix seconds.
+  /// Whether the response itself matches the filter. `now` is in Unix seconds.
   public func matches(_ response: StoredResponse, now: Int) -> Bool {
     switch self {
     case .all: true
@@ -31,7 +31,7 @@ public enum ClearFilter: Sendable, Equatable {
     }
   }
 
-  /// Whether variants may escape the filter though their original falls under it.
+  /// Whether a variant may not match although its original does.
   var dependsOnTime: Bool {
     switch self {
     case .olderThan, .expired: true
@@ -39,7 +39,7 @@ public enum ClearFilter: Sendable, Equatable {
     }
   }
 
-  /// The filter as a condition in SQL that an index serves, with what to bind to its places.
+  /// The filter as an SQL condition that uses an index, with the values of its parameters.
   func condition(now: Int) -> (sql: String, values: [Value]) {
     switch self {
     case .all: ("1", [])
@@ -71,7 +71,7 @@ public enum ClearFilter: Sendable, Equatable {
     case text(String)
   }
 
-  /// The first text after all that begin with `prefix`, in the order of UTF-8 bytes. Nil when none can follow.
+  /// The first text after all texts with this prefix, in the order of UTF-8 bytes. Nil if there is none.
   static func successor(of prefix: String) -> String? {
     var scalars = Array(prefix.unicodeScalars)
     while let last = scalars.popLast() {

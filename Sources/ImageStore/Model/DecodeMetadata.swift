@@ -1,8 +1,8 @@
-/// What decoding has told of a stored image. An object, because most have none.
+/// The metadata of a stored image that decoding has found. A class, because most images have none.
 public final class DecodeMetadata: Sendable, Equatable {
-  /// What a variant was made of.
+  /// The original that a variant was made from.
   public struct Source: Sendable, Equatable {
-    /// SHA-256 of the original, 32 bytes. A variant of an original that has been replaced is none any more.
+    /// SHA-256 of the original, 32 bytes. A variant is valid only for the original with this digest.
     public var digest: [UInt8]
     public var byteCount: Int64
     public var format: String
@@ -19,7 +19,7 @@ public final class DecodeMetadata: Sendable, Equatable {
     }
   }
 
-  /// What stands for the image until it is there.
+  /// The placeholder that a host shows until the image is loaded.
   public struct Placeholder: Sendable, Equatable {
     public var thumbHash: [UInt8]
     /// The mean colour as 0xRRGGBB.
@@ -36,7 +36,7 @@ public final class DecodeMetadata: Sendable, Equatable {
   public let placeholder: Placeholder?
   /// Whether every pixel of the original is known to decode.
   public let isChecked: Bool
-  /// Whether the original was found to lack something, and decodes all the same.
+  /// Whether the original is incomplete or damaged but decodes.
   public let isDamaged: Bool
 
   public init(
@@ -48,7 +48,7 @@ public final class DecodeMetadata: Sendable, Equatable {
     self.isDamaged = isDamaged
   }
 
-  /// Together with what another decode has told of the same image.
+  /// Merges the metadata that another decode of the same image has found.
   public func adding(_ other: DecodeMetadata) -> DecodeMetadata {
     DecodeMetadata(
       source: other.source ?? source, placeholder: other.placeholder ?? placeholder,
@@ -63,15 +63,15 @@ public final class DecodeMetadata: Sendable, Equatable {
 }
 
 extension StoredResponse {
-  /// The digest of the original: its own, or of what the variant was made of.
+  /// The digest of the original: of this response, or of the original that the variant was made from.
   public var originalDigest: [UInt8] { metadata?.source?.digest ?? digest }
 
-  /// Whether the two are the same original, or made of it.
+  /// Whether both are the same original or were made from it.
   public func sharesOriginal(with other: StoredResponse) -> Bool {
     varyKey == other.varyKey && originalDigest == other.originalDigest
   }
 
-  /// Takes on what the other knows of the original that both are of: its header fields and times.
+  /// Copies the header fields and times of another response of the same original.
   mutating func adopt(responseOf other: StoredResponse) {
     headers = other.headers
     requestTime = other.requestTime

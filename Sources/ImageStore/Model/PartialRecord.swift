@@ -1,14 +1,14 @@
 public import HTTPTypes
 
-/// What a temporary file is the beginning of: one row of the index, from when the file is begun until it is complete,
-/// given up or taken up again.
+/// The row of a partial body, which exists from the creation of its temporary file until the body is complete,
+/// discarded or resumed.
 public struct PartialRecord: Sendable, Equatable {
-  /// Who may go on with it.
+  /// The requests that may resume the partial body.
   public struct Identity: Sendable, Hashable {
     public var key: String
     /// As in `StoredResponse`.
     public var partition: String
-    /// A digest of all else in the request that may make the answer differ.
+    /// A digest of all other properties of the request that may change the response.
     public var request: [UInt8]
 
     public init(key: String, partition: String, request: [UInt8]) {
@@ -20,13 +20,13 @@ public struct PartialRecord: Sendable, Equatable {
 
   public var identity: Identity
   public var url: String
-  /// Where the response came from.
+  /// The URL that the response came from, after redirects.
   public var finalURL: String
-  /// What the representation is known by.
+  /// The validator of the representation.
   public var validator: String
-  /// The fields of the whole response.
+  /// The header fields of the complete response.
   public var headers: HeaderFields
-  /// Bytes of the whole body, where known.
+  /// The length of the complete body, if known.
   public var completeLength: Int64?
 
   public init(

@@ -1,22 +1,22 @@
-/// What went wrong in the store, in words for people and a kind for programs.
+/// An error of the store: a kind for programs and a message for people.
 public struct StoreError: Error, Sendable, Equatable {
   public enum Kind: Sendable, Equatable {
     /// The file system has no space left (ENOSPC, EDQUOT, SQLITE_FULL).
     case diskFull
-    /// The process or the system has no file descriptor left (EMFILE, ENFILE). That passes.
+    /// The process or the system is out of file descriptors (EMFILE, ENFILE), which is temporary.
     case noDescriptor
     /// Reading or writing failed.
     case io
-    /// A stored file is missing, of another size or of another digest; it has been dropped.
+    /// A stored file is missing or has another size or digest; its response has been dropped.
     case damaged
-    /// The limit leaves no room: all that could be evicted was delivered in the last 60 s or is being worked on, or the
-    /// body is larger than a tenth of it.
+    /// The limit does not allow the body: everything that could be evicted was delivered in the last 60 s or is pinned,
+    /// or the body is larger than a tenth of the limit.
     case noRoom
-    /// The cache has been cleared of it since its transfer began.
+    /// A clear that matches the response was made since the transfer began.
     case cleared
-    /// A variant of an original that has been replaced meanwhile.
+    /// The original of the variant has been replaced.
     case outdated
-    /// The directory cannot be used at all.
+    /// The directory cannot be used.
     case unusable(path: String)
   }
 

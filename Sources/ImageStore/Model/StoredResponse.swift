@@ -1,32 +1,32 @@
 public import HTTPTypes
 public import Text
 
-/// One stored response: one row of the index, one file, and all that is needed to decide whether it may be reused.
+/// One stored response: one row of the index, one file, and all values that decide whether it may be reused.
 ///
-/// Times are Unix seconds. The store keeps them and never judges freshness by them.
+/// Times are Unix seconds. The store does not evaluate freshness.
 public struct StoredResponse: Sendable, Equatable {
-  /// Never used twice. 0 for what was not stored yet.
+  /// Unique, never reused; 0 if the response is not stored yet.
   public var id: Int64
   public var key: String
-  /// Which credentials the response belongs to; empty for none. A look-up never crosses partitions.
+  /// The credentials that the response belongs to; empty if none. A look-up never crosses partitions.
   public var partition: String
-  /// Empty for the original as transferred, else the canonical form of the transform that made it.
+  /// Empty for the original as transferred, otherwise the canonical form of the transform that made it.
   public var variant: String
   public var url: String
   public var finalURL: String?
   public var status: Int
   public var headers: HeaderFields
-  /// The request's fields that the response's Vary named (RFC 9111 section 4.1).
+  /// The request fields that the Vary of the response names (RFC 9111 section 4.1).
   public var varyingHeaders: HeaderFields
-  /// When the request was sent that brought the response, or the 304 that confirmed it last (RFC 9111 section 4.2.3).
+  /// When the request was sent that returned the response, or the last 304 for it (RFC 9111 section 4.2.3).
   public var requestTime: Int
-  /// When that answer came.
+  /// When that response or 304 arrived.
   public var responseTime: Int
-  /// When the bytes came; a 304 leaves it as it is.
+  /// When the body arrived; a 304 does not change it.
   public var storedAt: Int
-  /// When the bytes came or were confirmed last.
+  /// When the body arrived or was last revalidated.
   public var validatedAt: Int
-  /// Until when it is fresh, by the policy of the worker that stored or confirmed it.
+  /// The end of freshness by the policy of the worker that stored or revalidated it.
   public var expiresAt: Int
   public var mediaType: String
   public var format: String?
@@ -35,12 +35,12 @@ public struct StoredResponse: Sendable, Equatable {
   public var frames: Int
   public var orientation: Int
   public var byteCount: Int64
-  /// SHA-256 of the file, 32 bytes. Empty in a draft: `store` fills it in.
+  /// SHA-256 of the file, 32 bytes. Empty in a draft; `store` sets it.
   public var digest: [UInt8]
-  /// Whether the file is known to have reached the disk. One that an earlier run of the system wrote may have its size
-  /// and not its bytes, after a power loss: it is proven when it is first found whole.
+  /// Whether the file is known to be completely on disk. After a power loss, a file written by an earlier run of the
+  /// system may have its size but not its bytes; it is verified when its digest first matches.
   var isVerified = true
-  /// What decoding has told, if anything.
+  /// The metadata that decoding has found; nil if there is none.
   public var metadata: DecodeMetadata?
 
   public init(
@@ -75,26 +75,26 @@ public struct StoredResponse: Sendable, Equatable {
     self.metadata = metadata
   }
 
-  /// The file, relative to the namespace's folder: `7f/0123456789abcd7f-89abcdef.jpg`.
+  /// The path of the file, relative to the folder of the namespace: `7f/0123456789abcd7f-89abcdef.jpg`.
   public var file: String { path(below: "") }
 
   func path(below folder: String) -> String { FileName(id: id, digest: digest, format: format, below: folder).path }
 
-  /// What tells the stored responses of one key, partition and variant apart: the varying fields, in the order of their
-  /// names.
+  /// The secondary key (RFC 9111 section 4.1): the varying fields sorted by name. It distinguishes the responses of one
+  /// key, partition and variant.
   public var varyKey: ExactString {
     if varyingHeaders.isEmpty { return "" }
     return ExactString(HeaderFields(varyingHeaders.lines.sorted { $0.name < $1.name }).storedText)
   }
 
-  /// How many with other varying fields a tier keeps of one key, partition and variant, for each look-up goes through
-  /// them all. One more takes the place of the one that came first (RFC 9111 section 4.1 leaves it open how many to
-  /// keep).
-  static let mostSelections = 32
+  /// The maximum number of responses with different varying fields for one key, partition and variant, since each
+  /// look-up examines all of them. One more replaces the oldest. RFC 9111 section 4.1 does not define a number.
+  static let maxVaryVariants = 32
 }
 
 extension HeaderFields {
-  /// `name:value` lines, the form in the index. A line break inside a value (no server can send one) becomes a space.
+  /// The fields as `name:value` lines, the format in the index. A line break in a value, which a server cannot send,
+  /// becomes a space.
   var storedText: String {
     let lineFeed = UInt8(ascii: "\n")
     var text: [UInt8] = []
