@@ -1,17 +1,15 @@
-/// Which entry of a cache goes next, by how often and how lately it was used: S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi,
-/// "FIFO queues are all you need for cache eviction", SOSP 2023). A pure value over places, which are small numbers.
+/// The S3-FIFO eviction order, by frequency and recency of use (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you
+/// need for cache eviction", SOSP 2023). A pure value; entries are identified by small indices.
 ///
-/// - What is new is on probation, in a queue that may have a tenth of the room. One that was used there goes over into
-///   the main queue when its turn comes, the others go: however many come that nobody asks for again, they displace
-///   each other.
-/// - Of those that went, fingerprints are kept for a while, as many as would fill the main queue. What comes back in
-///   that time is no longer on probation, so a new set of entries that are used takes over the second time it is asked
-///   for.
-/// - The main queue is a clock: whoever was used gets another turn for each use, three at most, so nothing stays for
-///   ever.
+/// - New entries are on probation, in a queue that may use a tenth of the limit. At its end, an entry that was used
+///   moves to the main queue and any other is evicted. So entries that are never used again displace only each other.
+/// - The ghost queue keeps the fingerprints of entries evicted from probation, as many as would fill the main queue. An
+///   entry that returns while its fingerprint is kept skips probation, so a new working set takes over at its second
+///   use.
+/// - The main queue is a clock: an entry gets another turn for each use, at most three, so no entry stays forever.
 ///
-/// A use is one count and moves nothing. Every step is O(1), eviction amortised: each further entry that it looks at
-/// loses a use, or its probation.
+/// A use increments one counter and moves nothing. Every operation is O(1), eviction amortised: each further entry that
+/// it examines loses a use or its probation.
 struct S3FIFO {
   private struct Entry {
     var cost: Int64 = 0
@@ -20,20 +18,20 @@ struct S3FIFO {
     var isOnProbation = true
   }
 
-  /// The most uses that count.
-  private static let mostUses: UInt8 = 3
+  /// The maximum number of uses that count.
+  private static let maxUses: UInt8 = 3
 
-  private var standings: [Entry] = []
+  private var entries: [Entry] = []
   private var links = IndexLinkedLists()
   private var probation = IndexLinkedLists.List()
   private var main = IndexLinkedLists.List()
   private var probationCost: Int64 = 0
-  private var ghostQueue = DepartedEntries()
+  private var ghostQueue = GhostQueue()
 
-  /// What all of them cost.
+  /// The total cost of the entries.
   private(set) var cost: Int64 = 0
 
-  /// What all of them may cost.
+  /// The maximum total cost.
   private(set) var limit: Int64
 
   init(limit: Int64) {
@@ -43,106 +41,108 @@ struct S3FIFO {
 
   private var probationLimit: Int64 { limit / 10 }
 
-  mutating func use(_ place: Int) {
-    if standings[place].uses < Self.mostUses { standings[place].uses += 1 }
+  mutating func use(_ index: Int) {
+    if entries[index].uses < Self.maxUses { entries[index].uses += 1 }
   }
 
-  /// Adds an entry, after making room for it.
+  /// Adds an entry after evicting others to fit it.
   ///
   /// - Parameters:
-  ///   - cost: not over the limit.
-  ///   - fingerprint: a hash of what the entry is known by. Two that share one are mistaken for each other, which does
-  ///     no harm.
-  ///   - isKnown: whether it takes the place of one that was there.
-  /// - Returns: those that had to go. Their places are free.
-  mutating func insert(_ place: Int, cost: Int64, fingerprint: Int, isKnown: Bool) -> [Int] {
-    let hasDeparted = ghostQueue.remove(fingerprint)
-    let isBack = isKnown || hasDeparted
+  ///   - cost: must not exceed the limit.
+  ///   - fingerprint: a hash of the entry's identity. Two entries with the same fingerprint are confused, which is
+  ///     harmless.
+  ///   - isKnown: whether it replaces an entry.
+  /// - Returns: the evicted entries, whose indices are free.
+  mutating func insert(_ index: Int, cost: Int64, fingerprint: Int, isKnown: Bool) -> [Int] {
+    let isGhost = ghostQueue.remove(fingerprint)
+    let isReturning = isKnown || isGhost
     var evicted: [Int] = []
-    while self.cost + cost > limit, let place = evict(for: isBack ? 0 : cost) { evicted.append(place) }
-    while standings.count <= place { standings.append(Entry()) }
-    standings[place] = Entry(cost: cost, fingerprint: fingerprint, isOnProbation: !isBack)
-    enqueue(place)
+    while self.cost + cost > limit, let index = evict(for: isReturning ? 0 : cost) { evicted.append(index) }
+    while entries.count <= index { entries.append(Entry()) }
+    entries[index] = Entry(cost: cost, fingerprint: fingerprint, isOnProbation: !isReturning)
+    enqueue(index)
     return evicted
   }
 
-  /// - Returns: those that had to go.
+  /// - Returns: the evicted entries.
   mutating func setLimit(_ limit: Int64) -> [Int] {
     self.limit = limit
     ghostQueue.limit = limit - probationLimit
     var evicted: [Int] = []
-    while cost > limit, let place = evict(for: 0) { evicted.append(place) }
+    while cost > limit, let index = evict(for: 0) { evicted.append(index) }
     return evicted
   }
 
-  mutating func remove(_ place: Int) {
-    cost -= standings[place].cost
-    if standings[place].isOnProbation {
-      probationCost -= standings[place].cost
-      links.remove(place, from: &probation)
+  mutating func remove(_ index: Int) {
+    cost -= entries[index].cost
+    if entries[index].isOnProbation {
+      probationCost -= entries[index].cost
+      links.remove(index, from: &probation)
     } else {
-      links.remove(place, from: &main)
+      links.remove(index, from: &main)
     }
   }
 
-  private mutating func enqueue(_ place: Int) {
-    cost += standings[place].cost
-    if standings[place].isOnProbation {
-      probationCost += standings[place].cost
-      links.append(place, to: &probation)
+  private mutating func enqueue(_ index: Int) {
+    cost += entries[index].cost
+    if entries[index].isOnProbation {
+      probationCost += entries[index].cost
+      links.append(index, to: &probation)
     } else {
-      links.append(place, to: &main)
+      links.append(index, to: &main)
     }
   }
 
-  /// Takes the next one out, if there is any.
+  /// Evicts the next entry; nil if there is none.
   ///
-  /// - Parameter newcomer: what the one costs that is about to be on probation.
+  /// - Parameter newcomer: the cost of the entry that is about to be added to probation.
   private mutating func evict(for newcomer: Int64) -> Int? {
     while !probation.isEmpty && (probationCost + newcomer > probationLimit || main.isEmpty) {
-      let place = probation.first
-      remove(place)
-      if standings[place].uses == 0 {
-        ghostQueue.insert(standings[place].fingerprint, cost: standings[place].cost)
-        return place
+      let index = probation.first
+      remove(index)
+      if entries[index].uses == 0 {
+        ghostQueue.insert(entries[index].fingerprint, cost: entries[index].cost)
+        return index
       }
-      standings[place].uses = 0
-      standings[place].isOnProbation = false
-      enqueue(place)
+      entries[index].uses = 0
+      entries[index].isOnProbation = false
+      enqueue(index)
     }
     while !main.isEmpty {
-      let place = main.first
-      remove(place)
-      if standings[place].uses == 0 { return place }
-      standings[place].uses -= 1
-      enqueue(place)
+      let index = main.first
+      remove(index)
+      if entries[index].uses == 0 { return index }
+      entries[index].uses -= 1
+      enqueue(index)
     }
     return nil
   }
 }
 
-/// Fingerprints of entries that went lately, as many as cost `limit` together, first in first out.
-private struct DepartedEntries {
+/// The ghost queue: fingerprints of recently evicted entries, first in first out, with a total cost of at most `limit`.
+private struct GhostQueue {
   var limit: Int64 = 0
 
-  /// When each departed last.
-  private var times: [Int: Int] = [:]
-  /// All departures; one that has come back, or departed again since, is skipped.
+  /// The number of the last eviction of each fingerprint.
+  private var lastEvictions: [Int: Int] = [:]
+  /// All evictions. One whose fingerprint has returned or was evicted again is skipped.
   private var queue: ArraySlice<(fingerprint: Int, cost: Int64)> = []
-  private var departures = 0
+  private var evictionCount = 0
   private var cost: Int64 = 0
 
   mutating func insert(_ fingerprint: Int, cost: Int64) {
-    times[fingerprint] = departures
-    departures += 1
+    lastEvictions[fingerprint] = evictionCount
+    evictionCount += 1
     queue.append((fingerprint, cost))
     self.cost += cost
     while self.cost > limit, let oldest = queue.popFirst() {
       self.cost -= oldest.cost
-      if times[oldest.fingerprint] == departures - queue.count - 1 { times[oldest.fingerprint] = nil }
+      if lastEvictions[oldest.fingerprint] == evictionCount - queue.count - 1 {
+        lastEvictions[oldest.fingerprint] = nil
+      }
     }
   }
 
-  /// Whether it departed lately. It has not any more.
-  mutating func remove(_ fingerprint: Int) -> Bool { times.removeValue(forKey: fingerprint) != nil }
+  /// Removes the fingerprint. Returns whether it was in the queue.
+  mutating func remove(_ fingerprint: Int) -> Bool { lastEvictions.removeValue(forKey: fingerprint) != nil }
 }
