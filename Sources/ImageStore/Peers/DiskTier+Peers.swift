@@ -1,46 +1,49 @@
 internal import Threads
 
-/// The other workers of the directory.
+/// Coordinates with the peers: the other workers of the directory.
 extension DiskTier {
-  /// What all workers of the directory write on; nil where there is none, or the tier is not open. From any thread.
+  /// The peer table; nil if there is none or the tier is not open. Callable from any thread.
   public nonisolated var companyBoard: PeerTable? { pins.peerTable }
 
-  /// Whether another worker may be there: then what is written is committed soon, and what it may have delivered stays.
-  var hasPeers: Bool { peerTable?.hasPeers ?? othersLived }
+  /// Whether another worker may be alive. If so, writes are committed soon, and files that it may have delivered are
+  /// kept.
+  var hasPeers: Bool { peerTable?.hasPeers ?? peersLived }
 
-  /// Without one, images are transferred by each worker for itself; all else holds.
-  func openBoard() {
-    guard let session, let lock = session.lock else { return setBoard(nil) }
-    setBoard(try? PeerTable(in: session.folder, instance: lock.instance))
+  /// Opens the peer table. Without one, each worker transfers its own images, and everything else still works.
+  func openPeerTable() {
+    guard let session, let lock = session.lock else { return setPeerTable(nil) }
+    setPeerTable(try? PeerTable(in: session.folder, instance: lock.instance))
   }
 
-  func setBoard(_ peerTable: PeerTable?) {
+  func setPeerTable(_ peerTable: PeerTable?) {
     self.peerTable = peerTable
-    pins.setBoard(peerTable)
+    pins.setPeerTable(peerTable)
     peerTable?.setUnlistedBytes(spooledBytes)
   }
 
-  /// Looks who lives, and wipes off the board what the dead have left.
+  /// Determines the living peers and reclaims the rows of dead ones in the peer table.
   ///
-  /// - Returns: the remains of those that died since the last time.
+  /// - Returns: the peers that died since the last call.
   func detectDeadPeers(_ folder: CacheFolder, _ lock: PeerLock) throws(FileError) -> [PeerLock.DeadPeer] {
-    if let peerTable, peerTable.isLost || FileIdentity(PeerTable.path, in: folder) != peerTable.identity { openBoard() }
-    // First, as their lock files were there before their rows were.
+    if let peerTable, peerTable.isLost || FileIdentity(PeerTable.path, in: folder) != peerTable.identity {
+      openPeerTable()
+    }
+    // Read the rows first: a peer creates its lock file before its row.
     let (joins, rows) = (peerTable?.joins ?? 0, peerTable?.others ?? [])
     let swept = sweep?.instances ?? []
     let (dead, living) = try lock.detectDeadPeers(except: swept)
     for (row, instance) in rows where !living.contains(instance) { peerTable?.reclaim(row: row, of: instance) }
-    peerTable?.noteCompany(!living.isEmpty, joins: joins)
-    othersLived = !living.isEmpty
+    peerTable?.recordPeers(!living.isEmpty, joins: joins)
+    peersLived = !living.isEmpty
     return dead
   }
 
-  /// Looks now whether other workers have died, for one that waits for them.
+  /// Detects dead peers now, for a caller that waits for one.
   public func detectDeadPeersNow() {
     if mode == .readWrite, !isClosed { detectDeadPeers() }
   }
 
-  /// Whether another worker has cleared what falls under the same filter as the response, since the count was `number`.
+  /// Whether a peer has made a clear that matches the response since `clearCount` was `number`.
   func isCleared(_ response: StoredResponse, since number: UInt64) -> Bool {
     guard let peerTable, peerTable.clearCount != number else { return false }
     let now = now
@@ -49,6 +52,6 @@ extension DiskTier {
     }
   }
 
-  /// Takes over the lease on what was stored or updated just now. It ends with the commit.
+  /// Keeps the lease on a response that was just stored or updated, until the commit.
   public func keep(_ lease: Lease) { leases.append(lease) }
 }

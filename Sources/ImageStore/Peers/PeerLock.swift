@@ -4,11 +4,11 @@
   internal import Glibc
 #endif
 
-/// A worker's sign of life: a file `workers/INSTANCE.lock` that it holds an flock on until it ends, in whatever way.
+/// A worker's lock file `workers/INSTANCE.lock`, on which it holds an flock for its lifetime.
 ///
-/// A lock file that can be locked belongs to a worker that died. One that ended properly removed its own.
+/// A lock file that can be locked belongs to a worker that died; a worker that ends normally removes its own.
 final class PeerLock {
-  /// This worker's number among all that ever used the directory: 31 random bits.
+  /// This worker's number, unique among all workers that ever used the directory: 31 random bits.
   let instance: Int32
   private let descriptor: Int32
   private let folder: CacheFolder
@@ -28,7 +28,7 @@ final class PeerLock {
         throw error
       }
       do throws(FileError) {
-        // Between the two calls a starting worker may have taken the file for a dead one's.
+        // A worker that starts between the two calls may have taken the file for that of a dead worker and removed it.
         if try folder.files.lock(file, path), try folder.files.status(of: file, path).st_nlink > 0 {
           instance = number
           descriptor = file
@@ -44,10 +44,10 @@ final class PeerLock {
 
   deinit { close(descriptor) }
 
-  /// Removes the sign: nothing is left to sweep.
+  /// Removes the lock file, since there is nothing to sweep.
   func remove() { try? folder.files.remove(Self.path(of: instance), in: folder.descriptor) }
 
-  /// A dead worker's lock file, held so that no one else sweeps for it at the same time.
+  /// The lock file of a dead worker, held so that no other worker sweeps its files at the same time.
   final class DeadPeer {
     let instance: Int32
     private let descriptor: Int32
@@ -61,18 +61,18 @@ final class PeerLock {
 
     deinit { close(descriptor) }
 
-    /// Call it when nothing of the worker is left.
+    /// Removes the lock file. Must be called after the files of the worker are swept.
     func remove() { try? folder.files.remove(PeerLock.path(of: instance), in: folder.descriptor) }
   }
 
-  /// The remains of dead workers, and the numbers of the others that live.
+  /// The dead peers, and the instance numbers of the living ones.
   ///
-  /// - Parameter known: dead workers whose remains are held already.
-  func detectDeadPeers(except known: [Int32]) throws(FileError) -> (dead: [DeadPeer], living: Set<Int32>) {
+  /// - Parameter held: the numbers of dead peers whose lock files are held already.
+  func detectDeadPeers(except held: [Int32]) throws(FileError) -> (dead: [DeadPeer], living: Set<Int32>) {
     var dead: [DeadPeer] = []
     var living: Set<Int32> = []
     for name in try folder.files.list(Self.directory, in: folder.descriptor) {
-      guard let number = Self.instance(of: name), number != instance, !known.contains(number) else { continue }
+      guard let number = Self.instance(of: name), number != instance, !held.contains(number) else { continue }
       let path = Self.path(of: number)
       guard let file = try? folder.files.openFile(path, in: folder.descriptor) else { continue }
       if (try? folder.files.lock(file, path)) ?? false {
@@ -85,7 +85,7 @@ final class PeerLock {
     return (dead, living)
   }
 
-  /// Whether a worker has, or had when it died, this number.
+  /// Whether a living or dead worker has this instance number.
   func exists(_ instance: Int32) -> Bool {
     instance == self.instance || (try? folder.files.status(Self.path(of: instance), in: folder.descriptor)) != nil
   }

@@ -6,67 +6,68 @@ internal import Synchronization
   internal import Glibc
 #endif
 
-/// What the workers of a directory have handed out a moment ago: its file stays, though the index does not know yet
-/// why.
+/// Recent deliveries by all workers, which keep the files until the index records the deliveries.
 ///
-/// A word for each id, which many share: the Unix second of the latest delivery, or `removing` while a file that falls
-/// on it is being removed. Who hands out writes before it looks whether the file is there; who removes makes the word
-/// its own before it does. So no path is handed out whose file goes right after. Ids that share a word keep each
-/// other's files for some seconds longer, and that is all.
+/// A hash table of one word for each id; ids may share a word. The word is the Unix second of the latest delivery, or
+/// `removing` while a file of the word is being deleted. A worker that delivers a file writes the word before it checks
+/// that the file exists; a worker that deletes a file sets the word to `removing` first. So no path is delivered whose
+/// file is deleted right after. Ids that share a word only keep each other's files for some seconds longer.
 extension PeerTable {
-  /// For how long a delivery may be unknown to the index, in seconds: until it is flushed and committed.
-  private static let memory = MaintenanceSchedule.flushInterval + 2
+  /// How long a delivery may be missing from the index, in seconds: until it is flushed and committed.
+  private static let timeToLive = MaintenanceSchedule.flushInterval + 2
   private static let removing = UInt64.max
 
-  /// Notes that a file is being handed out. To be called before it is looked whether it is there, without company as
-  /// well: another worker may come before the index tells.
-  func noteDelivery(of id: Int64, at time: Int) {
+  /// Records a delivery. Must be called before the file is checked, also without peers: another worker may start before
+  /// the index records the delivery.
+  func recordDelivery(of id: Int64, at time: Int) {
     guard time > 0 else { return }
-    let (place, new) = (Layout.delivery(id), UInt64(time))
+    let (index, new) = (Layout.delivery(id), UInt64(time))
     while true {
-      let old = awaitRemoval(at: place)
+      let old = awaitRemoval(at: index)
       if old != Self.removing, old >= new { return }
-      if words[place].compareExchange(expected: old, desired: new, ordering: .sequentiallyConsistent).exchanged {
+      if words[index].compareExchange(expected: old, desired: new, ordering: .sequentiallyConsistent).exchanged {
         return
       }
     }
   }
 
-  /// What stands there once no file is being removed any more, or `removing`, where a worker was killed in between:
-  /// else it takes as long as a call of `unlink`.
-  private func awaitRemoval(at place: Int) -> UInt64 {
+  /// Waits until no file of the word is being deleted and returns the word, or returns `removing` if that takes too
+  /// long because a worker was killed meanwhile. Normally waits for one call of `unlink`.
+  private func awaitRemoval(at index: Int) -> UInt64 {
     for _ in 0..<1000 {
-      let word = words[place].load(ordering: .sequentiallyConsistent)
+      let word = words[index].load(ordering: .sequentiallyConsistent)
       if word != Self.removing { return word }
       sched_yield()
     }
     return Self.removing
   }
 
-  /// When the file was handed out by a worker that may not have told the index yet. Unix seconds.
+  /// The time of a delivery that may not be in the index yet, in Unix seconds.
   func recentDelivery(of id: Int64, now: Int) -> Int? {
     let word = words[Layout.delivery(id)].load(ordering: .sequentiallyConsistent)
-    guard word != Self.removing, let time = Int(exactly: word), time > now - Self.memory, time <= now + Self.memory
+    guard word != Self.removing, let time = Int(exactly: word), time > now - Self.timeToLive,
+      time <= now + Self.timeToLive
     else {
       return nil
     }
     return time
   }
 
-  /// Runs `remove` unless the file has been handed out a moment ago; who is about to do so waits for it.
+  /// Runs `remove` unless the file was delivered recently. A worker that is about to deliver it waits until `remove`
+  /// returns.
   func unlessDelivered(_ id: Int64, now: Int, _ remove: () -> Void) -> Bool {
     guard hasPeers else {
       remove()
       return true
     }
-    let place = Layout.delivery(id)
-    let old = awaitRemoval(at: place)
+    let index = Layout.delivery(id)
+    let old = awaitRemoval(at: index)
     guard recentDelivery(of: id, now: now) == nil,
-      words[place].compareExchange(expected: old, desired: Self.removing, ordering: .sequentiallyConsistent).exchanged
+      words[index].compareExchange(expected: old, desired: Self.removing, ordering: .sequentiallyConsistent).exchanged
     else { return false }
     remove()
-    let left = old == Self.removing ? 0 : old
-    _ = words[place].compareExchange(expected: Self.removing, desired: left, ordering: .sequentiallyConsistent)
+    let restored = old == Self.removing ? 0 : old
+    _ = words[index].compareExchange(expected: Self.removing, desired: restored, ordering: .sequentiallyConsistent)
     return true
   }
 }

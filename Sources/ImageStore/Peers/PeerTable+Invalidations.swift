@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// What the workers have cleared lately: a ring of entries, each with the clear's number, who cleared, and the filter.
+/// The recent clears by all workers: a ring of entries with the number of the clear, the worker and the filter.
 extension PeerTable {
   public struct Clearing: Sendable, Equatable {
     public var filter: ClearFilter
-    /// Whether the memory tiers are meant, too.
+    /// Whether the clear also applies to the memory tiers.
     public var reachesMemory: Bool
 
     public init(_ filter: ClearFilter, reachesMemory: Bool) {
@@ -13,35 +13,36 @@ extension PeerTable {
     }
   }
 
-  /// How often the cache has been cleared, by whomever.
+  /// The number of clears by all workers.
   public var clearCount: UInt64 { words[Layout.clears].load(ordering: .sequentiallyConsistent) }
 
-  /// Tells the others what has been cleared.
-  func note(_ clearing: Clearing) {
+  /// Publishes a clear to the peers.
+  func publish(_ clearing: Clearing) {
     let number = words[Layout.clears].wrappingAdd(1, ordering: .sequentiallyConsistent).newValue
-    // Who comes to a later one before it is written takes it for a clear of all.
+    // A peer that reads a later entry before this one is written treats this one as a clear of everything.
     var bytes = ClearingText(clearing).bytes
-    if bytes.count > Layout.longestClearing { bytes = ClearingText(Clearing(.all, reachesMemory: true)).bytes }
+    if bytes.count > Layout.maxClearingBytes { bytes = ClearingText(Clearing(.all, reachesMemory: true)).bytes }
     let first = Layout.clearing(number)
     words[first].store(0, ordering: .sequentiallyConsistent)
     words[first + 1].store((row ?? 0) << 32 | UInt64(bytes.count), ordering: .sequentiallyConsistent)
     words[first + 2].store(UInt64(bitPattern: fnv1a(bytes)), ordering: .sequentiallyConsistent)
-    for (place, start) in zip((first + 3)..., stride(from: 0, to: bytes.count, by: 8)) {
+    for (index, start) in zip((first + 3)..., stride(from: 0, to: bytes.count, by: 8)) {
       let word = bytes[start..<min(start + 8, bytes.count)].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-      words[place].store(word, ordering: .sequentiallyConsistent)
+      words[index].store(word, ordering: .sequentiallyConsistent)
     }
     words[first].store(number, ordering: .sequentiallyConsistent)
-    // If this has taken so long, a later one may have stood there.
-    if clearCount >= number &+ UInt64(Layout.clearings) { note(Clearing(.all, reachesMemory: true)) }
+    // If this took so long that a later clear may have used the same entry, publish a clear of everything.
+    if clearCount >= number &+ UInt64(Layout.clearings) { publish(Clearing(.all, reachesMemory: true)) }
   }
 
-  /// What other workers have cleared since the count was `number`: all, where that is not known any more.
+  /// The clears by peers since `clearCount` was `number`, or a clear of everything if the entries were overwritten.
   public func clearings(since number: UInt64) -> [Clearing] {
     var number = number
     return takeClearings(since: &number)
   }
 
-  /// The same, for one that asks again later. What is just being written is for then: its clear is not answered yet.
+  /// The same as `clearings(since:)`, for repeated calls. Leaves an entry that is still being written for the next
+  /// call: its clear has not been answered yet.
   public func takeClearings(since number: inout UInt64) -> [Clearing] {
     var last = clearCount
     while last > number, last - number <= UInt64(Layout.clearings),
@@ -52,13 +53,13 @@ extension PeerTable {
     let first = number
     guard last != first else { return [] }
     number = last
-    // However many there are, they are this worker's own.
+    // All of them are clears by this worker.
     if hasAlwaysBeenAlone { return [] }
     guard last > first, last - first <= UInt64(Layout.clearings) else { return [Clearing(.all, reachesMemory: true)] }
     return (first + 1...last).compactMap { clearing($0) }
   }
 
-  /// Nil for this worker's own.
+  /// The clear with this number; nil if this worker made it.
   private func clearing(_ number: UInt64) -> Clearing? {
     let unknown = Clearing(.all, reachesMemory: true)
     let first = Layout.clearing(number)
@@ -66,21 +67,22 @@ extension PeerTable {
     let head = words[first + 1].load(ordering: .sequentiallyConsistent)
     let hash = words[first + 2].load(ordering: .sequentiallyConsistent)
     let count = Int(head & 0xffff_ffff)
-    guard isWhole, count <= Layout.longestClearing else { return unknown }
+    guard isWhole, count <= Layout.maxClearingBytes else { return unknown }
     var bytes: [UInt8] = []
-    for place in (first + 3)..<(first + 3 + (count + 7) / 8) {
-      let word = words[place].load(ordering: .sequentiallyConsistent)
+    for index in (first + 3)..<(first + 3 + (count + 7) / 8) {
+      let word = words[index].load(ordering: .sequentiallyConsistent)
       for byte in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: word >> (8 * UInt64(byte)))) }
     }
     bytes.removeLast(bytes.count - count)
-    let isStill = words[first].load(ordering: .sequentiallyConsistent) == number
-    guard isStill, UInt64(bitPattern: fnv1a(bytes)) == hash else { return unknown }
+    let isUnchanged = words[first].load(ordering: .sequentiallyConsistent) == number
+    guard isUnchanged, UInt64(bitPattern: fnv1a(bytes)) == hash else { return unknown }
     if let row, head >> 32 == row { return nil }
     return ClearingText(bytes: bytes).clearing ?? unknown
   }
 }
 
-/// A clearing as bytes: what kind, whether memory is meant, and the filter's texts, each after its length.
+/// The serialised form of a clear: its kind, whether it applies to memory, and the texts of the filter, each preceded
+/// by its length.
 private struct ClearingText {
   var bytes: [UInt8]
 

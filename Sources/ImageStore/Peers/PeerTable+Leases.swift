@@ -1,19 +1,19 @@
 internal import Synchronization
 
-/// What a transfer is for, as the workers of a directory tell it apart, and what stood on the board of such transfers
-/// when it was last looked.
+/// The identity of a transfer, equal in all workers of a directory, with the state of its lease bucket when it was last
+/// read.
 public struct LeaseRequest: Sendable {
-  /// Two that are equal here and mean different things wait for each other in vain, which costs time and nothing else.
+  /// Two different transfers with the same hash only wait for each other needlessly.
   let hash: UInt64
-  /// How many leases of the same bucket have ended.
+  /// The counters of the leases that have ended in the bucket.
   var leaseEpoch = LeaseEpoch(word: 0)
-  /// The row of the worker that had the lease when it was asked for.
+  /// The row of the worker that held the lease at the last request.
   var holder: UInt64?
 
   struct LeaseEpoch: Equatable {
     let word: UInt64
 
-    /// Of those that came to nothing.
+    /// The number of leases that ended as failed.
     var failed: UInt64 { word >> 32 }
 
     static let succeeded: UInt64 = 1
@@ -21,71 +21,72 @@ public struct LeaseRequest: Sendable {
   }
 
   var bucket: Int { PeerTable.Layout.bucket(hash % UInt64(PeerTable.Layout.buckets)) }
-  /// The slot's word, but for its lowest byte.
+  /// The word of the slot without its lowest byte, which is the row of the holder.
   var tag: UInt64 { hash & ~0xff }
 }
 
-/// The right to transfer something for all workers of a directory, for as long as it is referred to.
+/// The right of this worker to make a transfer for all workers of a directory. It lasts as long as the object exists.
 ///
-/// The others wait for it, then look into the index. It has to outlive the commit of what it brings; where that is not
-/// to be, it ends with its last reference.
+/// The peers wait for its end and then read the index. The object must outlive the commit of the response. If there is
+/// no commit, the lease ends with its last reference.
 public final class Lease: Sendable {
   private let peerTable: PeerTable
-  private let place: Int
+  private let index: Int
   private let word: UInt64
-  /// What its end adds to those of its bucket.
+  /// The value that its end adds to the epoch of the bucket.
   private let ending = Atomic<UInt64>(LeaseRequest.LeaseEpoch.failed)
 
-  fileprivate init(peerTable: PeerTable, place: Int, word: UInt64) {
+  fileprivate init(peerTable: PeerTable, index: Int, word: UInt64) {
     self.peerTable = peerTable
-    self.place = place
+    self.index = index
     self.word = word
     peerTable.leaseCount.add(1, ordering: .relaxed)
   }
 
   deinit {
-    peerTable.end(place, word, ending.load(ordering: .relaxed))
+    peerTable.end(index, word, ending.load(ordering: .relaxed))
     peerTable.leaseCount.subtract(1, ordering: .relaxed)
   }
 
-  /// What it was for is in the index, committed: it ends well, with its last reference.
+  /// Marks the lease as succeeded, after the response is committed. The lease still ends with its last reference.
   func succeed() { ending.store(LeaseRequest.LeaseEpoch.succeeded, ordering: .relaxed) }
 
-  /// What comes is not for the others any more: it ends, with its last reference, as if it had never been.
+  /// Makes the lease end, with its last reference, as if it had never existed. Called if the response is of no use to
+  /// the peers.
   public func abandon() { ending.store(0, ordering: .relaxed) }
 }
 
-/// One transfer among all workers.
+/// Single flight across processes: at most one worker makes a transfer.
 ///
-/// A bucket has a word that counts the leases that ended in it, and seven slots. A slot's word is 0 or names what is
-/// transferred and the worker that does. Where all slots are taken, it goes without a lease.
+/// A bucket has a word that counts the leases that have ended in it, and seven slots. The word of a slot is 0, or
+/// identifies the transfer and the worker that makes it. If all slots are used, a transfer has no lease.
 extension PeerTable {
   public enum Answer: Sendable {
     case taken(Lease)
-    /// Nobody has it, and the index may have what was not there when the claim was made.
+    /// Nobody holds the lease, and the index may have changed since the request was made.
     case cacheChanged
-    /// Another worker transfers it.
+    /// A peer holds the lease.
     case held
-    /// There is no lease to be had: it is this worker's own, or there is no room.
+    /// No lease is available: this worker holds it already, or the bucket is full.
     case none
   }
 
-  /// A claim to a transfer, to be made before the index is looked into.
+  /// Creates a lease request. Must be called before the look-up in the index.
   ///
-  /// - Parameter hash: the same in all workers for the same answer.
+  /// - Parameter hash: equal in all workers for the same response.
   public func leaseRequest(_ hash: UInt64) -> LeaseRequest {
     var leaseRequest = LeaseRequest(hash: hash)
     refresh(&leaseRequest)
     return leaseRequest
   }
 
-  /// Has the claim be as if it were made now.
+  /// Updates the request as if it were made now.
   public func refresh(_ leaseRequest: inout LeaseRequest) {
     leaseRequest.leaseEpoch = leaseEpoch(in: leaseRequest.bucket)
     leaseRequest.holder = nil
   }
 
-  /// Takes the lease if nobody has it. Else the claim is refreshed, and knows who has.
+  /// Acquires the lease if nobody holds it. Otherwise updates the request and records the holder.
   public func take(_ leaseRequest: inout LeaseRequest) -> Answer {
     let leaseEpoch = leaseEpoch(in: leaseRequest.bucket)
     let answer = take(leaseRequest, &leaseRequest.holder)
@@ -96,78 +97,80 @@ extension PeerTable {
   private func take(_ leaseRequest: LeaseRequest, _ holder: inout UInt64?) -> Answer {
     guard let row else { return .none }
     let (bucket, word) = (leaseRequest.bucket, leaseRequest.tag | row)
-    var taken: Int?
-    while taken == nil {
+    var acquired: Int?
+    while acquired == nil {
       var free: Int?
-      for place in Self.slots(of: bucket) {
-        let other = words[place].load(ordering: .sequentiallyConsistent)
-        if other == 0 { free = free ?? place }
+      for index in Self.slots(of: bucket) {
+        let other = words[index].load(ordering: .sequentiallyConsistent)
+        if other == 0 { free = free ?? index }
         guard other != 0, other & ~0xff == leaseRequest.tag else { continue }
         holder = Self.row(ofHolder: other)
         return other == word ? .none : .held
       }
       guard let free else { return .none }
       if words[free].compareExchange(expected: 0, desired: word, ordering: .sequentiallyConsistent).exchanged {
-        taken = free
+        acquired = free
       }
     }
-    guard let taken else { return .none }
-    // Of two that took it in two slots at the same moment, one at least sees the other here.
-    for place in Self.slots(of: bucket) where place != taken {
-      let other = words[place].load(ordering: .sequentiallyConsistent)
+    guard let acquired else { return .none }
+    // If two workers acquired the lease in two slots at the same moment, at least one of them sees the other here.
+    for index in Self.slots(of: bucket) where index != acquired {
+      let other = words[index].load(ordering: .sequentiallyConsistent)
       guard other != 0, other & ~0xff == leaseRequest.tag else { continue }
       holder = Self.row(ofHolder: other)
-      giveBack(taken, word)
+      freeSlot(acquired, word)
       return .held
     }
-    // Who ended one says so before it is free.
+    // A worker advances the epoch before it frees the slot.
     if hasPeers, leaseEpoch(in: bucket) != leaseRequest.leaseEpoch {
-      giveBack(taken, word)
+      freeSlot(acquired, word)
       return .cacheChanged
     }
-    return .taken(Lease(peerTable: self, place: taken, word: word))
+    return .taken(Lease(peerTable: self, index: acquired, word: word))
   }
 
-  private func giveBack(_ place: Int, _ word: UInt64) {
-    // Not if another worker has taken it for abandoned.
-    _ = words[place].compareExchange(expected: word, desired: 0, ordering: .sequentiallyConsistent)
+  private func freeSlot(_ index: Int, _ word: UInt64) {
+    // Fails if a peer has revoked the lease meanwhile.
+    _ = words[index].compareExchange(expected: word, desired: 0, ordering: .sequentiallyConsistent)
   }
 
-  fileprivate func end(_ place: Int, _ word: UInt64, _ ending: UInt64) {
-    // First, so that who finds the slot free finds this, too.
-    let bucket = place - place % Layout.wordsOfBucket
+  fileprivate func end(_ index: Int, _ word: UInt64, _ ending: UInt64) {
+    // Advance the epoch first, so that a worker that finds the slot free also finds the new epoch.
+    let bucket = index - index % Layout.wordsOfBucket
     words[bucket].wrappingAdd(ending, ordering: .sequentiallyConsistent)
-    giveBack(place, word)
+    freeSlot(index, word)
   }
 
-  /// What has become of what another worker transfers.
+  /// The progress of a transfer by a peer.
   public enum Progress: Sendable, Equatable {
-    /// - Parameter worker: the row of the one that does.
+    /// - Parameter worker: the row of the peer.
     case running(worker: UInt64)
-    /// - Parameter failed: whether it came to nothing, rather than that its worker has died.
+    /// - Parameter failed: whether the transfer failed; false if it succeeded or its worker died.
     case over(failed: Bool)
   }
 
   public func progress(of leaseRequest: LeaseRequest) -> Progress {
     let worker = worker(of: leaseRequest)
     let leaseEpoch = leaseEpoch(in: leaseRequest.bucket)
-    // It may have ended, and another have begun anew; or another has taken over from a dead one.
-    if let worker, worker != row, worker == leaseRequest.holder || leaseEpoch == leaseRequest.leaseEpoch { return .running(worker: worker) }
+    // The lease may have ended and a new transfer begun, or a peer may have taken over from a dead worker.
+    if let worker, worker != row, worker == leaseRequest.holder || leaseEpoch == leaseRequest.leaseEpoch {
+      return .running(worker: worker)
+    }
     return .over(failed: leaseEpoch.failed != leaseRequest.leaseEpoch.failed)
   }
 
-  /// Takes the lease from a worker that has stopped. It may be the one that goes on with it, or any other.
+  /// Revokes the lease of a worker that has stopped. Any worker, including the stopped one, may then acquire it.
   public func revoke(_ leaseRequest: LeaseRequest, from worker: UInt64) {
-    guard let place = place(of: leaseRequest) else { return }
-    _ = words[place].compareExchange(expected: leaseRequest.tag | worker, desired: 0, ordering: .sequentiallyConsistent)
+    guard let index = index(of: leaseRequest) else { return }
+    _ = words[index].compareExchange(expected: leaseRequest.tag | worker, desired: 0, ordering: .sequentiallyConsistent)
   }
 
-  /// The process that transfers it, this one included.
+  /// The process ID of the holder, which may be this process.
   public func holder(of leaseRequest: LeaseRequest) -> Int? { worker(of: leaseRequest).map { Int(process(of: $0)) } }
 
   private func worker(of leaseRequest: LeaseRequest) -> UInt64? {
-    guard let place = place(of: leaseRequest) else { return nil }
-    let worker = Self.row(ofHolder: words[place].load(ordering: .sequentiallyConsistent))
+    guard let index = index(of: leaseRequest) else { return nil }
+    let worker = Self.row(ofHolder: words[index].load(ordering: .sequentiallyConsistent))
     return worker == 0 ? nil : worker
   }
 
@@ -179,9 +182,9 @@ extension PeerTable {
     LeaseRequest.LeaseEpoch(word: words[bucket].load(ordering: .sequentiallyConsistent))
   }
 
-  private func place(of leaseRequest: LeaseRequest) -> Int? {
-    Self.slots(of: leaseRequest.bucket).first { place in
-      let word = words[place].load(ordering: .sequentiallyConsistent)
+  private func index(of leaseRequest: LeaseRequest) -> Int? {
+    Self.slots(of: leaseRequest.bucket).first { index in
+      let word = words[index].load(ordering: .sequentiallyConsistent)
       return word != 0 && word & ~0xff == leaseRequest.tag
     }
   }
