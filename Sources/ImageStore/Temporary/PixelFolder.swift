@@ -6,11 +6,11 @@ public import Threads
   internal import Glibc
 #endif
 
-/// Decoded images in shared memory, for hosts to map: each is a file of the host's until it says that it is done with
-/// it.
+/// Decoded images in shared memory, which hosts map. Each region is a file that belongs to the host until the host
+/// releases it.
 ///
-/// They lie in a folder of this process in `/dev/shm/imageworker-UID`, where there is such a thing, and are gone when
-/// the process ends, at the latest when the next one begins. What a host has mapped stays mapped.
+/// The regions are in a folder of this process in `/dev/shm/imageworker-UID`, if that exists. They are deleted when the
+/// process ends, or after a crash when the next process starts. A region that a host has mapped stays mapped.
 public actor PixelFolder {
   public struct Counts: Sendable, Equatable {
     public var regions = 0
@@ -22,9 +22,9 @@ public actor PixelFolder {
     }
   }
 
-  /// Most bytes of all regions together, and of what is free the part that they may take.
+  /// The maximum total bytes of all regions, and the maximum fraction of the free space that they may use.
   static let budget: Int64 = 1 << 30
-  private static let largestPart = 0.5
+  private static let maxFraction = 0.5
 
   private nonisolated let executor: ThreadExecutor
   private let environment: StoreEnvironment
@@ -41,26 +41,27 @@ public actor PixelFolder {
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// - Parameter parent: the folder of all such folders of this user; nil for the usual one.
+  /// - Parameter parent: the common folder of all processes of this user; nil for the default.
   public init(parent: String? = nil, executor: ThreadExecutor, environment: StoreEnvironment = .system) {
     self.executor = executor
     self.environment = environment
-    home = ProcessFolder(in: parent ?? Self.usualParent, environment: environment)
+    home = ProcessFolder(in: parent ?? Self.defaultParent, environment: environment)
   }
 
-  private static var usualParent: String {
+  private static var defaultParent: String {
     let name = "/imageworker-\(geteuid())"
     var status = stat()
     if stat("/dev/shm", &status) == 0, access("/dev/shm", W_OK) == 0 { return "/dev/shm" + name }
     if let directory = getenv("XDG_RUNTIME_DIR").map({ String(cString: $0) }), directory.hasPrefix("/") {
       return directory + name
     }
-    return ProcessFolder.usualParent + "-pixels"
+    return ProcessFolder.defaultParent + "-pixels"
   }
 
-  /// Room for a region of at most so many bytes: the path where it is to be made. `deliver` or `drop` has to follow.
+  /// Reserves space for a region of at most `byteCount` bytes and returns the path where it is to be created. `deliver`
+  /// or `drop` must follow.
   ///
-  /// Throws `noRoom` when the budget does not allow it, `diskFull` or `io`.
+  /// Throws `noRoom` if the budget does not allow it, `diskFull` or `io`.
   public func makeRoom(for byteCount: Int64) throws(StoreError) -> String {
     let folder: CacheFolder
     let free: Int64
@@ -70,9 +71,9 @@ public actor PixelFolder {
     } catch {
       throw StoreError(error)
     }
-    // What is there has been taken from the free space already; what is being filled may have been or not.
-    let most = min(Self.budget, bytes + Int64(Double(free) * Self.largestPart))
-    guard byteCount <= most - bytes else {
+    // The free space excludes existing regions; it may or may not exclude regions that are being filled.
+    let maxBytes = min(Self.budget, bytes + Int64(Double(free) * Self.maxFraction))
+    guard byteCount <= maxBytes - bytes else {
       throw StoreError(.noRoom, "\(regions.count) pixel regions hold \(bytes) bytes, which is the limit; release some")
     }
     counter += 1
@@ -82,41 +83,41 @@ public actor PixelFolder {
     return path
   }
 
-  /// The region is filled, and the host's from now on.
+  /// Marks the region as filled; it belongs to the host from now on.
   public func deliver(_ path: String, byteCount: Int64) {
     guard let region = regions[path] else { return }
     bytes += byteCount - region.byteCount
     regions[path] = Region(byteCount: byteCount, isDelivered: true)
   }
 
-  /// The region is of no use to anybody.
+  /// Deletes a region that nobody needs.
   public func drop(_ path: String) {
     guard let region = regions.removeValue(forKey: path) else { return }
     bytes -= region.byteCount
     try? environment.files.remove(path)
   }
 
-  /// Takes back what a host is done with. False for a path that is none of its regions.
+  /// Deletes a region that a host releases. Returns false if the path is not a delivered region.
   public func release(_ path: String) -> Bool {
     guard regions[path]?.isDelivered == true else { return false }
     drop(path)
     return true
   }
 
-  /// Takes back all that was delivered. Returns how many there were.
+  /// Deletes all delivered regions and returns their number.
   public func releaseAll() -> Int {
     let paths = regions.filter(\.value.isDelivered).keys
     for path in paths { drop(path) }
     return paths.count
   }
 
-  /// What hosts have now.
+  /// The delivered regions.
   public var counts: Counts {
     let delivered = regions.values.filter(\.isDelivered)
     return Counts(regions: delivered.count, bytes: delivered.reduce(0) { $0 + $1.byteCount })
   }
 
-  /// Removes what dead processes left.
+  /// Removes the regions of dead processes.
   public func removeDead() { _ = home.removeDead() }
 
   /// Removes all regions.

@@ -4,9 +4,9 @@
   internal import Glibc
 #endif
 
-/// A folder that belongs to this process, among those of others of the same user: made when it is first needed.
+/// A folder of this process, in a parent folder for all processes of the same user. Created at the first use.
 ///
-/// A lock in it tells who is alive. What a process leaves when it ends is removed by a later one.
+/// A lock file in it shows that the process is alive. A later process removes the folder of an ended one.
 final class ProcessFolder {
   /// Nil until `open`.
   private(set) var folder: CacheFolder?
@@ -15,16 +15,16 @@ final class ProcessFolder {
   private var lock: Int32 = -1
 
   private static let lockName = "lock"
-  /// In seconds.
-  private static let longestWithoutLock = 86_400
+  /// How old a folder without a lock file must be before it is removed, in seconds.
+  private static let minAgeWithoutLock = 86_400
 
   /// `${TMPDIR:-/tmp}/imageworker-UID`.
-  static var usualParent: String {
+  static var defaultParent: String {
     let directory = getenv("TMPDIR").map { String(cString: $0) } ?? ""
     return (directory.hasPrefix("/") ? directory : "/tmp") + "/imageworker-\(geteuid())"
   }
 
-  /// - Parameter parent: the folder of all such folders of this user.
+  /// - Parameter parent: the common folder of all processes of this user.
   init(in parent: String, environment: StoreEnvironment) {
     self.parent = parent
     self.environment = environment
@@ -33,12 +33,12 @@ final class ProcessFolder {
   func open() throws(FileError) -> CacheFolder {
     if let folder {
       if folder.isInPlace { return folder }
-      // Those who tidy up such directories have taken it.
+      // A cleaner of temporary directories has removed it.
       close(removing: false)
     }
     let system = environment.files
     try system.makeDirectories(parent)
-    // In a directory that all may write, someone else could have made it first.
+    // In a world-writable directory, another user could have created it first.
     let status = try system.status(parent, follow: false)
     guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(), status.st_mode & 0o022 == 0 else {
       throw FileError(operation: .open, path: parent, code: EPERM)
@@ -49,7 +49,8 @@ final class ProcessFolder {
       var file: Int32 = -1
       do throws(FileError) {
         file = try system.createFile(Self.lockName, in: opened.descriptor)
-        // Between the two calls a starting process may have taken the folder for a dead one's.
+        // A process that starts between the two calls may have taken the folder for that of a dead process and removed
+        // it.
         if try system.lock(file, path), try system.status(of: file, path).st_nlink > 0 {
           (folder, lock) = (opened, file)
           return opened
@@ -63,9 +64,9 @@ final class ProcessFolder {
     }
   }
 
-  /// Lets go of the folder.
+  /// Closes the folder.
   ///
-  /// - Parameter removing: whether nothing in it is of use any more; else a later process removes it.
+  /// - Parameter removing: whether to remove it now; otherwise a later process removes it.
   func close(removing: Bool) {
     if let folder, removing { removeWhole(folder.path) }
     if lock >= 0 { closeFile(lock) }
@@ -75,8 +76,8 @@ final class ProcessFolder {
 
   /// Removes the folders of dead processes.
   ///
-  /// - Parameter isOfUse: whether something in a folder, by its path, may still be of use to a host.
-  /// - Returns: whether there was such a folder.
+  /// - Parameter isOfUse: whether a host may still use a file in the folder at this path.
+  /// - Returns: whether a folder was kept for that reason.
   func removeDead(sparing isOfUse: (String) -> Bool = { _ in false }) -> Bool {
     let system = environment.files
     var hasSpared = false
@@ -85,10 +86,10 @@ final class ProcessFolder {
       if path == folder?.path { continue }
       guard let status = try? system.status(path, follow: false), status.st_mode & S_IFMT == S_IFDIR else { continue }
       guard let lock = try? system.openFile(path + "/" + Self.lockName) else {
-        // Of somebody who died before the lock was there or after it was gone, unless it has just been made. Those who
-        // tidy up such directories may have taken the lock and left the files.
+        // The process died before it created the lock file or after it removed it, or the folder was just created. A
+        // cleaner of temporary directories may also have removed the lock file and left the other files.
         let age = environment.now() - status.modificationSecond
-        if age >= Self.longestWithoutLock, !Self.mayLive(name), !isOfUse(path) {
+        if age >= Self.minAgeWithoutLock, !Self.mayLive(name), !isOfUse(path) {
           removeWhole(path)
         } else if age >= deliveredFileLifetime {
           try? system.removeDirectory(path)
@@ -102,13 +103,13 @@ final class ProcessFolder {
     return hasSpared
   }
 
-  /// Whether a process has the number that a folder's name begins with.
+  /// Whether a process with the ID at the start of the folder's name exists.
   private static func mayLive(_ name: String) -> Bool {
     guard let process = name.split(separator: "-").first.flatMap({ pid_t($0) }), process > 0 else { return false }
     return kill(process, 0) == 0 || errno != ESRCH
   }
 
-  /// Removes files, and folders of files; the lock last but for the folder itself.
+  /// Removes a folder with its files and subfolders of files, the lock file last.
   private func removeWhole(_ path: String) {
     let system = environment.files
     for name in (try? system.list(path)) ?? [] where name != Self.lockName {

@@ -6,39 +6,40 @@ public import Threads
   internal import Glibc
 #endif
 
-/// A folder for images that are not kept: each file lives for the 60 s after its delivery, and serves nothing else.
+/// A folder for images that are not cached. Each file is kept for 60 s after its last delivery and is never served
+/// again.
 ///
-/// Every process has its own in `${TMPDIR:-/tmp}/imageworker-UID`, made when it is first needed. What a process leaves
-/// when it ends is removed by a later one, once it is over 60 s old; a lock in the folder tells who is alive.
+/// Each process has its own folder in `${TMPDIR:-/tmp}/imageworker-UID`, created at the first use. A later process
+/// removes the files of an ended one once they are over 60 s old; a lock file shows that a process is alive.
 public actor ScratchFolder {
   private nonisolated let executor: ThreadExecutor
   private let environment: StoreEnvironment
   private let home: ProcessFolder
   private var counter: Int64 = 0
-  /// By relative path.
+  /// The deliveries, by relative path.
   private var files = GracePeriods<String>()
-  /// Files that somebody works on, by how many do.
-  private var held: [String: Int] = [:]
+  /// The number of users of each pinned file.
+  private var pinCounts: [String: Int] = [:]
   private var sweepAt: Int? = .min
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// - Parameter parent: the folder of all scratch folders of this user; nil for the usual one.
+  /// - Parameter parent: the common folder of all processes of this user; nil for the default.
   public init(parent: String? = nil, executor: ThreadExecutor, environment: StoreEnvironment = .system) {
     self.executor = executor
     self.environment = environment
-    home = ProcessFolder(in: parent ?? ProcessFolder.usualParent, environment: environment)
+    home = ProcessFolder(in: parent ?? ProcessFolder.defaultParent, environment: environment)
   }
 
   private var folder: CacheFolder? { home.folder }
 
   private func openFolder() throws(StoreError) -> CacheFolder {
-    let known = home.folder
+    let previous = home.folder
     do throws(FileError) {
       let folder = try home.open()
-      if let known, folder !== known {
+      if let previous, folder !== previous {
         files = GracePeriods()
-        held = [:]
+        pinCounts = [:]
       }
       return folder
     } catch {
@@ -46,26 +47,26 @@ public actor ScratchFolder {
     }
   }
 
-  /// The path of a new file for somebody else to make and to remove. It is not delivered to anyone.
+  /// A unique path at which the caller may create a file and must remove it. The file is not delivered.
   public func newPath() throws(StoreError) -> String {
     try openFolder().path + "/\(nextID()).part"
   }
 
-  /// A temporary file for a large body that is not kept.
+  /// Creates a temporary file for a large body that is not cached.
   public func makeSpool() throws(StoreError) -> BodySpool {
     let folder = try openFolder()
-    let room = BodySpool.SpaceReservation(reserve: { _ in nil }, release: { true }, leave: { _ in false })
+    let reservation = BodySpool.SpaceReservation(reserve: { _ in nil }, release: { true }, retain: { _ in false })
     do throws(FileError) {
-      return try BodySpool(id: nextID(), in: folder, executor: executor, room: room)
+      return try BodySpool(id: nextID(), in: folder, executor: executor, reservation: reservation)
     } catch {
       throw StoreError(error)
     }
   }
 
-  /// Puts the image in a file that lives for 60 s from now.
+  /// Writes the image to a file that is kept for 60 s from now.
   ///
   /// - Parameter body: bytes, or a spool of this folder or of a disk tier.
-  /// - Returns: its absolute path.
+  /// - Returns: the absolute path.
   public func store(_ body: DiskTier.Body, format: String?) throws(StoreError) -> String {
     try put(format: format) { folder, id, path throws(FileError) in
       switch body {
@@ -79,11 +80,11 @@ public actor ScratchFolder {
     }
   }
 
-  /// Puts a copy of a stored image, whose own file may go at any time, in a file that lives for 60 s from now.
+  /// Copies a stored image, whose own file may be deleted at any time, to a file that is kept for 60 s from now.
   ///
-  /// Throws `damaged` when the file is not there.
+  /// Throws `damaged` if the stored file does not exist.
   ///
-  /// - Returns: its absolute path.
+  /// - Returns: the absolute path of the copy.
   public func store(copyOf response: StoredResponse, in tier: DiskTier) throws(StoreError) -> String {
     let (files, original) = (environment.files, tier.absolutePath(of: response))
     let source: Int32
@@ -102,7 +103,7 @@ public actor ScratchFolder {
     }
   }
 
-  /// A new file that `make` makes, delivered now. Returns its absolute path.
+  /// Creates a file with `make`, records its delivery now, and returns its absolute path.
   private func put(
     format: String?, _ make: (CacheFolder, Int64, String) throws(FileError) -> Void
   ) throws(StoreError) -> String {
@@ -114,36 +115,36 @@ public actor ScratchFolder {
     } catch {
       throw StoreError(error)
     }
-    files.note(path, at: environment.now())
+    files.record(path, at: environment.now())
     return folder.path + "/" + path
   }
 
-  /// Notes that a path that `store` gave is given to a host at `time` (Unix seconds): the 60 s start again.
+  /// Records that a path returned by `store` is delivered at `time` (Unix seconds), which restarts its 60 s.
   public func markDelivered(_ path: String, at time: Int) {
     guard let folder, let relative = relative(path), files[relative] != nil else { return }
-    files.note(relative, at: time)
+    files.record(relative, at: time)
     folder.files.setModificationTime(of: relative, in: folder.descriptor, to: time)
   }
 
-  /// Keeps a file that `store` gave for longer than its 60 s: `unpin` has to follow.
+  /// Pins a file that `store` returned. `unpin` must follow.
   public func hold(_ path: String) {
-    if let relative = relative(path), files[relative] != nil { held[relative, default: 0] += 1 }
+    if let relative = relative(path), files[relative] != nil { pinCounts[relative, default: 0] += 1 }
   }
 
-  /// Ends a `hold`: the 60 s start again.
+  /// Ends a `hold`, which restarts the 60 s.
   ///
-  /// - Parameter removing: whether the file goes at once, since it was delivered to nobody.
+  /// - Parameter removing: whether to delete the file at once because it was never delivered.
   public func unpin(_ path: String, removing: Bool) {
-    guard let relative = relative(path), let count = held[relative] else { return }
-    held[relative] = count > 1 ? count - 1 : nil
-    guard removing, count == 1 else { return files.note(relative, at: environment.now()) }
+    guard let relative = relative(path), let count = pinCounts[relative] else { return }
+    pinCounts[relative] = count > 1 ? count - 1 : nil
+    guard removing, count == 1 else { return files.record(relative, at: environment.now()) }
     files.remove(relative)
     folder?.remove(relative)
   }
 
-  /// Makes a file at a `newPath` one that is delivered now: it lives for 60 s.
+  /// Moves a file from a `newPath` to a delivered file that is kept for 60 s.
   ///
-  /// - Returns: its absolute path, which is another one.
+  /// - Returns: the new absolute path.
   public func adopt(fileAt path: String, format: String?) throws(StoreError) -> String {
     let folder = try openFolder()
     let id = nextID()
@@ -155,14 +156,14 @@ public actor ScratchFolder {
       try? folder.files.remove(path)
       throw StoreError(error)
     }
-    files.note(new, at: environment.now())
+    files.record(new, at: environment.now())
     return folder.path + "/" + new
   }
 
-  /// Removes the files whose time is over, and what dead processes left. Call it after each batch of work.
+  /// Deletes files whose 60 s have ended and the folders of dead processes. Must be called after each batch of work.
   ///
-  /// - Returns: when it wants to be called again; nil when nothing is left to remove.
-  public func installMaintenance() -> ContinuousClock.Instant? {
+  /// - Returns: when it must be called again; nil if nothing is left to delete.
+  public func runMaintenance() -> ContinuousClock.Instant? {
     let now = environment.now()
     if let at = sweepAt, at <= now {
       sweepAt = home.removeDead(sparing: { hasYoungFiles($0, now: now) }) ? endOfLife(deliveredAt: now) : nil
@@ -172,12 +173,12 @@ public actor ScratchFolder {
     return next.map { .now + .seconds(max($0 - now, 1)) }
   }
 
-  /// Lets go of the folder. Files whose time is not over stay, for a later process to remove.
+  /// Closes the folder. A later process deletes the files whose 60 s have not ended.
   public func close() {
     removeExpired(now: environment.now())
     home.close(removing: files.isEmpty)
     files = GracePeriods()
-    held = [:]
+    pinCounts = [:]
   }
 
   // MARK: Files
@@ -193,7 +194,7 @@ public actor ScratchFolder {
   }
 
   private func removeExpired(now: Int) {
-    for path in files.takeExpired(now: now, sparing: { held[$0] != nil }) { folder?.remove(path) }
+    for path in files.takeExpired(now: now, sparing: { pinCounts[$0] != nil }) { folder?.remove(path) }
   }
 
   private func hasYoungFiles(_ path: String, now: Int) -> Bool {
