@@ -25,11 +25,11 @@
       for tier in [a, b] {
         let peerTable = try #require(tier.companyBoard)
         for hash in 0..<5000 as Range<UInt64> { _ = lease(hash, on: peerTable) }
-        peerTable.noteDelivery(of: 1, at: fixture.now)
+        peerTable.recordDelivery(of: 1, at: fixture.now)
         _ = peerTable.clearings(since: 0)
         peerTable.heartbeat()
         peerTable.setUnlistedBytes(4096)
-        #expect(peerTable.unlistedBytesOfOthers >= 0)
+        #expect(peerTable.unlistedBytesOfPeers >= 0)
       }
       // The one that comes finds a file that is too short, where the others have not touched what was cut.
       let c = try await fixture.openTier()

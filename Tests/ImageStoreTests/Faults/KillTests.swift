@@ -25,7 +25,7 @@ import Threads
     let original = try await tier.store(content(1), as: fixture.draft("bytes"))
     _ = try await tier.store(content(1), as: variant(of: original))
     _ = try await tier.store(content(1), as: fixture.draft("spool"))
-    for number in 0..<StoredResponse.mostSelections {
+    for number in 0..<StoredResponse.maxVaryVariants {
       _ = try await tier.store(content(1), as: fixture.draft("varying", varying: ["accept": "\(number)"]))
     }
   }
@@ -84,7 +84,7 @@ import Threads
         #expect(await tier.check(row), place)
       }
       #expect(await tier.look(up: "spool").count == 1, place)
-      #expect(await tier.look(up: "varying").count == StoredResponse.mostSelections, place)
+      #expect(await tier.look(up: "varying").count == StoredResponse.maxVaryVariants, place)
       if hasPeers { await first.close() }
       // What was replaced or lost its row has gone by then.
       await tier.sweepAll()

@@ -59,17 +59,17 @@ import Testing
 
   @Test func `a delivery pins until the 60 s after the last one are over`() {
     var deliveries = UsageJournal()
-    deliveries.note(1, UsageJournal.Use(at: 0))
-    deliveries.note(2, UsageJournal.Use(at: 10, times: 7))
-    deliveries.note(1, UsageJournal.Use(at: 30))
-    let uses = deliveries.takeUses()
+    deliveries.record(1, UsageJournal.Use(at: 0))
+    deliveries.record(2, UsageJournal.Use(at: 10, times: 7))
+    deliveries.record(1, UsageJournal.Use(at: 30))
+    let uses = deliveries.drainUses()
     #expect(uses == [1: UsageJournal.Use(at: 30, times: 2), 2: UsageJournal.Use(at: 10, times: 7)])
     #expect(deliveries.uses.isEmpty)
-    deliveries.forget(now: 61)
+    deliveries.expire(now: 61)
     #expect(deliveries.lastDelivery(of: 1) == 30)
-    deliveries.forget(now: 71)
+    deliveries.expire(now: 71)
     #expect(deliveries.lastDelivery(of: 2) == nil)
-    deliveries.forget(now: 91)
+    deliveries.expire(now: 91)
     #expect(deliveries.lastDelivery(of: 1) == nil)
   }
 }

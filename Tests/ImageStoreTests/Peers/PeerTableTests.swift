@@ -40,13 +40,13 @@ import Threads
     for peerTable in [a, b] {
       for hash in 0..<20 as Range<UInt64> { _ = take(hash, on: peerTable) }
       peerTable.heartbeat()
-      peerTable.note(PeerTable.Clearing(.expired, reachesMemory: true))
+      peerTable.publish(PeerTable.Clearing(.expired, reachesMemory: true))
       _ = peerTable.clearings(since: 0)
       var since = UInt64.max - 3
       _ = peerTable.takeClearings(since: &since)
-      peerTable.noteDelivery(of: 1, at: 1_000_000)
+      peerTable.recordDelivery(of: 1, at: 1_000_000)
       _ = peerTable.unlessDelivered(1, now: 1_000_000) {}
-      #expect(peerTable.unlistedBytesOfOthers >= 0)
+      #expect(peerTable.unlistedBytesOfPeers >= 0)
       for other in peerTable.others { peerTable.wipe(row: other.row, of: other.instance) }
     }
     _ = try await fixture.openTier()
@@ -119,10 +119,10 @@ import Threads
     // Its lock goes, its row and its lease stay, as by kill -9.
     await b.die()
     #expect(isHeld(take(7, on: peerTable)))
-    #expect(peerTable.unlistedBytesOfOthers == 4096)
+    #expect(peerTable.unlistedBytesOfPeers == 4096)
     await living.detectDeadPeersNow()
     #expect(lease(take(7, on: peerTable)) != nil)
-    #expect(peerTable.others.isEmpty && peerTable.unlistedBytesOfOthers == 0)
+    #expect(peerTable.others.isEmpty && peerTable.unlistedBytesOfPeers == 0)
     #expect(!peerTable.hasPeers)
     _ = held
   }
@@ -243,7 +243,7 @@ import Threads
       #expect(a.recentDelivery(of: 7, now: now) == nil)
     }
     #expect(isRemoved)
-    a.noteDelivery(of: 7, at: now)
+    a.recordDelivery(of: 7, at: now)
     #expect(b.recentDelivery(of: 7, now: now) == now)
     let isRemovedAfter = b.unlessDelivered(7, now: now) {}
     let isRemovedLater = b.unlessDelivered(7, now: now + 60) {}
@@ -254,7 +254,7 @@ import Threads
   @Test func `a worker that was killed while it removed a file holds up nobody for long`() async throws {
     let (_, a, _, b) = try await boards()
     a.words[PeerTable.Layout.delivery(7)].store(.max, ordering: .relaxed)
-    b.noteDelivery(of: 7, at: fixture.now)
+    b.recordDelivery(of: 7, at: fixture.now)
     #expect(a.recentDelivery(of: 7, now: fixture.now) == fixture.now)
     b.words[PeerTable.Layout.delivery(8)].store(.max, ordering: .relaxed)
     for _ in 0..<2 {
