@@ -2,10 +2,10 @@ internal import HTTPTypes
 internal import LineRPC
 internal import Loading
 
-/// A request that a load answers: what becomes of the load, as lines.
+/// Writes the events and the result of a load as the lines that answer its request.
 @LoadingActor
 final class LoadAnswer: LoadObserver {
-  /// The session lives until all is answered.
+  /// The session outlives all unanswered requests.
   private unowned let session: Session
   let load: LoadID
   private let token: RequestToken
@@ -59,13 +59,13 @@ final class LoadAnswer: LoadObserver {
   }
 }
 
-/// A request that a prefetch answers.
+/// Writes the events and the result of a prefetch as the lines that answer its request.
 @LoadingActor
 final class PrefetchAnswer: PrefetchObserver {
   private unowned let session: Session
   let load: LoadID
   private let token: RequestToken
-  /// The names of those that were asked for.
+  /// The names of the requested events.
   private let events: Set<String>
 
   init(to token: RequestToken, by load: LoadID, events: Set<String>, in session: Session) {
@@ -111,13 +111,13 @@ final class PrefetchAnswer: PrefetchObserver {
 }
 
 extension Session {
-  /// A request has become a load or a prefetch, which will answer it.
+  /// Registers the load or prefetch that will answer the request.
   fileprivate func begin(_ answer: any RequestTracker.Work, for token: RequestToken) {
     tracker.assign(answer, to: token)
     counts.received += 1
   }
 
-  /// The load or the prefetch that is to answer the request with that id.
+  /// The load or prefetch that will answer the request with this id.
   func load(of id: RequestID) -> LoadID? {
     switch tracker.work(of: id) {
     case let answer as LoadAnswer: answer.load
@@ -137,7 +137,7 @@ extension Session {
     }
   }
 
-  /// Answers with what a load came to.
+  /// Answers with the result of a load.
   func answer(_ token: RequestToken, with result: Result<LoadedImage, LoadError>, of url: String) {
     switch result {
     case .success(let image): answer(token, with: image, of: url)

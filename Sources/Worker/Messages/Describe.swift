@@ -1,5 +1,5 @@
-/// What `--describe` prints.
+/// The output of `--describe`.
 public enum Describe {
-  /// The protocol as an OpenRPC document: `protocol/openrpc.json`, built into the program.
+  /// The OpenRPC document of the protocol, `protocol/openrpc.json`, which is embedded in the program.
   public static var document: String { String(decoding: PackageResources.openrpc_json, as: UTF8.self) }
 }

@@ -1,19 +1,19 @@
 internal import Loading
 
-/// The events that a host can ask for, by name.
+/// The names of the events that a host can request.
 enum EventNames {
   static let optional: [(name: String, event: LoadRequest.Events)] = [
     ("started", .started), ("progress", .progress), ("retrying", .retrying), ("cached", .cached),
     ("preview", .preview),
   ]
 
-  /// Names of events that only a prefetch has: the outcome of each of its items.
+  /// Events for the outcome of each item, which only a prefetch sends.
   static let prefetchOnly = ["completed", "failed"]
 
-  /// Every event that the worker sends.
+  /// The names of all events.
   static let all = optional.map(\.name) + prefetchOnly
 
-  /// What is wrong with a name, or nil.
+  /// The end of a sentence that begins with the name if it is refused, or nil.
   static func check(_ name: String) -> String? {
     if optional.contains(where: { $0.name == name }) { return nil }
     return "must be one of \(optional.map(\.name).joined(separator: ", "))"

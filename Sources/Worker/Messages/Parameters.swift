@@ -1,14 +1,15 @@
 internal import LineRPC
 
-/// The members of a request's `params`, read by name. Every wrong one is an error that names it.
+/// The members of a request's `params`, read by name. The error for an invalid member names it.
 struct Parameters {
   private let object: JSONObject
-  /// What stands before the names of members in errors: where the object itself is a member, its name and a dot.
+  /// The prefix of member names in errors: empty, or the name of the member that contains the object, and a dot.
   private let prefix: String
-  /// A bit for the length of each name: most of what is asked for is not there, and need not be looked for.
+  /// A filter with one bit for the length of each name. Most members that are asked for are absent, and the filter saves
+  /// the search for them.
   private let lengths: UInt64
 
-  /// - Throws: for a member that is none of `known`.
+  /// - Throws: for a member that is not in `known`.
   init(_ object: JSONObject, known: [String], prefix: String = "") throws(RPCError) {
     var lengths: UInt64 = 0
     for member in object.members {
@@ -24,7 +25,7 @@ struct Parameters {
 
   private static func bit(forLengthOf name: String) -> UInt64 { 1 &<< UInt64(min(name.utf8.count, 63)) }
 
-  /// A member as errors name it.
+  /// The name of a member in errors.
   func path(_ name: String) -> String { prefix + name }
 
   func has(_ name: String) -> Bool { value(name) != nil }
@@ -39,7 +40,7 @@ struct Parameters {
     }
   }
 
-  /// A string that is not empty and at most 8 kB as JSON, so that it can be repeated in an answer.
+  /// A string of 1 to 8192 bytes as ASCII JSON, so that an answer can repeat it.
   func label(_ name: String) throws(RPCError) -> String? {
     guard let text = try string(name) else { return nil }
     guard !text.isEmpty else { throw .invalidParams(member: path(name), "\(path(name)) must not be empty") }
@@ -78,7 +79,7 @@ struct Parameters {
     }
   }
 
-  /// The members of an object within.
+  /// The members of an object that is a member.
   func object(_ name: String, known: [String]) throws(RPCError) -> Parameters? {
     switch object[name] {
     case nil: return nil
@@ -91,7 +92,7 @@ struct Parameters {
     try integer(name, in: 0...Quantity.maxMilliseconds).map { .milliseconds($0) }
   }
 
-  /// One of a few names, as the case of that name.
+  /// The case whose raw value the member has.
   func choice<Choice: RawRepresentable & CaseIterable>(
     _ name: String, _: Choice.Type = Choice.self
   ) throws(RPCError) -> Choice? where Choice.RawValue == String {
@@ -103,7 +104,7 @@ struct Parameters {
     return choice
   }
 
-  /// The name of the one member that is there.
+  /// The name of the only one of these members that is present.
   func one(of names: [String]) throws(RPCError) -> String {
     let present = names.filter(has)
     guard present.count == 1 else {
@@ -116,7 +117,7 @@ struct Parameters {
 }
 
 extension String {
-  /// Bytes that the string takes in ASCII JSON, without its quotes.
+  /// The length of the string in bytes as ASCII JSON, without quotes.
   var asciiJSONLength: Int {
     unicodeScalars.reduce(0) { length, scalar in
       switch scalar.value {

@@ -3,7 +3,7 @@ internal import ImageStore
 internal import LineRPC
 internal import Loading
 
-/// Results as a host reads them.
+/// The members of results.
 extension JSONWriter {
   mutating func members(of image: LoadedImage, url: String?) {
     if let url { member("url", url) }
@@ -20,7 +20,7 @@ extension JSONWriter {
     if let source = image.source { members(of: source) }
     if let placeholder = image.placeholder { members(of: placeholder) }
     if image.isDamaged { member("damaged", true) }
-    // A host's own URL is no longer either.
+    // The URLs of a host have the same limit.
     if let finalURL = image.finalURL, finalURL.asciiJSONLength <= ResourceURL.maximumLength {
       member("finalURL", finalURL)
     }
@@ -76,10 +76,10 @@ extension JSONWriter {
     member("cancelled", summary.cancelled)
     member("bytes", summary.bytes)
     array("errors") { writer in
-      var room = ResponseFields.lineBudget
+      var budget = ResponseFields.lineBudget
       for error in summary.errors {
-        room -= error.url.asciiJSONLength + 48
-        guard room >= 0 else { break }
+        budget -= error.url.asciiJSONLength + 48
+        guard budget >= 0 else { break }
         writer.beginObject()
         writer.member("url", error.url)
         writer.member("kind", error.kind.rawValue)
@@ -89,20 +89,20 @@ extension JSONWriter {
   }
 }
 
-/// A response's head in a result.
+/// The head of an HTTP response in a result.
 enum ResponseFields {
-  /// What lists in a line may take together, in bytes, so that no line is over 60 kB.
+  /// The maximum length in bytes of all lists of a line, which keeps lines below 60 kB.
   static let lineBudget = 32 << 10
 
-  /// `{status, headers}`. Repeated fields are joined with `, `, but `set-cookie` is a list. Fields beyond the budget of
-  /// a line are left out.
+  /// `{status, headers}`. Repeated fields are joined with `, `, except `set-cookie`, which is a list. Fields beyond
+  /// `lineBudget` are left out.
   static func json(_ response: LoadedImage.Response) -> JSON {
     var headers = JSONObject()
-    var room = lineBudget
+    var budget = lineBudget
     for name in response.headers.lines.map(\.name) where headers[name] == nil {
       let values = response.headers.values(of: name)
-      room -= name.asciiJSONLength + values.reduce(8) { $0 + $1.asciiJSONLength + 4 }
-      guard room >= 0 else { break }
+      budget -= name.asciiJSONLength + values.reduce(8) { $0 + $1.asciiJSONLength + 4 }
+      guard budget >= 0 else { break }
       headers.set(
         name, name == "set-cookie" ? .array(values.map(JSON.string)) : .string(values.joined(separator: ", ")))
     }

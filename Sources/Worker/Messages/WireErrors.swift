@@ -1,9 +1,9 @@
 internal import LineRPC
 internal import Loading
 
-/// The one place that turns what went wrong into what a host reads.
+/// Maps a `LoadError` to an error of the protocol. No other place does.
 enum WireErrors {
-  /// The code of each kind; numbers run in the order of the contract's lists.
+  /// The code of each kind, in the order of the protocol's lists.
   static func code(of kind: LoadError.Kind) -> Int {
     switch kind {
     case .resolve: 2001
@@ -35,7 +35,7 @@ enum WireErrors {
     }
   }
 
-  /// - Parameter url: as the host gave it, less what a `data:` URL has after its comma.
+  /// - Parameter url: the URL of the request; for a `data:` URL only the part before the comma.
   static func wire(_ error: LoadError, url: String?) -> RPCError {
     var details = JSONObject()
     if let url { details.set("url", .string(url)) }

@@ -5,7 +5,7 @@ internal import Loading
 internal import Text
 
 extension Session {
-  /// Removes entries from the cache, or forgets failures.
+  /// Removes entries from the cache or from the negative cache.
   func clear(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let filters = ["url", "key", "prefix", "host", "olderThanSeconds", "expired", "failures"]
     let params = try Parameters(params, known: filters + ["tier"])
@@ -35,7 +35,7 @@ extension Session {
       let url = try params.string("url") ?? ""
       return .url(url, key: try LoadParameters.request(for: url, key: nil, defaults).key)
     case "key": return .key(try params.label("key") ?? "")
-    // An empty one would be all there is, which nobody says by accident then.
+    // `label` refuses an empty prefix, which would match the whole cache.
     case "prefix": return .prefix(try params.label("prefix") ?? "")
     case "host": return try host(try params.string("host") ?? "")
     case "olderThanSeconds":
@@ -49,7 +49,7 @@ extension Session {
     }
   }
 
-  /// `name` or `name:port`; an IPv6 address stands in brackets.
+  /// Parses `name` or `name:port`. An IPv6 address must be in brackets.
   private func host(_ text: String) throws(RPCError) -> ClearFilter {
     guard let url = try? ResourceURL("http://\(text)/"), url.userInfo == nil, url.requestTarget == "/",
       !text.contains("#"), text.last != ":"
@@ -60,7 +60,7 @@ extension Session {
     return .host(url.host, port: hasPort ? url.port : nil)
   }
 
-  /// Tells what the cache knows, without a transfer.
+  /// Reports the state of the cache for a URL or key, without a transfer.
   func query(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["url", "key", "transform"])
     var request =
@@ -73,7 +73,7 @@ extension Session {
     }
   }
 
-  /// Takes back pixels that the host is done with.
+  /// Releases pixel regions that the host no longer uses.
   func release(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["path", "all"])
     var path: String?
@@ -87,7 +87,7 @@ extension Session {
     }
   }
 
-  /// Puts an image of the host's into the cache.
+  /// Stores an image that the host supplies.
   func store(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["url", "key", "path", "data"])
     guard params.has("url") || params.has("key") else {
@@ -153,15 +153,15 @@ extension JSONWriter {
     member("reason", report.reason)
   }
 
-  /// Nothing for an empty list; of a long one as many as a line has room for.
+  /// Writes nothing for an empty list, and as many elements of a long one as fit into a line.
   private mutating func list(_ name: StaticString, _ values: [String]) {
     if values.isEmpty { return }
-    var room = ResponseFields.lineBudget / 2
+    var budget = ResponseFields.lineBudget / 2
     key(name)
     beginArray()
     for value in values {
-      room -= value.asciiJSONLength + 3
-      guard room >= 0 else { break }
+      budget -= value.asciiJSONLength + 3
+      guard budget >= 0 else { break }
       self.value(value)
     }
     endArray()

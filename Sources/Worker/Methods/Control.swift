@@ -2,7 +2,7 @@ internal import LineRPC
 internal import Loading
 
 extension Session {
-  /// Cancels unanswered requests. Each is answered before this one is.
+  /// Cancels unanswered requests. They are answered before this request.
   func cancel(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["id", "url", "group", "slot", "all"])
     let selection = try selection(params, ["id", "url", "group", "slot", "all"])
@@ -21,7 +21,7 @@ extension Session {
     answer(token) { $0.member("changed", count) }
   }
 
-  /// Which requests are meant; nil for none, because no request with that id waits.
+  /// The selected requests; nil if no request with the given id is unanswered.
   private func selection(_ params: Parameters, _ names: [String]) throws(RPCError) -> Loader.Selection? {
     let name = try params.one(of: names)
     switch name {
@@ -39,14 +39,14 @@ extension Session {
     }
   }
 
-  /// Holds transfers back, or lets them start again. What is cached is served all the same.
+  /// Stops or resumes the start of transfers. Cached images are served in both states.
   func setPaused(_ isPaused: Bool, _ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     _ = try Parameters(params, known: [])
     loader.isPaused = isPaused
     answer(token) { $0.member("paused", isPaused) }
   }
 
-  /// Ends the worker.
+  /// Shuts the worker down.
   func shutdown(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["mode"])
     shutDown(try params.choice("mode") ?? .drain, answering: token)

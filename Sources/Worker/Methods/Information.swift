@@ -6,7 +6,7 @@ internal import LineRPC
 internal import Loading
 
 extension Session {
-  /// Says what this worker is and can do, and may change options.
+  /// Describes the worker and its capabilities, and applies the given options.
   func initialize(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["protocolVersion", "client", "options"])
     if let version = params.value("protocolVersion"), version != .integer(1) {
@@ -60,7 +60,7 @@ extension Session {
     }
   }
 
-  /// Changes options for all that starts from now on.
+  /// Changes options for everything that starts from now on.
   func configure(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     apply(try options.changed(by: params, tierIsOn: storage.tier != nil))
     let options = options
@@ -69,7 +69,7 @@ extension Session {
     }
   }
 
-  /// What the worker has done and is doing.
+  /// Reports counters and the current state.
   func stats(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     _ = try Parameters(params, known: [])
     loader.statistics { [weak self, transport] statistics in
@@ -86,7 +86,7 @@ extension Session {
 }
 
 extension Options {
-  /// The options with some replaced, as `configure` and `initialize` name them.
+  /// The options after the changes that `configure` or `initialize` requests.
   func changed(by object: JSONObject, tierIsOn: Bool) throws(RPCError) -> Options {
     var changed = self
     for member in object.members {

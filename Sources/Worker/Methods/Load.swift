@@ -7,7 +7,7 @@ internal import LineRPC
 internal import Loading
 
 extension Session {
-  /// Brings one image.
+  /// Loads one image.
   func load(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let request = try LoadParameters.request(params, defaults)
     if let image = loader.serveFromMemory(request) {
@@ -19,7 +19,7 @@ extension Session {
   }
 }
 
-/// What a host may say of a load, and what the options say where it does not.
+/// The parameters of a load, with the options as defaults.
 enum LoadParameters {
   private static let known = [
     "url", "key", "priority", "group", "slot", "headers", "cache", "store", "deliver", "saveTo", "validate", "events",
@@ -34,7 +34,7 @@ enum LoadParameters {
     return request
   }
 
-  /// Changes what is there: a request that is changed and then returned is copied, with all that it refers to.
+  /// Changes the request in place. Returning a changed copy would retain everything that it refers to.
   private static func read(
     _ params: Parameters, _ defaults: LoadDefaults, into request: inout LoadRequest
   ) throws(RPCError) {
@@ -67,7 +67,7 @@ enum LoadParameters {
     request.digest = try digest(params)
   }
 
-  /// A request for a URL with everything as the options say.
+  /// A request for a URL with the defaults of the options.
   static func request(for url: String, key: String?, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
     if DataURL.isDataURL(url) {
       do {
@@ -88,7 +88,7 @@ enum LoadParameters {
     }
   }
 
-  /// A request for what the cache has by a key, wherever it came from.
+  /// A request for the cached image of a key, independent of its URL.
   static func request(forKey key: String, _ defaults: LoadDefaults) -> LoadRequest {
     defaults.request(url: "", source: .inline(bytes: [], mediaType: ""), key: key)
   }
@@ -102,31 +102,31 @@ enum LoadParameters {
     return priority
   }
 
-  /// The request's own headers, and these in the place of the options'.
+  /// The fields of `headers`, which replace the options' fields of the same names.
   static func fields(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> RequestHeaders {
     guard let value = params.value("headers") else { return defaults.fields }
     guard case .object(let object) = value else { throw .invalidParams(member: "headers", "headers must be an object") }
-    guard object.members.count <= mostHeaders else {
-      throw .invalidParams(member: "headers", "headers must not have more than \(mostHeaders) fields")
+    guard object.members.count <= maxHeaders else {
+      throw .invalidParams(member: "headers", "headers must not have more than \(maxHeaders) fields")
     }
-    var own = HeaderFields()
+    var requestFields = HeaderFields()
     for member in object.members {
       guard case .string(let text) = member.value else {
         throw .invalidParams(member: "headers", "the values in headers must be strings")
       }
       let name = member.name.lowercased()
-      guard own[name] == nil else {
+      guard requestFields[name] == nil else {
         throw .invalidParams(
           member: "headers", "headers must not have \(name.quotable) twice (names are case-insensitive)")
       }
-      own[name] = text
+      requestFields[name] = text
     }
-    if let problem = RequestHeaders.problem(in: own) { throw .invalidParams(member: "headers", problem) }
-    return defaults.fields(with: own)
+    if let problem = RequestHeaders.problem(in: requestFields) { throw .invalidParams(member: "headers", problem) }
+    return defaults.fields(with: requestFields)
   }
 
-  /// More than any server takes, and few enough that looking through them for each takes no time.
-  private static let mostHeaders = 1000
+  /// More than any server accepts, and few enough for the quadratic check of the names.
+  private static let maxHeaders = 1000
 
   private static func saveTo(_ params: Parameters) throws(RPCError) -> String? {
     guard let path = try params.string("saveTo") else { return nil }
@@ -167,7 +167,7 @@ enum LoadParameters {
     return digest
   }
 
-  /// The names of what `store` can be.
+  /// The values of `store`.
   private enum StorePlaces: String, CaseIterable {
     case all, memory, disk, none
 
@@ -183,7 +183,7 @@ enum LoadParameters {
 }
 
 extension [UInt8] {
-  /// Two digits a byte, in either case.
+  /// Parses two hexadecimal digits per byte, in either case.
   fileprivate init?(hexadecimal text: Substring) {
     let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
     guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }

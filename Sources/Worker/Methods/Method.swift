@@ -1,14 +1,14 @@
 internal import LineRPC
 internal import Loading
 
-/// The methods that a host can call. The one place that names them.
+/// The methods that a host can call. No other place lists them.
 enum Method: String, CaseIterable {
   case initialize, load, prefetch, cancel, prioritize, pause, resume, query, store, clear, release, stats,
     configure, shutdown
 
-  /// Carries the request out, and answers it now or later.
+  /// Performs the request and answers it, now or later.
   ///
-  /// - Throws: what is wrong with the parameters; nothing has happened then.
+  /// - Throws: for invalid parameters, before any effect.
   @LoadingActor
   func perform(in session: Session, _ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     switch self {

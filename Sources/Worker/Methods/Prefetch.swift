@@ -2,7 +2,7 @@ internal import LineRPC
 internal import Loading
 
 extension Session {
-  /// Brings many images into the cache, with one answer for all.
+  /// Loads many images into the cache, with one answer for all of them.
   func prefetch(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["urls", "priority", "group", "headers", "transform", "events"])
     guard case .array(let elements)? = params.value("urls") else {

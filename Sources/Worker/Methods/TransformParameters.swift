@@ -1,14 +1,14 @@
 internal import ImageCodec
 internal import LineRPC
 
-/// What a host may say of a transform, and of what else a decoder has to do.
+/// The parameters of a transform.
 enum TransformParameters {
   private static let known = [
     "width", "height", "fit", "enlarge", "rotate", "crop", "format", "quality", "frames", "background", "blur",
     "grayscale", "cornerRadius",
   ]
 
-  /// Nil where there is none. Errors name the member with its way to it, as `transform.width`.
+  /// The transform, or nil if the request has none. Errors name a member by its path, such as `transform.width`.
   static func read(_ params: Parameters) throws(RPCError) -> Transform? {
     guard let params = try params.object("transform", known: known) else { return nil }
     var transform = Transform()

@@ -4,29 +4,29 @@
   internal import Glibc
 #endif
 
-/// How many transfers, connections and files the file descriptors of the process are enough for.
+/// The numbers of transfers, connections and files for which the file descriptors of the process suffice.
 ///
-/// Each transfer counts for six: two connections, of which one may be idle; two files, of which one belongs to a body
-/// that has arrived and is on its way to the disk; and two for what lasts only for a moment, the look-up of a name or a
-/// second address that is tried.
+/// Each transfer counts as six descriptors: two connections, one of which may be idle; two files, one of which belongs
+/// to a complete body that is being written to disk; and two for short-lived sockets, such as a name lookup or a
+/// connection attempt to a second address.
 struct DescriptorBudget: Equatable {
-  /// The most transfers at once.
+  /// The maximum number of concurrent transfers.
   let transfers: Int
-  /// The most open connections, idle ones included.
+  /// The maximum number of open connections, including idle ones.
   var connections: Int { 2 * transfers }
-  /// The most bodies that have arrived and are on their way to the disk.
+  /// The maximum number of complete bodies that are being written to disk.
   var finishing: Int { transfers }
 
-  /// The rest is for the streams, the index, locks and files that are read, and three for each decoder: its socket, the
-  /// source and the output. It takes no more than half of all.
+  /// Reserves 40 descriptors for the streams, the index, locks and files that are read, and three for each decoder: its
+  /// socket, the source and the output. The reserve is at most half of all descriptors.
   ///
-  /// - Parameter descriptors: as many as the process may have.
+  /// - Parameter descriptors: the maximum for the process.
   init(descriptors: Int, decoders: Int) {
-    let rest = min(40 + 3 * decoders, descriptors / 2)
-    transfers = max(1, (descriptors - rest) / 6)
+    let reserve = min(40 + 3 * decoders, descriptors / 2)
+    transfers = max(1, (descriptors - reserve) / 6)
   }
 
-  /// The budget under the soft limit of this process (RLIMIT_NOFILE), with as many decoders as processors.
+  /// The budget for the soft limit of this process (RLIMIT_NOFILE), with one decoder per processor.
   static var current: DescriptorBudget {
     var limit = rlimit()
     let isKnown = getrlimit(descriptorCount, &limit) == 0
@@ -34,20 +34,20 @@ struct DescriptorBudget: Equatable {
       descriptors: isKnown ? Int(clamping: limit.rlim_cur) : .max, decoders: Processors.count)
   }
 
-  /// Raises the soft limit as far as the system allows.
+  /// Raises the soft limit to the maximum that the system allows.
   static func raise() {
     var limit = rlimit()
     guard getrlimit(descriptorCount, &limit) == 0 else { return }
-    limit.rlim_cur = max(limit.rlim_cur, min(limit.rlim_max, mostDescriptors))
+    limit.rlim_cur = max(limit.rlim_cur, min(limit.rlim_max, maxDescriptors))
     _ = setrlimit(descriptorCount, &limit)
   }
 }
 
 #if canImport(Darwin)
   private let descriptorCount = RLIMIT_NOFILE
-  /// More is refused as a whole.
-  private let mostDescriptors = rlim_t(OPEN_MAX)
+  /// The system refuses a higher limit.
+  private let maxDescriptors = rlim_t(OPEN_MAX)
 #else
   private let descriptorCount = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-  private let mostDescriptors = rlim_t.max
+  private let maxDescriptors = rlim_t.max
 #endif

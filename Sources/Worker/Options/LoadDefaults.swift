@@ -2,22 +2,22 @@ internal import HTTPTypes
 internal import ImageStore
 internal import Loading
 
-/// What the options say of every load, worked out once for all of them.
+/// The defaults that the options define for every load, computed once.
 ///
-/// An object, because each load looks here.
+/// A class, so that a load does not copy it.
 final class LoadDefaults: Sendable {
   let fields: RequestHeaders
   let events: LoadRequest.Events
   let timeout: Duration
-  /// Nil for none.
+  /// Nil for no deadline.
   let deadline: Duration?
   let retries: Int
   let maxBytes: Int64
-  /// What of a query makes no other image.
+  /// The query parameters that are not part of the cache key.
   let ignoredQuery: QueryNameFilter
 
   init(_ options: Options) {
-    // Of the whole file: redirects lead to any host.
+    // The digest covers the whole file, because redirects can lead to any host.
     let cookies = options.cookieFile.map { SHA256.digest(of: Array($0.utf8)).hexadecimal }
     fields = RequestHeaders(options.requestHeaders, alsoSent: cookies ?? "")
     events = EventNames.events(options.events)
@@ -28,7 +28,7 @@ final class LoadDefaults: Sendable {
     ignoredQuery = QueryNameFilter(options.keyIgnoredQuery)
   }
 
-  /// A request with everything as the options say.
+  /// A request with these defaults.
   func request(url: String, source: LoadRequest.Source, key: String) -> LoadRequest {
     var request = LoadRequest(url: url, source: source, key: key, fields: fields)
     request.events = events
@@ -39,7 +39,7 @@ final class LoadDefaults: Sendable {
     return request
   }
 
-  /// What a request sends that has these header fields for itself, in the place of the usual ones of those names.
+  /// The header fields of a request that replaces defaults of the same names by these.
   func fields(with own: HeaderFields) -> RequestHeaders {
     own.isEmpty ? fields : RequestHeaders(fields.all.replacing(own), own: own, alsoSent: fields.alsoSent)
   }

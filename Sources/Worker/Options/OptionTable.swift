@@ -93,7 +93,7 @@ struct OptionDefinition: Sendable {
       "max. concurrent transfers per origin; auto adapts the number to the throughput [auto]"),
     .init(
       "max-connections-per-host", "N", .count(\.maxConnectionsPerHost, 0...10_000),
-      "max. concurrent connections per origin (an HTTP/2 connection carries many transfers); 0 is no limit [0]"),
+      "max. concurrent connections per origin (an HTTP/2 connection carries many transfers); 0 is unlimited [0]"),
     .init(
       "rate", "N/s", .optionalText(\.rate, check: { RequestRate.problem(in: $0) }),
       "max. requests per second and origin, evenly spaced, such as 5/s or 0.5/s [no limit]"),
@@ -103,15 +103,16 @@ struct OptionDefinition: Sendable {
       "max-queued", "N", .count(\.maxQueued, 0...100_000_000),
       "max. waiting loads; further ones fail with overloaded [1000000]"),
     .init("order", "fifo|lifo", choice(\.order), "order of waiting loads of equal priority [fifo]"),
-    .init("timeout", "DURATION", .duration(\.timeout), "max. time without a received byte; 0 is no limit [15s]"),
+    .init("timeout", "DURATION", .duration(\.timeout), "max. time without a received byte; 0 is unlimited [15s]"),
     .init(
       "connect-timeout", "DURATION", .duration(\.connectTimeout),
-      "max. time for resolving, connecting and TLS; 0 is no limit [10s]"),
+      "max. time for resolving, connecting and TLS; 0 is unlimited [10s]"),
     .init(
       "min-rate", "SIZE", .size(\.minRate, anySize),
-      "min. bytes of a body per 30 seconds; 0 is no minimum [1K]"),
+      "min. bytes of a body per 30 seconds; 0 turns it off [1K]"),
     .init(
-      "deadline", "DURATION", .duration(\.deadline), "max. time for a load with queueing and retries; 0 is no limit [0]"
+      "deadline", "DURATION", .duration(\.deadline),
+      "max. time for a load, queueing and retries included; 0 is unlimited [0]"
     ),
     .init("retries", "N", .count(\.retries, 0...100), "further attempts after a retryable failure [2]"),
     .init(
@@ -124,7 +125,7 @@ struct OptionDefinition: Sendable {
     .init(
       "decoders", "N", .count(\.decoders, 0...1024), runtime: false,
       "number of decoder processes; 0 is one per core [0]"),
-    .init("decode-timeout", "DURATION", .duration(\.decodeTimeout), "max. time for a decode; 0 is no limit [10s]"),
+    .init("decode-timeout", "DURATION", .duration(\.decodeTimeout), "max. time for a decode; 0 is unlimited [10s]"),
     .init(
       "min-free", "PERCENT", .percent(\.minFree),
       "free space below which the disk tier shrinks; the % is optional [5%]"),

@@ -4,16 +4,16 @@ internal import ImageCodec
 internal import ImageStore
 internal import Loading
 
-/// The options as each room wants them.
+/// The configurations of the modules that the options define.
 extension Options {
-  /// `maxConcurrent`, as far as there are file descriptors.
-  var transfersAtOnce: TransferLimit {
+  /// `maxConcurrent`, limited by the available file descriptors.
+  private var concurrentTransfers: TransferLimit {
     maxConcurrent.count.map { .fixed(min($0, DescriptorBudget.current.transfers)) } ?? .auto
   }
 
   var loaderSettings: LoaderSettings {
     var settings = LoaderSettings()
-    settings.limits.maxConcurrent = transfersAtOnce
+    settings.limits.maxConcurrent = concurrentTransfers
     settings.limits.mostTransfers = DescriptorBudget.current.transfers
     settings.limits.maxFinishing = min(settings.limits.maxFinishing, DescriptorBudget.current.finishing)
     settings.limits.maxPerOrigin = maxPerHost
@@ -41,8 +41,8 @@ extension Options {
     configuration.cookies = cookieFile
     configuration.insecure = insecure
     configuration.fieldsLeftOut = headersLeftOut
-    let mostTransfers = loaderSettings.limits.mostConcurrent
-    configuration.maxConnections = min(max(128, 4 * mostTransfers), DescriptorBudget.current.connections)
+    let maxTransfers = loaderSettings.limits.mostConcurrent
+    configuration.maxConnections = min(max(128, 4 * maxTransfers), DescriptorBudget.current.connections)
     return configuration
   }
 
@@ -50,16 +50,16 @@ extension Options {
     DecoderSettings(count: decoders > 0 ? decoders : Processors.count, timeout: decodeTimeout.limit)
   }
 
-  /// What every request sends: what the user set, else images before anything else.
+  /// The header fields of every request: those that the user set, and defaults for `accept` and `user-agent`.
   var requestHeaders: HeaderFields {
-    var usual: HeaderFields = ["accept": "image/*,*/*;q=0.8"]
-    // An empty one is none, as in curl.
-    if !userAgent.isEmpty { usual["user-agent"] = userAgent }
-    for name in headersLeftOut { usual.remove(name) }
+    var defaults: HeaderFields = ["accept": "image/*,*/*;q=0.8"]
+    // An empty user agent is not sent, as in curl.
+    if !userAgent.isEmpty { defaults["user-agent"] = userAgent }
+    for name in headersLeftOut { defaults.remove(name) }
     let sent = headers.compactMap { text in
       if case .sent(let field) = HeaderOption(text) { field } else { nil }
     }
-    return usual.replacing(HeaderFields(sent))
+    return defaults.replacing(HeaderFields(sent))
   }
 
   private var headersLeftOut: Set<String> {
@@ -79,13 +79,13 @@ extension Options {
 }
 
 extension Duration {
-  /// What a time-out allows: 0 is no limit, as for the deadline.
+  /// The limit of a timeout option; zero stands for no limit.
   var limit: Duration { self == .zero ? .milliseconds(Quantity.maxMilliseconds) : self }
 }
 
 extension HeaderFields {
-  /// These fields, with `others` instead of those of the same names.
-  func replacing(_ others: HeaderFields) -> HeaderFields {
-    HeaderFields(lines.filter { line in !others.lines.contains { $0.name == line.name } } + others.lines)
+  /// These fields, with `replacements` instead of fields of the same names.
+  func replacing(_ replacements: HeaderFields) -> HeaderFields {
+    HeaderFields(lines.filter { line in !replacements.lines.contains { $0.name == line.name } } + replacements.lines)
   }
 }

@@ -3,7 +3,7 @@ internal import HTTPTypes
 internal import ImageStore
 public import Loading
 
-/// Every choice that the worker's user has, with its default. `OptionTable` says how each is named and read.
+/// The values of all options, with their defaults. `OptionDefinition` defines their names and syntax.
 public struct Options: Sendable {
   public var cacheDirectory: String?
   public var cacheNamespace = "default"
@@ -28,7 +28,7 @@ public struct Options: Sendable {
   /// Bytes in 30 seconds.
   public var minRate: Int64 = 1024
   public var connectTimeout = Duration.seconds(10)
-  /// Zero for none.
+  /// Zero for no deadline.
   public var deadline = Duration.zero
   public var retries = 2
   public var failedTimeToLive = Duration.seconds(60)
@@ -44,10 +44,10 @@ public struct Options: Sendable {
   var network = NetworkMode.any
   public var proxy: String?
   public var userAgent = "ImageWorker/\(Version.current)"
-  /// `Name: value`, each.
+  /// In curl's syntax; see `HeaderOption`.
   public var headers: [String] = []
   public var cookies: String?
-  /// What the file held at the start.
+  /// The content of the cookie file at the start.
   var cookieFile: String?
   public var insecure = false
   public var keyIgnoredQuery: [String] = []
@@ -60,11 +60,11 @@ public struct Options: Sendable {
 
   enum VerifyMode: String, CaseIterable { case random, always, never }
   enum NetworkMode: String, CaseIterable { case any, `public` }
-  /// What becomes of what is unanswered when the worker is to end.
+  /// Whether the worker finishes or cancels unanswered requests before it ends.
   enum EndMode: String, CaseIterable { case drain, cancel }
 }
 
-/// What `--version` prints.
+/// The version that `--version` prints.
 public enum Version {
   public static let current = "0.1.0"
 }

@@ -6,9 +6,9 @@ internal import CSystem
   internal import Glibc
 #endif
 
-/// How many processors there are for this process to use.
+/// The processors that this process may use.
 enum Processors {
-  /// Those that the process may run on (sched_getaffinity(2)), where the system tells; else those that are there.
+  /// The number of processors in the affinity mask (sched_getaffinity(2)) if the system has one, else of those online.
   static var count: Int {
     let allowed = Int(csystem_allowed_processors())
     return allowed > 0 ? allowed : max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))

@@ -2,7 +2,7 @@ internal import HTTPTypes
 internal import Loading
 
 extension OriginState {
-  /// The line of the log for a change of an origin's health.
+  /// The log line for a change of the origin's health.
   func logLine(at now: ContinuousClock.Instant) -> String {
     let text =
       switch health {

@@ -14,14 +14,13 @@ enum LogLevel: String, CaseIterable, Comparable {
   }
 }
 
-/// Lines for people on standard error: no queries, no user info, no header values in them.
+/// Writes log lines to standard error, without query strings, user info and header values.
 ///
-/// A host that does not read its worker's standard error must not be able to stop the worker: a line that would block
-/// is dropped.
+/// A line that would block is dropped, so that a host that does not read standard error cannot stop the worker.
 final class Log: Sendable {
   private let level: Locked<LogLevel>
-  /// Held from the look whether there is room to the write that takes it.
-  private let room = Locked(())
+  /// Held from the poll for space to the write that uses it.
+  private let writing = Locked(())
 
   init(level: LogLevel) { self.level = Locked(level) }
 
@@ -30,14 +29,14 @@ final class Log: Sendable {
   func error(_ message: String) { write(.error) { message } }
   func warning(_ message: String) { write(.warning) { message } }
   func info(_ message: String) { write(.info) { message } }
-  /// - Parameter message: made only where it is wanted, for there is one for each load.
+  /// - Parameter message: called only if the level is enabled, because each load writes such a line.
   func debug(_ message: () -> String) { write(.debug, message) }
 
   private func write(_ lineLevel: LogLevel, _ message: () -> String) {
     guard lineLevel <= level.withLock({ $0 }) else { return }
-    // No more than a pipe takes whole or not at all.
+    // At most PIPE_BUF bytes, which a pipe accepts as a whole or not at all.
     let line = singleLine("imageworker: \(lineLevel): \(message())", atMost: 4000)
-    room.withLock { _ in
+    writing.withLock { _ in
       var descriptor = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
       guard poll(&descriptor, 1, 0) == 1, descriptor.revents & Int16(POLLOUT) != 0 else { return }
       _ = line.withUnsafeBytes { systemWrite(STDERR_FILENO, $0.baseAddress!, $0.count) }
@@ -45,13 +44,13 @@ final class Log: Sendable {
   }
 }
 
-/// Writes a line on standard error: why the program ends before it has begun.
+/// Writes the reason why the program cannot start to standard error, as one line.
 public func printStartupError(_ message: String) {
   let line = singleLine("imageworker: \(message)", atMost: .max)
   _ = line.withUnsafeBytes { systemWrite(STDERR_FILENO, $0.baseAddress!, $0.count) }
 }
 
-/// Names and values from outside may have line breaks in them; a message is one line all the same.
+/// The message as one line. Control characters in it, such as line breaks in names and values, become spaces.
 private func singleLine(_ text: String, atMost count: Int) -> [UInt8] {
   text.utf8.prefix(count).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 } + [0x0A]
 }

@@ -5,7 +5,7 @@
 #endif
 
 enum ProcessMemory {
-  /// Bytes of memory that the process occupies; its largest so far where the system does not tell the present.
+  /// The resident set size in bytes; its maximum so far if the system does not report the current size.
   static var residentBytes: Int64 {
     #if os(Linux)
       let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
@@ -29,7 +29,7 @@ enum ProcessMemory {
 }
 
 enum WallClock {
-  /// The Unix second at a moment of the monotonic clock.
+  /// The Unix time in seconds of an instant of the monotonic clock.
   static func seconds(at instant: ContinuousClock.Instant) -> Int {
     time(nil) + Int(ContinuousClock.now.duration(to: instant).components.seconds)
   }

@@ -11,19 +11,21 @@ internal import Threads
   internal import Glibc
 #endif
 
-/// Runs a worker on standard input and output until all is done. Returns the exit status (sysexits.h).
+/// Runs a worker on standard input and output until it ends. Returns the exit status (sysexits.h).
 ///
-/// Threads: one reads and decodes lines, one owns the session, the queue and the memory tier, one the network, one the
-/// disk, one writes lines, one waits for signals. The caller's waits for the end.
-public func run(_ given: Options) -> Int32 {
+/// There is one thread each for reading and decoding lines, for the session with the queue and the memory tier, for the
+/// network, for the disk, for writing lines and for signals. The calling thread waits for the end.
+public func run(_ parsedOptions: Options) -> Int32 {
   let streams = StandardStreams.take()
   Signals.block()
   DescriptorBudget.raise()
-  let log = Log(level: given.logLevel)
+  let log = Log(level: parsedOptions.logLevel)
   let (options, storage): (Options, DiskServices)
   do throws(StartError) {
-    if let problem = given.transportConfiguration.problem() { throw StartError(message: problem, status: EX_USAGE) }
-    options = try withCookies(given)
+    if let problem = parsedOptions.transportConfiguration.problem() {
+      throw StartError(message: problem, status: EX_USAGE)
+    }
+    options = try withCookies(parsedOptions)
     storage = try openStorage(options, log)
   } catch {
     printStartupError(error.message)
@@ -45,8 +47,8 @@ public func run(_ given: Options) -> Int32 {
     descriptor: streams.output,
     marks: LineWriter.Marks(high: OutputMarks.transfersWait, low: OutputMarks.transfersGoOn),
     onRelief: { LoadingActor.run {} },
-    // Nobody would hear of anything that is still done: nothing is begun any more, and nothing saved. The cache keeps
-    // what has arrived, if that takes no time.
+    // No one can receive further answers. Cancel all requests, start and save nothing more, and exit after the half second
+    // in which the cache can store the bytes received so far.
     onClosed: { _ in
       end(ExitStatus.inputOrOutput)
       withSession { $0.terminate() }
@@ -63,17 +65,17 @@ public func run(_ given: Options) -> Int32 {
     LoadingActor.executor.setAfterBatch { LoadingActor.assumeIsolated { new.advance() } }
   }
   Signals.onTermination { withSession { $0.terminate() } }
-  let ahead = Locked(0)
+  let pendingBatches = Locked(0)
   LineReader(
     descriptor: STDIN_FILENO, maxLine: Int(options.maxLine),
     handle: { batch in
       writer.waitForRoom(below: OutputMarks.requestsWait)
-      // One batch is decoded while the one before is acted on.
-      ahead.wait { $0 < 2 ? ($0 += 1) : nil }
+      // Decode one batch while the session handles the previous one.
+      pendingBatches.wait { $0 < 2 ? ($0 += 1) : nil }
       withSession { session in
         session.receive(batch)
-        ahead.withLock { $0 -= 1 }
-        ahead.notify()
+        pendingBatches.withLock { $0 -= 1 }
+        pendingBatches.notify()
       }
     },
     onEnd: { end in
@@ -86,23 +88,23 @@ public func run(_ given: Options) -> Int32 {
   return writer.finish() ? result : ExitStatus.inputOrOutput
 }
 
-/// What the worker ends with if not with 0 (sysexits.h, but for `failures`).
+/// The exit statuses other than 0 (those of sysexits.h, except `failures`).
 enum ExitStatus {
-  /// With `--exit-status`: a request ended in an error.
+  /// A request failed, with `--exit-status`.
   static let failures: Int32 = 3
   static let noCookieFile = EX_NOINPUT
   static let noCacheDirectory = EX_CANTCREAT
-  /// Standard input cannot be read, or nobody reads standard output.
+  /// Standard input cannot be read, or standard output is closed.
   static let inputOrOutput = EX_IOERR
 }
 
-/// How much unread output holds back what, in bytes.
+/// The amounts of unread output, in bytes, at which work stops and resumes.
 private enum OutputMarks {
-  /// No new transfers start.
+  /// At this amount no new transfers start.
   static let transfersWait = 64 << 10
   static let transfersGoOn = 16 << 10
-  /// No more requests are read. Far above the other, so that a host that first writes all its requests and then reads
-  /// is not stopped in the middle.
+  /// At this amount no more requests are read. Far above `transfersWait`, so that a host can write all its requests
+  /// before it reads the answers.
   static let requestsWait = 32 << 20
 }
 
@@ -111,7 +113,7 @@ private struct StartError: Error {
   var status = ExitStatus.noCacheDirectory
 }
 
-/// The options with the content of the cookie file, which is read this once.
+/// The options with the content of the cookie file. The file is not read again.
 private func withCookies(_ options: Options) throws(StartError) -> Options {
   guard let path = options.cookies else { return options }
   do throws(StoreError) {
@@ -126,7 +128,7 @@ private func withCookies(_ options: Options) throws(StartError) -> Options {
 
 private func openStorage(_ options: Options, _ log: Log) throws(StartError) -> DiskServices {
   let executor = ThreadExecutor(name: "disk")
-  guard let directory = options.cacheDirectory ?? CacheDirectory.usual else {
+  guard let directory = options.cacheDirectory ?? CacheDirectory.standard else {
     throw StartError(message: "HOME is not set; name a cache directory with --cache-dir")
   }
   let warn: @Sendable (String) -> Void = { log.warning($0) }
@@ -158,10 +160,10 @@ private func openStorage(_ options: Options, _ log: Log) throws(StartError) -> D
   return storage
 }
 
-/// Where the cache lies.
+/// The path of the cache directory.
 private enum CacheDirectory {
   /// `$XDG_CACHE_HOME/imageworker`, else `~/.cache/imageworker` (XDG Base Directory Specification).
-  static var usual: String? {
+  static var standard: String? {
     if let base = environment("XDG_CACHE_HOME"), base.hasPrefix("/") { return base + "/imageworker" }
     return environment("HOME").map { $0 + "/.cache/imageworker" }
   }

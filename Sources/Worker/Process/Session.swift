@@ -6,9 +6,9 @@ internal import LineRPC
 internal import Loading
 internal import Threads
 
-/// One host's conversation with the worker: requests in, responses and events out.
+/// The connection to the host: receives requests and sends responses and events.
 ///
-/// Lives on the loading thread, so that a line has taken effect before the next is looked at.
+/// Runs on the loading thread, so that each line takes effect before the next is handled.
 @LoadingActor
 final class Session {
   private(set) var options: Options
@@ -26,19 +26,19 @@ final class Session {
   private var hasFailures = false
   private var wasCancelledBySignal = false
   private var hasLostInput = false
-  private var ending: ShutdownReason?
-  private var rest = DrainState.notYet
+  private var shutdownReason: ShutdownReason?
+  private var drainState = DrainState.notYet
   private let onEnd: @Sendable (Int32) -> Void
 
-  /// What comes between the last answer and the end: what was given up lets go of its files.
+  /// The progress of the drain between the last answer and the end, in which cancelled work closes its files.
   private enum DrainState {
     case notYet
-    /// At the latest then.
+    /// The drain ends at this time at the latest.
     case until(ContinuousClock.Instant)
     case over
   }
 
-  private static let longestRest = Duration.seconds(1)
+  private static let maxDrainTime = Duration.seconds(1)
 
   struct RequestCounts {
     var received = 0
@@ -47,14 +47,14 @@ final class Session {
     var cancelled = 0
   }
 
-  /// Why the session ends; nothing more is accepted.
+  /// The reason why the session ends. It accepts no further requests.
   private enum ShutdownReason {
     case endOfInput
     case shutdown(RequestToken)
     case signal
   }
 
-  /// - Parameter onEnd: gets the exit status, once, when everything has been answered.
+  /// - Parameter onEnd: called once with the exit status when all requests have been answered.
   init(
     options: Options, loader: Loader, storage: DiskServices, transport: Transport, decoders: DecoderPool,
     writer: LineWriter, log: Log, onEnd: @escaping @Sendable (Int32) -> Void
@@ -75,16 +75,16 @@ final class Session {
   func receive(_ batch: [Incoming]) {
     for incoming in batch {
       switch incoming {
-      case .call(let call): take(tracker.accept(call))
-      case .batch(let calls): for step in tracker.accept(batch: calls) { take(step) }
+      case .call(let call): handle(tracker.accept(call))
+      case .batch(let calls): for step in tracker.accept(batch: calls) { handle(step) }
       }
     }
   }
 
-  private func take(_ step: RequestTracker.Step) {
+  private func handle(_ step: RequestTracker.Step) {
     switch step {
     case .perform(let request, let token): perform(request, token)
-    case .failedNotification(let error, _): tellFailure(error, of: nil)
+    case .failedNotification(let error, _): sendFailure(error, of: nil)
     case .send(let line): writer.send(line, deferred: true)
     }
   }
@@ -93,7 +93,7 @@ final class Session {
     guard let method = Method(rawValue: request.method) else {
       return answer(token, .methodNotFound(request.method))
     }
-    guard ending == nil else {
+    guard shutdownReason == nil else {
       let error = WireErrors.wire(LoadError(.shuttingDown, "the worker is shutting down"), url: nil)
       return answer(token, error, url: url(in: request.params))
     }
@@ -104,7 +104,7 @@ final class Session {
     }
   }
 
-  /// What a request that was refused as it stood named, as far as it can be shown.
+  /// The URL in the parameters of a refused request, if an answer can repeat it.
   private func url(in params: JSONObject) -> String? {
     guard case .string(let text)? = params["url"] else { return nil }
     if DataURL.isDataURL(text) { return DataURL.echo(text) }
@@ -113,7 +113,7 @@ final class Session {
 
   // MARK: - Out
 
-  /// Answers with an object whose members `write` writes; a notification's outcome is an event.
+  /// Answers with an object whose members `write` writes. The result of a notification is sent as an event.
   func answer(_ token: RequestToken, _ write: (inout JSONWriter) -> Void) {
     guard token.id != nil else {
       if let line = tracker.event("completed", about: token, write) { send(line, about: token) }
@@ -124,14 +124,14 @@ final class Session {
     if let line { send(line, about: token) }
   }
 
-  /// Answers with an error; a notification's is an event.
+  /// Answers with an error. The error of a notification is sent as an event.
   func answer(_ token: RequestToken, _ error: RPCError, url: String? = nil) {
     hasFailures = true
-    if token.id == nil { tellFailure(error, of: token, url: url) }
+    if token.id == nil { sendFailure(error, of: token, url: url) }
     if let line = tracker.respond(to: token, error: error) { send(line, about: token) }
   }
 
-  private func tellFailure(_ error: RPCError, of token: RequestToken?, url: String? = nil) {
+  private func sendFailure(_ error: RPCError, of token: RequestToken?, url: String? = nil) {
     hasFailures = true
     let line = tracker.event("failed", about: token) { writer in
       if let url { writer.member("url", url) }
@@ -144,7 +144,7 @@ final class Session {
     writer.send(line, about: token, deferred: true)
   }
 
-  /// To be called after a line that may be large: the next is not to be made before there is room for it.
+  /// Must be called after a line that may be large, so that the next is made only when the output has space for it.
   func noteCongestion() {
     if writer.isCongested { loader.isOutputStuck = true }
   }
@@ -160,7 +160,7 @@ final class Session {
     loader.apply(new.loaderSettings)
     transport.configure(new.transportConfiguration)
     decoders.configure(new.decoderSettings)
-    // They might be none any more.
+    // With the new options the same requests may succeed.
     if changesRequests { _ = loader.clearFailures() }
     log.setLevel(new.logLevel)
     let (limit, minFree, verify) = (new.diskLimit, Double(new.minFree) / 100, new.verification)
@@ -177,63 +177,64 @@ final class Session {
 
   // MARK: - The end
 
-  /// After each batch of work: starts what may start, lets lines go, and ends when all is answered.
+  /// Runs after each batch of work: starts work that may start, flushes the output, and ends the session when all
+  /// requests have been answered. Returns the time at which it must run again.
   func advance() -> ContinuousClock.Instant? {
     loader.isOutputStuck = writer.isCongested
     let next = loader.advance()
     for change in loader.takeHealthChanges() { log.info(change.logLine(at: .now)) }
     endIfDone()
     writer.flush()
-    switch rest {
+    switch drainState {
     case .notYet: return next
     case .until(let end): return next.map { min($0, end) } ?? end
     case .over: return nil
     }
   }
 
-  /// The host has nothing more to say, or cannot be heard any more.
+  /// Ends the session after the input has ended or failed.
   func endOfInput(failed: Bool) {
-    guard ending == nil else { return }
+    guard shutdownReason == nil else { return }
     hasLostInput = failed
-    ending = .endOfInput
+    shutdownReason = .endOfInput
     loader.isPaused = false
     if options.endOfInput == .cancel { _ = loader.cancel(.all) }
   }
 
-  /// The `shutdown` method.
+  /// Ends the session for the `shutdown` method.
   func shutDown(_ mode: Options.EndMode, answering token: RequestToken) {
-    ending = .shutdown(token)
+    shutdownReason = .shutdown(token)
     loader.isPaused = false
     if mode == .cancel { _ = loader.cancel(.all) }
   }
 
-  /// A signal asks for the end: everything outstanding is answered `cancelled`.
+  /// Ends the session for a signal or closed output. All unanswered requests are answered with `cancelled`.
   func terminate() {
-    // A shutdown under way is still to be answered.
-    if case .shutdown = ending {} else { ending = .signal }
+    // A `shutdown` request must still be answered.
+    if case .shutdown = shutdownReason {} else { shutdownReason = .signal }
     wasCancelledBySignal = loader.cancel(.all) > 0
   }
 
   private func endIfDone() {
-    switch ending {
+    switch shutdownReason {
     case nil: return
     case .shutdown(let token) where tracker.unanswered == 1 && tracker.isOpen(token):
       answer(token) { _ in }
     default: break
     }
     guard tracker.unanswered == 0 else { return }
-    switch rest {
+    switch drainState {
     case .notYet:
       loader.cancelBackgroundWork()
       if !loader.isIdle {
-        rest = .until(.now.advanced(by: Self.longestRest))
+        drainState = .until(.now.advanced(by: Self.maxDrainTime))
         return
       }
     case .until(let end):
       guard loader.isIdle || end <= .now else { return }
     case .over: return
     }
-    rest = .over
+    drainState = .over
     let failed = options.exitStatus && (hasFailures || tracker.hasRefused || wasCancelledBySignal)
     log.info("done after \(counts.received) loads and prefetches, \(startedAt.duration(to: .now).milliseconds) ms")
     onEnd(hasLostInput ? ExitStatus.inputOrOutput : failed ? ExitStatus.failures : 0)

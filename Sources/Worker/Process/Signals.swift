@@ -6,9 +6,9 @@ internal import Threads
   internal import Glibc
 #endif
 
-/// SIGTERM and SIGINT: the first asks the worker to end, the second ends it.
+/// Handles SIGTERM and SIGINT: the first signal requests a shutdown, the second exits at once.
 enum Signals {
-  /// - Parameter action: called once, on a thread of its own.
+  /// - Parameter action: called once, on the signal thread.
   static func onTermination(_ action: @escaping @Sendable () -> Void) {
     startThread(name: "signals") {
       var signals = set
@@ -20,7 +20,7 @@ enum Signals {
     }
   }
 
-  /// Keeps the signals away from the calling thread and all that it starts.
+  /// Blocks the signals in the calling thread and in all threads that it starts later.
   static func block() {
     var signals = set
     pthread_sigmask(SIG_BLOCK, &signals, nil)

@@ -4,19 +4,19 @@
   internal import Glibc
 #endif
 
-/// The process's streams, put out of reach of whatever else lives in it.
+/// The standard streams of the process, protected from libraries that write to descriptor 1.
 struct StandardStreams {
-  /// Where lines are written. Descriptor 1 itself leads to standard error afterwards, so that no library can print into
-  /// the protocol.
+  /// A duplicate of standard output. Descriptor 1 itself is redirected to standard error, so that the output of a library
+  /// cannot corrupt the protocol.
   let output: Int32
 
-  /// The first thing to do in a process: before any thread and any library.
+  /// Must be called before the process starts a thread or uses a library.
   static func take() -> StandardStreams {
     signal(SIGPIPE, SIG_IGN)
-    // To write more than `ulimit -f` allows fails then, with EFBIG.
+    // A write beyond `ulimit -f` then fails with EFBIG.
     signal(SIGXFSZ, SIG_IGN)
-    // A missing descriptor would be taken by the next file that is opened. Reading from what takes its place ends,
-    // writing an answer to it fails, log lines vanish.
+    // The next file that is opened would get the number of a closed stream. /dev/null takes its place: input ends at
+    // once, writing an answer fails, and log lines are discarded.
     for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
       _ = open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY)
     }
