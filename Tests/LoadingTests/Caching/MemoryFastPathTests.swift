@@ -7,9 +7,9 @@ import Threads
 @testable import ImageStore
 @testable import Loading
 
-/// What memory answers at once, before a load is begun, and what it leaves to the loads.
+/// The memory fast path: requests that memory answers without a load, and those that it leaves to `submit`.
 struct MemoryFastPathTests {
-  /// A scene whose image has been loaded.
+  /// A scene whose image is in memory.
   private func warmScene() async throws -> Scene {
     let scene = try await Scene()
     let first = await scene.submit()
@@ -17,7 +17,7 @@ struct MemoryFastPathTests {
     return scene
   }
 
-  @Test func `a hit in memory waits for no disk and leaves nothing behind`() async throws {
+  @Test func `a memory hit does not wait for the disk thread and leaves no load`() async throws {
     let scene = try await warmScene()
     let gate = scene.disk.closeGate()
     let image = try #require(await scene.serveFromMemory())
@@ -29,7 +29,7 @@ struct MemoryFastPathTests {
     gate.open()
   }
 
-  @Test func `data comes from memory too, and a load that wants neither gets its result`() async throws {
+  @Test func `data is served from memory, and so is a request without delivery`() async throws {
     let scene = try await warmScene()
     #expect(await scene.serveFromMemory { $0.delivery = .data }?.data == Scene.image)
     let nothing = try #require(await scene.serveFromMemory { $0.delivery = .none })
@@ -37,7 +37,7 @@ struct MemoryFastPathTests {
     #expect(nothing.data == nil)
   }
 
-  @Test(arguments: [true, false]) func `what comes after a put sees what was put`(isImage: Bool) async throws {
+  @Test(arguments: [true, false]) func `a request after a host store sees the stored image`(isImage: Bool) async throws {
     let scene = try await warmScene()
     let gate = scene.disk.closeGate()
     let (id, report) = await { @LoadingActor in
@@ -50,14 +50,14 @@ struct MemoryFastPathTests {
       return (id, report)
     }()
     gate.open()
-    // What was no image has replaced nothing, in memory neither.
+    // Content that is not an image has replaced nothing, in memory either.
     #expect(try scene.witness.image(of: id).data == (isImage ? Scene.otherImage : Scene.image))
     #expect(report.value.isInMemory)
     #expect(await scene.serveFromMemory { $0.delivery = .data }?.data == (isImage ? Scene.otherImage : Scene.image))
     #expect(await scene.isIdle)
   }
 
-  @Test func `what was read from disk before a 304 changed it is as fresh as that says`() async throws {
+  @Test func `a response read from disk before a 304 updated it has the updated freshness`() async throws {
     let scene = try await warmScene()
     let id = await { @LoadingActor in
       var response = scene.loader.memory.peek(at: "a")[0].response
@@ -70,12 +70,12 @@ struct MemoryFastPathTests {
     #expect(await scene.loader.memory.peek(at: "a").map(\.response.expiresAt) == [5])
   }
 
-  @Test func `the response's head comes with it where it is wanted`() async throws {
+  @Test func `the head of the response is included if requested`() async throws {
     let scene = try await warmScene()
     #expect(await scene.serveFromMemory { $0.wantsResponse = true }?.response?.status == 200)
   }
 
-  /// What takes more than a look into memory.
+  /// Requests that need more than the memory tier.
   private static let changes: [(String, @Sendable (inout LoadRequest) -> Void)] = [
     ("a key that is not there", { $0.key = "b" }),
     ("no-cache", { $0.cacheMode = .noCache }), ("no-store", { $0.cacheMode = .noStore }),
@@ -86,14 +86,14 @@ struct MemoryFastPathTests {
     ("another user", { $0.fields = RequestHeaders(["authorization": "x"]) }),
   ]
 
-  @Test(arguments: changes.indices) func `everything else is left to a load`(number: Int) async throws {
+  @Test(arguments: changes.indices) func `any other request is left to a load`(number: Int) async throws {
     let scene = try await warmScene()
     let (name, change) = Self.changes[number]
     #expect(await scene.serveFromMemory(change) == nil, "\(name)")
     #expect(await scene.loader.counts.memoryHits == 0, "\(name)")
   }
 
-  @Test func `what became stale by a lower max-age is left to a load`() async throws {
+  @Test func `a response that a lower max-age made stale is left to a load`() async throws {
     let scene = try await warmScene()
     await { @LoadingActor in
       var settings = LoaderSettings()
@@ -103,14 +103,14 @@ struct MemoryFastPathTests {
     #expect(await scene.serveFromMemory() == nil)
   }
 
-  @Test func `a path is only given while its file is there`() async throws {
+  @Test func `a path is returned only while its file exists`() async throws {
     let scene = try await warmScene()
     let path = try #require(await scene.serveFromMemory()?.path)
     try FileManager.default.removeItem(atPath: path)
     #expect(await scene.serveFromMemory() == nil)
   }
 
-  @Test func `a hit takes its slot from the load before`() async throws {
+  @Test func `a hit cancels the previous load in its slot`() async throws {
     let scene = try await warmScene()
     let gate = scene.disk.closeGate()
     let other = await scene.submit {

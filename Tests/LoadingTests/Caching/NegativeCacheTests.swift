@@ -25,7 +25,7 @@ struct NegativeCacheTests {
       .kind
   }
 
-  @Test func `a failure is remembered for its time, and not longer`() {
+  @Test func `a failure is remembered for exactly its time to live`() {
     var memory = NegativeCache()
     memory.timeToLive = .seconds(10)
     remember(of: "x", in: &memory, at: now)
@@ -35,7 +35,7 @@ struct NegativeCacheTests {
     #expect(kind(of: "y", in: memory, at: now) == nil)
   }
 
-  @Test func `a failure of one user is none of another`() {
+  @Test func `a failure applies only to the credentials that it occurred with`() {
     var memory = NegativeCache()
     remember(of: "x", "alice", in: &memory, at: now)
     #expect(kind(of: "x", "alice", in: memory, at: now) == .http)
@@ -43,7 +43,7 @@ struct NegativeCacheTests {
     #expect(kind(of: "x", in: memory, at: now) == nil)
   }
 
-  @Test func `it is forgotten when its time is over, and the head of its answer at once`() {
+  @Test func `an entry is removed when it expires, and the head of its response is not kept at all`() {
     var memory = NegativeCache()
     memory.timeToLive = .seconds(10)
     var error = LoadError(.http, "no")
@@ -57,14 +57,14 @@ struct NegativeCacheTests {
     #expect(memory.count == 0 && memory.orderCount == 0)
   }
 
-  @Test func `with a time of nothing nothing is remembered`() {
+  @Test func `a time to live of zero disables the cache`() {
     var memory = NegativeCache()
     memory.timeToLive = .zero
     remember(of: "x", in: &memory, at: now)
     #expect(memory.count == 0)
   }
 
-  @Test func `content that was no image is asked for again where anything will do`() {
+  @Test func `notAnImage does not apply to requests that accept any content`() {
     var memory = NegativeCache()
     remember(.notAnImage, of: "x", in: &memory, at: now)
     #expect(kind(of: "x", in: memory, at: now) == .notAnImage)
@@ -73,7 +73,7 @@ struct NegativeCacheTests {
     #expect(kind(of: "y", in: memory, acceptsAnything: true, at: now) == .http)
   }
 
-  @Test func `a body that was too large is asked for again where a larger one will do`() {
+  @Test func `tooLarge does not apply to requests with a larger maximum`() {
     var memory = NegativeCache()
     remember(.tooLarge, of: "x", maxBytes: 100, in: &memory, at: now)
     #expect(kind(of: "x", in: memory, maxBytes: 100, at: now) == .tooLarge)
@@ -81,18 +81,18 @@ struct NegativeCacheTests {
     #expect(kind(of: "x", in: memory, maxBytes: 101, at: now) == nil)
   }
 
-  @Test func `a new failure of the same starts the time again`() {
+  @Test func `another failure of the same image restarts its time`() {
     var memory = NegativeCache()
     memory.timeToLive = .seconds(10)
     remember(of: "x", in: &memory, at: now)
     remember(.redirects, of: "x", in: &memory, at: now + .seconds(6))
-    // The first one's time is over, and is cleared out.
+    // The first entry has expired and is removed.
     remember(of: "y", in: &memory, at: now + .seconds(12))
     #expect(kind(of: "x", in: memory, at: now + .seconds(12)) == .redirects)
     #expect(memory.count == 2)
   }
 
-  @Test func `what is over is cleared out when another comes`() {
+  @Test func `expired entries are removed when another is added`() {
     var memory = NegativeCache()
     for number in 0..<100 { remember(of: "\(number)", in: &memory, at: now) }
     remember(of: "x", in: &memory, at: now + .seconds(61))
@@ -100,7 +100,7 @@ struct NegativeCacheTests {
     #expect(memory.orderCount == 1)
   }
 
-  @Test func `one or all can be forgotten`() {
+  @Test func `one entry or all can be removed`() {
     var memory = NegativeCache()
     for key in ["a", "b", "c", "d"] { remember(of: key, in: &memory, at: now) }
     memory.forget(subject("a"))
@@ -111,7 +111,7 @@ struct NegativeCacheTests {
     #expect(memory.orderCount == 0)
   }
 
-  @Test func `beyond its capacity the oldest go`() {
+  @Test func `beyond the capacity the oldest entries are removed`() {
     var memory = NegativeCache()
     for number in 0..<NegativeCache.capacity + 10 { remember(of: "\(number)", in: &memory, at: now) }
     #expect(memory.count == NegativeCache.capacity)
@@ -119,7 +119,7 @@ struct NegativeCacheTests {
     #expect(kind(of: "10", in: memory, at: now) == .http)
   }
 
-  @Test func `one that fails again and again takes no more room for it`() {
+  @Test func `an image that fails repeatedly takes one entry`() {
     var memory = NegativeCache()
     memory.timeToLive = .seconds(86_400)
     for number in 0..<10_000 { remember(of: "x", in: &memory, at: now + .milliseconds(number)) }
@@ -134,7 +134,7 @@ struct LoadIndexTests {
     LoadIndex.Labels(url: url, group: group, slot: slot)
   }
 
-  @Test func `loads are found by each of their names, in the order of their coming`() {
+  @Test func `loads are found by each of their labels, in the order of submission`() {
     var index = LoadIndex()
     for number in [Int32(3), 1, 2] { index.insert(LoadID(number), label(url: "u", group: "g\(number % 2)")) }
     index.insert(LoadID(4), label(slot: "s"))
@@ -146,7 +146,7 @@ struct LoadIndexTests {
     #expect(index.loads(slot: "g1").isEmpty)
   }
 
-  @Test func `what is removed is found by none of its names`() {
+  @Test func `a removed load is found by none of its labels`() {
     var index = LoadIndex()
     let all = label(url: "u", group: "g", slot: "s")
     index.insert(LoadID(1), all)
@@ -168,12 +168,12 @@ struct RetryAfterTests {
       ("Tue, 14 Nov 2023 22:14:20 GMT", 60), ("Tuesday, 14-Nov-23 22:14:20 GMT", 60), ("Tue Nov 14 22:14:20 2023", 60),
       ("Tue, 14 Nov 2023 22:13:19 GMT", 0), ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
     ])
-  func `seconds and dates are understood`(value: String, seconds: Int) {
+  func `seconds and dates are parsed`(value: String, seconds: Int) {
     #expect(RetryAfter.parse(value, now: now) == .seconds(seconds))
   }
 
   @Test(arguments: [nil, "", "-1", "+5", "1.5", "soon", "5, 6", "5s", "٣", "Tue, 14 Nov"])
-  func `what is neither is nothing`(value: String?) {
+  func `other values are ignored`(value: String?) {
     #expect(RetryAfter.parse(value, now: now) == nil)
   }
 }

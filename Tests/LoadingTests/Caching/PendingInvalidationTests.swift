@@ -7,14 +7,14 @@ import Threads
 @testable import ImageStore
 @testable import Loading
 
-/// What a clear means for loads that are under way, and what it does not.
+/// The effect of a clear on loads under way.
 struct PendingInvalidationTests {
-  /// Filters that a load of the key `a` does not fall under.
+  /// Filters that do not match a load with the key `a`.
   static let others: [ClearFilter] = [
     .url("https://other.test/b", key: "b"), .key("b"), .prefix("b"), .host("other.test", port: nil),
     .olderThan(seconds: 1), .expired,
   ]
-  /// Filters that what is stored under the key `a` falls under.
+  /// Filters that match the response stored under the key `a`.
   static let own: [ClearFilter] = [
     .url("https://own.test/a", key: "c"), .key("a"), .prefix("a"), .host("own.test", port: 443),
     .olderThan(seconds: -1), .all,
@@ -45,10 +45,10 @@ struct PendingInvalidationTests {
 
   private static let variant = Ask.small().canonical
 
-  // MARK: - A clear of something else
+  // MARK: - A clear that does not match the image
 
   @Test(arguments: others)
-  func `what a clear of something else finds being looked for is decoded once for all, and kept`(filter: ClearFilter)
+  func `an image being looked up during another clear is decoded once and stored`(filter: ClearFilter)
     async throws
   {
     let scene = try await scene()
@@ -67,7 +67,7 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test(arguments: others) func `what it finds being decoded is shared with those that come after it, and kept`(
+  @Test(arguments: others) func `a decode under way during another clear is shared with later loads and stored`(
     filter: ClearFilter
   ) async throws {
     let scene = try await scene()
@@ -83,23 +83,23 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test(arguments: others) func `what it finds being read goes into memory`(filter: ClearFilter) async throws {
+  @Test(arguments: others) func `an image being read during another clear enters memory`(filter: ClearFilter) async throws {
     let scene = try await scene()
     let id = await reading(in: scene) { clear(filter, in: scene) }
     #expect(scene.witness.end(of: id) == "disk")
     #expect(await isInMemory("", scene))
   }
 
-  @Test(arguments: others) func `what the host puts in meanwhile goes into memory`(filter: ClearFilter) async throws {
+  @Test(arguments: others) func `an image that the host stores during another clear enters memory`(filter: ClearFilter) async throws {
     let scene = try await Scene()
     await put(in: scene) { clear(filter, in: scene) }
     #expect(await isInMemory("", scene))
   }
 
-  // MARK: - A clear of the very image
+  // MARK: - A clear that matches the image
 
   @Test(arguments: own)
-  func `what a clear finds being looked for is decoded once for those before it, and not kept`(filter: ClearFilter)
+  func `an image being looked up during its clear is decoded once for earlier loads and not stored`(filter: ClearFilter)
     async throws
   {
     let scene = try await scene()
@@ -119,7 +119,7 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test(arguments: own) func `what is made of it is in no tier afterwards`(filter: ClearFilter) async throws {
+  @Test(arguments: own) func `a variant decoded during the clear is in no tier afterwards`(filter: ClearFilter) async throws {
     let scene = try await scene()
     let gate = scene.disk.closeGate()
     let id = await { @LoadingActor in
@@ -136,7 +136,7 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test(arguments: own) func `nobody joins its decode, and that is not kept`(filter: ClearFilter) async throws {
+  @Test(arguments: own) func `later loads do not join its decode, which is not stored`(filter: ClearFilter) async throws {
     let scene = try await scene()
     let before = await scene.submit(load())
     let old = scene.decoder.next()
@@ -152,7 +152,7 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `one that keeps nothing shares no decode with what was cleared before it`() async throws {
+  @Test func `a load that stores nothing shares no decode with loads of a cleared image`() async throws {
     let scene = try await scene()
     let gate = scene.disk.closeGate()
     let ids = await { @LoadingActor in
@@ -171,14 +171,14 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test(arguments: own) func `what it finds being read does not go into memory`(filter: ClearFilter) async throws {
+  @Test(arguments: own) func `an image being read during its clear does not enter memory`(filter: ClearFilter) async throws {
     let scene = try await scene()
     let id = await reading(in: scene) { clear(filter, in: scene) }
     #expect(scene.witness.end(of: id) == "disk")
     #expect(await !isInMemory("", scene))
   }
 
-  @Test(arguments: own) func `nor what waits to be read until somebody reads the output`(filter: ClearFilter)
+  @Test(arguments: own) func `an image that waits for the output does not enter memory after its clear`(filter: ClearFilter)
     async throws
   {
     let scene = try await scene()
@@ -190,7 +190,7 @@ struct PendingInvalidationTests {
     #expect(scene.witness.end(of: await scene.submit { $0.cacheMode = .onlyIfCached }) == "notCached")
   }
 
-  @Test func `nor what has been replaced while it waited`() async throws {
+  @Test func `an image that was replaced while it waited for the output does not enter memory`() async throws {
     let scene = try await scene()
     let old = try await waitingToBeRead(in: scene)
     let new = await scene.submit {
@@ -207,7 +207,7 @@ struct PendingInvalidationTests {
   }
 
   @Test(arguments: [Loader.Tiers.memory, .disk])
-  func `nor where one tier was cleared`(tiers: Loader.Tiers) async throws {
+  func `an image being read during a clear of one tier does not enter memory`(tiers: Loader.Tiers) async throws {
     let scene = try await scene()
     let id = await reading(in: scene) { clear(.key("a"), in: scene, tiers) }
     #expect(scene.witness.end(of: id) == "disk")
@@ -216,7 +216,7 @@ struct PendingInvalidationTests {
     #expect(scene.witness.end(of: next) == (tiers == .memory ? "disk" : "notCached"))
   }
 
-  @Test(arguments: own) func `nor what it finds being stored`(filter: ClearFilter) async throws {
+  @Test(arguments: own) func `an image being stored during its clear does not enter memory`(filter: ClearFilter) async throws {
     let scene = try await Scene()
     let id = await load({ $0.url = "https://own.test/a" }, heldUpAt: .rename, in: scene) { clear(filter, in: scene) }
     #expect(scene.witness.end(of: id) == "miss")
@@ -225,7 +225,7 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `what is left on disk is decoded for those before it, and kept there`() async throws {
+  @Test func `an image that a clear leaves on disk is decoded for earlier loads and stays there`() async throws {
     let scene = try await scene()
     let before = await scene.submit(load())
     let order = scene.decoder.next()
@@ -237,19 +237,19 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test(arguments: own) func `what the host has put in before is gone`(filter: ClearFilter) async throws {
+  @Test(arguments: own) func `an image that the host stored before the clear is removed`(filter: ClearFilter) async throws {
     let scene = try await Scene()
     await put(in: scene) { clear(filter, in: scene) }
     #expect(await !isInMemory("", scene))
   }
 
-  @Test(arguments: own) func `one sent after it gets nothing that an earlier one has looked for`(filter: ClearFilter)
+  @Test(arguments: own) func `a load after the clear gets no lookup result of an earlier load`(filter: ClearFilter)
     async throws
   {
     let scene = try await scene(memory: 0)
     let gate = scene.disk.closeGate()
     let ids = await { @LoadingActor in
-      // The URL of what is stored under the key is another one.
+      // The response stored under the key has another URL.
       let url = "https://own.test/other"
       let change: @Sendable (inout LoadRequest) -> Void = {
         $0.url = url
@@ -264,14 +264,14 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `what comes after a clear is kept, also for one that was sent before it`() async throws {
+  @Test func `a response that arrives after a clear is stored, even for an earlier load`() async throws {
     let scene = try await scene()
     let before = await scene.submit(load())
     let order = scene.decoder.next()
     await clear(.key("a"), in: scene)
     let after = await scene.submit { $0.url = "https://own.test/a" }
     #expect(scene.witness.end(of: after) == "miss")
-    // It looks once more, and finds what is new.
+    // It looks up again, and finds the new response.
     order.then(.failure(.io("no such file")))
     scene.decoder.answer()
     #expect(scene.witness.end(of: before) == "memory")
@@ -279,27 +279,27 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  // MARK: - Held up
+  // MARK: - Blocked operations
 
-  /// A load of the original whose file is being read when `event` happens.
+  /// A load of the original. `event` happens while its file is being read.
   private func reading(in scene: Scene, _ event: @LoadingActor @Sendable () -> Void) async -> LoadID {
     await load({ _ in }, heldUpAt: .read, in: scene, event)
   }
 
-  /// A load that waits with its file found until somebody reads the output.
+  /// A load that has found its file and waits for the output.
   private func waitingToBeRead(in scene: Scene) async throws -> LoadID {
     let id = await { @LoadingActor in
       scene.loader.isOutputStuck = true
       return scene.submit { $0.delivery = .data }
     }()
-    // It is looked for, and held.
+    // The lookup ends, and the read is blocked.
     for _ in 0..<2 { try await scene.settle() }
     return id
   }
 
   @LoadingActor private func readOutput(in scene: Scene) { scene.loader.isOutputStuck = false }
 
-  /// A load that has come to an operation of the disk's when `event` happens.
+  /// A load. `event` happens during one of its disk operations.
   private func load(
     _ change: @Sendable (inout LoadRequest) -> Void, heldUpAt place: FileSystem.Operation, in scene: Scene,
     _ event: @LoadingActor @Sendable () -> Void
@@ -320,7 +320,7 @@ struct PendingInvalidationTests {
     return id
   }
 
-  /// Puts an image in, and has `event` happen before that is done.
+  /// Stores an image for the host. `event` happens before that ends.
   private func put(in scene: Scene, _ event: @LoadingActor @Sendable () -> Void) async {
     let gate = scene.disk.closeGate()
     let stored = Promise<Bool>()
@@ -335,7 +335,7 @@ struct PendingInvalidationTests {
   }
 }
 
-/// The filters of the clears that may have overtaken what comes from the disk.
+/// The pending clears that may have overtaken results from the disk.
 struct PendingInvalidationsTests {
   private func response(_ key: String, storedAt: Int = 0) -> StoredResponse {
     StoredResponse(
@@ -348,7 +348,7 @@ struct PendingInvalidationsTests {
   }
 
   @Test(arguments: Loader.Tiers.allCases)
-  func `what is left in a tier is not cleared`(tiers: Loader.Tiers) {
+  func `a candidate left in any tier is not marked as cleared`(tiers: Loader.Tiers) {
     var clears = PendingInvalidations()
     clears.begin(clear(.key("a"), in: tiers))
     var stored = response("a")
@@ -368,7 +368,7 @@ struct PendingInvalidationsTests {
     #expect(clears.reach(stored))
   }
 
-  @Test func `they end in their order, and reach nothing afterwards`() {
+  @Test func `clears end in FIFO order and match nothing afterwards`() {
     var clears = PendingInvalidations()
     let keys = (1...100).map { "\($0)" }
     for key in keys { clears.begin(clear(.key(key))) }
@@ -380,7 +380,7 @@ struct PendingInvalidationsTests {
     #expect(clears.count == 100)
   }
 
-  @Test func `the first of those that have reached something is told`() {
+  @Test func `the number of the first matching clear is returned`() {
     var clears = PendingInvalidations()
     clears.begin(clear(.key("z")))
     clears.endFirst()
@@ -395,7 +395,7 @@ struct PendingInvalidationsTests {
     #expect(clears.mark(&untouched) == nil)
   }
 
-  @Test func `ages are counted from the clear`() {
+  @Test func `ages are measured at the time of the clear`() {
     var clears = PendingInvalidations()
     clears.begin(clear(.olderThan(seconds: 10), at: 100))
     #expect(clears.reach(response("a", storedAt: 90)))

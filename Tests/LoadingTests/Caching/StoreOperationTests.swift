@@ -6,7 +6,7 @@ import Threads
 @testable import ImageStore
 @testable import Loading
 
-/// What becomes of a body that is complete.
+/// The processing of a complete body.
 struct StoreOperationTests {
   private func arrival(
     _ body: Download.Body, _ delivery: LoadRequest.Delivery, places: LoadRequest.Places = .all,
@@ -34,7 +34,7 @@ struct StoreOperationTests {
   }
 
   @Test(arguments: [FileSystem.Operation.rename, .index])
-  func `a large body that the cache takes in the end is not lost if it cannot be listed there`(
+  func `a large body is still delivered if the cache fails to commit it`(
     operation: FileSystem.Operation
   ) throws {
     let disk = try DiskFixture()
@@ -60,7 +60,7 @@ struct StoreOperationTests {
   }
 
   @Test(arguments: [LoadRequest.Delivery.none, .data, .path])
-  func `of a large body that is not kept a file is made for who wants one`(delivery: LoadRequest.Delivery) throws {
+  func `a large body that is not stored becomes a file only for loads that want one`(delivery: LoadRequest.Delivery) throws {
     let disk = try DiskFixture()
     let bytes = body(600_000)
     let arrival = arrival(try spooled(bytes, in: disk), delivery, places: [])
@@ -74,7 +74,7 @@ struct StoreOperationTests {
     #expect(disk.files(under: "scratch").count == (delivery == .path ? 1 : 0))
   }
 
-  @Test func `data URLs are told apart by their keys, of which only the beginning is kept`() {
+  @Test func `data URLs, which are stored truncated, are distinguished by their keys`() {
     let url = "data:image/png;base64,"
     #expect(request(url, key: "x").namesImage(of: request(url, key: "x")))
     #expect(!request(url, key: "x").namesImage(of: request(url, key: "y")))

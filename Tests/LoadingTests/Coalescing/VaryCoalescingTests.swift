@@ -7,15 +7,15 @@ import Threads
 @testable import ImageStore
 @testable import Loading
 
-/// Loads of a stale image that differ in their headers: which of them share a transfer, and what its answer is to each.
-/// No transfer starts here; the answers are handed in.
+/// Loads of a stale image with different headers: which of them share a transfer, and how its response affects each. No
+/// transfer starts here; the test supplies the responses.
 struct VaryCoalescingTests {
   private final class Scene: Sendable {
     let disk: DiskFixture
     let loader: Loader
     let witness = Witness()
 
-    /// - Parameter stored: the headers of what is stored, one response each, beside those that make it stale.
+    /// - Parameter stored: the headers of the stored responses, in addition to those that make them stale.
     init(stored: HeaderFields..., partition: String = "") async throws {
       let disk = try DiskFixture()
       self.disk = disk
@@ -53,7 +53,7 @@ struct VaryCoalescingTests {
       return id
     }
 
-    /// Waits until the loads so far have been looked for on disk.
+    /// Waits until the loads so far have been looked up on disk.
     func look() async {
       let isLookedUp = Promise<Bool>()
       disk.executor.run { isLookedUp.fulfil(true) }
@@ -61,12 +61,12 @@ struct VaryCoalescingTests {
       await { @LoadingActor in }()
     }
 
-    /// Who waits together, in the order of the first ones.
+    /// The loads grouped by job, in the order of their first loads.
     @LoadingActor var groups: [[LoadID]] {
       loader.scheduler.allJobs.map { loader.scheduler.subscribers(of: $0) }.sorted { $0[0] < $1[0] }
     }
 
-    /// A 304 has come for the job of a load.
+    /// Supplies a 304 for the job of a load.
     @LoadingActor func confirm(_ id: LoadID, _ headers: HeaderFields = [:]) throws {
       let (job, record) = try job(of: id)
       let now = ContinuousClock.now
@@ -86,7 +86,7 @@ struct VaryCoalescingTests {
       return (try #require(job), try #require(record))
     }
 
-    /// Cancels the rest, and tells whether nothing is left.
+    /// Cancels the remaining loads. Returns whether nothing is left.
     @LoadingActor func isSpotlessAtTheEnd() -> Bool {
       _ = loader.cancel(.all)
       return loader.loads.isEmpty && loader.jobs.isEmpty && loader.scheduler.isEmpty && loader.scheduler.byKey.isEmpty
@@ -108,7 +108,7 @@ struct VaryCoalescingTests {
     nonisolated func ends(of ids: [LoadID]) -> [[String]] { ends.withLock { ends in ids.map { ends[$0] ?? [] } } }
   }
 
-  @Test func `headers that no stored response varies by do not keep loads apart`() async throws {
+  @Test func `loads are merged if they differ only in headers that no stored Vary names`() async throws {
     let scene = try await Scene(stored: [:])
     let ids = try await [scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"], .highest), scene.submit()]
     await scene.look()
@@ -120,7 +120,7 @@ struct VaryCoalescingTests {
     #expect(scene.witness.ends(of: ids) == [["cancelled"], ["cancelled"], ["cancelled"]])
   }
 
-  @Test func `what goes past the cache is joined by the same, and what is not to be kept by nobody`() async throws {
+  @Test func `reloads join each other, and a load with no-store is joined by none`() async throws {
     let scene = try await Scene(stored: ["vary": "accept"])
     let ids = try await [
       scene.submit(["x-n": "1"], mode: .reload), scene.submit(["x-n": "2"], mode: .reload),
@@ -133,14 +133,14 @@ struct VaryCoalescingTests {
     #expect(await scene.isSpotlessAtTheEnd())
   }
 
-  @Test func `a load that comes later joins, too`() async throws {
+  @Test func `a later load joins too`() async throws {
     let scene = try await Scene(stored: [:])
     let first = try await scene.submit(["x-n": "1"])
     await scene.look()
     let second = try await scene.submit(["x-n": "2"])
     await scene.look()
     #expect(await scene.groups == [[first, second]])
-    // Without the first its request is still what is sent, or was.
+    // After the first load has left, its request is still the one that is sent.
     _ = await scene.loader.cancel(first)
     let third = try await scene.submit(["x-n": "1"])
     await scene.look()
@@ -148,7 +148,7 @@ struct VaryCoalescingTests {
     #expect(await scene.isSpotlessAtTheEnd())
   }
 
-  @Test func `what is stored while loads wait serves them when their turn comes`() async throws {
+  @Test func `a response stored while loads wait serves them when their transfer is due`() async throws {
     let scene = try await Scene()
     let ids = try await [scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"]), scene.submit(["x-n": "3"])]
     await scene.look()
@@ -167,7 +167,7 @@ struct VaryCoalescingTests {
     #expect(await scene.isSpotlessAtTheEnd())
   }
 
-  @Test func `headers that it varies by do`() async throws {
+  @Test func `loads that differ in a header that Vary names are separate`() async throws {
     let scene = try await Scene(stored: ["vary": "x-number, accept"])
     let ids = try await [
       scene.submit(["accept": "a", "x-n": "1"]), scene.submit(["accept": "b"]), scene.submit(["accept": "a"]),
@@ -177,7 +177,7 @@ struct VaryCoalescingTests {
     #expect(await scene.groups == [[ids[0], ids[2]], [ids[1]], [ids[3]]])
   }
 
-  @Test func `so do those that only another stored response varies by`() async throws {
+  @Test func `loads that differ in a header that only another stored Vary names are separate`() async throws {
     let scene = try await Scene(stored: ["vary": "x-number"], ["vary": "x-number, accept"])
     let ids = try await [
       scene.submit(["x-number": "0", "accept": "a"]), scene.submit(["x-number": "0", "accept": "b"]),
@@ -187,14 +187,14 @@ struct VaryCoalescingTests {
     #expect(await scene.groups == [[ids[0], ids[2]], [ids[1]]])
   }
 
-  @Test func `nothing is joined over a Vary that names everything`() async throws {
+  @Test func `loads with different headers are separate if Vary is *`() async throws {
     let scene = try await Scene(stored: ["vary": "*"])
     let ids = try await [scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"]), scene.submit(["x-n": "1"])]
     await scene.look()
     #expect(await scene.groups == [[ids[0], ids[2]], [ids[1]]])
   }
 
-  @Test func `without a stored response all headers count that may`() async throws {
+  @Test func `without a stored response all headers count except those without meaning for the image`() async throws {
     let scene = try await Scene()
     let ids = try await [
       scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"]), scene.submit(["x-n": "1", "priority": "u=1"]),
@@ -205,7 +205,7 @@ struct VaryCoalescingTests {
   }
 
   @Test(arguments: ["authorization", "cookie"])
-  func `credentials keep loads apart whatever the response varies by`(name: String) async throws {
+  func `loads with different credentials are separate whatever Vary names`(name: String) async throws {
     var (alice, bob): (HeaderFields, HeaderFields) = ([:], [:])
     alice.append(name, "alice")
     bob.append(name, "bob")
@@ -215,7 +215,7 @@ struct VaryCoalescingTests {
     #expect(await scene.groups == [[ids[0], ids[3]], [ids[1]], [ids[2]]])
   }
 
-  @Test func `what a clear has taken out of reach is joined by nobody`() async throws {
+  @Test func `a job detached by a clear is joined by no load`() async throws {
     let scene = try await Scene(stored: [:])
     let first = try await scene.submit(["x-n": "1"])
     await scene.look()
@@ -227,7 +227,7 @@ struct VaryCoalescingTests {
     #expect(cleared.value == 0)
   }
 
-  @Test func `a confirmation is for all who joined`() async throws {
+  @Test func `a 304 answers all loads of the job`() async throws {
     let scene = try await Scene(stored: [:])
     let ids = try await [scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"])]
     await scene.look()
@@ -237,7 +237,7 @@ struct VaryCoalescingTests {
   }
 
   @Test(arguments: ["x-n", "*"])
-  func `if it comes with a new Vary, those start anew whom it tells apart, each by itself`(vary: String) async throws {
+  func `after a 304 with a new Vary, each load that it does not match is sent again alone`(vary: String) async throws {
     let scene = try await Scene(stored: [:])
     let ids = try await [scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"]), scene.submit(["x-n": "3"])]
     await scene.look()
@@ -250,7 +250,7 @@ struct VaryCoalescingTests {
   }
 
   @Test(arguments: [("traceparent", [["revalidated"], []]), ("*", [["revalidated"], ["revalidated"]])])
-  func `the marks of a trace tell loads apart only by name`(vary: String, ends: [[String]]) async throws {
+  func `trace context headers distinguish loads only if Vary names them`(vary: String, ends: [[String]]) async throws {
     let scene = try await Scene(stored: [:])
     let ids = try await [scene.submit(["traceparent": "00-1"]), scene.submit(["traceparent": "00-2"])]
     await scene.look()
@@ -260,7 +260,7 @@ struct VaryCoalescingTests {
     #expect(await scene.isSpotlessAtTheEnd())
   }
 
-  @Test func `those who start anew do not wait for each other`() async throws {
+  @Test func `loads that are sent again do not wait for each other`() async throws {
     let scene = try await Scene(stored: [:])
     var ids: [LoadID] = []
     for number in 0..<4 { ids.append(try await scene.submit(["x-own": "\(number)"])) }
@@ -274,7 +274,7 @@ struct VaryCoalescingTests {
     #expect(await scene.isSpotlessAtTheEnd())
   }
 
-  @Test func `if it may not be stored any more, it is for nobody else`() async throws {
+  @Test func `a confirmed response that may no longer be stored answers only the load that was sent`() async throws {
     let scene = try await Scene(stored: [:])
     let ids = try await [
       scene.submit(["x-n": "1"]), scene.submit(["x-n": "1", "priority": "u=1"]), scene.submit(["x-n": "2"]),
@@ -284,7 +284,7 @@ struct VaryCoalescingTests {
     #expect(scene.witness.ends(of: ids) == [["revalidated"], ["revalidated"], []])
   }
 
-  @Test func `a failure that other headers might have spared is no one else's`() async throws {
+  @Test func `a failure that depends on headers ends only loads with the same headers`() async throws {
     let scene = try await Scene(stored: [:])
     let ids = try await [
       scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"]), scene.submit(["x-n": "1", "traceparent": "00-1"]),
@@ -295,7 +295,7 @@ struct VaryCoalescingTests {
     error.status = 404
     try await scene.fail(ids[0], error)
     await scene.look()
-    // It was sent before the failure, which therefore does not end it.
+    // It was sent before the failure and is not ended by it.
     #expect(scene.witness.ends(of: ids) == [["http"], [], ["http"]])
     #expect(await scene.groups == [[ids[1]]])
     let late = try await scene.submit(["x-n": "3"])
@@ -304,7 +304,7 @@ struct VaryCoalescingTests {
     #expect(await scene.isSpotlessAtTheEnd())
   }
 
-  @Test func `a failure of the origin is everybody's`() async throws {
+  @Test func `a failure of the origin ends all loads of the job`() async throws {
     let scene = try await Scene(stored: [:])
     let ids = try await [scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"])]
     await scene.look()

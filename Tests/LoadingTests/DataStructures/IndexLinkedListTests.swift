@@ -3,7 +3,7 @@ import Testing
 @testable import Loading
 
 struct IndexLinkedListTests {
-  /// A chain and its links, read back in both directions.
+  /// A list and its links, read in both directions.
   private struct Row {
     var chain = IndexLinkedList()
     var links = [IndexLinkedList.Link](repeating: IndexLinkedList.Link(), count: 16)
@@ -18,14 +18,14 @@ struct IndexLinkedListTests {
     }
   }
 
-  @Test func `an empty chain has no ends`() {
+  @Test func `an empty list has no ends`() {
     let chain = IndexLinkedList()
     #expect(chain.isEmpty)
     #expect(chain.first == IndexLinkedList.none)
     #expect(chain.last == IndexLinkedList.none)
   }
 
-  @Test func `elements leave from the front, the back and the middle`() {
+  @Test func `elements can be removed from the front, the back and the middle`() {
     var row = Row()
     for slot in Int32(0)..<5 { row.append(slot) }
     row.prepend(9)
@@ -40,7 +40,7 @@ struct IndexLinkedListTests {
     #expect(row.chain.isEmpty && row.chain.first == IndexLinkedList.none && row.chain.last == IndexLinkedList.none)
   }
 
-  @Test func `it holds what an array would, whatever is done`() {
+  @Test func `a list agrees with an array under random operations`() {
     var chance = SeededChance(state: 5)
     var row = Row()
     var array: [Int32] = []

@@ -3,7 +3,7 @@ import Testing
 @testable import Loading
 
 struct GenerationalIDPoolTests {
-  @Test func `a slot that was given back is used again, a serial number never`() {
+  @Test func `a freed slot is reused, a serial number never`() {
     var pool = GenerationalIDPool<JobID>()
     let names = (0..<3).map { _ in pool.take() }
     #expect(names.map(\.slot) == [0, 1, 2])
@@ -18,7 +18,7 @@ struct GenerationalIDPoolTests {
     #expect(pool.count == 1)
   }
 
-  @Test func `loads are in the order in which they were named, whatever their slots`() {
+  @Test func `load IDs are ordered by their creation, whatever their slots`() {
     var pool = GenerationalIDPool<LoadID>()
     let (first, second) = (pool.take(), pool.take())
     pool.giveBack(first)
@@ -29,9 +29,9 @@ struct GenerationalIDPoolTests {
 }
 
 struct SlotMapTests {
-  // It cannot be copied, and so not stand in `#expect`: what it says is taken out first.
+  // A `SlotMap` cannot be copied and therefore not be used in `#expect`: its results are read first.
 
-  @Test func `what belongs to a name is not found by the next one in its slot`() {
+  @Test func `the value of an ID is not found by the next ID in its slot`() {
     var table = SlotMap<JobID, String>()
     let (old, new) = (JobID(slot: 3, serial: 7), JobID(slot: 3, serial: 9))
     let before = table[old]
@@ -55,7 +55,7 @@ struct SlotMapTests {
     #expect(isEmpty)
   }
 
-  @Test func `a slot tells what is in it, by which name, and lets it change`() {
+  @Test func `a slot gives access to its value and its ID`() {
     var table = SlotMap<JobID, String>()
     table.insert("b", at: JobID(slot: 2, serial: 5))
     table.insert("a", at: JobID(slot: 0, serial: 6))
@@ -66,7 +66,7 @@ struct SlotMapTests {
     #expect(names == [JobID(slot: 0, serial: 6), JobID(slot: 2, serial: 5)])
   }
 
-  @Test func `what is in it stays when it grows, and goes with it`() {
+  @Test func `values survive growth and are released with the map`() {
     final class Token {}
     weak var last: Token?
     do {
@@ -89,7 +89,7 @@ struct SlotMapTests {
   @Test(arguments: [
     JobID(slot: -1, serial: 0), JobID(slot: 4, serial: 1), JobID(slot: .max, serial: .max), JobID(slot: 1, serial: 0),
   ])
-  func `a name beyond all slots, or that nobody has, finds nothing`(stray: JobID) {
+  func `an ID beyond all slots, or never allocated, finds nothing`(stray: JobID) {
     var table = SlotMap<JobID, String>()
     table.insert("a", at: JobID(slot: 0, serial: 1))
     table.insert("b", at: JobID(slot: 1, serial: 2))
@@ -114,7 +114,7 @@ struct CompactInstantTests {
     #expect(CompactInstant(now) < CompactInstant(now.advanced(by: .nanoseconds(1))))
   }
 
-  @Test func `what is thousands of years away is never`() {
+  @Test func `an instant thousands of years away becomes never`() {
     #expect(CompactInstant(ContinuousClock.now.advanced(by: .seconds(1 << 53))) == .never)
     #expect(CompactInstant(ContinuousClock.now.advanced(by: .seconds(-(1 << 53)))) < CompactInstant(.now))
   }

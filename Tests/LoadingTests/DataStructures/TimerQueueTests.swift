@@ -7,7 +7,7 @@ struct TimerQueueTests {
 
   private func after(_ milliseconds: Int) -> CompactInstant { CompactInstant(start.advanced(by: .milliseconds(milliseconds))) }
 
-  @Test func `the earliest comes out first, and nothing before it is due`() {
+  @Test func `the earliest entry is dequeued first, and no entry before it is due`() {
     var heap = TimerQueue<String>()
     heap.add("later", at: after(20))
     heap.add("soon", at: after(10))
@@ -21,7 +21,7 @@ struct TimerQueueTests {
     #expect(heap.take(dueAt: after(1000))?.payload == nil)
   }
 
-  @Test func `a thousand in any order come out in theirs`() {
+  @Test func `a thousand shuffled entries are dequeued in order of time`() {
     var chance = SeededChance(state: 7)
     var heap = TimerQueue<Int>()
     let times = (0..<1000).map { _ in Int.random(in: 0..<300, using: &chance) }
@@ -31,7 +31,7 @@ struct TimerQueueTests {
     #expect(taken == times.sorted())
   }
 
-  @Test func `what is cleared out is gone, and the rest keeps its order`() {
+  @Test func `filtered entries are gone, and the rest keep their order`() {
     var chance = SeededChance(state: 8)
     var heap = TimerQueue<Int>()
     for time in (0..<500).shuffled(using: &chance) { heap.add(time, at: after(time)) }

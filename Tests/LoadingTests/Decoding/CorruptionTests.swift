@@ -6,13 +6,13 @@ import Threads
 @testable import ImageStore
 @testable import Loading
 
-/// What decoding has told of an image, for those that come later.
+/// Metadata and failures that decoding finds and later loads use.
 struct CorruptionTests {
   private static let corrupt: @Sendable (DecodeTask) -> Result<Decoded, DecodeError> = { _ in
     .failure(.corrupt("cut"))
   }
 
-  /// Loads that need a decoder until one is told that the image is corrupt.
+  /// Submits loads that need a decoder until one fails because the image is corrupt.
   private func scene(_ change: @escaping @Sendable (inout LoadRequest) -> Void) async throws -> Scene {
     let scene = try await Scene()
     let id = await scene.submit(change)
@@ -22,7 +22,7 @@ struct CorruptionTests {
   }
 
   @Test(arguments: [Ask.for(Ask.small()), Ask.for(checks: true), Ask.for(placeholder: true), Ask.for(pixels: true)])
-  func `what does not decode is not decoded again`(change: @escaping @Sendable (inout LoadRequest) -> Void) async throws
+  func `an image that does not decode is not decoded again`(change: @escaping @Sendable (inout LoadRequest) -> Void) async throws
   {
     let scene = try await scene(change)
     #expect(scene.witness.end(of: await scene.submit(change)) == "corrupt")
@@ -31,7 +31,7 @@ struct CorruptionTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `what does not decode in one way may do so in another`() async throws {
+  @Test func `an image that fails one operation may pass another`() async throws {
     let scene = try await scene(Ask.for(checks: true))
     let id = await scene.submit(Ask.for(Ask.small()))
     scene.decoder.answer()
@@ -41,7 +41,7 @@ struct CorruptionTests {
     #expect(scene.witness.end(of: other) == "memory")
   }
 
-  @Test func `who wants to know anew has it decoded again`() async throws {
+  @Test func `a load with retryFailed decodes the image again`() async throws {
     let scene = try await scene(Ask.for(Ask.small()))
     let retried = await scene.submit {
       Ask.for(Ask.small())(&$0)
@@ -52,7 +52,7 @@ struct CorruptionTests {
     #expect(scene.witness.end(of: await scene.submit(Ask.for(Ask.small()))) == "memory")
   }
 
-  @Test func `it is forgotten with other failures`() async throws {
+  @Test func `clearing failures includes corrupt images`() async throws {
     let scene = try await scene(Ask.for(Ask.small()))
     #expect(await scene.loader.clearFailures() == 1)
     let id = await scene.submit(Ask.for(Ask.small()))
@@ -60,7 +60,7 @@ struct CorruptionTests {
     #expect(scene.witness.end(of: id) == "disk")
   }
 
-  @Test func `it is not remembered where failures are not`() async throws {
+  @Test func `corrupt images are not remembered if failures are not`() async throws {
     let scene = try await Scene()
     await { @LoadingActor in
       var settings = LoaderSettings()
@@ -74,7 +74,7 @@ struct CorruptionTests {
     }
   }
 
-  @Test func `another image of the name is decoded`() async throws {
+  @Test func `another image under the same key is decoded`() async throws {
     let scene = try await scene(Ask.for(Ask.small()))
     for image in [Scene.otherImage, Scene.image] {
       await scene.put(image)
@@ -85,7 +85,7 @@ struct CorruptionTests {
   }
 
   @Test(arguments: [DecodeError.crashed, .timedOut, .tooManyPixels("x"), .unsupportedFormat("x"), .io("x")])
-  func `what is not the image's fault is tried again`(error: DecodeError) async throws {
+  func `an error that the image did not cause is retried`(error: DecodeError) async throws {
     let scene = try await Scene()
     let id = await scene.submit(Ask.for(Ask.small()))
     scene.decoder.answer { _ in .failure(error) }
@@ -96,7 +96,7 @@ struct CorruptionTests {
     #expect(scene.witness.end(of: next) == "disk")
   }
 
-  @Test func `what two decodes find out at once is both kept`() async throws {
+  @Test func `the metadata of two concurrent decodes is merged`() async throws {
     let scene = try await Scene()
     let ids = await (scene.submit(Ask.for(placeholder: true)), scene.submit(Ask.for(checks: true)))
     let orders = (scene.decoder.next(), scene.decoder.next())
@@ -111,7 +111,7 @@ struct CorruptionTests {
     }
   }
 
-  @Test func `what is found out of an image that is stored anew meanwhile is kept with that`() async throws {
+  @Test func `metadata of an image that is stored again during the decode is recorded for the new entry`() async throws {
     let scene = try await Scene()
     let first = await scene.submit(Ask.for(checks: true))
     let order = scene.decoder.next()
@@ -126,7 +126,7 @@ struct CorruptionTests {
     #expect(scene.decoder.orderCount == 1)
   }
 
-  @Test func `deadlines of loads that are over are let go of`() async throws {
+  @Test func `deadlines of ended loads are removed`() async throws {
     let scene = try await Scene()
     for width in 1...200 {
       let id = await scene.submit {

@@ -24,7 +24,7 @@ struct DecodeCoalescerTests {
 
   private struct Unexpected: Error {}
 
-  @Test func `those that ask for the same share a decode, in the order of their coming`() throws {
+  @Test func `equal requests share a decode, in the order of subscription`() throws {
     var sharing = DecodeCoalescer()
     let id = try created(sharing.take(subscription(2), as: subscriber(), for: work()))
     #expect(sharing.take(subscription(1), as: subscriber(), for: work()) == .joined(id, raisedTo: nil))
@@ -34,7 +34,7 @@ struct DecodeCoalescerTests {
     #expect(!sharing.contains(LoadID(1)) && sharing.contains(LoadID(3)))
   }
 
-  @Test func `a decode is as urgent as the most urgent that waits for it`() throws {
+  @Test func `a decode has the highest priority of its subscribers`() throws {
     var sharing = DecodeCoalescer()
     let id = try created(sharing.take(subscription(1), as: subscriber(.low), for: work()))
     #expect(sharing.take(subscription(2), as: subscriber(.high), for: work()) == .joined(id, raisedTo: .high))
@@ -46,7 +46,7 @@ struct DecodeCoalescerTests {
     #expect(sharing.leave(LoadID(1)) == [.priority(id, .lowest)])
   }
 
-  @Test func `of what transfers brought it is known how much waits, by how urgent it is`() throws {
+  @Test func `waiting decodes of transferred images are counted by priority`() throws {
     var sharing = DecodeCoalescer()
     let id = try created(sharing.take(subscription(1), as: subscriber(.low), for: work()))
     _ = try created(sharing.take(subscription(2), as: .init(priority: .low, status: .disk), for: work("v1,w=2")))
@@ -63,7 +63,7 @@ struct DecodeCoalescerTests {
     #expect(sharing.arrived == PriorityCounts())
   }
 
-  @Test func `what goes first does so whatever its load's priority becomes`() throws {
+  @Test func `an urgent decode stays urgent after a change of its load's priority`() throws {
     var sharing = DecodeCoalescer()
     let id = try created(sharing.take(subscription(1), as: subscriber(isUrgent: true), for: work()))
     #expect(sharing.priority(of: id) == .highest)
@@ -75,7 +75,7 @@ struct DecodeCoalescerTests {
     #expect(sharing.leave(LoadID(1)) == [.priority(id, .low)])
   }
 
-  @Test func `what is shown goes first once its answer waits, and the answer's own decode does not`() throws {
+  @Test func `boost makes the decode of the cached event urgent, and not that of the answer`() throws {
     var sharing = DecodeCoalescer()
     let shown = try created(sharing.take(subscription(1, isFinal: false), as: subscriber(), for: work("old")))
     _ = try created(sharing.take(subscription(1), as: subscriber(), for: work("new")))
@@ -84,7 +84,7 @@ struct DecodeCoalescerTests {
     #expect(sharing.boost(whatIsShownTo: LoadID(2)) == nil)
   }
 
-  @Test func `the last to leave abandons it`() throws {
+  @Test func `a decode is abandoned when its last subscriber leaves`() throws {
     var sharing = DecodeCoalescer()
     let id = try created(sharing.take(subscription(1), as: subscriber(), for: work()))
     _ = sharing.take(subscription(2), as: subscriber(), for: work())
@@ -95,7 +95,7 @@ struct DecodeCoalescerTests {
     #expect(try created(sharing.take(subscription(3), as: subscriber(), for: work())) != id)
   }
 
-  @Test func `a load that is shown something meanwhile leaves both`() throws {
+  @Test func `a load with a cached event leaves both decodes`() throws {
     var sharing = DecodeCoalescer()
     let shown = try created(sharing.take(subscription(1, isFinal: false), as: subscriber(), for: work("old")))
     let final = try created(sharing.take(subscription(1), as: subscriber(), for: work("new")))
@@ -103,7 +103,7 @@ struct DecodeCoalescerTests {
     #expect(sharing.isEmpty)
   }
 
-  @Test func `nobody joins what is detached, which ends for those that are there`() throws {
+  @Test func `a detached decode accepts no subscribers and still serves those it has`() throws {
     var sharing = DecodeCoalescer()
     let id = try created(sharing.take(subscription(1), as: subscriber(), for: work()))
     sharing.detach(id)

@@ -7,9 +7,9 @@ import Threads
 @testable import ImageStore
 @testable import Loading
 
-/// Images that no file has, while they wait for a decoder.
+/// Images without a file that wait for a decoder.
 struct DecodeMemoryBudgetTests {
-  /// There is room for one image.
+  /// The memory budget admits one image.
   private func scene() async throws -> Scene {
     let scene = try await Scene()
     await { @LoadingActor in scene.loader.waitingBytes.limit = Scene.image.count }()
@@ -32,7 +32,7 @@ struct DecodeMemoryBudgetTests {
   }
 
   @Test(arguments: [LoadRequest.Places.memory, []])
-  func `what finds no room in memory waits in a file`(store: LoadRequest.Places) async throws {
+  func `an image beyond the memory budget waits in a file`(store: LoadRequest.Places) async throws {
     let scene = try await scene()
     let ids = await { @LoadingActor in
       (8...10).map { width in
@@ -61,7 +61,7 @@ struct DecodeMemoryBudgetTests {
   }
 
   @Test(arguments: [LoadRequest.Delivery.path, .data])
-  func `what is delivered itself comes out of the file that it waited in`(delivery: LoadRequest.Delivery) async throws {
+  func `an image that waited in a file is delivered from that file`(delivery: LoadRequest.Delivery) async throws {
     let scene = try await scene()
     await { @LoadingActor in scene.loader.waitingBytes.limit = 0 }()
     let id = await scene.submit {
@@ -83,7 +83,7 @@ struct DecodeMemoryBudgetTests {
   }
 
   @Test(arguments: [false, true])
-  func `what nobody waits for any more takes no room`(early: Bool) async throws {
+  func `an image without a waiting load releases its memory and file`(early: Bool) async throws {
     let scene = try await scene()
     let first = await scene.submit(Self.ask(Ask.for(Ask.small())))
     _ = scene.decoder.next()
@@ -103,7 +103,7 @@ struct DecodeMemoryBudgetTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `what finds room nowhere is an error`() async throws {
+  @Test func `a load fails if neither memory nor disk has space`() async throws {
     let scene = try await scene()
     let first = await scene.submit(Self.ask(Ask.for(Ask.small())))
     let order = scene.decoder.next()

@@ -9,14 +9,14 @@ import Threads
 @testable import ImageStore
 @testable import Loading
 
-/// Previews of an image that arrives, as the loader has them made.
+/// Previews of an arriving image.
 struct PreviewTests {
-  /// What there is of a progressive JPEG of 8 x 8 pixels: its frame header.
+  /// The received part of a progressive JPEG of 8 x 8 pixels: its frame header.
   private static let partialBody: [UInt8] =
     [0xFF, 0xD8, 0xFF, 0xC2, 0, 17, 8, 0, 8, 0, 8, 3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0]
     + [0xFF, 0xDA, 0, 12, 3, 1, 0, 2, 0, 3, 0, 0, 0, 1]
 
-  /// A load of a server that takes connections and never answers, its transfer begun.
+  /// A load from a server that accepts connections and never answers. Its transfer has started.
   private func load(in scene: Scene) async throws -> (id: LoadID, job: JobID, silence: SilentServer) {
     let silence = try SilentServer()
     let url = try ResourceURL("http://127.0.0.1:\(silence.port)/a.jpg")
@@ -25,7 +25,7 @@ struct PreviewTests {
         $0.source = .http(url)
         $0.events = .preview
         $0.cacheMode = .noStore
-        // The test may have to wait for a thread for longer than a server that keeps silent is waited for.
+        // A timeout longer than the test may have to wait for a thread.
         $0.timeout = .seconds(3600)
       }
       return (id, scene.loader.scheduler.job(of: id))
@@ -39,7 +39,7 @@ struct PreviewTests {
     ArrivingImage(content: .bytes(Self.partialBody), scans: scans, end: Self.partialBody.count)
   }
 
-  @Test func `a preview that waits for a decoder goes with its transfer`() async throws {
+  @Test func `a preview that waits for a decoder is cancelled with its transfer`() async throws {
     let scene = try await Scene()
     let (id, job, silence) = try await load(in: scene)
     defer { silence.close() }
@@ -54,7 +54,7 @@ struct PreviewTests {
     #expect(scene.witness.scans.withLock { $0.isEmpty })
   }
 
-  @Test func `there is one preview at a time, and none where too much waits`() async throws {
+  @Test func `a transfer has at most one preview under way, and none while the memory budget is used up`() async throws {
     let scene = try await Scene()
     let (id, job, silence) = try await load(in: scene)
     defer { silence.close() }
@@ -78,7 +78,7 @@ struct PreviewTests {
   }
 }
 
-/// Takes connections and says nothing.
+/// Accepts connections and sends nothing.
 private struct SilentServer {
   let port: UInt16
   private let descriptor: Int32

@@ -5,7 +5,7 @@ import Threads
 @testable import ImageCodec
 @testable import Loading
 
-/// A decoder that does nothing until it is told what came of it.
+/// A decoder whose results the test supplies.
 final class ScriptedDecoder: ImageDecoding {
   struct Order: Sendable {
     let ticket: DecodeTicket
@@ -46,11 +46,11 @@ final class ScriptedDecoder: ImageDecoding {
   func formats(then: @escaping @Sendable (CodecFormats) -> Void) { then(CodecFormats()) }
   var statistics: DecoderStatistics { DecoderStatistics() }
 
-  // MARK: - For the test
+  // MARK: - Test interface
 
   var orderCount: Int { state.withLock { $0.orders.count } }
 
-  /// The next task, once it is there.
+  /// Returns the next task, waiting for it.
   func next() -> Order {
     state.wait { state in
       guard state.taken < state.orders.count else { return nil }
@@ -67,13 +67,13 @@ final class ScriptedDecoder: ImageDecoding {
 
   func waitForCancel(of order: Order) { _ = state.wait { $0.cancelled.contains(order.ticket) ? () : nil } }
 
-  /// Is asked and answers at once.
+  /// Returns the next task after completing it.
   func answer(_ result: @Sendable (DecodeTask) -> Result<Decoded, DecodeError> = succeed) {
     let order = next()
     order.then(result(order.task))
   }
 
-  /// What a decoder would do: a variant is the image of one pixel, pixels are one red one.
+  /// The result of a real decoder: a variant is an image of one pixel, pixels are one red pixel.
   static let succeed: @Sendable (DecodeTask) -> Result<Decoded, DecodeError> = { task in
     var decoded = Decoded()
     (decoded.width, decoded.height) = (1, 1)

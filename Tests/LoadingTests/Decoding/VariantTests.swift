@@ -7,9 +7,9 @@ import Threads
 @testable import ImageStore
 @testable import Loading
 
-/// Loads that need a decoder, which does what the test says, when it says so.
+/// Loads that need a decoder. The scripted decoder returns the results that the test specifies.
 struct VariantTests {
-  // MARK: - Making and finding
+  // MARK: - Creation and lookup
 
   @Test func `a variant is made once, and served from memory and from disk`() async throws {
     let scene = try await Scene()
@@ -31,7 +31,7 @@ struct VariantTests {
   }
 
   @Test(arguments: [true, false])
-  func `that the original is damaged is told with what is made of it, and from then on`(isVariant: Bool) async throws {
+  func `damage of the original is reported with its variant or pixels, and in every later answer`(isVariant: Bool) async throws {
     let scene = try await Scene()
     let ask = Ask.for(isVariant ? Ask.small() : nil, checks: !isVariant)
     let first = await scene.submit(ask)
@@ -50,7 +50,7 @@ struct VariantTests {
     #expect(scene.decoder.orderCount == 1 && later.decoder.orderCount == 0)
   }
 
-  @Test func `a new variant of a cached original comes from where that lay`() async throws {
+  @Test func `a new variant of a cached original reports the tier of the original`() async throws {
     let scene = try await Scene()
     _ = scene.witness.end(of: await scene.submit())
     let id = await scene.submit(Ask.for(Ask.small()))
@@ -58,7 +58,7 @@ struct VariantTests {
     #expect(scene.witness.end(of: id) == "memory")
   }
 
-  @Test func `all that ask for the same share one decode, others have their own`() async throws {
+  @Test func `equal requests share one decode, different ones have their own`() async throws {
     let scene = try await Scene()
     let ids = await { @LoadingActor in [8, 8, 9, 8].map { scene.submit(Ask.for(Ask.small($0))) } }()
     scene.decoder.answer()
@@ -68,7 +68,7 @@ struct VariantTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `a load of the original is not held up by those that want variants`() async throws {
+  @Test func `a load of the original does not wait for decodes of variants`() async throws {
     let scene = try await Scene()
     let variant = await scene.submit(Ask.for(Ask.small()))
     let order = scene.decoder.next()
@@ -78,7 +78,7 @@ struct VariantTests {
     #expect(scene.witness.end(of: variant) == "miss")
   }
 
-  @Test func `a variant that is not kept is delivered all the same`() async throws {
+  @Test func `a variant that must not be stored is delivered`() async throws {
     let scene = try await Scene()
     let id = await scene.submit {
       Ask.for(Ask.small())(&$0)
@@ -107,7 +107,7 @@ struct VariantTests {
     #expect(later.witness.end(of: await later.submit(Ask.for(Ask.small()))) == "disk")
   }
 
-  @Test func `variants that are in memory only are found there`() async throws {
+  @Test func `a variant that is only in memory is found`() async throws {
     let scene = try await Scene()
     for expected in ["miss", "memory"] {
       let id = await scene.submit {
@@ -126,9 +126,9 @@ struct VariantTests {
     #expect(scene.decoder.orderCount == 1)
   }
 
-  // MARK: - Originals that are replaced
+  // MARK: - Replaced originals
 
-  @Test func `a variant goes with the original that it was made of`() async throws {
+  @Test func `a variant is removed with its original`() async throws {
     let scene = try await Scene()
     _ = scene.witness.end(of: await scene.submit(Ask.for(Ask.small()), answeredBy: scene.decoder))
     await scene.put(Scene.otherImage)
@@ -140,7 +140,7 @@ struct VariantTests {
     #expect(variants == ["v3,w=8"])
   }
 
-  @Test func `a variant whose original is replaced while it is made is delivered, but not kept`() async throws {
+  @Test func `a variant whose original is replaced during the decode is delivered, but not stored`() async throws {
     let scene = try await Scene()
     let id = await scene.submit(Ask.for(Ask.small()))
     let order = scene.decoder.next()
@@ -160,7 +160,7 @@ struct VariantTests {
     #expect(scene.witness.end(of: await scene.submit(Ask.for(Ask.small()))) == "memory")
   }
 
-  @Test func `clear takes variants, and what is being made is not kept`() async throws {
+  @Test func `clear removes variants, and a variant being decoded is not stored`() async throws {
     let scene = try await Scene()
     let id = await scene.submit(Ask.for(Ask.small()))
     let order = scene.decoder.next()
@@ -179,7 +179,7 @@ struct VariantTests {
     #expect(all.value == 2)
   }
 
-  @Test func `what is made of an original that was cleared while it was looked for is not kept`() async throws {
+  @Test func `a variant is not stored if its original was cleared during the lookup`() async throws {
     let scene = try await Scene(memory: 0)
     _ = scene.witness.end(of: await scene.submit())
     let gate = scene.disk.closeGate()
@@ -193,7 +193,7 @@ struct VariantTests {
     #expect(scene.witness.end(of: next) == "miss")
   }
 
-  @Test func `what is made of an image that was cleared while it was checked is not kept`() async throws {
+  @Test func `a variant is not stored if its original was cleared during the check`() async throws {
     let scene = try await Scene()
     let id = await scene.submit(Ask.for(Ask.small(), checks: true))
     let check = scene.decoder.next()
@@ -208,7 +208,7 @@ struct VariantTests {
 
   // MARK: - Waiting
 
-  @Test func `the last to leave cancels the decode`() async throws {
+  @Test func `the decode is cancelled when its last load is cancelled`() async throws {
     let scene = try await Scene()
     let ids = await (scene.submit(Ask.for(Ask.small())), scene.submit(Ask.for(Ask.small())))
     let order = scene.decoder.next()
@@ -220,7 +220,7 @@ struct VariantTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `a decode is as urgent as its loads`() async throws {
+  @Test func `a decode has the highest priority of its loads`() async throws {
     let scene = try await Scene()
     let first = await scene.submit {
       Ask.for(Ask.small())(&$0)
@@ -253,7 +253,7 @@ struct VariantTests {
     (.tooManyPixels("x"), "tooManyPixels"), (.cropOutside("x"), "invalidParams"), (.crashed, "decoderCrashed"),
     (.timedOut, "decodeTimeout"), (.unavailable("x"), "unsupportedFormat"),
   ])
-  func `what a decoder cannot do is told to all that wait`(error: DecodeError, kind: String) async throws {
+  func `a decoder error ends all loads that wait for the decode`(error: DecodeError, kind: String) async throws {
     let scene = try await Scene()
     let ids = await { @LoadingActor in (scene.submit(Ask.for(Ask.small())), scene.submit(Ask.for(Ask.small()))) }()
     scene.decoder.answer { _ in .failure(error) }
@@ -262,7 +262,7 @@ struct VariantTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `of two that wait for a variant one is cancelled`() async throws {
+  @Test func `cancelling one of two loads that wait for a variant leaves the other`() async throws {
     let scene = try await Scene()
     let ids = await { @LoadingActor in (scene.submit(Ask.for(Ask.small())), scene.submit(Ask.for(Ask.small()))) }()
     let order = scene.decoder.next()
@@ -272,7 +272,7 @@ struct VariantTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `one that has lost its original has the next turn`() async throws {
+  @Test func `a load whose original was lost is decoded next`() async throws {
     let scene = try await Scene(memory: 0)
     let id = await scene.submit(Ask.for(Ask.small()))
     scene.decoder.answer { _ in .failure(.io("no such file")) }
@@ -283,7 +283,7 @@ struct VariantTests {
   }
 
   @Test(arguments: [Priority.normal, .low, .high, .highest])
-  func `one that has the next turn keeps it, whatever its priority is said to be`(priority: Priority) async throws {
+  func `a load that is decoded next stays so after a change of its priority`(priority: Priority) async throws {
     let scene = try await Scene(memory: 0)
     let id = await scene.submit(Ask.for(Ask.small()))
     scene.decoder.answer { _ in .failure(.io("no such file")) }
@@ -295,7 +295,7 @@ struct VariantTests {
     #expect(scene.witness.end(of: id) == "disk")
   }
 
-  @Test func `an original that is gone before its turn is looked for once more`() async throws {
+  @Test func `an original that is lost before its decode is looked up once more`() async throws {
     let scene = try await Scene(memory: 0)
     let id = await scene.submit(Ask.for(Ask.small()))
     scene.decoder.answer { _ in .failure(.io("no such file")) }
@@ -343,7 +343,7 @@ struct VariantTests {
     #expect(scene.decoder.orderCount == 2)
   }
 
-  @Test func `every pixel is checked once`() async throws {
+  @Test func `an image is checked once`() async throws {
     let scene = try await Scene()
     let id = await scene.submit(Ask.for(checks: true))
     scene.decoder.answer()
@@ -387,14 +387,14 @@ struct VariantTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `pixels that nobody waits for any more are removed`() async throws {
+  @Test func `pixels without a waiting load are removed`() async throws {
     let scene = try await Scene()
     let id = await scene.submit(Ask.for(pixels: true))
     let order = scene.decoder.next()
     _ = await scene.loader.cancel(id)
     let result = ScriptedDecoder.succeed(order.task)
     order.then(result)
-    // By way of the loading thread and the disk's.
+    // Passes through the loading thread and the disk thread.
     let isDone = Promise<Bool>()
     LoadingActor.run { scene.disk.executor.run { isDone.fulfil(true) } }
     _ = isDone.value
@@ -402,7 +402,7 @@ struct VariantTests {
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
-  @Test func `a crop outside the image is found out before a decoder is asked for pixels`() async throws {
+  @Test func `a crop outside the image fails before pixels are requested from a decoder`() async throws {
     let scene = try await Scene()
     var transform = Transform()
     transform.crop = .init(x: 5, y: 5, width: 1, height: 1)
@@ -410,7 +410,7 @@ struct VariantTests {
     #expect(scene.decoder.orderCount == 0)
   }
 
-  @Test func `what is cached is shown as a variant, too`() async throws {
+  @Test func `the cached event contains a variant if the request asks for one`() async throws {
     let scene = try await Scene()
     _ = scene.witness.end(of: await scene.submit(Ask.for(Ask.small()), answeredBy: scene.decoder))
     let id = await scene.submit {
@@ -423,7 +423,7 @@ struct VariantTests {
 }
 
 extension Scene {
-  /// Submits a load whose one decode succeeds.
+  /// Submits a load whose single decode succeeds.
   fileprivate func submit(
     _ change: @Sendable (inout LoadRequest) -> Void, answeredBy decoder: ScriptedDecoder
   ) async -> LoadID {

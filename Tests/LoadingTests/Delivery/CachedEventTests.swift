@@ -15,7 +15,8 @@ struct CachedEventTests {
     }
   }
 
-  /// A scene with an image on disk, and in memory if there is any. What is asked of it next fails, if it is said to.
+  /// A scene with an image on disk, and in memory if `memory` is not 0. If `failing`, a remembered failure ends loads
+  /// that need a transfer.
   private func scene(memory: Int64 = 0, failing: Bool = false) async throws -> Scene {
     let scene = try await Scene(memory: memory)
     _ = scene.witness.end(of: await scene.submit())
@@ -32,7 +33,7 @@ struct CachedEventTests {
   }
 
   @Test(arguments: [0, 1 << 20])
-  func `the event comes before an answer that is made by the same decode`(memory: Int64) async throws {
+  func `the event precedes an answer from the same decode`(memory: Int64) async throws {
     let scene = try await scene(memory: memory)
     let id = await scene.submit(Self.refresh(Ask.small()))
     let order = scene.decoder.next()
@@ -44,7 +45,7 @@ struct CachedEventTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `it comes before an answer that is not kept`() async throws {
+  @Test func `the event precedes an answer that is not stored`() async throws {
     let scene = try await scene()
     let id = await scene.submit {
       Self.refresh(Ask.small())(&$0)
@@ -57,7 +58,7 @@ struct CachedEventTests {
   }
 
   @Test(arguments: [0, 1 << 20])
-  func `an error that is there first waits for it to be read`(memory: Int64) async throws {
+  func `an error waits until the cached image is read`(memory: Int64) async throws {
     let scene = try await scene(memory: memory, failing: true)
     let id = await scene.submit(Self.refresh())
     #expect(scene.witness.end(of: id) == "recentlyFailed")
@@ -65,7 +66,7 @@ struct CachedEventTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `an error that is there first waits for it to be decoded`() async throws {
+  @Test func `an error waits until the cached image is decoded`() async throws {
     let scene = try await scene(failing: true)
     let id = await scene.submit(Self.refresh(Ask.small()))
     let order = scene.decoder.next()
@@ -77,7 +78,7 @@ struct CachedEventTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `an error waits no longer when it cannot be decoded`() async throws {
+  @Test func `an error stops waiting if the cached image cannot be decoded`() async throws {
     let scene = try await scene(failing: true)
     let id = await scene.submit(Self.refresh(Ask.small()))
     scene.decoder.answer { _ in .failure(.crashed) }
@@ -86,7 +87,7 @@ struct CachedEventTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `another image waits for it, too, and it goes first then`() async throws {
+  @Test func `a new image waits for the event, whose decode becomes urgent`() async throws {
     let scene = try await scene()
     await scene.put(Scene.otherImage)
     let id = await scene.submit(Self.refresh(Ask.small()))
@@ -106,7 +107,7 @@ struct CachedEventTests {
     #expect(await scene.isIdle)
   }
 
-  /// The answer to a scene's `refresh`, which is a new image and waits for the old one to be decoded.
+  /// The answer to a `refresh`: a new image that waits for the decode of the old one.
   private func waiting(
     in scene: Scene, _ change: @Sendable (inout LoadRequest) -> Void = { _ in }
   ) async throws -> (LoadID, ScriptedDecoder.Order) {
@@ -121,7 +122,7 @@ struct CachedEventTests {
     return (id, old)
   }
 
-  @Test func `an image waits no longer when what was cached cannot be decoded`() async throws {
+  @Test func `a new image stops waiting if the cached image cannot be decoded`() async throws {
     let scene = try await scene()
     let (id, old) = try await waiting(in: scene)
     old.then(.failure(.corrupt("cut")))
@@ -130,7 +131,7 @@ struct CachedEventTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `at its deadline a load has the image that has waited`() async throws {
+  @Test func `a load ends with the waiting image at its deadline`() async throws {
     let scene = try await scene()
     let (id, old) = try await waiting(in: scene) { $0.deadline = .nanoseconds(1) }
     _ = await scene.loader.advance()
@@ -140,7 +141,7 @@ struct CachedEventTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `the path of an image that has waited stays for 60 seconds from then on`() async throws {
+  @Test func `the path of a waiting image is valid for 60 seconds from its delivery`() async throws {
     let scene = try await scene()
     let (id, old) = try await waiting(in: scene)
     let usage = { [tier = scene.disk.tier] in
@@ -157,7 +158,7 @@ struct CachedEventTests {
     #expect(after.count == before.count, "that it waited is no use")
   }
 
-  @Test func `an image waits no longer than its file is sure to stay`() async throws {
+  @Test func `an image waits no longer than its file is guaranteed to exist`() async throws {
     let scene = try await scene()
     let (id, old) = try await waiting(in: scene)
     _ = await scene.loader.endOverdueDecodes(at: .now + .seconds(31))
@@ -167,7 +168,7 @@ struct CachedEventTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `a load is cancelled while an error waits`() async throws {
+  @Test func `a load can be cancelled while an error waits`() async throws {
     let scene = try await scene(failing: true)
     let id = await scene.submit(Self.refresh(Ask.small()))
     let order = scene.decoder.next()
@@ -178,7 +179,7 @@ struct CachedEventTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `at its deadline a load has the error that has waited`() async throws {
+  @Test func `a load ends with the waiting error at its deadline`() async throws {
     let scene = try await scene(failing: true)
     let id = await scene.submit {
       Self.refresh(Ask.small())(&$0)
@@ -191,7 +192,7 @@ struct CachedEventTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `pixels are not shown, and nothing waits for them`() async throws {
+  @Test func `there is no cached event with pixels, and no answer waits for one`() async throws {
     let scene = try await scene(failing: true)
     let id = await scene.submit {
       Ask.for(pixels: true)(&$0)

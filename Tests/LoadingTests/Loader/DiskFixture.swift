@@ -7,7 +7,7 @@ import Threads
 @testable import ImageStore
 @testable import Loading
 
-/// A disk cache and a scratch folder in a directory of their own, on a thread that can be held up.
+/// A disk cache and a scratch folder in a temporary directory, on a thread that can be blocked.
 final class DiskFixture: Sendable {
   let directory: String
   let executor = ThreadExecutor(name: "disk")
@@ -15,11 +15,11 @@ final class DiskFixture: Sendable {
   let scratch: ScratchFolder
   let pixels: PixelFolder
   let storage: DiskServices
-  /// Asked before each operation of the cache, and of the scratch folder; what it returns is the `errno`.
+  /// Called before each operation of the cache and of the scratch folder. Returns the `errno` to fail with.
   let cacheFault = Locked<(@Sendable (FileSystem.Operation) -> Int32?)?>(nil)
   let scratchFault = Locked<(@Sendable (FileSystem.Operation) -> Int32?)?>(nil)
 
-  /// Unix seconds.
+  /// The current time in Unix seconds.
   let time = Locked(1_700_000_000)
 
   init(limit: Int64 = 1 << 30) throws {
@@ -48,7 +48,7 @@ final class DiskFixture: Sendable {
     try? FileManager.default.removeItem(atPath: directory)
   }
 
-  /// Runs `work` on the disk's thread and waits for it.
+  /// Runs `work` on the disk thread and waits for it.
   func onDisk<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) throws -> Result {
     let result = Locked<Swift.Result<Result, any Error>?>(nil)
     executor.run {
@@ -59,14 +59,14 @@ final class DiskFixture: Sendable {
     return try result.wait { $0 }!.get()
   }
 
-  /// Holds the disk's thread up until the gate is opened.
+  /// Blocks the disk thread until the gate is opened.
   func closeGate() -> Gate {
     let gate = Gate()
     executor.run { gate.pass() }
     return gate
   }
 
-  /// Temporary and scratch files.
+  /// The temporary and scratch files.
   func files(under folder: String) -> [String] {
     let root = directory + "/" + folder
     let paths = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
@@ -83,7 +83,7 @@ final class DiskFixture: Sendable {
   }
 }
 
-/// A thread that comes to it waits until it is opened.
+/// A gate at which threads wait until it is opened.
 final class Gate: Sendable {
   private let isOpen = Locked(false)
 
@@ -95,7 +95,7 @@ final class Gate: Sendable {
   }
 }
 
-/// What comes once, for one who waits.
+/// A value that arrives once, and can be waited for.
 final class Promise<Value: Sendable>: Sendable {
   private let values = Locked<[Value]>([])
 
@@ -126,7 +126,7 @@ final class Tally: Sendable {
 extension BodySink {
   func append(_ bytes: some Sequence<UInt8>) -> Verdict { Array(bytes).withUnsafeBytes { append($0) } }
 
-  /// Ends the body and waits until all is written.
+  /// Ends the body and waits until all of it is written.
   func finish() -> Result<SpooledBody, StoreError> {
     let promise = Promise<Result<SpooledBody, StoreError>>()
     finish { promise.fulfil($0) }
@@ -134,7 +134,7 @@ extension BodySink {
   }
 }
 
-/// Bytes in which a piece that is lost, doubled or out of place shows.
+/// Bytes that reveal lost, doubled or misplaced pieces.
 func body(_ count: Int, seed: UInt64 = 3) -> [UInt8] {
   var chance = SeededChance(state: seed)
   var bytes: [UInt8] = []
@@ -144,7 +144,7 @@ func body(_ count: Int, seed: UInt64 = 3) -> [UInt8] {
 }
 
 extension Sequence where Element == UInt8 {
-  /// In pieces as the transport gives them.
+  /// Splits the bytes into pieces as the transport does.
   func pieces(of size: Int = 16 << 10) -> [ArraySlice<UInt8>] {
     let all = Array(self)
     return stride(from: 0, to: all.count, by: size).map { all[$0..<Swift.min($0 + size, all.count)] }

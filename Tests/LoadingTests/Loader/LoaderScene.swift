@@ -8,21 +8,21 @@ import Threads
 @testable import ImageStore
 @testable import Loading
 
-/// A loader of its own, and all that its loads are told.
+/// A loader with a transport and a disk, and a log of the events of its loads.
 final class Scene: Sendable {
   let disk: DiskFixture
   let loader: Loader
   let witness: Witness
   let decoder = ScriptedDecoder()
 
-  /// - Parameter disk: that of another scene, as a worker started later has it.
+  /// - Parameter disk: the disk of another scene, as for a worker started later.
   init(memory: Int64 = 1 << 20, on disk: DiskFixture? = nil) async throws {
     let disk = try disk ?? DiskFixture()
     self.disk = disk
     (loader, witness) = await { @LoadingActor [decoder] in
       var settings = LoaderSettings()
       settings.memoryLimit = memory
-      // Nothing but a test's own calls moves the loader on.
+      // Only the test's own calls advance the loader.
       settings.limits.maxLookUps = 0
       let transport = Transport(configuration: TransportConfiguration(userAgent: "test"))
       return (
@@ -51,13 +51,13 @@ final class Scene: Sendable {
       && loader.index.loads(url: "data:image/gif;base64,").isEmpty && loader.names.count == 0
   }
 
-  /// Waits until what is under way on the disk's thread, and follows from it at once, is done.
+  /// Waits until the work on the disk thread, and its immediate consequences, are done.
   func settle() async throws {
     try disk.onDisk {}
     await { @LoadingActor in }()
   }
 
-  /// Puts an image of the host's under the key `a`.
+  /// Stores an image for the host under the key `a`.
   func put(_ bytes: [UInt8]) async {
     let stored = Promise<Bool>()
     await { @LoadingActor in
@@ -71,11 +71,11 @@ final class Scene: Sendable {
   static let image: [UInt8] =
     Array("GIF89a".utf8) + [1, 0, 1, 0, 0, 0, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0, 0x3B]
 
-  /// One pixel of another content.
+  /// An image of one pixel with other content.
   static let otherImage: [UInt8] = image.dropLast(2) + [2, 0, 0x3B]
 }
 
-/// What loads ask a decoder for.
+/// Changes to a request that require a decoder.
 enum Ask {
   static func small(_ width: Int = 8) -> Transform {
     var transform = Transform()
@@ -95,16 +95,16 @@ enum Ask {
   }
 }
 
-/// Hears what becomes of loads, and can be waited for.
+/// An observer that records the events of loads, which can be waited for.
 @LoadingActor final class Witness: LoadObserver {
   nonisolated let ends = Locked<[LoadID: [String]]>([:])
   nonisolated init() {}
 
   nonisolated let results = Locked<[LoadID: Result<LoadedImage, LoadError>]>([:])
   nonisolated let shown = Locked<[LoadID: LoadedImage]>([:])
-  /// Of the previews, in their order.
+  /// The scan numbers of the previews, in order.
   nonisolated let scans = Locked<[LoadID: [Int]]>([:])
-  /// Which loads were told their end before something else.
+  /// The loads that ended before something else.
   nonisolated let tardy = Locked<[LoadID]>([])
 
   func load(_ id: LoadID, did event: LoadEvent) {
@@ -129,7 +129,7 @@ enum Ask {
 
   nonisolated func end(of id: LoadID) -> String { ends.wait { $0[id]?.first }! }
 
-  /// What the load came to.
+  /// Returns the result of the load, waiting for it.
   nonisolated func image(of id: LoadID) throws -> LoadedImage {
     _ = end(of: id)
     return try results.withLock { $0[id] }!.get()

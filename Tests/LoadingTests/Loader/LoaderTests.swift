@@ -8,9 +8,9 @@ import Threads
 @testable import ImageStore
 @testable import Loading
 
-/// What becomes of loads whatever happens while they are on the disk's thread, which is held up where it matters.
+/// Loads under events that occur while the disk thread is blocked.
 struct LoaderTests {
-  @Test func `the scans of a transfer that starts over are not shown again`() async throws {
+  @Test func `scans that a restarted transfer repeats get no second preview`() async throws {
     let scene = try await Scene()
     let gate = scene.disk.closeGate()
     let id = await scene.submit { $0.events = .preview }
@@ -24,10 +24,10 @@ struct LoaderTests {
     #expect(scene.witness.scans.withLock { $0[id] } == [2, 3])
   }
 
-  /// Where a load is while its disk is held up.
+  /// The phase of a load while the disk thread is blocked.
   enum Phase: CaseIterable { case lookingUp, storing, delivering }
 
-  /// A load that is in a phase until the gate is opened.
+  /// A load that stays in a phase until the gate is opened.
   private func load(in phase: Phase, of scene: Scene, _ change: @Sendable (inout LoadRequest) -> Void = { _ in })
     async throws -> (id: LoadID, gate: Gate)
   {
@@ -42,7 +42,7 @@ struct LoaderTests {
       scene.disk.executor.run { isLookedUp.fulfil(true) }
       let second = scene.disk.closeGate()
       first.open()
-      // What the loader is asked from here on comes after the look-up's answer.
+      // Later calls to the loader follow the result of the lookup.
       _ = isLookedUp.value
       return (id, second)
     case .delivering:
@@ -58,7 +58,7 @@ struct LoaderTests {
     }
   }
 
-  @Test(arguments: Phase.allCases) func `a load is cancelled in every phase, and told so once`(phase: Phase)
+  @Test(arguments: Phase.allCases) func `a load can be cancelled in every phase, and ends once`(phase: Phase)
     async throws
   {
     let scene = try await Scene()
@@ -85,7 +85,7 @@ struct LoaderTests {
   }
 
   @Test(arguments: Phase.allCases)
-  func `a load sent after clear sees nothing of what came before`(phase: Phase) async throws {
+  func `a load after clear sees no earlier response`(phase: Phase) async throws {
     let scene = try await Scene()
     let (id, gate) = try await load(in: phase, of: scene)
     let cleared = Promise<Int>()
@@ -99,7 +99,7 @@ struct LoaderTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `a load that joins while others are served needs its digest all the same`() async throws {
+  @Test func `a load that joins while others are being served is still checked against its digest`() async throws {
     let scene = try await Scene()
     let (id, gate) = try await load(in: .storing, of: scene)
     let late = await (scene.submit(), scene.submit { $0.digest = [UInt8](repeating: 0, count: 32) })
@@ -110,7 +110,7 @@ struct LoaderTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `one whose digest differs does not take the image from the others`() async throws {
+  @Test func `a load with another digest does not keep the image from the others`() async throws {
     let scene = try await Scene()
     let gate = scene.disk.closeGate()
     let ids = await (scene.submit { $0.digest = [UInt8](repeating: 0, count: 32) }, scene.submit())
@@ -120,7 +120,7 @@ struct LoaderTests {
     #expect(await scene.isIdle)
   }
 
-  @Test func `a slot shows the last data URL that it was given`() async throws {
+  @Test func `a slot ends with the last data URL that was loaded in it`() async throws {
     let scene = try await Scene()
     let gate = scene.disk.closeGate()
     let ids = await ["a", "a", "b"].asyncMap { key in
@@ -134,7 +134,7 @@ struct LoaderTests {
     #expect(ids.prefix(2).map { scene.witness.end(of: $0) } == ["cancelled", "cancelled"])
   }
 
-  @Test func `nothing is left of ten thousand loads`() async throws {
+  @Test func `ten thousand loads leave no state`() async throws {
     let scene = try await Scene(memory: 0)
     for round in 0..<10 {
       let ids = await { @LoadingActor in

@@ -17,7 +17,7 @@ struct PrefetchQueueTests {
     return taken
   }
 
-  @Test func `each item becomes a load once, in its order`() throws {
+  @Test func `each item becomes a load once, in order`() throws {
     var queue = PrefetchQueue(try items(1000), limits: SchedulerLimits(), places: 1000)
     var seen: [Int32] = []
     while let (item, request, hasPlace) = queue.next() {
@@ -30,14 +30,14 @@ struct PrefetchQueueTests {
     #expect(queue.isEmpty)
   }
 
-  @Test func `with lifo the last goes first`() throws {
+  @Test func `with lifo the last item is first`() throws {
     var limits = SchedulerLimits()
     limits.order = .lifo
     var queue = PrefetchQueue(try items(3), limits: limits, places: 3)
     #expect(drain(&queue) == [2, 1, 0])
   }
 
-  @Test func `an origin has so many loads at a time, and keeps no other from its own`() throws {
+  @Test func `an origin has a limited number of loads, and does not block other origins`() throws {
     let most = 512
     var queue = PrefetchQueue(
       try items(4 * most) { $0 < 3 * most ? 0 : 1 }, limits: SchedulerLimits(), places: 4 * most)
@@ -58,7 +58,7 @@ struct PrefetchQueueTests {
     #expect(drain(&queue) == [0, 4, 1, 5, 2, 6, 3, 7])
   }
 
-  @Test func `there are not more than so many loads in all`() throws {
+  @Test func `the total number of loads is limited`() throws {
     let most = 8192
     var queue = PrefetchQueue(try items(most + 10) { $0 }, limits: SchedulerLimits(), places: most + 10)
     #expect(drain(&queue).count == most)
@@ -66,7 +66,7 @@ struct PrefetchQueueTests {
     #expect(drain(&queue).count == 1)
   }
 
-  @Test func `higher limits are made use of`() throws {
+  @Test func `higher limits permit more loads`() throws {
     var limits = SchedulerLimits()
     (limits.maxPerOrigin, limits.maxConcurrent) = (.fixed(500), .fixed(10_000))
     var queue = PrefetchQueue(try items(2000), limits: limits, places: 2000)
@@ -74,7 +74,7 @@ struct PrefetchQueueTests {
     #expect(queue.mostInAll == 20_000)
   }
 
-  @Test func `items without a place do not wait for their turn`() throws {
+  @Test func `items without a reserved place are submitted when no others are left`() throws {
     let most = 512
     var queue = PrefetchQueue(try items(3 * most), limits: SchedulerLimits(), places: most)
     let loads = (0..<3 * most).compactMap { _ in queue.next() }
@@ -84,7 +84,7 @@ struct PrefetchQueueTests {
     #expect(queue.isEmpty)
   }
 
-  @Test func `what is dropped gives its places back`() throws {
+  @Test func `dropped items release their places`() throws {
     var queue = PrefetchQueue(try items(10), limits: SchedulerLimits(), places: 4)
     _ = queue.next()
     #expect(queue.dropAll() == 3)
@@ -92,7 +92,7 @@ struct PrefetchQueueTests {
     #expect(queue.isEmpty)
   }
 
-  @Test func `items that wait for an origin that is down are taken out together`() throws {
+  @Test func `the items of an origin that is down are removed together`() throws {
     let most = 512
     var queue = PrefetchQueue(
       try items(2 * most + 5) { $0 < 2 * most ? 0 : 1 }, limits: SchedulerLimits(), places: 2 * most + 5)
