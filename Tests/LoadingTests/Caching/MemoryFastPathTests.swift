@@ -37,7 +37,8 @@ struct MemoryFastPathTests {
     #expect(nothing.data == nil)
   }
 
-  @Test(arguments: [true, false]) func `a request after a host store sees the stored image`(isImage: Bool) async throws {
+  @Test(arguments: [true, false]) func `a request after a host store sees the stored image`(isImage: Bool) async throws
+  {
     let scene = try await warmScene()
     let gate = scene.disk.closeGate()
     let (id, report) = await { @LoadingActor in

@@ -83,14 +83,18 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test(arguments: others) func `an image being read during another clear enters memory`(filter: ClearFilter) async throws {
+  @Test(arguments: others) func `an image being read during another clear enters memory`(filter: ClearFilter)
+    async throws
+  {
     let scene = try await scene()
     let id = await reading(in: scene) { clear(filter, in: scene) }
     #expect(scene.witness.end(of: id) == "disk")
     #expect(await isInMemory("", scene))
   }
 
-  @Test(arguments: others) func `an image that the host stores during another clear enters memory`(filter: ClearFilter) async throws {
+  @Test(arguments: others) func `an image that the host stores during another clear enters memory`(filter: ClearFilter)
+    async throws
+  {
     let scene = try await Scene()
     await put(in: scene) { clear(filter, in: scene) }
     #expect(await isInMemory("", scene))
@@ -119,7 +123,9 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test(arguments: own) func `a variant decoded during the clear is in no tier afterwards`(filter: ClearFilter) async throws {
+  @Test(arguments: own) func `a variant decoded during the clear is in no tier afterwards`(filter: ClearFilter)
+    async throws
+  {
     let scene = try await scene()
     let gate = scene.disk.closeGate()
     let id = await { @LoadingActor in
@@ -136,7 +142,8 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test(arguments: own) func `later loads do not join its decode, which is not stored`(filter: ClearFilter) async throws {
+  @Test(arguments: own) func `later loads do not join its decode, which is not stored`(filter: ClearFilter) async throws
+  {
     let scene = try await scene()
     let before = await scene.submit(load())
     let old = scene.decoder.next()
@@ -171,14 +178,18 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test(arguments: own) func `an image being read during its clear does not enter memory`(filter: ClearFilter) async throws {
+  @Test(arguments: own) func `an image being read during its clear does not enter memory`(filter: ClearFilter)
+    async throws
+  {
     let scene = try await scene()
     let id = await reading(in: scene) { clear(filter, in: scene) }
     #expect(scene.witness.end(of: id) == "disk")
     #expect(await !isInMemory("", scene))
   }
 
-  @Test(arguments: own) func `an image that waits for the output does not enter memory after its clear`(filter: ClearFilter)
+  @Test(arguments: own) func `an image that waits for the output does not enter memory after its clear`(
+    filter: ClearFilter
+  )
     async throws
   {
     let scene = try await scene()
@@ -216,7 +227,9 @@ struct PendingInvalidationTests {
     #expect(scene.witness.end(of: next) == (tiers == .memory ? "disk" : "notCached"))
   }
 
-  @Test(arguments: own) func `an image being stored during its clear does not enter memory`(filter: ClearFilter) async throws {
+  @Test(arguments: own) func `an image being stored during its clear does not enter memory`(filter: ClearFilter)
+    async throws
+  {
     let scene = try await Scene()
     let id = await load({ $0.url = "https://own.test/a" }, heldUpAt: .rename, in: scene) { clear(filter, in: scene) }
     #expect(scene.witness.end(of: id) == "miss")
@@ -237,7 +250,9 @@ struct PendingInvalidationTests {
     #expect(await scene.isIdle)
   }
 
-  @Test(arguments: own) func `an image that the host stored before the clear is removed`(filter: ClearFilter) async throws {
+  @Test(arguments: own) func `an image that the host stored before the clear is removed`(filter: ClearFilter)
+    async throws
+  {
     let scene = try await Scene()
     await put(in: scene) { clear(filter, in: scene) }
     #expect(await !isInMemory("", scene))

@@ -60,7 +60,9 @@ struct StoreOperationTests {
   }
 
   @Test(arguments: [LoadRequest.Delivery.none, .data, .path])
-  func `a large body that is not stored becomes a file only for loads that want one`(delivery: LoadRequest.Delivery) throws {
+  func `a large body that is not stored becomes a file only for loads that want one`(delivery: LoadRequest.Delivery)
+    throws
+  {
     let disk = try DiskFixture()
     let bytes = body(600_000)
     let arrival = arrival(try spooled(bytes, in: disk), delivery, places: [])

@@ -5,7 +5,9 @@ import Testing
 struct TimerQueueTests {
   private let start = ContinuousClock.now
 
-  private func after(_ milliseconds: Int) -> CompactInstant { CompactInstant(start.advanced(by: .milliseconds(milliseconds))) }
+  private func after(_ milliseconds: Int) -> CompactInstant {
+    CompactInstant(start.advanced(by: .milliseconds(milliseconds)))
+  }
 
   @Test func `the earliest entry is dequeued first, and no entry before it is due`() {
     var heap = TimerQueue<String>()

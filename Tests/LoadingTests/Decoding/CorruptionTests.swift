@@ -22,7 +22,8 @@ struct CorruptionTests {
   }
 
   @Test(arguments: [Ask.for(Ask.small()), Ask.for(checks: true), Ask.for(placeholder: true), Ask.for(pixels: true)])
-  func `an image that does not decode is not decoded again`(change: @escaping @Sendable (inout LoadRequest) -> Void) async throws
+  func `an image that does not decode is not decoded again`(change: @escaping @Sendable (inout LoadRequest) -> Void)
+    async throws
   {
     let scene = try await scene(change)
     #expect(scene.witness.end(of: await scene.submit(change)) == "corrupt")
@@ -111,7 +112,8 @@ struct CorruptionTests {
     }
   }
 
-  @Test func `metadata of an image that is stored again during the decode is recorded for the new entry`() async throws {
+  @Test func `metadata of an image that is stored again during the decode is recorded for the new entry`() async throws
+  {
     let scene = try await Scene()
     let first = await scene.submit(Ask.for(checks: true))
     let order = scene.decoder.next()

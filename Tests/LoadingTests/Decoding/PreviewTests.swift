@@ -54,7 +54,8 @@ struct PreviewTests {
     #expect(scene.witness.scans.withLock { $0.isEmpty })
   }
 
-  @Test func `a transfer has at most one preview under way, and none while the memory budget is used up`() async throws {
+  @Test func `a transfer has at most one preview under way, and none while the memory budget is used up`() async throws
+  {
     let scene = try await Scene()
     let (id, job, silence) = try await load(in: scene)
     defer { silence.close() }

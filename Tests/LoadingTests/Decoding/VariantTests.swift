@@ -31,7 +31,9 @@ struct VariantTests {
   }
 
   @Test(arguments: [true, false])
-  func `damage of the original is reported with its variant or pixels, and in every later answer`(isVariant: Bool) async throws {
+  func `damage of the original is reported with its variant or pixels, and in every later answer`(isVariant: Bool)
+    async throws
+  {
     let scene = try await Scene()
     let ask = Ask.for(isVariant ? Ask.small() : nil, checks: !isVariant)
     let first = await scene.submit(ask)

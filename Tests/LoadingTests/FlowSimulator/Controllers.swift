@@ -1,15 +1,15 @@
 @testable import Loading
 
-/// Something that says how many requests may run at once, from what became of those before.
+/// A controller of the number of concurrent requests, driven by their outcomes.
 protocol WindowController {
   var size: Int { get }
   mutating func started(at now: Double)
-  /// - Parameter active: how many were running, with this one.
+  /// - Parameter active: the number of running requests, including this one.
   mutating func answered(active: Int, latency: Double, at now: Double)
   mutating func refused(active: Int, at now: Double)
 }
 
-/// A number that somebody has chosen.
+/// A fixed number.
 struct FixedWindow: WindowController {
   var size: Int
   mutating func started(at now: Double) {}
@@ -17,7 +17,7 @@ struct FixedWindow: WindowController {
   mutating func refused(active: Int, at now: Double) {}
 }
 
-/// The plateau of throughput: what the worker has.
+/// The plateau of throughput, as in the worker.
 struct PlateauWindow: WindowController {
   private var window: ConcurrencyWindow
   init(initial: Int, max: Int) { window = ConcurrencyWindow(.init(initial: initial, max: max)) }
@@ -32,7 +32,7 @@ struct PlateauWindow: WindowController {
 private let epoch = ContinuousClock.now
 func instant(_ seconds: Double) -> ContinuousClock.Instant { epoch.advanced(by: .seconds(seconds)) }
 
-/// The gradient of latency, as Netflix's concurrency-limits has it (Gradient2Limit): the limit follows the ratio of the
+/// The gradient of latency, as in Netflix's concurrency-limits (Gradient2Limit): the limit follows the ratio of the
 /// long average of the latency to the short one.
 struct GradientWindow: WindowController {
   private var limit: Double
@@ -49,7 +49,7 @@ struct GradientWindow: WindowController {
     answers += 1
     let weight = answers < 10 ? 1 / Double(answers) : 2.0 / 601
     long += weight * (latency - long)
-    // If the long average is far above, it is drained, so that it recovers after an overload.
+    // If the long average is far above the short one, it decays, so that the limit recovers after an overload.
     if long / latency > 2 { long *= 0.95 }
     guard Double(active) >= limit / 2 else { return }
     let gradient = Swift.max(0.5, min(1, Self.tolerance * long / latency))
@@ -59,8 +59,8 @@ struct GradientWindow: WindowController {
   mutating func refused(active: Int, at now: Double) { limit = Swift.max(1, limit / 2) }
 }
 
-/// An estimate of the bandwidth-delay product, after BBR (draft-ietf-ccwg-bbr): the greatest throughput of the last
-/// rounds times the least latency of the last ten seconds, with gains in turns.
+/// An estimate of the bandwidth-delay product, after BBR (draft-ietf-ccwg-bbr): the maximum throughput of the last
+/// rounds times the minimum latency of the last ten seconds, with gains in turns.
 struct ProductWindow: WindowController {
   private static let gains = [1.25, 0.75, 1, 1, 1, 1, 1, 1]
   private var limit: Double
@@ -94,7 +94,7 @@ struct ProductWindow: WindowController {
     if isStartingUp {
       if rate > 1.25 * best { (best, fullRounds) = (rate, 0) } else { fullRounds += 1 }
       if fullRounds >= 3 { isStartingUp = false }
-      // Twice the product, as cwnd_gain in start-up.
+      // Twice the product, like cwnd_gain in start-up.
       limit = Swift.max(limit, 2.885 * product)
     } else {
       limit = 2 * product * Self.gains[round % Self.gains.count]

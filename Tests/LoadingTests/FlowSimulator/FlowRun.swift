@@ -1,18 +1,19 @@
-/// A list of loads, brought by windows of some kind: one for each host and one for all of them.
+/// A simulated run: a list of loads, transferred under the control of windows, one for each host and one for all of
+/// them.
 ///
-/// It has the part of a queue that concerns windows: hosts take turns; a refused load waits for half a second at first,
-/// and its host with it; a load whose host cannot be reached is tried three times.
+/// It has the part of the scheduler that concerns windows: hosts take turns; a refused load and its host wait for half
+/// a second at first; a load whose host cannot be reached is tried three times.
 struct FlowRun {
   struct Result {
     var time = 0.0
-    /// When nine tenths of the loads were there.
+    /// When nine tenths of the loads had ended.
     var most = 0.0
     var delivered = 0
     var refused = 0
     var overload = 0.0
-    /// Answers in each tenth of a second.
+    /// The number of answers in each tenth of a second.
     var answers: [Int] = []
-    /// The windows of the first host and of all, each tenth of a second.
+    /// The windows of the first host and of all hosts, each tenth of a second.
     var windows: [(host: Int, all: Int)] = []
   }
 
@@ -46,7 +47,7 @@ struct FlowRun {
     var head = 0
     var attempts = [Int](repeating: 0, count: left)
     var running: [Int: (load: Int, host: Int, start: Double, epoch: Int)] = [:]
-    /// Loads that are tried again, and hosts whose hold ends, by time.
+    /// Retries of loads, and ends of suspensions of hosts, by time.
     var later: [(time: Double, host: Int, load: Int?)] = []
 
     func enter(_ host: Int) {

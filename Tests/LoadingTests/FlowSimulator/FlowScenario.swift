@@ -2,11 +2,11 @@
 struct FlowScenario {
   let name: String
   let hosts: [SimulatedHost]
-  /// The host of each load, in the order of their coming.
+  /// The host of each load, in the order of submission.
   let loads: [Int]
   var processorTime = 0.0005
 
-  /// The first window of a host: connections of HTTP/1.1, or streams of HTTP/2.
+  /// The initial window of a host: connections of HTTP/1.1, or streams of HTTP/2.
   var initial = 6
   var maxPerHost = 256
 

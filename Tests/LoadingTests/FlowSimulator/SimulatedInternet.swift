@@ -1,37 +1,37 @@
 import Foundation
 
-/// A host as the simulator knows it: what it serves at once, how long that takes, and what it refuses.
+/// A simulated host: its capacity, its latency, and its refusals.
 struct SimulatedHost {
-  /// How many requests it works on at once, from which time on. Further requests wait for their turn.
+  /// How many requests it processes at once, by start time. Further requests are queued.
   var servers: [(from: Double, count: Int)] = [(0, .max)]
-  /// The median of the time for one answer, and by how much it varies (sigma of the log-normal distribution).
+  /// The median processing time, and its variation (sigma of the log-normal distribution).
   var serviceTime = 0.1
   var spread = 0.3
   var roundTrip = 0.02
-  /// Beyond so many at once it answers 429 at once.
+  /// The number of concurrent requests beyond which it answers 429 at once.
   var maxAtOnce = Int.max
-  /// So many requests a second, after a first burst: more are answered 429.
+  /// The rate limit in requests per second, after an initial burst: excess requests are answered with 429.
   var bucket: (rate: Double, burst: Double)?
-  /// Answers a second that fit through its line, one behind the other.
+  /// The answers per second that its network link carries, one after the other.
   var lineRate: Double?
   var manner = Manner.serves
 
   enum Manner {
     case serves
-    /// Nobody listens: the connection is refused after a round trip.
+    /// No listener: the connection is refused after a round trip.
     case refusesConnections
-    /// Takes the request and never answers.
+    /// Accepts the request and never answers.
     case silent
   }
 }
 
-/// The end of a request.
+/// The outcome of a request.
 enum SimulatedOutcome {
   case answered, refused, unreachable, timedOut
 }
 
-/// Hosts, a network and a processor, as discrete events: nothing here sleeps or opens a socket, and two runs with one
-/// seed are the same. Times are seconds since the beginning.
+/// Hosts, a network and a processor as discrete events: nothing here sleeps or opens a socket, and two runs with the
+/// same seed are identical. Times are seconds since the start.
 struct SimulatedInternet {
   private struct HostState {
     var host: SimulatedHost
@@ -41,7 +41,7 @@ struct SimulatedInternet {
     var tokens: Double
     var tokensAt = 0.0
     var lineFreeAt = 0.0
-    /// Requests on their way or there, as the host's owner would count connections.
+    /// Requests in transit or at the host, as the host would count connections.
     var inside = 0
     var overloadedSince: Double?
     var longestOverload = 0.0
@@ -53,7 +53,7 @@ struct SimulatedInternet {
     case finish(request: Int, SimulatedOutcome)
   }
 
-  /// The processor time for an answer, one answer behind the other.
+  /// The processor time per answer; answers are processed one after the other.
   var processorTime = 0.0005
   var timeout = 3.0
   private(set) var now = 0.0
@@ -74,7 +74,7 @@ struct SimulatedInternet {
   /// The longest time for which a host had over twice the requests that it can serve, in seconds.
   var longestOverload: Double { hosts.map(\.longestOverload).max() ?? 0 }
 
-  /// Sends a request to a host; what becomes of it comes from `next`.
+  /// Sends a request to a host; `next` returns its outcome.
   ///
   /// - Returns: its number.
   mutating func send(to host: Int) -> Int {
@@ -85,7 +85,7 @@ struct SimulatedInternet {
     return request
   }
 
-  /// The next request that is over; nil when none is under way. Stops at `limit` if nothing has ended by then.
+  /// The next request that ends; nil if none is under way. Stops at `limit` if none has ended by then.
   mutating func next(before limit: Double = .infinity) -> (request: Int, outcome: SimulatedOutcome)? {
     while let first = events.first {
       guard first.time <= limit else {
@@ -99,7 +99,7 @@ struct SimulatedInternet {
       case .served(let request): served(request)
       case .deliver(let request, let outcome):
         change(requests[request], by: -1)
-        // The program handles one answer after the other.
+        // The program handles answers one after the other.
         processorFreeAt = max(processorFreeAt, now) + processorTime
         add(.finish(request: request, outcome), after: processorFreeAt - now)
       case .finish(let request, let outcome): return (request, outcome)
@@ -161,7 +161,7 @@ struct SimulatedInternet {
 
   private func capacity(of id: Int) -> Int { hosts[id].host.servers.last { $0.from <= now }?.count ?? 1 }
 
-  /// Keeps account of for how long a host has more than twice of what it can serve.
+  /// Records how long a host has more than twice the requests that it can serve.
   private mutating func change(_ id: Int, by difference: Int) {
     hosts[id].inside += difference
     let limit = min(capacity(of: id), hosts[id].host.maxAtOnce)
@@ -175,7 +175,7 @@ struct SimulatedInternet {
     }
   }
 
-  // MARK: - The events, a heap by time
+  // MARK: - Events, a heap by time
 
   private mutating func add(_ event: Event, after delay: Double) {
     lastNumber += 1

@@ -10,34 +10,34 @@ struct ConcurrencyWindowTests {
 
   @Test(arguments: [
     (delay: 0.1, max: 256, sizes: [6, 12, 24, 48, 96, 192]),
-    // If a transfer takes long, a window that gained all it could triples.
+    // If transfers take long, a window with the full gain triples.
     (delay: 0.3, max: 256, sizes: [6, 12, 36, 108, 256]),
     (delay: 0.1, max: 40, sizes: [6, 12, 24, 40]),
   ])
-  func `it opens while the throughput grows with it`(delay: Double, max: Int, sizes: [Int]) {
+  func `the window opens while the throughput grows with it`(delay: Double, max: Int, sizes: [Int]) {
     var host = Host(Bounds(initial: 6, max: max))
     (host.delay, host.jitter) = (delay, 0)
     host.run(seconds: 4)
     #expect(host.sizes.starts(with: sizes), "\(host.sizes)")
   }
 
-  @Test(arguments: [8, 16, 64]) func `it holds at the plateau`(capacity: Int) {
+  @Test(arguments: [8, 16, 64]) func `the window holds at the plateau`(capacity: Int) {
     var host = Host(Self.auto, capacity: capacity)
     host.run(seconds: 5)
     let sizes = host.run(seconds: 30)
     #expect((capacity...capacity * 3 / 2).contains(sizes.median))
-    // Chance can make a probe look like a gain, from which the window opens once more.
+    // A probe may show a gain by chance, and the window then opens once more.
     #expect(sizes.share(within: capacity * 3 / 4...capacity * 3 / 2) > 0.8)
     #expect(sizes.max()! <= 3 * capacity)
   }
 
-  @Test(arguments: [1, 2, 3]) func `it becomes smaller if it began larger than the plateau`(capacity: Int) {
+  @Test(arguments: [1, 2, 3]) func `the window shrinks if it started larger than the plateau`(capacity: Int) {
     var host = Host(Bounds(initial: 16, max: 256), capacity: capacity)
     host.run(seconds: 20)
     #expect(host.run(seconds: 30).median <= 2 * capacity)
   }
 
-  @Test func `it tries more less and less often if more shows nothing`() {
+  @Test func `probes of larger windows become rarer if they show no gain`() {
     var host = Host(Self.auto, capacity: 40)
     host.run(seconds: 1.5)
     let early = host.run(seconds: 2.5).rises
@@ -46,10 +46,10 @@ struct ConcurrencyWindowTests {
     #expect(host.run(seconds: 10).rises > 0)
   }
 
-  // MARK: - A host that changes
+  // MARK: - Changes of the host
 
   @Test(arguments: 1...5)
-  func `it shrinks when the host serves fewer at once, and grows when the host serves more again`(seed: UInt64) {
+  func `the window follows the capacity of the host down and up`(seed: UInt64) {
     var host = Host(Self.auto, capacity: 16, seed: seed)
     host.run(seconds: 10)
     host.serve(4)
@@ -60,7 +60,7 @@ struct ConcurrencyWindowTests {
     #expect(host.run(seconds: 3).median >= 14)
   }
 
-  @Test func `it keeps its size when each transfer takes longer and all are needed`() {
+  @Test func `the window keeps its size when each transfer takes longer and all are needed`() {
     var host = Host(Bounds(initial: 6, max: 40))
     host.run(seconds: 5)
     host.delay = 0.25
@@ -69,7 +69,7 @@ struct ConcurrencyWindowTests {
 
   // MARK: - Rounds
 
-  @Test func `rounds in which transfers were missing count for nothing`() {
+  @Test func `rounds in which the window was not full are ignored`() {
     var host = Host(Self.auto)
     host.waiting = 5
     host.run(seconds: 30)
@@ -79,7 +79,7 @@ struct ConcurrencyWindowTests {
     #expect(host.window.size > 6)
   }
 
-  @Test func `a probe ends without a result if transfers are missing`() {
+  @Test func `a probe ends without a result if the window is not full`() {
     var host = Host(Self.auto, capacity: 40)
     host.run(seconds: 5)
     while host.window.size < 48 { host.answer() }
@@ -93,13 +93,13 @@ struct ConcurrencyWindowTests {
 
   @Test(arguments: [
     (size: 16, active: 16, halved: 8, largest: 15),
-    // It shrinks from what ran, not from what it allowed.
+    // It shrinks from the number of running transfers, not from its size.
     (size: 16, active: 10, halved: 5, largest: 9),
-    // What ran before it became smaller does not count.
+    // Transfers that ran before it shrank do not count.
     (size: 16, active: 30, halved: 8, largest: 15),
     (size: 3, active: 3, halved: 1, largest: 2),
   ])
-  func `a refusal halves it, and what was refused is not tried again for thirty seconds`(
+  func `a refusal halves the window, and the refused size is not tried again for thirty seconds`(
     size: Int, active: Int, halved: Int, largest: Int
   ) {
     var host = Host(Bounds(initial: size, max: 256))
@@ -113,7 +113,7 @@ struct ConcurrencyWindowTests {
     #expect(host.window.size > largest)
   }
 
-  @Test func `a refusal of a transfer that ran alone is not remembered`() {
+  @Test func `the refusal of a single transfer is not remembered`() {
     var host = Host(Bounds(initial: 16, max: 256))
     host.window.refused(active: 1, at: host.now)
     #expect(host.window.size == 1)
@@ -123,14 +123,14 @@ struct ConcurrencyWindowTests {
     #expect(!host.window.isRefused)
   }
 
-  @Test func `no probe tries what was refused`() {
+  @Test func `no probe tries the refused size`() {
     var host = Host(Bounds(initial: 16, max: 256), capacity: 12)
     host.window.refused(active: 16, at: host.now)
     #expect(host.run(seconds: 29.5).max()! == 15)
     #expect(host.sizes.count > 10)
   }
 
-  @Test func `after a refusal it grows by an eighth each round, and at least by one`() {
+  @Test func `after a refusal the window grows by an eighth each round, and at least by one`() {
     var host = Host(Bounds(initial: 40, max: 256))
     host.window.refused(active: 40, at: host.now)
     host.run(seconds: 20)
@@ -154,7 +154,7 @@ struct ConcurrencyWindowTests {
     }
   }
 
-  @Test func `answers to what had started before a refusal do not make it larger`() {
+  @Test func `answers to transfers that started before a refusal do not enlarge the window`() {
     var window = ConcurrencyWindow(Bounds(initial: 64, max: 256))
     let now = ContinuousClock.now
     for _ in 0..<64 { window.started(at: now) }
@@ -165,7 +165,7 @@ struct ConcurrencyWindowTests {
 
   // MARK: - Bounds
 
-  @Test(arguments: [1, 6, 64]) func `a fixed one has always its size`(size: Int) {
+  @Test(arguments: [1, 6, 64]) func `a fixed window keeps its size`(size: Int) {
     for capacity in [6, nil] {
       var host = Host(.fixed(size), capacity: capacity)
       #expect(Set(host.run(seconds: 10)) == [size])
@@ -173,7 +173,7 @@ struct ConcurrencyWindowTests {
     }
   }
 
-  @Test func `a fixed one shrinks after a refusal, and has its size again after thirty seconds`() {
+  @Test func `a fixed window shrinks after a refusal, and has its size again after thirty seconds`() {
     var host = Host(.fixed(16))
     host.window.refused(active: 16, at: host.now)
     #expect(host.window.size == 8)
@@ -193,7 +193,7 @@ struct ConcurrencyWindowTests {
     (from: .fixed(48), to: auto, size: 48),
     (from: .fixed(48), to: Bounds(initial: 1, max: 8), size: 8),
   ])
-  private func `it keeps what the new bounds allow`(from: Bounds, to: Bounds, size: Int) {
+  private func `the window keeps its size as far as new bounds permit`(from: Bounds, to: Bounds, size: Int) {
     var host = Host(from)
     while host.window.size != 48 { host.answer() }
     host.window.setBounds(to)
@@ -202,7 +202,7 @@ struct ConcurrencyWindowTests {
     #expect(host.window.size == to.max)
   }
 
-  @Test func `new bounds do not make it try again what was refused`() {
+  @Test func `new bounds do not permit the refused size`() {
     for bounds in [Bounds(initial: 100, max: 200), .fixed(100)] {
       var host = Host(Bounds(initial: 16, max: 256))
       host.window.refused(active: 16, at: host.now)
@@ -228,7 +228,7 @@ struct ConcurrencyWindowTests {
   // MARK: - Any events in any order
 
   @Test(arguments: 0..<10)
-  func `it stays within its bounds and below what was refused, whatever comes`(seed: UInt64) {
+  func `the window stays within its bounds and below the refused size under random events`(seed: UInt64) {
     var random = SeededChance(state: seed)
     var bounds = Bounds(initial: 6, max: 256)
     var window = ConcurrencyWindow(bounds)
@@ -256,21 +256,21 @@ struct ConcurrencyWindowTests {
   }
 }
 
-/// A window in front of a host. There are always more loads than the window lets through.
+/// A simulated host behind a window, with an unlimited supply of loads.
 private struct Host {
   typealias Instant = ContinuousClock.Instant
 
   var window: ConcurrencyWindow
   private(set) var now = ContinuousClock.now
-  /// How long an answer takes, in seconds, and by which part of that it varies.
+  /// The duration of an answer in seconds, and the fraction by which it varies.
   var (delay, jitter) = (0.1, 0.2)
-  /// More transfers than that do not run, though the window would let them.
+  /// The limit of running transfers, even if the window permits more.
   var waiting = Int.max
-  /// Each size that the window has had.
+  /// The sizes that the window has had.
   private(set) var sizes: [Int]
-  /// When each of those that the host serves at once is free; nil if it serves all that come.
+  /// When each serving slot of the host is free; nil if it serves any number.
   private var serversFreeAt: [Instant]?
-  /// When what runs is answered, the last first.
+  /// The answer times of the running transfers, in descending order.
   private var answers: [Instant] = []
   private var random: SeededChance
 
@@ -281,12 +281,12 @@ private struct Host {
     serversFreeAt = capacity.map { Array(repeating: now, count: $0) }
   }
 
-  /// Serves so many at once from now on.
+  /// Sets the capacity of the host from now on.
   mutating func serve(_ capacity: Int) {
     serversFreeAt = (0..<capacity).map { index in serversFreeAt.map { index < $0.count ? $0[index] : now } ?? now }
   }
 
-  /// Goes on to the next answer.
+  /// Advances to the next answer.
   mutating func answer() {
     start()
     now = answers.removeLast()
@@ -328,6 +328,6 @@ extension [Int] {
   fileprivate func share(within range: ClosedRange<Int>) -> Double {
     Double(count(where: range.contains)) / Double(count)
   }
-  /// How often a number is greater than the one before.
+  /// The number of increases in a sequence.
   fileprivate var rises: Int { zip(self, dropFirst()).count { $0 < $1 } }
 }

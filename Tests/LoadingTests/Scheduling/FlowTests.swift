@@ -3,20 +3,21 @@ import Testing
 
 @testable import Loading
 
-/// The windows of the hosts and of the machine in simulated networks, beside the best fixed windows.
+/// The windows of the hosts and of the machine in simulated networks, compared with the best fixed windows.
 ///
 /// `Tests/Benchmarks/README.md` describes the simulator and has the table of all scenarios.
 struct FlowTests {
-  /// The limits of a scenario. They are the targets, unless a comment tells the target and the figures of 30 seeds.
+  /// The limits of a scenario. They equal the targets, unless a comment gives the target and the figures of 30 seeds.
   struct Case: CustomTestStringConvertible, Sendable {
     let scenario: String
     /// The best fixed windows, as `FlowTableTests` finds them.
     let best: FixedWindows
-    /// The time, beside that of the best fixed windows. Runs of under ten seconds have more for opening the window.
+    /// The time, relative to that with the best fixed windows. Runs of under ten seconds are allowed more for opening
+    /// the window.
     var maxRatio = 1.15
-    /// How long a host may have over twice what it can serve, in seconds.
+    /// How long a host may have over twice the requests that it can serve, in seconds.
     var maxOverload = 1.0
-    /// The part of the loads that a host may refuse once.
+    /// The fraction of the loads that a host may refuse once.
     var maxRefused = 0.02
     var isQuick = true
 
@@ -35,8 +36,8 @@ struct FlowTests {
     // runs it stays at 3, as fast as it could be.
     Case(scenario: "one at a time", best: FixedWindows(host: 2, all: 1024), maxRatio: 1.3, maxOverload: 6),
     Case(scenario: "near", best: FixedWindows(host: 16, all: 1024), maxRatio: 1.25),
-    // Target 1.25: 1.48. It takes seven round trips of 0.3 s to open from 6 to 256. There is no overload: most of the
-    // requests that count are on their way, and the best fixed window has as many.
+    // Target 1.25: 1.48. Opening from 6 to 256 takes seven round trips of 0.3 s. There is no overload: most of the
+    // counted requests are in transit, and the best fixed window has as many.
     Case(
       scenario: "far", best: FixedWindows(host: 256, all: 1024), maxRatio: 1.6, maxOverload: .infinity, isQuick: false),
     Case(scenario: "limited", best: FixedWindows(host: 8, all: 1024), maxRatio: 1.25),
@@ -67,7 +68,9 @@ struct FlowTests {
   }
 
   @Test(arguments: 1...2)
-  func `within five seconds after a step, a second brings nine tenths of what the host can serve`(seed: UInt64) throws {
+  func `within five seconds after a step, the throughput reaches nine tenths of the host's capacity`(seed: UInt64)
+    throws
+  {
     let scenario = try #require(FlowScenario.all.first { $0.name == "step" })
     let host = scenario.hosts[0]
     let answers = FlowRun.run(scenario, by: .plateau, seed: seed).answers
@@ -107,7 +110,7 @@ struct FlowTableTests {
     var methods: [String: Samples] = [:]
   }
 
-  /// One of each for each seed.
+  /// One run of each method per seed.
   private struct Samples: Codable {
     var times: [Double] = []
     var ratios: [Double] = []
@@ -119,7 +122,7 @@ struct FlowTableTests {
     var rows: [Row] = []
     /// The window of the host in the scenario `step`, each tenth of a second, by method.
     var windows: [String: [Int]] = [:]
-    /// How many requests the host serves at once in that scenario, from which time on.
+    /// How many requests the host serves at once in that scenario, by start time.
     var capacities: [[Double]] = []
   }
 
@@ -153,7 +156,7 @@ struct FlowTableTests {
     try encoder.encode(table).write(to: URL(fileURLWithPath: path))
   }
 
-  /// The fixed windows that take the least time, of those with which at most 2 % are refused.
+  /// The fastest fixed windows among those with at most 2 % refusals.
   private static func sweep(_ scenario: FlowScenario) -> Row {
     let isOne = scenario.hosts.count == 1
     let ofHost = isOne ? [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256] : [2, 6, 12, 16]
@@ -194,7 +197,7 @@ struct FlowTableTests {
 
 // MARK: - Methods
 
-/// Ways to find the windows of the hosts and that of the machine.
+/// Methods of finding the windows of the hosts and of the machine.
 private enum FlowMethod: String, CaseIterable {
   case plateau, gradient, product
   /// 6 for a host, 32 in all.

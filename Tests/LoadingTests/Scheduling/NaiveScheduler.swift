@@ -2,9 +2,9 @@ import HTTPTypes
 
 @testable import Loading
 
-/// The scheduler as one would write it without a thought of speed: arrays, searched from the front. The real one is
-/// compared with it. Both hold the same `OriginHealth` and `ConcurrencyWindow`, which have tests of their own: here it
-/// matters that they get the right events.
+/// The scheduler written without regard to speed, as a model for the real one: arrays, searched from the front. Both
+/// use the same `OriginHealth` and `ConcurrencyWindow`, which have tests of their own: this model checks that they get
+/// the right events.
 struct NaiveScheduler {
   typealias Instant = ContinuousClock.Instant
 
@@ -13,22 +13,22 @@ struct NaiveScheduler {
     var key: TransferKey
     var sharedKey: TransferKey?
     let origin: Origin
-    /// Smaller ones go first.
+    /// The sequence number. Lower ones go first.
     var place: Int
     var phase = Scheduler.Phase.preparing
-    /// When the next attempt is due, while it backs off.
+    /// When the next attempt is due, in the backing-off phase.
     var due: Instant?
     var attempt = 1
     var priority = Priority.lowest
-    /// Whether all want it decoded who wait for it, or the last of them did.
+    /// Whether all its subscribers, or the last of them, need a decoder.
     var isForDecodersAlone = true
     var isJoinable = true
-    /// The slot that it has: when it got it, how many got one before, and in which epoch of its origin's health.
+    /// The running transfer: its start time, its start number, and the epoch of its origin's health at the start.
     var since = Instant.now
     var number = 0
     var epoch: UInt32 = 0
     var isAnswered = false
-    /// When patience with its transfer ends.
+    /// When its transfer becomes quiet.
     var patientUntil = Instant.now
     var isQuiet = false
     var hasTimedOut = false
@@ -57,34 +57,33 @@ struct NaiveScheduler {
   var isPaused = false {
     didSet { if oldValue, !isPaused { awaited = jobs.filter { $0.phase == .preparing }.map(\.id) } }
   }
-  /// The jobs that were being looked for when a pause ended.
+  /// The jobs that were in their cache lookup when a pause ended.
   private var awaited: [JobID] = []
   var awaitsLooks: Bool { awaited.contains { job($0)?.phase == .preparing } }
   var reserved = 0
   private(set) var jobs: [Job] = []
   private(set) var subscribers: [Subscriber] = []
-  /// The waiting jobs; of those of one origin and priority the first goes first.
+  /// The queued jobs; among those of one origin and priority the first is next.
   private var queue: [JobID] = []
-  /// Those of them that are not for decoders alone: of one origin and priority the first goes first while the decoders
-  /// are behind.
+  /// The queued jobs that need no decoder; under decode backpressure the first of an origin and priority is next.
   private var freeQueue: [JobID] = []
-  /// The known origins in the order of their coming.
+  /// The known origins in the order of their creation.
   private(set) var origins: [Known] = []
-  /// Those that may start a job of each priority, in the order of their turns.
+  /// The origins that may start a job of each priority, in round-robin order.
   private var turns: [[Origin]] = Array(repeating: [], count: Priority.allCases.count)
-  /// Those of them that have a job that is not for a decoder alone: while the decoders are behind, these are the turns.
+  /// The same for origins with a job that needs no decoder, used under decode backpressure.
   private var freeTurns: [[Origin]] = Array(repeating: [], count: Priority.allCases.count)
   private var places = 0
   private var starts = 0
   private var countedAtStarts = 0
   private var latest = Instant.now
   private var lastHeard: Instant?
-  /// Whose names are to be looked up.
+  /// The origins whose names must be looked up.
   private var namesToAsk: [Origin] = []
-  /// How many suspensions ended because another origin was heard of.
+  /// How many suspensions ended because another origin answered.
   private(set) var releases = 0
 
-  /// What is known of an origin beside its jobs.
+  /// The state of an origin beside its jobs.
   struct Known {
     let origin: Origin
     var health = OriginHealth()
@@ -92,13 +91,13 @@ struct NaiveScheduler {
     var activeAtStart = 0
     var name = Scheduler.Name.unknown
     var isHTTP2 = false
-    /// How many transfers had started, of all, when it was last heard of, and when its window last shrank.
+    /// How many transfers all origins had started when it last answered, and when its window last shrank.
     var lastWord = 0
     var lastShrink = 0
     var nextStart: Instant?
-    /// How many transfers had started, of all, with the last that started there.
+    /// The start number of its last transfer.
     var lastStart = 0
-    /// Whether it failed while no other was heard of.
+    /// Whether it failed while no other origin answered.
     var isSuspected = false
     var forgetAt: Instant?
 
@@ -110,7 +109,7 @@ struct NaiveScheduler {
     window = ConcurrencyWindow(limits.windowForAll)
   }
 
-  // MARK: - Looking
+  // MARK: - Queries
 
   func job(_ id: JobID) -> Job? { jobs.first { $0.id == id } }
   func loads(of id: JobID) -> [LoadID] { subscribers.filter { $0.job == id }.map(\.id) }
@@ -138,7 +137,7 @@ struct NaiveScheduler {
       && count(.finishing) < limits.maxFinishing
   }
 
-  /// What `stats` tells; nil for an origin that is only remembered.
+  /// The state for `stats`; nil for an origin that is only kept.
   func state(of origin: Origin) -> OriginState? {
     let (known, own) = (known(origin), jobs.filter { $0.origin == origin })
     guard !own.isEmpty || known.health.until != nil else { return nil }
@@ -186,7 +185,7 @@ struct NaiveScheduler {
 
   // MARK: - Subscribing
 
-  /// - Parameter new: what the job is called if there has to be one.
+  /// - Parameter new: the ID of the job if it must be created.
   mutating func subscribe(
     _ id: LoadID, to key: TransferKey, of origin: Origin, priority: Priority, needsDecoder: Bool, deadline: Instant?,
     new: JobID
@@ -262,7 +261,7 @@ struct NaiveScheduler {
     return moved.map(\.id)
   }
 
-  // MARK: - A job's way
+  // MARK: - Phases
 
   mutating func enqueue(_ id: JobID) -> Scheduler.Admission {
     guard let job = job(id), job.phase == .preparing || job.phase == .awaitingPeer else { return .accepted }
@@ -322,7 +321,7 @@ struct NaiveScheduler {
     refresh(origin)
   }
 
-  /// - Parameter answered: false for a transfer that has no request yet.
+  /// - Parameter answered: false for a transfer whose request has not been sent yet.
   mutating func findQuiet(at now: Instant, answered: [JobID: Bool]) {
     latest = CompactInstant(now).instant
     for job in jobs where job.phase == .active && !job.isAnswered && !job.isQuiet && job.patientUntil <= latest {
@@ -334,7 +333,7 @@ struct NaiveScheduler {
     }
   }
 
-  /// When a place becomes free because a transfer becomes quiet, if one is wanted.
+  /// When a slot becomes free because a transfer becomes quiet, if one is needed.
   var nextQuiet: Instant? {
     guard !isPaused, counted >= window.size, turns.indices.contains(where: { !turnsNow($0).isEmpty }) else {
       return nil
@@ -342,7 +341,7 @@ struct NaiveScheduler {
     return jobs.filter { $0.phase == .active && !$0.isAnswered && !$0.isQuiet }.map(\.patientUntil).min()
   }
 
-  /// The transfer no longer has its slot. To be called while the job is still active.
+  /// Releases the slot. Must be called while the job is still active.
   private mutating func release(_ job: Job) {
     guard job.phase == .active, job.isAnswered else { return }
     let (counted, active, now) = (counted, active(at: job.origin), latest)
@@ -459,7 +458,7 @@ struct NaiveScheduler {
     return known(origin).health.isDown && !before.health.isDown ? waiting(for: origin) : []
   }
 
-  /// Where no other has been heard of since it first failed, the fault may be on this side.
+  /// Records a possible local outage: no other origin has answered since this one first failed.
   private mutating func suspect(_ origin: Origin, _ before: Known) {
     let after = known(origin)
     if let since = after.health.failingSince, after.health.until != nil, after.health.until != before.health.until,
@@ -475,7 +474,7 @@ struct NaiveScheduler {
     }
   }
 
-  /// Each origin that was suspected gets a probe.
+  /// Gives each suspected origin a probe.
   private mutating func hear() {
     lastHeard = latest
     for known in origins where known.isSuspected {
@@ -553,7 +552,7 @@ struct NaiveScheduler {
     return expired
   }
 
-  // MARK: - Inside
+  // MARK: - Internals
 
   private mutating func change(_ id: JobID, _ body: (inout Job) -> Void) {
     if let index = jobs.firstIndex(where: { $0.id == id }) { body(&jobs[index]) }
@@ -591,7 +590,7 @@ struct NaiveScheduler {
     addIfFree(id)
   }
 
-  /// Behind the others that are free, unless it is before all of them.
+  /// Adds a job behind the others that need no decoder, unless it is ahead of all of them.
   private mutating func addIfFree(_ id: JobID) {
     let own = job(id)!
     guard own.phase == .waiting, !own.isForDecodersAlone else { return }
@@ -641,7 +640,7 @@ struct NaiveScheduler {
     if isWanted && !turns.contains(origin) { turns.append(origin) }
   }
 
-  /// Keeps an origin for ten minutes if something of it has been learnt.
+  /// Keeps an origin for ten minutes if its state is worth keeping.
   private mutating func forgetIfIdle(_ origin: Origin) {
     let known = known(origin)
     guard !jobs.contains(where: { $0.origin == origin }), known.forgetAt == nil else { return }

@@ -3,7 +3,7 @@ import Testing
 @testable import Loading
 
 struct OriginHealthTests {
-  // MARK: - The edges of the diagram
+  // MARK: - State transitions
 
   @Test(arguments: [
     (signal: TransferSignal.refused(retryAfter: .seconds(7)), cause: OriginHealth.Cause.retryAfter, wait: 7000),
@@ -12,7 +12,7 @@ struct OriginHealthTests {
     (.closed, .unreachable, 500),
     (.unresponsive, .unresponsive, 500),
   ])
-  func `a failure suspends a healthy origin, and time lets a probe in`(
+  func `a failure suspends a healthy origin, and a probe follows in time`(
     signal: TransferSignal, cause: OriginHealth.Cause, wait: Int
   ) {
     var origin = WatchedOrigin()
@@ -45,7 +45,7 @@ struct OriginHealthTests {
   }
 
   @Test(arguments: [TransferSignal.unreachable, .closed, .unresponsive])
-  func `three rounds without an answer show that the origin is down`(signal: TransferSignal) {
+  func `three failures without an answer show that the origin is down`(signal: TransferSignal) {
     var origin = WatchedOrigin()
     let first = CompactInstant(origin.now)
     for _ in 0..<2 { origin.fail(signal) }
@@ -80,7 +80,7 @@ struct OriginHealthTests {
     }
   }
 
-  @Test func `one answer makes an origin that was down as new`() {
+  @Test func `one answer resets the state of an origin that was down`() {
     var origin = WatchedOrigin()
     for signal in [TransferSignal.unresponsive, .refused(retryAfter: nil)] {
       for _ in 0..<3 {
@@ -103,7 +103,7 @@ struct OriginHealthTests {
 
   // MARK: - Consequences for the window
 
-  @Test func `an answer after a failed connection lets the window begin anew, and after a refusal it does not`() {
+  @Test func `an answer restarts the window after a failed connection, and not after a refusal`() {
     for (signal, consequence) in [
       (TransferSignal.unreachable, OriginHealth.Consequence.restarted), (.closed, .restarted),
       (.unresponsive, .restarted), (.refused(retryAfter: nil), .none), (.refused(retryAfter: .seconds(1)), .none),
@@ -135,7 +135,7 @@ struct OriginHealthTests {
     }
   }
 
-  // MARK: - Rounds
+  // MARK: - Epochs
 
   @Test(arguments: [TransferSignal.refused(retryAfter: nil), .unreachable, .closed, .unresponsive])
   func `a burst of failures counts once`(signal: TransferSignal) {
@@ -202,7 +202,7 @@ struct OriginHealthTests {
     #expect(origin.health.state == .probing)
   }
 
-  @Test func `a Retry-After of an earlier round does not change for how long the origin is down`() {
+  @Test func `a Retry-After of an earlier epoch does not change how long the origin is down`() {
     var origin = WatchedOrigin()
     let epoch = origin.health.epoch
     origin.failUntilDown(.unresponsive)
@@ -211,7 +211,7 @@ struct OriginHealthTests {
     #expect(origin.health.state == state)
   }
 
-  @Test func `answers between the failures begin the count anew`() {
+  @Test func `an answer resets the count of failures`() {
     var origin = WatchedOrigin()
     for _ in 0..<10 {
       for _ in 0..<2 { origin.fail(.unresponsive) }
@@ -224,7 +224,7 @@ struct OriginHealthTests {
     #expect(origin.isAsNew)
   }
 
-  @Test func `a refusal is an answer, so failures count from the beginning after it`() {
+  @Test func `a refusal is an answer and resets the count of failures`() {
     for retryAfter in [nil, Duration.zero] {
       var origin = WatchedOrigin()
       for _ in 0..<2 { origin.fail(.unreachable) }
@@ -236,7 +236,7 @@ struct OriginHealthTests {
     }
   }
 
-  // MARK: - Waits
+  // MARK: - Delays
 
   @Test func `a Retry-After of zero does not suspend the origin`() {
     for retryAfter in [Duration.zero, .seconds(-5)] {
@@ -249,7 +249,7 @@ struct OriginHealthTests {
     }
   }
 
-  @Test func `a Retry-After counts for two minutes at most`() {
+  @Test func `a Retry-After counts for at most two minutes`() {
     for (seconds, wait) in [(119, 119), (120, 120), (121, 120), (1_000_000, 120)] {
       var origin = WatchedOrigin()
       origin.note(.refused(retryAfter: .seconds(seconds)))
@@ -262,7 +262,7 @@ struct OriginHealthTests {
     (.unreachable, [1000, 2000]),
     (.unresponsive, [1000, 2000]),
   ])
-  func `the wait doubles, and half of it is chance`(signal: TransferSignal, longest: [Int]) {
+  func `the delay doubles, and half of it is random`(signal: TransferSignal, longest: [Int]) {
     var (least, most) = (WatchedOrigin(chance: 1), WatchedOrigin(chance: .max))
     for longest in longest {
       least.note(signal)
@@ -274,7 +274,7 @@ struct OriginHealthTests {
     }
   }
 
-  @Test func `the time that a failed transfer took is part of the wait`() {
+  @Test func `the duration of a failed transfer is part of the delay`() {
     var origin = WatchedOrigin()
     origin.note(.unresponsive, startedAt: origin.after(.milliseconds(-300)))
     #expect(origin.health.state == .suspended(until: origin.after(.milliseconds(200))))
@@ -289,7 +289,7 @@ struct OriginHealthTests {
   // MARK: - Any signals in any order
 
   @Test(arguments: 0..<10)
-  func `it agrees with a list of the failures since the last answer`(seed: UInt64) {
+  func `the health agrees with a list of the failures since the last answer`(seed: UInt64) {
     var chance = SeededChance(state: seed)
     var origin = WatchedOrigin()
     var history = History()
@@ -327,11 +327,11 @@ struct OriginHealthTests {
   }
 }
 
-/// The failures since the last answer, in the order of their coming.
+/// A model: the failures since the last answer, in order.
 private struct History {
   private(set) var events: [TransferSignal] = []
   private var verdicts = 0
-  /// Whether a late Retry-After has taken the place of the last failure.
+  /// Whether a late Retry-After has replaced the last failure.
   var isLate = false
 
   mutating func add(_ signal: TransferSignal) -> (counts: Bool, OriginHealth.Consequence) {
@@ -368,7 +368,7 @@ private struct History {
   }
 }
 
-/// An origin's health with a clock that stands still, and chance that always gives the same.
+/// An origin's health with a fixed clock and constant randomness.
 private struct WatchedOrigin {
   private(set) var health = OriginHealth()
   /// The effect of the last signal.
@@ -387,7 +387,7 @@ private struct WatchedOrigin {
 
   func after(_ duration: Duration) -> CompactInstant { CompactInstant(now.advanced(by: duration)) }
 
-  /// How a transfer went that has just started, or in the epoch and at the time that are given.
+  /// Records the signal of a transfer that has just started, or in the given epoch at the given time.
   mutating func note(
     _ signal: TransferSignal, epoch: UInt32? = nil, startedAt start: CompactInstant? = nil
   ) {
@@ -395,7 +395,7 @@ private struct WatchedOrigin {
       signal, epoch: epoch ?? health.epoch, startedAt: start ?? CompactInstant(now), now: now, random: &chance)
   }
 
-  /// A failure that does not show that the origin is down, and the time until the next probe.
+  /// Records a failure that does not show that the origin is down, and the time until the next probe.
   mutating func fail(_ signal: TransferSignal) {
     note(signal)
     #expect(!health.isDown)
@@ -410,7 +410,7 @@ private struct WatchedOrigin {
     }
   }
 
-  /// Lets a probe in if it is time for one then.
+  /// Permits a probe if one is due then.
   mutating func pass(_ duration: Duration) {
     now = now.advanced(by: duration)
     _ = health.release(at: CompactInstant(now))

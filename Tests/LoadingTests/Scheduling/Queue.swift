@@ -3,7 +3,7 @@ import Text
 
 @testable import Loading
 
-/// A scheduler with what its tests need: short names, a clock that stands still, chance that a seed decides.
+/// A scheduler for tests: short names, a fixed clock, randomness from a seed.
 struct Queue {
   private let box: Box
   var scheduler: Scheduler {
@@ -21,13 +21,13 @@ struct Queue {
 
   init(_ change: (inout SchedulerLimits) -> Void = { _ in }) {
     var limits = SchedulerLimits()
-    // Most tests are not about names.
+    // Most tests do not concern name lookups.
     limits.maxLookUps = 0
     change(&limits)
     box = Box(Scheduler(limits: limits))
   }
 
-  /// Where the scheduler is: it cannot be copied, which a queue has to be.
+  /// The storage of the scheduler, which cannot be copied, for a queue that can.
   private final class Box {
     var scheduler: Scheduler
     init(_ scheduler: consuming Scheduler) { self.scheduler = scheduler }
@@ -58,7 +58,7 @@ struct Queue {
     return (load, subscription)
   }
 
-  /// Subscribes a new load; a job that it makes waits for its transfer.
+  /// Subscribes a new load; a job created for it is queued.
   @discardableResult
   mutating func wait(
     for name: String, at host: String = "a", _ priority: Priority = .normal, needsDecoder: Bool = false,
@@ -74,12 +74,12 @@ struct Queue {
     }
   }
 
-  /// The names of what starts now.
+  /// The names of the jobs that start now.
   mutating func starts() -> [String] {
     scheduler.takeStarts(at: now).map { scheduler.job($0)!.key.key.text }
   }
 
-  /// Looks which transfers have waited for an answer for too long. Those named are being answered, or have no request.
+  /// Finds the transfers that have become quiet. The named ones are being answered, or have no request yet.
   mutating func findQuiet(answered: Set<String> = [], unsent: Set<String> = []) {
     let box = box
     // The key of a job does not change.
@@ -91,13 +91,13 @@ struct Queue {
     }
   }
 
-  /// The transfer failed: with a `retryAfter` because the origin refused it.
+  /// Fails a transfer; with a `retryAfter` the origin refused it.
   mutating func retry(_ job: JobID, after retryAfter: Duration? = nil) -> Scheduler.Failure {
     if let retryAfter { note(.refused(retryAfter: retryAfter), by: job) }
     return box.scheduler.retry(job, retryAfter: retryAfter, now: now, random: &random)
   }
 
-  /// - Returns: the jobs that are to end because their origin is down.
+  /// - Returns: the jobs that must end because their origin is down.
   @discardableResult
   mutating func note(
     _ signal: TransferSignal, by job: JobID, isHTTP2: Bool = false, error: LoadError? = nil, answered: Set<JobID> = []
@@ -107,14 +107,14 @@ struct Queue {
     }
   }
 
-  /// The transfer went so, and its job is over.
+  /// Records the signal of a transfer and ends its job.
   @discardableResult
   mutating func end(_ place: Place, _ signal: TransferSignal) -> [JobID] {
     defer { _ = scheduler.end(place.job) }
     return note(signal, by: place.job)
   }
 
-  /// A redirect led to the origin, and it wants to be left alone.
+  /// Records a refusal by an origin that a redirect led to.
   mutating func noteRefusal(at host: String, retryAfter: Duration) {
     let now = now
     var chance = random
@@ -134,7 +134,7 @@ struct Queue {
 
   func phase(_ job: JobID) -> Scheduler.Phase? { scheduler.job(job)?.phase }
 
-  /// Whether nothing is left of anything: no job, no origin, no count.
+  /// Whether nothing is left: no job, no origin, no count.
   var isSpotless: Bool {
     scheduler.isEmpty && scheduler.originStates().isEmpty && scheduler.activeCount == 0
       && scheduler.finishingCount == 0 && scheduler.backingOffCount == 0 && scheduler.elsewhereCount == 0
@@ -147,11 +147,11 @@ extension TransferLimit: ExpressibleByIntegerLiteral {
 }
 
 extension LoadID {
-  /// A load that no pool has named.
+  /// A load ID that no pool has allocated.
   init(_ number: Int32) { self.init(slot: number, serial: UInt64(number) << 32) }
 }
 
-/// A generator (SplitMix64) that a seed decides.
+/// A seeded generator (SplitMix64).
 struct SeededChance: RandomNumberGenerator, Equatable {
   var state: UInt64
 
@@ -164,7 +164,7 @@ struct SeededChance: RandomNumberGenerator, Equatable {
   }
 }
 
-/// A generator that always gives the same: the lowest, or the highest, of what is asked for.
+/// A constant generator, which yields the lowest or the highest value of a range.
 struct ConstantChance: RandomNumberGenerator {
   let value: UInt64
   mutating func next() -> UInt64 { value }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Loading
 
-/// What may run and wait at once.
+/// The limits on running and queued jobs.
 struct SchedulerLimitTests {
-  @Test func `not more transfers run than the limit of all allows`() {
+  @Test func `the global limit bounds the running transfers`() {
     var queue = Queue { $0.maxConcurrent = 3 }
     let places = (1...5).map { queue.wait(for: "\($0)", at: "\($0)") }
     #expect(queue.starts() == ["1", "2", "3"])
@@ -15,7 +15,7 @@ struct SchedulerLimitTests {
     #expect(queue.starts() == ["4"])
   }
 
-  @Test func `not more transfers run to one origin than its limit allows`() {
+  @Test func `the limit of an origin bounds its running transfers`() {
     var queue = Queue { $0.maxPerOrigin = 2 }
     let places = (1...4).map { queue.wait(for: "a\($0)", at: "a") }
     queue.wait(for: "b1", at: "b")
@@ -24,7 +24,7 @@ struct SchedulerLimitTests {
     #expect(queue.starts() == ["a3"])
   }
 
-  @Test func `one host on two ports, or by two schemes, is two origins`() {
+  @Test func `two ports or two schemes of one host are two origins`() {
     var queue = Queue { $0.maxPerOrigin = 1 }
     queue.wait(for: "1", at: "a")
     let other = queue.scheduler.subscribe(
@@ -35,7 +35,7 @@ struct SchedulerLimitTests {
     #expect(queue.starts() == ["1", "2"])
   }
 
-  @Test func `raised limits let more start at once, lowered ones let those that run go on`() {
+  @Test func `raised limits start more transfers at once, lowered ones let running transfers continue`() {
     var queue = Queue {
       $0.maxConcurrent = 4
       $0.maxPerOrigin = 1
@@ -54,7 +54,7 @@ struct SchedulerLimitTests {
     #expect(queue.starts().isEmpty)
   }
 
-  @Test func `one more than may wait is refused, and nothing changes`() {
+  @Test func `a job beyond the limit of the queue is rejected, and nothing changes`() {
     var queue = Queue {
       $0.maxQueued = 2
       $0.maxConcurrent = 1
@@ -67,21 +67,21 @@ struct SchedulerLimitTests {
     #expect(admission == .queueFull)
     #expect(queue.phase(job) == .preparing)
     #expect(queue.scheduler.waiting.total == 2)
-    // It can be tried again, once there is room.
+    // It can be queued when there is space again.
     #expect(queue.starts() == ["1"])
     admission = queue.scheduler.enqueue(job)
     #expect(admission == .accepted)
     #expect(queue.scheduler.subscribers(of: job) == [load])
   }
 
-  @Test func `a load that joins a job does not count among the waiting`() {
+  @Test func `a load that joins a job does not count as waiting`() {
     var queue = Queue { $0.maxQueued = 1 }
     let first = queue.wait(for: "1")
     #expect(queue.wait(for: "1").job == first.job)
     #expect(queue.scheduler.waiting.total == 1)
   }
 
-  @Test func `a job between two attempts counts among the waiting`() {
+  @Test func `a job that backs off counts toward the limit of the queue`() {
     var queue = Queue { ($0.maxQueued, $0.maxConcurrent) = (1, 1) }
     let first = queue.wait(for: "1")
     #expect(queue.starts() == ["1"])
@@ -93,7 +93,7 @@ struct SchedulerLimitTests {
     #expect(admission == .queueFull)
   }
 
-  @Test func `where nothing may wait, as much starts as the limits allow`() {
+  @Test func `with a queue of zero, as many jobs start as the limits permit`() {
     var queue = Queue { ($0.maxQueued, $0.maxConcurrent) = (0, 2) }
     for name in ["1", "2"] {
       queue.wait(for: name)
@@ -104,7 +104,7 @@ struct SchedulerLimitTests {
     #expect(admission == .queueFull)
   }
 
-  @Test func `nothing starts while too many bodies are on their way to disk`() {
+  @Test func `nothing starts while too many bodies are being stored`() {
     var queue = Queue { $0.maxFinishing = 1 }
     let first = queue.wait(for: "1")
     #expect(queue.starts() == ["1"])
@@ -117,7 +117,7 @@ struct SchedulerLimitTests {
     #expect(queue.starts() == ["2"])
   }
 
-  @Test func `while the decoders are behind, nothing starts that is for them alone`() {
+  @Test func `under decode backpressure no job starts that needs a decoder`() {
     var queue = Queue { $0.maxUndecoded = 3 }
     queue.scheduler.undecoded[.normal] = 2
     queue.scheduler.undecoded[.low] = 1
@@ -134,7 +134,7 @@ struct SchedulerLimitTests {
     #expect(queue.state(of: "b")?.reason == nil)
   }
 
-  @Test func `what would wait for the decoders does not start at once`() {
+  @Test func `a job held back by decode backpressure does not start at once`() {
     var queue = Queue { ($0.maxUndecoded, $0.maxQueued) = (1, 0) }
     queue.scheduler.undecoded[.highest] = 1
     guard case .created(let job) = queue.subscribe("1", needsDecoder: true).subscription else {
@@ -147,7 +147,7 @@ struct SchedulerLimitTests {
     #expect(admission == .accepted)
   }
 
-  @Test func `while paused nothing starts, and what runs goes on`() {
+  @Test func `during a pause nothing starts, and running transfers continue`() {
     var queue = Queue()
     let first = queue.wait(for: "1")
     #expect(queue.starts() == ["1"])
@@ -163,7 +163,7 @@ struct SchedulerLimitTests {
     #expect(queue.starts() == ["2"])
   }
 
-  @Test func `after a pause the most urgent starts, and not what was looked for first`() {
+  @Test func `after a pause the most urgent job starts, not the one whose lookup ends first`() {
     var queue = Queue { $0.maxConcurrent = 1 }
     queue.scheduler.isPaused = true
     let jobs = [("low", Priority.low), ("high", .high), ("gone", .highest)].compactMap { name, priority -> JobID? in
@@ -184,7 +184,7 @@ struct SchedulerLimitTests {
     #expect(admission == .accepted)
   }
 
-  @Test func `an origin is forgotten with its last job`() {
+  @Test func `an origin's record is removed with its last job`() {
     var queue = Queue()
     let first = queue.wait(for: "1", at: "a")
     let second = queue.wait(for: "2", at: "a")
@@ -196,7 +196,7 @@ struct SchedulerLimitTests {
     #expect(queue.scheduler.originStates().map(\.origin.host) == ["b"])
   }
 
-  @Test func `origins are told with what runs and waits, the busiest first`() {
+  @Test func `origin states contain running and waiting jobs, the busiest first`() {
     var queue = Queue { $0.maxPerOrigin = 1 }
     queue.wait(for: "a", at: "a")
     for number in 1...3 { queue.wait(for: "b\(number)", at: "b") }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Loading
 
-/// Which loads share a job, and what becomes of it when they leave.
+/// Sharing of jobs, and their end when loads leave.
 struct SchedulerMergingTests {
-  /// A job with one load, brought to a phase.
+  /// A job with one load in a given phase.
   private func job(in phase: Scheduler.Phase) -> (Queue, Queue.Place) {
     var queue = Queue()
     let (load, subscription) = queue.subscribe("x")
@@ -33,7 +33,7 @@ struct SchedulerMergingTests {
     #expect(queue.scheduler.job(of: load) == place.job)
   }
 
-  @Test func `a job that is known by another key is joined under that, unless another job is`() {
+  @Test func `a renamed job is joined under its new key, unless another job has it`() {
     var (queue, place) = job(in: .preparing)
     let other = queue.wait(for: "z")
     var outcome = queue.scheduler.rename(place.job, to: Queue.key("y"))
@@ -46,7 +46,7 @@ struct SchedulerMergingTests {
     guard case .created = queue.subscribe("y").subscription else { return #expect(Bool(false)) }
   }
 
-  @Test(arguments: phases) func `a job stays in every phase while somebody waits for it`(phase: Scheduler.Phase) {
+  @Test(arguments: phases) func `a job with a remaining load stays, in every phase`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
     let other = queue.wait(for: "x")
     let before = queue.phase(place.job)
@@ -57,7 +57,7 @@ struct SchedulerMergingTests {
   }
 
   @Test(arguments: [Scheduler.Phase.preparing, .waiting, .backingOff, .awaitingPeer])
-  func `without a transfer the job goes with its last load`(phase: Scheduler.Phase) {
+  func `a job without a transfer ends with its last load`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
     let outcome2 = queue.scheduler.leave(place.load)
     #expect(outcome2 == .orphanedJob(place.job))
@@ -65,7 +65,7 @@ struct SchedulerMergingTests {
     #expect(queue.starts().isEmpty)
   }
 
-  @Test func `a job with a transfer holds its slot after its last load has left, until it is ended`() {
+  @Test func `a job with a transfer keeps its slot after its last load has left, until its end`() {
     var (queue, place) = job(in: .active)
     queue.scheduler.limits.maxConcurrent = 1
     let outcome3 = queue.scheduler.leave(place.load)
@@ -79,7 +79,7 @@ struct SchedulerMergingTests {
     #expect(queue.starts() == ["x"])
   }
 
-  @Test func `a transfer that goes on for nobody can be joined, and left again`() {
+  @Test func `a transfer without loads can be joined and left again`() {
     var (queue, place) = job(in: .active)
     queue.scheduler.limits.maxConcurrent = 1
     _ = queue.scheduler.leave(place.load)
@@ -94,7 +94,7 @@ struct SchedulerMergingTests {
     #expect(queue.isSpotless)
   }
 
-  @Test func `an abandoned transfer is not tried again`() {
+  @Test func `an abandoned transfer is not retried`() {
     var (queue, place) = job(in: .active)
     _ = queue.scheduler.leave(place.load)
     #expect(queue.retry(place.job) == .final)
@@ -103,7 +103,7 @@ struct SchedulerMergingTests {
     #expect(queue.isSpotless)
   }
 
-  @Test func `a job that is being stored goes on without loads, and can be joined`() {
+  @Test func `a job that is being stored continues without loads, and can be joined`() {
     var (queue, place) = job(in: .finishing)
     let outcome6 = queue.scheduler.leave(place.load)
     #expect(outcome6 == .stillNeeded)
@@ -114,8 +114,9 @@ struct SchedulerMergingTests {
     #expect(queue.isSpotless)
   }
 
-  @Test(arguments: phases) func `ending a job hands back its loads in the order of their coming`(phase: Scheduler.Phase)
-  {
+  @Test(arguments: phases) func `the end of a job returns its loads in the order of subscription`(
+    phase: Scheduler.Phase
+  ) {
     var (queue, place) = job(in: phase)
     let others = [Priority.highest, .lowest, .normal].map { queue.wait(for: "x", $0).load }
     let outcome8 = queue.scheduler.end(place.job)
@@ -126,13 +127,13 @@ struct SchedulerMergingTests {
     for load in [place.load] + others { #expect(queue.scheduler.leave(load) == .unknown) }
   }
 
-  @Test(arguments: phases) func `nobody joins a detached job`(phase: Scheduler.Phase) {
+  @Test(arguments: phases) func `a detached job cannot be joined`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
     queue.scheduler.detach(place.job)
     #expect(queue.scheduler.job(for: Queue.key("x")) == nil)
     let next = queue.wait(for: "x")
     #expect(next.job != place.job)
-    // Its end does not put the new one out of reach.
+    // Its end does not unregister the new one.
     let outcome10 = queue.scheduler.end(place.job)
     #expect(outcome10 == [place.load])
     #expect(queue.scheduler.job(for: Queue.key("x")) == next.job)
@@ -157,16 +158,18 @@ struct SchedulerMergingTests {
     #expect(Set(queue.scheduler.allJobs) == jobs)
   }
 
-  @Test func `keys that differ in their headers only do not get in each other's way`() {
+  @Test func `keys that differ only in their headers are distinct`() {
     let hashes = (0..<100).map { Queue.key("x", headers: ["x-n": "\($0)"]).hashValue }
     #expect(Set(hashes).count > 90)
   }
 
-  @Test(arguments: phases) func `a call that comes too late, or out of turn, changes nothing`(phase: Scheduler.Phase) {
+  @Test(arguments: phases) func `a call for an ended job, or in the wrong phase, changes nothing`(
+    phase: Scheduler.Phase
+  ) {
     var (queue, place) = job(in: phase)
     let stale = place.job
     _ = queue.scheduler.end(stale)
-    // The slot is used again, by a job in another phase.
+    // The slot is reused by a job in another phase.
     let place2 = queue.wait(for: "y", at: "b")
     #expect(place2.job.slot == stale.slot)
     var admission = queue.scheduler.enqueue(stale)
@@ -178,7 +181,7 @@ struct SchedulerMergingTests {
     #expect(outcome12 == [])
     #expect(queue.scheduler.subscribers(of: stale) == [])
     #expect(queue.scheduler.job(stale) == nil)
-    // Of the right job, but not in the phase for it.
+    // The right job, but in the wrong phase.
     admission = queue.scheduler.enqueue(place2.job)
     #expect(admission == .accepted)
     queue.scheduler.finish(place2.job)
@@ -191,11 +194,11 @@ struct SchedulerMergingTests {
     #expect(queue.isSpotless)
   }
 
-  // MARK: - Jobs that turn out to be one
+  // MARK: - Merging
 
   private static let shared = Queue.key("x, whatever the rest")
 
-  @Test func `what is shared is joined under both keys, until it is detached`() {
+  @Test func `a shared job is joined under both keys until it is detached`() {
     var (queue, place) = job(in: .preparing)
     #expect(queue.scheduler.share(place.job, under: Self.shared) == nil)
     #expect(queue.scheduler.job(for: Self.shared) == place.job)
@@ -204,7 +207,7 @@ struct SchedulerMergingTests {
     #expect(queue.scheduler.job(for: Self.shared) == nil)
     let next = queue.wait(for: "x")
     #expect(queue.scheduler.share(next.job, under: Self.shared) == nil)
-    // The end of the detached one leaves the other's keys alone.
+    // The end of the detached job does not unregister the other's keys.
     _ = queue.scheduler.end(place.job)
     #expect(queue.scheduler.job(for: Self.shared) == next.job)
     _ = queue.scheduler.end(next.job)
@@ -212,7 +215,7 @@ struct SchedulerMergingTests {
     #expect(queue.isSpotless)
   }
 
-  @Test(arguments: phases) func `the loads of a later job move behind those of the earlier`(phase: Scheduler.Phase) {
+  @Test(arguments: phases) func `the loads of a merged job follow those of the other`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
     _ = queue.scheduler.share(place.job, under: Self.shared)
     let (load, subscription) = queue.subscribe("y", at: "b", .highest)
@@ -230,7 +233,7 @@ struct SchedulerMergingTests {
     #expect(queue.isSpotless)
   }
 
-  @Test func `a load that has moved keeps its deadline`() {
+  @Test func `a moved load keeps its deadline`() {
     var (queue, place) = job(in: .waiting)
     let (late, subscription) = queue.subscribe("y", deadline: .seconds(5))
     guard case .created(let later) = subscription else { return #expect(Bool(false), "y was joined") }
@@ -239,7 +242,7 @@ struct SchedulerMergingTests {
     #expect(queue.pass(.seconds(1)) == [late])
   }
 
-  @Test func `a job is not merged into itself, nor into one that is gone`() {
+  @Test func `a job is not merged into itself, nor into one that has ended`() {
     var (queue, place) = job(in: .waiting)
     let gone = queue.wait(for: "y")
     _ = queue.scheduler.end(gone.job)

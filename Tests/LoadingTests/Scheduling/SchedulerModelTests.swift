@@ -4,18 +4,18 @@ import Testing
 
 @testable import Loading
 
-/// The scheduler and a naive one under the same random events. `SCHEDULER_SEED` repeats a run that failed.
+/// A model test: the scheduler and a naive one under the same random events. `SCHEDULER_SEED` repeats a failed run.
 struct SchedulerModelTests {
-  /// One long run, and two that begin elsewhere.
+  /// One long run, and two with other seeds.
   static let runs: [(seed: UInt64, events: Int)] =
     ProcessInfo.processInfo.environment["SCHEDULER_SEED"].flatMap(UInt64.init).map { [($0, 50_000)] }
     ?? [50_000, 10_000, 10_000].map { (.random(in: .min ... .max), $0) }
 
-  @Test(arguments: runs) func `it does what a naive one does, whatever happens`(seed: UInt64, events: Int) {
+  @Test(arguments: runs) func `the scheduler agrees with a naive one under random events`(seed: UInt64, events: Int) {
     var run = ModelRun(seed: seed)
     for _ in 0..<events where run.difference == nil { run.step() }
     let isLong = events >= 50_000
-    // What happens least does so about fifteen times in the long run, and less in one of many.
+    // The rarest events occur about fifteen times in the long run, and less in one of many.
     while isLong, !run.hasSeenAll, run.difference == nil, run.events < 10 * events { run.step() }
     run.drain()
     print("SCHEDULER_SEED=\(seed): \(run.events) events, \(run.tally)")
@@ -24,7 +24,7 @@ struct SchedulerModelTests {
   }
 }
 
-/// One run: the events, and what is compared.
+/// One run: the events, and the comparison.
 private struct ModelRun: ~Copyable {
   private var real: Scheduler
   private var naive: NaiveScheduler
@@ -35,7 +35,7 @@ private struct ModelRun: ~Copyable {
   private var names = GenerationalIDPool<LoadID>()
   private(set) var subscribed: Set<LoadID> = []
   private var handedBack: Set<LoadID> = []
-  /// How often what has happened, to know that the events are worth the name.
+  /// How often each kind of event has occurred, to check that the run covers all.
   private(set) var tally: [String: Int] = [
     "starts": 0, "joins": 0, "retries": 0, "late": 0, "down": 0, "ended with it": 0, "turned away": 0,
     "due too late": 0,
@@ -43,21 +43,21 @@ private struct ModelRun: ~Copyable {
     "tried again early": 0, "held back": 0, "over HTTP/2": 0, "limited": 0, "paced": 0,
     "names found": 0, "names unanswered": 0,
   ]
-  /// Whether every kind of thing has happened, and not just by chance.
+  /// Whether every kind of event has occurred, and not just by chance.
   var hasSeenAll: Bool { tally.values.allSatisfy { $0 > 10 } }
-  /// How each origin is for the time being. The last one hardly ever answers.
+  /// The current mood of each origin. The last one rarely answers.
   private var moods = [Mood](repeating: .well, count: 6) + [.silent]
-  /// The first thing in which the two differ.
+  /// The first difference between the two.
   private(set) var difference: String?
-  /// Loads that have left, and one that never was: their slots are used again.
+  /// Loads that have left, and one that never existed: their slots are reused.
   private var strangers = [LoadID(99)]
-  /// Those whose transfers are being answered, without the scheduler's having been told.
+  /// Jobs whose responses have begun without the scheduler having been notified.
   private var answered: Set<JobID> = []
-  /// Those that have no request yet.
+  /// Jobs whose request has not been sent yet.
   private var unsent: Set<JobID> = []
-  /// The look-ups that have not ended.
+  /// The lookups that have not ended.
   private var lookUps: [(id: OriginID, origin: Origin)] = []
-  /// Jobs that have ended, for calls that come too late.
+  /// Jobs that have ended, for late calls.
   private var stale: [JobID] = []
 
   init(seed: UInt64) {
@@ -74,7 +74,7 @@ private struct ModelRun: ~Copyable {
   /// Half of the time few transfers end, so that slots are short.
   private var isSluggish: Bool { (events / 500).isMultiple(of: 2) }
 
-  /// For a sixth of the time nothing can be reached.
+  /// For a sixth of the time no origin can be reached.
   private var isOutage: Bool { (events / 150) % 6 == 5 }
 
   private enum Mood { case well, busy, dead, silent, broken }
@@ -91,7 +91,7 @@ private struct ModelRun: ~Copyable {
       ? strangers[random(strangers.count)] : naive.subscribers[random(naive.subscribers.count)].id
   }
 
-  /// Mostly one in the phase that the call is for.
+  /// Returns a job, usually one in the phase for which the call is meant.
   private mutating func job(in phase: Scheduler.Phase) -> JobID? {
     if let old = stale.last, random(50) == 0 { return old }
     let fitting = random(30) == 0 ? naive.jobs : naive.jobs.filter { $0.phase == phase }
@@ -112,7 +112,7 @@ private struct ModelRun: ~Copyable {
 
   mutating func step() {
     events += 1
-    // No two events come at times a whole number of milliseconds apart: what is due is due in one order only.
+    // No two events are a whole number of milliseconds apart, so that timers are due in one order only.
     let milliseconds = random(10) == 0 ? random(20_000) : random(50)
     now = now.advanced(by: .milliseconds(milliseconds) + .nanoseconds(1))
     switch random(100) {
@@ -180,7 +180,7 @@ private struct ModelRun: ~Copyable {
   private mutating func endLookUp(isAnswered: Bool) {
     guard !lookUps.isEmpty else { return }
     let (id, origin) = lookUps.remove(at: random(lookUps.count))
-    // It may have been forgotten, and come again.
+    // The record may have been removed and created again.
     let isKnown = real.byOrigin[origin] == id && real.origins[id]?.name == .asked
     if isAnswered {
       real.nameFound(id)
@@ -203,7 +203,7 @@ private struct ModelRun: ~Copyable {
     count("put aside")
   }
 
-  /// A job turns out to want what another may want as well; those that turn out so together become one.
+  /// Shares or renames a job by a key that another may have; jobs with the same key are merged.
   private mutating func share() {
     guard let id = job(in: .preparing) else { return }
     let isRenamed = random(3) == 0
@@ -223,7 +223,7 @@ private struct ModelRun: ~Copyable {
     same("leave", departure, naive.leave(id))
     if departure != .unknown { handBack([id]) }
     if case .orphanedJob(let job) = departure { stale.append(job) }
-    // Some transfers go on for the cache, and can be joined.
+    // Some transfers continue for the cache, and can be joined.
     if case .orphanedTransfer(let job) = departure, random(3) > 0 {
       real.detach(job)
       naive.detach(job)
@@ -267,7 +267,8 @@ private struct ModelRun: ~Copyable {
     return starts
   }
 
-  /// Whether its origin may start nothing now, the decoders are behind, or what came before a pause ended comes first.
+  /// Whether the job must wait: its origin may not start it, the decoders are behind, or lookups are pending after a
+  /// pause.
   private mutating func isHeld(_ job: NaiveScheduler.Job) -> Bool {
     if naive.known(job.origin).nextStart != nil { count("paced") }
     return naive.isShut(job.origin) || naive.waitsForDecoders(job.id) || naive.awaitsLooks
@@ -280,7 +281,7 @@ private struct ModelRun: ~Copyable {
     note(.answered, by: job)
   }
 
-  /// Some have waited for an answer for too long.
+  /// Finds the transfers that have become quiet.
   private mutating func findQuiet() {
     let before = naive
     let isAnswered = Dictionary(
@@ -296,7 +297,7 @@ private struct ModelRun: ~Copyable {
     if random(3) == 0 { unsent = [] }
   }
 
-  /// Tells both how a transfer went, and ends what waits for an origin that turns out to be down.
+  /// Records a signal in both schedulers, and ends the jobs that wait for an origin that turns out to be down.
   private mutating func note(_ signal: TransferSignal, by id: JobID) {
     let origin = naive.job(id)?.origin
     let isHTTP2 = signal == .answered && origin == Queue.origin("h1") && random(4) == 0
@@ -320,7 +321,7 @@ private struct ModelRun: ~Copyable {
     )
   }
 
-  /// How a transfer goes at an origin of that mood: mostly as it has to, sometimes otherwise.
+  /// The signal of a transfer at an origin of that mood: usually the typical one, sometimes another.
   private mutating func signal(at origin: Origin) -> TransferSignal {
     let usual = moods[Int(origin.host.dropFirst())!]
     if isOutage && usual != .silent { return random(10) == 0 ? .inconclusive : .unreachable }
@@ -341,7 +342,7 @@ private struct ModelRun: ~Copyable {
 
   private mutating func endTransfer(of id: JobID, _ signal: TransferSignal) {
     note(signal, by: id)
-    // Now and then another transfer follows in the place of the first.
+    // Sometimes another transfer follows for the same job.
     if random(20) == 0 { return }
     answered.remove(id)
     if signal == .answered {
@@ -362,7 +363,7 @@ private struct ModelRun: ~Copyable {
     if failure == .final { end(id) } else { count("retries") }
   }
 
-  /// Images wait for the decoders, or do no more.
+  /// Changes the number of images that wait for a decoder.
   private mutating func decode() {
     if random(3) == 0 { real.undecoded = PriorityCounts() } else { real.undecoded[priority()] = random(4) }
     naive.undecoded = real.undecoded
@@ -392,7 +393,7 @@ private struct ModelRun: ~Copyable {
     for id in expired.jobs { end(id) }
   }
 
-  /// An origin loses all its jobs.
+  /// Ends all jobs of an origin.
   private mutating func empty() {
     let origin = Queue.origin("h\(random(moods.count))")
     for job in naive.jobs where job.origin == origin { end(job.id) }
@@ -476,7 +477,7 @@ private struct ModelRun: ~Copyable {
     same("loads subscribed", names.count, naive.subscribers.count)
   }
 
-  /// From here on all goes well: then every job gets its turn, and in the end nothing is left.
+  /// From here on every transfer succeeds: every job must get its turn, and nothing may be left.
   mutating func drain() {
     guard difference == nil else { return }
     compareEverything()

@@ -2,9 +2,9 @@ import Testing
 
 @testable import Loading
 
-/// Which of the waiting goes first.
+/// The order in which queued jobs start.
 struct SchedulerOrderTests {
-  @Test func `the five priorities start in their order, whatever order they came in`() {
+  @Test func `jobs start in order of priority, whatever the order of submission`() {
     var queue = Queue { $0.maxPerOrigin = 5 }
     for priority in [Priority.normal, .highest, .lowest, .high, .low] { queue.wait(for: priority.name, priority) }
     #expect(queue.starts() == ["highest", "high", "normal", "low", "lowest"])
@@ -19,7 +19,7 @@ struct SchedulerOrderTests {
   }
 
   @Test(arguments: [(QueueOrder.fifo, ["1", "2", "3"]), (.lifo, ["3", "2", "1"])])
-  func `jobs of one priority start in the order that was chosen`(order: QueueOrder, expected: [String]) {
+  func `jobs of one priority start in the configured order`(order: QueueOrder, expected: [String]) {
     var queue = Queue { $0.order = order }
     for name in ["1", "2", "3"] { queue.wait(for: name) }
     #expect(queue.starts() == expected)
@@ -36,7 +36,7 @@ struct SchedulerOrderTests {
 
   // MARK: - Promotion
 
-  @Test func `a job is as urgent as the most urgent load that has joined it`() {
+  @Test func `a job has the highest priority of its loads`() {
     var queue = Queue()
     let first = queue.wait(for: "x", .low)
     queue.wait(for: "y", .normal)
@@ -52,7 +52,7 @@ struct SchedulerOrderTests {
     #expect(queue.scheduler.job(first.job)?.priority == .high)
   }
 
-  @Test func `when the most urgent load leaves, the job is as urgent as those that stay`() {
+  @Test func `when the most urgent load leaves, the job has the highest remaining priority`() {
     var queue = Queue()
     let first = queue.wait(for: "x", .low)
     let urgent = queue.wait(for: "x", .highest)
@@ -63,7 +63,7 @@ struct SchedulerOrderTests {
     #expect(queue.starts() == ["y", "x"])
   }
 
-  @Test func `two of one priority count as two`() {
+  @Test func `two loads of one priority are counted separately`() {
     var queue = Queue()
     let first = queue.wait(for: "x", .high)
     let second = queue.wait(for: "x", .high)
@@ -76,7 +76,7 @@ struct SchedulerOrderTests {
     #expect(queue.scheduler.job(first.job)?.priority == .normal)
   }
 
-  @Test func `a raised job queues up behind those that were this urgent before`() {
+  @Test func `a raised job goes behind those that had the priority before`() {
     var queue = Queue()
     let raised = queue.wait(for: "raised", .low)
     queue.wait(for: "1", .high)
@@ -87,7 +87,7 @@ struct SchedulerOrderTests {
     #expect(queue.starts() == ["1", "2", "raised", "3"])
   }
 
-  @Test func `a lowered job goes before those that were this little urgent before`() {
+  @Test func `a lowered job goes ahead of those that had the priority before`() {
     var queue = Queue()
     queue.wait(for: "1", .low)
     let lowered = queue.wait(for: "lowered", .high)
@@ -106,7 +106,7 @@ struct SchedulerOrderTests {
     #expect(queue.starts() == ["raised", "1"])
   }
 
-  @Test func `a priority that a load has, and one of an unknown load, is no change`() {
+  @Test func `setting the same priority, or that of an unknown load, changes nothing`() {
     var queue = Queue()
     let place = queue.wait(for: "x", .high)
     let outcome7 = queue.scheduler.setPriority(.high, of: place.load)
@@ -115,7 +115,7 @@ struct SchedulerOrderTests {
     #expect(!outcome8)
   }
 
-  @Test func `a priority changed in any phase holds when the job waits again`() {
+  @Test func `a priority set in any phase applies when the job is queued again`() {
     var queue = Queue { $0.maxPerOrigin = 1 }
     let (load, subscription) = queue.subscribe("x", .low)
     guard case .created(let job) = subscription else { return #expect(Bool(false)) }
@@ -135,7 +135,7 @@ struct SchedulerOrderTests {
     #expect(queue.scheduler.waiting.total == 1)
   }
 
-  // MARK: - Fair turns
+  // MARK: - Round robin
 
   @Test func `origins take turns within a priority`() {
     var queue = Queue { $0.maxConcurrent = 100 }
@@ -145,7 +145,7 @@ struct SchedulerOrderTests {
     #expect(queue.starts() == ["a1", "b1", "c1", "a2", "b2", "a3"])
   }
 
-  @Test func `turns go on where they stopped`() {
+  @Test func `the round robin continues where it stopped`() {
     var queue = Queue { $0.maxConcurrent = 2 }
     for number in 1...3 {
       for host in ["a", "b", "c"] { queue.wait(for: "\(host)\(number)", at: host) }
@@ -155,7 +155,7 @@ struct SchedulerOrderTests {
     #expect(queue.starts() == ["c1", "a2"])
   }
 
-  @Test func `an origin with a thousand waiting jobs does not keep another from its next turn`() {
+  @Test func `an origin with a thousand queued jobs does not delay the turn of another`() {
     var queue = Queue { $0.maxConcurrent = 1 }
     let first = queue.wait(for: "a", at: "a")
     for number in 1...1000 { queue.wait(for: "a\(number)", at: "a") }

@@ -3,11 +3,11 @@ import Testing
 
 @testable import Loading
 
-/// The transfers that an origin may have after some have gone badly. `OriginHealthTests` have the rules themselves.
+/// The transfers that an origin may have after failures. `OriginHealthTests` test the rules themselves.
 struct SchedulerOriginTests {
   private static let lost = LoadError(.connect, "nobody listens")
 
-  /// So many jobs of origin `a`, all but those over the limit started.
+  /// Queues jobs of origin `a` and starts as many as the limits permit.
   private func queue(of count: Int, retries: Int = 2, _ change: (inout SchedulerLimits) -> Void = { _ in }) -> (
     Queue, [Queue.Place]
   ) {
@@ -17,15 +17,15 @@ struct SchedulerOriginTests {
     return (queue, places)
   }
 
-  /// Lets the suspension, or the time of being down, pass, and starts what may be started then.
+  /// Advances past the suspension or the time of being down, and starts what may be started then.
   private func passSuspension(_ queue: inout Queue) -> [String] {
     if let until = queue.state()?.heldUntil { _ = queue.pass(queue.now.duration(to: until)) }
     return queue.starts()
   }
 
-  /// A queue whose origin is down: a round of six and two probes have found nobody. The last of the probes is active.
+  /// A queue whose origin is down: a burst of six and two probes have failed. The last of the probes is active.
   ///
-  /// - Returns: also what is to end because of it.
+  /// - Returns: also the jobs that must end because of it.
   private func goDown(waiting: Int) -> (Queue, waiting: [Queue.Place], ended: [JobID]) {
     var (queue, places) = queue(of: 8 + waiting)
     for place in places[..<6] { queue.end(place, .unreachable) }
@@ -40,7 +40,7 @@ struct SchedulerOriginTests {
 
   // MARK: - Suspended
 
-  @Test func `after Retry-After one transfer goes first, and after its answer as many as the window has`() {
+  @Test func `after Retry-After a probe goes first, and after its answer as many transfers as the window permits`() {
     var (queue, places) = queue(of: 40) { $0.maxPerOrigin = 4 }
     queue.end(places[0], .refused(retryAfter: .seconds(10)))
     for place in places[1..<4] { queue.end(place, .answered) }
@@ -53,25 +53,25 @@ struct SchedulerOriginTests {
     #expect(queue.state()?.health == .limited && queue.state()?.reason == .perHostLimit)
   }
 
-  @Test func `what had started before a suspension does not end it by its answer`() {
+  @Test func `an answer to a transfer that started before a suspension does not end it`() {
     var (queue, places) = queue(of: 12)
     queue.end(places[0], .refused(retryAfter: .seconds(5)))
     for place in places[1..<4] { queue.end(place, .answered) }
     _ = queue.pass(.seconds(5))
-    // Two of the first are still running.
+    // Two of the first transfers are still running.
     #expect(queue.starts().isEmpty)
     for place in places[4..<6] { queue.end(place, .answered) }
     #expect(queue.starts() == ["6"])
   }
 
-  @Test func `an origin that a redirect led to is suspended, though nobody asked it`() {
+  @Test func `an origin that a redirect led to is suspended even without jobs`() {
     var queue = Queue()
     queue.noteRefusal(at: "behind", retryAfter: .seconds(10))
     #expect(queue.state(of: "behind")?.heldUntil == queue.now + .seconds(10))
     queue.wait(for: "1", at: "behind")
     queue.wait(for: "2", at: "other")
     #expect(queue.starts() == ["2"])
-    // Another one of the same crowd says nothing new, but may extend it.
+    // Another refusal of the same burst is not new evidence, but may extend the suspension.
     queue.noteRefusal(at: "behind", retryAfter: .seconds(20))
     #expect(queue.state(of: "behind")?.heldUntil == queue.now + .seconds(20))
     _ = queue.pass(.seconds(20))
@@ -84,7 +84,7 @@ struct SchedulerOriginTests {
     #expect(queue.starts().count == 4)
   }
 
-  @Test func `a probe that its host cancels leaves its place to the next`() {
+  @Test func `a cancelled probe is replaced by the next job`() {
     var (queue, places) = queue(of: 9)
     for place in places[..<6] { queue.end(place, .unreachable) }
     #expect(passSuspension(&queue) == ["6"])
@@ -96,7 +96,8 @@ struct SchedulerOriginTests {
 
   // MARK: - Down
 
-  @Test func `after three rounds without an answer all that wait end, the most urgent first, and nobody else`() {
+  @Test
+  func `after three failures without an answer all queued jobs of the origin end, most urgent first, and no others`() {
     var (queue, places) = queue(of: 10)
     let low = queue.wait(for: "low", .low)
     let high = queue.wait(for: "high", .high)
@@ -114,7 +115,7 @@ struct SchedulerOriginTests {
     #expect(queue.scheduler.job(of: preparing.load) != nil, "the cache may have it")
   }
 
-  @Test func `what comes while it is down is turned away`() {
+  @Test func `a job for an origin that is down is rejected`() {
     var (queue, _, ended) = goDown(waiting: 2)
     for job in ended { _ = queue.scheduler.end(job) }
     guard case .created(let job) = queue.subscribe("new").subscription else { return #expect(Bool(false)) }
@@ -123,7 +124,7 @@ struct SchedulerOriginTests {
     #expect(queue.scheduler.originFailure(of: job)?.message == "nobody listens")
   }
 
-  @Test func `a job between two attempts ends when it is due while its origin is down`() {
+  @Test func `a job that backs off ends when its retry is due while the origin is down`() {
     var (queue, places) = queue(of: 9, retries: 5)
     for place in places[..<5] { queue.end(place, .unreachable) }
     let between = places[5].job
@@ -139,8 +140,9 @@ struct SchedulerOriginTests {
   }
 
   @Test(arguments: [true, false])
-  func `after half a minute one is tried: its answer lets all in again, its failure doubles the time`(isAnswered: Bool)
-  {
+  func `after half a minute a probe is sent: its answer restores the origin, its failure doubles the time`(
+    isAnswered: Bool
+  ) {
     let (downQueue, waiting, ended) = goDown(waiting: 2)
     var queue = downQueue
     #expect(ended == waiting.map(\.job))
@@ -158,7 +160,7 @@ struct SchedulerOriginTests {
     }
   }
 
-  @Test func `six refusals in a row are as good as silence`() {
+  @Test func `six refusals in a row show that an origin is down`() {
     var (queue, places) = queue(of: 20, retries: 0) { $0.maxPerOrigin = 1 }
     for place in places[..<5] {
       #expect(queue.end(place, .refused(retryAfter: nil)) == [])
@@ -167,7 +169,7 @@ struct SchedulerOriginTests {
     #expect(queue.end(places[5], .refused(retryAfter: nil)) == places[6...].map(\.job))
   }
 
-  @Test func `an origin that is down costs the others nothing`() {
+  @Test func `an origin that is down does not affect the others`() {
     var (queue, _, ended) = goDown(waiting: 10_000)
     for job in ended { _ = queue.scheduler.end(job) }
     queue.scheduler.limits.maxConcurrent = 5
@@ -175,9 +177,9 @@ struct SchedulerOriginTests {
     #expect(queue.starts() == ["b0", "b1", "b2", "b3"])
   }
 
-  // MARK: - The machine's own outage
+  // MARK: - Local outages
 
-  @Test func `once something answers after a time when nothing did, what could not be reached is tried at once`() {
+  @Test func `the first answer after a time without any releases the origins that failed in it`() {
     var queue = Queue()
     let places = ["a", "b"].flatMap { host in (0..<8).map { queue.wait(for: "\(host)\($0)", at: host, retries: 0) } }
     let other = queue.wait(for: "c", at: "c")
@@ -187,7 +189,7 @@ struct SchedulerOriginTests {
     #expect(queue.starts().isEmpty)
     queue.end(other, .answered)
     #expect(queue.starts() == ["a6", "b6"], "one of each, as a probe")
-    // This time the other has been heard of, and it must be the origin's own fault.
+    // This time the other origin has answered, so the fault must be the origin's own.
     queue.end(places[6], .unreachable)
     let another = queue.wait(for: "c again", at: "c")
     #expect(queue.starts() == ["c again"])
@@ -196,7 +198,7 @@ struct SchedulerOriginTests {
     #expect(queue.state(of: "a")?.reason == .unreachable)
   }
 
-  @Test func `an answer of another does not end the suspension of one that failed meanwhile`() {
+  @Test func `an answer of another origin does not end a suspension if there was no outage`() {
     var queue = Queue()
     let places = (0..<8).map { queue.wait(for: "\($0)", at: "a") }
     let others = (0..<2).map { queue.wait(for: "other \($0)", at: "b") }
@@ -214,15 +216,15 @@ struct SchedulerOriginTests {
     #expect(queue.state()?.reason == .unreachable)
   }
 
-  // MARK: - Being remembered
+  // MARK: - Retention
 
-  @Test func `how an origin was is remembered for ten minutes after its last job`() {
+  @Test func `the state of an origin is kept for ten minutes after its last job`() {
     var (queue, places) = queue(of: 6)
     for place in places { queue.end(place, .unreachable) }
     _ = passSuspension(&queue)
     #expect(queue.isSpotless, "and is not told of")
     _ = queue.pass(.seconds(590))
-    // The next to come is a probe; those with it wait.
+    // The next job is a probe; the others wait.
     let next = (0..<3).map { queue.wait(for: "next \($0)") }
     #expect(queue.starts() == ["next 0"])
     queue.end(next[0], .unreachable)
@@ -234,7 +236,7 @@ struct SchedulerOriginTests {
     #expect(queue.starts().count == 3)
   }
 
-  @Test func `failures count across loads that come one after the other`() {
+  @Test func `failures count across consecutive loads`() {
     var queue = Queue()
     for number in 0..<3 {
       #expect(queue.state()?.health != .down)
@@ -245,7 +247,7 @@ struct SchedulerOriginTests {
     #expect(queue.state()?.health == .down)
   }
 
-  @Test func `of thousands of bad origins without jobs not all are remembered`() {
+  @Test func `the number of origins kept without jobs is limited`() {
     var queue = Queue()
     for number in 0..<Scheduler.maxRemembered + 500 {
       let place = queue.wait(for: "\(number)", at: "\(number)")
@@ -291,7 +293,7 @@ struct SchedulerOriginTests {
     #expect(queue.starts() == ["16"])
   }
 
-  @Test func `with a rate the starts at one origin are apart by as much`() {
+  @Test func `with a rate the starts at one origin are spaced accordingly`() {
     var queue = Queue { $0.startInterval = .milliseconds(200) }
     for number in 0..<3 { queue.wait(for: "\(number)") }
     queue.wait(for: "other", at: "b")
@@ -306,7 +308,7 @@ struct SchedulerOriginTests {
 
   // MARK: - Names
 
-  @Test func `a name is looked up once for all that wait for it, and nothing starts before`() {
+  @Test func `a name is looked up once for all jobs of the origin, and none starts before`() {
     var queue = Queue { $0.maxLookUps = 10 }
     for number in 0..<3 { queue.wait(for: "\(number)") }
     let asked = queue.scheduler.takeNamesToAsk()
@@ -319,7 +321,7 @@ struct SchedulerOriginTests {
     #expect(queue.scheduler.takeNamesToAsk().isEmpty && queue.starts() == ["3"])
   }
 
-  @Test func `beyond so many look-ups at once the transfers look up themselves`() {
+  @Test func `beyond the limit of lookups the transfers look up names themselves`() {
     var queue = Queue { $0.maxLookUps = 1 }
     queue.wait(for: "1", at: "a")
     queue.wait(for: "2", at: "b")
@@ -327,7 +329,7 @@ struct SchedulerOriginTests {
     #expect(queue.starts() == ["2"])
   }
 
-  @Test func `three look-ups without an answer are as good as three transfers, and no attempt of any load`() {
+  @Test func `three unanswered lookups show that an origin is down, and cost no load an attempt`() {
     var queue = Queue { $0.maxLookUps = 10 }
     let places = (0..<3).map { queue.wait(for: "\($0)") }
     let error = LoadError(.resolve, "no name server answered")
@@ -344,9 +346,9 @@ struct SchedulerOriginTests {
     #expect(places.allSatisfy { queue.scheduler.job($0.job)?.attempt == 1 })
   }
 
-  // MARK: - Why it waits
+  // MARK: - Wait reasons
 
-  @Test func `stats tell why an origin's jobs wait`() {
+  @Test func `stats give the reason why an origin's jobs wait`() {
     var queue = Queue {
       $0.maxConcurrent = 3
       $0.maxPerOrigin = 2
@@ -373,7 +375,7 @@ struct SchedulerOriginTests {
     #expect(queue.state()?.reason == nil && queue.state()?.heldUntil != nil, "nothing waits")
   }
 
-  @Test func `a job between two attempts waits, too`() {
+  @Test func `a job that backs off counts as waiting`() {
     var queue = Queue()
     let place = queue.wait(for: "1")
     _ = queue.starts()
@@ -383,7 +385,7 @@ struct SchedulerOriginTests {
     #expect(queue.scheduler.putOff.byPriority[.normal] == 1)
   }
 
-  @Test func `the busiest hundred of ten thousand origins are told of, in order`() {
+  @Test func `the hundred busiest of ten thousand origins are returned in order`() {
     var queue = Queue()
     for number in 0..<10_000 {
       queue.wait(for: "\(number)", at: "h\(number)")
@@ -398,9 +400,9 @@ struct SchedulerOriginTests {
     #expect(queue.scheduler.originStates(atMost: 0).isEmpty)
   }
 
-  // MARK: - Held back outside
+  // MARK: - Items held back
 
-  @Test func `what is held back outside counts as waiting`() {
+  @Test func `items held back outside the scheduler count as waiting`() {
     var queue = Queue { $0.maxQueued = 3 }
     queue.wait(for: "1")
     queue.scheduler.reserved[.lowest] = 2

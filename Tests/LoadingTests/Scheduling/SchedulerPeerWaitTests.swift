@@ -2,9 +2,9 @@ import Testing
 
 @testable import Loading
 
-/// Jobs that another worker transfers.
+/// Jobs that wait for a peer's transfer.
 struct SchedulerPeerWaitTests {
-  @Test func `what another worker transfers leaves its slot to the next`() {
+  @Test func `a job that waits for a peer releases its slot to the next`() {
     var queue = Queue { $0.maxConcurrent = 1 }
     let first = queue.wait(for: "first")
     _ = queue.wait(for: "second")
@@ -13,7 +13,7 @@ struct SchedulerPeerWaitTests {
     #expect(queue.starts() == ["second"])
   }
 
-  @Test func `it is let in again before those that wait, though the queue is full, and has lost no attempt`() {
+  @Test func `after the wait the job returns to the front of the queue, even if it is full, and has lost no attempt`() {
     var queue = Queue {
       $0.maxConcurrent = 1
       $0.maxQueued = 2
@@ -29,7 +29,7 @@ struct SchedulerPeerWaitTests {
     #expect(queue.starts() == ["first"])
   }
 
-  @Test func `stats count it as waiting, and say for whom`() {
+  @Test func `stats count the job as waiting for another worker`() {
     var queue = Queue()
     let place = queue.wait(for: "x")
     _ = queue.starts()

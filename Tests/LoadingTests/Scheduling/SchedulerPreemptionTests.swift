@@ -4,20 +4,20 @@ import Text
 
 @testable import Loading
 
-/// Origins that take requests and do not answer them.
+/// Origins that accept requests and do not answer them.
 struct SchedulerPreemptionTests {
-  /// The transfers of one origin, played to their end. One that hangs is given up after its time-out; another has its
-  /// answer after a millisecond.
+  /// A simulation of the transfers of one origin. A hanging transfer ends with its timeout; another is answered after a
+  /// millisecond.
   private struct Play {
     var queue: Queue
-    /// Whether a transfer of that name that starts so long after the beginning hangs.
+    /// Whether a transfer with that name hangs if it starts at that time.
     let hangs: (String, Duration) -> Bool
     private var places: [String: Queue.Place] = [:]
     private var later: [(name: String, priority: Priority, due: ContinuousClock.Instant)] = []
     private var running: [(name: String, due: ContinuousClock.Instant, hangs: Bool)] = []
     private let partialBody: ContinuousClock.Instant
     private(set) var transfers = 0
-    /// When each was answered, counted from the beginning, or after how many attempts it failed.
+    /// The time of each answer, from the start, or the number of failed attempts.
     private(set) var answered: [String: Duration] = [:]
     private(set) var failed: [String: Int] = [:]
 
@@ -77,7 +77,7 @@ struct SchedulerPreemptionTests {
   }
 
   @Test(arguments: [QueueOrder.fifo, .lifo])
-  func `a few that hang, first in line, are no attempt of the others`(order: QueueOrder) {
+  func `a few hanging transfers at the front cost the others no attempt`(order: QueueOrder) {
     var play = Play({ $0.order = order }) { name, _ in name.hasPrefix("hangs") }
     if order == .fifo { for number in 0..<7 { play.wait(for: "hangs \(number)") } }
     for number in 0..<300 { play.wait(for: "\(number)") }
@@ -85,11 +85,11 @@ struct SchedulerPreemptionTests {
     play.run()
     #expect(play.answered.count == 300)
     #expect(play.failed.count == 7)
-    // One by one they would have kept the others waiting for 225 s.
+    // One after the other they would have delayed the others by 225 s.
     #expect(play.answered.values.max()! < .seconds(60))
   }
 
-  @Test func `of one that never answers a thousand loads are over after three time-outs`() {
+  @Test func `a thousand loads of an origin that never answers end after three timeouts`() {
     var play = Play { _, _ in true }
     for number in 0..<1000 { play.wait(for: "\(number)") }
     play.run()
@@ -98,15 +98,15 @@ struct SchedulerPreemptionTests {
     #expect(play.time == .seconds(45))
   }
 
-  @Test func `an answer between lets the count start over`() {
-    // Of each three of its transfers after the first six one is answered.
+  @Test func `an answer resets the count of timeouts`() {
+    // After the first six, one in three of its transfers is answered.
     var play = Play { name, _ in Int(name)! % 3 != 2 }
     for number in 0..<60 { play.wait(for: "\(number)") }
     play.run()
     #expect(play.answered.count == 20)
   }
 
-  @Test func `a time-out tells nothing where the origin has answered since, or answers another`() {
+  @Test func `a timeout is no evidence if the origin has answered since, or is answering another transfer`() {
     var queue = Queue { $0.maxPerOrigin = 6 }
     let places = (0..<40).map { queue.wait(for: "\($0)") }
     _ = queue.starts()
@@ -128,7 +128,7 @@ struct SchedulerPreemptionTests {
     #expect(queue.starts().isEmpty)
   }
 
-  @Test func `one that was not answered goes behind the others of its priority`() {
+  @Test func `a job whose transfer timed out goes behind the others of its priority`() {
     for (order, first, others) in [(QueueOrder.fifo, "0", ["1", "2", "3"]), (.lifo, "3", ["2", "1", "0"])] {
       var queue = Queue {
         $0.maxPerOrigin = 1
@@ -149,7 +149,7 @@ struct SchedulerPreemptionTests {
 
   // MARK: - Quiet transfers
 
-  @Test func `what has waited a second for an answer leaves its place to others, up to as many again`() {
+  @Test func `transfers without an answer for a second stop counting, up to the size of the window`() {
     var queue = Queue { ($0.maxConcurrent, $0.maxPerOrigin) = (4, 4) }
     for number in 0..<8 { queue.wait(for: "silent \(number)", at: "silent") }
     for number in 0..<8 { queue.wait(for: "other \(number)", at: "other \(number)") }

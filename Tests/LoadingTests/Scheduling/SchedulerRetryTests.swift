@@ -3,7 +3,7 @@ import Testing
 
 @testable import Loading
 
-/// When a transfer that failed is tried again, and what passes with time.
+/// Retries of failed transfers, and the timers.
 struct SchedulerRetryTests {
   private func started(retries: Int = 2, deadline: Duration? = nil) -> (Queue, Queue.Place) {
     var queue = Queue()
@@ -13,7 +13,7 @@ struct SchedulerRetryTests {
   }
 
   @Test(arguments: zip(1...9, [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]))
-  func `the n-th retry waits between nothing and a ceiling that doubles to half a minute`(n: Int, ceiling: Int) {
+  func `the n-th retry waits between zero and a maximum that doubles to half a minute`(n: Int, ceiling: Int) {
     for (chance, expected) in [(UInt64(1), 0), (UInt64.max, ceiling)] {
       var (queue, place) = started(retries: 20)
       var generator = ConstantChance(value: chance)
@@ -27,7 +27,7 @@ struct SchedulerRetryTests {
     }
   }
 
-  @Test func `waits are spread over the whole of the time`() {
+  @Test func `delays are spread over the whole range`() {
     var delays: [Duration] = []
     for seed in 0..<200 {
       var (queue, place) = started()
@@ -40,7 +40,7 @@ struct SchedulerRetryTests {
     }
   }
 
-  @Test func `between attempts the slot is free, and the job comes back first of its level`() {
+  @Test func `a job that backs off has no slot, and returns to the front of its level`() {
     var queue = Queue {
       $0.maxConcurrent = 1
     }
@@ -60,7 +60,7 @@ struct SchedulerRetryTests {
     #expect(queue.scheduler.job(failing.job)?.attempt == 2)
   }
 
-  @Test(arguments: [0, 1, 5]) func `after so many retries it is over`(retries: Int) {
+  @Test(arguments: [0, 1, 5]) func `the number of retries is limited`(retries: Int) {
     var (queue, place) = started(retries: retries)
     for attempt in 0..<retries {
       guard case .retry(attempt + 2, _) = queue.retry(place.job) else { return #expect(Bool(false)) }
@@ -74,7 +74,7 @@ struct SchedulerRetryTests {
 
   // MARK: - Retry-After
 
-  @Test func `Retry-After holds back the whole origin, and no other`() {
+  @Test func `Retry-After suspends the whole origin, and no other`() {
     var (queue, place) = started()
     queue.wait(for: "same", at: "a", .highest)
     queue.wait(for: "other", at: "b", .lowest)
@@ -89,7 +89,7 @@ struct SchedulerRetryTests {
     #expect(queue.scheduler.originStates().first { $0.origin.host == "a" }?.heldUntil == nil)
   }
 
-  @Test func `Retry-After holds the origin back even where the job is not tried again`() {
+  @Test func `Retry-After suspends the origin even if the job is not retried`() {
     var (queue, place) = started(retries: 0)
     #expect(queue.retry(place.job, after: .seconds(10)) == .final)
     _ = queue.scheduler.end(place.job)
@@ -100,7 +100,7 @@ struct SchedulerRetryTests {
     #expect(queue.starts() == ["next"])
   }
 
-  @Test func `a longer hold replaces a shorter one, a shorter one changes nothing`() {
+  @Test func `a longer suspension replaces a shorter one, a shorter one changes nothing`() {
     var queue = Queue()
     let places = (1...3).map { queue.wait(for: "\($0)") }
     _ = queue.starts()
@@ -113,7 +113,7 @@ struct SchedulerRetryTests {
     #expect(!queue.starts().isEmpty)
   }
 
-  @Test func `who is to come back later than in two minutes does not, and the origin is held two minutes`() {
+  @Test func `a job is not retried if Retry-After exceeds two minutes, and the origin is suspended for two minutes`() {
     var (queue, place) = started()
     #expect(queue.retry(place.job, after: .seconds(121)) == .final)
     #expect(queue.scheduler.originStates().first?.heldUntil == queue.now + .seconds(120))
@@ -121,14 +121,14 @@ struct SchedulerRetryTests {
     #expect(queue.retry(place.job, after: .seconds(120)) == .retry(attempt: 2, delay: .seconds(120)))
   }
 
-  @Test(arguments: [Duration.zero, .seconds(-5)]) func `a Retry-After of nothing holds nothing`(wait: Duration) {
+  @Test(arguments: [Duration.zero, .seconds(-5)]) func `a Retry-After of zero suspends nothing`(wait: Duration) {
     var (queue, place) = started()
     guard case .retry(2, let delay) = queue.retry(place.job, after: wait) else { return #expect(Bool(false)) }
     #expect(delay >= .zero && delay <= .milliseconds(500))
     #expect(queue.scheduler.originStates().first?.heldUntil == nil)
   }
 
-  @Test func `a held origin is remembered without jobs until its hold is over`() {
+  @Test func `a suspended origin is kept without jobs until the suspension ends`() {
     var (queue, place) = started(retries: 0)
     _ = queue.retry(place.job, after: .seconds(10))
     _ = queue.scheduler.end(place.job)
@@ -139,7 +139,7 @@ struct SchedulerRetryTests {
 
   // MARK: - Deadlines
 
-  @Test func `no attempt is made that would start after every deadline`() {
+  @Test func `no attempt is made that would start after all deadlines`() {
     var (queue, place) = started(deadline: .seconds(5))
     #expect(queue.retry(place.job, after: .seconds(5)) == .final)
     (queue, place) = started(deadline: .seconds(5))
@@ -150,7 +150,7 @@ struct SchedulerRetryTests {
     #expect(queue.retry(place.job, after: .seconds(90)) == .retry(attempt: 2, delay: .seconds(90)))
   }
 
-  @Test func `loads are told of by their deadline, the earliest first, once, and stay until they leave`() {
+  @Test func `expired loads are returned once, earliest deadline first, and stay until they unsubscribe`() {
     var queue = Queue()
     let late = queue.wait(for: "x", deadline: .seconds(2))
     let early = queue.wait(for: "x", deadline: .seconds(1))
@@ -165,7 +165,7 @@ struct SchedulerRetryTests {
     #expect(queue.scheduler.leave(late.load) == .stillNeeded)
   }
 
-  @Test func `a retry that is due after its job has ended does nothing`() {
+  @Test func `a retry timer of an ended job does nothing`() {
     var (queue, place) = started()
     _ = queue.retry(place.job)
     #expect(queue.scheduler.leave(place.load) == .orphanedJob(place.job))

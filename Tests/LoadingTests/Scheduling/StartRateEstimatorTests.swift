@@ -8,11 +8,11 @@ struct StartRateEstimatorTests {
 
   private func at(_ milliseconds: Int) -> ContinuousClock.Instant { begin.advanced(by: .milliseconds(milliseconds)) }
 
-  @Test func `where nothing ever started, one may as well come late`() {
+  @Test func `without any start the longest time is suggested`() {
     #expect(pace.time(for: 1, at: begin) == .seconds(30))
   }
 
-  @Test mutating func `a steady pace is told from the beginning on`() {
+  @Test mutating func `a steady rate is estimated from the beginning`() {
     for second in 0..<60 {
       for tenth in 0..<10 { pace.note(2, at: at(second * 1000 + tenth * 100)) }
       guard second > 1 else { continue }
@@ -21,13 +21,13 @@ struct StartRateEstimatorTests {
     }
   }
 
-  @Test mutating func `who has stopped is forgotten`() {
+  @Test mutating func `old starts are forgotten`() {
     pace.note(1000, at: begin)
     #expect(pace.time(for: 100, at: at(1000)) < .seconds(1))
     #expect(pace.time(for: 100, at: at(120_000)) == .seconds(30))
   }
 
-  @Test mutating func `nobody is asked to come again at once`() {
+  @Test mutating func `the suggested time is never zero`() {
     pace.note(100_000, at: begin)
     #expect(pace.time(for: 1, at: at(10)) == .milliseconds(100))
   }

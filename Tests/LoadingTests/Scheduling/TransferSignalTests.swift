@@ -4,7 +4,7 @@ import Testing
 
 @testable import Loading
 
-/// The signal that the end of a transfer gives of its origin.
+/// The signal that the end of a transfer gives about its origin.
 struct TransferSignalTests {
   private func signal(status: Int, retryAfter: String? = nil, redirects: Int = 0) -> TransferSignal {
     var headers = HeaderFields()
@@ -25,11 +25,11 @@ struct TransferSignalTests {
   }
 
   @Test(arguments: [200, 204, 304, 400, 404, 408, 425, 500, 502, 504])
-  func `every answer is one, however bad`(status: Int) {
+  func `every response is an answer, whatever its status`(status: Int) {
     #expect(signal(status: status) == .answered)
   }
 
-  @Test(arguments: [429, 503]) func `429 and 503 are refusals, with Retry-After or without`(status: Int) {
+  @Test(arguments: [429, 503]) func `429 and 503 are refusals, with or without Retry-After`(status: Int) {
     #expect(signal(status: status) == .refused(retryAfter: nil))
     #expect(signal(status: status, retryAfter: "soon") == .refused(retryAfter: nil))
     #expect(signal(status: status, retryAfter: "7") == .refused(retryAfter: .seconds(7)))
@@ -38,13 +38,13 @@ struct TransferSignalTests {
     #expect(signal(status: status, retryAfter: "7", redirects: 1) == .refused(retryAfter: .seconds(7)))
   }
 
-  @Test func `an error that may pass is a refusal if it says when to come again, and another is not`() {
+  @Test func `a retryable error is a refusal only with Retry-After`() {
     #expect(signal(status: 500, retryAfter: "7") == .refused(retryAfter: .seconds(7)))
     #expect(signal(status: 404, retryAfter: "7") == .answered)
     #expect(signal(status: 200, retryAfter: "7") == .answered)
   }
 
-  @Test func `without a connection it was unreachable, with one that is silent unresponsive`() {
+  @Test func `an origin is unreachable without a connection, and unresponsive without a first byte`() {
     #expect(signal(.resolve) == .unreachable)
     #expect(signal(.connect) == .unreachable)
     #expect(signal(.timeout, phase: .connect) == .unreachable)
@@ -52,17 +52,17 @@ struct TransferSignalTests {
     #expect(signal(.timeout, phase: .idle) == .unresponsive)
   }
 
-  @Test func `after a redirect it is not the origin that failed`() {
+  @Test func `a failure after a redirect is not a failure of the first origin`() {
     #expect(signal(.connect, redirects: 1) == .answered)
     #expect(signal(.timeout, phase: .connect, redirects: 2) == .answered)
     #expect(signal(.cancelled, redirects: 1) == .inconclusive)
   }
 
-  @Test func `what came and was not wanted is an answer`() {
+  @Test func `a response that the client rejects is an answer`() {
     for kind in [TransferError.Kind.aborted, .tooLarge, .redirects] { #expect(signal(kind) == .answered) }
   }
 
-  @Test func `trouble on this side tells nothing`() {
+  @Test func `a local fault is inconclusive`() {
     for kind in [TransferError.Kind.cancelled, .network, .tls, .blockedAddress, .invalidRequest] {
       #expect(signal(kind) == .inconclusive)
     }
@@ -70,7 +70,7 @@ struct TransferSignalTests {
     #expect(signal(.timeout, phase: .deadline) == .inconclusive)
   }
 
-  @Test func `a connection that ends early is closed before an answer, and broken within one`() {
+  @Test func `a connection that ends early is closed before a response, and broken during one`() {
     #expect(signal(.closed) == .closed && !TransferSignal.closed.isAnswer)
     #expect(signal(.truncated) == .broken && TransferSignal.broken.isAnswer)
   }

@@ -23,7 +23,7 @@ struct BodySinkTests {
   }
 
   @Test(arguments: [0, 1, 128 << 10, (128 << 10) + 1, 3 << 20])
-  func `a body arrives on disk as it came`(size: Int) throws {
+  func `a body is written to disk unchanged`(size: Int) throws {
     let disk = try DiskFixture()
     let sink = disk.makeSink()
     let bytes = body(size)
@@ -33,7 +33,7 @@ struct BodySinkTests {
     try expect(spooled, holds: bytes, in: disk)
   }
 
-  @Test func `a body that is not to be kept goes to the scratch folder`() throws {
+  @Test func `a body that must not be stored goes to the scratch folder`() throws {
     let disk = try DiskFixture()
     let sink = disk.makeSink(keeping: false)
     let bytes = body(300_000)
@@ -44,7 +44,7 @@ struct BodySinkTests {
     try expect(spooled, holds: bytes, in: disk)
   }
 
-  @Test func `a body that nobody takes leaves no file`() throws {
+  @Test func `a body without a consumer leaves no file`() throws {
     let disk = try DiskFixture()
     do {
       let sink = disk.makeSink()
@@ -58,7 +58,7 @@ struct BodySinkTests {
 
   // MARK: - A slow disk
 
-  @Test func `while the disk is slow the sender pauses once, and goes on once`() throws {
+  @Test func `a slow disk pauses and resumes the sender once`() throws {
     let disk = try DiskFixture()
     let resumed = Tally()
     let sink = disk.makeSink(onRoom: { resumed.add() })
@@ -86,7 +86,7 @@ struct BodySinkTests {
     try expect(spooled, holds: bytes, in: disk)
   }
 
-  @Test func `what comes all the same while the sender is to pause does not end the pause`() throws {
+  @Test func `bytes that arrive during a pause do not end it`() throws {
     let disk = try DiskFixture()
     let resumed = Tally()
     let sink = disk.makeSink(onRoom: { resumed.add() })
@@ -96,7 +96,7 @@ struct BodySinkTests {
       _ = piece.withUnsafeBytes { sink.append($0) }
       return gate
     }
-    // Two are written: less is waiting than may, and more than half of it.
+    // Two are written: less waits than the limit, and more than half of it.
     for gate in gates.prefix(3) { gate.open() }
     #expect(piece.withUnsafeBytes { sink.append($0) } == .pause)
     #expect(resumed.value == 0)
@@ -106,7 +106,7 @@ struct BodySinkTests {
     #expect(resumed.value == 1)
   }
 
-  @Test func `a fast disk pauses nobody`() throws {
+  @Test func `a fast disk does not pause the sender`() throws {
     let disk = try DiskFixture()
     let sink = disk.makeSink(onRoom: { Issue.record("nobody paused") })
     for piece in body(2 << 20).pieces() {
@@ -116,7 +116,7 @@ struct BodySinkTests {
     _ = try sink.finish().get()
   }
 
-  @Test func `a body broken off while paused ends all the same`() throws {
+  @Test func `a body that is interrupted during a pause ends`() throws {
     let disk = try DiskFixture()
     let resumed = Tally()
     let sink = disk.makeSink(onRoom: { resumed.add() })
@@ -130,9 +130,9 @@ struct BodySinkTests {
     #expect(resumed.value == 1)
   }
 
-  // MARK: - A cache without room
+  // MARK: - A full cache
 
-  @Test func `where the cache has no room from the start, the body goes to the scratch folder`() throws {
+  @Test func `a body goes to the scratch folder if the cache is full at its start`() throws {
     let disk = try DiskFixture(limit: 1_000_000)
     let sink = disk.makeSink(expected: 400_000)
     let bytes = body(400_000)
@@ -144,7 +144,7 @@ struct BodySinkTests {
   }
 
   @Test(arguments: [2_000_000, 3_000_000, 7_000_000, 10_000_000])
-  func `where the cache's limit is reached within the body, it moves to the scratch folder`(limit: Int64) throws {
+  func `a body moves to the scratch folder if it exceeds the cache's limit`(limit: Int64) throws {
     let disk = try DiskFixture(limit: limit)
     let sink = disk.makeSink()
     let bytes = body(1_500_000)
@@ -157,7 +157,7 @@ struct BodySinkTests {
     #expect(counts.bytes == 0)
   }
 
-  @Test func `what a failed write left behind is no part of the body`() throws {
+  @Test func `the remains of a failed write are not part of the body`() throws {
     let disk = try DiskFixture()
     let sink = disk.makeSink()
     let bytes = body(900_000)
@@ -165,7 +165,7 @@ struct BodySinkTests {
     for piece in pieces.prefix(pieces.count / 2) { _ = sink.append(piece) }
     try disk.onDisk {}
     let temporary = try #require(disk.files(under: "test").first)
-    // A full disk takes a part of a write before it refuses the rest.
+    // A full disk accepts a part of a write before it refuses the rest.
     disk.cacheFault.withLock {
       $0 = { operation in
         guard operation == .write else { return nil }
@@ -181,7 +181,7 @@ struct BodySinkTests {
     try expect(spooled, holds: bytes, in: disk)
   }
 
-  @Test(arguments: [0, 3_000_000]) func `where both fail, so does the body, and the sender is not held up`(limit: Int64)
+  @Test(arguments: [0, 3_000_000]) func `a body fails if both folders fail, and the sender is not blocked`(limit: Int64)
     throws
   {
     let disk = try DiskFixture(limit: max(limit, 1))
@@ -202,7 +202,7 @@ struct BodySinkTests {
     #expect(resumed.value == paused.value)
   }
 
-  @Test func `a cache that cannot be written at all is no failure of the body`() throws {
+  @Test func `a body does not fail if the cache cannot be written`() throws {
     let disk = try DiskFixture()
     disk.cacheFault.withLock { $0 = { $0 == .create ? EROFS : nil } }
     let sink = disk.makeSink()

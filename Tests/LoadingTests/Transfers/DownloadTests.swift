@@ -8,9 +8,9 @@ import Threads
 @testable import ImageStore
 @testable import Loading
 
-/// What a transfer's body becomes.
+/// The handling of a transfer's body.
 struct DownloadTests {
-  /// A download under test, with what it tells.
+  /// A download under test, and its recorded output.
   final class Bench: Sendable {
     let disk: DiskFixture
     let ending = Promise<Download.Outcome>()
@@ -52,7 +52,7 @@ struct DownloadTests {
       Array(bytes).withUnsafeBytes { download.received(bytes: $0) }
     }
 
-    /// Gives it all, waiting while it pauses. The last verdict.
+    /// Passes all bytes, waiting during pauses. Returns the last verdict.
     func receiveAll(_ bytes: [UInt8]) -> Verdict {
       var pauses = 0
       for piece in bytes.pieces() {
@@ -94,10 +94,10 @@ struct DownloadTests {
     try disk.onDisk { try spooled.spool.bytes(from: 0, count: Int(spooled.spool.length) + 1) }
   }
 
-  // MARK: - Where the body goes
+  // MARK: - Memory and disk
 
   @Test(arguments: [6, 1000, Download.spoolThreshold], [nil, true])
-  func `a small body stays in memory, whether its length was told or not`(size: Int, isTold: Bool?) throws {
+  func `a small body stays in memory, whether its length is declared or not`(size: Int, isTold: Bool?) throws {
     let bench = Bench(disk: try DiskFixture())
     #expect(bench.begin(length: isTold == nil ? nil : Int64(size)) == .proceed)
     let bytes = image(size)
@@ -124,7 +124,7 @@ struct DownloadTests {
     #expect(bench.sinks.value == 1)
   }
 
-  @Test func `a slow disk pauses the transfer, and resumes it once for each pause`() throws {
+  @Test func `a slow disk pauses the transfer and resumes it once per pause`() throws {
     let disk = try DiskFixture()
     let bench = Bench(disk: disk)
     _ = bench.begin()
@@ -141,7 +141,7 @@ struct DownloadTests {
     guard case .spool = bench.succeed().body else { Issue.record("it is not on disk"); return }
   }
 
-  @Test func `a resume before the transfer has a name is made up for`() throws {
+  @Test func `a resume before the transfer has an ID is applied later`() throws {
     let disk = try DiskFixture()
     let bench = Bench(disk: disk)
     _ = bench.download.received(
@@ -154,18 +154,18 @@ struct DownloadTests {
     #expect(bench.resumed.value == 1)
   }
 
-  @Test func `the disk's failure is told with the end`() throws {
+  @Test func `a disk failure is reported with the outcome`() throws {
     let disk = try DiskFixture(limit: 1)
     disk.scratchFault.withLock { $0 = { $0 == .create ? EACCES : nil } }
     let bench = Bench(disk: disk)
     _ = bench.begin()
-    // Aborted, unless all has come before the disk tells.
+    // Aborted, unless the whole body arrives before the disk reports the failure.
     _ = bench.receiveAll(image(2 << 20))
     guard case .failed(let error) = bench.succeed().body else { Issue.record("it was written"); return }
     #expect(error.kind == .io)
   }
 
-  @Test func `the end of a transfer that broke off comes after what is on its way to disk`() throws {
+  @Test func `the outcome of an interrupted transfer follows the pending writes`() throws {
     let disk = try DiskFixture()
     let bench = Bench(disk: disk)
     _ = bench.begin()
@@ -183,9 +183,9 @@ struct DownloadTests {
     #expect(disk.files(under: "test").isEmpty)
   }
 
-  // MARK: - What it is
+  // MARK: - Recognition
 
-  @Test func `first bytes that are no image end the transfer`() throws {
+  @Test func `first bytes that are not an image end the transfer`() throws {
     let bench = Bench(disk: try DiskFixture())
     _ = bench.begin()
     #expect(bench.receive("<!doctype html><html><body>no".utf8) == .abort)
@@ -194,7 +194,7 @@ struct DownloadTests {
     #expect(bench.progress.withLock { $0 }.isEmpty)
   }
 
-  @Test func `an image is recognised however its first bytes are cut`() throws {
+  @Test func `an image is recognised however its first bytes are split`() throws {
     let disk = try DiskFixture()
     let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + body(100)
     for size in 1...9 {
@@ -205,7 +205,9 @@ struct DownloadTests {
     }
   }
 
-  @Test(arguments: ["", "GIF8", "\u{89}P"]) func `a body that ends before it is an image is none`(text: String) throws {
+  @Test(arguments: ["", "GIF8", "\u{89}P"]) func `a body that ends before it is recognised is not an image`(
+    text: String
+  ) throws {
     let bench = Bench(disk: try DiskFixture())
     _ = bench.begin()
     let bytes = text.unicodeScalars.map { UInt8($0.value) }
@@ -215,7 +217,7 @@ struct DownloadTests {
     #expect(ending.format == nil)
   }
 
-  @Test(arguments: [0, 100, 1_000_000]) func `where anything will do, anything does`(size: Int) throws {
+  @Test(arguments: [0, 100, 1_000_000]) func `any content is accepted if validation is off`(size: Int) throws {
     let disk = try DiskFixture()
     let bench = Bench(acceptsAnything: true, disk: disk)
     _ = bench.begin()
@@ -231,15 +233,14 @@ struct DownloadTests {
     }
   }
 
-  @Test func `where anything will do, an image is recognised all the same`() throws {
+  @Test func `an image is recognised even if validation is off`() throws {
     let bench = Bench(acceptsAnything: true, disk: try DiskFixture())
     _ = bench.begin()
     #expect(bench.receiveAll(image(1000)) == .proceed)
     #expect(bench.succeed().format == .gif)
   }
 
-  @Test(arguments: [304, 404, 500]) func `the body of an answer that is no success is not looked at`(status: Int) throws
-  {
+  @Test(arguments: [304, 404, 500]) func `the body of an unsuccessful response is not examined`(status: Int) throws {
     let bench = Bench(disk: try DiskFixture())
     #expect(bench.begin(status: status) == .discard)
     let ending = bench.succeed(status: status)
@@ -250,7 +251,7 @@ struct DownloadTests {
 
   // MARK: - Progress
 
-  @Test func `progress is told at once, and then not more than eight times a second`() throws {
+  @Test func `progress is reported at once, and then at most eight times a second`() throws {
     let bench = Bench(disk: try DiskFixture())
     _ = bench.begin(length: 2_000_000)
     // 200 pieces, one every 10 ms.
@@ -264,7 +265,7 @@ struct DownloadTests {
     _ = bench.succeed()
   }
 
-  @Test func `progress is told without a total where the server did not say`() throws {
+  @Test func `progress is reported without a total if the server declares none`() throws {
     let bench = Bench(disk: try DiskFixture())
     _ = bench.begin()
     _ = bench.receive(image(1000))

@@ -9,7 +9,7 @@ import Threads
 @testable import ImageStore
 @testable import Loading
 
-/// What an attempt that broke off leaves, and what the next one makes of it.
+/// Partial bodies of interrupted attempts, and their use by the next attempt.
 struct ResumedDownloadTests {
   private typealias Bench = DownloadTests.Bench
 
@@ -29,7 +29,7 @@ struct ResumedDownloadTests {
 
   private func partialBody(_ count: Int) throws -> PartialBody { try #require(begin(count).fail().partialBody) }
 
-  /// An answer with everything from `offset`.
+  /// A response with the range from `offset`.
   private func answerRest(_ bench: Bench, from offset: Int, _ headers: HeaderFields = ["etag": "\"a\""]) -> Verdict {
     var headers = headers
     headers.append("content-range", "bytes \(offset)-999999/1000000")
@@ -44,10 +44,10 @@ struct ResumedDownloadTests {
     }
   }
 
-  // MARK: - What is left
+  // MARK: - Partial bodies
 
   @Test(arguments: offsets, [.truncated, .network, .timeout, .cancelled] as [TransferError.Kind])
-  func `what came is left`(count: Int, kind: TransferError.Kind) throws {
+  func `the received bytes become a partial body`(count: Int, kind: TransferError.Kind) throws {
     let ending = begin(count).fail(kind)
     let partialBody = try #require(ending.partialBody)
     #expect(partialBody.byteCount == Int64(count))
@@ -57,20 +57,20 @@ struct ResumedDownloadTests {
   }
 
   @Test(arguments: [.tooLarge, .aborted, .malformed] as [TransferError.Kind])
-  func `nothing is left of what may not be or cannot be trusted`(kind: TransferError.Kind) {
+  func `an error that makes the bytes useless leaves no partial body`(kind: TransferError.Kind) {
     #expect(begin(1000).fail(kind).partialBody == nil)
   }
 
-  @Test func `nothing is left without a validator, without bytes, and where nothing is missing`() {
+  @Test func `there is no partial body without a validator, without bytes, or of a complete body`() {
     #expect(begin(1000, headers: [:]).fail().partialBody == nil)
     #expect(begin(0).fail().partialBody == nil)
     #expect(begin(1000, length: 1000).fail().partialBody == nil)
   }
 
-  @Test func `nothing is left of what the disk did not take`() throws {
+  @Test func `a body that the disk refused leaves no partial body`() throws {
     disk.scratchFault.withLock { $0 = { $0 == .create ? EACCES : nil } }
     disk.cacheFault.withLock { $0 = { $0 == .create ? EACCES : nil } }
-    // The disk tells only when all has come: else it may end the transfer before.
+    // The disk fails only after all bytes have arrived: otherwise it might end the transfer earlier.
     let gate = disk.closeGate()
     let bench = begin(400_000)
     gate.open()
@@ -79,9 +79,9 @@ struct ResumedDownloadTests {
     guard case .failed = ending.body else { Issue.record("it was written"); return }
   }
 
-  // MARK: - What becomes of it
+  // MARK: - Continuation
 
-  @Test(arguments: offsets) func `the rest is added to it`(offset: Int) throws {
+  @Test(arguments: offsets) func `a range is appended to the partial body`(offset: Int) throws {
     let bench = Bench(after: try partialBody(offset), disk: disk)
     #expect(bench.progress.withLock { $0 }.isEmpty)
     #expect(answerRest(bench, from: offset) == .proceed)
@@ -100,7 +100,7 @@ struct ResumedDownloadTests {
     #expect(try disk.onDisk { try spooled.spool.digest() } == SHA256.digest(of: image))
   }
 
-  @Test func `one that breaks off again leaves more`() throws {
+  @Test func `a second interruption leaves a longer partial body`() throws {
     let bench = Bench(after: try partialBody(1000), disk: disk)
     _ = answerRest(bench, from: 1000)
     #expect(bench.receiveAll(Array(image[1000..<500_000])) == .proceed)
@@ -113,7 +113,7 @@ struct ResumedDownloadTests {
     #expect(try content(of: last.succeed(status: 206).body) == image)
   }
 
-  @Test(arguments: offsets) func `a whole takes its place`(offset: Int) throws {
+  @Test(arguments: offsets) func `a whole body replaces the partial body`(offset: Int) throws {
     let bench = Bench(after: try partialBody(offset), disk: disk)
     #expect(bench.begin(length: 500_000, headers: ["etag": "\"b\""]) == .proceed)
     let other = Array("GIF87a".utf8) + body(499_994, seed: 9)
@@ -126,7 +126,7 @@ struct ResumedDownloadTests {
     #expect(disk.files(under: "test").count == 1)
   }
 
-  @Test(arguments: offsets) func `after an answer that does not fit the same is asked for anew`(offset: Int) throws {
+  @Test(arguments: offsets) func `after a range mismatch the request must be repeated`(offset: Int) throws {
     let bench = Bench(after: try partialBody(offset), disk: disk)
     #expect(answerRest(bench, from: offset - 1) == .discard)
     let ending = bench.succeed(status: 206)
@@ -139,7 +139,8 @@ struct ResumedDownloadTests {
     #expect(bench.progress.withLock { $0 }.isEmpty)
   }
 
-  @Test(arguments: offsets) func `no answer, or an error, leaves it as it is`(offset: Int) throws {
+  @Test(arguments: offsets) func `a missing response or an error leaves the partial body unchanged`(offset: Int) throws
+  {
     let unanswered = Bench(after: try partialBody(offset), disk: disk).fail(.timeout)
     let refused = Bench(after: unanswered.partialBody, disk: disk)
     #expect(refused.begin(status: 503) == .discard)
@@ -148,7 +149,7 @@ struct ResumedDownloadTests {
     #expect(try content(of: partialBody.body) == Array(image[..<offset]))
   }
 
-  @Test func `a rest that is longer than it said is not trusted`() throws {
+  @Test func `a range that is longer than declared is rejected`() throws {
     let bench = Bench(after: try partialBody(1000), disk: disk)
     let part: HeaderFields = ["etag": "\"a\"", "content-range": "bytes 1000-999999/1000000"]
     #expect(bench.begin(status: 206, headers: part) == .proceed)
@@ -162,7 +163,7 @@ struct ResumedDownloadTests {
     #expect(disk.files(under: "test").isEmpty)
   }
 
-  @Test func `one that ends before it said is cut short, and more of a beginning`() throws {
+  @Test func `a range that ends early is truncated and leaves a longer partial body`() throws {
     let bench = Bench(after: try partialBody(1000), disk: disk)
     let part: HeaderFields = ["etag": "\"a\"", "content-range": "bytes 1000-999999/1000000"]
     #expect(bench.begin(status: 206, headers: part) == .proceed)
@@ -175,7 +176,7 @@ struct ResumedDownloadTests {
     #expect(try content(of: partialBody.body) == Array(image[..<2000]))
   }
 
-  @Test func `a format that did not show yet shows in the rest`() throws {
+  @Test func `a format that the partial body does not reveal is recognised in the rest`() throws {
     let bench = Bench(after: try partialBody(3), disk: disk)
     _ = answerRest(bench, from: 3)
     #expect(bench.receive(image[3..<100]) == .proceed)
@@ -186,7 +187,7 @@ struct ResumedDownloadTests {
     #expect(page.fail(.aborted).isRefused)
   }
 
-  @Test func `a disk that is full within the rest sends the body to the scratch folder`() throws {
+  @Test func `a body moves to the scratch folder if the disk fills up during the rest`() throws {
     let bench = Bench(after: try partialBody(400_000), disk: disk)
     disk.cacheFault.withLock { $0 = { $0 == .write ? ENOSPC : nil } }
     _ = answerRest(bench, from: 400_000)
@@ -199,9 +200,9 @@ struct ResumedDownloadTests {
     #expect(disk.files(under: "test").isEmpty)
   }
 
-  // MARK: - How much
+  // MARK: - Budget
 
-  /// One of whatever size it says.
+  /// A partial body of any declared size.
   private func partialBody(like other: PartialBody, _ byteCount: Int64, isScratch: Bool = false) -> PartialBody {
     var body = other.body
     if case .spool(let spooled) = body { body = .spool(SpooledBody(spool: spooled.spool, isScratch: isScratch)) }
@@ -214,7 +215,7 @@ struct ResumedDownloadTests {
     return count
   }
 
-  @Test func `only so much is kept`() throws {
+  @Test func `the budget limits partial bodies in memory and spools`() throws {
     var kept = PartialBodyBudget(diskLimit: 1 << 30)
     let small = partialBody(like: try partialBody(1000), 256 << 10)
     #expect(insertAll(small, into: &kept) == PartialBodyBudget.mostBytesInMemory >> 18)
@@ -226,7 +227,7 @@ struct ResumedDownloadTests {
     disk.storage.discard(large.body)
   }
 
-  @Test func `only so much of the disk is kept, and of a single body anything`() throws {
+  @Test func `the budget limits partial bodies on disk, except a single one`() throws {
     var kept = PartialBodyBudget(diskLimit: 800 << 20)
     let large = try partialBody(400_000)
     let small = partialBody(like: try partialBody(1000), 1000)

@@ -2,14 +2,14 @@ import Testing
 
 @testable import Loading
 
-/// When a worker is taken for stopped by those who wait for it.
+/// The detection of stalled peers.
 struct SignsOfLifeTests {
   private let start = ContinuousClock.now
   private static let worker: UInt64 = 7
 
-  /// Looks every tenth of a second until it is taken for stopped.
+  /// Polls every tenth of a second until the peer counts as stalled.
   ///
-  /// - Returns: after how long; nil if that did not happen within the time.
+  /// - Returns: the time until then; nil if that did not happen within the limit.
   private func stopped(
     _ company: inout PeerWaitList, from begin: Duration, within time: Duration, beats: (Duration) -> UInt64
   ) -> Duration? {
@@ -21,22 +21,23 @@ struct SignsOfLifeTests {
     return nil
   }
 
-  @Test func `one that shows none is taken for stopped after three seconds`() {
+  @Test func `a peer without heartbeats counts as stalled after three seconds`() {
     var company = PeerWaitList()
     #expect(stopped(&company, from: .zero, within: .seconds(10)) { _ in 1 } == PeerWaitList.silence)
   }
 
-  @Test func `one that beats each second is not`() {
+  @Test func `a peer with a heartbeat each second does not count as stalled`() {
     var company = PeerWaitList()
     #expect(stopped(&company, from: .zero, within: .seconds(10)) { UInt64($0.components.seconds) } == nil)
   }
 
-  @Test func `a time in which nobody looked is nobody's silence`() {
+  @Test func `time without polls does not count as stalled`() {
     var company = PeerWaitList()
     #expect(stopped(&company, from: .zero, within: .seconds(2)) { _ in 1 } == nil)
-    // An hour in which the system was suspended.
+    // One hour of system suspend.
     let later = Duration.seconds(3600)
     #expect(stopped(&company, from: later, within: .milliseconds(500)) { _ in 1 } == nil)
-    #expect(stopped(&company, from: later + .milliseconds(600), within: .seconds(10)) { _ in 2 } == PeerWaitList.silence)
+    #expect(
+      stopped(&company, from: later + .milliseconds(600), within: .seconds(10)) { _ in 2 } == PeerWaitList.silence)
   }
 }
