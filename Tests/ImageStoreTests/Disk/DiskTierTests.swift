@@ -6,7 +6,7 @@ import Threads
 @testable import ImageStore
 
 @Suite struct DiskTierTests {
-  @Test func `what memory hands out is entered in the book of an idle store, which others read`() async throws {
+  @Test func `a use recorded from another thread is entered in the usage journal of an idle tier`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(verify: .never)
     let stored = try await tier.store([1], as: fixture.draft("a"))
@@ -25,8 +25,7 @@ import Threads
     fixture.executor.setAfterBatch(nil)
   }
 
-  @Test func `how often and when a response was used is known at once, and by others when it is written`() async throws
-  {
+  @Test func `the usage of a response is known at once, and to other workers after the flush`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(verify: .never)
     let stored = try await tier.store([1], as: fixture.draft("a"))
@@ -46,7 +45,7 @@ import Threads
     #expect(await other.usage(of: stored) == nil)
   }
 
-  @Test func `what is stored is found at once, with every field`() async throws {
+  @Test func `a stored response is found at once with every field`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     var draft = fixture.draft("https://a.test/1.jpg", partition: "me", varying: ["accept": "image/*", "x": ""])
@@ -65,7 +64,7 @@ import Threads
     #expect(await tier.check(stored))
   }
 
-  @Test func `a file lies in a shard under a name with its format's extension`() async throws {
+  @Test func `the file of an image is in a shard and has the extension of its format`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     for (format, ending) in [("jpeg", ".jpg"), ("svg", ".svg"), ("../x", ".bin"), (nil, ".bin")] {
@@ -78,7 +77,7 @@ import Threads
     }
   }
 
-  @Test func `directories are for their owner only`() async throws {
+  @Test func `directories are accessible only to their owner`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     _ = try await tier.store([1], as: fixture.draft("a"))
@@ -97,7 +96,7 @@ import Threads
     #expect(await tier.variants(of: "a") == ["w=1"])
   }
 
-  @Test func `responses that differ by Vary stand side by side, newest first`() async throws {
+  @Test func `responses with different varying fields coexist, newest first`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let webp = try await tier.store([1], as: fixture.draft("a", varying: ["accept": "image/webp"]))
@@ -106,7 +105,7 @@ import Threads
     #expect(await tier.look(up: "a") == [any, webp])
   }
 
-  @Test func `so many may differ by Vary, then the one that came first goes, and its file`() async throws {
+  @Test func `the oldest response and its file are removed if too many differ in their varying fields`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     _ = try await tier.store([0], as: fixture.draft("a", variant: "w=1", varying: ["accept": "0"]))
@@ -121,7 +120,7 @@ import Threads
     #expect(await tier.counts.entries == 33)
   }
 
-  @Test func `a response replaces the one of its key, and its file`() async throws {
+  @Test func `a response replaces the one of its key and the file`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let old = try await tier.store([1], as: fixture.draft("a"))
@@ -132,7 +131,7 @@ import Threads
     #expect(await tier.counts.entries == 1)
   }
 
-  @Test func `a replaced file that was delivered stays for its 60 s and no longer`() async throws {
+  @Test func `a replaced file that was delivered is deleted when its 60 s end`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let old = try await tier.store([1], as: fixture.draft("a"), delivered: true)
@@ -158,7 +157,7 @@ import Threads
     #expect(await tier.look(up: "a") == [stored])
   }
 
-  @Test func `what another would have replaced is gone, and removing it again does nothing`() async throws {
+  @Test func `removing the response that another would have replaced is idempotent`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let stored = try await tier.store([1], as: fixture.draft("a"))
@@ -172,7 +171,7 @@ import Threads
   }
 
   @Test(arguments: [nil, bytes(9), bytes(11), bytes(10, 8)])
-  func `a file that is missing, short, long or of other content is dropped, never served`(content: [UInt8]?)
+  func `a response whose file is missing, short, long or changed is dropped and never served`(content: [UInt8]?)
     async throws
   {
     let fixture = Fixture()
@@ -197,7 +196,7 @@ import Threads
     }
   }
 
-  @Test func `the digest is checked never, or once in a hundred times, as configured`() async throws {
+  @Test func `the digest is verified never or at 1 % of deliveries, as configured`() async throws {
     for (verification, expected) in [(DiskTier.Verification.never, 0...0), (.random, 1...1)] {
       let fixture = Fixture(seed: 1)
       let tier = try await fixture.openTier(verify: verification)
@@ -211,7 +210,7 @@ import Threads
     }
   }
 
-  @Test func `what was stored is there after closing and opening again`() async throws {
+  @Test func `a stored response is found after closing and reopening`() async throws {
     let fixture = Fixture()
     let first = try await fixture.openTier()
     let stored = try await first.store(bytes(10), as: fixture.draft("a"))
@@ -234,7 +233,7 @@ import Threads
     }
   }
 
-  @Test func `a tier that is only read serves and changes nothing`() async throws {
+  @Test func `a read-only tier serves images and changes nothing`() async throws {
     let fixture = Fixture()
     let writer = try await fixture.openTier()
     let stored = try await writer.store(bytes(10), as: fixture.draft("a"))
@@ -252,7 +251,7 @@ import Threads
     #expect(try FileManager.default.subpathsOfDirectory(atPath: fixture.directory).sorted() == before)
   }
 
-  @Test func `housekeeping commits by itself`() async throws {
+  @Test func `maintenance commits without being asked`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     keepHouse(on: fixture.executor, tiers: [tier], scratch: nil)

@@ -23,7 +23,7 @@ import Threads
     (.expired, [0, 2, 4]),
   ]
 
-  @Test(arguments: cases) func `clear removes what falls under the filter, in both tiers`(
+  @Test(arguments: cases) func `clear removes the responses that match the filter in both tiers`(
     filter: ClearFilter, expected: [Int]
   ) async throws {
     let fixture = Fixture()
@@ -46,7 +46,7 @@ import Threads
   }
 
   @Test(arguments: [ClearFilter.olderThan(seconds: 5), .expired, .key("a"), .url("a", key: "b"), .prefix("a"), .all])
-  func `variants go with their original`(filter: ClearFilter) async throws {
+  func `clear removes variants with their original`(filter: ClearFilter) async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     var memory = MemoryTier(limit: 1 << 20)
@@ -58,7 +58,7 @@ import Threads
     #expect(memory.clear(filter, now: fixture.now).count == 2)
   }
 
-  @Test func `a response in two tiers counts once, one that only the other tier had counts too`() async throws {
+  @Test func `clear counts a response in two tiers once, and one that only the other tier had as well`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let both = try await tier.store(bytes(10), as: fixture.draft("a"))
@@ -70,7 +70,9 @@ import Threads
     #expect(await tier.clear(.all, counting: [both, gone, never]) == DiskTier.Cleared(removed: 3, bytes: 4096 + 50))
   }
 
-  @Test func `a file delivered in the last 60 s is unlisted at once and removed when they are over`() async throws {
+  @Test func `the row of a file delivered in the last 60 s is deleted at once, and the file when they end`()
+    async throws
+  {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let stored = try await tier.store([1], as: fixture.draft("a"))
@@ -84,7 +86,7 @@ import Threads
     #expect(await tier.counts.bytes == 0)
   }
 
-  @Test func `a thousand and more go in one clear`() async throws {
+  @Test func `one clear removes more than a thousand responses`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     for number in 0..<1300 { _ = try await tier.store([], as: fixture.draft("\(number)")) }
@@ -92,7 +94,7 @@ import Threads
     #expect(fixture.imageFiles.isEmpty)
   }
 
-  @Test func `the index gives back what the rows took that are gone, under others as well`() async throws {
+  @Test func `the index releases the space of deleted rows, also while peers have it open`() async throws {
     let fixture = Fixture()
     let first = try await fixture.openTier()
     let kept = try await first.store([1], as: fixture.draft("kept"))
@@ -116,7 +118,7 @@ import Threads
     #expect(fixture.warnings.withLock { $0 } == [])
   }
 
-  @Test func `the end of a prefix is the next text in the order of bytes`() {
+  @Test func `the end of a prefix is the next text in byte order`() {
     #expect(ClearFilter.successor(of: "ab") == "ac")
     #expect(ClearFilter.successor(of: "a\u{10FFFF}") == "b")
     #expect(ClearFilter.successor(of: "a\u{D7FF}") == "a\u{E000}")
@@ -124,7 +126,7 @@ import Threads
     #expect(ClearFilter.successor(of: "") == nil)
   }
 
-  @Test func `each filter and the choice of what to evict use an index`() async throws {
+  @Test func `each filter and the choice of rows to evict use an SQL index`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     _ = try await tier.store([1], as: fixture.draft("a"))

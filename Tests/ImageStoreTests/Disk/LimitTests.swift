@@ -5,7 +5,7 @@ import Threads
 @testable import ImageStore
 
 @Suite struct LimitTests {
-  @Test func `the least recently used is evicted first`() async throws {
+  @Test func `the least recently used image is evicted first`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 3 * 4096)
     var stored: [StoredResponse] = []
@@ -23,8 +23,7 @@ import Threads
     #expect(fixture.bytesOnDisk == 3 * 4096)
   }
 
-  @Test func `what was delivered in the last 60 s is not evicted, and what was may stand above the limit`() async throws
-  {
+  @Test func `an image delivered in the last 60 s is not evicted and may exceed the limit`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 2 * 4096)
     for key in ["a", "b", "c"] { _ = try await tier.store([1], as: fixture.draft(key), delivered: true) }
@@ -40,7 +39,7 @@ import Threads
     #expect(await tier.look(up: "a").isEmpty)
   }
 
-  @Test func `housekeeping asks to be woken when something stands above the limit`() async throws {
+  @Test func `maintenance requests a wake-up while the tier exceeds its limit`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 4096)
     for key in ["a", "b"] { _ = try await tier.store([1], as: fixture.draft(key), delivered: true) }
@@ -52,7 +51,7 @@ import Threads
   }
 
   @Test(arguments: [8193, 1 << 61, .max - 4095, .max] as [Int64], [8192, 1 << 60] as [Int64])
-  func `room for a body larger than the limit is refused, and evicts nothing`(expected: Int64, limit: Int64)
+  func `a reservation larger than the limit is refused and evicts nothing`(expected: Int64, limit: Int64)
     async throws
   {
     if expected <= limit { return }
@@ -65,27 +64,27 @@ import Threads
   }
 
   @Test(arguments: [(8192, 4096), (10 * 8192, 8192), (10 * 12_288 - 1, 8192)])
-  func `a body that takes over a tenth of the limit is refused and evicts nothing, but for one block`(
-    limit: Int64, most: Int
+  func `a body larger than a tenth of the limit and than one block is refused and evicts nothing`(
+    limit: Int64, maxBytes: Int
   ) async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: limit)
     for number in 0..<limit / 4096 - 2 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
     let before = await tier.counts.entries
     let error = await #expect(throws: StoreError.self) {
-      try await tier.store(bytes(most + 1), as: fixture.draft("large"), delivered: true)
+      try await tier.store(bytes(maxBytes + 1), as: fixture.draft("large"), delivered: true)
     }
     #expect(error?.kind == .noRoom)
     let spool = try await tier.makeSpool()
-    try await spool.append(bytes(most))
+    try await spool.append(bytes(maxBytes))
     await #expect(throws: StoreError.self) { try await spool.append([1]) }
-    await #expect(throws: StoreError.self) { try await tier.makeSpool(expected: Int64(most) + 1) }
+    await #expect(throws: StoreError.self) { try await tier.makeSpool(expected: Int64(maxBytes) + 1) }
     #expect(await tier.counts.entries == before)
-    _ = try await tier.store(bytes(most), as: fixture.draft("large"))
+    _ = try await tier.store(bytes(maxBytes), as: fixture.draft("large"))
     #expect(await tier.look(up: "large").count == 1)
   }
 
-  @Test func `a lower limit holds at once`() async throws {
+  @Test func `a lower limit takes effect at once`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     for number in 0..<100 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
@@ -94,7 +93,7 @@ import Threads
     #expect(await tier.counts.evicted == EvictionStatistics(limit: 90))
   }
 
-  @Test func `below the floor of free space the tier shrinks by what is missing`() async throws {
+  @Test func `the tier shrinks by the bytes that are missing from the minimum of free space`() async throws {
     let free = Locked<Int64>(1000 * 4096)
     var files = FileSystem()
     files.pretendedSpace = { (free.withLock { $0 }, 10_000 * 4096) }
@@ -113,35 +112,35 @@ import Threads
     #expect(await tier.counts.evicted == EvictionStatistics(freeSpace: 9))
   }
 
-  @Test func `a small file system is never filled beyond the floor, however fast images come`() async throws {
+  @Test func `rapid stores never fill a small file system beyond the minimum of free space`() async throws {
     let fixture = Fixture()
-    let least = Locked(Int64.max)
+    let minFree = Locked(Int64.max)
     var files = FileSystem()
     files.pretendedSpace = { [unowned fixture] in (100 * 4096 - fixture.bytesOnDisk, 100 * 4096) }
     let tier = try await fixture.openTier(minFree: 0.05, files: files)
     for number in 0..<200 {
       _ = try await tier.store([1], as: fixture.draft("\(number)"))
-      if number % 10 == 0 { least.withLock { $0 = min($0, 100 * 4096 - fixture.bytesOnDisk) } }
+      if number % 10 == 0 { minFree.withLock { $0 = min($0, 100 * 4096 - fixture.bytesOnDisk) } }
     }
-    #expect(least.withLock { $0 } == 5 * 4096)
+    #expect(minFree.withLock { $0 } == 5 * 4096)
     #expect(await tier.counts.entries == 95)
   }
 
-  @Test func `the tier shrinks without storing anything when others take the free space`() async throws {
+  @Test func `the tier shrinks without a store if other programs use the free space`() async throws {
     let fixture = Fixture()
-    let room = Locked<Int64>(1000 * 4096)
+    let space = Locked<Int64>(1000 * 4096)
     var files = FileSystem()
-    files.pretendedSpace = { [unowned fixture] in (room.withLock { $0 } - fixture.bytesOnDisk, 10_000 * 4096) }
+    files.pretendedSpace = { [unowned fixture] in (space.withLock { $0 } - fixture.bytesOnDisk, 10_000 * 4096) }
     let tier = try await fixture.openTier(minFree: 0.05, files: files)
     for number in 0..<20 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
-    room.withLock { $0 = 515 * 4096 }
+    space.withLock { $0 = 515 * 4096 }
     fixture.advance(10)
     _ = await tier.settle()
     #expect(await tier.counts.entries == 15)
     #expect(fixture.bytesOnDisk == 15 * 4096)
   }
 
-  @Test func `what a full disk drives out is counted as such`() async throws {
+  @Test func `evictions for a full disk are counted as such`() async throws {
     let full = Locked(false)
     let files = FileSystem { operation in
       full.withLock { full in
@@ -158,7 +157,7 @@ import Threads
     #expect(await tier.counts.evicted == EvictionStatistics(diskFull: 1))
   }
 
-  @Test func `a large tier evicts a little more than it needs, a hundredth at most, and a low limit holds exactly`()
+  @Test func `eviction at the limit frees at most 1 % of the limit more than needed`()
     async throws
   {
     let fixture = Fixture()
@@ -171,7 +170,7 @@ import Threads
     #expect(await tier.counts.evicted == EvictionStatistics(limit: 5))
   }
 
-  @Test func `of rows used in one second, those that may go are found behind those that may not`() async throws {
+  @Test func `eviction finds unpinned rows behind pinned ones of the same second`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 100 * 4096)
     for number in 0..<50 { _ = try await tier.store([1], as: fixture.draft("a\(number)"), delivered: true) }
@@ -184,7 +183,7 @@ import Threads
     #expect(left == ["a": 50, "b": 0, "c": 50])
   }
 
-  @Test func `a spool counts as it grows and evicts as needed`() async throws {
+  @Test func `a spool counts against the limit as it grows and evicts as needed`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 20 * 4096)
     for number in 0..<20 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
@@ -202,7 +201,7 @@ import Threads
     #expect(fixture.imageFiles.allSatisfy { !$0.hasSuffix(".tmp") })
   }
 
-  @Test func `room for an expected length is made at the start, and given back`() async throws {
+  @Test func `an expected length is reserved at the start and released on discard`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 30 * 4096)
     for number in 0..<30 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
@@ -214,7 +213,7 @@ import Threads
     #expect(error?.kind == .noRoom)
   }
 
-  @Test func `a spool that finds no room leaves nothing behind`() async throws {
+  @Test func `a spool that exceeds the limit leaves nothing behind`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 20 * 4096)
     for number in 0..<19 { _ = try await tier.store([1], as: fixture.draft("\(number)"), delivered: true) }
@@ -235,14 +234,14 @@ import Threads
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     try await tier.makeSpool().append([1])
-    // Whoever lets go of the spool last leaves the rest to the tier's thread, which may be busy with us.
+    // The last release of the spool may happen on any thread, and leaves the removal to the executor.
     for _ in 0..<10_000 where await tier.counts.bytes > 0 { await Task.yield() }
     #expect(await tier.counts.bytes == 0)
     #expect(fixture.imageFiles.isEmpty)
   }
 
-  /// Random operations beside the plainest model of the rules: a list in the order of use, and the times of deliveries.
-  @Test(arguments: 0..<3) func `the tier behaves like a naive model`(_: Int) async throws {
+  /// Random operations, compared with a naive model: a list in order of use, and the times of deliveries.
+  @Test(arguments: 0..<3) func `the tier matches a naive model`(_: Int) async throws {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededChance(state: seed)
     let fixture = Fixture(seed: seed)
@@ -311,12 +310,12 @@ private struct Model {
   var limit: Int
   var now = 0
   var entries: [Entry] = []  // least recently used first
-  var doomed: [Entry] = []
+  var pendingDeletions: [Entry] = []
   var trimAt: Int?
 
   func isPinned(_ entry: Entry) -> Bool { entry.deliveredAt + 61 > now }
 
-  var size: Int { (entries + doomed).reduce(0) { $0 + $1.size } }
+  var size: Int { (entries + pendingDeletions).reduce(0) { $0 + $1.size } }
 
   mutating func evict(for bytes: Int) {
     var place = 0
@@ -324,7 +323,7 @@ private struct Model {
       if isPinned(entries[place]) { place += 1 } else { entries.remove(at: place) }
     }
     if size + bytes > limit {
-      trimAt = (entries + doomed).filter(isPinned).map { $0.deliveredAt + 61 }.min()
+      trimAt = (entries + pendingDeletions).filter(isPinned).map { $0.deliveredAt + 61 }.min()
     }
   }
 
@@ -339,8 +338,8 @@ private struct Model {
     }
     remove { $0.key == key }
     entries.append(new)
-    // Each store looks for files whose time is over.
-    doomed = doomed.filter(isPinned)
+    // Each store deletes the files whose 60 s have ended.
+    pendingDeletions = pendingDeletions.filter(isPinned)
     return true
   }
 
@@ -352,18 +351,18 @@ private struct Model {
   }
 
   mutating func remove(_ isChosen: (Entry) -> Bool) {
-    doomed += entries.filter { isChosen($0) && isPinned($0) }
+    pendingDeletions += entries.filter { isChosen($0) && isPinned($0) }
     entries.removeAll(where: isChosen)
   }
 
   mutating func trim() {
     trimAt = nil
-    doomed = doomed.filter(isPinned)
+    pendingDeletions = pendingDeletions.filter(isPinned)
     evict(for: 0)
   }
 
   mutating func settle() {
-    doomed = doomed.filter(isPinned)
+    pendingDeletions = pendingDeletions.filter(isPinned)
     if let at = trimAt, at <= now { trim() }
   }
 }

@@ -5,7 +5,7 @@ import Threads
 
 @testable import ImageStore
 
-/// Files of broken transfers: who may go on with them, and when they go.
+/// Partial bodies: which requests may resume them, and when they are removed.
 @Suite struct PartialTests {
   private let fixture = Fixture()
 
@@ -30,16 +30,16 @@ import Threads
     return spool
   }
 
-  /// Leaves a file.
+  /// Creates a partial body and retains it for resuming.
   private func leave(
     _ identity: PartialRecord.Identity, _ count: Int = 5000, url: String = "http://h/a", in tier: DiskTier
   ) async throws {
     try await begin(identity, count, url: url, in: tier).leave()
   }
 
-  // MARK: - Going on
+  // MARK: - Resuming
 
-  @Test func `what is left is taken up with all that is known of it, once`() async throws {
+  @Test func `a retained partial body is resumed once, with its record and its bytes`() async throws {
     let tier = try await fixture.openTier()
     try await begin(identity(), length: 9000, in: tier).leave()
     #expect(await tier.counts.bytes == 8192)
@@ -58,7 +58,7 @@ import Threads
     #expect(await tier.takeUp(identity()) == nil)
   }
 
-  @Test func `it can be left again, longer`() async throws {
+  @Test func `a resumed partial body can be extended and retained again`() async throws {
     let tier = try await fixture.openTier()
     try await leave(identity(), in: tier)
     let first = try #require(await tier.takeUp(identity()))
@@ -73,20 +73,20 @@ import Threads
   }
 
   @Test(arguments: [1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5_000_000])
-  func `the digest is right whenever bytes are added while the old ones are read`(count: Int) async throws {
+  func `the digest is right if bytes are added while the earlier bytes are read`(count: Int) async throws {
     let tier = try await fixture.openTier()
     try await leave(identity(), count, in: tier)
     let (_, spool) = try #require(await tier.takeUp(identity()))
     for step in 0..<5 {
       try await spool.append(bytes(1000, UInt8(step)))
-      // Lets one more piece be read.
+      // Lets the executor read one more piece.
       _ = await tier.counts
     }
     let whole = bytes(count, 3) + (0..<5).flatMap { bytes(1000, UInt8($0)) }
     #expect(try await spool.takeDigest() == SHA256.digest(of: whole))
   }
 
-  @Test func `nobody else gets it`() async throws {
+  @Test func `a request of another identity does not resume a partial body`() async throws {
     let tier = try await fixture.openTier()
     try await leave(identity("a", partition: "user a", request: 1), in: tier)
     for other in [
@@ -98,7 +98,7 @@ import Threads
     #expect(await tier.takeUp(identity(partition: "user a")) != nil)
   }
 
-  @Test func `it is known by its key`() async throws {
+  @Test func `a partial body is found by its key and partition`() async throws {
     let dying = try await fixture.openTier()
     let spool = try await begin(identity("killed"), in: dying)
     #expect(await !dying.hasPartial(key: "killed", partition: ""))
@@ -113,7 +113,7 @@ import Threads
     _ = spool
   }
 
-  @Test func `one that is being written is nobody's`() async throws {
+  @Test func `a partial body that is being written cannot be resumed`() async throws {
     let tier = try await fixture.openTier()
     let other = try await fixture.openTier()
     let spool = try await begin(identity(), in: tier)
@@ -125,7 +125,7 @@ import Threads
     #expect(fixture.imageFiles.isEmpty)
   }
 
-  @Test func `two workers never take the same`() async throws {
+  @Test func `two workers never resume the same partial body`() async throws {
     let executors = [ThreadExecutor(name: "one"), ThreadExecutor(name: "two")]
     let tiers = executors.map { fixture.makeTier(executor: $0) }
     for (tier, executor) in zip(tiers, executors) {
@@ -143,14 +143,14 @@ import Threads
     for executor in executors { executor.stop() }
   }
 
-  @Test func `the largest of several is taken`() async throws {
+  @Test func `the largest of several partial bodies is resumed`() async throws {
     let tier = try await fixture.openTier()
     for count in [5000, 20_000, 9000] { try await leave(identity(), count, in: tier) }
     let (_, spool) = try #require(await tier.takeUp(identity()))
     #expect(await spool.byteCount == 20_000)
   }
 
-  @Test func `what is too large for who asks is left to others`() async throws {
+  @Test func `a partial body larger than the maximum of the request is left for other requests`() async throws {
     let tier = try await fixture.openTier()
     try await begin(identity("known"), length: 9000, in: tier).leave()
     try await leave(identity("unknown"), 4 * 4096, in: tier)
@@ -160,14 +160,14 @@ import Threads
     #expect(await tier.takeUp(identity("unknown"), maxBytes: 5 * 4096) != nil)
   }
 
-  @Test func `what has nothing missing is not taken`() async throws {
+  @Test func `a partial body of complete length is not resumed`() async throws {
     let tier = try await fixture.openTier()
     try await begin(identity(), length: 5000, in: tier).leave()
     #expect(await tier.takeUp(identity()) == nil)
     #expect(fixture.imageFiles.isEmpty)
   }
 
-  @Test func `an empty one, and one that is not listed, does not stay`() async throws {
+  @Test func `a partial body that is empty or has no row is not retained`() async throws {
     let tier = try await fixture.openTier()
     try await tier.makeSpool(of: partial(identity())).leave()
     let plain = try await tier.makeSpool()
@@ -186,9 +186,9 @@ import Threads
     #expect(!tier.mayHavePartials)
   }
 
-  // MARK: - Other workers, other runs
+  // MARK: - Other workers and system starts
 
-  @Test func `what a killed worker was writing is taken up by the next`() async throws {
+  @Test func `a partial body that a killed worker was writing is resumed by the next worker`() async throws {
     let dying = try await fixture.openTier()
     let spool = try await begin(identity(), in: dying)
     let plain = try await dying.makeSpool()
@@ -203,7 +203,7 @@ import Threads
     _ = (spool, plain)
   }
 
-  @Test func `the sweep comes after, and leaves it`() async throws {
+  @Test func `the sweep keeps the partial body of a dead worker`() async throws {
     let dying = try await fixture.openTier()
     let spool = try await begin(identity(), in: dying)
     await dying.die()
@@ -219,18 +219,20 @@ import Threads
     _ = spool
   }
 
-  @Test(arguments: [false, true]) func `a worker that ends while it writes leaves it too`(isLetGo: Bool) async throws {
+  @Test(arguments: [false, true]) func `a worker that closes while it writes retains the partial body`(isRetained: Bool)
+    async throws
+  {
     let ending = try await fixture.openTier()
     var spool: BodySpool? = try await begin(identity(), in: ending)
     await ending.close()
     try await spool?.append(bytes(1000, 4))
-    if isLetGo { await spool?.leave() }
+    if isRetained { await spool?.leave() }
     spool = nil
     let tier = try await fixture.openTier()
     #expect(await tier.takeUpPatiently(identity())?.spool.byteCount == 6000)
   }
 
-  @Test func `after a start of the machine nothing is trusted`() async throws {
+  @Test func `partial bodies from before a system start are not resumed`() async throws {
     let ended = try await fixture.openTier()
     try await leave(identity("left"), in: ended)
     await ended.close()
@@ -247,7 +249,7 @@ import Threads
     _ = spool
   }
 
-  @Test func `where runs have no name only the worker itself trusts what it wrote`() async throws {
+  @Test func `a worker resumes only its own partial bodies if the system does not identify its runs`() async throws {
     fixture.boot.withLock { $0 = nil }
     let tier = try await fixture.openTier()
     try await leave(identity("a"), in: tier)
@@ -260,7 +262,7 @@ import Threads
     #expect(await later.takeUp(identity("b")) == nil)
   }
 
-  @Test func `a cache of the version before is taken over`() async throws {
+  @Test func `a cache of version 1 can be read and is migrated`() async throws {
     let first = try await fixture.openTier()
     var stored = try await first.store([1], as: fixture.draft("a"))
     await first.close()
@@ -281,9 +283,9 @@ import Threads
     #expect(fixture.warnings.withLock { $0 }.isEmpty)
   }
 
-  // MARK: - When they go
+  // MARK: - Removal
 
-  @Test func `they take a quarter of the limit, the oldest go first`() async throws {
+  @Test func `partial bodies use at most a quarter of the limit, and the oldest are removed first`() async throws {
     let tier = try await fixture.openTier(limit: 80 * 4096)
     for number in 0..<5 {
       try await leave(identity("\(number)"), 5 * 4096, in: tier)
@@ -297,7 +299,7 @@ import Threads
     #expect(await tier.takeUp(identity("3")) != nil)
   }
 
-  @Test func `they go before images when room is needed`() async throws {
+  @Test func `partial bodies are evicted before images`() async throws {
     let tier = try await fixture.openTier(limit: 8 * 4096)
     let old = try await tier.store(bytes(4096), as: fixture.draft("old"))
     fixture.advance(1)
@@ -311,7 +313,7 @@ import Threads
     #expect(fixture.bytesOnDisk <= 8 * 4096)
   }
 
-  @Test func `they live for a day`() async throws {
+  @Test func `partial bodies expire after a day`() async throws {
     let tier = try await fixture.openTier()
     try await leave(identity(), in: tier)
     fixture.advance(DiskTier.partialLifetime - 1)
@@ -325,7 +327,7 @@ import Threads
     #expect(await tier.counts.bytes == 0)
   }
 
-  @Test func `once the whole is there they go, but for one that is being written`() async throws {
+  @Test func `removing the partial bodies of a stored response spares one that is being written`() async throws {
     let tier = try await fixture.openTier()
     for _ in 0..<2 { try await leave(identity(), in: tier) }
     try await leave(identity(request: 2), in: tier)
@@ -345,20 +347,22 @@ import Threads
     (.olderThan(seconds: 5), true), (.olderThan(seconds: 500), false), (.expired, false),
   ]
 
-  @Test(arguments: filters) func `clear takes those that it matches`(filter: ClearFilter, isMatch: Bool) async throws {
+  @Test(arguments: filters) func `clear removes the partial bodies that match the filter`(
+    filter: ClearFilter, isMatch: Bool
+  ) async throws {
     let tier = try await fixture.openTier()
     try await leave(identity(), in: tier)
     let spool = try await begin(identity(), in: tier)
     fixture.advance(10)
     #expect(await tier.clear(filter) == DiskTier.Cleared())
-    // Of the one that is being written nothing is left when it breaks, unless only the time spoke against it.
+    // The file that is being written is removed when it breaks, unless the filter depends on time.
     await spool.leave()
     #expect(fixture.imageFiles.count == (!isMatch ? 2 : filter.dependsOnTime ? 1 : 0))
     #expect(await (tier.takeUp(identity()) == nil) == (isMatch && !filter.dependsOnTime))
   }
 
   @Test(arguments: [FileSystem.Operation.rename, .open, .status, .index])
-  func `a failure takes nothing but the file`(operation: FileSystem.Operation) async throws {
+  func `a failure to resume loses at most the partial body`(operation: FileSystem.Operation) async throws {
     let isFailing = Locked(false)
     let files = FileSystem { asked in isFailing.withLock { $0 } && asked == operation ? EIO : nil }
     let tier = try await fixture.openTier(files: files)
@@ -374,12 +378,13 @@ import Threads
 }
 
 extension DiskTier {
-  /// A process that another test starts holds the lock of a dead worker, too, until it runs its own program.
+  /// Retries, since a child process that another test forks also holds the lock of a dead worker until it executes its
+  /// program.
   fileprivate func takeUpPatiently(_ identity: PartialRecord.Identity) -> (partial: PartialRecord, spool: BodySpool)? {
-    let patienceEnds = ContinuousClock.now + .seconds(60)
+    let deadline = ContinuousClock.now + .seconds(60)
     while true {
       if let taken = takeUp(identity) { return taken }
-      guard hasPeers, .now < patienceEnds else { return nil }
+      guard hasPeers, .now < deadline else { return nil }
       usleep(5000)
       agenda.surveyAt = .distantPast
       survey()

@@ -6,7 +6,7 @@ import Threads
 @testable import ImageStore
 
 @Suite struct RecoveryTests {
-  @Test func `after a kill what was committed is there, and what was not is swept`() async throws {
+  @Test func `after a kill committed images are found, and the files of uncommitted ones are swept`() async throws {
     let fixture = Fixture()
     let dying = try await fixture.openTier()
     let kept = try await dying.store([1], as: fixture.draft("kept"))
@@ -28,14 +28,16 @@ import Threads
     _ = spool
   }
 
-  @Test func `an orphan that may have been delivered in the last 60 s outlives the sweep, and counts`() async throws {
+  @Test func `an orphan that may have been delivered in the last 60 s survives the sweep and counts against the limit`()
+    async throws
+  {
     let fixture = Fixture()
     fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) }
     let dying = try await fixture.openTier()
     _ = await dying.look(up: "opens the index")
     let orphan = try await dying.store([1], as: fixture.draft("a"), delivered: true)
     await dying.die()
-    // Not before the file's own time, however long this took.
+    // Not earlier than the modification time of the file, however long the test took.
     fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) + 1 }
     let tier = try await fixture.openTier()
     await tier.sweepAll()
@@ -47,7 +49,7 @@ import Threads
     #expect(await tier.counts.bytes == 0)
   }
 
-  @Test func `a missing index is made anew, and the images that it listed are swept`() async throws {
+  @Test func `a missing index is created again, and the images of the old one are swept`() async throws {
     let fixture = Fixture()
     let first = try await fixture.openTier()
     _ = try await first.store([1], as: fixture.draft("a"))
@@ -63,7 +65,7 @@ import Threads
     #expect(fixture.warnings.withLock { $0 }.isEmpty)
   }
 
-  @Test func `where the index is removed under a worker, the images that it listed are swept`() async throws {
+  @Test func `the images of an index that is deleted under a worker are swept`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     _ = try await tier.store([1], as: fixture.draft("a"))
@@ -81,7 +83,7 @@ import Threads
     #expect(await tier.look(up: "b") == [stored])
   }
 
-  @Test func `images without rows that were too young to sweep are removed by a later worker`() async throws {
+  @Test func `images without rows that were too young for the sweep are deleted by a later worker`() async throws {
     let fixture = Fixture()
     let first = try await fixture.openTier()
     let orphan = try await first.store([1], as: fixture.draft("a"))
@@ -107,7 +109,7 @@ import Threads
   }
 
   @Test(arguments: ["DROP TABLE responses", "DROP TABLE totals", "ALTER TABLE responses DROP COLUMN uses"])
-  func `an index that lacks something is replaced, with one warning`(change: String) async throws {
+  func `an index without a table or column is replaced with one warning`(change: String) async throws {
     let fixture = Fixture()
     let first = try await fixture.openTier()
     _ = try await first.store([1], as: fixture.draft("a"))
@@ -120,7 +122,7 @@ import Threads
     #expect(fixture.warnings.withLock { $0.count } == 1)
   }
 
-  @Test func `with a folder in place of the index loads go on without the cache, with one warning`() async throws {
+  @Test func `a folder in place of the index disables the tier with one warning`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     try FileManager.default.createDirectory(
@@ -138,7 +140,7 @@ import Threads
   }
 
   @Test(arguments: ["garbage", "cut", "empty", "garbled pages"])
-  func `a damaged index is replaced, with one warning and no wrong byte`(kind: String) async throws {
+  func `a damaged index is replaced with one warning and leads to no wrong byte`(kind: String) async throws {
     let fixture = Fixture(seed: 5)
     let path = fixture.directory + "/test/index.sqlite"
     let first = try await fixture.openTier()
@@ -169,7 +171,7 @@ import Threads
     #expect(fixture.warnings.withLock { $0.count } == (kind == "empty" ? 0 : 1))
   }
 
-  @Test func `an index of a newer version is left alone, with one warning`() async throws {
+  @Test func `an index of a newer version is not changed, and causes one warning`() async throws {
     let fixture = Fixture()
     let first = try await fixture.openTier()
     let stored = try await first.store([1], as: fixture.draft("a"))
@@ -196,7 +198,7 @@ import Threads
     #expect(try index.prepare("SELECT count(*) FROM responses").first { $0.int(0) } == 1)
   }
 
-  @Test func `after a start of the machine a file is read through once, and then believed`() async throws {
+  @Test func `after a system start the digest of a file is verified once`() async throws {
     let fixture = Fixture()
     fixture.boot.withLock { $0 = "one" }
     let reads = Locked(0)
@@ -211,7 +213,7 @@ import Threads
     fixture.boot.withLock { $0 = "two" }
     let tier = try await fixture.openTier(verify: .random, files: counting)
     let lost = try #require(await tier.look(up: "lost").first)
-    // It has its size, and zeros for what never reached the disk.
+    // It has its size, but zeros instead of the bytes that never reached the disk.
     try Data(bytes(5000, 0)).write(to: URL(filePath: tier.absolutePath(of: lost)))
     await #expect(throws: StoreError.self) { try await tier.read(lost) }
     #expect(await tier.look(up: "lost").isEmpty)
@@ -234,7 +236,7 @@ import Threads
     #expect(isRead < 40, "but for one in a hundred")
   }
 
-  @Test func `names of locks that no worker gives are left alone`() async throws {
+  @Test func `lock files with names that no worker generates are ignored`() async throws {
     let fixture = Fixture()
     try await fixture.openTier().close()
     for name in ["-0000001.lock", "+0000001.lock", "ffffffff.lock", "0000000g.lock"] {
@@ -246,7 +248,7 @@ import Threads
     #expect(await tier.look(up: "a") == [stored])
   }
 
-  @Test func `foreign files are left alone`() async throws {
+  @Test func `foreign files are not deleted`() async throws {
     let fixture = Fixture()
     let dying = try await fixture.openTier()
     _ = try await dying.store([1], as: fixture.draft("a"))
@@ -268,7 +270,7 @@ import Threads
     for name in names { #expect(FileManager.default.fileExists(atPath: root.appending(path: name).path)) }
   }
 
-  @Test func `a directory deleted meanwhile is made again`() async throws {
+  @Test func `a directory that is deleted meanwhile is created again`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let old = try await tier.store([1], as: fixture.draft("a"))
@@ -284,7 +286,7 @@ import Threads
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }
 
-  @Test func `housekeeping notices a deleted directory, and the next use makes it again`() async throws {
+  @Test func `maintenance notices a deleted directory, and the next use creates it again`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     _ = try await tier.store([1], as: fixture.draft("a"))
@@ -298,7 +300,7 @@ import Threads
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }
 
-  @Test func `a worker that draws the number of an earlier one never reuses its names`() async throws {
+  @Test func `a worker with the instance number of an earlier one never reuses its file names`() async throws {
     let (first, second) = (Fixture(seed: 3), Fixture(seed: 3))
     let earlier = try await first.openTier()
     var files: Set<String> = []
@@ -313,7 +315,7 @@ import Threads
     #expect(await later.counts.entries == 6)
   }
 
-  @Test func `a directory that cannot be used is known when it is opened, and named`() async throws {
+  @Test func `opening an unusable directory fails with its path`() async throws {
     let fixture = Fixture()
     let path = fixture.directory + "/test"
     try Data().write(to: URL(filePath: path))
@@ -322,14 +324,14 @@ import Threads
     #expect(error?.message.contains(path) == true)
   }
 
-  @Test func `a read-only file system is known when the tier is opened`() async throws {
+  @Test func `opening a tier on a read-only file system fails`() async throws {
     let fixture = Fixture()
     let files = FileSystem { $0 == .create ? EROFS : nil }
     let error = await #expect(throws: StoreError.self) { try await fixture.makeTier(files: files).open() }
     #expect(error?.kind == .unusable(path: fixture.directory + "/test"))
   }
 
-  @Test func `a clock set back neither unpins for ever nor pins for ever`() async throws {
+  @Test func `a file that was delivered before the clock was set back is not pinned forever`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 4096)
     _ = try await tier.store([1], as: fixture.draft("a"), delivered: true)
@@ -340,7 +342,7 @@ import Threads
   }
 
   @Test(arguments: [false, true])
-  func `what a clock that was ahead has stored is neither kept nor doomed for ever`(isOpenMeanwhile: Bool) async throws
+  func `a row or a pending deletion with a time in the future does not stay forever`(isOpenMeanwhile: Bool) async throws
   {
     let fixture = Fixture()
     let year = 365 * 86_400

@@ -6,22 +6,23 @@
 
   @testable import ImageStore
 
-  /// Files of the directory that are cut short in place while workers have them in memory.
+  /// Files of the directory that are truncated in place while workers have them mapped.
   @Suite struct TruncationTests {
     private let fixture = Fixture()
 
-    private func cut(_ name: String, toPart part: Int) throws {
+    private func truncateFile(_ name: String, toPart part: Int) throws {
       let path = fixture.directory + "/test/" + name
       let size = try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int)
       #expect(size > 0)
       #expect(truncate(path, size * part / 4) == 0)
     }
 
-    @Test(arguments: [0, 1, 2]) func `workers whose board is cut short agree on a new one`(part: Int) async throws {
+    @Test(arguments: [0, 1, 2]) func `workers whose peer table is truncated agree on a new one`(part: Int) async throws
+    {
       let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
       let held = lease(7, on: try #require(a.companyBoard))
       #expect(held != nil)
-      try cut(PeerTable.path, toPart: part)
+      try truncateFile(PeerTable.path, toPart: part)
       for tier in [a, b] {
         let peerTable = try #require(tier.companyBoard)
         for hash in 0..<5000 as Range<UInt64> { _ = lease(hash, on: peerTable) }
@@ -31,15 +32,15 @@
         peerTable.setUnlistedBytes(4096)
         #expect(peerTable.unlistedBytesOfPeers >= 0)
       }
-      // The one that comes finds a file that is too short, where the others have not touched what was cut.
+      // The new worker finds a truncated file, since the others have not accessed the truncated part.
       let c = try await fixture.openTier()
       for tier in [a, b, c] { await tier.detectDeadPeersNow() }
-      let boards = try [a, b, c].map { try #require($0.companyBoard) }
-      #expect(boards.allSatisfy { $0.identity == boards[0].identity && !$0.isLost })
-      #expect(boards.allSatisfy { $0.others.count == 2 })
-      let new = lease(9, on: boards[0])
+      let peerTables = try [a, b, c].map { try #require($0.companyBoard) }
+      #expect(peerTables.allSatisfy { $0.identity == peerTables[0].identity && !$0.isLost })
+      #expect(peerTables.allSatisfy { $0.others.count == 2 })
+      let new = lease(9, on: peerTables[0])
       #expect(new != nil)
-      for peerTable in boards[1...] {
+      for peerTable in peerTables[1...] {
         var leaseRequest = peerTable.leaseRequest(9)
         guard case .held = peerTable.take(&leaseRequest) else { return #expect(Bool(false), "it is the first one's") }
       }
@@ -53,7 +54,7 @@
     }
 
     @Test(arguments: ["a fault in another mapping", "a signal that a process sends"])
-    func `every other SIGBUS ends the process as before`(cause: String) async throws {
+    func `any other SIGBUS ends the process as before`(cause: String) async throws {
       _ = try await fixture.openTier()
       let path = fixture.directory + "/other"
       let file = open(path, O_RDWR | O_CREAT, 0o600)
@@ -65,21 +66,22 @@
       let isFault = cause.hasPrefix("a fault")
       let child = csystem_fork()
       if child == 0 {
-        // Nothing but plain system calls, as other threads may have held locks at the fork.
+        // Only plain system calls: other threads may have held locks at the fork.
         if isFault { _exit(Int32(memory.load(as: UInt8.self))) }
-        // Swift's own handler, if it is in use, lives through the first one.
+        // Swift's own handler, if it is installed, survives the first signal.
         for _ in 0..<3 { kill(getpid(), SIGBUS) }
         _exit(0)
       }
       var status: Int32 = 0
       #expect(waitpid(child, &status, 0) == child)
-      // By the signal, or as ThreadSanitizer's handler ends it.
+      // Ended by the signal, or by the handler of ThreadSanitizer.
       #expect(status & 0x7f == SIGBUS || status >> 8 != 0)
     }
 
     @Test(arguments: ["index.sqlite", "index.sqlite-wal"], [0, 1, 2])
-    func `workers whose index is cut short say so once and go on with a new one`(name: String, part: Int) async throws {
-      // The first rows are in the database, the next ones in its log.
+    func `workers whose index is truncated warn once and continue with a new one`(name: String, part: Int) async throws
+    {
+      // The first rows are in the database, the others in the write-ahead log.
       let first = try await fixture.openTier()
       for number in 0..<120 { _ = try await first.store([1, UInt8(number % 251)], as: fixture.draft("\(number)")) }
       await first.close()
@@ -88,7 +90,7 @@
         _ = try await tiers[number % 2].store([1, UInt8(number % 251)], as: fixture.draft("\(number)"))
         await tiers[number % 2].commitNow()
       }
-      try cut(name, toPart: part)
+      try truncateFile(name, toPart: part)
       for number in 0..<200 {
         let tier = tiers[number / 3 % 2]
         for found in await tier.look(up: "\(number)") {

@@ -5,7 +5,7 @@ import Threads
 
 @testable import ImageStore
 
-/// Variants beside their originals, in both tiers, and what decoding has told.
+/// Variants and their originals in both tiers, and decode metadata.
 @Suite struct VariantTests {
   private func variant(of original: StoredResponse, _ name: String = "v1,w=1") -> StoredResponse {
     var variant = original
@@ -17,7 +17,7 @@ import Threads
     return variant
   }
 
-  @Test func `what decoding has told is there after a restart`() async throws {
+  @Test func `decode metadata is stored across restarts`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let original = try await tier.store([1], as: fixture.draft("a"))
@@ -33,14 +33,13 @@ import Threads
     checked.metadata = DecodeMetadata(isChecked: true)
     await again.note(findingsOf: checked)
     #expect(await again.look(up: "a") == [checked])
-    // Another decode does not know what this one has found, and takes nothing back.
+    // Another decode does not know these results and removes none of them.
     checked.metadata = DecodeMetadata(isDamaged: true)
     await again.note(findingsOf: checked)
     #expect(await again.look(up: "a").first?.metadata == DecodeMetadata(isChecked: true, isDamaged: true))
   }
 
-  @Test func `a new original takes the variants of the old one with it, and keeps those that are its own`() async throws
-  {
+  @Test func `a new original removes variants of other content and keeps those of the same content`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let old = try await tier.store([1], as: fixture.draft("a"))
@@ -55,7 +54,7 @@ import Threads
     #expect(fixture.imageFiles.count == 1)
   }
 
-  @Test func `originals that Vary tells apart have variants of their own`() async throws {
+  @Test func `originals with different varying fields have separate variants`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let one = try await tier.store([1], as: fixture.draft("a", varying: ["accept": "x"]))
@@ -82,7 +81,7 @@ import Threads
     #expect(await tier.variants(of: "a").isEmpty, "of another content")
   }
 
-  @Test func `a 304 about one of them is about all`() async throws {
+  @Test func `a 304 for an original or a variant updates all of them`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let original = try await tier.store([1], as: fixture.draft("a"))
@@ -95,7 +94,7 @@ import Threads
     #expect(found[0].mediaType == original.mediaType && found[0].digest == original.digest)
   }
 
-  @Test func `the memory tier keeps the same order`() {
+  @Test func `the memory tier treats variants like the disk tier`() {
     var tier = MemoryTier(limit: 1 << 20)
     let fixture = Fixture()
     var original = fixture.draft("a")
@@ -113,7 +112,7 @@ import Threads
     #expect(tier.counts.entries == 0)
   }
 
-  @Test func `an index of version 2 is migrated, and read where it may not be written`() async throws {
+  @Test func `an index of version 2 can be read, and a writer migrates it`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     var stored = try await tier.store([1], as: fixture.draft("a"))
@@ -133,7 +132,7 @@ import Threads
 }
 
 extension VariantTests {
-  @Test func `an index of version 3 knows of its variants once it is migrated`() async throws {
+  @Test func `an index of version 3 counts its variants after the migration`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let stored = try await tier.store([1], as: fixture.draft("a"))
@@ -164,7 +163,7 @@ extension VariantTests {
   private func fill(_ path: String) { _ = FileManager.default.createFile(atPath: path, contents: Data([1])) }
   private func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
 
-  @Test func `regions count from their delivery to their release`() async throws {
+  @Test func `regions are counted from their delivery to their release`() async throws {
     let fixture = Fixture()
     let pixels = folder(fixture)
     let path = try await pixels.makeRoom(for: 100)
@@ -178,7 +177,7 @@ extension VariantTests {
     #expect(await pixels.counts == PixelFolder.Counts())
   }
 
-  @Test func `what would be over half of the free space has no room`() async throws {
+  @Test func `a region larger than half of the free space is refused`() async throws {
     let fixture = Fixture()
     let pixels = folder(fixture, space: (1000, 1000))
     let path = try await pixels.makeRoom(for: 400)
@@ -187,7 +186,7 @@ extension VariantTests {
     _ = try await pixels.makeRoom(for: 500)
   }
 
-  @Test func `the budget is for all regions together`() async throws {
+  @Test func `the budget applies to all regions together`() async throws {
     let fixture = Fixture()
     let pixels = folder(fixture, space: (1 << 40, 1 << 40))
     _ = try await pixels.makeRoom(for: PixelFolder.budget - 1)
@@ -195,7 +194,7 @@ extension VariantTests {
     _ = try await pixels.makeRoom(for: 1)
   }
 
-  @Test func `regions are gone at the end, and those of the dead when the next begins`() async throws {
+  @Test func `regions are deleted by close, and not while their process is alive`() async throws {
     let fixture = Fixture()
     let first = folder(fixture)
     let path = try await first.makeRoom(for: 1)
