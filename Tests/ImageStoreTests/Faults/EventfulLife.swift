@@ -5,12 +5,12 @@ import Threads
 
 @testable import ImageStore
 
-/// A life of a disk tier in which everything happens that can: stored, replaced, read, evicted, cleared, spooled, left,
-/// gone on with, closed and opened. Each step may fail; what it says then has to be true.
+/// A scenario with every operation of a disk tier: store, replace, read, evict, clear, spool, retain, resume, close and
+/// open. Each step may fail; its reported result must then be true.
 struct EventfulLife {
   let fixture = Fixture()
   let faults = Faults()
-  /// What each key may hold: contents that were handed to the tier, newest last. Empty ones are none.
+  /// The contents that each key may have: those passed to the tier, newest last. Empty if none.
   private var contents: [String: [[UInt8]]] = [:]
   private var cleared: Set<String> = []
   private var place: Comment = ""
@@ -19,10 +19,10 @@ struct EventfulLife {
   private let identity = PartialRecord.Identity(key: "partial", partition: "", request: bytes(32))
   private let half = bytes(6000, 21)
 
-  /// Lives it with the n-th operation failing, and checks what is left. Returns how many operations there were.
+  /// Runs the scenario with the n-th operation failing, and checks the final state. Returns the number of operations.
   mutating func live(failingAt number: Int, with code: Int32, _ extent: Faults.Extent) async throws -> Int {
     place = "operation \(number) fails with \(code), \(extent)"
-    // Another worker has died before, with an image unlisted and a temporary file.
+    // Another worker has died, with an image without a row and a temporary file.
     let dead = try await fixture.openTier()
     try await put("old", bytes(3000, 1), into: dead)
     await dead.commitNow()
@@ -54,7 +54,7 @@ struct EventfulLife {
     await tier.flushUses()
     _ = await tier.settle()
     await spool("large", 20_000, into: tier)
-    await leavePartial(in: tier)
+    await retainPartial(in: tier)
     await clear(.key("small 1"), "small 1", in: tier)
     await tier.commitNow()
   }
@@ -62,7 +62,7 @@ struct EventfulLife {
   private mutating func secondHalf(of tier: DiskTier) async {
     _ = try? await tier.open()
     await read("large", from: tier)
-    await goOnWithPartial(in: tier)
+    await resumePartial(in: tier)
     for number in 4..<8 { try? await put("small \(number)", bytes(4000 + number, UInt8(number)), into: tier) }
     if let found = await tier.look(up: "small 2").first {
       var updated = found
@@ -90,7 +90,7 @@ struct EventfulLife {
 
   private func read(_ key: String, from tier: DiskTier) async {
     for found in await tier.look(up: key) {
-      // What was delivered just now stays when it is cleared, so that nothing but the index hides it.
+      // A file that was just delivered survives a clear, so that only the index hides it.
       await tier.markDelivered(found.id, at: key == "large" || key == "last" ? fixture.now : fixture.now - 100)
       if await tier.check(found), let whole = FileManager.default.contents(atPath: tier.absolutePath(of: found)) {
         #expect(isAllowed([UInt8](whole), for: key), place)
@@ -117,7 +117,7 @@ struct EventfulLife {
     }
   }
 
-  private func leavePartial(in tier: DiskTier) async {
+  private func retainPartial(in tier: DiskTier) async {
     let partial = PartialRecord(
       identity: identity, url: "http://h/partial", finalURL: "http://h/partial", validator: "\"v\"", headers: [:],
       completeLength: 12_000)
@@ -126,14 +126,14 @@ struct EventfulLife {
     await spool.leave()
   }
 
-  private mutating func goOnWithPartial(in tier: DiskTier) async {
+  private mutating func resumePartial(in tier: DiskTier) async {
     guard await tier.hasPartial(key: "partial", partition: ""), let (partial, spool) = await tier.takeUp(identity)
     else {
       return
     }
     #expect(partial.completeLength == 12_000, place)
     let count = Int(await spool.byteCount)
-    // What was written of a piece before an error is not told apart.
+    // The file may contain a part of the piece that failed.
     #expect(count <= half.count, place)
     let rest = bytes(6000 + half.count - count, 22)
     contents["partial"] = [Array(half[..<count]) + rest]
@@ -146,20 +146,20 @@ struct EventfulLife {
     }
   }
 
-  /// What was cleared does not come back, unless the clearing has said that it failed.
+  /// Clears and records the keys that must not reappear, unless the clear reports a failure.
   private mutating func clear(_ filter: ClearFilter, _ key: String?, in tier: DiskTier) async {
     let result = await tier.clear(filter)
     guard result.failure == nil else { return }
     for key in key.map({ [$0] }) ?? Array(contents.keys) { cleared.insert(key) }
   }
 
-  // MARK: Afterwards
+  // MARK: Final checks
 
   private mutating func check(_ tier: DiskTier) async throws {
     for key in contents.keys { await read(key, from: tier) }
     #expect(fixture.warnings.withLock { $0.count } <= 1, place)
     if await tier.hasPeers {
-      // The dead worker seems to live, so that what it may have delivered takes the room.
+      // The dead worker still seems alive, so files that it may have delivered use the space.
       await tier.sweepAll()
       fixture.advance(deliveredFileLifetime + MaintenanceSchedule.flushInterval + 1)
       _ = await tier.settle()

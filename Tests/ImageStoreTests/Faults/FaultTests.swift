@@ -7,11 +7,11 @@ import Threads
 @Suite struct FaultTests {
   private static let codes = [ENOSPC, EIO, EROFS, ENOENT, EACCES, EILSEQ]
 
-  /// Every third operation for each code, each operation for two codes; another third in another run.
+  /// Tests every third operation for each code, so each operation for two codes. Another run may test another third.
   private static let turn = Int.random(in: 0..<3)
 
   @Test(arguments: codes.indices)
-  func `whichever operation fails, nothing wrong is kept and the tier recovers`(index: Int) async throws {
+  func `a failure of any operation stores no wrong data and the tier recovers`(index: Int) async throws {
     var undisturbed = EventfulLife()
     let count = try await undisturbed.live(failingAt: .max, with: 0, .once)
     #expect(count > 300)
@@ -22,7 +22,9 @@ import Threads
   }
 
   @Test(arguments: codes)
-  func `from whichever operation on all fail, nothing wrong is kept and the tier recovers`(code: Int32) async throws {
+  func `a failure of all operations from any one on stores no wrong data and the tier recovers`(code: Int32)
+    async throws
+  {
     for number in stride(from: Self.turn + 1, to: 300, by: 13) {
       var life = EventfulLife()
       _ = try await life.live(failingAt: number, with: code, .fromThenOn)
@@ -30,7 +32,7 @@ import Threads
   }
 
   @Test(arguments: [ENOSPC, EIO])
-  func `from whichever operation of a replacing store on all fail, there is one warning`(code: Int32) async throws {
+  func `a failure of all operations from any one of a replacing store on causes one warning`(code: Int32) async throws {
     var (number, isOver) = (1, false)
     while !isOver {
       let (fixture, faults) = (Fixture(), Faults())
@@ -52,7 +54,7 @@ import Threads
   }
 
   @Test(arguments: [(ENOSPC, StoreError.Kind.diskFull), (EIO, .io)])
-  func `a clear either clears or says why not`(code: Int32, kind: StoreError.Kind) async throws {
+  func `a clear either succeeds or reports its failure`(code: Int32, kind: StoreError.Kind) async throws {
     let fixture = Fixture()
     let faults = Faults()
     let tier = try await fixture.openTier(files: faults.fileSystem)
@@ -72,7 +74,7 @@ import Threads
     #expect(failed > 2)
   }
 
-  @Test func `a full disk is told as such, warned of once, and tried again later`() async throws {
+  @Test func `a full disk is reported as such, causes one warning, and is tried again later`() async throws {
     let fixture = Fixture()
     let full = Locked(true)
     let calls = Locked(0)
@@ -95,7 +97,7 @@ import Threads
     _ = try await tier.store([1], as: fixture.draft("a"))
   }
 
-  @Test func `when the disk is full what is least used makes way`() async throws {
+  @Test func `a full disk evicts the least recently used image`() async throws {
     let fixture = Fixture()
     let faults = Faults()
     let tier = try await fixture.openTier(files: faults.fileSystem)
@@ -107,7 +109,8 @@ import Threads
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }
 
-  @Test func `when the index finds the disk full, files whose rows are lost are removed and it goes on`() async throws {
+  @Test func `after the index finds the disk full, files with lost rows are swept and the tier recovers`() async throws
+  {
     let fixture = Fixture()
     let full = Locked(false)
     let tier = try await fixture.openTier(
@@ -133,7 +136,7 @@ import Threads
     #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/test/workers").isEmpty)
   }
 
-  @Test func `where the index finds the disk full once, what is least used makes way`() async throws {
+  @Test func `an index that finds the disk full once evicts the least recently used image`() async throws {
     let fixture = Fixture()
     let faults = Faults()
     let tier = try await fixture.openTier(files: faults.fileSystem)
@@ -150,7 +153,7 @@ import Threads
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }
 
-  @Test func `where nothing comes of making way, it is not done again and again`() async throws {
+  @Test func `an eviction for the index that has no effect is not repeated`() async throws {
     let fixture = Fixture()
     let faults = Faults()
     let tier = try await fixture.openTier(files: faults.fileSystem)
@@ -167,7 +170,7 @@ import Threads
     #expect(error?.kind == .diskFull)
   }
 
-  @Test func `a file that was delivered outlives its lost row for as long as was promised`() async throws {
+  @Test func `a delivered file whose row is lost is kept for its 60 s`() async throws {
     let fixture = Fixture()
     fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) }
     let faults = Faults()
@@ -176,7 +179,7 @@ import Threads
     let stored = try await tier.store([1], as: fixture.draft("a"), delivered: true)
     faults.fail(at: 1, with: ENOSPC, only: .index)
     await tier.commitNow()
-    // Not before the file's own time, however long this took.
+    // Not earlier than the modification time of the file, however long the test took.
     fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) + 50 }
     await tier.markDelivered(stored.id, at: fixture.now)
     await tier.sweepAll()
@@ -190,7 +193,7 @@ import Threads
     #expect(await tier.counts.bytes == 0)
   }
 
-  @Test func `what is stored can be read while nothing can be written`() async throws {
+  @Test func `stored images can be read while writes fail`() async throws {
     let fixture = Fixture()
     let readOnly = Locked(false)
     let files = FileSystem { operation in operation == .create && readOnly.withLock { $0 } ? EROFS : nil }

@@ -2,7 +2,7 @@ import Threads
 
 @testable import ImageStore
 
-/// Makes the n-th operation of a file system fail, or all from the n-th on.
+/// Makes the n-th operation of a file system fail, or all operations from the n-th on.
 final class Faults: Sendable {
   enum Extent: CaseIterable {
     case once
@@ -34,7 +34,7 @@ final class Faults: Sendable {
     state.withLock { $0 = State(place: place, code: code, extent: extent, kind: kind) }
   }
 
-  /// From now on nothing fails any more. Returns how many operations there were since `fail`.
+  /// Ends the failures. Returns the number of operations since `fail`.
   func stop() -> Int {
     state.withLock { state in
       defer { state = State() }

@@ -5,9 +5,9 @@ import Threads
 
 @testable import ImageStore
 
-/// A worker that is killed while it replaces images. From some step on nothing that it does reaches the disk.
+/// A worker that is killed while it replaces images: from some operation on, nothing that it does reaches the disk.
 @Suite struct KillTests {
-  /// One byte longer for each version, so that a row of one version never fits the file of another.
+  /// One byte longer for each version, so that a row of one version never matches the file of another.
   private func content(_ version: Int) -> [UInt8] { bytes(5000 + version, UInt8(version)) }
 
   private func variant(of original: StoredResponse) -> StoredResponse {
@@ -20,7 +20,7 @@ import Threads
     return variant
   }
 
-  /// Three images, one of them with a variant, one in as many selections as are kept.
+  /// Three images: one has a variant, and one has the maximum number of Vary variants.
   private func storeFirst(in tier: DiskTier, _ fixture: Fixture) async throws {
     let original = try await tier.store(content(1), as: fixture.draft("bytes"))
     _ = try await tier.store(content(1), as: variant(of: original))
@@ -46,7 +46,7 @@ import Threads
     await tier.commitNow()
   }
 
-  /// A new version of "bytes" that may not be kept.
+  /// A new version of "bytes" that may not be stored.
   private func update(_ fixture: Fixture) -> StoredResponse {
     var response = fixture.draft("bytes")
     response.digest = SHA256.digest(of: content(3))
@@ -54,7 +54,7 @@ import Threads
   }
 
   @Test(arguments: [false, true])
-  func `after a kill at any step each row leads to the whole file of the old image or of the new one`(
+  func `after a kill at any operation each row has the complete file of the old or the new image`(
     hasPeers: Bool
   ) async throws {
     var (number, isOver) = (1, false)
@@ -86,7 +86,7 @@ import Threads
       #expect(await tier.look(up: "spool").count == 1, place)
       #expect(await tier.look(up: "varying").count == StoredResponse.maxVaryVariants, place)
       if hasPeers { await first.close() }
-      // What was replaced or lost its row has gone by then.
+      // Files that were replaced or lost their row are deleted by then.
       await tier.sweepAll()
       fixture.advance(deliveredFileLifetime + MaintenanceSchedule.flushInterval + 1)
       _ = await tier.settle()
