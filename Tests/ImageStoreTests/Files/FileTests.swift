@@ -4,7 +4,7 @@ import Testing
 @testable import ImageStore
 
 @Suite struct FileTests {
-  @Test func `SHA-256 gives the digests of FIPS 180-4, in one piece or many`() {
+  @Test func `SHA-256 gives the digests of FIPS 180-4 for one piece or several`() {
     func hexadecimalDigits(_ digest: [UInt8]) -> String {
       digest.map { hexadecimal(UInt64($0), digits: 2) }.joined()
     }
@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test func `a file's name tells its row and its worker, and no other name does`() {
+  @Test func `a file name is parsed to its row and its worker, and foreign names are rejected`() {
     let name = FileName(id: 0x0123_4567_89ab_cdef, digest: [0xde, 0xad, 0xbe, 0xef, 1], format: "jpeg")
     #expect(name.path == "ef/0123456789abcdef-deadbeef.jpg")
     #expect(FileName.parse("0123456789abcdef-deadbeef.jpg")?.id == name.id)
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func `header fields survive as text`() {
+  @Test func `header fields keep their values as stored text`() {
     let fields = HeaderFields([
       HeaderField("a", ""), HeaderField("b", "x: y"), HeaderField("b", "ü"), HeaderField("c", "1\n2\r\n3"),
     ])
@@ -46,18 +46,18 @@ import Testing
     ("https://A.test/x", "a.test", 443), ("http://a.test?x", "a.test", 80), ("http://u:p@a.test:81#f", "a.test", 81),
     ("http://[::1]/", "::1", 80), ("https://[fe80::1]:8443/x@y:1", "fe80::1", 8443), ("http://a.test:/", "a.test", 80),
   ])
-  func `the host and port of a URL`(url: String, host: String, port: Int) {
+  func `the authority of a URL has its host and port`(url: String, host: String, port: Int) {
     let authority = Authority(of: url)
     #expect(authority?.host == host)
     #expect(authority?.port == port)
   }
 
   @Test(arguments: ["", "data:image/png,x", "a.test", "http:", "http://a:99999999999999999999/"])
-  func `a URL without a host has none`(url: String) {
+  func `a URL without a host has no authority`(url: String) {
     #expect(Authority(of: url) == nil)
   }
 
-  @Test func `a delivery pins until the 60 s after the last one are over`() {
+  @Test func `a delivery pins a file until 60 s after the last one`() {
     var deliveries = UsageJournal()
     deliveries.record(1, UsageJournal.Use(at: 0))
     deliveries.record(2, UsageJournal.Use(at: 10, times: 7))
