@@ -10,7 +10,7 @@ import Testing
       storedAt: time, validatedAt: time, expiresAt: time, mediaType: "image/png")
   }
 
-  @Test func `an entry over a tenth of the limit is not kept, nor what it replaces`() {
+  @Test func `an entry larger than a tenth of the limit is not stored, and the one that it replaces is removed`() {
     var tier = MemoryTier(limit: 100_000)
     let kept = [10_000, 10_001].map { tier.store(response("a"), bytes: bytes($0)) }
     #expect(kept == [true, false])
@@ -19,13 +19,13 @@ import Testing
     #expect(tier.counts == MemoryTier.Counts(entries: 0, bytes: 0, limit: 100_000, evicted: 0))
   }
 
-  @Test func `a limit of 0 turns the tier off`() {
+  @Test func `a limit of 0 disables the tier`() {
     var tier = MemoryTier(limit: 0)
     for count in [1, 0] { tier.store(response("a"), bytes: bytes(count)) }
     #expect(tier.counts.entries == 0)
   }
 
-  @Test func `responses that differ by Vary stand side by side, newest first`() {
+  @Test func `responses with different varying fields coexist, newest first`() {
     var tier = MemoryTier(limit: 1 << 20)
     tier.store(response("a", at: 1, varying: ["accept": "x"]), bytes: [1])
     tier.store(response("a", at: 2, varying: ["accept": "y"]), bytes: [2])
@@ -35,20 +35,20 @@ import Testing
     #expect(foreign.isEmpty)
   }
 
-  @Test func `so many may differ by Vary, then the one that came first goes`() {
+  @Test func `the oldest response is removed if too many differ in their varying fields`() {
     var tier = MemoryTier(limit: 1 << 20)
     for number in 1...40 {
       tier.store(response("a", at: 100 - number, varying: ["accept": "\(number)"]), bytes: bytes(number))
       tier.store(response("b", varying: ["accept": "\(number)"]), bytes: [])
     }
     let found = tier.look(up: "a").map(\.bytes.count)
-    // The last to be stored is kept, though it came first of all.
+    // The last one stored is kept, although its response is the oldest.
     #expect(found == Array(1...31) + [40])
     #expect(tier.look(up: "b").count == 32)
     #expect(tier.counts == MemoryTier.Counts(entries: 64, bytes: Int64(found.reduce(0, +)), limit: 1 << 20, evicted: 0))
   }
 
-  @Test func `what is said of a response that was replaced does not change the one in its place`() {
+  @Test func `updates of a replaced response do not change the one that replaced it`() {
     var tier = MemoryTier(limit: 1 << 20)
     let old = response("a", at: 1)
     tier.store(old, bytes: [1])
@@ -63,7 +63,7 @@ import Testing
     #expect(forgotten.map(\.bytes) == [[2]])
   }
 
-  @Test func `a variant of a newer original takes the place of those of older ones`() {
+  @Test func `a variant of a newer original replaces the variants of older ones`() {
     var tier = MemoryTier(limit: 100_000)
     func variant(_ name: String, of original: UInt8, at time: Int) -> StoredResponse {
       var variant = response("a", at: time)
@@ -81,11 +81,12 @@ import Testing
     #expect(tier.peek(at: "a", variant: "w=3").count == 1)
   }
 
-  @Test func `variants are as fresh as their original, which came again`() {
+  @Test func `variants get the times of an original that is stored again with the same content`() {
     var tier = MemoryTier(limit: 1 << 20)
     var variant = response("a", at: 1)
     variant.variant = "w=1"
-    variant.metadata = DecodeMetadata(source: DecodeMetadata.Source(digest: [7], byteCount: 1, format: "png", width: 1, height: 1))
+    variant.metadata = DecodeMetadata(
+      source: DecodeMetadata.Source(digest: [7], byteCount: 1, format: "png", width: 1, height: 1))
     tier.store(variant, bytes: [1])
     var original = response("a", at: 9)
     original.digest = [7]
@@ -99,7 +100,7 @@ import Testing
     #expect(tier.peek(at: "a", variant: "w=1").isEmpty)
   }
 
-  @Test func `what is promoted takes nothing's place`() {
+  @Test func `a promoted response replaces nothing`() {
     var tier = MemoryTier(limit: 1 << 20)
     tier.store(response("a", at: 2), bytes: [2])
     tier.promote(response("a", at: 1), bytes: [1])
@@ -129,7 +130,7 @@ import Testing
     #expect(tier.counts.entries == 10)
   }
 
-  @Test func `a scan of images that nobody asks for again leaves those that are used`() {
+  @Test func `a scan of images without a second use does not evict the images in use`() {
     var tier = MemoryTier(limit: 100_000)
     let used = (0..<80).map { "used \($0)" }
     for key in used { tier.store(response(key), bytes: bytes(1000)) }
@@ -140,7 +141,7 @@ import Testing
     #expect(tier.counts.evicted == 10_080 - tier.counts.entries)
   }
 
-  @Test func `looking without using keeps nothing from being evicted`() {
+  @Test func `a peek does not protect an entry from eviction`() {
     var tier = MemoryTier(limit: 100_000)
     tier.store(response("a"), bytes: bytes(1000))
     let seen = tier.peek(at: "a")
@@ -150,7 +151,7 @@ import Testing
     #expect(left.isEmpty)
   }
 
-  @Test func `clear finds by key what differs in partition, variant and Vary, and by URL what has another key`() {
+  @Test func `clear by key matches all partitions, variants and varying fields, and clear by URL matches other keys`() {
     var tier = MemoryTier(limit: 1 << 20)
     func store(_ key: String, url: String, partition: String = "", variant: String = "", varying: HeaderFields = [:]) {
       var response = response(key, varying: varying)
@@ -175,7 +176,7 @@ import Testing
     }
   }
 
-  @Test func `an update that names another URL is found by it`() {
+  @Test func `a response is found by its new URL after an update`() {
     var tier = MemoryTier(limit: 1 << 20)
     tier.store(response("a"), bytes: [1])
     var moved = response("a")
@@ -185,7 +186,9 @@ import Testing
     #expect(tier.counts.entries == 0)
   }
 
-  @Test(arguments: 0..<4) func `the tier holds what was stored last, and never more than its limit`(_: Int) {
+  @Test(arguments: 0..<4) func `the tier contains the last stored response of each key and never exceeds its limit`(
+    _: Int
+  ) {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededChance(state: seed)
     var tier = MemoryTier(limit: 40_000)

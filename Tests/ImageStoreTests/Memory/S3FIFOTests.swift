@@ -3,9 +3,9 @@ import Testing
 
 @testable import ImageStore
 
-/// The order of eviction, by itself: entries are numbers.
+/// The eviction order without a cache: entries are numbers.
 @Suite struct S3FIFOTests {
-  @Test func `a scan of 1,000,000 entries leaves those that are used`() {
+  @Test func `a scan of 1,000,000 entries does not evict the entries in use`() {
     var cache = OrderedCache(limit: 1000)
     let used = 0..<900
     for _ in 0..<2 { for entry in used { cache.ask(for: entry) } }
@@ -13,7 +13,7 @@ import Testing
     #expect(used.allSatisfy(cache.holds))
   }
 
-  @Test func `one use is enough to stay, and none is not`() {
+  @Test func `an entry stays after one use and is evicted without any`() {
     var cache = OrderedCache(limit: 100)
     for entry in 0..<50 { cache.ask(for: entry) }
     for entry in 0..<25 { cache.ask(for: entry) }
@@ -21,14 +21,14 @@ import Testing
     #expect((0..<50).filter(cache.holds) == Array(0..<25))
   }
 
-  @Test func `large entries that come once displace no small ones that are used`() {
+  @Test func `large entries without a use do not displace small entries in use`() {
     var cache = OrderedCache(limit: 1000)
     for _ in 0..<2 { for entry in 0..<900 { cache.ask(for: entry) } }
     for entry in 10_000..<11_000 { cache.ask(for: entry, cost: 100) }
     #expect((0..<900).allSatisfy(cache.holds))
   }
 
-  @Test func `other entries that are used take over in three rounds, and the old ones are gone`() {
+  @Test func `a new working set takes over in three rounds and the old one is evicted`() {
     var cache = OrderedCache(limit: 1000)
     for _ in 0..<20 { for entry in 0..<900 { cache.ask(for: entry) } }
     var hits: [Int] = []
@@ -38,15 +38,15 @@ import Testing
     #expect((0..<900).count(where: cache.holds) <= 100)
   }
 
-  @Test func `what was used once upon a time does not stay for ever`() {
+  @Test func `an entry that is no longer used is evicted eventually`() {
     var cache = OrderedCache(limit: 100)
     for _ in 0..<100 { cache.ask(for: 0) }
-    // Each is asked for twice: a set of entries that are used and changes slowly.
+    // Each is used twice: a working set that changes slowly.
     for entry in 1..<2000 { for _ in 0..<2 { cache.ask(for: entry) } }
     #expect(!cache.holds(0))
   }
 
-  @Test func `a loop larger than the cache has hits, which the least recently used one never has`() {
+  @Test func `a loop larger than the cache has hits, and has none with an LRU order`() {
     var cache = OrderedCache(limit: 1000)
     var recent = RecentCache(limit: 1000)
     var hits = (0, 0)
@@ -60,12 +60,12 @@ import Testing
     #expect(hits.0 > 3000, "\(hits.0) of 30000")
   }
 
-  /// What people ask for follows Zipf's law: 200,000 requests for 20,000 entries, of which a twentieth has room. Then
-  /// the same with 40,000 entries that are asked for once, in four bursts. Hits in percent.
+  /// Requests that follow Zipf's law: 200,000 requests for 20,000 entries, of which 5 % fit. The second case adds
+  /// 40,000 entries that are requested once, in four bursts. Hits in percent.
   @Test(
     arguments: [(0.7, false, 33, 23), (1.0, false, 68, 61), (0.7, true, 33, 21), (1.0, true, 68, 59)]
       as [(Double, Bool, Int, Int)])
-  func `more of what people ask for is there than if the least recently used one went`(
+  func `Zipf-distributed requests have more hits than with an LRU order`(
     exponent: Double, hasScan: Bool, percent: Int, percentByRecency: Int
   ) {
     var random = SeededChance(state: 42)
@@ -87,7 +87,7 @@ import Testing
     #expect(hits.1 * 100 / 200_000 == percentByRecency)
   }
 
-  @Test(arguments: 0..<4) func `the order is that of a naive model, and the limit holds at each step`(_: Int) {
+  @Test(arguments: 0..<4) func `the order matches a naive model, and the limit holds at each step`(_: Int) {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededChance(state: seed)
     var cache = OrderedCache(limit: 1000)
@@ -169,15 +169,15 @@ private struct NaiveCache {
   var limit: Int
   var probation: [Item] = []
   var main: [Item] = []
-  /// All that went from probation, with those that have come back struck out.
-  var departed: [(item: Item, isBack: Bool)] = []
+  /// All entries evicted from probation; those that have returned are marked.
+  var departed: [(item: Item, hasReturned: Bool)] = []
 
   mutating func ask(for entry: Int, cost: Int) {
     if let index = probation.firstIndex(where: { $0.entry == entry }) { return probation[index].uses += 1 }
     if let index = main.firstIndex(where: { $0.entry == entry }) { return main[index].uses += 1 }
     guard cost <= limit else { return }
-    let past = departed.lastIndex { $0.item.entry == entry && !$0.isBack }
-    if let past { departed[past].isBack = true }
+    let past = departed.lastIndex { $0.item.entry == entry && !$0.hasReturned }
+    if let past { departed[past].hasReturned = true }
     evict(for: cost, onProbation: past == nil)
     let item = Item(entry: entry, cost: cost)
     if past == nil { probation.append(item) } else { main.append(item) }
