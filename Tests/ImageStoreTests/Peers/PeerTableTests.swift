@@ -5,7 +5,7 @@ import Threads
 
 @testable import ImageStore
 
-/// Leases and what else stands on the board, as two workers of a directory see it.
+/// The peer table as seen by two workers of a directory.
 @Suite struct PeerTableTests {
   private let fixture = Fixture()
 
@@ -24,7 +24,7 @@ import Threads
     return peerTable.take(&leaseRequest)
   }
 
-  private func boards() async throws -> (DiskTier, PeerTable, DiskTier, PeerTable) {
+  private func peerTables() async throws -> (DiskTier, PeerTable, DiskTier, PeerTable) {
     let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
     return (a, try #require(a.companyBoard), b, try #require(b.companyBoard))
   }
@@ -32,11 +32,11 @@ import Threads
   @Test(
     arguments: [UInt64.max, .max - 1, 1 << 63, 0x0101_0101_0101_0101] as [UInt64],
     [0, 1, 2048, PeerTable.Layout.firstClearing] as [Int])
-  func `whatever stands on it, nothing is worse than a lease that is not to be had`(word: UInt64, from first: Int)
+  func `arbitrary values in the table cause nothing worse than an unavailable lease`(word: UInt64, from first: Int)
     async throws
   {
-    let (_, a, _, b) = try await boards()
-    for place in first..<PeerTable.Layout.words { a.words[place].store(word, ordering: .relaxed) }
+    let (_, a, _, b) = try await peerTables()
+    for index in first..<PeerTable.Layout.words { a.words[index].store(word, ordering: .relaxed) }
     for peerTable in [a, b] {
       for hash in 0..<20 as Range<UInt64> { _ = take(hash, on: peerTable) }
       peerTable.heartbeat()
@@ -52,8 +52,8 @@ import Threads
     _ = try await fixture.openTier()
   }
 
-  @Test func `a lease is one worker's until its last reference is gone`() async throws {
-    let (_, a, _, b) = try await boards()
+  @Test func `a worker holds a lease until its last reference is released`() async throws {
+    let (_, a, _, b) = try await peerTables()
     var leaseRequest = b.leaseRequest(7)
     var held = lease(take(7, on: a))
     #expect(held != nil && a.hasLeases)
@@ -66,15 +66,15 @@ import Threads
     #expect(lease(take(7, on: b)) != nil)
   }
 
-  @Test func `who has looked before a lease ended has to look again`() async throws {
-    let (_, a, _, b) = try await boards()
+  @Test func `a look-up from before the end of a lease must be repeated`() async throws {
+    let (_, a, _, b) = try await peerTables()
     var early = b.leaseRequest(7)
     _ = lease(take(7, on: a))
     guard case .cacheChanged = b.take(&early) else { return #expect(Bool(false), "the index may have it") }
     #expect(lease(take(7, on: b)) != nil)
   }
 
-  @Test func `alone, nothing is looked up again`() async throws {
+  @Test func `a worker without peers need not repeat a look-up`() async throws {
     let tier = try await fixture.openTier()
     let peerTable = try #require(tier.companyBoard)
     var early = peerTable.leaseRequest(7)
@@ -82,8 +82,8 @@ import Threads
     #expect(lease(peerTable.take(&early)) != nil)
   }
 
-  @Test func `a lease on what is stored ends with the commit, and well`() async throws {
-    let (tier, a, _, b) = try await boards()
+  @Test func `a lease on a stored response succeeds with the commit`() async throws {
+    let (tier, a, _, b) = try await peerTables()
     var leaseRequest = b.leaseRequest(7)
     do {
       let lease = try #require(self.lease(take(7, on: a)))
@@ -95,28 +95,28 @@ import Threads
     #expect(b.progress(of: leaseRequest) == .over(failed: false))
   }
 
-  @Test func `a worker's own lease is no reason to wait`() async throws {
-    let (_, a, _, _) = try await boards()
+  @Test func `a worker does not wait for its own lease`() async throws {
+    let (_, a, _, _) = try await peerTables()
     let held = lease(take(7, on: a))
     guard case .none = take(7, on: a) else { return #expect(Bool(false), "it is its own") }
     _ = held
   }
 
-  @Test func `where a bucket is full there is no lease, and no wait`() async throws {
-    let (_, a, _, b) = try await boards()
+  @Test func `a full bucket gives no lease and no wait`() async throws {
+    let (_, a, _, b) = try await peerTables()
     let buckets = UInt64(PeerTable.Layout.buckets)
     let held = (1...7).map { lease(take(5 + $0 * buckets, on: a)) }
     #expect(held.allSatisfy { $0 != nil })
     guard case .none = take(5 + 8 * buckets, on: b) else { return #expect(Bool(false), "there is no room") }
   }
 
-  @Test func `what a dead worker held is free once it has been looked who lives`() async throws {
+  @Test func `the lease of a dead worker is free after dead peers are detected`() async throws {
     let (living, b) = (try await fixture.openTier(), try await fixture.openTier())
     let peerTable = try #require(living.companyBoard)
     let dead = try #require(b.companyBoard)
     let held = lease(take(7, on: dead))
     dead.setUnlistedBytes(4096)
-    // Its lock goes, its row and its lease stay, as by kill -9.
+    // As after kill -9: its lock is released, its row and its lease remain.
     await b.die()
     #expect(isHeld(take(7, on: peerTable)))
     #expect(peerTable.unlistedBytesOfPeers == 4096)
@@ -127,8 +127,8 @@ import Threads
     _ = held
   }
 
-  @Test func `what has been revoked is not the old one's to end`() async throws {
-    let (_, a, _, b) = try await boards()
+  @Test func `the former holder of a revoked lease does not end the new lease`() async throws {
+    let (_, a, _, b) = try await peerTables()
     var leaseRequest = b.leaseRequest(7)
     var old = lease(take(7, on: a))
     #expect(old != nil)
@@ -140,32 +140,32 @@ import Threads
     _ = new
   }
 
-  @Test func `of many that want the same at the same moment at most one has it`() async throws {
+  @Test func `at most one of several simultaneous requests for the same lease acquires it`() async throws {
     var tiers: [DiskTier] = []
     for _ in 0..<4 { tiers.append(try await fixture.openTier()) }
-    let boards = tiers.compactMap(\.companyBoard)
+    let peerTables = tiers.compactMap(\.companyBoard)
     let holders = Locked(0)
-    let most = Locked(0)
+    let maxHolders = Locked(0)
     await withTaskGroup(of: Void.self) { group in
-      for peerTable in boards {
+      for peerTable in peerTables {
         group.addTask {
           for round in 0..<20_000 {
             guard case .taken(let lease) = take(UInt64(round % 3) * UInt64(PeerTable.Layout.buckets), on: peerTable)
             else { continue }
-            // One of each of the three.
+            // At most one holder of each of the three leases.
             let now = holders.withLock { count in
               count += 1
               return count
             }
-            most.withLock { $0 = max($0, now) }
+            maxHolders.withLock { $0 = max($0, now) }
             holders.withLock { $0 -= 1 }
             withExtendedLifetime(lease) {}
           }
         }
       }
     }
-    #expect(most.withLock { $0 } <= 3)
-    #expect(boards.allSatisfy { !$0.hasLeases })
+    #expect(maxHolders.withLock { $0 } <= 3)
+    #expect(peerTables.allSatisfy { !$0.hasLeases })
   }
 
   private static let filters: [ClearFilter] = [
@@ -174,10 +174,10 @@ import Threads
     .olderThan(seconds: 7), .expired,
   ]
 
-  @Test(arguments: filters) func `what one worker clears the others are told, and not itself`(filter: ClearFilter)
+  @Test(arguments: filters) func `a clear is published to the peers and not to the worker itself`(filter: ClearFilter)
     async throws
   {
-    let (tier, a, _, b) = try await boards()
+    let (tier, a, _, b) = try await peerTables()
     let (before, own) = (b.clearCount, a.clearCount)
     _ = await tier.clear(filter, reachesMemory: filter == .expired)
     let clearing = PeerTable.Clearing(filter, reachesMemory: filter == .expired)
@@ -186,8 +186,8 @@ import Threads
     #expect(a.clearings(since: own).isEmpty)
   }
 
-  @Test func `what is too long to tell, or too long ago, was everything`() async throws {
-    let (tier, _, _, b) = try await boards()
+  @Test func `a clear that is too long, or was overwritten, is read as a clear of everything`() async throws {
+    let (tier, _, _, b) = try await peerTables()
     let everything = PeerTable.Clearing(.all, reachesMemory: true)
     var before = b.clearCount
     _ = await tier.clear(.prefix(String(repeating: "x", count: 2000)), reachesMemory: false)
@@ -197,7 +197,7 @@ import Threads
     #expect(b.clearings(since: before) == [everything])
   }
 
-  @Test func `what one that is alone clears is all its own, however much it is`() async throws {
+  @Test func `a worker without peers ignores any number of its own clears`() async throws {
     let tier = try await fixture.openTier()
     let peerTable = try #require(tier.companyBoard)
     var count = peerTable.clearCount
@@ -209,22 +209,22 @@ import Threads
     #expect(peerTable.takeClearings(since: &count) == [clearing, clearing])
   }
 
-  @Test func `what is just being told is for the next time`() async throws {
-    let (tier, a, _, b) = try await boards()
+  @Test func `a clear that is still being published is left for the next call`() async throws {
+    let (tier, a, _, b) = try await peerTables()
     var count = b.clearCount
     _ = await tier.clear(.key("x"))
     a.words[PeerTable.Layout.clears].add(1, ordering: .sequentiallyConsistent)
     let clearing = PeerTable.Clearing(.key("x"), reachesMemory: true)
     #expect(b.takeClearings(since: &count) == [clearing, clearing])
     #expect(b.takeClearings(since: &count).isEmpty && count == b.clearCount - 1)
-    // It was never told to its end.
+    // Its publication was never completed.
     _ = await tier.clear(.key("x"))
     #expect(b.takeClearings(since: &count) == [PeerTable.Clearing(.all, reachesMemory: true), clearing, clearing])
     #expect(count == b.clearCount)
   }
 
-  @Test func `what was cleared since its transfer began is not stored`() async throws {
-    let (tier, a, other, _) = try await boards()
+  @Test func `a response that was cleared since its transfer began is not stored`() async throws {
+    let (tier, a, other, _) = try await peerTables()
     let begun = a.clearCount
     _ = await other.clear(.key("x"))
     await #expect(throws: StoreError.self) {
@@ -236,8 +236,8 @@ import Threads
     #expect(await tier.counts.entries == 2)
   }
 
-  @Test func `what is being removed is not handed out, and what was handed out is not removed`() async throws {
-    let (_, a, _, b) = try await boards()
+  @Test func `a file that is being deleted is not delivered, and a delivered file is not deleted`() async throws {
+    let (_, a, _, b) = try await peerTables()
     let now = fixture.now
     let isRemoved = b.unlessDelivered(7, now: now) {
       #expect(a.recentDelivery(of: 7, now: now) == nil)
@@ -251,8 +251,8 @@ import Threads
     #expect(b.recentDelivery(of: 8, now: now) == nil)
   }
 
-  @Test func `a worker that was killed while it removed a file holds up nobody for long`() async throws {
-    let (_, a, _, b) = try await boards()
+  @Test func `a worker that is killed while it deletes a file delays its peers only briefly`() async throws {
+    let (_, a, _, b) = try await peerTables()
     a.words[PeerTable.Layout.delivery(7)].store(.max, ordering: .relaxed)
     b.recordDelivery(of: 7, at: fixture.now)
     #expect(a.recentDelivery(of: 7, now: fixture.now) == fixture.now)
@@ -264,7 +264,7 @@ import Threads
     #expect(b.words[PeerTable.Layout.delivery(8)].load(ordering: .relaxed) == 0)
   }
 
-  @Test func `what one hands out stays, whatever the other does and however soon it comes`() async throws {
+  @Test func `a delivered file survives a replacement by a worker that starts right after`() async throws {
     let a = try await fixture.openTier()
     let stored = try await a.store([1], as: fixture.draft("x"))
     await a.commitNow()
@@ -277,7 +277,7 @@ import Threads
     #expect(FileManager.default.fileExists(atPath: a.absolutePath(of: stored)))
   }
 
-  @Test(arguments: [0, 100]) func `a board that is cut short is made anew`(length: Int) async throws {
+  @Test(arguments: [0, 100]) func `a truncated peer table is created again`(length: Int) async throws {
     let a = try await fixture.openTier()
     await a.close()
     let path = fixture.directory + "/test/" + PeerTable.path
@@ -286,7 +286,7 @@ import Threads
     #expect(b.companyBoard != nil)
   }
 
-  @Test func `bodies on their way to another worker's disk count for the limit`() async throws {
+  @Test func `the spools of a peer count against the limit`() async throws {
     let limit: Int64 = 80 * 4096
     let (a, b) = (try await fixture.openTier(limit: limit), try await fixture.openTier(limit: limit))
     var spools: [BodySpool] = []
@@ -304,7 +304,7 @@ import Threads
     #expect(await b.counts.bytes == 0)
   }
 
-  @Test func `on a full disk it goes without`() async throws {
+  @Test func `a worker on a full disk works without a peer table`() async throws {
     let tier = try await fixture.openTier(files: FileSystem { $0 == .write ? ENOSPC : nil })
     #expect(tier.companyBoard == nil)
     #expect(await tier.look(up: "x").isEmpty)

@@ -5,7 +5,7 @@ import Threads
 @testable import ImageStore
 
 @Suite struct SharingTests {
-  @Test func `what one worker commits the other sees, and its clear too`() async throws {
+  @Test func `a peer sees commits and clears`() async throws {
     let fixture = Fixture()
     let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
     let stored = try await a.store([1], as: fixture.draft("x"))
@@ -17,7 +17,7 @@ import Threads
     #expect(await a.look(up: "x").isEmpty)
   }
 
-  @Test func `a file that the other worker may just have delivered outlives a clear`() async throws {
+  @Test func `a file that a peer may have just delivered survives a clear`() async throws {
     let fixture = Fixture()
     let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
     let stored = try await a.store([1], as: fixture.draft("x"))
@@ -35,7 +35,7 @@ import Threads
     #expect(fixture.imageFiles.isEmpty)
   }
 
-  @Test func `a file that the other worker has just handed out is not evicted`() async throws {
+  @Test func `a file that a peer has just delivered is not evicted`() async throws {
     let fixture = Fixture()
     let (a, b) = (try await fixture.openTier(limit: 4 * 4096), try await fixture.openTier(limit: 4 * 4096))
     let handedOut = try await a.store([1], as: fixture.draft("handed out"), delivered: false)
@@ -53,13 +53,13 @@ import Threads
     #expect(!fixture.imageFiles.contains(other.file))
   }
 
-  @Test func `what one has left to be removed is removed by who is there, and is not in its way`() async throws {
+  @Test func `pending deletions of a closed worker are executed by a peer and do not fill its limit`() async throws {
     let fixture = Fixture()
     let (a, b) = (try await fixture.openTier(limit: 8 * 4096), try await fixture.openTier(limit: 8 * 4096))
     _ = try await b.store([1], as: fixture.draft("b"), delivered: false)
     await b.commitNow()
     for number in 0..<8 {
-      // Each takes the place of the one before, whose path has been given out.
+      // Each replaces the one before, whose path has been delivered.
       _ = try await a.store([UInt8(number)], as: fixture.draft("a"), delivered: true)
       await a.commitNow()
     }
@@ -73,7 +73,7 @@ import Threads
     _ = try await b.store([9], as: fixture.draft("new"), delivered: false)
   }
 
-  @Test func `a file that is worked on counts, and is not evicted`() async throws {
+  @Test func `a pinned file counts against the limit and is not evicted`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 4 * 4096)
     var stored: [StoredResponse] = []
@@ -90,7 +90,7 @@ import Threads
     #expect(await tier.counts.bytes == 4 * 4096)
   }
 
-  @Test func `a file that is worked on stays for as long as that takes, though its row is gone`() async throws {
+  @Test func `a pinned file survives the deletion of its row`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let stored = try await tier.store([1], as: fixture.draft("a"), delivered: false)
@@ -107,7 +107,7 @@ import Threads
     #expect(fixture.imageFiles.isEmpty)
   }
 
-  @Test func `the limit counts for both`() async throws {
+  @Test func `the limit applies to both workers together`() async throws {
     let fixture = Fixture()
     let (a, b) = (try await fixture.openTier(limit: 4 * 4096), try await fixture.openTier(limit: 4 * 4096))
     for number in 0..<20 {
@@ -120,7 +120,7 @@ import Threads
     #expect(fixture.bytesOnDisk == 4 * 4096)
   }
 
-  @Test func `nothing of a living worker is swept`() async throws {
+  @Test func `the files of a living worker are not swept`() async throws {
     let fixture = Fixture()
     let (living, dying) = (try await fixture.openTier(), try await fixture.openTier())
     let spool = try await living.makeSpool()
@@ -166,7 +166,7 @@ import Threads
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }
 
-  @Test func `an index that another worker is just making is waited for`() async throws {
+  @Test func `a worker waits for an index that a peer is creating`() async throws {
     let fixture = Fixture()
     _ = try await fixture.openTier()
     nonisolated(unsafe) let other = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
@@ -175,7 +175,7 @@ import Threads
     let tier = try await fixture.openTier(
       files: FileSystem { operation in
         if operation == .index { steps.withLock { $0 += 1 } }
-        // The second step has met the lock.
+        // The second step has found the index locked.
         if steps.withLock({ $0 }) == 3 { try? other.execute("COMMIT") }
         return nil
       })
@@ -183,7 +183,7 @@ import Threads
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }
 
-  @Test func `what a worker does after a store does not hold up the others`() async throws {
+  @Test func `maintenance after a store does not block the peers`() async throws {
     let fixture = Fixture()
     let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
     _ = try await a.store([1], as: fixture.draft("a"))
@@ -192,7 +192,7 @@ import Threads
     _ = try await b.store([1], as: fixture.draft("b"))
   }
 
-  @Test func `a tier that is only read sees what a writer writes later`() async throws {
+  @Test func `a read-only tier sees later writes of a writer`() async throws {
     let fixture = Fixture()
     let first = try await fixture.openTier()
     _ = try await first.store([1], as: fixture.draft("a"))
@@ -207,7 +207,7 @@ import Threads
     #expect(await reader.look(up: "b").count == 1)
   }
 
-  @Test func `an index that another worker replaced is opened anew`() async throws {
+  @Test func `an index that a peer has replaced is reopened`() async throws {
     let fixture = Fixture()
     let a = try await fixture.openTier()
     _ = try await a.store([1], as: fixture.draft("x"))
