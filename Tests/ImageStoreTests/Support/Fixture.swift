@@ -5,7 +5,7 @@ import Threads
 
 @testable import ImageStore
 
-/// A directory of its own, a clock that stands still, and an executor, for tests of what touches the disk.
+/// A separate directory, a clock that only the test advances, and an executor, for tests that access the disk.
 final class Fixture: Sendable {
   let directory: String
   let executor = ThreadExecutor(name: "disk")
@@ -35,7 +35,7 @@ final class Fixture: Sendable {
       boot: { [boot] in boot.withLock { $0 } })
   }
 
-  /// A tier that nobody opened yet.
+  /// A tier that is not open yet.
   func makeTier(
     limit: Int64 = 1 << 30, minFree: Double = 0, verify: DiskTier.Verification = .always,
     mode: DiskTier.Mode = .readWrite, files: FileSystem = FileSystem(), executor: ThreadExecutor? = nil
@@ -66,7 +66,7 @@ final class Fixture: Sendable {
       format: format)
   }
 
-  /// Image files in the shards, temporaries included, relative to the namespace's folder.
+  /// The image files and temporary files in the shards, relative to the folder of the namespace.
   var imageFiles: Set<String> {
     let root = directory + "/test/"
     let paths = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
@@ -76,7 +76,7 @@ final class Fixture: Sendable {
       })
   }
 
-  /// Bytes of the index, without its log.
+  /// The size of the index without its write-ahead log, in bytes.
   var indexSize: Int {
     get throws {
       let status = try FileManager.default.attributesOfItem(atPath: directory + "/test/index.sqlite")
@@ -84,7 +84,7 @@ final class Fixture: Sendable {
     }
   }
 
-  /// What the image files take on disk, as the limit counts it.
+  /// The allocated bytes of the image files, as counted against the limit.
   var bytesOnDisk: Int64 {
     imageFiles.reduce(0) { sum, path in
       var status = stat()
@@ -93,7 +93,7 @@ final class Fixture: Sendable {
   }
 }
 
-/// A generator (SplitMix64) that a seed decides.
+/// A random generator with a seed (SplitMix64).
 struct SeededChance: RandomNumberGenerator {
   var state: UInt64
 
@@ -111,22 +111,22 @@ extension DiskTier {
     try store(.bytes(bytes), as: draft, delivered: delivered)
   }
 
-  /// Ends like a killed process: nothing is committed, and the lock file stays, without its lock.
+  /// Ends like a killed process: nothing is committed, and the lock file stays without its lock.
   func die() {
     session?.index?.rollBack()
     session?.index = nil
     session = nil
-    // It holds the locks of the dead workers that it sweeps after.
+    // The sweep holds the locks of the dead workers.
     sweep = nil
     isClosed = true
   }
 
-  /// Runs the sweep to its end, once nobody else lives.
+  /// Runs the sweep to its end, once no other worker is alive.
   func sweepAll() {
     sweepOnce()
-    // A process that another test starts holds the lock of a dead worker, too, until it runs its own program.
-    let patienceEnds = ContinuousClock.now + .seconds(60)
-    while hasPeers, .now < patienceEnds {
+    // A child process that another test forks also holds the lock of a dead worker until it executes its program.
+    let deadline = ContinuousClock.now + .seconds(60)
+    while hasPeers, .now < deadline {
       usleep(5000)
       sweepOnce()
     }
@@ -142,7 +142,7 @@ extension DiskTier {
 }
 
 extension Database {
-  /// Takes away what version 4 of the index has added.
+  /// Removes the additions of version 4 of the index.
   func dropVersion4() throws {
     try execute(
       """
@@ -155,7 +155,7 @@ extension Database {
       """)
   }
 
-  /// Takes away what version 3 of the index has added.
+  /// Removes the additions of version 3 of the index.
   func dropVersion3() throws {
     let sources = ["digest", "bytes", "format", "width", "height"].map { "source_" + $0 }
     for column in ["boot", "checked", "thumbhash", "color"] + sources {
