@@ -12,7 +12,7 @@ import Threads
 
   private func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
 
-  @Test func `a scratch file lives for 60 s from its last delivery`() async throws {
+  @Test func `a scratch file is kept for 60 s after its last delivery`() async throws {
     let fixture = Fixture()
     let scratch = makeScratch(fixture)
     let path = try await scratch.store(.bytes([1, 2]), format: "png")
@@ -29,7 +29,7 @@ import Threads
     #expect(!exists(path))
   }
 
-  @Test func `a folder that somebody has tidied away is made anew`() async throws {
+  @Test func `a folder that a cleaner has deleted is created again`() async throws {
     let fixture = Fixture()
     let scratch = makeScratch(fixture)
     let first = try await scratch.store(.bytes([1]), format: "png")
@@ -43,20 +43,20 @@ import Threads
     #expect(!exists(second))
   }
 
-  @Test func `a file that somebody works on outlives its time`() async throws {
+  @Test func `a pinned file outlives its 60 s`() async throws {
     let fixture = Fixture()
     let scratch = makeScratch(fixture)
     let path = try await scratch.store(.bytes([1, 2]), format: "png")
-    let own = try await scratch.store(.bytes([3]), format: "png")
-    for path in [path, path, own] { await scratch.hold(path) }
+    let unshared = try await scratch.store(.bytes([3]), format: "png")
+    for path in [path, path, unshared] { await scratch.hold(path) }
     for _ in 0..<3 {
       fixture.advance(61)
       #expect(await scratch.settle() != nil)
-      #expect(exists(path) && exists(own))
+      #expect(exists(path) && exists(unshared))
     }
     await scratch.unpin(path, removing: true)
-    await scratch.unpin(own, removing: true)
-    #expect(exists(path) && !exists(own), "another still works on the one")
+    await scratch.unpin(unshared, removing: true)
+    #expect(exists(path) && !exists(unshared), "another still works on the one")
     fixture.advance(61)
     _ = await scratch.settle()
     await scratch.unpin(path, removing: false)
@@ -70,7 +70,7 @@ import Threads
     #expect(await scratch.settle() == nil)
   }
 
-  @Test func `a spool becomes a scratch file, one of the disk tier too`() async throws {
+  @Test func `a spool of the scratch folder or of the disk tier becomes a scratch file`() async throws {
     let fixture = Fixture()
     let scratch = makeScratch(fixture)
     let tier = try await fixture.openTier()
@@ -84,7 +84,7 @@ import Threads
     #expect(fixture.imageFiles.isEmpty)
   }
 
-  @Test func `closing leaves what was delivered lately, and a later process removes it`() async throws {
+  @Test func `closing keeps recently delivered files, and a later process removes them`() async throws {
     let fixture = Fixture()
     fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) + 1 }
     let first = makeScratch(fixture)
@@ -100,7 +100,7 @@ import Threads
     #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/scratch").isEmpty)
   }
 
-  @Test func `the folder of a living process is left alone`() async throws {
+  @Test func `the folder of a living process is not removed`() async throws {
     let fixture = Fixture()
     let living = makeScratch(fixture)
     let path = try await living.store(.bytes([1]), format: nil)
@@ -109,7 +109,7 @@ import Threads
     #expect(exists(path))
   }
 
-  @Test func `closing with nothing left removes the folder`() async throws {
+  @Test func `closing removes a folder without live files`() async throws {
     let fixture = Fixture()
     let scratch = makeScratch(fixture)
     _ = try await scratch.store(.bytes([1]), format: nil)
@@ -131,14 +131,14 @@ import Threads
   }
 
   @Test(arguments: [FileSystem.Operation.open, .create])
-  func `without descriptors for it no folder is left behind`(operation: FileSystem.Operation) async throws {
+  func `no folder is left behind if no descriptor is available`(operation: FileSystem.Operation) async throws {
     let fixture = Fixture()
     let scratch = makeScratch(fixture, files: FileSystem { $0 == operation ? EMFILE : nil })
     await #expect(throws: StoreError.self) { try await scratch.store(.bytes([1]), format: nil) }
     #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/scratch").isEmpty)
   }
 
-  @Test func `a folder that others may write is not trusted`() async throws {
+  @Test func `a folder that other users may write is not used`() async throws {
     let fixture = Fixture()
     mkdir(fixture.directory + "/scratch", 0o777)
     chmod(fixture.directory + "/scratch", 0o777)
@@ -148,7 +148,7 @@ import Threads
     #expect(error?.kind == .io)
   }
 
-  @Test func `a full disk is told as such and leaves nothing`() async throws {
+  @Test func `a full disk is reported as such`() async throws {
     let fixture = Fixture()
     let scratch = makeScratch(fixture, files: FileSystem { $0 == .write ? ENOSPC : nil })
     let error = await #expect(throws: StoreError.self) { try await scratch.store(.bytes([1]), format: nil) }
@@ -168,7 +168,7 @@ import Threads
       try FileManager.default.contentsOfDirectory(atPath: fixture.directory).contains { $0.hasSuffix(".tmp") } == false)
   }
 
-  @Test func `a copy of bytes or of a file appears whole, in place of what was there`() throws {
+  @Test func `a copy of bytes or of a file replaces the target completely`() throws {
     let fixture = Fixture()
     let target = fixture.directory + "/out.jpg"
     try save(copyOf: .bytes(bytes(300_000)), to: target)
@@ -181,7 +181,7 @@ import Threads
       try FileManager.default.contentsOfDirectory(atPath: fixture.directory).sorted() == ["out.jpg", "second.jpg"])
   }
 
-  @Test func `a copy that fails at any operation leaves the old file and nothing else`() throws {
+  @Test func `a copy that fails at any operation leaves only the old file`() throws {
     let fixture = Fixture()
     let target = fixture.directory + "/out.jpg"
     try save(copyOf: .bytes([1]), to: target)
@@ -198,7 +198,7 @@ import Threads
   }
 
   #if os(Linux)
-    @Test func `a copy has no name before it is complete, and none when it cannot be given one`() throws {
+    @Test func `a copy has no name before it is complete, and leaves none if naming fails`() throws {
       let fixture = Fixture()
       try FileManager.default.createDirectory(atPath: fixture.directory, withIntermediateDirectories: true)
       let names = Locked<[[String]]>([])
@@ -220,7 +220,7 @@ import Threads
   #endif
 
   @Test(arguments: ["pipe", "link"])
-  func `what is there and no regular file stays`(name: String) throws {
+  func `an existing target that is not a regular file stays`(name: String) throws {
     let fixture = Fixture()
     let pipe = fixture.directory + "/pipe"
     mkfifo(pipe, 0o600)
@@ -232,7 +232,7 @@ import Threads
     #expect(lstat(pipe, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
   }
 
-  @Test func `a link stays, and the regular file that it leads to is replaced`() throws {
+  @Test func `a link stays, and the regular file at its end is replaced`() throws {
     let fixture = Fixture()
     let folder = fixture.directory
     let manager = FileManager.default
@@ -251,7 +251,7 @@ import Threads
     #expect(try manager.contentsOfDirectory(atPath: folder + "/elsewhere").sorted() == ["file", "second"])
   }
 
-  @Test func `a link to nothing, to itself or to a folder is refused and stays`() throws {
+  @Test func `a dangling link, a link to itself and a link to a folder are refused and stay`() throws {
     let fixture = Fixture()
     try FileManager.default.createDirectory(atPath: fixture.directory, withIntermediateDirectories: true)
     for destination in ["nothing", "no/where", "link", ".", "../" + fixture.directory, "/"] {
@@ -267,8 +267,8 @@ import Threads
   }
 
   #if os(Linux)
-    /// Nothing that the machine has in /dev is named: if this fails, it would be replaced.
-    @Test func `names of open files, processes and devices are no places for a copy`() throws {
+    /// The test names no existing file in /dev: if it failed, the file would be replaced.
+    @Test func `the names of open files, processes and devices are refused as targets`() throws {
       let fixture = Fixture()
       try FileManager.default.createDirectory(atPath: fixture.directory, withIntermediateDirectories: true)
       let file = fixture.directory + "/file"
@@ -299,7 +299,7 @@ import Threads
   #endif
 
   @Test(arguments: ["relative.jpg", "/", "/nowhere-at-all/x.jpg", "/tmp/", "/tmp", "/etc/hosts/x", "/tmp/a\0b"])
-  func `a bad target is an error that names it`(target: String) {
+  func `the error for an invalid target names it`(target: String) {
     let error = #expect(throws: StoreError.self) { try save(copyOf: .bytes([1]), to: target) }
     #expect(error?.kind == .io)
     #expect(error?.message.contains(target) == true)
