@@ -38,7 +38,7 @@ extension DiskTier {
     func continueIDs(after id: Int64) { lastID = max(lastID, id) }
   }
 
-  /// A failure, after which the tier is not used for `retryInterval`. Unix seconds.
+  /// A failure, after which the tier is not used or not written for `retryInterval`. `since` is in Unix seconds.
   struct Suspension {
     let error: StoreError
     let since: Int

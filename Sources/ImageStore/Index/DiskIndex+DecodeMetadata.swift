@@ -23,8 +23,8 @@ extension DiskIndex {
     try set.run()
   }
 
-  /// The other rows of the same original: for an original its variants, for a variant the original and the other
-  /// variants.
+  /// The rows with the same key, partition and varying fields but another variant: for an original its variants, for a
+  /// variant the original and the other variants.
   func siblings(of response: StoredResponse) throws(SQLiteError) -> [SiblingRow] {
     let find = try writing(
       """

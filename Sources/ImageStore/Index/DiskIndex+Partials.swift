@@ -69,11 +69,11 @@ extension DiskIndex {
   }
 
   /// Marks a partial file as being written, under a new id. Returns false if another worker was first.
-  func take(partial id: Int64, as newID: Int64) throws(SQLiteError) -> Bool {
-    let take = try writing("UPDATE partials SET id = ?2, allocated = 0 WHERE id = ?1 AND allocated > 0")
-    take.bind(1, id)
-    take.bind(2, newID)
-    try take.run()
+  func acquire(partial id: Int64, as newID: Int64) throws(SQLiteError) -> Bool {
+    let update = try writing("UPDATE partials SET id = ?2, allocated = 0 WHERE id = ?1 AND allocated > 0")
+    update.bind(1, id)
+    update.bind(2, newID)
+    try update.run()
     return database.changes == 1
   }
 

@@ -1,7 +1,7 @@
 /// The typed statements of the index: stored responses, pending deletions, partial files and totals.
 ///
-/// Changes are batched in a transaction that the caller ends with `commit`; earlier look-ups on this connection see
-/// them. Look-ups also share one read transaction until `commit`, which avoids locking for each one.
+/// Changes are batched in a transaction that the caller ends with `commit`. Look-ups on this connection see them before
+/// that. Look-ups also share one read transaction until `commit`, which avoids locking for each one.
 final class DiskIndex {
   let database: Database
   let mode: Database.Mode
@@ -25,7 +25,7 @@ final class DiskIndex {
     do throws(SQLiteError) {
       database = try Database(path: path, mode: mode, fault: fault)
       // The cache size is in kilobytes: with a million rows, the inner pages of the B-trees that a look-up visits take
-      // 3000. No memory mapping: access to a mapped database that is truncated would raise SIGBUS.
+      // 3000 kB. No memory mapping: access to a mapped database that is truncated would raise SIGBUS.
       try database.execute("PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0")
       if mode == .readWrite {
         // Workers that start together on a new directory all execute this.

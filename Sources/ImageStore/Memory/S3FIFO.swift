@@ -45,7 +45,7 @@ struct S3FIFO {
     if entries[index].uses < Self.maxUses { entries[index].uses += 1 }
   }
 
-  /// Adds an entry after evicting others to fit it.
+  /// Evicts entries until the new one fits, then adds it.
   ///
   /// - Parameters:
   ///   - cost: must not exceed the limit.

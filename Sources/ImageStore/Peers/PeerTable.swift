@@ -27,8 +27,8 @@ public final class PeerTable: Sendable {
   /// The value of `joins` at the last survey, and whether there were peers then.
   private let joinsSurveyed = Atomic<UInt64>(0)
   private let hadPeers = Atomic<Bool>(false)
-  /// The value of `joins` after this worker joined, if it had no peers then. Nil if more workers than rows have ever
-  /// joined, since some may have no row.
+  /// The value of `joins` after this worker joined; nil if it had peers then. Also nil if more workers than rows have
+  /// ever joined, since some of them may have no row.
   private let joinsWhenAlone: UInt64?
 
   /// The layout in words. Fields that are written by different workers have separate cache lines.
@@ -49,7 +49,8 @@ public final class PeerTable: Sendable {
     static let words = firstDelivery + Int(deliveries)
     static let byteCount = words * 8
 
-    /// The first word of a row: instance number and process ID, heartbeats, unlisted bytes.
+    /// The first word of a row, with the instance number and the process ID. The heartbeats and the unlisted bytes
+    /// follow.
     static func row(_ row: UInt64) -> Int { Int(row) * wordsOfRow }
     static func bucket(_ number: UInt64) -> Int { firstBucket + Int(number) * wordsOfBucket }
     static func delivery(_ id: Int64) -> Int {

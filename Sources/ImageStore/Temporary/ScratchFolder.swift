@@ -194,7 +194,7 @@ public actor ScratchFolder {
   }
 
   private func removeExpired(now: Int) {
-    for path in files.takeExpired(now: now, sparing: { pinCounts[$0] != nil }) { folder?.remove(path) }
+    for path in files.removeExpired(now: now, sparing: { pinCounts[$0] != nil }) { folder?.remove(path) }
   }
 
   private func hasYoungFiles(_ path: String, now: Int) -> Bool {

@@ -115,7 +115,7 @@ import Testing
   }
 }
 
-/// A cache of numbers in the order that is tested.
+/// A cache of numbers with the eviction order under test.
 private struct OrderedCache {
   private var order: S3FIFO
   private var places: [Int: Int] = [:]
@@ -158,7 +158,7 @@ private struct OrderedCache {
   }
 }
 
-/// The same rules in lists that are searched from end to end.
+/// A naive model of the same rules, with linear searches.
 private struct NaiveCache {
   struct Item {
     var entry: Int
@@ -218,7 +218,7 @@ private struct NaiveCache {
   }
 }
 
-/// The least recently used goes first.
+/// An LRU cache, for comparison.
 private struct RecentCache {
   let limit: Int
   private var entries: [Int: (cost: Int, usedAt: Int)] = [:]
@@ -244,7 +244,7 @@ private struct RecentCache {
   }
 }
 
-/// Numbers from 0, the lower the more often (Zipf's law).
+/// Random numbers from 0 that follow Zipf's law: lower numbers are more frequent.
 private struct Zipf {
   private var sums: [Double] = []
 

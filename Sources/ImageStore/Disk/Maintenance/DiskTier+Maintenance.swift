@@ -2,8 +2,8 @@ public import Threads
 
 /// Runs deferred work: commits, flushes of uses, deletions of files, and sweeps after dead peers.
 extension DiskTier {
-  /// Performs the work that is due. Must be called after each batch of work on the executor's thread; the global
-  /// `installMaintenance` arranges that.
+  /// Performs the work that is due. Must be called after each batch of work on the executor's thread, which the global
+  /// function `installMaintenance` arranges.
   ///
   /// - Returns: when it must be called again if nothing else happens; nil if no work is deferred.
   public func runMaintenance() -> ContinuousClock.Instant? {

@@ -99,7 +99,7 @@ extension DiskTier {
   private func resumePartial(_ id: Int64, in session: Session) -> BodySpool? {
     let newID = session.nextID()
     let spool = try? withIndex { index throws(SQLiteError) in
-      guard try index.take(partial: id, as: newID) else { return nil as BodySpool? }
+      guard try index.acquire(partial: id, as: newID) else { return nil as BodySpool? }
       do throws(FileError) {
         try session.folder.moveTemporary(id: id, to: newID)
         return try BodySpool(

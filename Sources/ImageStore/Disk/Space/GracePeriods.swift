@@ -6,7 +6,7 @@ struct GracePeriods<Subject: Hashable> {
 
   var isEmpty: Bool { last.isEmpty }
 
-  /// When `takeExpired` may next return a subject; nil if there is none.
+  /// When `removeExpired` may next return a subject; nil if there is none.
   var nextEnd: Int? { order.first.map { endOfLife(deliveredAt: $0.at) } }
 
   /// In Unix seconds.
@@ -25,13 +25,13 @@ struct GracePeriods<Subject: Hashable> {
 
   /// Removes and returns the subjects that were delivered over 60 s ago. Amortised O(1) for each recorded delivery.
   ///
-  /// - Parameter isHeld: whether a subject is pinned; it stays as if it were delivered now.
-  mutating func takeExpired(now: Int, sparing isHeld: (Subject) -> Bool = { _ in false }) -> [Subject] {
+  /// - Parameter isPinned: whether a subject is pinned; it stays as if it were delivered now.
+  mutating func removeExpired(now: Int, sparing isPinned: (Subject) -> Bool = { _ in false }) -> [Subject] {
     var expired: [Subject] = []
     while let first = order.first, endOfLife(deliveredAt: first.at) <= now {
       order.removeFirst()
       guard var time = last[first.subject] else { continue }
-      if isHeld(first.subject) { time = now }
+      if isPinned(first.subject) { time = now }
       if endOfLife(deliveredAt: time) <= now {
         last[first.subject] = nil
         expired.append(first.subject)

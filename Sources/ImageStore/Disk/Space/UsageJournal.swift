@@ -37,5 +37,5 @@ struct UsageJournal {
   mutating func removeUse(of id: Int64) -> Use? { uses.removeValue(forKey: id) }
 
   /// Removes deliveries that are over 60 s old.
-  mutating func expire(now: Int) { _ = times.takeExpired(now: now) }
+  mutating func expire(now: Int) { _ = times.removeExpired(now: now) }
 }
