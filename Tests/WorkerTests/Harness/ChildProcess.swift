@@ -1,16 +1,16 @@
 import Foundation
 import Threads
 
-/// How a process ended.
+/// The way in which a process ended.
 enum Ending: Hashable, Sendable {
   case exit(Int32)
   case signal(Int32)
 }
 
-/// What a process has written so far. A line is without its LF.
+/// The output of a process so far. Lines are without their LF.
 struct Written: Sendable, CustomStringConvertible {
   var lines: [[UInt8]] = []
-  /// What came after the last LF.
+  /// The bytes after the last LF.
   var rest: [UInt8] = []
   var isClosed = false
 
@@ -20,7 +20,7 @@ struct Written: Sendable, CustomStringConvertible {
   var description: String { String(text.suffix(4000)) + (isClosed ? "(closed)" : "") }
 }
 
-/// A running program with pipes on all three streams. It is killed when nobody holds this value any more.
+/// A running program with pipes on all three streams. It is killed when this value is released.
 final class ChildProcess: Sendable {
   let output = Watched(Written())
   let errors = Watched(Written())
@@ -32,7 +32,7 @@ final class ChildProcess: Sendable {
   private let isReading = Locked(false)
   private let process: Locked<Process>
 
-  /// - Parameter reads: whether its output is read from the start; else `startReading` does it.
+  /// - Parameter reads: whether its output is read from the start. If not, call `startReading`.
   init(_ program: String, _ arguments: [String], environment: [String: String], reads: Bool = true) throws {
     let process = Process()
     let (input, output, errors) = (Pipe(), Pipe(), Pipe())
@@ -69,19 +69,19 @@ final class ChildProcess: Sendable {
     _ = Foundation.kill(identifier, number)
   }
 
-  /// Begins to read what it writes.
+  /// Starts to read the output.
   func startReading() {
     guard let handle = outputHandle.withLock({ $0.take() }) else { return }
     isReading.withLock { $0 = true }
     Self.read(handle, into: output)
   }
 
-  /// Waits until it has written all that the pipe holds, nothing of which is read. No event tells, so this looks again
-  /// and again; how often does not matter.
+  /// Waits until the process has filled the pipe of its output, which is not read. The system reports no event, so this
+  /// polls; the interval does not matter.
   func outputIsFull() async throws {
     let patienceEnds = ContinuousClock.now.advanced(by: patience)
-    // How much a pipe of 64 kB takes depends on the sizes of the writes: each begins a page if it does not fit the
-    // last.
+    // The capacity of a 64 kB pipe depends on the sizes of the writes: a write that does not fit into the last page
+    // begins a new one.
     var (last, unchanged) = (Int32(0), 0)
     while true {
       var unread: Int32 = 0
@@ -101,7 +101,7 @@ final class ChildProcess: Sendable {
     try outputHandle.withLock { try $0.take()?.close() }
   }
 
-  /// Writes all of it, waiting while the pipe is full. A process that is gone is no error here: its ending tells more.
+  /// Writes all bytes and waits while the pipe is full. Ignores a process that has ended; see its ending instead.
   func write(_ bytes: some Sequence<UInt8>) {
     input.withLock { handle in
       try? handle?.write(contentsOf: Data(bytes))
@@ -115,7 +115,7 @@ final class ChildProcess: Sendable {
     }
   }
 
-  /// Waits for its end, and for everything that it wrote before, if that is read.
+  /// Waits for its end, and for all output before the end if the output is read.
   func ended() async throws -> Ending {
     let ending = try await ending.until("the end of process \(identifier)") { $0 }
     _ = try await errors.until("the end of its errors") { $0.isClosed ? true : nil }
@@ -125,7 +125,7 @@ final class ChildProcess: Sendable {
 
   private static func read(_ handle: FileHandle, into written: Watched<Written>) {
     startThread(name: "reader") {
-      // Not the handle's own reading, which returns when all that was asked for has come.
+      // `FileHandle.read(upToCount:)` would return only when it has read all the bytes.
       var buffer = [UInt8](repeating: 0, count: 1 << 16)
       while true {
         let count = Foundation.read(handle.fileDescriptor, &buffer, buffer.count)
@@ -152,7 +152,7 @@ extension Written {
   }
 }
 
-/// Tests run on threads that block every signal, and a child inherits that: it would never see a SIGTERM.
+/// Unblocks all signals for a child. Tests run on threads that block them, and a child would inherit that mask.
 private func withUnblockedSignals(_ body: () throws -> Void) rethrows {
   var none = sigset_t()
   var before = sigset_t()
@@ -162,13 +162,13 @@ private func withUnblockedSignals(_ body: () throws -> Void) rethrows {
   try body()
 }
 
-/// Writing to a process that has ended is an error of that write, not the end of the tests.
+/// Makes a write to an ended process fail instead of ending the tests with SIGPIPE.
 private let ignoredBrokenPipes: Bool = {
   _ = Foundation.signal(SIGPIPE, SIG_IGN)
   return true
 }()
 
-/// The environment of the tests without what would lead a client elsewhere.
+/// The environment of the tests without the proxy variables.
 var plainEnvironment: [String: String] {
   ProcessInfo.processInfo.environment.filter { !$0.key.lowercased().hasSuffix("_proxy") }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A JSON value that can be written as a literal and asked for members without unwrapping: what is not there is null.
+/// A JSON value with literals and with subscripts that return null for a missing member.
 enum JSON: Hashable, Sendable {
   case null
   case bool(Bool)
@@ -41,7 +41,7 @@ enum JSON: Hashable, Sendable {
     return Set(members.keys)
   }
 
-  /// The members of both; those of `other` win.
+  /// The members of both objects. Those of `other` take precedence.
   func merging(_ other: JSON) -> JSON {
     guard case .object(let members) = self, case .object(let others) = other else { return other }
     return .object(members.merging(others) { _, new in new })
@@ -85,7 +85,7 @@ extension JSON: Codable {
     }
   }
 
-  /// One line of text without its end.
+  /// The value as one line, without LF.
   var line: String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -2,12 +2,12 @@ import Foundation
 import Testing
 import Threads
 
-/// `Tests/Origin/origin.py`, which serves what its URLs say; its README has the menu.
+/// A process of `Tests/Origin/origin.py`, whose URLs define the responses; see its README.
 final class OriginProcess: Sendable {
   let base: String
-  /// The base of every origin, when there are several.
+  /// The base URL of each origin if there are several.
   let bases: [String]
-  /// The authority that vouches for it, with `--tls`.
+  /// The certificate authority of the origin, with `--tls`.
   let authority: String?
 
   private let child: ChildProcess
@@ -27,10 +27,10 @@ final class OriginProcess: Sendable {
     authority = ready["ca"].string
   }
 
-  /// An address on it. The target is written as in its README: `image/1.png?hold=a`.
+  /// The URL of a target in the syntax of the README, such as `image/1.png?hold=a`.
   func url(_ target: String) -> String { "\(base)/\(target)" }
 
-  /// Carries out a command, and waits for its answer.
+  /// Sends a command and waits for its answer.
   @discardableResult
   func perform(_ command: JSON) async throws -> JSON {
     let number = nextCommand.withLock { number in
@@ -48,22 +48,22 @@ final class OriginProcess: Sendable {
     return answer
   }
 
-  /// Waits until so many exchanges wait at a gate.
+  /// Waits until this number of exchanges waits at a gate.
   func held(_ count: Int = 1, at gate: String) async throws {
     try await perform(["do": "await", "gate": .string(gate), "held": .integer(count)])
   }
 
-  /// Opens a gate for good, or lets so many through.
+  /// Opens a gate permanently, or for a number of exchanges.
   func release(_ gate: String, count: Int? = nil) async throws {
     try await perform(["do": "release", "gate": .string(gate), "count": count.map(JSON.integer) ?? .null])
   }
 
-  /// Waits until a count of the origin's is reached: `requests`, `left`, `complete`, `broken`, `open` or `active`.
+  /// Waits until a counter of the origin has a value: `requests`, `left`, `complete`, `broken`, `open` or `active`.
   func reaches(_ name: String, _ count: Int) async throws {
     try await perform(.object(["do": "await", name: .integer(count)]))
   }
 
-  /// Makes requests for a target be answered as if for these, one after the other; the last one stays.
+  /// Answers successive requests for a target like requests for these targets. The last one is used repeatedly.
   func script(_ target: String, _ answers: [String]) async throws {
     let lines = answers.map { JSON.string("/\($0)") }
     try await perform(["do": "script", "target": .string("/\(target)"), "answers": .array(lines)])
@@ -71,12 +71,12 @@ final class OriginProcess: Sendable {
 
   func counts() async throws -> JSON { try await perform(["do": "counts"]) }
 
-  /// The exchanges so far whose target contains the text.
+  /// The exchanges so far with a target that contains the text.
   func log(_ path: String = "") async throws -> [JSON] {
     try await perform(["do": "log", "path": .string(path)])["exchanges"].array
   }
 
-  /// The values of a header in an exchange of the log.
+  /// The values of a header field in an exchange of the log.
   static func header(_ name: String, of exchange: JSON) -> [String] {
     exchange["headers"].array.filter { $0[0].string?.lowercased() == name }.compactMap(\.[1].string)
   }

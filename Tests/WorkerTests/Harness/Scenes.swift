@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Runs a test with a worker of its own. Afterwards its input ends, and it must end with status 0 and whole lines.
+/// Runs a test with its own worker. Then closes the worker's input and requires status 0 and complete output lines.
 func withWorker(
   _ options: String..., directory: TemporaryDirectory? = nil, environment: [String: String] = [:],
   longLines: Bool = false, sourceLocation: SourceLocation = #_sourceLocation,
@@ -19,7 +19,7 @@ func withWorker(
   }
 }
 
-/// Runs a test with a worker and an origin of its own. A load that fails is not tried again unless the test says so.
+/// Runs a test with its own worker and origin. A failed load is not retried unless the test enables retries.
 func withOrigin(
   _ options: String..., origin originOptions: [String] = [], environment: [String: String] = [:],
   longLines: Bool = false, sourceLocation: SourceLocation = #_sourceLocation,
@@ -41,7 +41,7 @@ func withOrigin(
   }
 }
 
-/// Runs the worker with these options to its end, without input.
+/// Runs the worker with these options and empty input, and returns its outcome.
 func outcome(of options: [String]) async throws -> (ending: Ending, output: String, errors: String) {
   try await turns.taking {
     let environment = plainEnvironment
@@ -53,10 +53,10 @@ func outcome(of options: [String]) async throws -> (ending: Ending, output: Stri
   }
 }
 
-/// How many tests have processes at once: all of them together would only be in each other's way.
+/// The number of tests that run processes concurrently. All of them at once would only slow each other down.
 let turns = Turns(max(2, ProcessInfo.processInfo.activeProcessorCount))
 
-/// So many at once, the others in their order.
+/// A semaphore that admits waiters in order.
 actor Turns {
   private var free: Int
   private var waiting: [CheckedContinuation<Void, Never>] = []

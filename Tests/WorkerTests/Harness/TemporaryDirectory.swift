@@ -1,6 +1,6 @@
 import Foundation
 
-/// A folder of one test, gone with it.
+/// A folder that is removed after its test.
 final class TemporaryDirectory: Sendable {
   let path: String
 
@@ -14,10 +14,10 @@ final class TemporaryDirectory: Sendable {
     try? FileManager.default.removeItem(atPath: path)
   }
 
-  /// Where something in it lies.
+  /// The path of an entry in the folder.
   func appending(_ name: String) -> String { "\(path)/\(name)" }
 
-  /// Every file below a folder in it, by path from there.
+  /// The relative paths of all files below a subfolder.
   func files(below name: String = "") throws -> [String] {
     let root = name.isEmpty ? path : appending(name)
     return try FileManager.default.subpathsOfDirectory(atPath: root).filter { file in
@@ -27,7 +27,7 @@ final class TemporaryDirectory: Sendable {
   }
 }
 
-/// The bytes of a file.
+/// The content of a file.
 func contents(of path: String?) throws -> [UInt8] {
   [UInt8](try Data(contentsOf: URL(fileURLWithPath: path ?? "")))
 }

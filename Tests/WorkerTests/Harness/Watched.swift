@@ -1,10 +1,9 @@
 import Threads
 
-/// How long a test waits for something that should have happened at once. Not a measure of speed: only a test that
-/// would hang for ever gets there.
+/// The maximum wait of a test for an event. It does not measure speed: only a test that would hang reaches it.
 let patience = Duration.seconds(60)
 
-/// What was waited for did not come; tells what was there instead.
+/// The error of a wait that timed out, with the last observed value.
 struct NeverHappened: Error, CustomStringConvertible {
   let what: String
   let seen: String
@@ -12,7 +11,7 @@ struct NeverHappened: Error, CustomStringConvertible {
   var description: String { "waited in vain for \(what); seen so far:\n\(seen)" }
 }
 
-/// A value that threads change and tests wait on.
+/// A value that threads change and for whose states tests wait.
 final class Watched<Value: Sendable>: Sendable {
   private struct State {
     var value: Value
@@ -28,7 +27,7 @@ final class Watched<Value: Sendable>: Sendable {
 
   var value: Value { state.withLock { $0.value } }
 
-  /// Changes the value, then lets go every waiter that has now seen what it waits for.
+  /// Changes the value, then resumes every waiter whose condition is met.
   @discardableResult
   func change<Result>(_ body: (inout Value) -> Result) -> Result {
     state.withLock { state in
@@ -39,9 +38,9 @@ final class Watched<Value: Sendable>: Sendable {
     }
   }
 
-  /// Waits until `condition` returns something. It runs under the lock and must be quick.
+  /// Waits until `condition` returns a value. It runs under the lock and must be quick.
   ///
-  /// - Throws: `NeverHappened` when patience ends first.
+  /// - Throws: `NeverHappened` after the maximum wait.
   func until<Result: Sendable>(
     _ what: String, _ condition: @escaping @Sendable (Value) -> Result?
   ) async throws -> Result {
@@ -72,7 +71,7 @@ final class Watched<Value: Sendable>: Sendable {
   }
 }
 
-/// A result that is given once and awaited once; later gifts are dropped.
+/// A result that is set once and awaited once. Later results are dropped.
 private final class Outcome<Result: Sendable>: Sendable {
   private enum State {
     case open

@@ -2,9 +2,9 @@ import Foundation
 import Testing
 import Threads
 
-/// The built worker as a host sees it: lines in, lines out, and every promise about those lines checked.
+/// A process of the built worker. Sends and receives lines, and checks the guarantees about them.
 final class WorkerProcess: Sendable {
-  /// A folder of this worker alone; its cache lies in `cache` there unless told otherwise.
+  /// The folder of this worker. The cache is in its subfolder `cache` unless an option changes that.
   let directory: TemporaryDirectory
   let child: ChildProcess
 
@@ -13,8 +13,8 @@ final class WorkerProcess: Sendable {
   private let transcript = Transcript()
 
   /// - Parameters:
-  ///   - options: an own `--cache-dir` takes the place of the usual one.
-  ///   - longLines: the test asks for inline data or sends batches, so a line may be over 60 kB.
+  ///   - options: can contain another `--cache-dir`.
+  ///   - longLines: whether lines may be longer than 60 kB, for tests of inline data or batches.
   init(
     _ options: [String] = [], directory: TemporaryDirectory? = nil, environment: [String: String] = [:],
     longLines: Bool = false, reads: Bool = true
@@ -22,8 +22,7 @@ final class WorkerProcess: Sendable {
     self.directory = try directory ?? TemporaryDirectory()
     self.longLines = longLines
     let cache = options.contains("--cache-dir") ? [] : ["--cache-dir", self.directory.appending("cache")]
-    // What a test holds at the origin must not end by a time-out, however long a busy machine takes over the next line,
-    // nor what it has decoded. Of an option that is given twice the last counts.
+    // Held transfers and decodes must not time out on a busy machine. If an option is repeated, the last value counts.
     let patient = ["--timeout", "1h", "--decode-timeout", "1h"]
     let home = ["HOME": self.directory.path]
     child = try ChildProcess(
@@ -31,7 +30,7 @@ final class WorkerProcess: Sendable {
       environment: plainEnvironment.merging(home) { $1 }.merging(environment) { $1 }, reads: reads)
   }
 
-  /// The binary beside the test bundle, unless the environment names another as `IMAGEWORKER`.
+  /// The path in the variable `IMAGEWORKER`, else that of the binary beside the test bundle.
   static func binary() throws -> String {
     if let path = ProcessInfo.processInfo.environment["IMAGEWORKER"] { return path }
     let bundles = [Bundle.main.bundleURL] + Bundle.allBundles.map { $0.bundleURL.deletingLastPathComponent() }
@@ -45,12 +44,12 @@ final class WorkerProcess: Sendable {
 
   // MARK: - Towards the worker
 
-  /// Sends a line as it is; its LF is added.
+  /// Sends a line and LF.
   func send(_ line: String) { child.write((line + "\n").utf8) }
 
   func send(_ lines: [JSON]) { child.write(lines.map { $0.line + "\n" }.joined().utf8) }
 
-  /// Sends a request, and gives its id.
+  /// Sends a request and returns its id.
   @discardableResult
   func request(_ method: String, _ params: JSON? = nil, id: JSON? = nil) -> JSON {
     let id = id ?? newID()
@@ -58,18 +57,18 @@ final class WorkerProcess: Sendable {
     return id
   }
 
-  /// Sends a request without an id.
+  /// Sends a notification.
   func notify(_ method: String, _ params: JSON? = nil) {
     send([requestLine(method, params, id: nil)])
   }
 
-  /// Sends a request, and waits for its response.
+  /// Sends a request and waits for its response.
   @discardableResult
   func call(_ method: String, _ params: JSON? = nil) async throws -> JSON {
     try await response(to: request(method, params))
   }
 
-  /// Loads a URL, and gives the result; an error is an issue of the test.
+  /// Loads a URL and returns the result. An error is recorded as an issue.
   func load(
     _ url: String, _ params: JSON = [:], sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> JSON {
@@ -78,7 +77,7 @@ final class WorkerProcess: Sendable {
     return response["result"]
   }
 
-  /// Loads a URL that cannot be loaded, and gives the error.
+  /// Loads a URL that must fail and returns the error.
   func failure(
     _ url: String, _ params: JSON = [:], sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> JSON {
@@ -89,7 +88,7 @@ final class WorkerProcess: Sendable {
 
   // MARK: - From the worker
 
-  /// Everything it has written so far, in order.
+  /// All lines that the worker has written so far, in order.
   var lines: [JSON] { transcript.take(child.output.value).lines }
 
   func events(for id: JSON) -> [JSON] {
@@ -101,19 +100,19 @@ final class WorkerProcess: Sendable {
     try await line("the response to \(id)") { $0["method"] == .null && $0["id"] == id }
   }
 
-  /// Waits for an event of this name, of a request or of any.
+  /// Waits for an event with this name, of one request or of any.
   func event(_ name: String, for id: JSON? = nil) async throws -> JSON {
     try await line("the event \(name)") { line in
       line["method"] == .string(name) && (id == nil || line["params"]["id"] == id)
     }
   }
 
-  /// Waits for the first line that fits.
+  /// Waits for the first matching line.
   func line(_ what: String, where fits: @escaping @Sendable (JSON) -> Bool) async throws -> JSON {
     try await lines(1, what, where: fits)[0]
   }
 
-  /// Waits for so many lines that fit, in the order in which they came.
+  /// Waits for this number of matching lines and returns them in order.
   func lines(
     _ count: Int, _ what: String, where fits: @escaping @Sendable (JSON) -> Bool
   ) async throws -> [JSON] {
@@ -131,7 +130,7 @@ final class WorkerProcess: Sendable {
 
   // MARK: - Its end
 
-  /// Closes the input, and waits for its end, when every line it wrote is checked.
+  /// Closes the input, waits for the end of the worker and checks all lines.
   @discardableResult
   func end(sourceLocation: SourceLocation = #_sourceLocation) async throws -> Ending {
     child.closeInput()
@@ -141,8 +140,8 @@ final class WorkerProcess: Sendable {
     return ending
   }
 
-  /// What standard output may hold: whole lines of ASCII, each one JSON object (or an array, for a batch), none too
-  /// long, one response to a request and nothing about it afterwards.
+  /// Checks standard output: complete lines of ASCII, each a JSON object (or an array, for a batch) of limited length;
+  /// one response per request and nothing about it afterwards.
   func checkLines(_ sourceLocation: SourceLocation = #_sourceLocation) {
     let written = child.output.value
     #expect(written.rest.isEmpty, "a line was not finished: \(written)", sourceLocation: sourceLocation)
@@ -169,7 +168,7 @@ final class WorkerProcess: Sendable {
   }
 }
 
-/// A request as a line, without an id a notification.
+/// A request as a line. Without an id it is a notification.
 func requestLine(_ method: String, _ params: JSON? = nil, id: JSON?) -> JSON {
   var members: [String: JSON] = ["jsonrpc": "2.0", "method": .string(method)]
   members["params"] = params
@@ -177,11 +176,11 @@ func requestLine(_ method: String, _ params: JSON? = nil, id: JSON?) -> JSON {
   return .object(members)
 }
 
-/// The lines of the worker parsed, each once.
+/// The parsed lines of the worker. Each line is parsed once.
 private final class Transcript: Sendable {
   struct Record: Sendable {
     var lines: [JSON] = []
-    /// What is no line of the protocol.
+    /// A line that violates the protocol.
     var broken: [String] = []
     var taken = 0
   }

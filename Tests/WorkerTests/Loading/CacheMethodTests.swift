@@ -3,7 +3,7 @@ import Testing
 
 /// `clear`, `query`, `store`, `stats` and `configure`.
 @Suite struct CacheMethodTests {
-  @Test func `query tells what is there without a transfer`() async throws {
+  @Test func `query reports the cache state without a transfer`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?bytes=10000&etag=v1&cache-control=max-age%3D60")
       let before = try await worker.call("query", ["url": .string(url)])["result"]
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test func `store puts in what a load then finds`() async throws {
+  @Test func `a stored image is served to later loads`() async throws {
     try await withOrigin { worker, origin in
       let source = try await worker.load(origin.url("image/7.png?bytes=5000"))
       let bytes = Data(try contents(of: source["path"].string))
@@ -38,7 +38,8 @@ import Testing
     }
   }
 
-  @Test func `what a host stores is not replaced by what is being transferred, unless it is no image`() async throws {
+  @Test func `a running transfer does not replace an image that the host stores, unless the store fails`() async throws
+  {
     try await withOrigin { worker, origin in
       let own = try await worker.load(origin.url("image/7.png?bytes=5000"))["path"]
       for (gate, content, expected) in [("a", ["path": own], 5000), ("b", ["data": "aGVsbG8="], 10_000)]
@@ -61,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func `a data URL that is stored is named in short`() async throws {
+  @Test func `store echoes a data URL up to its comma`() async throws {
     try await withOrigin { worker, origin in
       let image = Data(try contents(of: try await worker.load(origin.url("image/1.png"))["path"].string))
       let encoded = image.base64EncodedString()
@@ -71,7 +72,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["0", "64M"]) func `a load right behind a store has what was stored`(memoryLimit: String)
+  @Test(arguments: ["0", "64M"]) func `a load sent directly after a store gets the stored image`(memoryLimit: String)
     async throws
   {
     try await withOrigin("--memory-limit", memoryLimit) { worker, origin in
@@ -83,7 +84,7 @@ import Testing
         let url = JSON.string(origin.url("image/8.png?bytes=10000&cache-control=max-age%3D60&\(delivery)"))
         let load: JSON = ["url": url, "deliver": .string(delivery)]
         try await worker.call("load", load)
-        // Sent at once.
+        // All lines are sent in one write.
         let lines = (0..<20).flatMap { number -> [JSON] in
           let store: JSON = ["url": url, "path": paths[number % 2]]
           return [
@@ -101,7 +102,7 @@ import Testing
     }
   }
 
-  @Test func `nor is it replaced by what waited, or is tried again, or after another store that failed`() async throws {
+  @Test func `neither a waiting load, nor a retry, nor a failed store replaces a stored image`() async throws {
     try await withOrigin("--memory-limit", "0", "--max-per-host", "1", "--retries", "2") { worker, origin in
       let own = try await worker.load(origin.url("image/7.png?bytes=5000"))["path"]
       let image = "image/8.png?bytes=10000&cache-control=max-age%3D60"
@@ -122,7 +123,7 @@ import Testing
     }
   }
 
-  @Test func `with verify always no path of an altered file is given, whatever memory has`() async throws {
+  @Test func `with verify always, the path of an altered file is never returned, even on a memory hit`() async throws {
     try await withOrigin("--verify", "always") { worker, origin in
       let url = origin.url("image/1.png?bytes=5000&cache-control=max-age%3D60")
       let path = try #require(try await worker.load(url)["path"].string)
@@ -136,7 +137,7 @@ import Testing
     }
   }
 
-  @Test func `a pipe in the place of a file holds up nothing`() async throws {
+  @Test func `a pipe in place of a file blocks nothing`() async throws {
     try await withOrigin("--memory-limit", "0", "--verify", "always") { worker, origin in
       let url = origin.url("image/1.png?cache-control=max-age%3D60")
       let path = try #require(try await worker.load(url)["path"].string)
@@ -146,7 +147,7 @@ import Testing
     }
   }
 
-  @Test func `an empty key or prefix is none`() async throws {
+  @Test func `an empty key or prefix is refused`() async throws {
     try await withWorker { worker in
       for name in ["key", "prefix"] {
         let error = try await worker.call("clear", .object([name: ""]))["error"]
@@ -155,7 +156,7 @@ import Testing
     }
   }
 
-  @Test func `store refuses what is no image and what is not there`() async throws {
+  @Test func `store refuses content that is not an image, and a missing file`() async throws {
     try await withWorker { worker in
       let noImage = try await worker.call("store", ["key": "a", "data": "aGVsbG8="])["error"]
       #expect(noImage["data"]["kind"] == "notAnImage")
@@ -168,7 +169,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [1000, 1_000_000]) func `store has the limit of loads`(size: Int) async throws {
+  @Test(arguments: [1000, 1_000_000]) func `store enforces maxBytes like a load`(size: Int) async throws {
     try await withOrigin("--max-bytes", "\(size - 1)") { worker, origin in
       let source = try await worker.load(origin.url("image/7.png?bytes=\(size)"), ["maxBytes": .integer(size)])
       let error = try await worker.call("store", ["key": "a", "path": source["path"]])["error"]
@@ -182,7 +183,7 @@ import Testing
       (["host": "127.0.0.2"], 0),
       (["olderThanSeconds": 3600], 0), (["expired": true], 1), (["key": "nothing"], 0),
     ] as [(JSON, Int)])
-  func `clear removes what its filter names`(params: JSON, count: Int) async throws {
+  func `clear removes the entries that match its filter`(params: JSON, count: Int) async throws {
     try await withOrigin { worker, origin in
       for age in [60, 60, 0] {
         let number = try await origin.counts()["requests"].integer ?? 0
@@ -190,7 +191,7 @@ import Testing
       }
       let result = try await worker.call("clear", params)["result"]
       #expect(result["removed"] == .integer(count))
-      // On disk, where space is allocated in blocks.
+      // The size on disk, which is allocated in blocks.
       let bytes = try #require(result["bytes"].integer)
       #expect(count == 0 ? bytes == 0 : bytes >= count * 1000)
       let stats = try await worker.call("stats")["result"]
@@ -199,7 +200,7 @@ import Testing
     }
   }
 
-  @Test func `clear of one URL, and of one tier`() async throws {
+  @Test func `clear can be limited to one URL and one tier`() async throws {
     try await withOrigin { worker, origin in
       let urls = (1...2).map { origin.url("image/\($0).png?cache-control=max-age%3D60") }
       for url in urls { _ = try await worker.load(url) }
@@ -210,7 +211,7 @@ import Testing
     }
   }
 
-  @Test func `clear failures makes a failed URL worth another try`() async throws {
+  @Test func `after clear of failures, a failed URL is requested again`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?fail=1&status=404")
       _ = try await worker.failure(url)
@@ -220,7 +221,7 @@ import Testing
     }
   }
 
-  @Test func `clear takes one filter at most`() async throws {
+  @Test func `clear accepts at most one filter`() async throws {
     try await withWorker { worker in
       for params in [
         ["url": "http://a/", "host": "a"], ["tier": "attic"], ["expired": false], ["host": "a#b"], ["host": "a:"],
@@ -231,7 +232,7 @@ import Testing
     }
   }
 
-  @Test func `a path outlives clear`() async throws {
+  @Test func `a delivered path stays valid after clear`() async throws {
     try await withOrigin { worker, origin in
       let result = try await worker.load(origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60"))
       try await worker.call("clear")
@@ -239,7 +240,7 @@ import Testing
     }
   }
 
-  @Test func `the disk limit holds while images arrive`() async throws {
+  @Test func `the disk limit is enforced while images arrive`() async throws {
     try await withOrigin("--disk-limit", "300K", "--memory-limit", "0") { worker, origin in
       let ids = (1...100).map { number in
         let url = origin.url("image/\(number).png?bytes=10000&cache-control=max-age%3D60")
@@ -252,7 +253,7 @@ import Testing
     }
   }
 
-  @Test func `stats count what happened`() async throws {
+  @Test func `stats count requests, transfers and cache hits`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60")
       for _ in 0..<3 { _ = try await worker.load(url) }
@@ -272,7 +273,7 @@ import Testing
     }
   }
 
-  @Test func `stats tell the origins that are busy`() async throws {
+  @Test func `stats list the active origins`() async throws {
     try await withOrigin("--max-per-host", "2") { worker, origin in
       let ids = (1...5).map { worker.request("load", ["url": .string(origin.url("image/\($0).png?hold=a"))]) }
       try await origin.held(2, at: "a")
@@ -286,7 +287,7 @@ import Testing
     }
   }
 
-  @Test func `configure tells the options in force, and changes what it is given`() async throws {
+  @Test func `configure returns the current options and changes the given ones`() async throws {
     try await withWorker("--max-concurrent", "8") { worker in
       let before = try await worker.call("configure")["result"]
       #expect(before["maxConcurrent"] == 8)
@@ -298,7 +299,7 @@ import Testing
     }
   }
 
-  @Test func `clear by URL takes what a load of that URL would find, however it was spelt`() async throws {
+  @Test func `clear by URL removes the entry that a load of an equivalent URL would find`() async throws {
     try await withOrigin("--key-ignore-query", "x-signature") { worker, origin in
       let base = origin.url("image/1.png?cache-control=max-age=1000")
       for (stored, cleared) in [

@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// The modes of the Fetch standard, and where a result says that it comes from.
+/// The cache modes of the Fetch standard, and the `cache` member of results.
 @Suite struct CacheModeTests {
   private static let fresh = "image/1.png?bytes=10000&etag=v1&cache-control=max-age%3D3600"
   private static let stale = "image/1.png?bytes=10000&etag=v1&cache-control=max-age%3D0"
 
-  @Test func `what is fresh comes from memory`() async throws {
+  @Test func `a fresh image is served from memory`() async throws {
     try await withOrigin { worker, origin in
       let first = try await worker.load(origin.url(Self.fresh))
       let second = try await worker.load(origin.url(Self.fresh))
@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func `another worker finds it on disk`() async throws {
+  @Test func `a later worker serves the image from disk`() async throws {
     try await withOrigin { worker, origin in
       _ = try await worker.load(origin.url(Self.fresh))
       #expect(try await worker.end() == .exit(0))
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test func `a namespace is a cache of its own`() async throws {
+  @Test func `namespaces are separate caches`() async throws {
     try await withOrigin { worker, origin in
       _ = try await worker.load(origin.url(Self.fresh))
       #expect(try await worker.end() == .exit(0))
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func `what is stale is revalidated`() async throws {
+  @Test func `a stale image is revalidated`() async throws {
     try await withOrigin { worker, origin in
       let first = try await worker.load(origin.url(Self.stale))
       let second = try await worker.load(origin.url(Self.stale))
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["memory", "disk", "all"]) func `what is confirmed comes from where it is`(store: String)
+  @Test(arguments: ["memory", "disk", "all"]) func `a revalidated image is served from its tier`(store: String)
     async throws
   {
     try await withOrigin { worker, origin in
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func `what has changed is transferred, and the old path stays as it was`() async throws {
+  @Test func `a changed image is transferred, and the file of the old path stays unchanged`() async throws {
     try await withOrigin { worker, origin in
       try await origin.script(
         "s", ["image/1.png?etag=a&cache-control=no-cache", "image/2.png?etag=b&cache-control=no-cache"])
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func `no-store neither looks nor keeps`() async throws {
+  @Test func `no-store neither reads nor writes the cache`() async throws {
     try await withOrigin { worker, origin in
       for _ in 0..<2 {
         let result = try await worker.load(origin.url(Self.fresh), ["cache": "no-store"])
@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test func `reload does not look but keeps`() async throws {
+  @Test func `reload writes but does not read the cache`() async throws {
     try await withOrigin { worker, origin in
       _ = try await worker.load(origin.url(Self.fresh))
       #expect(try await worker.load(origin.url(Self.fresh), ["cache": "reload"])["cache"] == "miss")
@@ -102,7 +102,7 @@ import Testing
     }
   }
 
-  @Test func `no-cache revalidates what is fresh`() async throws {
+  @Test func `no-cache revalidates a fresh image`() async throws {
     try await withOrigin { worker, origin in
       _ = try await worker.load(origin.url(Self.fresh))
       #expect(try await worker.load(origin.url(Self.fresh), ["cache": "no-cache"])["cache"] == "revalidated")
@@ -110,7 +110,7 @@ import Testing
     }
   }
 
-  @Test func `force-cache serves what is stale`() async throws {
+  @Test func `force-cache serves a stale image`() async throws {
     try await withOrigin { worker, origin in
       _ = try await worker.load(origin.url(Self.stale))
       #expect(try await worker.load(origin.url(Self.stale), ["cache": "force-cache"])["cache"] == "stale")
@@ -130,7 +130,7 @@ import Testing
     }
   }
 
-  @Test func `refresh gives what is cached at once and the answer after it is revalidated`() async throws {
+  @Test func `refresh sends the cached image at once, and answers after revalidation`() async throws {
     try await withOrigin { worker, origin in
       try await origin.script("s", ["image/1.png?etag=a&cache-control=max-age%3D60", "image/2.png?etag=b&hold=g"])
       let first = try await worker.load(origin.url("s"))
@@ -143,7 +143,7 @@ import Testing
     }
   }
 
-  @Test func `what the server forbids to store is not stored`() async throws {
+  @Test func `a response with Cache-Control no-store is not stored`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?cache-control=no-store")
       let first = try await worker.load(url)
@@ -157,7 +157,7 @@ import Testing
       ("memory", ["memory": true, "disk": false]), ("disk", ["memory": false, "disk": true]),
       ("all", ["memory": true, "disk": true]), ("none", ["memory": false, "disk": false]),
     ] as [(String, JSON)])
-  func `store says where an image is kept, and a path is given anyway`(tier: String, kept: JSON) async throws {
+  func `store selects the tiers, and a path is returned in any case`(tier: String, kept: JSON) async throws {
     try await withOrigin { worker, origin in
       let url = origin.url(Self.fresh)
       let result = try await worker.load(url, ["store": .string(tier)])
@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func `a key of one's own joins what URLs divide`() async throws {
+  @Test func `different URLs with the same key share one image`() async throws {
     try await withOrigin { worker, origin in
       let first = try await worker.load(origin.url("\(Self.fresh)&x-signed=1"), ["key": "mine"])
       #expect(first["key"] == "mine")
@@ -176,7 +176,7 @@ import Testing
     }
   }
 
-  @Test func `ignored query parameters do not count`() async throws {
+  @Test func `ignored query parameters are not part of the cache key`() async throws {
     try await withOrigin("--key-ignore-query", "x-s*") { worker, origin in
       let first = try await worker.load(origin.url("\(Self.fresh)&x-signed=1"))
       #expect(first["key"].string == origin.url(Self.fresh))
@@ -184,7 +184,7 @@ import Testing
     }
   }
 
-  @Test func `one user never gets what another may see`() async throws {
+  @Test func `an image is never served to a user with other credentials`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?by=authorization&cache-control=max-age%3D3600")
       var seen: Set<[UInt8]> = []

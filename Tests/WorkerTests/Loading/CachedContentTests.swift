@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// What is cached, where it is not what a load asks for, not where it was, or somebody else's.
+/// Cached content that does not match the load, is missing or damaged, or belongs to another user.
 @Suite struct CachedContentTests {
   private static let stale = "image/1.png?bytes=10000&etag=v1&cache-control=max-age%3D0"
   private static let noDigest: JSON = .string("sha256-" + String(repeating: "0", count: 64))
 
-  // MARK: - Not what is asked for
+  // MARK: - Content that does not match
 
-  @Test func `what the server confirms has to have the digest all the same`() async throws {
+  @Test func `a revalidated image must match the digest of the load`() async throws {
     try await withOrigin { worker, origin in
       _ = try await worker.load(origin.url(Self.stale))
       let error = try await worker.failure(origin.url(Self.stale), ["digest": Self.noDigest])
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test func `a load that joins a revalidation gets what is confirmed only if it has its digest`() async throws {
+  @Test func `a load that joins a revalidation gets the image only if its digest matches`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url(Self.stale + "&hold=g")
       try await origin.release("g", count: 1)
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func `only-if-cached transfers nothing where the cache has another digest`() async throws {
+  @Test func `only-if-cached transfers nothing if the cached image has another digest`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?cache-control=max-age%3D60")
       _ = try await worker.load(url)
@@ -41,7 +41,9 @@ import Testing
     }
   }
 
-  @Test func `content of any kind is no image for the next one, fresh or confirmed`() async throws {
+  @Test func `content accepted by validate none is not served to a load that needs an image, fresh or revalidated`()
+    async throws
+  {
     try await withOrigin { worker, origin in
       for age in [0, 60] {
         let url = origin.url("text?etag=v1&cache-control=max-age%3D\(age)")
@@ -51,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func `what a newer image would have replaced on disk does not come back when that goes from memory`()
+  @Test func `an image on disk that a newer one in memory supersedes is not served after the newer one is evicted`()
     async throws
   {
     try await withOrigin { worker, origin in
@@ -66,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func `stale-if-error needs no validator`() async throws {
+  @Test func `stale-if-error applies without a validator`() async throws {
     try await withOrigin { worker, origin in
       let good = "image/1.png?cache-control=max-age%3D0,stale-if-error%3D600"
       try await origin.script("s", [good, "image/1.png?status=503"])
@@ -77,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func `content that is no image is no error that stale content makes up for`() async throws {
+  @Test func `stale-if-error does not apply to content that is not an image`() async throws {
     try await withOrigin { worker, origin in
       let good = "image/1.png?etag=v1&cache-control=max-age%3D0,stale-if-error%3D600"
       try await origin.script("s", [good, "html"])
@@ -86,10 +88,10 @@ import Testing
     }
   }
 
-  // MARK: - Asking the server about it
+  // MARK: - Revalidation
 
   @Test(arguments: ["#a", "&x-signed=1"])
-  func `what is asked about may have another spelling`(ending: String) async throws {
+  func `an image is revalidated for an equivalent URL`(ending: String) async throws {
     try await withOrigin("--key-ignore-query", "x-s*") { worker, origin in
       _ = try await worker.load(origin.url(Self.stale))
       for _ in 0..<2 {
@@ -99,7 +101,7 @@ import Testing
     }
   }
 
-  @Test func `an attempt after a time-out uses none of the open connections`() async throws {
+  @Test func `an attempt after a timeout uses a new connection`() async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       let both = (1...2).map { worker.request("load", ["url": .string(origin.url("image/\($0).png?hold=g"))]) }
       try await origin.held(2, at: "g")
@@ -111,13 +113,13 @@ import Testing
     }
   }
 
-  // MARK: - Not where it was
+  // MARK: - Missing and damaged files
 
-  /// - Parameter length: what the file is cut or lengthened to; nil removes it.
+  /// - Parameter length: the new length of the file; nil removes it.
   @Test(
     arguments: [nil, 100, 20_000],
     [[:], ["transform": ["width": 7]], ["deliver": "pixels"], ["validate": "decode"]] as [JSON])
-  func `memory has what the disk has lost`(length: Int?, wish: JSON) async throws {
+  func `an image with a lost file is served from memory`(length: Int?, wish: JSON) async throws {
     try await withOrigin("--verify", "never") { worker, origin in
       let url = origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60")
       let path = try #require(try await worker.load(url)["path"].string)
@@ -131,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func `a cached file that cannot be read costs a transfer and not the load`() async throws {
+  @Test func `an unreadable cached file causes a transfer and no error`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60")
       let path = try #require(try await worker.load(url)["path"].string)
@@ -144,7 +146,7 @@ import Testing
     }
   }
 
-  @Test func `a cache directory that is lost costs one warning, and loads go on`() async throws {
+  @Test func `after the loss of the cache directory, one warning is logged and loads continue`() async throws {
     try await withOrigin { worker, origin in
       _ = try await worker.load(origin.url("image/0.png?cache-control=max-age%3D60"))
       let cache = worker.directory.appending("cache")
@@ -163,7 +165,7 @@ import Testing
   }
 
   @Test(arguments: ["--disk-limit", "--memory-limit"])
-  func `a large image is kept where there is room for it`(off: String) async throws {
+  func `a large image is stored in the tier that has space for it`(off: String) async throws {
     try await withOrigin(off, "0") { worker, origin in
       let url = origin.url("image/1.png?bytes=1000000&cache-control=max-age%3D60")
       let expected: JSON = off == "--disk-limit" ? "memory" : "disk"
@@ -178,7 +180,7 @@ import Testing
   }
 
   @Test(arguments: [("image/2.png?bytes=1000000", "all"), ("image/2.png?bytes=5000", "disk")])
-  func `memory does not show what was replaced on disk`(next: String, places: String) async throws {
+  func `memory does not serve an image that was replaced on disk`(next: String, places: String) async throws {
     try await withOrigin { worker, origin in
       try await origin.script(
         "s", ["image/1.png", next].map { $0 + ($0.contains("?") ? "&" : "?") + "cache-control=max-age%3D60" })
@@ -193,7 +195,7 @@ import Testing
     }
   }
 
-  @Test func `a read-only directory is looked in as often as it is asked`() async throws {
+  @Test func `a read-only directory is read for each load that needs it`() async throws {
     try await withOrigin { filling, origin in
       let url = origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60")
       let first = try await filling.load(url)
@@ -211,7 +213,7 @@ import Testing
     }
   }
 
-  @Test func `what the owner of a read-only directory stores later is found, and what it clears stays with its host`()
+  @Test func `later stores of a read-only directory's owner are found, and its clears do not remove delivered files`()
     async throws
   {
     try await withOrigin { filling, origin in
@@ -220,7 +222,7 @@ import Testing
       let reading = try WorkerProcess(["--read-only-cache", filling.directory.appending("cache")])
       let path = try #require(try await reading.load(url(1))["path"].string)
       _ = try await filling.load(url(2))
-      // The owner commits within half a second; the reader looks anew once it has nothing to do.
+      // The owner commits within half a second. The reader takes a new snapshot when it is idle.
       for attempt in 0... {
         let found = try await reading.call("query", ["url": .string(url(2))])["result"]["disk"] == true
         if found { break }
@@ -233,7 +235,7 @@ import Testing
     }
   }
 
-  @Test func `a cache directory of two slashes is the same as of one`() async throws {
+  @Test func `two slashes in the path of the cache directory are equal to one`() async throws {
     try await withOrigin { filling, origin in
       let url = origin.url("image/1.png?cache-control=max-age%3D60")
       _ = try await filling.load(url)
@@ -244,9 +246,9 @@ import Testing
     }
   }
 
-  // MARK: - Whose it is
+  // MARK: - Credentials and cancellation
 
-  @Test func `what the worker sends for everybody counts for store and query too`() async throws {
+  @Test func `the worker's own header fields count for store and query too`() async throws {
     try await withOrigin("--header", "Authorization: Basic everybody") { worker, origin in
       let source = try await worker.load(origin.url("image/7.png?bytes=5000&cache-control=max-age%3D60"))
       let found = try await worker.call("query", ["url": source["url"]])["result"]
@@ -256,7 +258,7 @@ import Testing
     }
   }
 
-  @Test func `who wants an image kept does not join one who wants it forgotten`() async throws {
+  @Test func `a load that stores its image does not join a load with no-store`() async throws {
     try await withOrigin { worker, origin in
       let url = JSON.string(origin.url("image/1.png?cache-control=max-age%3D60&hold=g"))
       let forgotten = worker.request("load", ["url": url, "cache": "no-store"])
@@ -269,7 +271,7 @@ import Testing
     }
   }
 
-  @Test func `a data URL with no-store is not kept`() async throws {
+  @Test func `a data URL with no-store is not stored`() async throws {
     try await withOrigin(longLines: true) { worker, origin in
       let data = try await worker.load(origin.url("image/1.png"), ["deliver": "data"])["data"]
       let result = try await worker.load("data:image/png;base64,\(data.string ?? "")", ["cache": "no-store"])
@@ -278,7 +280,7 @@ import Testing
     }
   }
 
-  @Test func `a revalidation in the background is nobody's to cancel`() async throws {
+  @Test func `cancel does not affect a background revalidation`() async throws {
     try await withOrigin { worker, origin in
       let old = "image/1.png?etag=v1&cache-control=max-age%3D0,stale-while-revalidate%3D600"
       try await origin.script("s", [old, old + "&hold=g"])
@@ -293,7 +295,7 @@ import Testing
     }
   }
 
-  @Test func `a load sent after clear sees nothing of what a waiting one has found`() async throws {
+  @Test func `a load sent after clear does not get what a waiting load found before`() async throws {
     try await withOrigin { worker, origin in
       let url = JSON.string(origin.url("s"))
       let held = ["g1", "g2"].map { Self.stale + "&hold=" + $0 }
@@ -306,7 +308,7 @@ import Testing
         try await worker.call("clear", filter)
         let after = worker.request("load", ["url": url, "cache": "force-cache"])
         try await worker.call("resume")
-        // Neither has an answer before both have asked: what one brings would serve the other, and rightly so.
+        // Both requests must be at the origin before one is answered, since the first answer could serve the other load.
         try await origin.held(2, at: gate)
         try await origin.release(gate)
         #expect(try await worker.response(to: after)["result"]["cache"] == "miss")

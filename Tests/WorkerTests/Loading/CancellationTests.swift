@@ -1,17 +1,17 @@
 import Foundation
 import Testing
 
-/// Transfers whose last load has left: those that are nearly complete go on for the cache.
+/// Transfers without remaining loads. A nearly complete transfer is finished for the cache.
 @Suite struct CancellationTests {
-  /// Beginning again would cost twelve seconds, the last bytes at this pace nothing. It goes on for twice as long
-  /// and a second more: longer than a busy machine takes from one line of a test to the next.
+  /// A new transfer would take twelve seconds, the remaining bytes almost none. The orphaned transfer may continue for
+  /// twice as long plus a second, which is longer than the pause between two lines of a test on a busy machine.
   private static let image = image(delay: 12_000)
 
   private static func image(delay: Int) -> String {
     "image/7.png?bytes=200000&etag=a&cache-control=max-age=60&delay=\(delay)&hold=gate@199000"
   }
 
-  /// A load whose image has come but for its end.
+  /// A load of which only the last bytes are missing.
   private func nearlyComplete(
     _ worker: WorkerProcess, _ origin: OriginProcess, _ params: JSON = [:], image: String = image
   ) async throws -> JSON {
@@ -32,7 +32,7 @@ import Testing
     return queue["active"] != 0 || waiting.values.contains { $0 != 0 }
   }
 
-  @Test func `the load is told at once, the image is kept`() async throws {
+  @Test func `the load is cancelled at once, and the image is stored`() async throws {
     try await withOrigin { worker, origin in
       let id = try await nearlyComplete(worker, origin)
       #expect(try await worker.call("cancel", ["id": id])["result"]["cancelled"] == 1)
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func `it can be joined`() async throws {
+  @Test func `a later load can join the transfer`() async throws {
     try await withOrigin { worker, origin in
       let first = try await nearlyComplete(worker, origin)
       try await worker.call("cancel", ["id": first])
@@ -61,7 +61,7 @@ import Testing
 
   static let unkept: [JSON] = [["store": "none"], ["cache": "no-store"]]
 
-  @Test(arguments: unkept) func `what may not be kept is aborted`(params: JSON) async throws {
+  @Test(arguments: unkept) func `a transfer that may not be stored is aborted`(params: JSON) async throws {
     try await withOrigin { worker, origin in
       let id = try await nearlyComplete(worker, origin, params)
       try await worker.call("cancel", ["id": id])
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: ["&hold=gate@headers", "&chunked&hold=gate@199000", "&hold=gate"])
-  func `what is not known to be nearly complete is aborted`(how: String) async throws {
+  func `a transfer that is not known to be nearly complete is aborted`(how: String) async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/7.png?bytes=200000&etag=a\(how)")
       let id = worker.request("load", ["url": .string(url)])
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func `one that is cleared meanwhile is not kept`() async throws {
+  @Test func `an image that is cleared meanwhile is not stored`() async throws {
     try await withOrigin { worker, origin in
       let id = try await nearlyComplete(worker, origin)
       try await worker.call("cancel", ["id": id])
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func `it takes its place among the transfers`() async throws {
+  @Test func `the transfer counts against the concurrency limit`() async throws {
     try await withOrigin("--max-per-host", "1") { worker, origin in
       let id = try await nearlyComplete(worker, origin)
       try await worker.call("cancel", ["id": id])
@@ -103,9 +103,9 @@ import Testing
     }
   }
 
-  @Test func `one that stops is ended by its time-out, and not tried again`() async throws {
+  @Test func `a stalled transfer is ended by its timeout and not retried`() async throws {
     try await withOrigin("--retries", "3") { worker, origin in
-      // It would go on for five seconds. A machine that stalls for a second may have it tried again before the cancel.
+      // It could continue for five seconds. If the machine stalls for a second, it may be retried before the cancel.
       let id = try await nearlyComplete(worker, origin, ["timeoutMs": 3000], image: Self.image(delay: 2000))
       try await worker.call("cancel", ["id": id])
       let attempts = try await origin.log("7.png").count
@@ -114,7 +114,9 @@ import Testing
     }
   }
 
-  @Test(arguments: ["drain", "cancel", "SIGTERM", "end"]) func `the end of the worker does not wait for it`(end: String)
+  @Test(arguments: ["drain", "cancel", "SIGTERM", "end"]) func `the end of the worker does not wait for the transfer`(
+    end: String
+  )
     async throws
   {
     try await withOrigin { worker, origin in

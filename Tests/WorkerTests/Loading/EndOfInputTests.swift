@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// How the worker ends, and what it still does before.
+/// The end of the worker, and the work that it finishes before.
 @Suite struct EndOfInputTests {
-  @Test func `everything accepted is finished and answered`() async throws {
+  @Test func `all accepted requests are finished and answered`() async throws {
     try await withOrigin { worker, origin in
       let ids = (1...200).map { number in
         worker.request("load", ["url": .string(origin.url("image/\(number).png?bytes=10000&hold=a"))])
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test func `with cancel, whatever is outstanding is answered cancelled`() async throws {
+  @Test func `with eof cancel, all unanswered requests are answered with cancelled`() async throws {
     try await withOrigin("--eof", "cancel") { worker, origin in
       let ids = (1...20).map { worker.request("load", ["url": .string(origin.url("image/\($0).png?hold=a"))]) }
       try await origin.held(6, at: "a")
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `what waits while paused is still loaded at the end of input`() async throws {
+  @Test func `loads that wait in a paused worker are finished at the end of input`() async throws {
     try await withOrigin { worker, origin in
       try await worker.call("pause")
       let id = worker.request("load", ["url": .string(origin.url("image/1.png"))])
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(arguments: [SIGTERM, SIGINT])
-  func `a signal answers everything outstanding and ends with 0`(signal: Int32) async throws {
+  func `a signal cancels all unanswered requests and ends the worker with 0`(signal: Int32) async throws {
     try await withOrigin { worker, origin in
       let ids = (1...20).map { worker.request("load", ["url": .string(origin.url("image/\($0).png?hold=a"))]) }
       try await origin.held(6, at: "a")
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(arguments: [("< /", "cannot read standard input"), (">&-", "")])
-  func `streams that cannot be used end it with 74`(redirection: String, message: String) async throws {
+  func `unusable standard streams end the worker with 74`(redirection: String, message: String) async throws {
     let directory = try TemporaryDirectory()
     try await turns.taking {
       let command = "echo '{\"id\":1,\"method\":\"stats\"}' | \"$0\" --cache-dir \"$1\" \(redirection)"
@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(arguments: ["all", "none"])
-  func `a signal leaves no temporary files of the bodies that were arriving`(store: String) async throws {
+  func `a signal leaves no temporary files of incomplete bodies`(store: String) async throws {
     for _ in 0..<5 {
       let temporary = try TemporaryDirectory()
       try await withOrigin(environment: ["TMPDIR": temporary.path]) { worker, origin in
@@ -83,19 +83,19 @@ import Testing
     }
   }
 
-  @Test func `a second signal ends it at once`() async throws {
+  @Test func `a second signal ends the worker at once`() async throws {
     try await withOrigin { worker, origin in
       worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])
       try await origin.held(at: "a")
       worker.child.signal(SIGTERM)
       worker.child.signal(SIGTERM)
       let ending = try await worker.child.ended()
-      // The first one may already have ended it in an orderly way.
+      // The first signal may already have ended the worker with its normal status.
       #expect(ending == .exit(0) || ending == .exit(128 + SIGTERM) || ending == .signal(SIGTERM))
     }
   }
 
-  @Test func `when nobody reads any more it stops at once, even if there is nothing to say`() async throws {
+  @Test func `the worker ends at once when its output is closed, even without output to write`() async throws {
     try await turns.taking {
       let origin = try await OriginProcess()
       let worker = try WorkerProcess(reads: false)
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func `a response that nobody reads any more ends it too`() async throws {
+  @Test func `a response that cannot be written ends the worker`() async throws {
     try await turns.taking {
       let worker = try WorkerProcess(reads: false)
       try worker.child.closeOutput()
@@ -115,11 +115,11 @@ import Testing
     }
   }
 
-  @Test func `a host that is killed leaves no worker behind`() async throws {
+  @Test func `the worker ends when its host is killed`() async throws {
     try await turns.taking {
       let origin = try await OriginProcess()
       let directory = try TemporaryDirectory()
-      // The host's own children keep its standard error open: that it is closed means that they are gone as well.
+      // The children of the host keep its standard error open, so its end shows that they have ended as well.
       let script = """
         import subprocess, sys
         worker = subprocess.Popen(sys.argv[1:3] + [sys.argv[3]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  @Test func `with --exit-status an error makes it 3`() async throws {
+  @Test func `with --exit-status, a failed request makes the status 3`() async throws {
     try await withOrigin("--exit-status") { worker, origin in
       _ = try await worker.failure(origin.url("image/1.png?status=404"))
       #expect(try await worker.end() == .exit(3))
@@ -149,7 +149,7 @@ import Testing
   }
 
   @Test(arguments: ["1", #"{"id":2,"method":"pause","jsonrpc":"1.0"}"#, #"{"id":1,"method":"pause"}"#])
-  func `with --exit-status a refused member of a batch makes it 3`(refused: String) async throws {
+  func `with --exit-status, a refused member of a batch makes the status 3`(refused: String) async throws {
     try await withOrigin("--exit-status") { worker, origin in
       worker.send(#"[{"id":1,"method":"pause"},\#(refused)]"#)
       let end = try await worker.end()
@@ -157,7 +157,7 @@ import Testing
     }
   }
 
-  @Test func `with --exit-status a signal that cancels something makes it 3`() async throws {
+  @Test func `with --exit-status, a signal that cancels a request makes the status 3`() async throws {
     try await withOrigin("--exit-status") { worker, origin in
       worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])
       try await origin.held(at: "a")
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  @Test func `shutdown answers, then the worker ends although its input is open`() async throws {
+  @Test func `shutdown is answered, and the worker ends although its input is open`() async throws {
     try await withOrigin { worker, origin in
       let load = worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])
       try await origin.held(at: "a")
@@ -182,12 +182,12 @@ import Testing
     }
   }
 
-  @Test func `a signal while shutdown waits cancels the rest and lets it be answered`() async throws {
+  @Test func `a signal during a shutdown cancels the remaining requests, and the shutdown is answered`() async throws {
     try await withOrigin { worker, origin in
       let load = worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])
       try await origin.held(at: "a")
       let shutdown = worker.request("shutdown")
-      // Refused: by now the shutdown has taken effect.
+      // It is refused, which shows that the shutdown has taken effect.
       #expect(try await worker.call("stats")["error"]["data"]["kind"] == "shuttingDown")
       worker.child.signal(SIGTERM)
       #expect(try await worker.child.ended() == .exit(0))
@@ -197,7 +197,7 @@ import Testing
     }
   }
 
-  @Test func `shutdown by cancel answers everything cancelled first`() async throws {
+  @Test func `shutdown with mode cancel first answers all requests with cancelled`() async throws {
     try await withOrigin { worker, origin in
       let load = worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])
       try await origin.held(at: "a")
@@ -208,7 +208,7 @@ import Testing
     }
   }
 
-  @Test func `a last response that cannot be written is no success`() async throws {
+  @Test func `the status is not 0 if the last response cannot be written`() async throws {
     try await turns.taking {
       let directory = try TemporaryDirectory()
       let script = #"echo '{"id":1,"method":"stats"}' | "$0" --cache-dir "$1" > /dev/full"#

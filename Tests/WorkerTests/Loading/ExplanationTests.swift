@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// What the cache tells of itself: `kept` in a result, what `query` explains, what `stats` counts.
+/// Information about the cache: `kept` in a result, the explanations of `query`, the counters of `stats`.
 @Suite struct ExplanationTests {
   // MARK: - kept
 
   @Test(arguments: [200_000, 600_000])
-  func `an image that takes over a tenth of the disk limit is delivered and not kept, and the result says so`(
+  func `an image larger than a tenth of the disk limit is delivered with kept false`(
     size: Int
   ) async throws {
     try await withOrigin("--disk-limit", "1M", "--memory-limit", "0", longLines: true) { worker, origin in
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: [50_000, 600_000])
-  func `nothing is said of what is kept, and of what was not to be kept on disk`(size: Int) async throws {
+  func `a result has no member kept if the image is on disk or was not meant for it`(size: Int) async throws {
     try await withOrigin("--memory-limit", "0") { worker, origin in
       let cases: [(query: String, params: JSON)] = [
         ("&cache-control=max-age%3D60", [:]), ("&cache-control=no-store", [:]), ("", ["store": "memory"]),
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func `of two loads that share a transfer, the one that wanted it on disk is told`() async throws {
+  @Test func `if two loads share a transfer, only the load that wanted a disk copy has kept false`() async throws {
     try await withOrigin("--disk-limit", "1M") { worker, origin in
       let url = JSON.string(origin.url("image/1.png?bytes=200000&cache-control=max-age%3D60&hold=g"))
       let ids = ["all", "memory"].map { worker.request("load", ["url": url, "store": .string($0)]) }
@@ -49,13 +49,15 @@ import Testing
       #expect(try await worker.response(to: ids[0])["result"]["kept"] == false)
       let other = try await worker.response(to: ids[1])["result"]
       #expect(!other.names.contains("kept"))
-      // It is in memory all the same.
+      // The image is still in memory.
       let again = try await worker.load(url.string ?? "")
       #expect(again["cache"] == "memory" && !again.names.contains("kept"))
     }
   }
 
-  @Test(arguments: [200_000, 600_000]) func `store says so too, and fails where memory has no room either`(size: Int)
+  @Test(arguments: [200_000, 600_000]) func `store reports kept false, and fails if memory has no space either`(
+    size: Int
+  )
     async throws
   {
     try await withOrigin("--disk-limit", "1M") { worker, origin in
@@ -71,7 +73,7 @@ import Testing
 
   // MARK: - query
 
-  @Test func `query tells when and how often an image was used`() async throws {
+  @Test func `query reports the last use and the number of uses`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60")
       _ = try await worker.load(url, ["deliver": "none"])
@@ -85,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func `query names the request fields that tell the stored responses apart`() async throws {
+  @Test func `query lists the request fields that select among the stored responses`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?cache-control=max-age%3D60&vary=accept")
       for accept in ["image/png", "image/webp"] {
@@ -97,7 +99,7 @@ import Testing
     }
   }
 
-  @Test func `query tells which read-only directory has it`() async throws {
+  @Test func `query names the read-only directory that has the image`() async throws {
     try await withOrigin { filling, origin in
       let url = origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60")
       let first = try await filling.load(url)
@@ -115,7 +117,7 @@ import Testing
     }
   }
 
-  @Test func `query tells that and how long a load is answered recentlyFailed`() async throws {
+  @Test func `query reports the failure and the time until which loads fail with recentlyFailed`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?status=404")
       _ = try await worker.failure(url)
@@ -128,7 +130,7 @@ import Testing
     }
   }
 
-  @Test func `query is no use`() async throws {
+  @Test func `query does not count as a use`() async throws {
     try await withOrigin("--memory-limit", "100K") { worker, origin in
       let url = origin.url("image/1.png?bytes=10000&cache-control=max-age%3D60")
       _ = try await worker.load(url)
@@ -143,7 +145,7 @@ import Testing
 
   // MARK: - stats
 
-  @Test func `stats tell what the cache saved, and what was evicted what for`() async throws {
+  @Test func `stats report the saved bytes, and the evictions by reason`() async throws {
     try await withOrigin("--memory-limit", "100K", "--disk-limit", "160K") { worker, origin in
       let url = origin.url("image/1.png?bytes=10000&etag=a&cache-control=max-age%3D60")
       _ = try await worker.load(url, ["deliver": "none"])
@@ -162,7 +164,7 @@ import Testing
     }
   }
 
-  @Test func `below the floor of free space the disk tier shrinks, and says what for`() async throws {
+  @Test func `below the minimum of free space, the disk tier shrinks and counts the reason`() async throws {
     try await withOrigin("--min-free", "0%") { worker, origin in
       for number in 1...5 {
         let url = origin.url("image/\(number).png?bytes=10000&cache-control=max-age%3D60")
@@ -174,7 +176,7 @@ import Testing
     }
   }
 
-  @Test func `a scan leaves in memory what is used`() async throws {
+  @Test func `a scan does not evict images in use from memory`() async throws {
     try await withOrigin("--memory-limit", "200K", "--disk-limit", "0") { worker, origin in
       let used = (1...10).map { origin.url("image/\($0).png?bytes=10000&cache-control=max-age%3D60") }
       for _ in 0..<2 { for url in used { _ = try await worker.load(url, ["deliver": "none"]) } }

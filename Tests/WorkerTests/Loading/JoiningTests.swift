@@ -1,6 +1,6 @@
 import Testing
 
-/// Loads of one URL that differ in their headers: as many transfers as the response's Vary asks for.
+/// Loads of one URL with different headers, which are coalesced as far as the response's Vary allows.
 @Suite struct JoiningTests {
   /// Sends a load for each value of the header `x-n`, and one without it.
   private func load(_ url: String, _ worker: WorkerProcess, _ count: Int = 2) -> [JSON] {
@@ -15,8 +15,8 @@ import Testing
     return results
   }
 
-  /// Stores the first of the answers, has three loads share the request that brings the second, and gives the origin's
-  /// log.
+  /// Stores the first response, lets three loads share the request for the second one, and returns the log of the
+  /// origin.
   private func answers(
     _ answers: String..., reads: ([JSON], [JSON]) throws -> Void
   ) async throws {
@@ -26,7 +26,7 @@ import Testing
       _ = try await worker.load(url)
       let ids = load(url, worker)
       try await origin.held(at: "gate")
-      // All have been looked for by then.
+      // By now all loads have finished their cache lookups.
       _ = try await worker.call("stats")
       #expect(try await origin.counts()["requests"] == 2)
       try await origin.release("gate")
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func `keys, slots and groups that only look the same are two`() async throws {
+  @Test func `keys, slots and groups are compared byte by byte`() async throws {
     try await withOrigin { worker, origin in
       let names = ["caf\u{E9}", "cafe\u{301}"]
       let ids = names.enumerated().map { number, name in
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func `one request asks about a stale image for all`() async throws {
+  @Test func `one request revalidates a stale image for all loads`() async throws {
     try await answers(
       "image/1.png?etag=a&cache-control=max-age%3D0", "image/1.png?etag=a&cache-control=max-age%3D0&hold=gate"
     ) { responses, exchanges in
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func `one answer that has changed is for all`() async throws {
+  @Test func `one changed response serves all loads`() async throws {
     try await answers(
       "image/1.png?etag=a&cache-control=max-age%3D0", "image/2.png?etag=b&cache-control=max-age%3D0&hold=gate"
     ) { responses, exchanges in
@@ -84,7 +84,7 @@ import Testing
   @Test(arguments: [
     "vary=x-n&cache-control=max-age%3D60", "vary=*&cache-control=max-age%3D60", "cache-control=no-store",
   ])
-  func `each gets its own where the answer turns out to be for one only`(fields: String) async throws {
+  func `each load gets its own response if the shared one may not serve all`(fields: String) async throws {
     let changed = "image/1.png?by=x-n&etag=b&\(fields)&hold=gate"
     try await answers("image/1.png?etag=a&cache-control=max-age%3D0", changed) { responses, exchanges in
       #expect(responses.map { $0["error"] } == [.null, .null, .null])
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func `an error is told to none who asked otherwise`() async throws {
+  @Test func `an error is not reported to loads with other headers`() async throws {
     try await answers(
       "image/1.png?etag=a&cache-control=max-age%3D0", "image/1.png?status=404&hold=gate", "image/2.png"
     ) { responses, exchanges in
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  /// Sends three loads of which one has its turn, lets it be answered, and gives the caches of the results.
+  /// Sends three loads, one of which is transferred; lets it be answered and returns the `cache` members of the results.
   private func waiting(
     _ target: String, reads: ([JSON], [JSON]) throws -> Void
   ) async throws {
@@ -118,21 +118,21 @@ import Testing
     }
   }
 
-  @Test func `what waits for its turn takes what has come meanwhile`() async throws {
+  @Test func `a waiting load is served by a response that was stored meanwhile`() async throws {
     try await waiting("image/1.png?etag=a&cache-control=max-age%3D60&hold=gate") { caches, exchanges in
       #expect(caches[0] == "miss" && caches[1...].allSatisfy { ["miss", "memory"].contains($0) })
       #expect(exchanges.map { $0["status"] } == [200])
     }
   }
 
-  @Test func `what has come meanwhile and is stale is asked about once at most`() async throws {
+  @Test func `a stale response that was stored meanwhile is revalidated at most once`() async throws {
     try await waiting("image/1.png?etag=a&cache-control=max-age%3D0&hold=gate") { caches, exchanges in
       #expect(caches[0] == "miss" && caches[1...].allSatisfy { ["miss", "revalidated"].contains($0) })
       #expect([[200], [200, 304]].contains(exchanges.map { $0["status"] }))
     }
   }
 
-  @Test func `what has come meanwhile for others is left to them`() async throws {
+  @Test func `a response that was stored meanwhile for other headers is not used`() async throws {
     let target = "image/1.png?by=x-n&vary=x-n&etag=a&cache-control=max-age%3D60&conditional=off&hold=gate"
     try await waiting(target) { caches, exchanges in
       #expect(caches == ["miss", "miss", "miss"])
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test func `what all got is cached by the Vary that came with it`() async throws {
+  @Test func `the shared response is cached by its own Vary`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?by=x-n&vary=x-n&etag=a&cache-control=max-age%3D60")
       let first = try await results(load(url, worker), worker).map { $0["result"]["path"] }
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func `a load with other credentials is never among them`() async throws {
+  @Test func `a load with other credentials is never coalesced`() async throws {
     try await withOrigin { worker, origin in
       try await origin.script(
         "s", ["image/1.png?etag=a&cache-control=max-age%3D0", "image/1.png?by=authorization&hold=gate"])

@@ -1,6 +1,6 @@
 import Testing
 
-/// Loads of an image that has come into the cache while an older job of the same key waits or runs.
+/// Late joins: loads of an image that was stored while an older job of the same key waits or runs.
 @Suite struct LateJoinTests {
   private static let fresh = "cache-control=max-age%3D1000"
   private static let modes = ["only-if-cached", "default", "force-cache"]
@@ -9,11 +9,11 @@ import Testing
     worker.request("load", params.merging(["url": .string(url)]))
   }
 
-  @Test func `they get it, whatever else is under way for it`() async throws {
+  @Test func `late loads are served from the cache, whatever the older job does`() async throws {
     try await withOrigin { worker, origin in
       try await origin.script("s", ["image/2.png?\(Self.fresh)&hold=gate", "image/2.png?\(Self.fresh)"])
       let url = origin.url("s")
-      // Of what is made into thumbnails the original is on disk only.
+      // The original of thumbnails is only on disk.
       let held = load(url, ["transform": ["width": 16]], worker)
       try await origin.held(at: "gate")
       _ = try await worker.load(url, ["cache": "reload", "transform": ["width": 8]])
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func `they get no image that has been replaced`() async throws {
+  @Test func `late loads do not get a replaced image`() async throws {
     try await withOrigin { worker, origin in
       let answers = [
         "image/1.png?bytes=1000&etag=a&cache-control=max-age%3D0",
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func `one that waits is served by what came past the cache, and needs no transfer`() async throws {
+  @Test func `a waiting load is served by a response that another load has stored`() async throws {
     try await withOrigin("--memory-limit", "0") { worker, origin in
       let url = origin.url("image/2.png?\(Self.fresh)&hold=gate")
       let first = load(url, ["cache": "reload"], worker)
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func `for whom there is nothing waits for the transfer that runs, and is told that it does`() async throws {
+  @Test func `a late load that the cache cannot serve joins the running transfer and gets its events`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/2.png?hold=gate")
       let first = load(url, [:], worker)

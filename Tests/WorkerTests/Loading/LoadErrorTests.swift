@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Each kind of failure that a host can meet, and that nothing of it is kept.
+/// The kinds of failures, none of which leaves an entry in the cache.
 @Suite struct LoadErrorTests {
   struct Case: CustomTestStringConvertible, Sendable {
     var target: String
@@ -57,7 +57,7 @@ import Testing
   ]
 
   @Test(arguments: cases)
-  func `a load fails with its kind, and nothing is kept`(example: Case) async throws {
+  func `a load fails with the kind of its cause and stores nothing`(example: Case) async throws {
     try await withOrigin { worker, origin in
       let url = origin.url(example.target)
       let error = try await worker.failure(url, example.params)
@@ -68,7 +68,7 @@ import Testing
       for name in example.data.names { #expect(error["data"][name] == example.data[name]) }
       let query = try await worker.call("query", ["url": .string(url)])["result"]
       #expect(query["memory"] == false && query["disk"] == false)
-      // The exchange ends with the load, whatever the server still had to say.
+      // The exchange ends with the load, even if the server has more to send.
       try await origin.reaches("active", 0)
       #expect(try await worker.end() == .exit(0))
       let kept = try worker.directory.files().filter { $0.hasSuffix(".png") || $0.contains("tmp") }
@@ -76,9 +76,9 @@ import Testing
     }
   }
 
-  @Test func `a port where nobody listens is a connect error`() async throws {
+  @Test func `a port without a listener is a connect error`() async throws {
     try await withOrigin { worker, origin in
-      // Port 1 of the loopback interface: reserved, and nobody's.
+      // Port 1 of the loopback interface is reserved and has no listener.
       let error = try await worker.failure("http://127.0.0.1:1/a.png")
       #expect(error["code"] == 2002)
       #expect(error["data"]["kind"] == "connect")
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func `a name that does not exist is a resolve error`() async throws {
+  @Test func `a nonexistent name is a resolve error`() async throws {
     try await withWorker("--retries", "0") { worker in
       let error = try await worker.failure("http://nobody.invalid/a.png")
       #expect(error["code"] == 2001)
@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test func `a certificate that nobody vouches for is a tls error`() async throws {
+  @Test func `a certificate of an unknown authority is a tls error`() async throws {
     try await withOrigin(origin: ["--tls"], environment: ["SSL_CERT_FILE": "/dev/null", "CURL_CA_BUNDLE": "/dev/null"])
     {
       worker, origin in
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func `a certificate for somebody else is a tls error`() async throws {
+  @Test func `a certificate for another name is a tls error`() async throws {
     try await withOrigin(origin: ["--tls", "--tls-name", "elsewhere.example"]) { worker, origin in
       let error = try await worker.failure(origin.url("image/1.png"))
       #expect(error["data"]["kind"] == "tls")
@@ -117,7 +117,7 @@ import Testing
     "224.0.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[fe80::1]",
     "[fc00::1]", "[ff02::1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
   ])
-  func `with --network public an address that is not is refused`(host: String) async throws {
+  func `with --network public, other addresses are refused`(host: String) async throws {
     try await withWorker("--network", "public", "--retries", "0") { worker in
       let error = try await worker.failure("http://\(host):9/a.png")
       #expect(error["code"] == 2009)
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func `a permanent failure is remembered, by URL`() async throws {
+  @Test func `a permanent failure is remembered by URL`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?status=404")
       #expect(try await worker.failure(url)["data"]["kind"] == "http")
@@ -140,7 +140,7 @@ import Testing
   }
 
   @Test(arguments: [408, 425, 429, 500, 503])
-  func `what may pass is not remembered`(status: Int) async throws {
+  func `a temporary failure is not remembered`(status: Int) async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?fail=1&status=\(status)")
       let error = try await worker.failure(url)
@@ -150,7 +150,7 @@ import Testing
     }
   }
 
-  @Test func `with --failed-ttl 0 nothing is remembered`() async throws {
+  @Test func `with --failed-ttl 0, no failure is remembered`() async throws {
     try await withOrigin("--failed-ttl", "0") { worker, origin in
       let url = origin.url("image/1.png?status=404")
       let error = try await worker.failure(url)
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  @Test func `retries stop at their number and say so`() async throws {
+  @Test func `the number of retries is limited, and the error reports the attempts`() async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       let error = try await worker.failure(origin.url("image/1.png?close=start"))
       #expect(error["data"]["attempts"] == 2)
@@ -174,7 +174,7 @@ import Testing
     }
   }
 
-  @Test func `a time-out of 0 is none`() async throws {
+  @Test func `a timeout of 0 is no limit`() async throws {
     try await withOrigin("--timeout", "0", "--connect-timeout", "0", "--retries", "0") { worker, origin in
       #expect(try await worker.load(origin.url("image/1.png"))["format"] == "png")
       let other = try await worker.load(origin.url("image/2.png"), ["timeoutMs": 0])
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  @Test func `a message holds no query, no user info and no header value`() async throws {
+  @Test func `messages contain no query strings, user info or header values`() async throws {
     try await withOrigin("--log-level", "debug") { worker, origin in
       let secret = "xyzzy"
       let base = origin.url("image/1.png?status=404&x-token=\(secret)")

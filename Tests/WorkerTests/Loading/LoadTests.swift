@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// What `load` gives: the members of its result, and what its parameters change about them.
+/// The members of a `load` result, and the effects of the parameters on them.
 @Suite struct LoadTests {
-  @Test func `a result has every member that applies and no other`() async throws {
+  @Test func `a result has exactly the members that apply`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/17.png?bytes=10000")
       let result = try await worker.load(url)
@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test(arguments: ["png", "jpg", "gif", "webp", "bmp", "ico", "tiff", "avif", "heic", "jxl"])
-  func `each format is told by its content, with its size`(fileExtension: String) async throws {
+  func `the format and the size of an image are detected from its content`(fileExtension: String) async throws {
     try await withOrigin { worker, origin in
       let target = "image/1.\(fileExtension)?width=40&height=30&bytes=6000&type=text/plain"
       let result = try await worker.load(origin.url(target))
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test func `an SVG is known as one`() async throws {
+  @Test func `an SVG is detected`() async throws {
     try await withOrigin { worker, origin in
       let result = try await worker.load(origin.url("image/1.svg"))
       #expect(result["format"] == "svg")
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `frames and orientation are there when they are not 1`() async throws {
+  @Test func `a result has frames and orientation if they are not 1`() async throws {
     try await withOrigin { worker, origin in
       #expect(try await worker.load(origin.url("image/1.gif?frames=3"))["frames"] == 3)
       #expect(try await worker.load(origin.url("image/1.webp?frames=4"))["frames"] == 4)
@@ -58,7 +58,7 @@ import Testing
 
   // MARK: - deliver, saveTo, validate, digest
 
-  @Test func `deliver data gives the bytes in the response`() async throws {
+  @Test func `deliver data puts the bytes into the response`() async throws {
     try await withOrigin(longLines: true) { worker, origin in
       let url = origin.url("image/1.png?bytes=100000")
       let result = try await worker.load(url, ["deliver": "data"])
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func `deliver none gives neither`() async throws {
+  @Test func `deliver none gives neither a path nor data`() async throws {
     try await withOrigin { worker, origin in
       let result = try await worker.load(origin.url("image/1.png"), ["deliver": "none"])
       #expect(result["path"] == .null && result["data"] == .null)
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func `saveTo puts a copy there`() async throws {
+  @Test func `saveTo writes a copy of the image to a path`() async throws {
     try await withOrigin { worker, origin in
       let place = worker.directory.appending("copy.png")
       for _ in 0..<2 {
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func `a failed load leaves nothing where saveTo points`() async throws {
+  @Test func `a failed load writes nothing to the path of saveTo`() async throws {
     try await withOrigin { worker, origin in
       let place = worker.directory.appending("copy.png")
       for target in ["image/1.png?bytes=10000&truncate=5000", "html", "image/1.png?status=404"] {
@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func `a place that cannot be written is an io error`() async throws {
+  @Test func `an unwritable path of saveTo is an io error`() async throws {
     try await withOrigin { worker, origin in
       let place = worker.directory.appending("no/such/folder/copy.png")
       let error = try await worker.failure(origin.url("image/1.png"), ["saveTo": .string(place)])
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func `what is no regular file is not replaced by saveTo`() async throws {
+  @Test func `saveTo replaces only regular files`() async throws {
     try await withOrigin { worker, origin in
       let place = worker.directory.appending("pipe")
       #expect(mkfifo(place, 0o600) == 0)
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func `a media type that is longer than any, or nothing, is none`() async throws {
+  @Test func `an overlong or empty media type is ignored`() async throws {
     try await withOrigin { worker, origin in
       let long = "data:a/" + String(repeating: "b", count: 100_000) + ",x"
       let result = try await worker.load(long, ["validate": "none"])
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func `validate none takes any content and tells the response`() async throws {
+  @Test func `validate none accepts any content and returns the response`() async throws {
     try await withOrigin { worker, origin in
       let result = try await worker.load(origin.url("html?cookie=a=1&cookie=b=2&vary=Accept"), ["validate": "none"])
       #expect(result["format"] == .null && result["width"] == .null)
@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  @Test func `response is told on demand, repeated fields joined`() async throws {
+  @Test func `the response head is returned on request, with repeated fields joined`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?header=X-Twice:a&header=X-Twice:b")
       let result = try await worker.load(url, ["response": true])
@@ -150,9 +150,9 @@ import Testing
     }
   }
 
-  @Test func `a digest must fit`() async throws {
+  @Test func `the content must match the digest`() async throws {
     try await withOrigin { worker, origin in
-      // An empty body's digest is known to everyone.
+      // The digest of an empty body.
       let empty: JSON = "sha256-e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
       let result = try await worker.load(origin.url("empty"), ["digest": empty, "validate": "none"])
       #expect(result["bytes"] == 0)
@@ -165,7 +165,7 @@ import Testing
 
   // MARK: - The request
 
-  @Test func `headers are sent as they were given`() async throws {
+  @Test func `header fields are sent as given`() async throws {
     try await withOrigin(
       "--user-agent", "tests/1", "--header", "X-Always: yes", "--header", "X-Twice: 1", "--header", "X-Twice: 2",
       "--header", "X-Own: usual"
@@ -188,7 +188,7 @@ import Testing
     return try JSON(parsing: contents(of: result["path"].string))["headers"]
   }
 
-  @Test func `a header option without a value is one that is left out, with a semicolon one that is empty`()
+  @Test func `a header option with a colon and no value leaves the field out, and with a semicolon sends it empty`()
     async throws
   {
     try await withOrigin(
@@ -198,7 +198,7 @@ import Testing
       let bare = try await sent(worker, origin)
       #expect(bare["x-empty"] == "")
       for name in ["x-none", "accept", "accept-encoding", "user-agent"] { #expect(bare[name] == .null, "\(name)") }
-      // A load's own are sent all the same.
+      // The fields of a load are sent anyway.
       let own = try await sent(worker, origin, ["headers": ["Accept": "image/png", "X-None": "", "User-Agent": "me"]])
       #expect(own["accept"] == "image/png" && own["x-none"] == "" && own["user-agent"] == "me")
       #expect(own["accept-encoding"] == .null)
@@ -214,7 +214,7 @@ import Testing
     }
   }
 
-  @Test func `compressed transfers are unpacked`() async throws {
+  @Test func `compressed bodies are decompressed`() async throws {
     try await withOrigin { worker, origin in
       for coding in ["gzip", "deflate", "raw-deflate"] {
         let result = try await worker.load(origin.url("image/1.png?bytes=20000&encoding=\(coding)"))
@@ -224,7 +224,7 @@ import Testing
     }
   }
 
-  @Test func `any framing of the body will do`() async throws {
+  @Test func `each framing of the body is accepted`() async throws {
     try await withOrigin { worker, origin in
       for framing in ["chunked=100", "length=none", "http=1.0", "informational=103,103", "drip=3000", "close=after"] {
         let result = try await worker.load(origin.url("image/1.png?bytes=10000&\(framing)"))
@@ -233,14 +233,14 @@ import Testing
     }
   }
 
-  @Test func `connections are used again`() async throws {
+  @Test func `connections are reused`() async throws {
     try await withOrigin { worker, origin in
       for number in 1...20 { _ = try await worker.load(origin.url("image/\(number).png")) }
       #expect(try await origin.counts()["connections"] == 1)
     }
   }
 
-  @Test func `a redirect is followed and told`() async throws {
+  @Test func `a redirect is followed, and the result has the final URL`() async throws {
     try await withOrigin { worker, origin in
       let result = try await worker.load(origin.url("image/1.png?hops=3"))
       #expect(result["url"].string == origin.url("image/1.png?hops=3"))
@@ -248,7 +248,7 @@ import Testing
     }
   }
 
-  @Test func `a redirect to a URL that is too long for an answer is followed and not told`() async throws {
+  @Test func `a final URL that is too long for an answer is left out`() async throws {
     try await withOrigin { worker, origin in
       let long = "image/1.png?script=" + String(repeating: "x", count: 50_000)
       try await origin.script("s", ["image/1.png?redirect=/\(long)"])
@@ -259,7 +259,7 @@ import Testing
     }
   }
 
-  @Test func `credentials do not follow a redirect to another origin`() async throws {
+  @Test func `credentials are not sent after a redirect to another origin`() async throws {
     try await withOrigin(origin: ["--origins", "2"]) { worker, origin in
       let there = "\(origin.bases[1])/echo"
       let url = origin.url("image/1.png?redirect=\(there)")
@@ -270,7 +270,9 @@ import Testing
     }
   }
 
-  @Test func `TLS is verified against the usual variables, and not with --insecure`() async throws {
+  @Test func `certificates are verified with the usual environment variables, and not verified with --insecure`()
+    async throws
+  {
     try await withOrigin(origin: ["--tls"]) { worker, origin in
       let result = try await worker.load(origin.url("image/1.png"))
       #expect(result["format"] == "png")
@@ -291,7 +293,7 @@ import Testing
     }
   }
 
-  @Test func `a fragment is no part of the key and is not sent`() async throws {
+  @Test func `a fragment is not part of the key and is not sent`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png")
       let result = try await worker.load(url + "#part")
@@ -301,7 +303,7 @@ import Testing
     }
   }
 
-  @Test func `attempts are told when there was more than one`() async throws {
+  @Test func `a result has attempts if there was more than one`() async throws {
     try await withOrigin("--retries", "2") { worker, origin in
       let result = try await worker.load(origin.url("image/1.png?fail=1"), ["events": ["retrying"]])
       #expect(result["attempts"] == 2)
@@ -311,7 +313,7 @@ import Testing
     }
   }
 
-  @Test func `started and progress come before the response, and progress only rises`() async throws {
+  @Test func `started and progress come before the response, and progress only increases`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?bytes=300000&hold=a@1000&hold=b@200000")
       let id = worker.request("load", ["url": .string(url), "events": ["started", "progress"]])

@@ -3,7 +3,7 @@ import Testing
 
 /// Workers that share a cache directory.
 struct PeerTests {
-  /// Workers with one cache, and an origin. Each has to end well that has not been killed.
+  /// Runs workers with a shared cache, and an origin. Each worker that was not killed must end with status 0.
   private func withCompany(
     of count: Int, _ options: String..., body: ([WorkerProcess], OriginProcess) async throws -> Void
   ) async throws {
@@ -14,14 +14,14 @@ struct PeerTests {
         try WorkerProcess(["--retries", "0"] + options, directory: directory)
       }
       defer { for worker in workers { worker.child.kill() } }
-      // All of them are there.
+      // All workers have started.
       for worker in workers { try await worker.call("initialize") }
       try await body(workers, origin)
       for worker in workers where worker.child.ending.value == nil { #expect(try await worker.end() == .exit(0)) }
     }
   }
 
-  /// Waits until the worker waits for what another one transfers.
+  /// Waits until the worker waits for a transfer of a peer.
   private func waitsForOther(_ worker: WorkerProcess) async throws {
     for _ in 0..<10_000 {
       let origins = try await worker.call("stats")["result"]["origins"].array
@@ -30,12 +30,12 @@ struct PeerTests {
     throw NeverHappened(what: "a wait for another worker", seen: "\(worker.lines.suffix(3))")
   }
 
-  /// Stops a worker between two transactions: stopped in one, it would keep the others from writing to the index.
+  /// Stops a worker between two transactions. Stopped within one, it would block the peers' writes to the index.
   private func stop(_ worker: WorkerProcess) async throws {
     let process = "/proc/\(worker.child.identifier)"
     func isStopped() throws -> Bool {
       try FileManager.default.contentsOfDirectory(atPath: process + "/task").allSatisfy { thread in
-        // The state follows the name, which is in parentheses (proc(5)).
+        // The state follows the name in parentheses (proc(5)).
         try String(contentsOfFile: "\(process)/task/\(thread)/stat", encoding: .utf8).contains(") T ")
       }
     }
@@ -50,7 +50,7 @@ struct PeerTests {
     }
   }
 
-  /// Has the first worker begin a transfer, and the others wait for it.
+  /// Starts a transfer in the first worker and lets its peers wait for it.
   private func beginAndWait(
     _ url: String, _ workers: [WorkerProcess], _ origin: OriginProcess, at gate: String
   ) async throws -> [JSON] {
@@ -69,7 +69,7 @@ struct PeerTests {
     return places
   }
 
-  @Test func `nobody gets what was fetched with the cookies of another's file`() async throws {
+  @Test func `an image that was fetched with one cookie file is not served to a worker with another`() async throws {
     let directory = try TemporaryDirectory()
     try await turns.taking {
       let origin = try await OriginProcess()
@@ -91,13 +91,13 @@ struct PeerTests {
         places.append(image["cache"])
         #expect(try await worker.end() == .exit(0))
       }
-      // A redirect may lead to where they are sent.
+      // A redirect can lead to a host to which the cookies are sent.
       #expect(places == ["miss", "miss", "miss", "miss", "disk", "disk"])
       #expect(Set(seen).count == 3 && seen[2] == seen[3] && seen[0] == seen[4] && seen[2] == seen[5])
     }
   }
 
-  @Test func `four workers that want the same 500 images make 500 transfers`() async throws {
+  @Test func `four workers make 500 transfers for the same 500 images`() async throws {
     try await withCompany(of: 4) { workers, origin in
       let urls = (0..<500).map { origin.url("image/\($0).png?cache-control=max-age=600") }
       let requests = urls.enumerated().map { number, url in
@@ -115,7 +115,7 @@ struct PeerTests {
     }
   }
 
-  @Test func `those who wait get the image from disk as soon as it is there`() async throws {
+  @Test func `waiting workers get the image from disk as soon as it is stored`() async throws {
     try await withCompany(of: 3) { workers, origin in
       let url = origin.url("image/1.png?hold=gate&cache-control=max-age=600")
       let ids = try await beginAndWait(url, workers, origin, at: "gate")
@@ -130,7 +130,7 @@ struct PeerTests {
     }
   }
 
-  @Test func `what a killed worker was transferring one of the others takes over`() async throws {
+  @Test func `a peer takes over the transfer of a killed worker`() async throws {
     try await withCompany(of: 3) { workers, origin in
       let url = origin.url("image/1.png?hold=gate&cache-control=max-age=600")
       let ids = try await beginAndWait(url, workers, origin, at: "gate")
@@ -143,7 +143,7 @@ struct PeerTests {
     }
   }
 
-  @Test func `a worker that has stopped holds nobody up, and may go on later`() async throws {
+  @Test func `a stopped worker does not block its peers, and can continue later`() async throws {
     try await withCompany(of: 3) { workers, origin in
       let url = origin.url("image/1.png?hold=gate&cache-control=max-age=600")
       let ids = try await beginAndWait(url, workers, origin, at: "gate")
@@ -158,7 +158,7 @@ struct PeerTests {
     }
   }
 
-  @Test func `what may not be kept is waited for once, and then transferred by all at once`() async throws {
+  @Test func `peers wait once for a response that may not be stored, and then transfer it concurrently`() async throws {
     try await withCompany(of: 4) { workers, origin in
       let url = origin.url("image/1.png?hold=gate&cache-control=no-store")
       let ids = try await beginAndWait(url, workers, origin, at: "gate")
@@ -169,7 +169,7 @@ struct PeerTests {
     }
   }
 
-  @Test func `what is stale is asked about by one worker for all`() async throws {
+  @Test func `one worker revalidates a stale image for all`() async throws {
     try await withCompany(of: 3) { workers, origin in
       let url = origin.url("s.png")
       try await origin.script(
@@ -185,7 +185,7 @@ struct PeerTests {
     }
   }
 
-  @Test func `who waits for another worker can be cancelled, and misses its deadline`() async throws {
+  @Test func `a load that waits for a peer can be cancelled, and its deadline applies`() async throws {
     try await withCompany(of: 2) { workers, origin in
       let url = origin.url("image/1.png?hold=gate")
       let ids = try await beginAndWait(url, workers, origin, at: "gate")
@@ -199,7 +199,7 @@ struct PeerTests {
     }
   }
 
-  @Test func `what one worker clears no other serves, from whatever tier`() async throws {
+  @Test func `an image that one worker clears is served by no peer from any tier`() async throws {
     try await withCompany(of: 2) { workers, origin in
       let urls = (1...2).map { origin.url("image/\($0).png?cache-control=max-age=600") }
       for worker in workers {
@@ -211,20 +211,20 @@ struct PeerTests {
       #expect(try await workers[1].load(urls[1])["cache"] == "memory")
       #expect(try await workers[0].call("clear")["result"]["removed"] == 2)
       #expect(try await workers[1].load(urls[1], ["store": "memory"])["cache"] == "miss")
-      // What only the other's memory has goes, too.
+      // An image that only the memory of the peer has is removed, too.
       #expect(try await workers[1].load(urls[1])["cache"] == "memory")
       try await workers[0].call("clear", ["prefix": .string(origin.base)])
       #expect(try await workers[1].load(urls[1])["cache"] == "miss")
     }
   }
 
-  @Test func `what was under way in another worker when the cache was cleared is not kept`() async throws {
+  @Test func `a transfer of a peer that began before a clear is not stored`() async throws {
     try await withCompany(of: 2) { workers, origin in
       let url = origin.url("image/1.png?hold=gate&cache-control=max-age=600")
       let early = workers[1].request("load", ["url": .string(url), "deliver": "none"])
       try await origin.held(1, at: "gate")
       try await workers[0].call("clear")
-      // It joins nothing that was begun before.
+      // The load joins no transfer that began before the clear.
       let late = workers[1].request("load", ["url": .string(url), "deliver": "none"])
       try await origin.held(2, at: "gate")
       try await origin.release("gate", count: 1)
@@ -235,14 +235,14 @@ struct PeerTests {
     }
   }
 
-  @Test func `who has cleared does not wait for what another worker had begun before`() async throws {
+  @Test func `after a clear, a worker does not wait for a transfer that a peer began before`() async throws {
     try await withCompany(of: 3) { workers, origin in
       let url = origin.url("image/1.png?hold=gate&cache-control=max-age=600")
       let early = workers[0].request("load", ["url": .string(url)])
       try await origin.held(1, at: "gate")
       try await workers[1].call("clear", ["url": .string(url)])
       let late = workers[1...].map { $0.request("load", ["url": .string(url)]) }
-      // One of them transfers it for both.
+      // One of the workers transfers it for both.
       try await origin.held(2, at: "gate")
       try await origin.release("gate")
       #expect(try await Set(places([WorkerProcess](workers[1...]), late)) == ["miss", "disk"])
@@ -251,7 +251,7 @@ struct PeerTests {
     }
   }
 
-  @Test func `the limit holds for four that fill the cache together`() async throws {
+  @Test func `the limit holds for four workers that fill the cache together`() async throws {
     try await withCompany(of: 4, "--disk-limit", "400K") { workers, origin in
       let folder = workers[0].directory.appending("cache/default")
       for (number, worker) in workers.enumerated() {
@@ -274,7 +274,7 @@ struct PeerTests {
     }
   }
 
-  /// What image and temporary files take on disk.
+  /// The disk usage of image and temporary files.
   private func allocatedBytes(under folder: String) throws -> Int {
     let paths = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
     return paths.filter { $0.contains("/") && !$0.hasPrefix("workers/") }.reduce(0) { sum, path in

@@ -1,7 +1,7 @@
 import Testing
 
 @Suite struct PrefetchTests {
-  @Test func `the result counts what was downloaded, cached and failed`() async throws {
+  @Test func `the result counts downloaded, cached and failed items`() async throws {
     try await withOrigin { worker, origin in
       let target = { (number: Int) in origin.url("image/\(number).png?bytes=10000&cache-control=max-age%3D60") }
       _ = try await worker.load(target(1))
@@ -19,14 +19,14 @@ import Testing
     }
   }
 
-  @Test func `an empty list is done at once`() async throws {
+  @Test func `an empty list is finished at once`() async throws {
     try await withWorker { worker in
       let response = try await worker.call("prefetch", ["urls": []])
       #expect(response["result"]["total"] == 0)
     }
   }
 
-  @Test func `events name each item and count them`() async throws {
+  @Test func `events report each item and the progress`() async throws {
     try await withOrigin { worker, origin in
       let urls = (1...3).map { JSON.string(origin.url("image/\($0).png")) } + [.string(origin.url("html"))]
       let params: JSON = ["urls": .array(urls), "events": ["progress", "completed", "failed"]]
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func `a load takes an item over at its own priority`() async throws {
+  @Test func `a load joins an item and raises it to its own priority`() async throws {
     try await withOrigin("--max-per-host", "1") { worker, origin in
       let urls = (0..<10).map { JSON.string(origin.url("image/\($0).png?hold=a")) }
       worker.request("prefetch", ["urls": .array(urls)], id: "all")
@@ -56,8 +56,7 @@ import Testing
     }
   }
 
-  @Test func `items that find no place among those that may wait are overloaded, unless they are cached`() async throws
-  {
+  @Test func `items beyond maxQueued fail with overloaded unless they are cached`() async throws {
     try await withOrigin("--max-queued", "150", "--max-per-host", "1") { worker, origin in
       let target = { @Sendable (number: Int) in
         JSON.string(origin.url("image/\(number).png?hold=a&cache-control=max-age%3D60"))
@@ -84,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func `a long list waits as a list, is counted, and can be raised and cancelled`() async throws {
+  @Test func `the items of a long list are counted, and can be prioritized and cancelled`() async throws {
     try await withOrigin("--max-per-host", "1") { worker, origin in
       let urls = (0..<5000).map { JSON.string(origin.url("image/\($0).png?hold=a")) }
       worker.request("prefetch", ["urls": .array(urls), "group": "g"], id: "all")
@@ -104,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func `what is on disk already is not read`() async throws {
+  @Test func `an item that is on disk is not read`() async throws {
     try await withOrigin { worker, origin in
       let urls = (0..<300).map { JSON.string(origin.url("image/\($0).png?cache-control=max-age%3D60")) }
       try await worker.call("prefetch", ["urls": .array(urls)])
@@ -114,7 +113,9 @@ import Testing
     }
   }
 
-  @Test func `items for a dead port end with its probe, those that are not loads yet as well`() async throws {
+  @Test func `all items for an unreachable port end with its probe, including those that are not yet loads`()
+    async throws
+  {
     try await withWorker("--retries", "0") { worker in
       let urls = (0..<3000).map { JSON.string("http://127.0.0.1:1/\($0).png") }
       let result = try await worker.call("prefetch", ["urls": .array(urls)])["result"]
@@ -127,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func `cancel ends all of it and counts as one`() async throws {
+  @Test func `cancel ends a prefetch and counts it as one request`() async throws {
     try await withOrigin { worker, origin in
       let urls = (0..<100).map { JSON.string(origin.url("image/\($0).png?hold=a")) }
       worker.request("prefetch", ["urls": .array(urls)], id: "all")

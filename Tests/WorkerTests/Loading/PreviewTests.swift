@@ -1,15 +1,15 @@
 import Foundation
 import Testing
 
-/// What is shown of images while they arrive.
+/// Previews of images during their transfer.
 @Suite struct PreviewTests {
   private static func image(_ bytes: Int, _ rest: String) -> String {
     "image/1.jpg?progressive&width=64&height=48&bytes=\(bytes)&\(rest)"
   }
 
-  @Test func `a progressive JPEG is previewed scan by scan`() async throws {
+  @Test func `each scan of a progressive JPEG is previewed`() async throws {
     try await withOrigin { worker, origin in
-      // In memory first, then on its way to disk.
+      // First in memory, then in a spool file.
       for bytes in [100_000, 2_000_000] {
         let holds = [3, 6].map { "hold=\(bytes)-\($0)@\(bytes * $0 / 10)" }.joined(separator: "&")
         let url = origin.url("image/1.jpg?progressive&width=64&height=48&bytes=\(bytes)&\(holds)")
@@ -28,9 +28,9 @@ import Testing
     }
   }
 
-  /// In memory, and on disk: where the transfer breaks is before the end of the first scan.
+  /// The partial body is in memory or on disk. The transfer breaks before the end of the first scan.
   @Test(arguments: [(200_000, 20_000), (2_000_000, 300_000)])
-  func `a transfer that goes on is previewed`(bytes: Int, broken: Int) async throws {
+  func `a resumed transfer is previewed`(bytes: Int, broken: Int) async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       try await origin.script(
         "p.jpg",
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func `what an earlier load has left is shown at once`() async throws {
+  @Test func `the partial body of an earlier load is previewed at once`() async throws {
     try await withOrigin { worker, origin in
       try await origin.script(
         "p.jpg",

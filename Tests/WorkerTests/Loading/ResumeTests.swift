@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// Transfers that break off, as the origin and the host see them.
+/// Resumption of interrupted transfers, observed at the origin and the host.
 @Suite struct ResumeTests {
   private static let image = "image/7.png?bytes=900000"
-  /// Bytes after which the first transfer breaks: kept in memory, or on disk.
+  /// The bytes after which the first transfer breaks: one value for a partial body in memory, one for a body on disk.
   static let places = [100_000, 500_000]
 
-  /// The same image, taken without trouble.
+  /// The same image without interruption.
   private func original(_ worker: WorkerProcess, _ origin: OriginProcess, _ target: String = image) async throws -> Data
   {
     let result = try await worker.load(origin.url("\(target)&x-original=1"))
@@ -21,7 +21,7 @@ import Testing
   private func ranges(_ log: [JSON]) -> [[String]] { log.map { OriginProcess.header("range", of: $0) } }
 
   @Test(arguments: places, ["truncate", "reset"])
-  func `a transfer that broke off goes on where it was`(place: Int, how: String) async throws {
+  func `an interrupted transfer is resumed at its offset`(place: Int, how: String) async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       let target = "\(Self.image)&etag=a&cache-control=max-age=60"
       try await origin.script("s.png", ["\(target)&\(how)=\(place)", target])
@@ -37,7 +37,7 @@ import Testing
       #expect(OriginProcess.header("range", of: log[1]) == ["bytes=\(900_000 - (log[1]["sent"].integer ?? 0))-"])
       #expect(OriginProcess.header("if-range", of: log[1]) == ["\"a\""])
 
-      // Of the whole, and only rising but for `retrying`.
+      // Progress counts the whole body, and only increases except after `retrying`.
       let events = worker.events(for: id)
       let retrying = try #require(events.firstIndex { $0["method"] == "retrying" })
       for part in [events[..<retrying], events[(retrying + 1)...]] {
@@ -47,7 +47,7 @@ import Testing
       #expect(events[(retrying + 1)...].allSatisfy { $0["params"]["total"] == 900_000 })
       #expect(events.last?["params"]["received"] == 900_000)
 
-      // It is stored as the 200 that it is.
+      // It is stored as a complete 200 response.
       let again = try await worker.load(origin.url("s.png"), ["response": true])
       #expect(again["cache"] != "miss")
       #expect(again["response"]["status"] == 200)
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func `only what came over the wire counts as transferred`() async throws {
+  @Test func `only received bytes count as transferred`() async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script("s.png", ["\(target)&truncate=500000", target])
@@ -67,7 +67,7 @@ import Testing
   }
 
   @Test(arguments: ["200000000", "9223372036854775807"])
-  func `a rest that is said to be larger than may be is refused`(length: String) async throws {
+  func `a range response that announces more than maxBytes is refused`(length: String) async throws {
     try await withOrigin("--retries", "1", "--disk-limit", "300M") { worker, origin in
       let target = "\(Self.image)&etag=a"
       let last = length.hasSuffix("7") ? "9223372036854775806" : "199999999"
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test(arguments: places) func `two breaks are two resumptions`(place: Int) async throws {
+  @Test(arguments: places) func `two interruptions cause two resumptions`(place: Int) async throws {
     try await withOrigin("--retries", "2") { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script("s.png", ["\(target)&truncate=\(place)", "\(target)&truncate=200000", target])
@@ -94,44 +94,46 @@ import Testing
 
   struct Change: CustomTestStringConvertible, Sendable {
     var what: String
-    /// How the image is served at first, and then.
+    /// The targets of the first response and of the second.
     var first: String
     var second: String
-    /// What the origin answers, the whole that follows a misfit included.
+    /// The statuses of the origin, including that of the complete response after a range mismatch.
     var statuses: [JSON]
-    /// Where the rest must be asked for: there is no If-Range without.
+    /// Whether the second request must have Range and If-Range.
     var asks = true
 
     var testDescription: String { what }
   }
 
   static let changes = [
-    Change(what: "another tag", first: "etag=a", second: "etag=b", statuses: [200, 200]),
+    Change(what: "another ETag", first: "etag=a", second: "etag=b", statuses: [200, 200]),
     Change(
-      what: "another tag that the server does not look at", first: "etag=a", second: "ranges=blind&etag=b",
+      what: "another ETag that the server ignores", first: "etag=a", second: "ranges=blind&etag=b",
       statuses: [200, 206, 200]),
-    Change(what: "a weak tag", first: "etag=W/a", second: "etag=W/a", statuses: [200, 200], asks: false),
+    Change(what: "a weak ETag", first: "etag=W/a", second: "etag=W/a", statuses: [200, 200], asks: false),
     Change(what: "no validator", first: "", second: "", statuses: [200, 200], asks: false),
     Change(
-      what: "a date of change just now", first: "last-modified=-5", second: "last-modified=-5",
+      what: "a recent Last-Modified", first: "last-modified=-5", second: "last-modified=-5",
       statuses: [200, 200], asks: false),
     Change(
       what: "a content coding", first: "etag=a&encoding=gzip", second: "etag=a&encoding=gzip",
       statuses: [200, 200], asks: false),
     Change(
-      what: "no ranges", first: "etag=a&ranges=off&header=accept-ranges:none", second: "etag=a",
+      what: "Accept-Ranges: none", first: "etag=a&ranges=off&header=accept-ranges:none", second: "etag=a",
       statuses: [200, 200], asks: false),
     Change(what: "a server without ranges", first: "etag=a", second: "etag=a&ranges=off", statuses: [200, 200]),
-    Change(what: "another place", first: "etag=a", second: "etag=a&ranges=shifted", statuses: [200, 206, 200]),
-    Change(what: "a range that cannot be", first: "etag=a", second: "etag=a&status=416", statuses: [200, 416, 200]),
+    Change(what: "another offset", first: "etag=a", second: "etag=a&ranges=shifted", statuses: [200, 206, 200]),
+    Change(what: "an unsatisfiable range", first: "etag=a", second: "etag=a&status=416", statuses: [200, 416, 200]),
     Change(
       what: "several parts", first: "etag=a", second: "etag=a&status=206&type=multipart/byteranges",
       statuses: [200, 206, 200]),
   ]
 
-  @Test(arguments: changes, places) func `what does not fit starts over`(change: Change, place: Int) async throws {
+  @Test(arguments: changes, places) func `a transfer that cannot be resumed is restarted`(
+    change: Change, place: Int
+  ) async throws {
     try await withOrigin("--retries", "1") { worker, origin in
-      // Compressed there is little of it.
+      // The compressed body is short.
       let place = change.first.contains("gzip") ? 500 : place
       let other = "image/8.png?bytes=900000"
       try await origin.script(
@@ -147,7 +149,7 @@ import Testing
     }
   }
 
-  @Test(arguments: places) func `another length starts over`(place: Int) async throws {
+  @Test(arguments: places) func `another length restarts the transfer`(place: Int) async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       let other = "image/8.png?bytes=800000"
       try await origin.script("s.png", ["\(Self.image)&etag=a&truncate=\(place)", "\(other)&etag=a"])
@@ -157,7 +159,7 @@ import Testing
     }
   }
 
-  @Test func `an error in between loses nothing`() async throws {
+  @Test func `an error between two attempts keeps the partial body`() async throws {
     try await withOrigin("--retries", "3") { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script(
@@ -170,7 +172,7 @@ import Testing
     }
   }
 
-  @Test func `a time-out goes on as well`() async throws {
+  @Test func `a transfer is resumed after a timeout`() async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script("s.png", ["\(target)&hold=never@500000", target])
@@ -180,7 +182,7 @@ import Testing
     }
   }
 
-  @Test func `a date of change that is old enough will do`() async throws {
+  @Test func `a Last-Modified date is used as a validator if it is old enough`() async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       let target =
         "\(Self.image)&last-modified=Sun, 06 Nov 1994 08:49:37 GMT"
@@ -194,7 +196,7 @@ import Testing
     }
   }
 
-  @Test func `the rest is asked of the URL that the beginning came from, with the same headers`() async throws {
+  @Test func `the range request goes to the final URL of the partial body, with the same header fields`() async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script("end.png", ["\(target)&truncate=500000", target])
@@ -213,7 +215,7 @@ import Testing
     }
   }
 
-  @Test func `a redirect to elsewhere starts over`() async throws {
+  @Test func `a redirect to another URL restarts the transfer`() async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script("one.png", ["\(target)&truncate=500000"])
@@ -226,9 +228,9 @@ import Testing
     }
   }
 
-  @Test func `maxBytes is of the whole`() async throws {
+  @Test func `maxBytes limits the whole body`() async throws {
     try await withOrigin("--retries", "1") { worker, origin in
-      // Nothing tells the length before the 206 does.
+      // The length is unknown until the 206.
       let target = "\(Self.image)&etag=a"
       try await origin.script("s.png", ["\(target)&chunked&truncate=500000", target])
       let error = try await worker.failure(origin.url("s.png"), ["maxBytes": 800_000])
@@ -240,7 +242,7 @@ import Testing
   static let stores: [JSON] = [["store": "none"], ["store": "memory"], ["cache": "no-store"]]
 
   @Test(arguments: stores, places)
-  func `what is not kept is resumed all the same`(params: JSON, place: Int) async throws {
+  func `a transfer without storage is resumed as well`(params: JSON, place: Int) async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script("s.png", ["\(target)&truncate=\(place)", target])
@@ -250,7 +252,7 @@ import Testing
     }
   }
 
-  @Test(arguments: places) func `digest and saveTo hold for the whole`(place: Int) async throws {
+  @Test(arguments: places) func `digest and saveTo apply to the whole body`(place: Int) async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script("s.png", ["\(target)&truncate=\(place)", target])
@@ -268,7 +270,7 @@ import Testing
     }
   }
 
-  @Test func `a stale image that changed is not asked about again while its successor comes`() async throws {
+  @Test func `a stale image is not revalidated again while its replacement is resumed`() async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script(
@@ -282,7 +284,7 @@ import Testing
     }
   }
 
-  @Test func `a range of the host's own stays what it is`() async throws {
+  @Test func `a Range field of the host is sent unchanged`() async throws {
     try await withOrigin("--retries", "1") { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script("s.png", ["\(target)&truncate=1000", target])
@@ -295,7 +297,7 @@ import Testing
   }
 }
 
-/// Partial files: what outlives its load, and its worker.
+/// Partial files, which outlive their load and their worker.
 @Suite struct PartialFileTests {
   private static let image = "image/7.png?bytes=900000"
 
@@ -310,17 +312,17 @@ import Testing
 
   /// The first transfer is held after 500,000 bytes of 900,000, later ones are not.
   ///
-  /// - Parameter isSized: whether it tells its length. Else nobody can take it for nearly complete when it is
-  ///   cancelled.
+  /// - Parameter isSized: whether the response has a length. Without one, a cancelled transfer never counts as nearly
+  ///   complete.
   private func script(
     _ origin: OriginProcess, _ name: String = "s.png", isSized: Bool = false, then: [String] = ["\(image)&etag=a"]
   ) async throws {
     try await origin.script(name, ["\(Self.image)&etag=a&hold=gate@500000\(isSized ? "" : "&chunked")"] + then)
   }
 
-  /// Waits until what the origin sends before the gate is on disk, but for less than a piece. No event tells, so this
-  /// looks again and again; how often does not matter.
-  private func waitForBeginning(_ worker: WorkerProcess, besides others: Int = 0) async throws {
+  /// Waits until the bytes before the gate are on disk, except for less than one piece. There is no event for it, so this
+  /// polls; the interval does not matter.
+  private func waitForPartialBody(_ worker: WorkerProcess, besides others: Int = 0) async throws {
     let patienceEnds = ContinuousClock.now.advanced(by: patience)
     while try sizes(ofTemporariesOf: worker).count(where: { $0 > 300_000 }) <= others {
       if ContinuousClock.now > patienceEnds { throw NeverHappened(what: "a beginning", seen: "nothing") }
@@ -328,7 +330,7 @@ import Testing
     }
   }
 
-  /// Of the temporary files in the cache and of those that are not kept.
+  /// The size of the temporary files in the cache and in the scratch folder.
   private func sizes(ofTemporariesOf worker: WorkerProcess) throws -> [Int] {
     let parent = FileManager.default.temporaryDirectory.appending(path: "imageworker-\(geteuid())").path
     let scratch = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
@@ -342,21 +344,21 @@ import Testing
     }
   }
 
-  /// Loads a URL whose body the origin holds, and cancels that when its beginning is on disk: that stays, if it may.
+  /// Loads a URL with a held body, and cancels the load when the partial body is on disk.
   private func cancelMidway(_ url: String, _ worker: WorkerProcess, _ params: JSON = [:]) async throws {
     worker.request("load", JSON.object(["url": .string(url)]).merging(params))
-    try await waitForBeginning(worker)
+    try await waitForPartialBody(worker)
     try await worker.call("cancel", ["all": true])
     try await failures(1, worker)
   }
 
-  /// Waits until transfers have failed, and what they left is on disk.
+  /// Waits until transfers have failed and their partial bodies are on disk.
   private func failures(_ count: Int, _ worker: WorkerProcess) async throws {
     let patienceEnds = ContinuousClock.now.advanced(by: patience)
     while try await worker.call("stats")["result"]["transfers"]["failed"].integer ?? 0 < count {
       if ContinuousClock.now > patienceEnds { throw NeverHappened(what: "\(count) failures", seen: "fewer") }
     }
-    // It goes by way of the disk's thread, after what was given to that before.
+    // The disk thread handles this after all earlier work.
     try await worker.call("stats")
   }
 
@@ -370,7 +372,7 @@ import Testing
     }
   }
 
-  @Test func `after everybody has left, the next load goes on`() async throws {
+  @Test func `after the last load is cancelled, the next one resumes the transfer`() async throws {
     try await withOrigin { worker, origin in
       try await script(origin)
       let url = origin.url("s.png")
@@ -391,14 +393,14 @@ import Testing
     }
   }
 
-  @Test func `after everybody has left while it waited for its next attempt, too`() async throws {
+  @Test func `after the last load is cancelled between two attempts, the next one resumes the transfer`() async throws {
     try await withOrigin("--retries", "5") { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script("s.png", ["\(target)&hold=gate@500000&truncate=500000", target])
       let url = origin.url("s.png")
       let id = worker.request("load", ["url": .string(url), "events": ["retrying"]])
       try await origin.held(at: "gate")
-      // No attempt starts from here on.
+      // No further attempt starts.
       try await worker.call("pause")
       try await origin.release("gate")
       _ = try await worker.event("retrying", for: id)
@@ -410,13 +412,13 @@ import Testing
     }
   }
 
-  @Test func `a load that waits for the place of the one that leaves it goes on as well`() async throws {
+  @Test func `a load that waits behind the cancelled one resumes its transfer`() async throws {
     try await withOrigin("--max-per-host", "1") { worker, origin in
       try await script(origin)
       let url = origin.url("s.png")
       worker.request("load", ["url": .string(url)])
-      try await waitForBeginning(worker)
-      // The second has looked into the cache before the first's connection is closed.
+      try await waitForPartialBody(worker)
+      // The second load has finished its cache lookup before the first connection is closed.
       worker.request("cancel", ["all": true])
       let id = worker.request("load", ["url": .string(url)])
       let result = try await worker.response(to: id)["result"]
@@ -425,7 +427,7 @@ import Testing
     }
   }
 
-  @Test func `a deadline leaves it as well`() async throws {
+  @Test func `a partial body is kept after a deadline`() async throws {
     try await withOrigin { worker, origin in
       try await script(origin)
       let url = origin.url("s.png")
@@ -438,7 +440,7 @@ import Testing
     }
   }
 
-  @Test func `after retries are used up as well`() async throws {
+  @Test func `a partial body is kept after the last retry`() async throws {
     try await withOrigin { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script("s.png", ["\(target)&truncate=500000", "\(target)&status=503", target])
@@ -451,7 +453,7 @@ import Testing
     }
   }
 
-  @Test func `a server that knows nothing of it any more ends it`() async throws {
+  @Test func `a 404 of the server removes the partial body`() async throws {
     try await withOrigin("--failed-ttl", "0") { worker, origin in
       let target = "\(Self.image)&etag=a"
       try await origin.script("s.png", ["\(target)&truncate=500000", "\(target)&status=404", target])
@@ -464,7 +466,7 @@ import Testing
 
   enum End: String, CaseIterable { case kill, signal, cancel }
 
-  @Test(arguments: End.allCases) func `a worker started anew goes on`(end: End) async throws {
+  @Test(arguments: End.allCases) func `a later worker resumes the transfer`(end: End) async throws {
     let directory = try TemporaryDirectory()
     try await turns.taking {
       let origin = try await OriginProcess()
@@ -472,7 +474,7 @@ import Testing
       let url = origin.url("s.png")
       let first = try WorkerProcess(["--retries", "0", "--eof", "cancel"], directory: directory)
       first.request("load", ["url": .string(url)])
-      try await waitForBeginning(first)
+      try await waitForPartialBody(first)
       switch end {
       case .kill: first.child.signal(SIGKILL)
       case .signal: first.child.signal(SIGTERM)
@@ -495,7 +497,7 @@ import Testing
   }
 
   @Test(arguments: ["etag=b", "etag=b&ranges=blind", "etag=a&ranges=off", "etag=a&ranges=shifted"])
-  func `a worker started anew starts over where it does not fit`(second: String) async throws {
+  func `a later worker restarts a transfer that does not match`(second: String) async throws {
     let directory = try TemporaryDirectory()
     try await turns.taking {
       let origin = try await OriginProcess()
@@ -504,7 +506,7 @@ import Testing
       let url = origin.url("s.png")
       let first = try WorkerProcess(["--retries", "0"], directory: directory)
       first.request("load", ["url": .string(url)])
-      try await waitForBeginning(first)
+      try await waitForPartialBody(first)
       first.child.signal(SIGKILL)
       _ = try await first.child.ended()
       let worker = try WorkerProcess(["--retries", "0"], directory: directory)
@@ -527,21 +529,23 @@ import Testing
   static let others = [
     Other(
       what: "another user", first: ["headers": ["authorization": "a"]], second: ["headers": ["authorization": "b"]]),
-    Other(what: "somebody unknown", first: ["headers": ["authorization": "a"]], second: [:]),
+    Other(what: "no credentials", first: ["headers": ["authorization": "a"]], second: [:]),
     Other(what: "other cookies", first: ["headers": ["cookie": "a=1"]], second: ["headers": ["cookie": "a=2"]]),
     Other(what: "other headers", second: ["headers": ["accept": "image/webp"]]),
     Other(what: "reload", second: ["cache": "reload"]),
     Other(what: "no-store", second: ["cache": "no-store"]),
     Other(what: "another key", second: ["key": "other"]),
     Other(what: "a range", second: ["headers": ["range": "bytes=0-"]]),
-    Other(what: "what was not to be stored", first: ["store": "none"], second: [:]),
-    Other(what: "what was not to be stored on disk", first: ["store": "memory"], second: [:]),
-    Other(what: "what was not to be cached", first: ["cache": "no-store"], second: [:]),
+    Other(what: "a first load with store none", first: ["store": "none"], second: [:]),
+    Other(what: "a first load with store memory", first: ["store": "memory"], second: [:]),
+    Other(what: "a first load with no-store", first: ["cache": "no-store"], second: [:]),
   ]
 
-  @Test(arguments: others) func `others start anew`(other: Other) async throws {
+  @Test(arguments: others) func `a load that differs does not use the partial body`(other: Other)
+    async throws
+  {
     try await withOrigin { worker, origin in
-      // Each with an image of his own, of the same length and tag.
+      // Each user has another image, of the same length and ETag.
       let target = "\(Self.image)&etag=a&by=authorization,cookie,accept"
       try await origin.script("s.png", ["\(target)&hold=gate@500000&chunked", target])
       try await origin.script("t.png", [target])
@@ -555,7 +559,7 @@ import Testing
   }
 
   @Test(arguments: ["no-cache", "refresh", "force-cache", "default"])
-  func `modes that would store it go on`(mode: String) async throws {
+  func `cache modes that store resume the transfer`(mode: String) async throws {
     try await withOrigin { worker, origin in
       try await script(origin)
       let url = origin.url("s.png")
@@ -566,14 +570,14 @@ import Testing
     }
   }
 
-  @Test func `clear takes what is left, and what is on its way`() async throws {
+  @Test func `clear removes partial bodies, also those of running transfers`() async throws {
     try await withOrigin { worker, origin in
       for (number, clearsFirst) in [true, false].enumerated() {
         let name = "s\(number).png"
         try await script(origin, name)
         let url = origin.url(name)
         worker.request("load", ["url": .string(url)])
-        try await waitForBeginning(worker)
+        try await waitForPartialBody(worker)
         if clearsFirst { try await worker.call("clear", ["url": .string(url)]) }
         try await worker.call("cancel", ["all": true])
         try await failures(number + 1, worker)
@@ -585,14 +589,14 @@ import Testing
     }
   }
 
-  @Test func `what is left is counted and limited`() async throws {
+  @Test func `partial bodies are counted and limited`() async throws {
     try await withOrigin("--disk-limit", "10M") { worker, origin in
       let most = 10 << 20 / 4
       for number in 0..<7 {
         let name = "s\(number).png"
         try await script(origin, name)
         worker.request("load", ["url": .string(origin.url(name))])
-        try await waitForBeginning(worker, besides: min(number, 5))
+        try await waitForPartialBody(worker, besides: min(number, 5))
         try await worker.call("cancel", ["all": true])
         try await failures(number + 1, worker)
         let sizes = try sizes(ofTemporariesOf: worker)
@@ -604,7 +608,7 @@ import Testing
     }
   }
 
-  @Test func `a load with a smaller maxBytes leaves it to others`() async throws {
+  @Test func `a load with a smaller maxBytes keeps the partial body for other loads`() async throws {
     try await withOrigin { worker, origin in
       try await script(origin)
       let url = origin.url("s.png")
@@ -616,7 +620,7 @@ import Testing
     }
   }
 
-  @Test func `what is stored is asked about, though the beginning of its successor is there`() async throws {
+  @Test func `a stored image is revalidated although a partial body of its replacement exists`() async throws {
     try await withOrigin { worker, origin in
       let old = "image/1.png?etag=old&cache-control=no-cache"
       let url = origin.url("s.png")
@@ -629,7 +633,7 @@ import Testing
     }
   }
 
-  @Test func `once the whole is stored nothing of it is left`() async throws {
+  @Test func `the partial body is removed when the whole body is stored`() async throws {
     try await withOrigin { worker, origin in
       try await script(origin)
       let url = origin.url("s.png")
@@ -640,7 +644,7 @@ import Testing
     }
   }
 
-  @Test func `two workers of one cache do not take the same`() async throws {
+  @Test func `two workers with one cache do not resume the same partial body`() async throws {
     let directory = try TemporaryDirectory()
     try await turns.taking {
       let origin = try await OriginProcess()
@@ -649,12 +653,12 @@ import Testing
       let url = origin.url("s.png")
       let first = try WorkerProcess(["--retries", "0"], directory: directory)
       first.request("load", ["url": .string(url)])
-      try await waitForBeginning(first)
+      try await waitForPartialBody(first)
       first.child.signal(SIGKILL)
       _ = try await first.child.ended()
       let workers = try (0..<2).map { _ in try WorkerProcess(["--retries", "0"], directory: directory) }
       defer { for worker in workers { worker.child.kill() } }
-      // What has to come from the server is transferred by each.
+      // Each worker transfers the bytes that it needs from the server.
       let ids = workers.map { $0.request("load", ["url": .string(url), "cache": "no-cache"]) }
       try await origin.held(2, at: "later")
       try await origin.release("later")

@@ -1,6 +1,6 @@
 import Testing
 
-/// `refresh`, what stands in for an answer that does not come, and loads that are for a part only.
+/// `refresh`, stale-if-error, and loads with a Range field.
 @Suite struct RevalidationTests {
   private static let image = "image/1.png?bytes=10000&etag=v1&cache-control=max-age%3D3600"
   private static let changed = "image/2.png?bytes=20000&etag=v2"
@@ -15,7 +15,7 @@ import Testing
 
   // MARK: - refresh
 
-  @Test func `refresh with the server down has shown what is cached, once, and then the error`() async throws {
+  @Test func `refresh sends the cached image once, and then the error, if the server is down`() async throws {
     try await withOrigin { worker, origin in
       let lenient = "image/1.png?etag=v1&cache-control=max-age%3D3600,stale-if-error%3D3600"
       try await origin.script("s", [lenient, "image/1.png?status=503", "image/1.png?close=start"])
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `each of several who refresh sees what is cached, and one request asks for all`() async throws {
+  @Test func `concurrent refresh loads each get the cached image, and share one request`() async throws {
     try await withOrigin { worker, origin in
       try await origin.script("s", [Self.image, Self.image + "&hold=gate"])
       _ = try await worker.load(origin.url("s"))
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func `refresh from another worker's disk shows it once, too`() async throws {
+  @Test func `refresh sends the cached image once if another worker stored it`() async throws {
     try await withOrigin { worker, origin in
       try await origin.script("s", [Self.image, Self.changed])
       let first = try await worker.load(origin.url("s"))
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  /// Refreshes a transform of what is cached as it is.
+  /// Refreshes a transform of an image that is cached untransformed.
   private func refreshThumbnail(
     of answers: [String], _ worker: WorkerProcess, _ origin: OriginProcess, _ params: JSON = [:]
   ) async throws -> (shown: [JSON], result: JSON, decoded: JSON) {
@@ -72,7 +72,7 @@ import Testing
     return (cachedEvents(worker, id).map { $0["params"] }, result, decoded)
   }
 
-  @Test func `one decode is for what refresh shows and for the answer that it still holds`() async throws {
+  @Test func `refresh decodes once for the cached event and for an unchanged answer`() async throws {
     try await withOrigin { worker, origin in
       let (shown, result, decoded) = try await refreshThumbnail(of: [Self.image, Self.image], worker, origin)
       #expect(result["cache"] == "revalidated" && result["width"] == 20)
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func `refresh shows what was cached before it answers with another image`() async throws {
+  @Test func `refresh sends the cached image before it answers with another image`() async throws {
     try await withOrigin { worker, origin in
       let (shown, result, decoded) = try await refreshThumbnail(of: [Self.image, Self.changed], worker, origin)
       #expect(result["cache"] == "miss" && result["source"]["bytes"] == 20_000)
@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test func `refresh shows no pixels`() async throws {
+  @Test func `refresh sends no cached event for pixels`() async throws {
     try await withOrigin { worker, origin in
       let (shown, result, decoded) = try await refreshThumbnail(
         of: [Self.image, Self.image], worker, origin, ["deliver": "pixels", "validate": "decode"])
@@ -101,7 +101,7 @@ import Testing
     }
   }
 
-  @Test func `refresh of what is fresh and immutable is the answer at once`() async throws {
+  @Test func `refresh answers at once with a fresh and immutable image`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?etag=v1&cache-control=max-age%3D3600,immutable")
       _ = try await worker.load(url)
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func `refresh of what is not cached is a plain load`() async throws {
+  @Test func `refresh of an image that is not cached is a normal load`() async throws {
     try await withOrigin { worker, origin in
       let id = refresh(worker, origin.url(Self.image))
       let response = try await worker.response(to: id)
@@ -121,7 +121,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["reload", "no-cache"]) func `what may not be kept takes the place of what was`(mode: String)
+  @Test(arguments: ["reload", "no-cache"]) func `a response that may not be stored removes the stored one`(mode: String)
     async throws
   {
     try await withOrigin { worker, origin in
@@ -130,7 +130,7 @@ import Testing
       let (url, small) = (origin.url("s"), ["transform": ["width": 8]] as JSON)
       _ = try await worker.load(url, small)
       _ = try await worker.load(url)
-      // What nobody has accepted, or wants kept, replaces nothing.
+      // A response that no load accepts, or that is not to be stored, replaces nothing.
       let wrong: JSON = ["cache": .string(mode), "digest": .string("sha256-" + String(repeating: "0", count: 64))]
       #expect(try await worker.failure(url, wrong)["data"]["kind"] == "digestMismatch")
       _ = try await worker.load(url, ["cache": .string(mode), "store": "none"])
@@ -141,7 +141,7 @@ import Testing
       let state = try await worker.call("query", ["url": .string(url)])["result"]
       #expect(state["memory"] == false && state["disk"] == false)
       #expect(try await worker.load(url)["cache"] == "miss")
-      // What the host does not want kept leaves what is there.
+      // A load with no-store leaves the stored response unchanged.
       _ = try await worker.load(url)
       #expect(try await worker.load(url, ["cache": "no-store"])["cache"] == "miss")
       #expect(try await worker.load(url)["cache"] == "memory")
@@ -149,7 +149,7 @@ import Testing
   }
 
   @Test(arguments: ["cache-control=no-store", "vary=accept-language&cache-control=max-age%3D1000"], [0, 1000])
-  func `what a 304 makes of the stored is kept only where it may be`(update: String, freshFor: Int) async throws {
+  func `a response that a 304 updated is stored only if that is allowed`(update: String, freshFor: Int) async throws {
     try await withOrigin { worker, origin in
       let other = "image/2.png?etag=b&cache-control=max-age%3D1000"
       try await origin.script(
@@ -161,7 +161,7 @@ import Testing
     }
   }
 
-  @Test func `a 304 leaves what is stored as it was where the request wants nothing kept`() async throws {
+  @Test func `a 304 to a request with no-store leaves the stored response unchanged`() async throws {
     try await withOrigin { worker, origin in
       let (fresh, stale) = ("cache-control=max-age%3D1000", "cache-control=max-age%3D0")
       let unkept: JSON = ["cache": "no-cache", "headers": ["cache-control": "no-store"]]
@@ -173,14 +173,14 @@ import Testing
       #expect(try await worker.load(url, unkept)["cache"] == "revalidated")
       #expect(try await worker.call("query", ["url": .string(url)])["result"]["expiresAt"] == before["expiresAt"])
       #expect(try await worker.load(url)["cache"] == "memory")
-      // Nor is what was stale fresh by it, or what is made of it.
+      // Neither the stale response nor its variants become fresh.
       try await origin.script("stale", [image(stale), image(fresh), image(stale), image(stale)])
       let (other, small) = (origin.url("stale"), ["transform": ["width": 8]] as JSON)
       _ = try await worker.load(other)
       #expect(try await worker.load(other, unkept.merging(small))["cache"] == "revalidated")
       #expect(try await worker.load(other, small)["cache"] == "revalidated")
       #expect(try await worker.load(other)["cache"] == "revalidated")
-      // What the answer says of itself counts, whoever asked.
+      // The directives of the response count, whichever load requested it.
       try await origin.script("forbidden", [image(fresh), image("cache-control=no-store"), image(fresh)])
       let forbidden = origin.url("forbidden")
       _ = try await worker.load(forbidden)
@@ -189,7 +189,7 @@ import Testing
     }
   }
 
-  @Test func `a 304 of somebody who was not asked confirms nothing`() async throws {
+  @Test func `a 304 from another server after a redirect validates nothing`() async throws {
     try await withOrigin { worker, origin in
       let unasked = "text?status=304"
       try await origin.script(
@@ -200,7 +200,7 @@ import Testing
     }
   }
 
-  @Test func `another Host is another image`() async throws {
+  @Test func `a load with another Host field gets another image`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?by=host&cache-control=max-age%3D60")
       for (host, expected) in [("a.test", "miss"), ("b.test", "miss"), ("a.test", "memory")] as [(JSON, JSON)] {
@@ -217,7 +217,7 @@ import Testing
   static let failures = ["status=503", "status=500", "close=start", "reset=start", "truncate=100", "hold=never"]
 
   @Test(arguments: failures)
-  func `stale-if-error stands in for errors of the server and for no answer at all`(failure: String) async throws {
+  func `stale-if-error applies to server errors and to missing answers`(failure: String) async throws {
     try await withOrigin { worker, origin in
       let lenient = "image/1.png?etag=v1&cache-control=max-age%3D0,stale-if-error%3D3600"
       try await origin.script("s", [lenient, "image/1.png?bytes=10000&\(failure)"])
@@ -230,7 +230,7 @@ import Testing
     }
   }
 
-  @Test func `it does not stand in for another answer, nor where the server wants to be asked`() async throws {
+  @Test func `stale-if-error applies neither to other answers nor with must-revalidate`() async throws {
     try await withOrigin { worker, origin in
       let strict = "image/1.png?etag=v1&cache-control=max-age%3D0,must-revalidate,stale-if-error%3D3600"
       try await origin.script("strict", [strict, "image/1.png?status=503"])
@@ -243,9 +243,9 @@ import Testing
     }
   }
 
-  // MARK: - Parts
+  // MARK: - Ranges
 
-  @Test func `a part is neither served from the cache nor kept there`() async throws {
+  @Test func `a partial response is neither served from the cache nor stored`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url(Self.image)
       let part: JSON = ["headers": ["Range": "bytes=0-99"], "validate": "none", "response": true]
@@ -261,7 +261,7 @@ import Testing
     }
   }
 
-  @Test func `what fails for a part or a condition is no failure of the image`() async throws {
+  @Test func `a failure of a range or conditional request is not remembered for the image`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url(Self.image)
       let beyond: JSON = ["headers": ["Range": "bytes=20000-"], "validate": "none"]

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Loads that go through the decoder, the real one.
+/// Loads that use the real decoder.
 @Suite struct TransformTests {
-  @Test func `a variant has members of its own, and tells of its source`() async throws {
+  @Test func `the result for a variant describes the variant and its source`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?width=400&height=300&bytes=9000&cache-control=max-age%3D60")
       let result = try await worker.load(url, ["transform": ["width": 100], "placeholder": true])
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func `transforms of one URL share its transfer`() async throws {
+  @Test func `transforms of one URL share a transfer`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.jpg?width=200&height=100&hold=a&cache-control=max-age%3D60")
       let transforms: [JSON] = [
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func `formats, data and saveTo are the variant's`() async throws {
+  @Test func `format, data and saveTo are those of the variant`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.gif?frames=3&width=40&height=40&cache-control=max-age%3D60")
       let target = worker.directory.path + "/out.webp"
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func `a wrong member is named with its way to it`() async throws {
+  @Test func `an invalid member is named by its path`() async throws {
     try await withWorker { worker in
       let cases: [(JSON, String)] = [
         (["width": 0], "transform.width"), (["height": 70000], "transform.height"), (["fit": "crop"], "transform.fit"),
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func `a crop outside the image is told when its size is known`() async throws {
+  @Test func `a crop outside the image is refused when the size is known`() async throws {
     try await withOrigin { worker, origin in
       let crop: JSON = ["x": 500, "y": 0, "width": 5, "height": 5]
       let error = try await worker.failure(origin.url("image/1.png"), ["transform": ["crop": crop]])
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test func `what the decoder does not read is unsupported, and loads as it is`() async throws {
+  @Test func `an image that the decoder does not support can be loaded untransformed`() async throws {
     try await withOrigin { worker, origin in
       // The size of a JPEG 2000 codestream, 16 x 8.
       let url = "data:image/jp2;base64,/0//UQApAAAAAAAQAAAACAAAAAAAAAAA"
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test func `over max-pixels nothing is decoded`() async throws {
+  @Test func `an image over max-pixels is not decoded`() async throws {
     try await withOrigin("--max-pixels", "10000") { worker, origin in
       let url = origin.url("image/1.png?width=200&height=100")
       let error = try await worker.failure(url, ["transform": ["width": 5]])
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func `every pixel is checked where that is asked for`() async throws {
+  @Test func `validate decode checks every pixel`() async throws {
     try await withOrigin { worker, origin in
       let whole = origin.url("image/1.jpg?width=200&height=100&cache-control=max-age%3D60")
       #expect(try await worker.load(whole, ["validate": "decode"])["cache"] == "miss")
@@ -153,24 +153,24 @@ import Testing
     }
   }
 
-  @Test func `pixels of a killed worker are gone when the next begins`() async throws {
+  @Test func `the pixels of a killed worker are removed when the next worker starts`() async throws {
     var path = ""
     try await withOrigin { worker, origin in
       path = try #require(
         try await worker.load(origin.url("image/1.png"), ["deliver": "pixels"])["pixels"]["path"].string)
-      // Not later: once it is killed, a worker that another test starts may be the next.
+      // Check before the kill: afterwards the worker of another test may be the next and remove them.
       #expect(FileManager.default.fileExists(atPath: path))
       worker.child.kill()
       _ = try await worker.child.ended()
     }
-    // Another worker that has just started may be at it.
+    // Another worker that has just started may be removing them.
     for _ in 0..<50 where FileManager.default.fileExists(atPath: path) {
       try await withWorker { worker in _ = try await worker.call("stats") }
     }
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
-  @Test func `prefetch and query know variants`() async throws {
+  @Test func `prefetch and query support variants`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?bytes=5000&cache-control=max-age%3D60")
       let transform: JSON = ["width": 8]
@@ -185,7 +185,7 @@ import Testing
     }
   }
 
-  @Test func `initialize tells what can be decoded and encoded`() async throws {
+  @Test func `initialize lists the formats that can be decoded and encoded`() async throws {
     try await withWorker { worker in
       let formats = try await worker.call("initialize")["result"]["formats"]
       #expect(formats["decode"].array.contains("jpeg") && formats["encode"].array.contains("webp"))

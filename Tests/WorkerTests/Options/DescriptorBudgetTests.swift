@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct DescriptorBudgetTests {
   @Test(arguments: [(128, 2), (256, 8), (1024, 2), (1024, 64), (32, 64), (2, 2), (Int.max, 2)])
-  func `the descriptors are enough for connections, files and what lasts for a moment`(
+  func `the descriptors suffice for connections, files and short-lived sockets`(
     descriptors: Int, decoders: Int
   ) {
     let budget = DescriptorBudget(descriptors: descriptors, decoders: decoders)
@@ -14,7 +14,7 @@ import Testing
     #expect(budget.connections + files + 2 * budget.transfers <= descriptors - min(40 + 3 * decoders, descriptors / 2))
   }
 
-  @Test func `few decoders leave most to transfers`() {
+  @Test func `with few decoders, most descriptors are for transfers`() {
     #expect(DescriptorBudget(descriptors: 1024, decoders: 2).transfers == 163)
     #expect(DescriptorBudget(descriptors: 128, decoders: 2).transfers == 13)
   }

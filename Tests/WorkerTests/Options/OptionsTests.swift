@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The command line: what is printed and what the exit status says.
+/// The command line: output and exit status.
 @Suite struct OptionsTests {
   @Test(arguments: [
     ["--nonsense"], ["--cache-dir"], ["--max-concurrent", "many"], ["--max-concurrent", "-1"], ["--max-line", "1X"],
@@ -13,7 +13,9 @@ import Testing
     ["--proxy", "nonsense://host"], ["--proxy", "http://u:p@host:99999"], ["--proxy", "[::1]:x/"], ["stray"],
     ["--retries", "1.5"], ["--disk-limit", "5ß"], ["--max-pixels", "1000000000G"],
   ])
-  func `a bad option is one line on standard error and exit 64`(options: [String]) async throws {
+  func `an invalid option is reported in one line on standard error, with exit status 64`(options: [String])
+    async throws
+  {
     let result = try await outcome(of: options)
     #expect(result.ending == .exit(64))
     #expect(result.output.isEmpty)
@@ -25,14 +27,14 @@ import Testing
     ["--header", "Authorization: xyzzy\r\nX: y"], ["--user-agent", "a\nb"], ["--proxy", "nonsense://u:xyzzy@host\n"],
     ["--no\nsense"],
   ])
-  func `what is wrong with an option is said in one line, and without secrets`(options: [String]) async throws {
+  func `the error for an option is one line without secrets`(options: [String]) async throws {
     let result = try await outcome(of: options)
     #expect(result.ending == .exit(64))
     #expect(result.errors.filter { $0.isNewline }.count == 1)
     #expect(!result.errors.contains("xyzzy"))
   }
 
-  @Test func `a file of headers is refused in so many words`() async throws {
+  @Test func `a file of header fields is refused with an explanation`() async throws {
     for file in ["@headers.txt", "@/tmp/a: b"] {
       let result = try await outcome(of: ["--header", file])
       #expect(result.ending == .exit(64))
@@ -57,7 +59,7 @@ import Testing
     ["--header", "A;", "--header", "Accept:", "--header", "B:"], ["--events", "started,progress"],
     ["--min-free", "0%"],
   ])
-  func `a good option is no more than that`(options: [String]) async throws {
+  func `a valid option is accepted without output`(options: [String]) async throws {
     let directory = try TemporaryDirectory()
     let result = try await outcome(of: options + ["--cache-dir", directory.path])
     #expect(result.ending == .exit(0))
@@ -65,7 +67,7 @@ import Testing
     #expect(result.errors.isEmpty)
   }
 
-  @Test func `a cache directory that cannot be used is named, exit 73`() async throws {
+  @Test func `an unusable cache directory is named, with exit status 73`() async throws {
     let directory = try TemporaryDirectory()
     let file = directory.appending("file")
     try "not a folder".write(toFile: file, atomically: true, encoding: .utf8)
@@ -82,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func `a cookie file that cannot be read is named, exit 66`() async throws {
+  @Test func `an unreadable cookie file is named, with exit status 66`() async throws {
     let directory = try TemporaryDirectory()
     for path in [directory.appending("nothing"), directory.path] {
       let result = try await outcome(of: ["--cache-dir", directory.appending("cache"), "--cookies", path])
@@ -93,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func `the cache lies in XDG_CACHE_HOME, else below the home folder`() async throws {
+  @Test func `the cache is in XDG_CACHE_HOME, else below the home folder`() async throws {
     let home = try TemporaryDirectory()
     let binary = try WorkerProcess.binary()
     for (environment, folder) in [
@@ -125,7 +127,7 @@ import Testing
     #expect(Set(document["methods"].array.compactMap(\.["name"].string)).isSuperset(of: Self.methods))
   }
 
-  @Test func `initialize tells who the worker is and what it can do`() async throws {
+  @Test func `initialize describes the worker and its capabilities`() async throws {
     try await withWorker { worker in
       let result = try await worker.call(
         "initialize", ["protocolVersion": 1, "client": ["name": "t", "version": "0"]])[
@@ -139,14 +141,14 @@ import Testing
     }
   }
 
-  @Test func `options that are text have a bound, so that the answer to configure has one`() async throws {
+  @Test func `text options have a maximum length, which bounds the answer to configure`() async throws {
     try await withWorker { worker in
       let long = String(repeating: "x", count: 9_000)
       let options: JSON = [
         "userAgent": .string(long), "header": [.string("X-A: " + long)], "keyIgnoreQuery": [.string(long)],
         "proxy": .string("http://" + long),
       ]
-      // The harness takes no line of over 60 kB.
+      // The harness refuses lines longer than 60 kB.
       #expect(try await worker.call("configure", options)["result"]["userAgent"] == .string(long))
       for (member, value): (String, JSON) in [
         ("userAgent", .string(long + long)), ("header", [.string("X-A: " + long), .string("X-B: " + long)]),
@@ -167,7 +169,7 @@ import Testing
     }
   }
 
-  @Test func `options of initialize are in force`() async throws {
+  @Test func `options of initialize take effect`() async throws {
     try await withOrigin { worker, origin in
       try await worker.call("initialize", ["options": ["maxBytes": 100]])
       #expect(try await worker.failure(origin.url("image/1.png?bytes=1000"))["data"]["kind"] == "tooLarge")

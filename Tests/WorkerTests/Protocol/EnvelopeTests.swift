@@ -6,7 +6,7 @@ import Testing
     JSON.integer(0), -1, 9_007_199_254_740_991, -9_007_199_254_740_991, "", "text",
     .string(String(repeating: "x", count: 256)),
   ])
-  func `an id comes back as it was`(id: JSON) async throws {
+  func `an id is echoed unchanged`(id: JSON) async throws {
     try await withWorker { worker in
       let response = try await worker.response(to: worker.request("stats", id: id))
       #expect(response["result"] != .null)
@@ -17,7 +17,7 @@ import Testing
     "null", "1.5", "1.0", "1e3", "9007199254740992", "-9007199254740992", "true", "[]", "{}",
     "\"" + String(repeating: "x", count: 257) + "\"",
   ])
-  func `another id is an invalid request`(id: String) async throws {
+  func `an id of another type is an invalid request`(id: String) async throws {
     try await withWorker { worker in
       worker.send(#"{"jsonrpc":"2.0","id":\#(id),"method":"stats"}"#)
       try await expectInvalidRequest(worker)
@@ -28,7 +28,7 @@ import Testing
     "1", #""text""#, "null", "true", "[]", "{}", #"{"id":1}"#, #"{"id":1,"method":1}"#, #"{"id":1,"method":null}"#,
     #"{"jsonrpc":"1.0","id":1,"method":"stats"}"#, #"{"jsonrpc":2.0,"id":1,"method":"stats"}"#,
   ])
-  func `what is no request is an invalid request`(line: String) async throws {
+  func `a value that is not a request is an invalid request`(line: String) async throws {
     try await withWorker { worker in
       worker.send(line)
       let error = try await worker.line("the refusal") { $0["error"] != .null }
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func `jsonrpc may be left out`() async throws {
+  @Test func `the member jsonrpc is optional`() async throws {
     try await withWorker { worker in
       worker.send(#"{"id":1,"method":"stats"}"#)
       let response = try await worker.response(to: 1)
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `an unknown method is said to be one`() async throws {
+  @Test func `an unknown method is refused`() async throws {
     try await withWorker { worker in
       let error = try await worker.call("lod")["error"]
       #expect(error["code"] == -32601)
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test(arguments: ["[]", "null", "1", #""text""#, "true"])
-  func `params that are no object are invalid`(params: String) async throws {
+  func `params must be an object`(params: String) async throws {
     try await withWorker { worker in
       worker.send(#"{"id":1,"method":"stats","params":\#(params)}"#)
       let response = try await worker.response(to: 1)
@@ -104,7 +104,7 @@ import Testing
       (["url": "http://a/", "retries": 1.5], "retries"),
       (["url": "http://a/", "deliver": "carrier pigeon"], "deliver"),
     ] as [(JSON, String)])
-  func `a bad member of load is refused by name`(params: JSON, member: String) async throws {
+  func `an invalid member of load is refused by name`(params: JSON, member: String) async throws {
     try await withWorker { worker in
       let error = try await worker.call("load", params)["error"]
       #expect(error["code"] == -32602)
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  /// So many that a look through all of them for each would never end. Not an argument: the log would have them all.
+  /// A quadratic check of so many fields would not end. They are not a test argument, because the log would list them.
   @Test func `too many headers are refused`() async throws {
     let headers = JSON.object(
       Dictionary(uniqueKeysWithValues: (0..<200_000).map { ("h\($0)", JSON.string("")) }))
@@ -142,13 +142,13 @@ import Testing
       #expect(refusal["error"]["data"]["id"] == "same")
       try await origin.release("a")
       #expect(try await worker.response(to: "same")["result"]["format"] == "png")
-      // Afterwards it is as good as new. The second response would break the rules of the checks at the end.
+      // The id can be used again. A second response to it would fail the checks at the end.
       worker.request("load", ["url": .string(origin.url("image/2.png"))], id: 7)
       #expect(try await worker.response(to: 7)["result"]["format"] == "png")
     }
   }
 
-  @Test func `the number 1 and the text 1 are two ids`() async throws {
+  @Test func `the number 1 and the string 1 are different ids`() async throws {
     try await withOrigin { worker, origin in
       worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))], id: 1)
       worker.request("load", ["url": .string(origin.url("image/2.png?hold=a"))], id: "1")
@@ -161,7 +161,7 @@ import Testing
 
   // MARK: - Notifications
 
-  @Test func `a notification is carried out and not answered`() async throws {
+  @Test func `a notification is performed and not answered`() async throws {
     try await withOrigin { worker, origin in
       worker.notify("load", ["url": .string(origin.url("image/1.png"))])
       let completed = try await worker.event("completed")
@@ -173,7 +173,7 @@ import Testing
     }
   }
 
-  @Test func `a notification that fails says so in an event`() async throws {
+  @Test func `a failed notification is reported by an event`() async throws {
     try await withOrigin { worker, origin in
       worker.notify("load", ["url": .string(origin.url("image/1.png?status=404"))])
       let failed = try await worker.event("failed")
@@ -183,7 +183,9 @@ import Testing
   }
 
   @Test(arguments: [("http://a.test/", "http://a.test/"), ("data:image/png,abc", "data:image/png")])
-  func `a notification that is refused names its URL, a data URL in short`(url: String, shown: String) async throws {
+  func `the event for a refused notification has its URL, a data URL up to its comma`(url: String, shown: String)
+    async throws
+  {
     try await withOrigin { worker, _ in
       worker.notify("load", ["url": .string(url), "bogus": 1])
       let failed = try await worker.event("failed")
@@ -223,7 +225,7 @@ import Testing
     }
   }
 
-  @Test func `an id twice in a batch is refused the second time`() async throws {
+  @Test func `the second use of an id in a batch is refused`() async throws {
     try await withOrigin(longLines: true) { worker, origin in
       let load: JSON = ["url": .string(origin.url("image/1.png?hold=a"))]
       worker.send([[requestLine("load", load, id: 1), requestLine("stats", id: 1)]])

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// The contract's paragraph on framing, sentence by sentence.
+/// The rules of the protocol for framing.
 @Suite struct FramingTests {
-  @Test func `one line is one request and one line is its response`() async throws {
+  @Test func `each request and each response is one line`() async throws {
     try await withWorker { worker in
       worker.send(#"{"jsonrpc":"2.0","id":1,"method":"stats"}"#)
       let response = try await worker.response(to: 1)
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func `a last line without LF counts`() async throws {
+  @Test func `a last line without LF is a request`() async throws {
     try await withWorker { worker in
       worker.child.write(#"{"id":"last","method":"stats"}"#.utf8)
       worker.child.closeInput()
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func `no input at all is a good end`() async throws {
+  @Test func `empty input ends the worker with status 0`() async throws {
     try await withWorker { worker in
       let ending = try await worker.end()
       #expect(ending == .exit(0))
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func `a request may come in as many pieces as it likes`() async throws {
+  @Test func `a request can arrive in any number of pieces`() async throws {
     try await withWorker { worker in
       for byte in #"{"id":"pieces-\u00e9-é","method":"stats"}"#.utf8 { worker.child.write([byte]) }
       worker.child.write("\n".utf8)
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func `a thousand requests may come in one piece`() async throws {
+  @Test func `a thousand requests can arrive in one piece`() async throws {
     try await withWorker { worker in
       worker.send((1...1000).map { requestLine("query", ["key": .string("none \($0)")], id: .integer($0)) })
       let responses = try await worker.lines(1000, "response") { $0["id"] != .null }
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func `output is ASCII whatever came in`() async throws {
+  @Test func `output is ASCII for any input`() async throws {
     try await withWorker { worker in
       let id = "é \u{2028} \u{1F600} \u{0} \u{7F} \" \\ /"
       let response = try await worker.response(to: worker.request("nothing like it", id: .string(id)))
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func `what is not UTF-8 is a parse error`() async throws {
+  @Test func `invalid UTF-8 is a parse error`() async throws {
     try await withWorker { worker in
       for bytes: [UInt8] in [[0xFF], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xC3]] {
         let before = worker.lines.count
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func `an over-long line is answered with id null and the next request is carried out`() async throws {
+  @Test func `an overlong line is answered with id null, and the next request is performed`() async throws {
     try await withWorker("--max-line", "100") { worker in
       worker.send(#"{"id":1,"method":"stats","params":{"a":""# + String(repeating: "x", count: 100_000) + "\"}}")
       worker.request("stats", id: 2)
@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  @Test func `the longest line is as long as the option says and no longer`() async throws {
+  @Test func `the maximum length of a line is exactly that of the option`() async throws {
     let line = { (id: Int, length: Int) in
       let frame = #"{"id":\#(id),"method":"stats"}"#
       return frame + String(repeating: " ", count: length - frame.utf8.count)
@@ -123,7 +123,7 @@ import Testing
     }
   }
 
-  @Test func `an over-long last line is answered once`() async throws {
+  @Test func `an overlong last line is answered once`() async throws {
     try await withWorker("--max-line", "100") { worker in
       worker.child.write(Array(repeating: UInt8(ascii: " "), count: 1000))
       let ending = try await worker.end()
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func `an over-long line is not buffered`() async throws {
+  @Test func `an overlong line is not buffered`() async throws {
     try await withWorker("--max-line", "1M") { worker in
       let before = try await worker.call("stats")["result"]["rssBytes"].integer ?? 0
       let megabyte = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
@@ -144,7 +144,7 @@ import Testing
   }
 
   @Test(arguments: brokenLines)
-  func `what is not JSON is a parse error, and the next request is answered`(line: String) async throws {
+  func `invalid JSON is a parse error, and the next request is answered`(line: String) async throws {
     try await withWorker { worker in
       worker.send(line)
       worker.request("stats", id: "next")
@@ -163,9 +163,9 @@ import Testing
     String(repeating: "[", count: 100_000),
   ]
 
-  /// Every file of the public suite that fits on a line, each followed by a request of ours.
+  /// Sends every file of the suite that fits on a line, each followed by a valid request.
   @Test(.enabled(if: JSONSuite.folder != nil, "the JSON test suite is not in a folder above"))
-  func `the JSON test suite as raw lines`() async throws {
+  func `the lines of the JSON test suite are answered as the suite requires`() async throws {
     try await withWorker(longLines: true) { worker in
       for file in try JSONSuite.files() {
         let before = worker.lines.count
@@ -181,14 +181,14 @@ import Testing
   }
 }
 
-/// The JSON test suite, in `shared/json-test-suite` of any folder above this one.
+/// The JSON test suite in `shared/json-test-suite`, searched in all parent folders.
 enum JSONSuite {
   enum Verdict { case sound, broken }
 
   struct File {
     let name: String
     let line: [UInt8]
-    /// Nil where a parser may do either, or where nothing is answered.
+    /// Nil if a parser may accept or refuse the text, or if there is no answer.
     let verdict: Verdict?
   }
 
@@ -218,7 +218,7 @@ enum JSONSuite {
   private static func verdict(_ name: String, _ line: [UInt8]) -> Verdict? {
     let isBlank = line.drop { $0 == 0xEF || $0 == 0xBB || $0 == 0xBF }.allSatisfy { $0 == UInt8(ascii: " ") }
     if isBlank || name.hasPrefix("i_") { return nil }
-    // Two equal keys are sound JSON and refused all the same.
+    // Duplicate keys are valid JSON, but the worker refuses them.
     return name.hasPrefix("n_") || name.hasPrefix("y_object_duplicated_key") ? .broken : .sound
   }
 }

@@ -11,7 +11,7 @@ import Testing
       let ids = (1...count).map { number in
         worker.request("load", ["url": .string(origin.url("image/\(number).png?cache-control=max-age%3D60"))])
       }
-      // The pipe holds far less than all the answers, so that the worker is stuck well before the last of them.
+      // The pipe holds far less than all the answers, so the worker is blocked long before the last one.
       try await origin.reaches("requests", 100)
       worker.child.startReading()
       for id in ids {
@@ -22,13 +22,13 @@ import Testing
     }
   }
 
-  @Test func `while output is stuck no new transfers start`() async throws {
+  @Test func `no transfers start while output is blocked`() async throws {
     try await turns.taking {
       let origin = try await OriginProcess()
       let worker = try WorkerProcess(["--retries", "0"], reads: false)
       try await fillOutput(of: worker)
       worker.request("load", ["url": .string(origin.url("image/1.png"))], id: "stuck")
-      // Another worker's load is the proof that the origin would have answered in the meantime.
+      // The load of another worker proves that the origin would have answered meanwhile.
       let other = try WorkerProcess(directory: TemporaryDirectory())
       _ = try await other.load(origin.url("image/2.png"))
       #expect(try await other.end() == .exit(0))
@@ -39,8 +39,10 @@ import Testing
     }
   }
 
-  /// Each takes 4 MB as a line.
-  @Test(arguments: ["all", "memory", "disk"]) func `images wait to be made into lines`(store: String) async throws {
+  /// Each image is a line of 4 MB.
+  @Test(arguments: ["all", "memory", "disk"]) func `images are not encoded as lines while output is blocked`(
+    store: String
+  ) async throws {
     try await turns.taking {
       let origin = try await OriginProcess()
       let worker = try WorkerProcess(["--retries", "0"], reads: false)
@@ -49,7 +51,7 @@ import Testing
       try await origin.reaches("complete", 1)
       for _ in 0..<100 {
         worker.request("load", ["url": .string(url), "deliver": "data", "store": .string(store)])
-        // Some join the transfer, others find what came of it.
+        // Some loads join the transfer, others are served from the cache.
         try await Task.sleep(for: .milliseconds(1))
       }
       let saved = worker.directory.path + "/saved"
@@ -61,7 +63,9 @@ import Testing
     }
   }
 
-  @Test(arguments: ["all", "memory", "disk"]) func `images that waited are answered`(store: String) async throws {
+  @Test(arguments: ["all", "memory", "disk"]) func `waiting images are answered when the host reads again`(
+    store: String
+  ) async throws {
     try await turns.taking {
       let origin = try await OriginProcess()
       let worker = try WorkerProcess(["--retries", "0"], reads: false)
@@ -79,14 +83,14 @@ import Testing
     }
   }
 
-  /// In kB; nil where the system does not tell (proc_pid_status(5)).
+  /// In kB; nil if the system does not report it (proc_pid_status(5)).
   private func peakMemory(of worker: WorkerProcess) -> Int? {
     let status = try? String(contentsOfFile: "/proc/\(worker.child.identifier)/status", encoding: .utf8)
     let line = status?.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
     return line.flatMap { Int($0.filter(\.isNumber)) }
   }
 
-  @Test func `progress that waits is replaced by newer progress`() async throws {
+  @Test func `a waiting progress event is replaced by a newer one`() async throws {
     try await turns.taking {
       let origin = try await OriginProcess()
       let worker = try WorkerProcess(["--retries", "0"], reads: false)
@@ -103,7 +107,7 @@ import Testing
     }
   }
 
-  /// Asks for far more than the pipe holds, and waits until it is full. The long ids come back in the answers.
+  /// Requests far more output than the pipe holds, by long ids that the answers echo, and waits until the pipe is full.
   private func fillOutput(of worker: WorkerProcess) async throws {
     for number in 100_000..<100_600 {
       worker.request("nothing like it", id: .string("\(number)" + String(repeating: "x", count: 244)))

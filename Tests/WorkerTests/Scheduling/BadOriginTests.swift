@@ -1,14 +1,14 @@
 import Testing
 
-/// What an origin that refuses, keeps silent or is not there costs: its own loads, and nobody else's.
+/// Origins that refuse, do not answer or are unreachable. They affect only their own loads.
 @Suite struct BadOriginTests {
-  /// What `stats` tell of an origin.
+  /// The entry of an origin in `stats`.
   private func state(of base: String, _ worker: WorkerProcess) async throws -> JSON {
     let stats = try await worker.call("stats")["result"]
     return stats["origins"].array.first { $0["origin"].string == base } ?? .null
   }
 
-  @Test func `Retry-After holds back the whole origin, and no other`() async throws {
+  @Test func `Retry-After suspends the whole origin and no other`() async throws {
     try await withOrigin(origin: ["--origins", "2"]) { worker, origin in
       let (bad, good) = (origin.bases[0], origin.bases[1])
       let error = try await worker.failure("\(bad)/image/0.png?status=503&retry-after=100")
@@ -19,7 +19,7 @@ import Testing
       #expect(state["active"] == 0 && state["waiting"] == 3)
       #expect(state["reason"] == "retryAfter")
       #expect(state["heldUntil"].string != nil)
-      // What is held can be cancelled all the same.
+      // A suspended load can be cancelled.
       #expect(try await worker.call("cancel", ["all": true])["result"] == ["cancelled": 3])
       for id in ids { #expect(try await worker.response(to: id)["error"]["code"] == -32800) }
       #expect(try await origin.counts()["requests"] == 2)
@@ -27,7 +27,9 @@ import Testing
   }
 
   @Test(arguments: ["&retry-after=1", ""])
-  func `an origin that refused gets one transfer, and after an answer half as many as it refused`(patience: String)
+  func `an origin that refused is probed with one transfer, and gets half the refused number after an answer`(
+    patience: String
+  )
     async throws
   {
     try await withOrigin("--max-per-host", "4") { worker, origin in
@@ -54,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func `an origin that keeps silent gets one transfer at a time, and the others have the rest`() async throws {
+  @Test func `an unresponsive origin gets one transfer at a time, and the other origins get the rest`() async throws {
     try await withOrigin("--max-concurrent", "6", origin: ["--origins", "2"]) { worker, origin in
       let (silent, good) = (origin.bases[0], origin.bases[1])
       let ids = (1...6).map { number in
@@ -77,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func `an origin that takes every place and keeps silent leaves as many to others, and its loads go on`()
+  @Test func `an unresponsive origin with all transfers is preempted for other origins, and its loads continue later`()
     async throws
   {
     try await withOrigin("--max-concurrent", "4", origin: ["--origins", "3"]) { worker, origin in
@@ -93,7 +95,7 @@ import Testing
       let others = (11...30).map { number in
         worker.request("load", ["url": .string("\(origin.bases[1 + number % 2])/image/\(number).png")])
       }
-      // No time-out ends what is held: if it kept its places, nothing of this would ever come.
+      // No timeout ends the held transfers. Without preemption, none of these loads would finish.
       for id in others { #expect(try await worker.response(to: id)["result"]["format"] == "png") }
       try await origin.release("long")
       for id in silent {
@@ -105,9 +107,9 @@ import Testing
     }
   }
 
-  @Test func `loads for a dead port end together after three rounds, and later ones at once`() async throws {
+  @Test func `loads for an unreachable port fail together after three epochs, and later ones at once`() async throws {
     try await withOrigin("--retries", "2") { worker, origin in
-      // Port 1 of the loopback interface: reserved, and nobody's.
+      // Port 1 of the loopback interface is reserved and has no listener.
       let dead = "http://127.0.0.1:1"
       let ids = (1...200).map { worker.request("load", ["url": .string("\(dead)/\($0).png")]) }
       #expect(try await worker.load(origin.url("image/1.png"))["format"] == "png")
@@ -127,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func `loads for a server that never answers are over after three time-outs`() async throws {
+  @Test func `loads for a server that never answers fail after three timeouts`() async throws {
     try await withOrigin("--retries", "2") { worker, origin in
       let ids = (1...60).map { number in
         let url = JSON.string(origin.url("image/\(number).png?hold=never"))
@@ -142,7 +144,9 @@ import Testing
     }
   }
 
-  @Test func `a redirect is an answer: what is dead behind it suspends nothing`() async throws {
+  @Test func `a redirect counts as an answer, so an unreachable target does not suspend the redirecting origin`()
+    async throws
+  {
     try await withOrigin { worker, origin in
       let ids = (1...8).map { number in
         worker.request(

@@ -1,8 +1,8 @@
 import Testing
 
-/// Lines take effect in the order in which they were sent; all of these send everything at once.
+/// Lines take effect in the order in which they are sent. Each test sends all its lines in one write.
 @Suite struct OrderTests {
-  @Test func `a cancel reaches every load before it and none after it`() async throws {
+  @Test func `cancel affects all earlier loads and no later ones`() async throws {
     try await withOrigin { worker, origin in
       let url = JSON.string(origin.url("image/1.png"))
       var lines: [JSON] = []
@@ -18,13 +18,13 @@ import Testing
       for round in 0..<100 {
         let cancelled = try await worker.response(to: .string("cancel \(round)"))["result"]["cancelled"]
         let answer = try await worker.response(to: .string("before \(round)"))
-        // The load may have been faster than the next line was read, but both must tell the same.
+        // The load may have finished before the next line was read, but both answers must agree.
         #expect(cancelled == (answer["error"]["code"] == -32800 ? 1 : 0))
       }
     }
   }
 
-  @Test func `a load after a clear sees nothing of what was there`() async throws {
+  @Test func `a load after a clear does not get an older image`() async throws {
     try await withOrigin { worker, origin in
       let load = requestLine(
         "load", ["url": .string(origin.url("image/1.png?cache-control=max-age%3D60"))], id: "again")
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func `a load after a clear joins no transfer begun before it`() async throws {
+  @Test func `a load after a clear joins no older transfer`() async throws {
     try await withOrigin { worker, origin in
       try await origin.script(
         "s", ["image/1.png?hold=a&cache-control=max-age%3D60", "image/2.png?cache-control=max-age%3D60"])
@@ -47,12 +47,12 @@ import Testing
       try await origin.release("a")
       let old = try await worker.response(to: first)["result"]
       #expect(try contents(of: old["path"].string) != contents(of: second["path"].string))
-      // And what the older one brought is not kept in the place of the newer one.
+      // The response of the older transfer does not replace that of the newer one.
       #expect(try await worker.load(url)["path"] == second["path"])
     }
   }
 
-  @Test func `configure holds for the very next line`() async throws {
+  @Test func `configure takes effect for the next line`() async throws {
     try await withOrigin { worker, origin in
       worker.send([
         requestLine("configure", ["maxBytes": 100], id: 1),
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func `responses come as they are ready`() async throws {
+  @Test func `responses are sent in the order of completion`() async throws {
     try await withOrigin { worker, origin in
       let slow = worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])
       _ = try await worker.load(origin.url("image/2.png"))

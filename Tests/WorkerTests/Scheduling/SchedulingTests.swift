@@ -1,8 +1,8 @@
 import Testing
 
-/// Which load goes when: limits, priorities, joining, cancel and slots. Gates at the origin decide when anything moves.
+/// The order of loads: limits, priorities, joining, cancel and slots. Gates at the origin control the progress.
 @Suite struct SchedulingTests {
-  @Test func `no more transfers at once than the limits allow`() async throws {
+  @Test func `the number of concurrent transfers stays within the limits`() async throws {
     try await withOrigin("--max-concurrent", "5", "--max-per-host", "3", origin: ["--origins", "2"]) { worker, origin in
       let ids = (1...20).map { number in
         worker.request("load", ["url": .string("\(origin.bases[number % 2])/image/\(number).png?hold=a")])
@@ -14,24 +14,26 @@ import Testing
     }
   }
 
-  @Test func `the highest priority goes first, and within one the order is that of the lines`() async throws {
+  @Test func `the highest priority is first, and loads of equal priority start in the order of their lines`()
+    async throws
+  {
     let priorities = ["low", "normal", "lowest", "highest", "high", "highest", "normal"]
     let order = try await arrivals(priorities.map { ["priority": .string($0)] })
     #expect(order == [3, 5, 4, 1, 6, 0, 2])
   }
 
-  @Test func `with --order lifo the last of one priority goes first`() async throws {
+  @Test func `with --order lifo, the last load of equal priority is first`() async throws {
     let order = try await arrivals(["low", "high", "low", "high"].map { ["priority": .string($0)] }, "--order", "lifo")
     #expect(order == [3, 1, 2, 0])
   }
 
-  @Test func `prioritize moves what waits`() async throws {
+  @Test func `prioritize moves waiting loads`() async throws {
     let moves = [requestLine("prioritize", ["group": "b", "priority": "high"], id: "move")]
     let order = try await arrivals([["group": "a"], ["group": "b"], ["group": "a"], ["group": "b"]], then: moves)
     #expect(order == [1, 3, 0, 2])
   }
 
-  @Test func `prioritize counts what it changed`() async throws {
+  @Test func `prioritize counts the changed requests`() async throws {
     try await withOrigin("--max-per-host", "1") { worker, origin in
       worker.request("load", ["url": .string(origin.url("image/0.png?hold=a"))])
       let url = origin.url("image/1.png")
@@ -56,7 +58,7 @@ import Testing
       let ids = targets.map { target in
         worker.request("load", ["url": .string(origin.url(target)), "group": "g", "priority": "high"])
       }
-      // They all wait in the queue when this is answered.
+      // When this is answered, all loads wait in the queue.
       try await worker.call("stats")
       let changed = try await worker.call("prioritize", ["group": "g", "priority": .string(to)])
       #expect(changed["result"] == ["changed": 6])
@@ -86,7 +88,7 @@ import Testing
 
   // MARK: - Joining
 
-  @Test func `equal loads share a transfer, and each has its events and its response`() async throws {
+  @Test func `equal loads share a transfer, and each gets its events and its response`() async throws {
     try await withOrigin { worker, origin in
       let url = JSON.string(origin.url("image/1.png?bytes=10000&hold=a"))
       let ids = (1...50).map { _ in worker.request("load", ["url": url, "events": ["started"]]) }
@@ -100,7 +102,7 @@ import Testing
     }
   }
 
-  @Test func `a joined load's priority lifts the transfer`() async throws {
+  @Test func `a joining load raises the priority of the transfer`() async throws {
     let same = JSON.string("image/99.png?hold=a")
     let order = try await arrivals([
       ["target": same, "priority": "low"], [:], ["target": same, "priority": "highest"],
@@ -125,7 +127,7 @@ import Testing
   // MARK: - Cancel
 
   @Test(arguments: ["id", "url", "group", "slot", "all"])
-  func `cancel by each of its ways ends the exchange`(way: String) async throws {
+  func `each form of cancel ends the exchange`(way: String) async throws {
     try await withOrigin { worker, origin in
       let url = JSON.string(origin.url("image/1.png?hold=a"))
       worker.request("load", ["url": url, "group": "g", "slot": "s"], id: "x")
@@ -140,7 +142,7 @@ import Testing
     }
   }
 
-  @Test func `cancel of what is not there is 0`() async throws {
+  @Test func `cancel without a matching request returns 0`() async throws {
     try await withWorker { worker in
       for params in [["id": 5], ["url": "http://a/"], ["group": "g"], ["slot": "s"], ["all": true]] as [JSON] {
         let response = try await worker.call("cancel", params)
@@ -153,7 +155,7 @@ import Testing
     }
   }
 
-  @Test func `one of two that share leaves and the other gets its image`() async throws {
+  @Test func `if one of two coalesced loads is cancelled, the other gets its image`() async throws {
     try await withOrigin { worker, origin in
       let url = JSON.string(origin.url("image/1.png?hold=a"))
       worker.request("load", ["url": url], id: "leaves")
@@ -167,7 +169,7 @@ import Testing
     }
   }
 
-  @Test func `what waits is cancelled without a request`() async throws {
+  @Test func `a waiting load is cancelled without a request`() async throws {
     try await withOrigin("--max-per-host", "1") { worker, origin in
       let first = worker.request("load", ["url": .string(origin.url("image/1.png?hold=a"))])
       try await origin.held(at: "a")
@@ -182,7 +184,7 @@ import Testing
 
   // MARK: - Slots
 
-  @Test func `another URL in a slot cancels the one before`() async throws {
+  @Test func `a load with another URL in the same slot cancels the previous one`() async throws {
     try await withOrigin { worker, origin in
       let urls = (1...2).map { JSON.string(origin.url("image/\($0).png?hold=a")) }
       let first = worker.request("load", ["url": urls[0], "slot": "s"])
@@ -194,7 +196,7 @@ import Testing
     }
   }
 
-  @Test func `the same URL in a slot joins`() async throws {
+  @Test func `a load with the same URL in the same slot joins the previous one`() async throws {
     try await withOrigin { worker, origin in
       let url = JSON.string(origin.url("image/1.png?hold=a"))
       let ids = (1...2).map { _ in worker.request("load", ["url": url, "slot": "s"]) }
@@ -204,7 +206,7 @@ import Testing
     }
   }
 
-  @Test func `A, B, A in a slot ends with A`() async throws {
+  @Test func `loads of A, B and A in one slot end with the image of A`() async throws {
     try await withOrigin { worker, origin in
       let (a, b) = (JSON.string(origin.url("image/1.png?hold=a")), JSON.string(origin.url("image/2.png?hold=a")))
       let ids = [a, b, a].map { worker.request("load", ["url": $0, "slot": "s"]) }
@@ -216,7 +218,7 @@ import Testing
 
   // MARK: - Pause, and the limit of the queue
 
-  @Test func `while paused running transfers finish and none starts`() async throws {
+  @Test func `while the worker is paused, running transfers finish and none starts`() async throws {
     try await withOrigin { worker, origin in
       let running = worker.request(
         "load", ["url": .string(origin.url("image/1.png?hold=a&cache-control=max-age%3D60"))])
@@ -225,7 +227,7 @@ import Testing
       let waiting = worker.request("load", ["url": .string(origin.url("image/2.png"))])
       try await origin.release("a")
       _ = try await worker.response(to: running)
-      // What is cached is served all the same.
+      // Cached images are still served.
       _ = try await worker.load(origin.url("image/1.png?hold=a&cache-control=max-age%3D60"))
       #expect(try await worker.call("stats")["result"]["queue"]["paused"] == true)
       #expect(try await origin.counts()["requests"] == 1)
@@ -234,7 +236,7 @@ import Testing
     }
   }
 
-  @Test func `one load more than the queue holds is answered overloaded`() async throws {
+  @Test func `a load beyond the limit of the queue fails with overloaded`() async throws {
     try await withOrigin("--max-per-host", "1", "--max-queued", "2") { worker, origin in
       let first = worker.request("load", ["url": .string(origin.url("image/0.png?hold=a"))])
       try await origin.held(at: "a")
@@ -242,15 +244,15 @@ import Testing
       let error = try await worker.failure(origin.url("image/3.png"))
       #expect(error["code"] == 5002)
       #expect(error["data"]["kind"] == "overloaded")
-      // Whoever joins does not count.
+      // A load that joins a transfer does not count.
       let joined = worker.request("load", ["url": .string(origin.url("image/1.png"))])
       try await origin.release("a")
       for id in [first, joined] + waiting { #expect(try await worker.response(to: id)["result"]["format"] == "png") }
     }
   }
 
-  /// Sends loads while the only transfer is held, then tells in which order the origin saw them: the index of each.
-  /// A member `target` takes the place of the load's own URL.
+  /// Sends loads while the only transfer is held, and returns their indices in the order of their requests at the origin.
+  /// A member `target` replaces the URL of the load.
   private func arrivals(_ loads: [JSON], _ options: String..., then more: [JSON] = []) async throws -> [Int] {
     var order: [Int] = []
     try await turns.taking {
@@ -266,7 +268,7 @@ import Testing
           members["target"] = nil
           return requestLine("load", .object(members), id: .integer(index))
         } + more)
-      // The answer to a later line: everything before it has taken effect.
+      // The answer to a later line shows that all earlier lines have taken effect.
       try await worker.call("stats", [:])
       try await origin.release("a")
       for index in loads.indices { _ = try await worker.response(to: .integer(index)) }
@@ -277,7 +279,7 @@ import Testing
     return order
   }
 
-  @Test func `more transfers at once than the shell gives descriptors for`() async throws {
+  @Test func `the worker raises the descriptor limit for many concurrent transfers`() async throws {
     try await turns.taking {
       let origin = try await OriginProcess()
       let directory = try TemporaryDirectory()
@@ -298,7 +300,7 @@ import Testing
     }
   }
 
-  @Test func `a load that finds a free place waits for nobody, however fast the next ones follow`() async throws {
+  @Test func `a load starts at once if a transfer is free, even if further loads follow quickly`() async throws {
     try await withOrigin("--max-per-host", "2", "--max-queued", "1") { worker, origin in
       let lines = (1...4).map { number in
         requestLine("load", ["url": .string(origin.url("image/\(number).png?hold=a"))], id: .integer(number))
@@ -329,7 +331,7 @@ import Testing
         ], [:], ["1", "2", "3", "4"]
       ),
     ] as [(String, [(String, String, String)], [String: JSON], [String])])
-  func `lines that come in one write take effect in their order`(
+  func `the lines of one write take effect in their order`(
     name: String, loads: [(String, String, String)], then: [String: JSON], order: [String]
   ) async throws {
     try await withOrigin("--max-per-host", "1") { worker, origin in
