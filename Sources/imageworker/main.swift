@@ -11,7 +11,7 @@ do throws(OptionError) {
   case .help: print(Options.help, terminator: "")
   case .version: print("imageworker \(Version.current)")
   case .describe: print(Describe.document, terminator: "")
-  // Other threads are still there: no handlers of theirs at exit, all that matters is written.
+  // `_exit`, because exit handlers would run while other threads are still running. All output has been written.
   case .run(let options): _exit(run(options))
   }
 } catch {

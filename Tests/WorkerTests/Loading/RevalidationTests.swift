@@ -25,7 +25,7 @@ import Testing
         #expect(try await worker.response(to: id)["error"]["data"]["kind"] == kind)
         #expect(cachedEvents(worker, id).map { $0["params"]["path"] } == [first["path"]])
       }
-      #expect(try await worker.load(origin.url("s"))["cache"] == "memory", "it is there as before")
+      #expect(try await worker.load(origin.url("s"))["cache"] == "memory", "the stored response is unchanged")
     }
   }
 

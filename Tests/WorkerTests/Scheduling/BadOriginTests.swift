@@ -101,7 +101,7 @@ import Testing
       for id in silent {
         let result = try await worker.response(to: id)["result"]
         #expect(result["format"] == "png" && result["attempts"] == .null)
-        #expect(worker.events(for: id).map { $0["method"] } == ["started"], "once, and it was not tried again")
+        #expect(worker.events(for: id).map { $0["method"] } == ["started"], "it was started once and not retried")
       }
       #expect(try await origin.counts()["mostActive"].integer ?? 99 <= 8)
     }
@@ -157,7 +157,7 @@ import Testing
         #expect(data["kind"] == "connect")
       }
       let state = try await state(of: origin.base, worker)
-      #expect(state == .null, "nothing is held")
+      #expect(state == .null, "no load is suspended")
       #expect(try await worker.load(origin.url("image/9.png"))["format"] == "png")
     }
   }
