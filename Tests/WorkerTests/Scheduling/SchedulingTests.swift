@@ -10,7 +10,8 @@ import Testing
       try await origin.held(5, at: "a")
       try await origin.release("a")
       for id in ids { _ = try await worker.response(to: id) }
-      #expect(5...6 ~= (try await origin.counts()["mostActive"].integer ?? 0), "a transfer that waits long may be preempted")
+      #expect(
+        5...6 ~= (try await origin.counts()["mostActive"].integer ?? 0), "a transfer that waits long may be preempted")
     }
   }
 
