@@ -74,7 +74,7 @@ public actor PixelFolder {
     // The free space excludes existing regions; it may or may not exclude regions that are being filled.
     let maxBytes = min(Self.budget, bytes + Int64(Double(free) * Self.maxFraction))
     guard byteCount <= maxBytes - bytes else {
-      throw StoreError(.noRoom, "\(regions.count) pixel regions hold \(bytes) bytes, which is the limit; release some")
+      throw StoreError(.noRoom, "\(regions.count) pixel regions with \(bytes) bytes leave no space; release some")
     }
     counter += 1
     let path = folder.path + "/\(counter).pixels"

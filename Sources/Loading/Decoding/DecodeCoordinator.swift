@@ -127,7 +127,7 @@ extension Loader {
     if let record = decodeRecords[id] { memory.forgetFile(of: record.candidate.response) }
     for (load, _, isFinal) in endDecode(id) {
       guard isFinal, !load.hasRestarted else {
-        let error = LoadError(.io, "the image was evicted before it could be decoded")
+        let error = LoadError(.io, "the image was removed before it could be decoded")
         conclude(load, .failure(error), isFinal: isFinal)
         continue
       }
