@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct ConnectionLimitsTests {
   @Test func `where descriptors run out, half of the connections stay and none is opened before others have closed`() {
-    var limits = ConnectionLimits(most: 128)
+    var limits = ConnectionLimits(max: 128)
     limits.lower(count: 64)
     #expect((limits.open, limits.kept) == (56, 32))
     limits.lower(count: 64)
@@ -12,13 +12,13 @@ import Testing
   }
 
   @Test func `there is always one connection`() {
-    var limits = ConnectionLimits(most: 0)
+    var limits = ConnectionLimits(max: 0)
     for _ in 0..<3 { limits.lower(count: 0) }
     #expect((limits.open, limits.kept) == (1, 1))
   }
 
   @Test func `each transfer that ends allows another connection, and many keep one more idle`() {
-    var limits = ConnectionLimits(most: 10)
+    var limits = ConnectionLimits(max: 10)
     limits.lower(count: 8)
     for _ in 0..<64 { limits.raise() }
     #expect((limits.open, limits.kept) == (10, 5))

@@ -182,7 +182,7 @@ import Threads
     id.withLock { $0 = started }
     isReady.open()
     #expect(try recorder.error().kind == .cancelled)
-    #expect(recorder.now.calls <= 5000 + TurnShare.mostPieces)
+    #expect(recorder.now.calls <= 5000 + TurnShare.maxPieces)
   }
 
   @Test func `a body that ends with the connection is complete`() throws {

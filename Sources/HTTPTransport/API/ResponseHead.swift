@@ -4,11 +4,11 @@ public import HTTPTypes
 public struct ResponseHead: Sendable, Hashable {
   public var status: Int
   public var headers: HeaderFields
-  /// Where the response came from, after redirects: no fragment, no user information.
+  /// The URL of the response, after redirects; without fragment and user information.
   public var finalURL: String
   /// `1.0`, `1.1` or `2`, as in the status line.
   public var httpVersion: String
-  /// How many bytes will be delivered; nil when it is not known, as with a content encoding.
+  /// Number of bytes that will be delivered; nil if unknown, for instance with a content encoding.
   public var contentLength: Int64?
 
   public init(
@@ -23,30 +23,29 @@ public struct ResponseHead: Sendable, Hashable {
   }
 }
 
-/// How a transfer went that delivered all it had.
+/// Sizes and timing of a transfer that succeeded.
 public struct TransferSummary: Sendable {
   public var head: ResponseHead
   /// Bytes of the body as delivered.
   public var bytesReceived: Int64
-  /// Bytes of the final response's body as they came over the wire, before content encodings were undone.
+  /// Bytes of the final response's body on the wire, before content decoding.
   public var wireBytes: Int64
-  /// How many redirects were followed.
+  /// Number of redirects that were followed.
   public var redirects: Int
-  /// When the final request had a connection and was about to be sent.
+  /// Time at which the final request had a connection and was about to be sent.
   public var requestSentAt: ContinuousClock.Instant
-  /// When the first line of the final response had arrived.
+  /// Time at which the first line of the final response had arrived.
   public var firstByteAt: ContinuousClock.Instant
-  /// How long the final request waited for its connection: next to nothing if there was one.
+  /// Time that the final request waited for its connection; close to zero on a reused one.
   public var connectDuration: Duration
-  /// How long the host's addresses were looked up for the final request; nil if they were known.
+  /// Time that the look-up of the host's addresses took for the final request; nil if they were known.
   public var nameDuration: Duration?
-  /// How long the final request took to connect to one of them, and to shake hands for TLS; nil where that was not
-  /// done.
+  /// Durations of the final request's TCP connect and TLS handshake; nil for a step that was not needed.
   public var tcpDuration: Duration?
   public var tlsDuration: Duration?
   /// Whether the final request opened a connection.
   public var newConnection: Bool
-  /// When the final request was sent and its response's head had come, in Unix seconds (RFC 9111 section 4.2.3).
+  /// Unix seconds at which the final request was sent and its response's head had arrived (RFC 9111 section 4.2.3).
   public var requestTime: Int
   public var responseTime: Int
 

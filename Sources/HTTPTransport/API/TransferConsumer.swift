@@ -1,32 +1,32 @@
-/// What a transfer delivers to.
+/// Receives the response of a transfer.
 ///
-/// All calls for one transport come on its thread, one at a time, for one transfer in the order head, bytes, finished.
-/// They hold up every other transfer, so they return soon. They may call `start`, `cancel` and `resume`, which take
-/// effect after they have returned.
+/// All calls of one transport come on its thread, one at a time; for one transfer in the order head, bytes, finished. A
+/// call blocks every other transfer, so it must return soon. It may call `start`, `cancel` and `resume`, which take
+/// effect after it has returned.
 public protocol TransferConsumer: AnyObject, Sendable {
-  /// The final response has begun: neither informational ones nor redirects that are followed come here. It is called
-  /// once at most.
+  /// Receives the head of the final response; called at most once. Informational responses and redirects that are
+  /// followed are not delivered.
   func received(head: ResponseHead) -> Verdict
 
-  /// The next part of the body, with content encodings undone; valid during the call only. At most 64 kB.
+  /// Receives the next part of the body, content-decoded, at most 64 kB. The buffer is valid during the call only.
   func received(bytes: UnsafeRawBufferPointer) -> Verdict
 
-  /// The transfer has ended. It is called exactly once, and nothing is called after it.
+  /// Receives the outcome. It is called exactly once, and no other call follows.
   func finished(_ outcome: Result<TransferSummary, TransferError>)
 }
 
-/// What a consumer says to what it was given.
+/// The answer of a consumer to a head or to bytes.
 public enum Verdict: Sendable, Hashable {
-  /// Go on.
+  /// Continue.
   case proceed
-  /// What was given is taken, but no bytes more until `Transport.resume`.
+  /// Accept these bytes, but deliver no more until `Transport.resume`.
   ///
-  /// A transfer with nothing left to deliver may finish while paused. A resume that comes while the consumer is still
-  /// about to return this is not lost; one that comes before the consumer was called has nothing to lift.
+  /// A transfer with nothing left to deliver may finish while paused. A resume that arrives while the consumer is about
+  /// to return this verdict takes effect; one that arrives before the consumer was called has none.
   case pause
-  /// The rest is of no interest. It is read and dropped when it is short (64 kB), so that the connection can be used
-  /// again, else the connection is given up. Either way the outcome is a success.
+  /// Drop the rest of the body. A rest of up to 64 kB is read, so that the connection can be reused; otherwise the
+  /// connection is closed. In both cases the transfer succeeds.
   case discard
-  /// Stop; the outcome is the error `aborted`.
+  /// Stop. The transfer fails with `aborted`.
   case abort
 }

@@ -1,37 +1,37 @@
-/// Why a transfer brought no complete response.
+/// The reason why a transfer did not deliver a complete response.
 public struct TransferError: Error, Sendable, Hashable {
-  /// The reason, by the wire's names. Open: a switch over it needs a default.
+  /// The reason, named as in the protocol. The set is open: a switch over it needs a default.
   public struct Kind: Sendable, Hashable, CustomStringConvertible {
     public let name: String
     public var description: String { name }
 
     /// The host's name has no address.
     public static let resolve = Kind(name: "resolve")
-    /// The name servers gave no answer, so that nothing is known of the host's name.
+    /// No name server answered, so whether the host's name has an address is unknown.
     public static let unanswered = Kind(name: "unanswered")
     /// No connection to the host or the proxy.
     public static let connect = Kind(name: "connect")
     /// The TLS handshake failed or the certificate is not trusted.
     public static let tls = Kind(name: "tls")
-    /// Too long without progress; `phase` says where.
+    /// No progress for too long; `phase` says at which step.
     public static let timeout = Kind(name: "timeout")
-    /// Too many redirects, or one to where none is followed.
+    /// Too many redirects, or a redirect to a URL that cannot be requested.
     public static let redirects = Kind(name: "redirects")
-    /// The body ended before its end.
+    /// The body ended too early.
     public static let truncated = Kind(name: "truncated")
-    /// The body has a content coding that is not known, or is damaged within it. To ask again would bring the same.
+    /// The body has an unknown content coding, or the coded data is damaged. A retry would bring the same.
     public static let undecodable = Kind(name: "undecodable")
-    /// The body is framed against the rules: what came of it is not to be trusted.
+    /// The framing of the body violates HTTP, so that its content cannot be trusted.
     public static let malformed = Kind(name: "malformed")
-    /// The body is, or says it is, larger than `maxBytes`.
+    /// The body, or its announced length, is larger than `maxBytes`.
     public static let tooLarge = Kind(name: "tooLarge")
-    /// All addresses of the host are against the `NetworkPolicy`.
+    /// The `NetworkPolicy` forbids all addresses of the host.
     public static let blockedAddress = Kind(name: "blockedAddress")
-    /// The other side sends input outside of any response without a pause, such as HTTP/2 frames without content.
+    /// The peer sends input that belongs to no response without a pause, such as HTTP/2 frames without content.
     public static let flood = Kind(name: "flood")
-    /// The other side closed the connection, or reset it, before an answer.
+    /// The peer closed or reset the connection before it answered.
     public static let closed = Kind(name: "closed")
-    /// Anything else on the wire: no answer, a malformed one, no descriptors or memory left.
+    /// Any other network failure: no answer, a malformed answer, no descriptors or memory left.
     public static let network = Kind(name: "network")
     /// The URL or a header field cannot be sent.
     public static let invalidRequest = Kind(name: "invalidRequest")
@@ -41,7 +41,7 @@ public struct TransferError: Error, Sendable, Hashable {
     public static let cancelled = Kind(name: "cancelled")
   }
 
-  /// What a transfer was waiting for.
+  /// The step that timed out.
   public enum Phase: String, Sendable, Hashable {
     /// Name, connection and TLS handshake.
     case connect
@@ -49,9 +49,9 @@ public struct TransferError: Error, Sendable, Hashable {
     case firstByte
     /// More bytes.
     case idle
-    /// As many bytes as `TransportConfiguration.minRate` wants.
+    /// Enough bytes for `TransportConfiguration.minRate`.
     case slow
-    /// The end, at `TransferRequest.deadline`.
+    /// The end of the transfer, at `TransferRequest.deadline`.
     case deadline
   }
 
@@ -62,7 +62,7 @@ public struct TransferError: Error, Sendable, Hashable {
   public var message: String
   /// Bytes of the body that were delivered.
   public var bytesReceived: Int64
-  /// How many redirects were followed: with one, it is not the first origin that failed.
+  /// Number of redirects that were followed. If it is not zero, the origin that failed is not the first one.
   public var redirects = 0
 
   public init(_ kind: Kind, _ message: String, phase: Phase? = nil, bytesReceived: Int64 = 0) {

@@ -2,36 +2,36 @@ public import HTTPTypes
 
 /// One HTTP GET, redirects included.
 public struct TransferRequest: Sendable {
-  /// `http` or `https`. The fragment is not sent. User information becomes an `authorization` field, if there is none.
+  /// `http` or `https`. The fragment is not sent. User information becomes an `authorization` field if there is none.
   public var url: String
-  /// Sent in the order given. `RequestHeaders` says which are refused and which follow a redirect to another origin.
+  /// Sent in this order. `RequestHeaders` defines which fields are refused and which follow a redirect to another
+  /// origin.
   public var headers: HeaderFields
-  /// Where the response that the conditional and range fields speak of came from.
+  /// The URL of the stored response to which the conditional and range fields refer.
   ///
-  /// `if-none-match`, `if-modified-since`, `if-range` and `range` go to this URL only (without fragment and user
-  /// information, as in `ResponseHead.finalURL`): sent to another one, a validator could make an old image pass for a
-  /// new one. With nil they go to every URL on the way.
+  /// `if-none-match`, `if-modified-since`, `if-range` and `range` are sent to this URL only (without fragment and user
+  /// information, as in `ResponseHead.finalURL`). A validator sent to another URL could make an old image pass for a
+  /// new one. If nil, the fields are sent to every URL of the redirect chain.
   public var validatedURL: String?
-  /// How long no byte may arrive. Time in which the consumer has paused the transfer does not count.
+  /// Longest time without a byte. Time in which the consumer has paused the transfer does not count.
   public var idleTimeout: Duration
-  /// When the whole transfer must have ended, pauses included; nil is never.
+  /// Time by which the whole transfer must have ended, pauses included; nil for no deadline.
   public var deadline: ContinuousClock.Instant?
-  /// The largest body, as delivered.
+  /// Largest body, in delivered bytes.
   public var maxBytes: Int64
-  /// How much of the body is there already, of which `range` asks for the rest: with a 206 it counts for `maxBytes`.
+  /// Bytes of the body that are already stored, if `range` asks for the rest. They count towards `maxBytes` of a 206.
   public var bytesKept: Int64 = 0
-  /// How many redirects are followed; one more is the error `redirects`.
+  /// Largest number of redirects to follow; one more fails with `redirects`.
   public var maxRedirects: Int
 
-  /// Opens a connection rather than use one that is open: for another attempt after a time-out, when all that are open
-  /// may be dead.
+  /// Opens a connection instead of reusing one: for a retry after a timeout, when all open connections may be dead.
   public var needsFreshConnection = false
 
-  /// Whether a body's first bytes, up to `longestContentTest` of them, are what is looked for; nil if more are needed to
-  /// tell, which they may not be when there are so many.
+  /// Tests whether the first bytes of a body are the wanted content. Returns nil to ask for more bytes, but never if it
+  /// has `longestContentTest` of them.
   ///
-  /// It lets a body pass as it is if its Content-Encoding is not true or not known. Without it such a body is the error
-  /// `undecodable`.
+  /// A body that passes is delivered unchanged even if its Content-Encoding is untrue or unknown. Without a test such a
+  /// body fails with `undecodable`.
   public typealias ContentTest = @Sendable (ArraySlice<UInt8>) -> Bool?
   public var isContent: ContentTest?
   public static let longestContentTest = 4096
@@ -51,7 +51,7 @@ public struct TransferRequest: Sendable {
   }
 }
 
-/// The name of one transfer, never used twice by one transport.
+/// Identifies a transfer; never reused within one transport.
 public struct TransferID: Sendable, Hashable {
   public let number: UInt64
 

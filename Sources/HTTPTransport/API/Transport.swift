@@ -8,14 +8,14 @@ internal import Threads
   internal import Glibc
 #endif
 
-/// HTTP on libcurl's multi interface: it makes GET requests happen and streams what comes.
+/// HTTP GET requests with streamed responses, on libcurl's multi interface.
 ///
-/// Who starts a transfer decides when, and how many there are at once. HTTP/1.1 connections are reused, HTTP/2 ones
-/// shared, compressed bodies decompressed, redirects followed.
+/// The caller decides when a transfer starts and how many run at once. HTTP/1.1 connections are reused, HTTP/2
+/// connections shared, compressed bodies decompressed, redirects followed.
 ///
-/// The actor's executor is the thread of curl's loop. It is started with the first transfer, and so are curl and the
-/// TLS library behind it. `start`, `cancel`, `resume` and `configure` can be called from everywhere; they return at
-/// once and take effect on the thread in the order of the calls. The thread keeps the transport alive until `shutdown`.
+/// The actor's executor is the thread of curl's loop. The first transfer starts it, together with curl and its TLS
+/// library. `start`, `cancel`, `resume` and `configure` may be called on any thread; they return at once and take
+/// effect on the transport's thread in the order of the calls. The thread keeps the transport alive until `shutdown`.
 public actor Transport {
   enum Command: Sendable {
     case configure(TransportConfiguration)
@@ -40,7 +40,7 @@ public actor Transport {
   private var curl: CurlLoop?
   private var isShutDown = false
 
-  /// - Parameter environment: where proxies and certificates are looked up; a name's value or nil.
+  /// - Parameter environment: returns the value of an environment variable (for proxies and certificates), or nil.
   public init(
     configuration: TransportConfiguration, environment: @escaping @Sendable (String) -> String? = processEnvironment
   ) {
@@ -50,7 +50,7 @@ public actor Transport {
   }
 
   /// - Parameters:
-  ///   - isPermitted: what `NetworkPolicy.publicOnly` lets pass.
+  ///   - isPermitted: whether `NetworkPolicy.publicOnly` allows an address.
   ///   - nameServers: the servers that c-ares asks.
   init(
     configuration: TransportConfiguration, environment: @escaping @Sendable (String) -> String?,
@@ -63,22 +63,22 @@ public actor Transport {
     executor.setLoop { [weak self] in self?.run() }
   }
 
-  /// Starts a transfer. After `shutdown` it ends at once, `cancelled`.
+  /// Starts a transfer. After `shutdown` it fails at once with `cancelled`.
   public nonisolated func start(_ request: TransferRequest, consumer: any TransferConsumer) -> TransferID {
     let id = TransferID(number: nextNumber())
     executor.post(.start(id, request, consumer), startsThread: true)
     return id
   }
 
-  /// Ends a transfer: its outcome is `cancelled`, unless it has ended before the call takes effect. For one that has
-  /// ended, or never was, nothing happens.
+  /// Cancels a transfer: its outcome is `cancelled` unless it has ended before the call takes effect. Unknown and ended
+  /// transfers are ignored.
   public nonisolated func cancel(_ id: TransferID) {
     executor.post(.cancel(id), startsThread: false)
   }
 
-  /// Finds the addresses of an origin's host ahead of a transfer, which need not look them up then.
+  /// Looks up the addresses of an origin's host ahead of a transfer, which then need not wait for them.
   ///
-  /// - Parameter completion: called once, on the transport's thread, where it holds up all transfers; never after
+  /// - Parameter completion: called once, on the transport's thread, where it blocks all transfers; never called once
   ///   `cancelLookUp` has taken effect. After `shutdown` the outcome is `unanswered`.
   @discardableResult
   public nonisolated func lookUp(
@@ -89,7 +89,7 @@ public actor Transport {
     return id
   }
 
-  /// Takes a look-up back; nothing happens if it has ended.
+  /// Cancels a look-up. One that has ended is ignored.
   public nonisolated func cancelLookUp(_ id: LookUpID) {
     executor.post(.cancelLookUp(id), startsThread: false)
   }
@@ -101,17 +101,17 @@ public actor Transport {
     }
   }
 
-  /// Lifts the pause of a transfer; nothing happens if it is not paused.
+  /// Lifts the pause of a transfer. One that is not paused is ignored.
   public nonisolated func resume(_ id: TransferID) {
     executor.post(.resume(id), startsThread: false)
   }
 
-  /// Replaces the configuration for the transfers that are started later.
+  /// Replaces the configuration for transfers that start later.
   public nonisolated func configure(_ configuration: TransportConfiguration) {
     executor.post(.configure(configuration), startsThread: false)
   }
 
-  /// Cancels all transfers, closes all connections and ends the thread. It does not wait for that.
+  /// Cancels all transfers, closes all connections and ends the thread. Returns before that is done.
   public nonisolated func shutdown() {
     executor.post(.shutDown, startsThread: false)
   }
@@ -121,7 +121,8 @@ public actor Transport {
 
   /// Counters and the state of the resolver.
   ///
-  /// - Parameter completion: called once, at once or on the transport's thread; with nil if nothing has been started.
+  /// - Parameter completion: called once: immediately, with nil, if nothing has been started; otherwise on the
+  ///   transport's thread.
   public nonisolated func resolverStatistics(_ completion: @escaping @Sendable (ResolverStatistics?) -> Void) {
     if !executor.postIfRunning(.resolverStatistics(completion)) { completion(nil) }
   }
@@ -129,14 +130,14 @@ public actor Transport {
   private nonisolated func run() {
     let unowned = executor.asUnownedSerialExecutor()
     while true {
-      let work = executor.take()
+      let work = executor.drain()
       for job in work.jobs { job.runSynchronously(on: unowned) }
       let isOver = assumeIsolated { $0.turn(work.commands) }
       if isOver && executor.endIfIdle() { return }
     }
   }
 
-  /// One turn of the loop: what was asked for, what curl has to do, and sleep. True when there will be no other.
+  /// One turn of the loop: performs commands, lets curl work, sleeps. Returns true after the last turn.
   private func turn(_ commands: [Command]) -> Bool {
     WakeupCoalescer.gather {
       curl?.beginTurn()

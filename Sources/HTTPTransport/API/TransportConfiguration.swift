@@ -1,54 +1,54 @@
 internal import HTTPTypes
 
-/// Which addresses a transfer may connect to.
+/// The addresses to which a transfer may connect.
 public enum NetworkPolicy: Sendable, Hashable {
   /// Every address.
   case any
-  /// Only addresses that are globally routable (`AddressPolicy`), checked on the resolved address of every connection,
-  /// redirects and reused connections included.
+  /// Only globally routable addresses (`AddressPolicy`). The resolved address of every connection is checked, redirects
+  /// and reused connections included.
   ///
   /// It excludes proxies (`TransportConfiguration.problem(environment:)`): a proxy resolves names itself, or again, and
   /// connects to what it finds then.
   case publicOnly
 }
 
-/// What holds for all transfers that are started after it was set.
+/// Settings of all transfers that start after they were set.
 public struct TransportConfiguration: Sendable, Hashable {
-  /// How long resolving, connecting and the TLS handshake may take together.
+  /// Longest time for resolving, connecting and the TLS handshake together.
   public var connectTimeout: Duration = .seconds(10)
-  /// The way in which the addresses of host names are found, unless a proxy finds them.
+  /// The resolver of host names, unless a proxy resolves them.
   public var resolver = NameResolver.cAres
   public var network: NetworkPolicy = .any
-  /// A proxy URL (http, https, socks4, socks4a, socks5, socks5h) that goes before those of the environment. An empty
-  /// one means no proxy at all, as in curl.
+  /// Proxy URL (http, https, socks4, socks4a, socks5, socks5h) that overrides those of the environment. As in curl, an
+  /// empty text means no proxy.
   public var proxy: String?
-  /// An empty one is not sent.
+  /// An empty text sends no User-Agent.
   public var userAgent: String
-  /// Names, in lower case, of fields that are not sent where a request does not have them itself, as with curl's
-  /// `-H 'Name:'`; see `RequestHeaders.problem(inLeavingOut:)`. What a range needs is sent all the same.
+  /// Names, in lower case, of fields that are sent only if the request itself has them, as with curl's `-H 'Name:'`;
+  /// see `RequestHeaders.problem(inLeavingOut:)`. Fields that a range request needs are sent regardless.
   public var fieldsLeftOut: Set<String> = []
-  /// Lines of cookies in Netscape's format or of `Set-Cookie` fields, as in a file for curl's `-b`. All transfers share
-  /// them and what servers set, until others or another `insecure` are set. Without it there are no cookies but those
-  /// of the request's own header.
+  /// Cookies, one a line, in Netscape's format or as `Set-Cookie` fields, as in a file for curl's `-b`. All transfers
+  /// share them and the cookies that servers set, until `cookies` or `insecure` changes. If nil, only the request's own
+  /// Cookie field is sent.
   public var cookies: String?
-  /// Accept every certificate, as curl's `--insecure`.
+  /// Accepts every certificate, like curl's `--insecure`.
   public var insecure = false
-  /// The bytes of a body that have to arrive within 30 seconds; 0 is no limit. Time in which the consumer has paused the
+  /// Bytes of a body that must arrive within 30 seconds; 0 for no limit. Time in which the consumer has paused the
   /// transfer does not count.
   public var minRate: Int64 = 1024
-  /// The most connections that are open at once, idle ones included: for one more, the one that was idle for longest is
-  /// closed. Transfers for which there is none wait, within their time to connect. If the system has no socket for one
-  /// more, the limit falls below the number of those that are open, and rises by one with each transfer that ends.
+  /// Largest number of open connections, idle ones included. One more closes the connection that has been idle for
+  /// longest; if none is idle, the transfer waits, within `connectTimeout`. If the system has no socket for one more,
+  /// the limit falls below the number of open connections, and rises by one with each transfer that ends.
   public var maxConnections = 128
 
   public init(userAgent: String) {
     self.userAgent = userAgent
   }
 
-  /// The reason why the configuration cannot be used, as a sentence; nil if it can. With a problem all transfers
-  /// are the error `invalidRequest`.
+  /// The reason why the configuration cannot be used, as a sentence; nil if it can. With a problem, all transfers fail
+  /// with `invalidRequest`.
   ///
-  /// - Parameter environment: where proxies are looked up; a name's value or nil.
+  /// - Parameter environment: returns the value of an environment variable (for proxies), or nil.
   public func problem(environment: (String) -> String? = processEnvironment) -> String? {
     if network == .publicOnly, ProxyRules(option: proxy, environment: environment).mayUseProxy {
       let source = proxy == nil ? "the environment (http_proxy, https_proxy or all_proxy)" : "the option proxy"
@@ -58,6 +58,6 @@ public struct TransportConfiguration: Sendable, Hashable {
     return RequestHeaders.problem(in: ["user-agent": userAgent])
   }
 
-  /// What is wrong with a proxy's URL, in words that do not quote it; nil when there is nothing.
+  /// The problem of a proxy URL, in words that do not quote the URL; nil if there is none.
   public static func problem(inProxy proxy: String) -> String? { ProxyRules.problem(in: proxy) }
 }

@@ -7,18 +7,17 @@ internal import Threads
   internal import Glibc
 #endif
 
-/// What came of the addresses that a hop tried.
+/// Outcomes of the connection attempts of a hop.
 struct ConnectionAttempts {
-  /// Addresses that the policy refused.
+  /// Number of addresses that the policy refused.
   var blocked = 0
   private(set) var opened = 0
-  /// The system had no descriptor or no memory for a socket.
+  /// Whether the system had no descriptor or no memory for a socket.
   private(set) var isExhausted = false
 
-  /// - Parameter patience: how long the peer may leave what was sent unacknowledged. Then the connection is broken, so
-  ///   that a dead one does not swallow request after request, as an HTTP/2 connection else would for a quarter of an
-  ///   hour.
-  mutating func open(_ request: curl_sockaddr, patience: Duration) -> curl_socket_t {
+  /// - Parameter acknowledgementTimeout: how long sent data may stay unacknowledged before the connection breaks.
+  ///   Without it, a dead HTTP/2 connection would swallow requests for a quarter of an hour.
+  mutating func open(_ request: curl_sockaddr, acknowledgementTimeout: Duration) -> curl_socket_t {
     // Decoder processes must not inherit connections.
     #if canImport(Darwin)
       let socket = Darwin.socket(request.family, request.socktype, request.protocol)
@@ -29,15 +28,15 @@ struct ConnectionAttempts {
     #endif
     if socket >= 0 {
       opened += 1
-      limit(socket, to: patience)
+      setAcknowledgementTimeout(acknowledgementTimeout, of: socket)
     } else if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
       isExhausted = true
     }
     return socket
   }
 
-  private func limit(_ socket: curl_socket_t, to patience: Duration) {
-    let milliseconds = max(1, min(patience, .seconds(3600)).millisecondsRoundedUp)
+  private func setAcknowledgementTimeout(_ timeout: Duration, of socket: curl_socket_t) {
+    let milliseconds = max(1, min(timeout, .seconds(3600)).millisecondsRoundedUp)
     #if canImport(Darwin)
       var value = Int32((milliseconds + 999) / 1000)
       let option = TCP_RXT_CONNDROPTIME

@@ -1,32 +1,34 @@
-/// How many connections curl may have, idle ones included: at first, and after the system had no descriptor for one
-/// more.
+/// Limits on curl's connections, idle ones included. They fall when the system has no descriptor for one more
+/// connection.
 struct ConnectionLimits: Equatable {
-  /// The limits while descriptors last.
-  let most: Int
-  /// For one more, an idle connection is closed. If all are in use, the transfer waits until another has ended.
+  /// The configured limit, in force while descriptors last.
+  let configuredMax: Int
+  /// Largest number of connections. One more closes an idle one; if all are in use, the transfer waits until another
+  /// has ended.
   private(set) var open: Int
-  /// If there are more when a transfer has ended, an idle one is closed.
+  /// Largest number of connections to keep after a transfer has ended. Above it, an idle one is closed.
   private(set) var kept: Int
   private var transfersEnded = 0
 
-  init(most: Int) {
-    self.most = max(1, most)
-    (open, kept) = (self.most, self.most)
+  init(max configuredMax: Int) {
+    self.configuredMax = Swift.max(1, configuredMax)
+    (open, kept) = (self.configuredMax, self.configuredMax)
   }
 
-  /// There was no descriptor for one more. Files need some of those that are left.
+  /// Lowers the limits after the system had no descriptor for one more. Some of the descriptors that are left are
+  /// needed for files.
   ///
-  /// - Parameter count: how many sockets there are.
+  /// - Parameter count: the number of open sockets.
   mutating func lower(count: Int) {
     open = max(1, min(count * 7 / 8, open - 1))
     kept = max(1, min(count / 2, kept))
   }
 
-  /// A transfer has ended, and its connection with it or the connection is idle. Waiting transfers take their turn at
-  /// once. Idle connections come back slowly, so that it is seldom that they take the last descriptors again.
+  /// Raises the limits after a transfer has ended, so that its connection is closed or idle. `open` rises at once, for
+  /// waiting transfers. `kept` rises slowly, so that idle connections seldom take the last descriptors again.
   mutating func raise() {
-    guard kept < most else { return }
-    open = min(most, open + 1)
+    guard kept < configuredMax else { return }
+    open = min(configuredMax, open + 1)
     transfersEnded += 1
     if transfersEnded.isMultiple(of: 64) { kept += 1 }
   }

@@ -9,11 +9,11 @@ internal import CCurl
   internal import CTLS
 #endif
 
-/// The connections that curl has open, as its callbacks report them. Must outlive all of them.
+/// The connections that curl has open, as reported by its callbacks. Must outlive every connection.
 final class Connections {
   private var sockets = OpenSockets()
   private var serviceTime = ServiceTime()
-  /// Those that were ended because they held the thread.
+  /// Connections that were ended because they held the thread for too long.
   private var ended: Set<ServiceTime.Connection> = []
   #if os(Linux)
     private let recordWatch = UnsafeMutablePointer<ctls_record_watch>.allocate(capacity: 1)
@@ -50,10 +50,10 @@ final class Connections {
 
   func socket(of ends: ConnectionEnds) -> curl_socket_t? { sockets.socket(of: ends) }
 
-  /// Whether something has arrived on an HTTP/1 connection on which nothing was asked for, or it has been closed. The
-  /// next answer could not be told from what is there.
+  /// Whether unrequested input has arrived on an HTTP/1 connection, or the peer has closed it. Such input could not be
+  /// told from the next answer.
   ///
-  /// Messages of TLS itself count as well: a session ticket that comes later than the first answer costs a connection.
+  /// TLS messages count as well: a session ticket that arrives after the first answer costs the connection.
   func hasUnread(_ socket: curl_socket_t, _ tls: TLSConnection?) -> Bool {
     if tls?.hasUnread == true { return true }
     var byte: UInt8 = 0
@@ -71,13 +71,13 @@ final class Connections {
     serviceTime.isTooLong(for: easy, now: .now, processorTime: processorTimeOfThread)
   }
 
-  /// Why a transfer failed if its connection has been ended for holding the thread.
+  /// The error of a transfer whose connection was ended for holding the thread; nil for any other.
   func error(of transfer: Transfer) -> TransferError? {
     guard !ended.isEmpty, let connection = transfer.connection?.tls, ended.contains(connection) else { return nil }
     return transfer.flood
   }
 
-  /// Forgets the ended connections that no transfer uses any more.
+  /// Removes the ended connections that no transfer uses any more.
   func forgetEnded(except transfers: some Sequence<Transfer>) {
     guard !ended.isEmpty else { return }
     ended.formIntersection(transfers.compactMap(\.connection?.tls))
@@ -93,7 +93,7 @@ final class Connections {
 
   // MARK: Curl's callbacks
 
-  /// Has curl tell what becomes of the connections that a handle opens.
+  /// Registers the callbacks that report a handle's connections.
   func watch(_ easy: UnsafeMutableRawPointer) {
     let context = Unmanaged.passUnretained(self).toOpaque()
     _ = ccurl_set_close_socket_callback(

@@ -2,7 +2,7 @@ internal import CCurl
 internal import HTTPTypes
 
 extension TransferError {
-  /// The one place where curl's errors get the project's names.
+  /// Maps an error code of curl; the only place that does.
   init(_ code: CURLcode, of transfer: Transfer, on easy: EasyHandle) {
     let server = transfer.server
     let text = easy.errorText
@@ -41,7 +41,7 @@ extension TransferError {
       case CURLE_HTTP2_STREAM where transfer.receiver.head == nil && text.contains("PROTOCOL_ERROR"):
         error(.network, "\(server) sent a malformed HTTP/2 answer (status, length or another field)")
       case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: error(.invalidRequest, "the URL cannot be transferred")
-      // Curl's word for a header beyond its own limits.
+      // Curl reports a header beyond its own limits as out of memory.
       case CURLE_OUT_OF_MEMORY where !isConnecting && transfer.receiver.head == nil:
         error(.tooLarge, "the header of the answer is too large")
       case CURLE_PARTIAL_FILE where transfer.receiver.head == nil,
@@ -59,7 +59,7 @@ extension TransferError {
       }
   }
 
-  /// Whether a handshake failed because the other side was gone, which curl tells by its text alone.
+  /// Whether a handshake failed because the peer closed the connection, which curl reports in the error text only.
   private static func isOfClosedConnection(_ text: String) -> Bool {
     ["SSL_ERROR_SYSCALL", "Recv failure", "Send failure", "unexpected eof"].contains { text.contains($0) }
   }

@@ -4,28 +4,29 @@ internal import Threads
 
 /// A curl handle for one hop.
 ///
-/// None is used again: curl keeps state in a handle that must not reach another server. Before 8.2 that is a pointer
-/// to a freed header line, which a folded line would lengthen, and in all versions the host of a Host field, by which
-/// later requests would get its cookies.
+/// A handle is never reused: curl keeps state in it that must not reach another server. Before 8.2 that is a pointer to
+/// a freed header line, which a folded line would lengthen; in all versions it is the host of a Host field, whose
+/// cookies later requests would get.
 final class EasyHandle {
   let raw: UnsafeMutableRawPointer
   let settings: ResolvedConfiguration
-  /// The transfer that uses the handle now. The callbacks deliver to it.
+  /// The transfer that uses the handle now, to which the callbacks deliver.
   var transfer: Transfer?
 
   private let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
   private var list: UnsafeMutablePointer<curl_slist>?
   private var resolveList: UnsafeMutablePointer<curl_slist>?
 
-  /// The size of curl's buffer for an answer over HTTP/2, in bytes: the longest header (128 kB) and what else one call
-  /// may read for the stream. Curl allocates it once there is a connection; memory is taken for what is filled.
+  /// Size of curl's receive buffer for HTTP/2, in bytes: the longest header (128 kB) and whatever else one call may
+  /// read for the stream. Curl allocates it with the connection; only filled pages take memory.
   ///
-  /// libcurl before 8.1 has nghttp2 pause at what does not fit into the buffer. Where that is the rest of a DATA frame
-  /// and all that was read, it does not call nghttp2 for the end of the frame until more arrives, and an answer without
-  /// Content-Length never ends (`h2_process_pending_input` in http2.c, NGHTTP2_ERR_PAUSE in nghttp2's documentation).
+  /// libcurl before 8.1 makes nghttp2 pause if data does not fit into the buffer. If that data is the rest of a DATA
+  /// frame and all that was read, libcurl does not call nghttp2 for the end of the frame until more arrives, and an
+  /// answer without Content-Length never ends (`h2_process_pending_input` in http2.c, NGHTTP2_ERR_PAUSE in nghttp2's
+  /// documentation).
   private static let http2Buffer = 512 << 10
 
-  /// nil when memory is short.
+  /// Fails if memory is short.
   init?(settings: ResolvedConfiguration, connections: Connections) {
     guard let raw = curl_easy_init() else {
       errorBuffer.deallocate()
@@ -37,8 +38,8 @@ final class EasyHandle {
     let configuration = settings.configuration
 
     set(CURLOPT_NOSIGNAL, 1)
-    // A transfer that ends while its host's name is being resolved leaves the resolver's thread to end by itself.
-    // Without this curl would wait for it, and all other transfers with it.
+    // A transfer that ends during name resolution leaves the resolver's thread to end by itself. Without this option
+    // curl would wait for the thread, and block all other transfers.
     set(CURLOPT_QUICK_EXIT, 1)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
     set(CURLOPT_HTTP09_ALLOWED, 0)
@@ -48,7 +49,7 @@ final class EasyHandle {
     set(CURLOPT_USERAGENT, configuration.userAgent)
     set(CURLOPT_HEADEROPT, CURLHEADER_SEPARATE)
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-    // Idle connections stay open in address translators on the way, and dead ones are found out.
+    // Keep idle connections alive in address translators, and detect dead ones.
     set(CURLOPT_TCP_KEEPALIVE, 1)
     set(CURLOPT_TCP_KEEPIDLE, 30)
     set(CURLOPT_TCP_KEEPINTVL, 15)
@@ -68,12 +69,12 @@ final class EasyHandle {
       set(CURLOPT_PROXY_CAPATH, directory)
     }
     if configuration.cookies != nil {
-      // Switches this handle's cookies on; they are in the share.
+      // Enable cookies for this handle; the share holds them.
       set(CURLOPT_COOKIEFILE, "")
     }
     if let share = settings.share { _ = ccurl_set_pointer(raw, CURLOPT_SHARE, share.raw) }
 
-    // curl calls back during calls on this handle only, which end with `deinit`: unretained is enough.
+    // Curl calls back only during calls on this handle, the last of which is in `deinit`: unretained is enough.
     let context = Unmanaged.passUnretained(self).toOpaque()
     _ = ccurl_set_pointer(raw, CURLOPT_PRIVATE, context)
     _ = ccurl_set_pointer(raw, CURLOPT_WRITEDATA, context)
@@ -97,19 +98,19 @@ final class EasyHandle {
     context.map { Unmanaged.fromOpaque($0).takeUnretainedValue() }
   }
 
-  /// Sets the handle up for its request; false when memory is short.
+  /// Sets the handle up for its request. Returns false if memory is short.
   ///
   /// - Parameters:
   ///   - addresses: lines of CURLOPT_RESOLVE, with those of the target's host or of none; nil if curl finds them.
-  ///   - connectTimeout: for what is left of connecting.
+  ///   - connectTimeout: the time that is left for connecting.
   func prepare(
     _ target: Target, headers: HeaderFields, proxy: String?, addresses: [String]?, connectTimeout: Duration,
     needsFreshConnection: Bool
   ) -> Bool {
-    // Also makes curl give up an address that does not answer in time to try the next one.
+    // Within this time curl also gives up an address that does not answer and tries the next one.
     set(CURLOPT_CONNECTTIMEOUT_MS, max(1, min(connectTimeout, .seconds(86_400)).millisecondsRoundedUp))
     if let addresses {
-      // With a limit curl would look at each entry of its cache whenever a request ends.
+      // With a limit curl would check every entry of its cache whenever a request ends.
       set(CURLOPT_DNS_CACHE_TIMEOUT, -1)
       for line in addresses {
         guard let longer = curl_slist_append(resolveList, line) else { return false }
@@ -119,10 +120,10 @@ final class EasyHandle {
     }
     if needsFreshConnection { set(CURLOPT_FRESH_CONNECT, 1) }
     var headers = headers
-    if settings.configuration.cookies != nil, let own = headers["cookie"] {
-      // One field with curl's own and these (RFC 6265 section 5.4).
+    if settings.configuration.cookies != nil, let requestCookies = headers["cookie"] {
+      // Merge with curl's own cookies into one field (RFC 6265 section 5.4).
       headers.remove("cookie")
-      set(CURLOPT_COOKIE, own)
+      set(CURLOPT_COOKIE, requestCookies)
     }
     let leftOut = settings.configuration.fieldsLeftOut
     list = RequestHeaders.list(headers, leavingOut: leftOut)
@@ -130,8 +131,8 @@ final class EasyHandle {
     _ = ccurl_set_list(raw, CURLOPT_HTTPHEADER, list)
     let isSecure = target.origin.scheme == "https"
     set(CURLOPT_HTTP_VERSION, isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
-    // With TLS the handshake tells whether requests can share a connection, which is worth waiting for. Without it only
-    // the first response would tell, and one slow response would hold up all others of its origin.
+    // With TLS, the handshake tells whether requests can share a connection, which is worth waiting for. Without TLS
+    // only the first response would tell, and a slow one would block all others of its origin.
     if isSecure {
       set(CURLOPT_PIPEWAIT, 1)
       set(CURLOPT_BUFFERSIZE, Self.http2Buffer)
@@ -140,21 +141,21 @@ final class EasyHandle {
     return set(CURLOPT_PROXY, proxy ?? "") && set(CURLOPT_URL, target.url)
   }
 
-  /// What curl has to say about a failure; may be empty. It may name hosts.
+  /// Curl's message about a failure. It may be empty, and may name hosts.
   var errorText: String { String(cString: errorBuffer) }
 
-  /// Whether the system gave no thread to look the name up, or no descriptors for it.
+  /// Whether the system had no thread or descriptors for a name look-up.
   var hasNoResolver: Bool { errorText.contains("thread failed to start") }
 
-  /// How many connections the request has opened.
+  /// Number of connections that the request has opened.
   var connectionsOpened: Int {
     var count = 0
     _ = ccurl_get_long(raw, CURLINFO_NUM_CONNECTS, &count)
     return count
   }
 
-  /// How long it took to find the host's addresses, to connect and to shake hands for TLS (with a proxy, its tunnel
-  /// included); nil where that was not done for the request.
+  /// Durations of the name look-up, of connecting and of the TLS handshake (a proxy's tunnel included); nil for a step
+  /// that the request did not need.
   var durations: (name: Duration?, connect: Duration?, tls: Duration?) {
     guard connectionsOpened > 0 else { return (nil, nil, nil) }
     func time(_ info: CURLINFO) -> Duration? {
@@ -168,14 +169,14 @@ final class EasyHandle {
     return (name, connect.map { max(.zero, $0 - (name ?? .zero)) }, tls.map { max(.zero, $0 - (connect ?? .zero)) })
   }
 
-  /// How many bytes of the response's body were read, before content encodings are undone.
+  /// Bytes of the response's body that were read, before content decoding.
   var bytesOnWire: Int64 {
     var count: curl_off_t = 0
     _ = ccurl_get_offset(raw, CURLINFO_SIZE_DOWNLOAD_T, &count)
     return Int64(count)
   }
 
-  /// Has curl offer again what was held back, from within this call. False when it was not taken.
+  /// Makes curl offer held bytes again, from within this call. Returns false if curl fails.
   func resume() -> Bool { curl_easy_pause(raw, CURLPAUSE_CONT) == CURLE_OK }
 
   private func set(_ option: CURLoption, _ value: some BinaryInteger) {
@@ -187,8 +188,8 @@ final class EasyHandle {
     ccurl_set_string(raw, option, value) == CURLE_OK
   }
 
-  /// Curl reads the answer to CONNECT for as long as input comes, byte by byte, and calls the progress function for
-  /// each byte.
+  /// Limits the time for which curl reads the answer to CONNECT. Curl reads it byte by byte for as long as input
+  /// arrives, and calls the progress function for each byte.
   private func watchTunnel() {
     _ = ccurl_set_progress_callback(
       raw, { context, _, _, _, _ in EasyHandle.behind(context)?.transfer?.mayReadTunnel() == false ? 1 : 0 },

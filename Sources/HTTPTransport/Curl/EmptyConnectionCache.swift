@@ -1,14 +1,14 @@
 internal import CCurl
 
-/// A share without connections, in which curl looks for the last connection of a handle that has ended.
+/// An empty connection share, in which curl looks for the last connection of an ended handle.
 ///
-/// `curl_multi_remove_handle` looks through all open connections for the handle's last one, to close it if it was made
-/// with CURLOPT_CONNECT_ONLY. That costs more than the rest of a load when thousands are open. Curl does not look for a
-/// connection that CURLINFO_ACTIVESOCKET did not find (`Curl_getconnectinfo` in connect.c).
+/// `curl_multi_remove_handle` searches all open connections for the handle's last one, to close it if it was made with
+/// CURLOPT_CONNECT_ONLY. With thousands of open connections that costs more than the rest of a load. Curl does not
+/// search for a connection that CURLINFO_ACTIVESOCKET did not find (`Curl_getconnectinfo` in connect.c).
 final class EmptyConnectionCache {
   private let share: UnsafeMutableRawPointer
 
-  /// nil when memory is short.
+  /// Fails if memory is short.
   init?() {
     guard let share = curl_share_init() else { return nil }
     self.share = share

@@ -6,7 +6,7 @@ internal import CCurl
   internal import Glibc
 #endif
 
-/// The two ends of a TCP connection, as curl writes them.
+/// The two ends of a TCP connection, in curl's notation.
 struct ConnectionEnds: Hashable {
   var localAddress: String
   var localPort: UInt16
@@ -14,14 +14,14 @@ struct ConnectionEnds: Hashable {
   var peerPort: UInt16
 }
 
-/// The sockets that curl has open, by the connection that each is for.
+/// The sockets that curl has open, by the ends of their connections.
 ///
-/// Curl tells a transfer the ends of its connection and not the socket: CURLINFO_ACTIVESOCKET knows only the connection
-/// of the request before.
+/// Curl tells a transfer the ends of its connection, but not the socket: CURLINFO_ACTIVESOCKET returns the connection
+/// of the previous request.
 struct OpenSockets {
   private var sockets: [curl_socket_t: ConnectionEnds?] = [:]
   private var byEnds: [ConnectionEnds: curl_socket_t] = [:]
-  /// Those whose ends are not known yet.
+  /// Sockets whose ends are not known yet.
   private var unnamed: [curl_socket_t] = []
 
   var count: Int { sockets.count }
@@ -36,11 +36,11 @@ struct OpenSockets {
     unnamed.removeAll { $0 == socket }
   }
 
-  /// The socket of a connection; nil if the system does not name it as curl does.
+  /// The socket of a connection; nil if the system writes its ends in another way than curl.
   mutating func socket(of ends: ConnectionEnds) -> curl_socket_t? {
     if let socket = byEnds[ends] { return socket }
     unnamed.removeAll { socket in
-      // One that is not connected yet has no peer.
+      // A socket that is not connected yet has no peer.
       guard let local = Self.end(of: socket, getsockname), let peer = Self.end(of: socket, getpeername) else {
         return false
       }
@@ -66,7 +66,7 @@ struct OpenSockets {
     }
   }
 
-  /// In the notation of inet_ntop(3), which is curl's.
+  /// Formats an address like inet_ntop(3), as curl does.
   private static func text(of address: UnsafePointer<sockaddr>) -> (address: String, port: UInt16)? {
     let raw = UnsafeRawPointer(address)
     switch Int32(address.pointee.sa_family) {

@@ -1,17 +1,19 @@
 internal import HTTPTypes
 
-/// A configuration in force, with all that follows from it.
+/// A configuration and everything that is derived from it.
 final class ResolvedConfiguration {
   let configuration: TransportConfiguration
-  /// What keeps the configuration from being used.
+  /// The reason why the configuration cannot be used.
   let problem: String?
   let proxies: ProxyRules
   let certificateFile: String?
   let certificateDirectory: String?
   let share: Share?
 
-  /// - Parameter previous: whose cookies and TLS sessions stay, if they may.
-  init(_ configuration: TransportConfiguration, environment: (String) -> String?, previous: ResolvedConfiguration? = nil) {
+  /// - Parameter previous: the configuration whose cookies and TLS sessions are kept if they are compatible.
+  init(
+    _ configuration: TransportConfiguration, environment: (String) -> String?, previous: ResolvedConfiguration? = nil
+  ) {
     func value(_ name: String) -> String? { environment(name).flatMap { $0.isEmpty ? nil : $0 } }
     self.configuration = configuration
     problem = configuration.problem(environment: environment)

@@ -1,16 +1,16 @@
 internal import CCurl
 
-/// The cookies and TLS sessions that transfers have in common.
+/// The cookies and TLS sessions that transfers share.
 ///
-/// Sessions made without checking certificates must not be resumed by transfers that check them, so `insecure` belongs
-/// to its identity. (Curl itself keeps apart connections with other proxies or another `insecure`; addresses are
+/// A session made without certificate checks must not be resumed by a transfer that checks certificates, so `insecure`
+/// is part of the share's identity. (Curl itself separates connections by proxy and by `insecure`; addresses are
 /// checked for each request.)
 final class Share {
   let raw: UnsafeMutableRawPointer
   private let cookies: String?
   private let insecure: Bool
 
-  /// nil when memory is short; then nothing is shared.
+  /// Fails if memory is short; then nothing is shared.
   init?(_ configuration: TransportConfiguration) {
     guard let raw = curl_share_init() else { return nil }
     self.raw = raw
@@ -24,11 +24,11 @@ final class Share {
   }
 
   deinit {
-    // All handles are gone by now: each keeps its settings and so its share alive.
+    // No handle is left: each handle keeps its settings alive, and so their share.
     curl_share_cleanup(raw)
   }
 
-  /// Whether it can be used under `configuration` too.
+  /// Whether the share can be used under `configuration` too.
   func suits(_ configuration: TransportConfiguration) -> Bool {
     cookies == configuration.cookies && insecure == configuration.insecure
   }

@@ -4,11 +4,11 @@ internal import CCurl
   internal import CTLS
 #endif
 
-/// The TLS of the connection that a handle uses. It is known with OpenSSL on Linux; elsewhere there is none.
+/// The TLS state of a handle's connection. It is available with OpenSSL on Linux only.
 struct TLSConnection {
   private let ssl: UnsafeMutableRawPointer
 
-  /// nil for a connection without TLS.
+  /// Fails for a connection without TLS.
   init?(of easy: EasyHandle) {
     guard Self.isKnown, let ssl = ccurl_openssl(easy.raw) else { return nil }
     self.ssl = ssl
@@ -17,13 +17,14 @@ struct TLSConnection {
   var identity: ServiceTime.Connection { ssl }
 
   #if os(Linux)
-    /// Whether curl uses the same OpenSSL as this module. It names itself `libcurl/7.88.1 OpenSSL/3.0.19 zlib/1.2.13`.
+    /// Whether curl uses the same OpenSSL as this module. Its version text is like `libcurl/7.88.1 OpenSSL/3.0.19
+    /// zlib/1.2.13`.
     static let isKnown =
       curl_version().map { String(cString: $0) }?.contains(" OpenSSL/\(OPENSSL_VERSION_MAJOR).") ?? false
 
     var isHTTP2: Bool { ctls_is_http2(ssl) != 0 }
 
-    /// Whether bytes that nobody has asked for were read together with those that somebody has.
+    /// Whether unrequested bytes were read together with requested ones.
     var hasUnread: Bool { ctls_has_unread(ssl) != 0 }
   #else
     static let isKnown = false

@@ -1,10 +1,10 @@
 internal import HTTPTypes
 
-/// Where a transfer is on its way along redirects, and which header fields may still be sent.
+/// The position of a transfer along its redirects, and the header fields that it may still send.
 ///
-/// Header fields that are the host's business with one origin do not go to another (`RequestHeaders`). The same holds
-/// for user information in the URL; that in a Location is for its target. A redirect from https to http is one to
-/// another origin.
+/// Fields that are meant for one origin (`RequestHeaders`) are not sent to another. The same holds for user information
+/// in the URL; user information in a Location is sent to the Location. A redirect from https to http is one to another
+/// origin.
 struct RedirectChain {
   private(set) var target: Target
   private(set) var redirects = 0
@@ -35,7 +35,8 @@ struct RedirectChain {
     return fields
   }
 
-  /// Where a response sends on to, if it does (RFC 9110 section 15.4). All methods being GET, they do not differ.
+  /// The URL to which a response redirects, if it does (RFC 9110 section 15.4). All requests are GETs, for which the
+  /// status codes do not differ.
   static func location(status: Int, headers: HeaderFields) -> String? {
     switch status {
     case 301, 302, 303, 307, 308: headers.values(of: "location").first
@@ -57,7 +58,7 @@ struct RedirectChain {
       headers = RequestHeaders.withoutCredentials(headers)
       authorization = nil
     }
-    if let given = next.authorization { authorization = given }
+    if let authorization = next.authorization { self.authorization = authorization }
     target = next
     redirects += 1
   }

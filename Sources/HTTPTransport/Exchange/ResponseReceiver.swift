@@ -1,63 +1,62 @@
 internal import HTTPTypes
 
-/// What has come of a transfer's response, and what its consumer has said to it.
+/// The response of a transfer as received so far, and the consumer's verdicts on it.
 ///
-/// It works inside curl's callbacks and calls nothing of curl's: it notes what was decided and tells curl to go on or
-/// stop.
+/// It runs inside curl's callbacks and never calls curl. It records decisions, and returns whether curl may continue.
 struct ResponseReceiver {
   enum WriteResult {
     case taken
-    /// Curl has to keep the bytes and offer all of them again after `resume`.
+    /// Curl must keep the bytes and offer all of them again after `resume`.
     case held
-    /// Curl has to stop.
+    /// Curl must stop.
     case refused
   }
 
   private enum Use {
     case deliver
-    /// The rest of a response that nobody wants, up to so many bytes.
+    /// Drop the rest of an unwanted response, up to this number of bytes.
     case drop(left: Int)
   }
 
   let consumer: any TransferConsumer
   private let maxBytes: Int64
-  /// How much of `maxBytes` is used up when the answer is a part.
+  /// Bytes of `maxBytes` that are used up if the response is partial.
   private let bytesKept: Int64
-  /// Whether the answer may be a part of the content.
+  /// Whether the response may be partial.
   private let asksForRange: Bool
   private let isContent: TransferRequest.ContentTest?
 
-  // The hop.
+  // State of the hop.
   private var parser = ResponseHeadParser()
   private var use = Use.deliver
   private var decoder: ContentDecoder?
   private(set) var isHeadComplete = false
-  /// How many bytes of header, then of trailer, may come yet, and how many lines.
-  private var headerBytesLeft = mostHeader
-  private var linesLeft = mostLines
-  /// Where a redirect leads.
+  /// Bytes of header, then of trailer, that may still arrive; and lines of both together.
+  private var headerBytesLeft = maxHeaderBytes
+  private var linesLeft = maxLines
+  /// The target of a redirect.
   private(set) var location: String?
-  /// Whether curl has been told to stop.
+  /// Whether curl was told to stop.
   private(set) var hasRefused = false
 
-  // The transfer.
+  // State of the transfer.
   private(set) var head: ResponseHead?
   private(set) var bytesReceived: Int64 = 0
-  /// The largest body that this response may have.
+  /// Largest body that this response may have, in bytes.
   private var allowance: Int64 = 0
   private(set) var isPaused = false
   private var isHeldByCurl = false
-  /// Why curl has been told to stop, if that is an error.
+  /// The reason why curl was told to stop, if it is an error.
   var failure: TransferError?
 
-  /// How much of an unwanted body is read to keep its connection.
-  private static let worthReading = 64 << 10
-  /// How many bytes of header are read; curl has limits of its own, which differ between its versions.
-  private static let mostHeader = 256 << 10
-  /// How many lines of both: what looks into a header looks at each.
-  private static let mostLines = 1000
-  /// How many bytes of trailer are read, which curl would keep.
-  private static let mostTrailer = 64 << 10
+  /// Bytes of an unwanted body that are read to keep its connection.
+  private static let maxDroppedBytes = 64 << 10
+  /// Largest header. Curl has limits of its own, which differ between its versions.
+  private static let maxHeaderBytes = 256 << 10
+  /// Largest number of header and trailer lines, since a search in a header looks at every line.
+  private static let maxLines = 1000
+  /// Largest trailer, which curl would keep.
+  private static let maxTrailerBytes = 64 << 10
 
   init(_ request: TransferRequest, consumer: any TransferConsumer) {
     self.consumer = consumer
@@ -67,29 +66,30 @@ struct ResponseReceiver {
     isContent = request.isContent
   }
 
-  /// Forgets the response of the hop before.
+  /// Discards the response of the previous hop.
   mutating func beginHop() {
     parser = ResponseHeadParser()
     use = .deliver
     decoder = nil
     isHeadComplete = false
-    headerBytesLeft = Self.mostHeader
-    linesLeft = Self.mostLines
+    headerBytesLeft = Self.maxHeaderBytes
+    linesLeft = Self.maxLines
     location = nil
     hasRefused = false
   }
 
-  /// Whether the rest of the response is of no interest.
+  /// Whether the rest of the response is dropped.
   var isDropping: Bool {
     if case .drop = use { true } else { false }
   }
 
-  /// Whether the body ended before its content coding did, or before the length that curl did not see in the head.
+  /// Whether the body ended before its content coding did, or before a length in the head that curl did not see.
   var isCutShort: Bool {
     !isDropping && (decoder?.isComplete == false || bytesReceived < head?.contentLength ?? 0)
   }
 
-  /// Takes a header line of the response to `url`, or one of its trailer, which is ignored. False makes curl stop.
+  /// Consumes a header line of the response to `url`, or a line of its trailer, which is ignored. Returns false to make
+  /// curl stop.
   mutating func received(line: UnsafeRawBufferPointer, from url: String) -> Bool {
     headerBytesLeft -= line.count
     linesLeft -= 1
@@ -99,14 +99,14 @@ struct ResponseReceiver {
       hasRefused = true
       return fail(.tooLarge, "the header of the answer is too large")
     }
-    let isEnd = parser.take(line)
+    let isEnd = parser.consume(line)
     if parser.isStatusMalformed {
       hasRefused = true
       return fail(.network, "the answer has a malformed status line")
     }
     guard isEnd else { return true }
     isHeadComplete = true
-    headerBytesLeft = Self.mostTrailer
+    headerBytesLeft = Self.maxTrailerBytes
     hasRefused = !received(headFrom: url)
     return !hasRefused
   }
@@ -129,9 +129,9 @@ struct ResponseReceiver {
       return fail(.truncated, "the answer is a partial response to a request without Range")
     }
     let verdict = consumer.received(head: head)
-    // After the consumer has seen the head: a long error page that it discards is no reason to hide the status.
+    // Checked after the consumer has seen the head: it may discard a long error page, whose status must not be lost.
     if verdict == .proceed || verdict == .pause {
-      if let announced, announced > allowance { return tooLarge() }
+      if let announcedLength, announcedLength > allowance { return tooLarge() }
       if let coding = headers["content-encoding"]?.lowercased(), hasBody, !coding.isEmpty, coding != "identity" {
         decoder = ContentDecoder(coding, isContent: isContent)
       }
@@ -142,8 +142,8 @@ struct ResponseReceiver {
     return obey(verdict, remaining: contentLength)
   }
 
-  /// How long the body says it is: a part does so even without a Content-Length.
-  private var announced: Int64? {
+  /// The announced length of the body. A partial response has one even without a Content-Length.
+  private var announcedLength: Int64? {
     guard let head else { return nil }
     return head.contentLength
       ?? (head.status == 206 ? head.headers["content-range"].flatMap(ContentRange.init)?.count : nil)
@@ -151,20 +151,20 @@ struct ResponseReceiver {
 
   mutating func received(bytes: UnsafeRawBufferPointer) -> WriteResult {
     if hasRefused { return .refused }
-    let intake = isPaused ? .held : take(bytes)
-    isHeldByCurl = isHeldByCurl || intake == .held
-    hasRefused = intake == .refused
-    return intake
+    let result = isPaused ? .held : consume(bytes)
+    isHeldByCurl = isHeldByCurl || result == .held
+    hasRefused = result == .refused
+    return result
   }
 
-  /// Has curl keep bytes for a while without asking the consumer. False if they are not to be kept.
+  /// Makes curl keep bytes for a while, without asking the consumer. Returns false if they must not be kept.
   mutating func hold() -> Bool {
     guard !hasRefused, !isPaused else { return false }
     isHeldByCurl = true
     return true
   }
 
-  private mutating func take(_ bytes: UnsafeRawBufferPointer) -> WriteResult {
+  private mutating func consume(_ bytes: UnsafeRawBufferPointer) -> WriteResult {
     if case .drop(let left) = use {
       use = .drop(left: left - bytes.count)
       return bytes.count <= left ? .taken : .refused
@@ -178,7 +178,7 @@ struct ResponseReceiver {
     case .done: return .taken
     case .paused: return .held
     case .ended: return drop(nil) ? .taken : .refused
-    // What a decoder may still hold is of no interest where the rest is dropped.
+    // Bytes that the decoder still holds are not needed once the rest is dropped.
     case .stopped: return failure == nil && isDropping ? .taken : .refused
     case .unknown:
       _ = fail(.undecodable, "the answer has an unknown content coding")
@@ -195,7 +195,7 @@ struct ResponseReceiver {
     return obey(consumer.received(bytes: bytes), remaining: head?.contentLength.map { $0 - bytesReceived })
   }
 
-  /// Lifts a pause. True when curl holds bytes that it has to be asked for.
+  /// Lifts a pause. Returns true if curl holds bytes, which it must then be asked for.
   mutating func resume() -> Bool {
     defer { isHeldByCurl = false }
     isPaused = false
@@ -217,8 +217,8 @@ struct ResponseReceiver {
   }
 
   private mutating func drop(_ remaining: Int64?) -> Bool {
-    use = .drop(left: Self.worthReading)
-    return remaining ?? 0 <= Self.worthReading
+    use = .drop(left: Self.maxDroppedBytes)
+    return remaining ?? 0 <= Self.maxDroppedBytes
   }
 
   private mutating func tooLarge() -> Bool { fail(.tooLarge, "the body is larger than \(maxBytes) bytes") }

@@ -1,17 +1,17 @@
-/// The time that curl serves one connection within one call, and its limit.
+/// Measures and limits the time that curl spends on one connection within one call.
 ///
-/// libcurl before 8.1 reads an HTTP/2 connection for as long as frames come that bring nothing for the stream it reads
-/// for, and OpenSSL reads for as long as TLS messages come that bring no content. A server that sends such input
-/// without end would keep the thread, and with it all other transfers. An ordinary call takes well under a millisecond
-/// for each stream that it serves: it reads one record or buffer for each.
+/// libcurl before 8.1 reads an HTTP/2 connection for as long as frames arrive that bring nothing for the current
+/// stream. OpenSSL reads for as long as TLS messages without content arrive. A server that sends such input endlessly
+/// would keep the thread, and so block all other transfers. An ordinary call takes well under a millisecond for each
+/// stream, since it reads one record or buffer for each.
 struct ServiceTime {
   /// Identifies a connection for as long as it is open.
   typealias Connection = UnsafeMutableRawPointer
 
-  /// A connection that has been read for longer than this in one call is suspected.
+  /// Reading time within one call after which a connection is suspected.
   static let suspectedAfter = Duration.milliseconds(80)
-  /// A suspected one that is read on for so much processor time is ended. The time of the clock alone would also count
-  /// while the thread has no processor.
+  /// Processor time for which a suspected connection may be read further before it is ended. Wall-clock time would also
+  /// count while the thread has no processor.
   static let endedAfter = Duration.milliseconds(40)
 
   private struct Use {
@@ -20,21 +20,21 @@ struct ServiceTime {
     var suspectedAt: Duration?
   }
 
-  /// Those of this call, without the current one.
+  /// The connections of this call, except the current one.
   private var uses: [Connection: Use] = [:]
   private var current: (connection: Connection, use: Use, since: ContinuousClock.Instant)?
 
-  /// Forgets what happened in the call before.
+  /// Discards the measurements of the previous call.
   mutating func beginCall() {
     guard current != nil else { return }
     current = nil
     uses.removeAll(keepingCapacity: true)
   }
 
-  /// Counts the time since the last record of the call for the connection of that record.
+  /// Adds the time since the last record of this call to the connection of that record.
   ///
-  /// - Parameter processorTime: how much the thread has used since it began.
-  /// - Returns: whether the connection, of which a record is now read, has to be ended.
+  /// - Parameter processorTime: the processor time that the thread has used since it began.
+  /// - Returns: whether `connection`, of which a record is being read, must be ended.
   mutating func isTooLong(
     for connection: Connection, now: ContinuousClock.Instant, processorTime: () -> Duration
   ) -> Bool {

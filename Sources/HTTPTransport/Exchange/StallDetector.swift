@@ -1,4 +1,4 @@
-/// When things happened to a transfer, and when it will have taken too long.
+/// Timestamps of a transfer, and the times at which it will have stalled.
 struct StallDetector {
   enum Stage {
     /// Until the host's addresses are known.
@@ -19,7 +19,7 @@ struct StallDetector {
   private(set) var responseTime = 0
   private var lastProgress: ContinuousClock.Instant
   private var bytesOnWire: Int64 = 0
-  /// When enough bytes had arrived last, and how many had by then.
+  /// The last time at which enough bytes had arrived, and the number that had arrived by then.
   private var lastEnough: (at: ContinuousClock.Instant, bytes: Int64)
 
   init(now: ContinuousClock.Instant) {
@@ -60,10 +60,10 @@ struct StallDetector {
     lastEnough = (now, bytesOnWire)
   }
 
-  /// Takes the number of bytes that curl has read of the body. More than before is progress even if there was nothing
-  /// to deliver, as within a compressed body.
+  /// Records the number of body bytes that curl has read. An increase is progress even if nothing could be delivered,
+  /// as within a compressed body.
   ///
-  /// - Parameter minBytes: how many are enough for `slowTime`.
+  /// - Parameter minBytes: the number of bytes that must arrive within `slowTime`.
   mutating func read(bytesOnWire: Int64, minBytes: Int64, now: ContinuousClock.Instant) {
     guard bytesOnWire != self.bytesOnWire else { return }
     self.bytesOnWire = bytesOnWire
@@ -71,15 +71,15 @@ struct StallDetector {
     if bytesOnWire - lastEnough.bytes >= minBytes { lastEnough = (now, bytesOnWire) }
   }
 
-  /// When the transfer is stuck unless something arrives.
+  /// The time at which the transfer is stuck unless something arrives.
   func stuckAt(connectTimeout: Duration, idleTimeout: Duration) -> ContinuousClock.Instant {
     lastProgress.advanced(by: stage == .resolving || stage == .connecting ? connectTimeout : idleTimeout)
   }
 
-  /// How long a body may take for as many bytes as are enough.
+  /// Longest time for `minBytes` of a body.
   static let slowTime = Duration.seconds(30)
 
-  /// When the body is too slow unless enough arrives; nil while there is none.
+  /// The time at which the body is too slow unless enough arrives; nil before the answer begins.
   var slowAt: ContinuousClock.Instant? {
     stage == .receiving ? lastEnough.at.advanced(by: Self.slowTime) : nil
   }

@@ -1,12 +1,12 @@
 internal import HTTPTypes
 
 extension Target {
-  /// A URL that curl would take as it stands, which most are: to have it parsed and put together again would cost a
-  /// transfer more than anything else that is done before it starts. Nil for all others.
+  /// Accepts a URL that curl would use unchanged, as most are; fails for all others. Parsing such a URL and composing
+  /// it again would cost more than everything else that is done before a transfer starts.
   ///
-  /// Scheme and host are in lower case, the host is a name whose last label begins with a letter, or an IPv4 address;
-  /// there are no user information, no fragment, no port that is the scheme's own, no dot segments and nothing encoded
-  /// or to be encoded.
+  /// The scheme and the host are in lower case. The host is a name whose last label begins with a letter, or an IPv4
+  /// address. There is no user information, no fragment, no default port and no dot segment, and nothing is or must be
+  /// percent-encoded.
   init?(plain url: String) {
     var url = url
     guard let origin = url.withUTF8(PlainURL.origin) else { return nil }
@@ -37,8 +37,8 @@ private enum PlainURL {
     return isLetter(host[lastLabel]) || IPAddress(String(decoding: host, as: UTF8.self)) != nil
   }
 
-  /// Without a dot behind a slash, without a question mark at the end, which curl leaves out, and without what may have
-  /// to be, or be no longer, percent-encoded.
+  /// Excludes a dot after a slash, a question mark at the end (which curl removes), and bytes that may have to be
+  /// percent-encoded or decoded.
   private static func isPlainPath(_ path: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
     var previous: UInt8 = 0
     for byte in path {
@@ -48,7 +48,7 @@ private enum PlainURL {
     return previous != UInt8(ascii: "?")
   }
 
-  /// A port as programs write it.
+  /// Parses a port without leading zeros, up to 65535.
   private static func number(_ digits: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
     guard let first = digits.first, first != UInt8(ascii: "0"), digits.count <= 5, digits.allSatisfy(\.isASCIIDigit)
     else {
@@ -64,7 +64,7 @@ private enum PlainURL {
     isLetter(byte) || byte.isASCIIDigit || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "-")
   }
 
-  /// RFC 3986 section 3.3 and 3.4, less the percent sign.
+  /// Characters of RFC 3986 sections 3.3 and 3.4 except the percent sign.
   private static func mayStandInPath(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), 0x30...0x39, UInt8(ascii: "/"),

@@ -2,17 +2,17 @@ internal import CCurl
 internal import HTTPTypes
 internal import Text
 
-/// A URL as one hop of a transfer needs it, parsed by the same code that connects later.
+/// The URL of one hop, parsed by the code that connects later.
 struct Target {
   enum Problem: Error {
     case malformed
     case scheme
   }
 
-  /// No fragment, no user information, no port that is the scheme's own; the host in lower case.
+  /// Without fragment, user information and default port; the host is in lower case.
   private(set) var url: String
   private(set) var origin: Origin
-  /// The value of an `authorization` field, from the URL's user information.
+  /// Value of an `authorization` field, made from the URL's user information.
   private(set) var authorization: String?
 
   init(url: String, origin: Origin) {
@@ -24,12 +24,12 @@ struct Target {
     if let plain = Target(plain: url) { self = plain } else { try self.init(parsing: url) }
   }
 
-  /// - Parameter base: what a relative `reference` (a Location) is resolved against (RFC 3986 section 5).
+  /// - Parameter base: the URL against which a relative `reference` (a Location) is resolved (RFC 3986 section 5).
   init(parsing reference: String, relativeTo base: Target? = nil) throws(Problem) {
-    // Curl makes spaces of a query pluses, which no browser does (WHATWG URL).
+    // Curl turns spaces in a query into plus signs, which no browser does (WHATWG URL).
     let reference = String(decoding: reference.utf8.prefix { $0 != UInt8(ascii: "#") }, as: UTF8.self)
       .split(separator: " ", omittingEmptySubsequences: false).joined(separator: "%20")
-    // Curl takes an empty one for the origin alone.
+    // Curl resolves an empty reference to the origin alone.
     if reference.isEmpty, let base {
       self = base
       return
@@ -51,21 +51,21 @@ struct Target {
 
     guard let scheme = part(CURLUPART_SCHEME)?.lowercased() else { throw .malformed }
     guard scheme == "http" || scheme == "https" else { throw .scheme }
-    guard let givenHost = part(CURLUPART_HOST), !givenHost.isEmpty,
+    guard let writtenHost = part(CURLUPART_HOST), !writtenHost.isEmpty,
       let port = part(CURLUPART_PORT, CURLU_DEFAULT_PORT).flatMap({ Int($0) })
     else { throw .malformed }
-    let host = givenHost.lowercased()
-    if host != givenHost { curl_url_set(handle, CURLUPART_HOST, host, 0) }
+    let host = writtenHost.lowercased()
+    if host != writtenHost { curl_url_set(handle, CURLUPART_HOST, host, 0) }
     let user = part(CURLUPART_USER, CURLU_URLDECODE)
     let password = part(CURLUPART_PASSWORD, CURLU_URLDECODE)
-    // What has control characters in it is not decoded.
+    // Curl does not decode a part that contains control characters.
     guard (user == nil) == (part(CURLUPART_USER) == nil), (password == nil) == (part(CURLUPART_PASSWORD) == nil) else {
       throw .malformed
     }
     for secret in [CURLUPART_FRAGMENT, CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS] {
       curl_url_set(handle, secret, nil, 0)
     }
-    // A host that was percent-encoded may be an address only when it is read once more, as it will be.
+    // A percent-encoded host may turn out to be an address when the URL is parsed again, which curl does later.
     guard let url = part(CURLUPART_URL, CURLU_NO_DEFAULT_PORT),
       curl_url_set(handle, CURLUPART_URL, url, flags) == CURLUE_OK, part(CURLUPART_HOST) == host
     else { throw .malformed }
@@ -77,7 +77,7 @@ struct Target {
     }
   }
 
-  /// Whether a reference begins with a scheme (RFC 3986 section 3.1) that is not transferred.
+  /// Whether a reference begins with a scheme (RFC 3986 section 3.1) other than http and https.
   private static func hasOtherScheme(_ reference: String) -> Bool {
     guard let colon = reference.utf8.firstIndex(of: UInt8(ascii: ":")) else { return false }
     let scheme = reference[..<colon].lowercased()

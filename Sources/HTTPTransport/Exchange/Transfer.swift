@@ -1,10 +1,10 @@
 internal import CCurl
 internal import HTTPTypes
 
-/// One transfer in progress: what a request has become, hop by hop.
+/// A transfer in progress, hop by hop.
 ///
-/// It is only touched on the transport's thread. Curl's callbacks come here; what follows from what they found out
-/// (`step`) is worked out when curl has let go of the handle.
+/// It is used on the transport's thread only. Curl's callbacks record what happened; `step` decides what follows, after
+/// curl has released the handle.
 final class Transfer {
   let id: TransferID
   private let request: TransferRequest
@@ -12,13 +12,13 @@ final class Transfer {
   private let connections: Connections
   private let isPermitted: AddressFilter
 
-  /// The settings of the current hop; nil before the first.
+  /// Settings of the current hop; nil before the first hop.
   private(set) var settings: ResolvedConfiguration?
-  /// The look-up that the hop waits for.
+  /// The look-up for which the hop waits.
   var lookUp: Resolver.Ticket?
-  /// The key of the host's entry in `AddressesInCurl`, while curl may need it.
+  /// The key of the host's entry in `AddressesInCurl` while curl may need it.
   var addressKey: String?
-  /// The handle while one is in use.
+  /// The handle of the current hop while it is in use.
   private(set) var easy: EasyHandle?
   private(set) var proxy: String?
   private(set) var sockets = ConnectionAttempts()
@@ -26,15 +26,15 @@ final class Transfer {
   private var redirectChain: RedirectChain
   private var watch: StallDetector
   private var share = TurnShare()
-  /// Whether this hop and those after it may use none of the connections that are open.
+  /// Whether this hop and those after it must not reuse a connection.
   private var needsFreshConnection: Bool
-  /// Whether the connection that curl chose for the request had input that nobody had asked for.
+  /// Whether the connection that curl chose for the request had unrequested input.
   private var hasFoundUnread = false
   /// The connection of the request; nil before it is sent.
   private(set) var connection: Connection?
 
   struct Connection {
-    /// nil if it cannot be told.
+    /// nil if it cannot be determined.
     var socket: curl_socket_t?
     var tls: ServiceTime.Connection?
     var isHTTP2: Bool
@@ -56,21 +56,21 @@ final class Transfer {
   }
 
   var origin: Origin { redirectChain.target.origin }
-  /// What messages call the origin.
+  /// The origin as messages name it.
   var server: String { origin.hostAndPort }
-  /// What it is or would be connected to.
+  /// The host to which the hop connects, as messages name it.
   var peer: String { proxy == nil ? server : "the proxy for \(server)" }
   var isConnecting: Bool { watch.stage == .resolving || watch.stage == .connecting }
 
-  /// Whether the system had no descriptor for the connection of this hop, or for the look-up of its name.
+  /// Whether the system had no descriptor for the connection of this hop or for its name look-up.
   var lacksSocket: Bool { isConnecting && (sockets.isExhausted || easy?.hasNoResolver == true) }
 
-  /// Whether a callback has made curl stop, or would have.
+  /// Whether a callback has told curl to stop, or would.
   var hasStopped: Bool { receiver.hasRefused || receiver.failure != nil }
 
   // MARK: Hops
 
-  /// Begins a hop to the current target; the addresses of its host are to be found next.
+  /// Begins a hop to the current target. The addresses of its host must be found next.
   func beginHop(with settings: ResolvedConfiguration) throws(TransferError) {
     if let problem = settings.problem { throw TransferError(.invalidRequest, problem) }
     self.settings = settings
@@ -83,9 +83,9 @@ final class Transfer {
     clock.check(by: due)
   }
 
-  /// Sets the handle up for the hop.
+  /// Sets `easy` up for the hop.
   ///
-  /// - Parameter addresses: for `EasyHandle.prepare`.
+  /// - Parameter addresses: see `EasyHandle.prepare`.
   func prepare(_ easy: EasyHandle, addresses: [String]?) throws(TransferError) {
     watch.resolved(now: clock.now)
     let connectTimeout = easy.settings.configuration.connectTimeout
@@ -100,7 +100,7 @@ final class Transfer {
     easy.transfer = self
   }
 
-  /// Takes the handle away.
+  /// Releases the handle and returns it.
   func detach() -> EasyHandle? {
     defer { easy = nil }
     easy?.transfer = nil
@@ -112,9 +112,9 @@ final class Transfer {
     case finish(Result<TransferSummary, TransferError>)
   }
 
-  /// What to do now that curl has ended the hop, or has been made to.
+  /// The next step after curl has ended the hop or was made to end it.
   ///
-  /// - Parameter error: why it was ended; nil if the response is complete or a callback has stopped it.
+  /// - Parameter error: the reason why it ended; nil if the response is complete or a callback has stopped it.
   func step(after error: TransferError?) -> Step {
     let isLate = error?.phase == .deadline
     if hasFoundUnread, !isLate {
@@ -130,13 +130,13 @@ final class Transfer {
       }
     }
     if let failure = receiver.failure { return .finish(.failure(counted(failure))) }
-    // The loop has lowered its limit: now an idle connection is closed for this one, or it waits until one is idle.
+    // The loop has lowered its limit: this request closes an idle connection, or waits until there is one.
     if error?.kind == .network, lacksSocket, connections.count > 0 { return .request }
     if let error, isOfClosedConnection(error) {
       needsFreshConnection = true
       return .request
     }
-    // What went wrong in a rest that nobody wants is no failure.
+    // An error in a dropped rest is no failure.
     if let error, !receiver.isDropping || isLate { return .finish(.failure(counted(error))) }
     if error == nil, receiver.isCutShort {
       return .finish(.failure(counted(TransferError(.truncated, "\(server) sent an incomplete body"))))
@@ -147,9 +147,8 @@ final class Transfer {
     return .finish(.success(summary))
   }
 
-  /// Whether a connection that had been kept was closed by the other side before it had the request, or instead of an
-  /// answer: a GET may be sent again then (RFC 9110 section 9.2.2). Curl does so by itself, but only five times, and
-  /// more connections may have been kept.
+  /// Whether the peer closed a reused connection before it had the request, or instead of answering. A GET may be sent
+  /// again then (RFC 9110 section 9.2.2). Curl itself retries only five times, and more connections may have been kept.
   private func isOfClosedConnection(_ error: TransferError) -> Bool {
     [.network, .closed].contains(error.kind) && receiver.head == nil && !needsFreshConnection
       && easy?.connectionsOpened == 0 && !isConnecting
@@ -165,8 +164,8 @@ final class Transfer {
   private var summary: TransferSummary? {
     guard let head = receiver.head, let easy else { return nil }
     var summary = TransferSummary(
-      head: head, bytesReceived: receiver.bytesReceived, wireBytes: easy.bytesOnWire, redirects: redirectChain.redirects,
-      requestSentAt: watch.requestSentAt, firstByteAt: watch.firstByteAt,
+      head: head, bytesReceived: receiver.bytesReceived, wireBytes: easy.bytesOnWire,
+      redirects: redirectChain.redirects, requestSentAt: watch.requestSentAt, firstByteAt: watch.firstByteAt,
       connectDuration: watch.hopStartedAt.duration(to: watch.requestSentAt),
       newConnection: easy.connectionsOpened > 0, requestTime: watch.requestTime, responseTime: watch.responseTime)
     let durations = easy.durations
@@ -180,19 +179,20 @@ final class Transfer {
 
   // MARK: Callbacks
 
-  /// A socket for a connection to `address`, if the policy lets it pass; else curl tries the next address.
+  /// Opens a socket for a connection to `address` if the policy allows it; otherwise curl tries the next address.
   func openSocket(for request: curl_sockaddr, to address: UnsafePointer<sockaddr>) -> curl_socket_t {
     guard let easy, mayConnect(to: IPAddress(address)) else {
       sockets.blocked += 1
       return CURL_SOCKET_BAD
     }
-    let socket = sockets.open(request, patience: max(easy.settings.configuration.connectTimeout, .seconds(10)))
+    let socket = sockets.open(
+      request, acknowledgementTimeout: max(easy.settings.configuration.connectTimeout, .seconds(10)))
     if socket >= 0 { connections.opened(socket) }
     return socket
   }
 
-  /// Called when there is a connection for the request, a new one or not: the policy may have become stricter since it
-  /// was opened, and its last answer may have had more than its end.
+  /// Called when the request has a connection, new or reused. The policy may have become stricter since the connection
+  /// was opened, and unrequested input may have followed its last answer.
   func mayRequest(on ends: ConnectionEnds) -> Bool {
     guard mayConnect(to: IPAddress(ends.peerAddress)) else {
       receiver.failure = blocked
@@ -213,8 +213,8 @@ final class Transfer {
     return true
   }
 
-  /// Whether an answer of HTTP/1 on this connection could be one that was not asked for. In HTTP/2, where input names
-  /// its stream, it could not.
+  /// Whether the next HTTP/1 answer on this connection may be one that was not requested. HTTP/2 input names its
+  /// stream, so it cannot be mistaken.
   private func hasUnread(_ connection: Connection, _ tls: TLSConnection?) -> Bool {
     guard !connection.isHTTP2, tls != nil || origin.scheme != "https" || TLSConnection.isKnown else { return false }
     return connection.socket.map { connections.hasUnread($0, tls) } ?? true
@@ -236,14 +236,14 @@ final class Transfer {
 
   private var blocked: TransferError { TransferError(.blockedAddress, "\(server) is not a public address") }
 
-  /// Called for each byte of a proxy's answer to CONNECT. False makes curl stop.
+  /// Called for each byte of a proxy's answer to CONNECT. Returns false to make curl stop.
   func mayReadTunnel() -> Bool {
     guard isConnecting, let easy, connections.isServedTooLong(easy.raw) else { return true }
     receiver.failure = flood
     return false
   }
 
-  /// False makes curl stop.
+  /// Returns false to make curl stop.
   func received(line: UnsafeRawBufferPointer) -> Bool {
     watch.received(now: clock.now)
     let wasComplete = receiver.isHeadComplete
@@ -254,30 +254,30 @@ final class Transfer {
 
   func received(bytes: UnsafeRawBufferPointer) -> ResponseReceiver.WriteResult {
     watch.received(now: clock.now)
-    noteProgress()
-    if !share.take(in: clock.now), receiver.hold() {
+    recordProgress()
+    if !share.receivePiece(in: clock.now), receiver.hold() {
       clock.held.append(id)
       return .held
     }
     return receiver.received(bytes: bytes)
   }
 
-  /// Takes what has had to wait for this turn. Curl may call back from within.
-  func goOn() {
-    if !receiver.isPaused { takeHeld() }
+  /// Delivers bytes that had to wait for this turn. Curl may call back from within.
+  func continueInNewTurn() {
+    if !receiver.isPaused { deliverHeld() }
   }
 
   /// Lifts a pause. Curl may call back from within.
   func resume() {
-    if receiver.isPaused { takeHeld() }
+    if receiver.isPaused { deliverHeld() }
   }
 
-  private func takeHeld() {
+  private func deliverHeld() {
     let isHeld = receiver.resume()
     watch.resumed(now: clock.now)
     clock.check(by: due)
     guard isHeld, let easy else { return }
-    // Curl does not end a transfer whose consumer refuses what was held: `receiver.hasRefused` tells the loop to.
+    // Curl does not end a transfer whose consumer refuses held bytes; the loop does, by `receiver.hasRefused`.
     if !easy.resume(), receiver.failure == nil, !receiver.hasRefused {
       receiver.failure = TransferError(.network, "the transfer could not be resumed")
     }
@@ -285,13 +285,13 @@ final class Transfer {
 
   // MARK: Time
 
-  private func noteProgress() {
+  private func recordProgress() {
     guard let easy else { return }
     watch.read(
       bytesOnWire: easy.bytesOnWire, minBytes: easy.settings.configuration.minRate, now: clock.now)
   }
 
-  /// When it will have taken too long unless something arrives; nil is never.
+  /// The time at which the transfer times out unless something arrives; nil means never.
   var due: ContinuousClock.Instant? {
     guard let configuration = settings?.configuration else { return nil }
     guard !receiver.isPaused else { return request.deadline }
@@ -300,9 +300,9 @@ final class Transfer {
     return [stuckAt, slowAt, request.deadline].compactMap(\.self).min()
   }
 
-  /// What has timed out; nil when it is not due after all.
+  /// The timeout that has occurred; nil if none has.
   func timeout() -> TransferError? {
-    noteProgress()
+    recordProgress()
     guard let due, due <= clock.now else { return nil }
     if let deadline = request.deadline, deadline <= clock.now {
       return TransferError(.timeout, "the deadline has passed", phase: .deadline)

@@ -2,7 +2,7 @@ internal import CCurl
 internal import HTTPTypes
 internal import Threads
 
-/// The transfers in progress and curl's multi handle, which drives them. Not for more than one thread.
+/// The transfers in progress, and curl's multi handle, which drives them. Confined to one thread.
 final class CurlLoop {
   private let sockets: SocketPoll
   private let multi: UnsafeMutableRawPointer
@@ -22,7 +22,7 @@ final class CurlLoop {
 
   private static let globalResult = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
 
-  /// nil when curl cannot be started.
+  /// Fails if curl cannot be started.
   init?(
     configuration: TransportConfiguration, environment: @escaping (String) -> String?,
     isPermitted: @escaping AddressFilter, nameServers: NameServerConfiguration
@@ -36,7 +36,7 @@ final class CurlLoop {
     self.environment = environment
     self.isPermitted = isPermitted
     settings = ResolvedConfiguration(configuration, environment: environment)
-    limits = ConnectionLimits(most: configuration.maxConnections)
+    limits = ConnectionLimits(max: configuration.maxConnections)
     resolver = Resolver(nameServers, poll: sockets, clock: clock)
     _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
     limitConnections()
@@ -47,14 +47,14 @@ final class CurlLoop {
 
   var count: Int { transfers.count }
 
-  // MARK: What is asked for
+  // MARK: Commands
 
   func beginTurn() { clock.now = .now }
 
   func configure(_ configuration: TransportConfiguration) {
     guard configuration != settings.configuration else { return }
     settings = ResolvedConfiguration(configuration, environment: environment, previous: settings)
-    limits = ConnectionLimits(most: configuration.maxConnections)
+    limits = ConnectionLimits(max: configuration.maxConnections)
   }
 
   private func limitConnections() {
@@ -111,14 +111,14 @@ final class CurlLoop {
   }
 
   func cancelLookUp(_ id: LookUpID) {
-    lookUps.removeValue(forKey: id).map(resolver.leave)
+    lookUps.removeValue(forKey: id).map(resolver.unsubscribe)
   }
 
-  // MARK: What curl has to do
+  // MARK: Work
 
-  /// Lets curl read and write what it can without waiting, and ends what has ended or takes too long.
+  /// Lets curl read and write without waiting, and ends the transfers that are complete or have timed out.
   func work() {
-    goOnWithHeld()
+    continueHeldTransfers()
     sockets.tell(multi, beginCall: connections.beginCall)
     resolver.work()
     var left: Int32 = 0
@@ -133,23 +133,23 @@ final class CurlLoop {
       end(transfer, isOurs ? nil : connections.error(of: transfer) ?? TransferError(code, of: transfer, on: easy))
     }
     connections.forgetEnded(except: transfers.values)
-    // After curl has had its chance: what arrived while the loop was busy counts.
+    // Checked after curl has read: input that arrived while the loop was busy counts as progress.
     if clock.beginCheck() { endLateTransfers() }
   }
 
-  private func goOnWithHeld() {
+  private func continueHeldTransfers() {
     guard !clock.held.isEmpty else { return }
     let held = clock.held
     clock.held = []
     for transfer in held.compactMap({ transfers[$0] }) {
-      transfer.goOn()
+      transfer.continueInNewTurn()
       if transfer.hasStopped { end(transfer, nil) }
     }
   }
 
   var wakeUp: WakeupPipe { sockets.wakeUp }
 
-  /// Waits for what `work` has to do next, or only looks whether there is something.
+  /// Waits for the next work, or polls without waiting.
   func sleep(mayWait: Bool) {
     let nextCheck = [clock.nextCheck, resolver.nextCheck].compactMap { $0 }.min()
     sockets.sleep(for: multi, milliseconds: mayWait && clock.held.isEmpty ? nextCheck?.pollTimeout ?? .max : 0)
@@ -167,7 +167,7 @@ final class CurlLoop {
 
   // MARK: Hops
 
-  /// Begins a hop, at once or when the addresses of its host have been found.
+  /// Begins a hop, and sends its request once the addresses of its host are known.
   private func begin(_ transfer: Transfer, with settings: ResolvedConfiguration) {
     do throws(TransferError) {
       try transfer.beginHop(with: settings)
@@ -193,14 +193,14 @@ final class CurlLoop {
     }
   }
 
-  /// - Parameter known: the addresses of the host; nil if curl finds them.
-  private func send(_ transfer: Transfer, with settings: ResolvedConfiguration, to known: [IPAddress]?) {
+  /// - Parameter hostAddresses: the addresses of the host; nil if curl resolves it.
+  private func send(_ transfer: Transfer, with settings: ResolvedConfiguration, to hostAddresses: [IPAddress]?) {
     do throws(TransferError) {
       guard let easy = EasyHandle(settings: settings, connections: connections) else {
         throw TransferError(.network, "out of memory for another transfer")
       }
-      transfer.addressKey = known.map { _ in AddressesInCurl.key(transfer.origin) }
-      let lines = known.map { addresses.begin(AddressesInCurl.key(transfer.origin), $0) }
+      transfer.addressKey = hostAddresses.map { _ in AddressesInCurl.key(transfer.origin) }
+      let lines = hostAddresses.map { addresses.begin(AddressesInCurl.key(transfer.origin), $0) }
       try transfer.prepare(easy, addresses: lines)
       guard curl_multi_add_handle(multi, easy.raw) == CURLM_OK else {
         throw TransferError(.network, "out of memory for another transfer")
@@ -210,7 +210,7 @@ final class CurlLoop {
     }
   }
 
-  /// The hop has ended, by itself or because of `error`: goes on with the next one or finishes.
+  /// Handles the end of a hop, by itself or because of `error`: begins the next hop or finishes the transfer.
   private func end(_ transfer: Transfer, _ error: TransferError?) {
     if transfer.lacksSocket { limits.lower(count: connections.count) }
     switch transfer.step(after: error) {
@@ -223,7 +223,7 @@ final class CurlLoop {
   }
 
   private func detach(_ transfer: Transfer) {
-    transfer.lookUp.map(resolver.leave)
+    transfer.lookUp.map(resolver.unsubscribe)
     transfer.lookUp = nil
     if let easy = transfer.detach() { curl_multi_remove_handle(multi, easy.raw) }
     if let key = transfer.addressKey { addresses.end(key) }

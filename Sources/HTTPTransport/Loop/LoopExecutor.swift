@@ -6,10 +6,10 @@ internal import Threads
   internal import Glibc
 #endif
 
-/// The executor of the transport: its thread sleeps where curl's sockets are watched, and whatever is posted wakes it.
+/// The executor of the transport. Its thread sleeps in the poll of curl's sockets; a posted job or command wakes it.
 ///
-/// Commands come out in the order in which they were posted. Many posts cost one wake-up, and posts from the thread
-/// itself or while it is awake cost none. The thread is started by the first work that needs it.
+/// Commands are returned in the order in which they were posted. Many posts cost one wakeup; posts from the thread
+/// itself or while it is awake cost none. The first work that needs the thread starts it.
 final class LoopExecutor<Command: Sendable>: SerialExecutor {
   struct Work {
     var jobs: [UnownedJob] = []
@@ -22,7 +22,7 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     var thread: pthread_t?
     var hasThread = false
     var isAsleep = false
-    /// Nil before there is a socket to watch.
+    /// nil before there is a socket to watch.
     var wakeUp: WakeupPipe?
     var run: (@Sendable () -> Void)?
   }
@@ -34,21 +34,21 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     self.name = name
   }
 
-  /// Sets what the thread runs: a loop over `take` and `sleep` that returns after `endIfIdle` has said so.
+  /// Sets the body of the thread: a loop over `drain` and `sleep` that returns once `endIfIdle` returns true.
   func setLoop(_ run: @escaping @Sendable () -> Void) {
     state.withLock { $0.run = run }
   }
 
-  /// Adds a command to what `take` returns next.
+  /// Adds a command to those that `drain` returns next.
   ///
-  /// - Parameter startsThread: without it the command waits for work that does start the thread.
+  /// - Parameter startsThread: if false, the command waits for work that starts the thread.
   func post(_ command: Command, startsThread: Bool) {
     add(startsThread: startsThread) { $0.commands.append(command) }
   }
 
-  /// Adds a command if there is a thread that will take it.
+  /// Adds a command if the thread is running.
   ///
-  /// - Returns: whether there is.
+  /// - Returns: whether it is.
   func postIfRunning(_ command: Command) -> Bool {
     guard state.withLock({ $0.hasThread }) else { return false }
     post(command, startsThread: true)
@@ -82,18 +82,17 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     }
   }
 
-  // The rest is for the thread.
+  // The members below are called on the thread only.
 
-  /// Everything that has been posted since the last call.
-  func take() -> Work {
+  /// Returns everything that was posted since the last call.
+  func drain() -> Work {
     state.withLock { state in
       defer { state.work = Work() }
       return state.work
     }
   }
 
-  /// Waits until something is posted, a socket is ready, or curl has something to do. Sockets are looked at in any
-  /// case.
+  /// Waits until something is posted, a socket is ready, or curl has work. Polls the sockets in any case.
   func sleep(in curl: CurlLoop?) {
     let maySleep = state.withLock { state in
       guard state.work.isEmpty else { return false }
@@ -109,7 +108,7 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     if maySleep { state.withLock { $0.isAsleep = false } }
   }
 
-  /// True when nothing is left to do, and then the thread must return; later work starts another one.
+  /// Returns true if nothing is left to do. The thread must then return; later work starts another one.
   func endIfIdle() -> Bool {
     state.withLock { state in
       guard state.work.isEmpty else { return false }

@@ -1,28 +1,29 @@
 internal import CZlib
 
-/// Undoes a content coding (RFC 9110 section 8.4.1), piece by piece, by the bytes rather than by the coding's name.
+/// Decodes a content coding (RFC 9110 section 8.4.1) piece by piece. The bytes decide the format, rather than the
+/// coding's name.
 ///
-/// It reads gzip (RFC 1952), of one member or more, zlib's format (RFC 1950), and for `deflate` the stream within that
-/// (RFC 1951), which some servers send. Content that is not coded although its server says so passes as it is. Curl
-/// could decompress, but takes a stream that breaks off for a whole one (until 8.11).
+/// Formats: gzip (RFC 1952) of one or more members, zlib (RFC 1950), and for `deflate` the raw stream (RFC 1951), which
+/// some servers send. Content that is not coded although its header says so passes unchanged. Curl's own decompression
+/// is not used, since until 8.11 it accepts a stream that breaks off.
 final class ContentDecoder {
-  /// What a receiver says to what it was given.
+  /// The answer of a receiver to a piece.
   enum Demand {
     case more
-    /// More, but not now.
+    /// More, but only after a pause.
     case later
     case none
   }
 
   enum Outcome {
     case done
-    /// The receiver wants the rest later: the same bytes are to be offered again, with more behind them or not.
+    /// The receiver wants the rest later: the same bytes must be offered again, with or without more after them.
     case paused
     /// The receiver wants no more.
     case stopped
-    /// The content has ended. All that follows is padding.
+    /// The content has ended. All further bytes are padding.
     case ended
-    /// The bytes are neither content nor in a coding that is known.
+    /// The bytes are neither content nor in a known coding.
     case unknown
     /// The compressed stream is damaged.
     case malformed
@@ -30,27 +31,27 @@ final class ContentDecoder {
 
   private enum Form { case undecided, plain, compressed, ended, unknown }
 
-  /// What requests say is understood.
+  /// Value of Accept-Encoding.
   static let accepted = "gzip, deflate"
 
   private let coding: String
   private let isContent: TransferRequest.ContentTest?
   private var form = Form.undecided
-  /// The first bytes, until they tell the form.
+  /// The first bytes, until they determine the form.
   private var prefix: [UInt8] = []
-  /// The number of bytes already read of those that will be offered again.
+  /// Number of bytes that were already read and will be offered again.
   private var readBefore = 0
-  /// It must not move: zlib's state knows where it is. Nil until there is something to decompress.
+  /// Must not move: zlib's state points to it. Nil until there is something to decompress.
   private var stream: UnsafeMutablePointer<z_stream>?
   private lazy var output = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 1)
   private var isGzip = false
   private var isAtEnd = false
-  /// Whether a member of gzip has ended before the one that is being read.
+  /// Whether a gzip member has ended before the current one.
   private var hasMember = false
 
   /// - Parameters:
-  ///   - coding: as in Content-Encoding, in lower case.
-  ///   - isContent: whether bytes begin like the content; nil if nothing is known about it.
+  ///   - coding: the value of Content-Encoding, in lower case.
+  ///   - isContent: whether the first bytes are uncoded content; nil if there is no test for it.
   init(_ coding: String, isContent: TransferRequest.ContentTest?) {
     self.coding = coding
     self.isContent = isContent
@@ -63,22 +64,22 @@ final class ContentDecoder {
     output.deallocate()
   }
 
-  /// Whether the content has ended where the bytes so far end. A body of no bytes is content of none.
+  /// Whether the content ends where the bytes so far end. An empty body is complete.
   var isComplete: Bool {
     switch form {
     case .undecided: prefix.isEmpty
     case .plain, .ended: true
     case .unknown: false
-    // Zlib looks at a header when it has four bytes of it: fewer are padding behind a member.
+    // Zlib looks at a header once it has four bytes of it: fewer after a member are padding.
     case .compressed: isAtEnd || hasMember && stream?.pointee.total_in ?? 0 < 4
     }
   }
 
-  /// - Parameter receive: gets what the bytes stand for, up to 64 kB at a time. A few bytes may come after `later`.
+  /// - Parameter receive: gets the decoded bytes, up to 64 kB at a time. A few bytes may still follow `later`.
   func decode(_ offered: UnsafeRawBufferPointer, to receive: (UnsafeRawBufferPointer) -> Demand) -> Outcome {
-    let known = min(readBefore, offered.count)
-    readBefore -= known
-    let bytes = UnsafeRawBufferPointer(rebasing: offered[known...])
+    let alreadyRead = min(readBefore, offered.count)
+    readBefore -= alreadyRead
+    let bytes = UnsafeRawBufferPointer(rebasing: offered[alreadyRead...])
     if form == .undecided {
       let start = prefix + bytes.prefix(TransferRequest.longestContentTest)
       guard let decision = decide(by: start) else {
@@ -86,7 +87,7 @@ final class ContentDecoder {
         return .done
       }
       form = decision
-      // These few bytes will not be offered again, so a pause has to wait for them.
+      // These few bytes will not be offered again, so a pause must wait until they are delivered.
       let outcome = prefix.withUnsafeBytes { pass($0) { receive($0) == .none ? .none : .more } }
       guard case .done = outcome else { return outcome }
     }
@@ -95,7 +96,7 @@ final class ContentDecoder {
     return outcome
   }
 
-  /// The form of a body with those first bytes; nil if more are needed.
+  /// The form of a body that begins with `start`; nil if more bytes are needed.
   private func decide(by start: [UInt8]) -> Form? {
     guard start.count > 1 else { return nil }
     if start[0] == 0x1f, start[1] == 0x8b { return begin(windowBits: 15 + 16) }
@@ -145,7 +146,7 @@ final class ContentDecoder {
       stream.pointee.next_out = output.bindMemory(to: UInt8.self).baseAddress
       stream.pointee.avail_out = UInt32(output.count)
       let code = CZlib.inflate(stream, Z_NO_FLUSH)
-      // Nothing to do is no error (Z_BUF_ERROR): the output was full, and all that was to come had.
+      // Z_BUF_ERROR is no error here: the output was full, and nothing was left to write.
       guard code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR else {
         return hasMember && stream.pointee.total_out == 0 ? end() : .malformed
       }
@@ -155,7 +156,8 @@ final class ContentDecoder {
       switch receive(UnsafeRawBufferPointer(rebasing: output[..<count])) {
       case .more: break
       case .later:
-        // What zlib holds back of bytes that it has read is one match at most (258 bytes); it goes the same way.
+        // Of the bytes that it has read, zlib holds back one match at most (258 bytes), which is delivered in the same
+        // way.
         if stream.pointee.avail_in > 0 { return .paused }
       case .none: return .stopped
       }

@@ -1,16 +1,16 @@
 internal import CCurl
 public import HTTPTypes
 
-/// The rules for header fields that a caller gives.
+/// The rules for a caller's header fields.
 ///
-/// On a redirect to another origin all fields are dropped but those that say nothing of who asks: `accept`,
+/// A redirect to another origin keeps only the fields that say nothing about the requester: `accept`,
 /// `accept-encoding`, `accept-language`, `cache-control`, `pragma`, `user-agent`, and the conditional and range fields
-/// (see `TransferRequest.validatedURL`). Dropped fields stay dropped, even if a later redirect leads back.
+/// (see `TransferRequest.validatedURL`). All others are dropped, and stay dropped if a later redirect leads back.
 public enum RequestHeaders {
-  /// What is wrong with the fields, in words that quote no value; nil when they can be sent.
+  /// The problem of the fields, in words that quote no value; nil if they can be sent.
   ///
-  /// Refused are names that are no tokens and values with control characters (RFC 9110 section 5), and the fields that
-  /// frame the message or manage the connection, which are the transport's own.
+  /// Refused are names that are not tokens, values with control characters (RFC 9110 section 5), and the fields that
+  /// frame the message or manage the connection, which only the transport may set.
   public static func problem(in headers: HeaderFields) -> String? {
     for field in headers.lines {
       guard isToken(field.name) else { return "a header name must be a token" }
@@ -22,29 +22,29 @@ public enum RequestHeaders {
     return nil
   }
 
-  /// What is wrong with leaving out a field of this name, in lower case, that is sent without being asked for; nil where
-  /// that can be done, or there is none.
+  /// The problem of leaving out a default field of this name (in lower case); nil if it can be left out or does not
+  /// exist.
   public static func problem(inLeavingOut name: String) -> String? {
     guard isToken(name) else { return "a header name must be a token" }
     let isNeeded = connectionFields.contains(name) || conditionalFields.contains(name) || neededFields.contains(name)
     return isNeeded ? "\(name) cannot be left out" : nil
   }
 
-  /// What is left of `headers` when a redirect has led to another origin.
+  /// The fields of `headers` that remain after a redirect to another origin.
   static func withoutCredentials(_ headers: HeaderFields) -> HeaderFields {
     HeaderFields(headers.lines.filter { publicFields.contains($0.name) || conditionalFields.contains($0.name) })
   }
 
-  /// What is left of `headers` for a URL that the validators do not speak of.
+  /// The fields of `headers` for a URL other than the one to which the validators refer.
   static func withoutConditions(_ headers: HeaderFields) -> HeaderFields {
     HeaderFields(headers.lines.filter { !conditionalFields.contains($0.name) })
   }
 
-  /// The lines as curl wants them; nil when memory is short.
+  /// The fields as a list for curl; nil if memory is short.
   ///
-  /// A range is one of the bytes that are stored, so it is asked for without a content encoding, as browsers do.
+  /// A range counts stored bytes, so it is requested without a content encoding, as browsers do.
   ///
-  /// - Parameter leftOut: names of fields that curl is not to send by itself.
+  /// - Parameter leftOut: names of default fields that curl must not send.
   static func list(_ headers: HeaderFields, leavingOut leftOut: Set<String>) -> UnsafeMutablePointer<curl_slist>? {
     var list: UnsafeMutablePointer<curl_slist>?
     func append(_ line: String) -> Bool {
@@ -60,12 +60,12 @@ public enum RequestHeaders {
     for field in headers.lines {
       hasRange = hasRange || field.name == "range"
       hasEncoding = hasEncoding || field.name == "accept-encoding"
-      // "name:" without a value would tell curl to leave its own field out.
+      // A "name:" without a value would make curl omit its own field.
       let isBlank = field.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
       guard append(isBlank ? "\(field.name);" : "\(field.name): \(field.value)") else { return nil }
     }
     if hasRange && !hasEncoding, !append("accept-encoding: identity") { return nil }
-    // Where there is a field of the name, curl goes by that.
+    // Curl ignores such a line if there is a field of that name.
     for name in leftOut { guard append("\(name):") else { return nil } }
     return list
   }
@@ -79,7 +79,7 @@ public enum RequestHeaders {
     "transfer-encoding", "upgrade",
   ]
 
-  /// They come from the URL, cookies, the proxy and what is asked of the cache, which mean nothing without them.
+  /// Fields that come from the URL, cookies, the proxy and the cache mode, which have no effect without them.
   private static let neededFields: Set = [
     "authorization", "cache-control", "cookie", "host", "pragma", "proxy-authorization",
   ]

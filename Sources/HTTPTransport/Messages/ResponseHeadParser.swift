@@ -1,6 +1,6 @@
 internal import HTTPTypes
 
-/// Collects the header lines that curl delivers one by one into the head of a response.
+/// Assembles the head of a response from the header lines that curl delivers one by one.
 struct ResponseHeadParser {
   private(set) var status = 0
   /// Whether a status line had no status of three digits (RFC 9112 section 4).
@@ -8,11 +8,11 @@ struct ResponseHeadParser {
   private(set) var httpVersion = ""
   private var lines: [HeaderField] = []
 
-  /// Takes one line with its line ending.
+  /// Consumes one line with its line ending.
   ///
-  /// - Returns: true when the line ended a head that is not informational (1xx), or is 101, behind which no other
-  ///   comes. The head of an informational response is dropped when the next one starts.
-  mutating func take(_ line: UnsafeRawBufferPointer) -> Bool {
+  /// - Returns: true if the line ended the final head: any but an informational one (1xx), except that 101 is final
+  ///   too. The head of an informational response is dropped when the next one starts.
+  mutating func consume(_ line: UnsafeRawBufferPointer) -> Bool {
     let line = line.withoutLineEnd
     guard let first = line.first else { return status >= 200 || status == 101 }
     if first == UInt8(ascii: "H"), line.starts(with: "HTTP/".utf8) {
@@ -28,8 +28,8 @@ struct ResponseHeadParser {
 
   var headers: HeaderFields { HeaderFields(lines) }
 
-  /// How many bytes a body without content encoding will have; nil when the head does not say. A number beyond all
-  /// bounds is the largest there is.
+  /// Number of bytes of a body without content encoding; nil if the head does not tell. A number out of range becomes
+  /// the largest one.
   var contentLength: Int64? {
     var length: Int64?
     for line in lines {
@@ -45,8 +45,8 @@ struct ResponseHeadParser {
     return length
   }
 
-  /// Whether it names several lengths, be it in one field, so that nobody knows where the body ends (RFC 9112 section
-  /// 6.3).
+  /// Whether the head names several different lengths, in one field or more, so that the end of the body is unknown
+  /// (RFC 9112 section 6.3).
   var hasAmbiguousLength: Bool {
     let named = lines.lazy.filter { $0.name == "content-length" }
     guard let first = named.first else { return false }
@@ -54,7 +54,7 @@ struct ResponseHeadParser {
     return differ && !lines.contains { $0.name == "transfer-encoding" }
   }
 
-  /// Whether a Content-Length is anything but decimal numbers (RFC 9110 section 8.6), of which curl reads what it can.
+  /// Whether a Content-Length is anything but decimal numbers (RFC 9110 section 8.6). Curl would read its valid prefix.
   var hasMalformedLength: Bool {
     lines.contains { line in
       line.name == "content-length"
@@ -66,7 +66,7 @@ struct ResponseHeadParser {
     } && !lines.contains { $0.name == "transfer-encoding" }
   }
 
-  /// Whether the body is a part of the content only, by Content-Range (RFC 9110 section 14.4).
+  /// Whether the body is only a part of the content, by Content-Range (RFC 9110 section 14.4).
   var isPartial: Bool {
     guard status == 206, let value = lines.first(where: { $0.name == "content-range" })?.value else { return false }
     guard let range = ContentRange(value) else { return true }
@@ -83,7 +83,7 @@ struct ResponseHeadParser {
     lines.removeAll(keepingCapacity: true)
   }
 
-  /// Obsolete line folding: the line belongs to the value before (RFC 9112 section 5.2).
+  /// Obsolete line folding: the line continues the previous value (RFC 9112 section 5.2).
   private mutating func fold(_ line: UnsafeRawBufferPointer) {
     guard let last = lines.indices.last else { return }
     lines[last].value += " " + String(decoding: line.trimmed(0..<line.count), as: UTF8.self)
@@ -97,7 +97,7 @@ extension UnsafeRawBufferPointer {
     return UnsafeRawBufferPointer(rebasing: self[..<end])
   }
 
-  /// The bytes of `range` without white space around them.
+  /// The bytes of `range` without surrounding white space.
   fileprivate func trimmed(_ range: Range<Int>) -> UnsafeRawBufferPointer {
     func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
     var (start, end) = (range.lowerBound, range.upperBound)

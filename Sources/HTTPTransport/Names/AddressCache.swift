@@ -1,10 +1,10 @@
-/// The answers of name servers, each for as long as it holds.
+/// A cache of name servers' answers, each until its time to live has passed.
 ///
-/// It has two generations: when the young one has half of the names that the cache may have, it becomes the old one,
-/// and the old one is forgotten. A name that is asked for becomes young again.
+/// It has two generations. When the young one has half of the names that the cache may hold, it becomes the old one,
+/// and the old one is dropped. A name that is read becomes young again.
 struct AddressCache {
   enum Answer: Hashable {
-    /// In the order in which they are to be tried; never empty.
+    /// In the order in which they must be tried; never empty.
     case addresses([IPAddress])
     case noSuchName
   }
@@ -14,9 +14,9 @@ struct AddressCache {
     let expiresAt: ContinuousClock.Instant
   }
 
-  /// An answer is kept for no shorter and no longer time, whatever its TTL.
+  /// Bounds on the time for which an answer is stored, whatever its TTL.
   static let timeToLive: ClosedRange<Duration> = .seconds(5)...(.seconds(3600))
-  /// How long it is remembered that a name does not exist.
+  /// Time for which a name is stored as nonexistent.
   static let noSuchNameTimeToLive = Duration.seconds(10)
 
   private var young: [String: Entry] = [:]
@@ -27,7 +27,7 @@ struct AddressCache {
     self.maxNames = maxNames
   }
 
-  /// How many names it holds, those included whose time has passed.
+  /// Number of stored names, expired ones included.
   var count: Int { young.count + old.count }
 
   mutating func answer(for name: String, now: ContinuousClock.Instant) -> Answer? {
@@ -37,7 +37,7 @@ struct AddressCache {
     return entry.answer
   }
 
-  /// - Parameter timeToLive: of addresses; the cache has its own for a name that does not exist.
+  /// - Parameter timeToLive: of addresses. A nonexistent name has a fixed one.
   mutating func insert(_ answer: Answer, for name: String, timeToLive: Duration, now: ContinuousClock.Instant) {
     let kept =
       answer == .noSuchName

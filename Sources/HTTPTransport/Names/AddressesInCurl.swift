@@ -1,18 +1,18 @@
 internal import HTTPTypes
 
-/// The addresses that curl has been told, as lines of CURLOPT_RESOLVE. Pure.
+/// The addresses that curl was given, as lines for CURLOPT_RESOLVE. Pure.
 ///
-/// Curl keeps them in a cache that all its handles share, and finds them there when it connects. They stay there while
-/// a hop may need them, and are taken out with one of the next hops.
+/// Curl keeps them in a cache that all its handles share, and reads them when it connects. An entry stays as long as a
+/// hop may need it, and is removed with one of the next hops.
 struct AddressesInCurl {
-  /// The number of hops that use an entry.
+  /// Number of hops that use an entry.
   private var users: [String: Int] = [:]
   private var unused: Set<String> = []
 
-  /// The name of an origin's entry in curl.
+  /// The key of an origin's entry in curl.
   static func key(_ origin: Origin) -> String { "\(origin.host):\(origin.port)" }
 
-  /// The lines for a hop: which entries are needed no longer, and the host's addresses in place of those that curl has.
+  /// The lines for a hop: they remove the entries that are no longer needed, and set the host's addresses.
   mutating func begin(_ key: String, _ addresses: [IPAddress]) -> [String] {
     users[key, default: 0] += 1
     unused.remove(key)
@@ -21,7 +21,7 @@ struct AddressesInCurl {
     return unused.map { "-\($0)" } + ["\(key):\(list)"]
   }
 
-  /// A hop has ended.
+  /// Ends a hop's use of an entry.
   mutating func end(_ key: String) {
     guard let count = users[key] else { return }
     users[key] = count > 1 ? count - 1 : nil

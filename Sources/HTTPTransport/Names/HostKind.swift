@@ -1,19 +1,19 @@
 internal import HTTPTypes
 
-/// How the addresses of a URL's host are found, as far as the host alone tells.
+/// The way to find the addresses of a URL's host, as far as the host alone determines it.
 enum HostKind: Hashable {
-  /// It is an address, which curl reads itself.
+  /// An IP address, which curl reads itself.
   case address
-  /// A name of the loopback interface, for which no name server is asked (RFC 6761 section 6.3).
+  /// A name of the loopback interface. No name server is asked for it (RFC 6761 section 6.3).
   case loopback
-  /// A name that is looked up. A dot at its end means that no search domain is added to it.
+  /// A name to look up. If it ends in a dot, no search domain is appended.
   case name
-  /// A name that cannot exist, or must not be asked for: RFC 1035 section 2.3.4 (lengths), RFC 6761 section 6.4
-  /// (`invalid`), RFC 7686 (`onion`), or with characters that no host has. It also keeps out what would mean something
-  /// else in CURLOPT_RESOLVE.
+  /// A name that cannot exist or must not be asked for: by its lengths (RFC 1035 section 2.3.4), `invalid` (RFC 6761
+  /// section 6.4), `onion` (RFC 7686), or characters that no host name has. This also excludes text that would mean
+  /// something else in CURLOPT_RESOLVE.
   case impossible
-  /// A name for the system's resolver: one of multicast DNS (`local`, RFC 6762 section 3), or one beyond ASCII, as a
-  /// redirect may have it, of which curl makes another one first.
+  /// A name for the system's resolver: one of multicast DNS (`local`, RFC 6762 section 3), or one beyond ASCII, which a
+  /// redirect may have and curl converts first.
   case system
 
   /// - Parameter host: in lower case, as in `Origin`.
@@ -45,7 +45,7 @@ enum HostKind: Hashable {
     (0x61...0x7a).contains(byte) || byte.isASCIIDigit || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
   }
 
-  /// Whether a last label would make the host an IPv4 address (WHATWG URL, "ends in a number").
+  /// Whether a last label makes the host an IPv4 address (WHATWG URL, "ends in a number").
   private static func isNumber(_ label: Substring.UTF8View) -> Bool {
     label.allSatisfy(\.isASCIIDigit) || label.starts(with: "0x".utf8) && label.dropFirst(2).allSatisfy(\.isHexDigit)
   }

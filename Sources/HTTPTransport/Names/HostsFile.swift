@@ -7,18 +7,18 @@ internal import HTTPTypes
   internal import Glibc
 #endif
 
-/// The names and addresses of a file as hosts(5) describes it.
+/// The names and addresses of a file in the format of hosts(5).
 ///
-/// There are such files with hundreds of thousands of names: a line is read only when one of its names is asked for.
+/// Such files may have hundreds of thousands of names, so a line is parsed only when one of its names is looked up.
 struct HostsFile {
   private struct Entry {
     let hash: UInt64
-    /// The index of its first byte.
+    /// The index of the line's first byte.
     let line: Int
   }
 
   private let bytes: [UInt8]
-  /// One for each name of each line, by hash and line.
+  /// One entry for each name of each line, sorted by hash and line.
   private let entries: [Entry]
 
   init(_ bytes: [UInt8] = []) {
@@ -37,7 +37,7 @@ struct HostsFile {
     self.entries = entries.sorted { ($0.hash, $0.line) < ($1.hash, $1.line) }
   }
 
-  /// The addresses of all lines that have the name, in their order. Lines that cannot be read are left out.
+  /// The addresses of all lines with the name, in the order of the file. Malformed lines are ignored.
   ///
   /// - Parameter name: in lower case.
   subscript(name: String) -> [IPAddress] {
@@ -68,7 +68,7 @@ struct HostsFile {
 
   private typealias Word = Slice<UnsafeBufferPointer<UInt8>>
 
-  /// The first word of a line is the address. A `#` begins a comment.
+  /// Calls `body` for each word of a line, the first of which is the address. A `#` begins a comment.
   private static func forEachWord(of line: Word, _ body: (Word, _ isAddress: Bool) -> Void) {
     var rest = line
     var isFirst = true
@@ -88,7 +88,7 @@ struct HostsFile {
   }
 }
 
-/// A file that is read again when it has changed.
+/// A file that is read again after it has changed.
 struct WatchedFile {
   private struct Identity: Equatable {
     var device: UInt64
@@ -107,18 +107,18 @@ struct WatchedFile {
     self.path = path
   }
 
-  /// The file's content if it has changed since the last call; empty if the file is not there. Nil if it has not
+  /// The file's content if it has changed since the last call; empty if the file does not exist. Nil if it has not
   /// changed or cannot be read now.
   mutating func change(now: ContinuousClock.Instant) -> [UInt8]? {
     guard hasChanged(now: now) else { return nil }
     if identity == nil { return [] }
     let bytes = read()
-    // Out of descriptors, perhaps: the next look is to find it changed.
+    // Possibly out of descriptors: the next call must see a change.
     if bytes == nil { identity = nil }
     return bytes
   }
 
-  /// Whether the file is another one than at the last call, or this is the first; it looks once a second at most.
+  /// Whether the file differs from that of the last call, or this is the first call. It checks once a second at most.
   mutating func hasChanged(now: ContinuousClock.Instant) -> Bool {
     if hasLooked, lookedAt.duration(to: now) < .seconds(1) { return false }
     lookedAt = now

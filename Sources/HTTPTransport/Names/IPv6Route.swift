@@ -6,14 +6,14 @@ internal import CCurl
   internal import Glibc
 #endif
 
-/// Whether IPv6 addresses on the Internet can be reached from here.
+/// Whether IPv6 addresses on the Internet can be reached.
 struct IPv6Route {
   private static let validity = Duration.seconds(10)
   private var exists = false
   private var askedAt: ContinuousClock.Instant?
 
-  /// Whether the system has a route to global addresses, with a global address of its own to come from. A private one
-  /// would come after IPv4 anyway (RFC 6724 section 2.1).
+  /// Whether the system has a route to global addresses, with a global source address. A private source address would
+  /// come after IPv4 anyway (RFC 6724 section 2.1).
   mutating func exists(now: ContinuousClock.Instant) -> Bool {
     if let askedAt, askedAt.duration(to: now) < Self.validity { return exists }
     askedAt = now
@@ -34,7 +34,7 @@ struct IPv6Route {
     var address = sockaddr_in6()
     address.sin6_family = sa_family_t(AF_INET6)
     address.sin6_port = UInt16(53).bigEndian
-    // Any global address would do: this is that of a root name server.
+    // Any global address will do; this is that of a root name server.
     guard inet_pton(AF_INET6, "2001:503:ba3e::2:30", &address.sin6_addr) == 1 else { return false }
     return withUnsafeMutablePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in

@@ -3,53 +3,53 @@ enum RecordType: Hashable, CaseIterable {
   case a, aaaa
 }
 
-/// The questions about one name and what follows from their answers. Pure.
+/// The questions about one name, and the decisions that follow from their answers. Pure.
 ///
-/// A and AAAA are asked for together where IPv6 addresses can be reached, else AAAA only if there is no A. If neither
-/// exists, the next name of the search list is asked for.
+/// A and AAAA are asked together if IPv6 addresses can be reached; otherwise AAAA only if there is no A. If neither
+/// exists, the next name of the search list is asked.
 struct NameQuestions {
   enum Answer: Hashable {
-    /// Never empty; the time to live is that of the answer, aliases included.
+    /// Never empty. The time to live is that of the answer, aliases included.
     case addresses([IPAddress], timeToLive: Duration)
     /// The name has no address of this type.
     case noData
     /// The name does not exist.
     case noSuchName
-    /// The name servers do not answer this, or not in a way that can be read.
+    /// The name servers do not answer, or their answer cannot be parsed.
     case failed
   }
 
   enum Step: Hashable {
     case wait
-    /// To be asked of `name`.
+    /// Ask for these types of `name`.
     case ask([RecordType])
     case resolved([IPAddress], timeToLive: Duration)
     case noSuchName
     case unanswered
   }
 
-  /// How long addresses are kept if those of the other type could not be had.
+  /// Time to live of addresses if those of the other type could not be obtained.
   static let timeToLiveOfHalf = Duration.seconds(30)
 
   private let candidates: [String]
   private let prefersIPv6: Bool
-  private var place = 0
+  private var candidateIndex = 0
   private var asked: Set<RecordType> = []
   private var answers: [RecordType: Answer] = [:]
 
   /// - Parameters:
-  ///   - candidates: the names to ask for one after the other; not empty.
-  ///   - prefersIPv6: whether IPv6 addresses can be reached, and are to be tried first then.
+  ///   - candidates: the names to ask, one after the other; must not be empty.
+  ///   - prefersIPv6: whether IPv6 addresses can be reached, and so are tried first.
   init(candidates: [String], prefersIPv6: Bool) {
     precondition(!candidates.isEmpty, "no name to ask for")
     self.candidates = candidates
     self.prefersIPv6 = prefersIPv6
   }
 
-  /// The name that is asked for now.
-  var name: String { candidates[place] }
+  /// The name that is being asked.
+  var name: String { candidates[candidateIndex] }
 
-  /// Begins with a name, and returns the types to be asked for.
+  /// Begins with the current name, and returns the types to ask.
   mutating func begin() -> [RecordType] {
     let types: [RecordType] = prefersIPv6 ? [.a, .aaaa] : [.a]
     asked = Set(types)
@@ -57,7 +57,7 @@ struct NameQuestions {
     return types
   }
 
-  /// Whether a question that was not answered is worth another attempt: not if there are addresses of the other type.
+  /// Whether to repeat a question that was not answered: not if there are addresses of the other type.
   func isWorthRepeating(_ type: RecordType) -> Bool {
     !answers.contains { other, answer in
       if case .addresses = answer { other != type } else { false }
@@ -70,12 +70,12 @@ struct NameQuestions {
     if let found { return .resolved(found.addresses, timeToLive: found.timeToLive) }
     if answers.values.contains(.failed) { return .unanswered }
     if !answers.values.contains(.noSuchName), asked.insert(.aaaa).inserted { return .ask([.aaaa]) }
-    guard place + 1 < candidates.count else { return .noSuchName }
-    place += 1
+    guard candidateIndex + 1 < candidates.count else { return .noSuchName }
+    candidateIndex += 1
     return .ask(begin())
   }
 
-  /// The addresses that there are so far, in the order in which they are to be tried.
+  /// The addresses obtained so far, in the order in which they must be tried.
   var found: (addresses: [IPAddress], timeToLive: Duration)? {
     let order: [RecordType] = prefersIPv6 ? [.aaaa, .a] : [.a, .aaaa]
     var addresses: [IPAddress] = []

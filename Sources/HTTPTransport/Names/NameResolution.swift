@@ -1,23 +1,23 @@
-/// The way in which the addresses of host names are found.
+/// The way to find the addresses of host names.
 public enum NameResolver: String, Sendable, Hashable, CaseIterable {
-  /// c-ares on the transport's thread: the name servers of resolv.conf(5) are asked, and hosts(5) is read.
+  /// c-ares on the transport's thread: asks the name servers of resolv.conf(5) and reads hosts(5).
   case cAres = "c-ares"
-  /// getaddrinfo(3) on curl's threads, and so all that nsswitch.conf(5) names.
+  /// getaddrinfo(3) on curl's threads, so all sources in nsswitch.conf(5).
   case system
 }
 
 /// The result of a look-up.
 public struct NameResolution: Sendable, Hashable {
   public enum Outcome: Sendable, Hashable {
-    /// There is an address, or none is needed: a proxy or curl itself finds it.
+    /// The name has an address, or needs none here since a proxy or curl itself finds it.
     case resolved
     case noSuchName
-    /// The name servers gave no answer, so that nothing is known of the name.
+    /// The name servers did not answer, so whether the name exists is unknown.
     case unanswered
   }
 
   public var outcome: Outcome
-  /// How long it took; zero if the answer was known.
+  /// Duration of the look-up; zero if the answer was known.
   public var duration: Duration
 
   public init(_ outcome: Outcome, duration: Duration = .zero) {
@@ -26,23 +26,22 @@ public struct NameResolution: Sendable, Hashable {
   }
 }
 
-/// Identifies a look-up; never used twice by one transport.
+/// Identifies a look-up; never reused within one transport.
 public struct LookUpID: Sendable, Hashable {
   let number: UInt64
 }
 
-/// Counters and the state of the resolver. All but `kind` is of c-ares only.
+/// Counters and the state of the resolver. All members except `kind` are about c-ares only.
 public struct ResolverStatistics: Sendable, Hashable {
   public var kind: NameResolver
-  /// Names whose answers are kept.
+  /// Number of names whose answers are stored.
   public var names = 0
-  /// Names that are to be looked up, and have not been asked for yet.
+  /// Number of names that must be looked up and have not been asked yet.
   public var waiting = 0
-  /// Queries in flight, and how many there may be.
+  /// Number of queries in flight, and its current limit.
   public var inFlight = 0
   public var window = 0
-  /// Since the start: names that were looked up, queries that were sent for them, and names for which there was no
-  /// answer.
+  /// Totals since the start: names that were looked up, queries that were sent for them, and names without an answer.
   public var lookUps = 0
   public var queries = 0
   public var unanswered = 0

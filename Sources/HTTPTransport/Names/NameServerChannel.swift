@@ -7,12 +7,12 @@ internal import Threads
   internal import Glibc
 #endif
 
-/// One question to a name server, with its attempts.
+/// One question to name servers, with its attempts.
 final class NameQuery {
-  /// The end of an attempt.
+  /// The outcome of an attempt.
   enum End: Hashable {
     case answered(NameQuestions.Answer)
-    /// The server answered that it could not find out (RFC 1035 section 4.1.1), or what cannot be read.
+    /// The server answered that it failed (RFC 1035 section 4.1.1), or sent something malformed.
     case serverFailed
     case refused
     /// No answer in time, or the query could not be sent.
@@ -22,9 +22,9 @@ final class NameQuery {
   let name: String
   let type: RecordType
   var attempts = 0
-  /// The server that the last attempt was for.
+  /// The server of the last attempt.
   var server = 0
-  /// The places that lost attempts have taken from the window.
+  /// The number by which lost attempts have shrunk the window.
   var losses = 0
 
   init(_ name: String, _ type: RecordType) {
@@ -33,9 +33,9 @@ final class NameQuery {
   }
 }
 
-/// A channel of c-ares to one name server. Queries that are in flight when it is let go of do not end.
+/// A channel of c-ares to one name server. If it is released, its queries in flight never end.
 ///
-/// One attempt is made for each query. A truncated answer is asked for again over TCP by c-ares itself.
+/// One attempt is made for each query. c-ares itself repeats a truncated answer's query over TCP.
 final class NameServerChannel: SocketOwner {
   private(set) var asked = 0
   private(set) var inFlight = 0
@@ -43,7 +43,7 @@ final class NameServerChannel: SocketOwner {
   private let ended: (NameQuery, NameQuery.End) -> Void
   private var channel: ares_channel!
 
-  /// A query on its way through c-ares.
+  /// A query while c-ares has it.
   private final class Passage {
     let query: NameQuery
     unowned let channel: NameServerChannel
@@ -54,7 +54,7 @@ final class NameServerChannel: SocketOwner {
     }
   }
 
-  /// nil when memory is short.
+  /// Fails if memory is short.
   init?(
     _ server: UnsafePointer<ares_addr_port_node>, timeout: Duration, poll: SocketPoll,
     ended: @escaping (NameQuery, NameQuery.End) -> Void
@@ -62,7 +62,7 @@ final class NameServerChannel: SocketOwner {
     self.poll = poll
     self.ended = ended
     var options = ares_options()
-    // Without this c-ares would make one error of all answers that refuse.
+    // Otherwise c-ares would merge all negative answers into one error.
     options.flags = Int32(ARES_FLAG_NOCHECKRESP)
     options.timeout = Int32(clamping: timeout.millisecondsRoundedUp)
     options.tries = 1
@@ -105,7 +105,7 @@ final class NameServerChannel: SocketOwner {
 
   func checkTimeouts() { ares_process_fd(channel, -1, -1) }
 
-  /// Until the next query times out, in milliseconds; nil if there is none.
+  /// Milliseconds until the next query times out; nil if there is none.
   var timeLeft: Int32? {
     let left = cares_time_left(channel)
     return left < 0 ? nil : left
@@ -114,14 +114,14 @@ final class NameServerChannel: SocketOwner {
 
 extension NameQuery.End {
   /// - Parameters:
-  ///   - status: what c-ares says.
-  ///   - answer: with `ARES_SUCCESS` a whole message (RFC 1035 section 4).
+  ///   - status: the status from c-ares.
+  ///   - answer: with `ARES_SUCCESS`, a whole message (RFC 1035 section 4).
   init(_ status: Int32, _ answer: UnsafeBufferPointer<UInt8>, _ type: RecordType) {
     self =
       switch status {
       case cares_success: Self(answer, type)
       case cares_no_data: .answered(.noData)
-      // The other is for a name that cannot be put into a query.
+      // The second status is for a name that cannot be encoded in a query.
       case cares_not_found, cares_bad_name: .answered(.noSuchName)
       case cares_refused: .refused
       case cares_server_failed, cares_format_error, cares_not_implemented, cares_bad_response:

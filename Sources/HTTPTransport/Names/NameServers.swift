@@ -6,24 +6,25 @@ internal import CAres
   internal import Glibc
 #endif
 
-/// Which name servers are asked, and how.
+/// The name servers to ask, and the limits for asking them.
 struct NameServerConfiguration: Sendable {
-  /// `ADDRESS:PORT`, separated by commas; nil for those of resolv.conf(5), which is read again when it changes.
+  /// A list of `ADDRESS:PORT`, separated by commas; nil for those of resolv.conf(5), which is read again when it
+  /// changes.
   var servers: String?
-  /// How long a server may take for one query. A resolver that has to ask others may well need a second.
+  /// Longest time for one query. A resolver that has to ask others may well need a second.
   var timeout = Duration.seconds(2)
-  /// How long look-ups wait while no server answers anything.
-  var patience = Duration.seconds(10)
+  /// Time after which look-ups end if no server answers anything.
+  var silenceTimeout = Duration.seconds(10)
   var hostsFile = "/etc/hosts"
   var resolvConf = "/etc/resolv.conf"
   /// Whether IPv6 addresses on the Internet can be reached; nil to ask the system.
   var hasIPv6: Bool?
 }
 
-/// The name servers in use, and the channels over which they are asked.
+/// The name servers in use, and the channels to them.
 ///
-/// A channel serves a limited number of queries, and then another one with another port takes its place: whoever forges
-/// answers has to guess another port (RFC 5452 section 9.2), and a channel's receive buffer can hold all its answers.
+/// A channel serves a limited number of queries before one with another port replaces it. So a forger of answers has to
+/// guess a new port (RFC 5452 section 9.2), and a channel's receive buffer can hold all its answers.
 final class NameServers {
   private static let queriesPerChannel = 256
   private static let isReady = ares_library_init(ARES_LIB_INIT_ALL) == cares_success
@@ -32,15 +33,15 @@ final class NameServers {
   private let configuration: NameServerConfiguration
   private let poll: SocketPoll
   private let ended: (NameQuery, NameQuery.End) -> Void
-  /// As c-ares has listed them.
+  /// The list from c-ares, which owns the servers.
   private var list: UnsafeMutablePointer<ares_addr_port_node>?
   private var servers: [UnsafePointer<ares_addr_port_node>] = []
   /// The channel to each server.
   private var channels: [NameServerChannel?] = []
-  /// The channels over which nothing more is asked, and some answers are still to come.
+  /// Replaced channels, for which some answers are still to come.
   private var retired: [NameServerChannel] = []
 
-  /// - Parameter ended: called for each query, once, from within `ask`, `SocketPoll.tell` or `checkTimeouts`.
+  /// - Parameter ended: called once for each query, from within `ask`, `SocketPoll.tell` or `checkTimeouts`.
   init(
     _ configuration: NameServerConfiguration, poll: SocketPoll, ended: @escaping (NameQuery, NameQuery.End) -> Void
   ) {
@@ -53,7 +54,7 @@ final class NameServers {
 
   var count: Int { servers.count }
 
-  /// Reads which servers there are. Queries in flight go on.
+  /// Reads the list of servers. Queries in flight continue.
   func reload() {
     retired += channels.compactMap { $0 }
     ares_free_data(list)
@@ -61,8 +62,8 @@ final class NameServers {
     var channel: ares_channel?
     if Self.isReady, ares_init(&channel) == cares_success, let channel {
       defer { ares_destroy(channel) }
-      if let own = configuration.servers {
-        ares_set_servers_ports_csv(channel, own)
+      if let servers = configuration.servers {
+        ares_set_servers_ports_csv(channel, servers)
       } else {
         searchList = Self.searchList(of: channel)
       }
@@ -85,24 +86,24 @@ final class NameServers {
     return SearchList(domains: domains, minDots: Int(options.ndots))
   }
 
-  /// Sends a query to the server of this number, which counts from zero and may exceed `count`.
+  /// Sends a query to the server with this number. It counts from zero, and is taken modulo `count`.
   func ask(_ query: NameQuery, server number: Int) {
     guard count > 0, let channel = channel(to: number % count) else { return ended(query, .lost) }
     channel.ask(query)
   }
 
-  private func channel(to place: Int) -> NameServerChannel? {
-    if let channel = channels[place] {
+  private func channel(to index: Int) -> NameServerChannel? {
+    if let channel = channels[index] {
       if channel.asked < Self.queriesPerChannel { return channel }
       retired.append(channel)
     }
-    channels[place] = NameServerChannel(servers[place], timeout: configuration.timeout, poll: poll, ended: ended)
-    return channels[place]
+    channels[index] = NameServerChannel(servers[index], timeout: configuration.timeout, poll: poll, ended: ended)
+    return channels[index]
   }
 
-  /// Ends the queries that have taken too long.
+  /// Ends the queries that have timed out.
   ///
-  /// - Returns: how long it is until the next one will have, in milliseconds; nil if none is in flight.
+  /// - Returns: the milliseconds until the next one times out; nil if none is in flight.
   func checkTimeouts() -> Int32? {
     var left: Int32?
     for channel in channels.compactMap({ $0 }) + retired where channel.inFlight > 0 {

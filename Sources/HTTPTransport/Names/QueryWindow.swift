@@ -1,10 +1,11 @@
-/// How many queries may be in flight to the name servers at once, found from how they end. Pure.
+/// The number of queries that may be in flight to the name servers at once, adapted to their outcomes. Pure.
 ///
-/// The window grows by one for every sixteen answers that come while it limits. Each query that is lost or refused
-/// takes one place out of it, and its next attempt goes ahead of all others, in the place of one that was answered: so
-/// what a name server drops because it has too many comes in when it has fewer, and the window ends up at what the
-/// server takes. If no attempt at a query is answered, the name is the cause, and its places come back. If a later
-/// attempt is answered, the server has dropped queries; from then on the window grows once a round trip only.
+/// The window grows by one for every sixteen answers that arrive while it is the limit. Each lost or refused query
+/// shrinks it by one, and the next attempt goes ahead of all other queries, after one was answered. So queries that a
+/// name server drops because it has too many are repeated when it has fewer, and the window settles at the number that
+/// the server accepts. If no attempt at a query is answered, the name is the cause, and the window grows back by that
+/// query's losses. If a later attempt is answered, the server has dropped queries; from then on the window grows only
+/// once a round trip.
 struct QueryWindow {
   static let sizes = 8...1_000
   private static let answersForGrowth = 16
@@ -12,9 +13,9 @@ struct QueryWindow {
   private(set) var size = 64
   private(set) var inFlight = 0
   private var hasSeenDrops = false
-  /// Whether the window is what keeps queries back.
+  /// Whether the window is what delays queries.
   private var isLimiting = false
-  /// Since the window last grew.
+  /// Number of answers since the window last grew.
   private var answers = 0
 
   var isFull: Bool { inFlight >= size }
@@ -24,9 +25,9 @@ struct QueryWindow {
     if isFull { isLimiting = true }
   }
 
-  /// A query was answered.
+  /// Records that a query was answered.
   ///
-  /// - Parameter losses: the places that earlier attempts at it have taken.
+  /// - Parameter losses: the number by which its earlier attempts have shrunk the window.
   mutating func answered(losses: Int) {
     inFlight -= 1
     if losses > 0 { hasSeenDrops = true }
@@ -38,7 +39,7 @@ struct QueryWindow {
     size = min(size + 1, Self.sizes.upperBound)
   }
 
-  /// A query was not answered in time, or was refused. True if that has taken a place.
+  /// Records that a query was refused or not answered in time. Returns true if that has shrunk the window.
   mutating func lost() -> Bool {
     inFlight -= 1
     guard size > Self.sizes.lowerBound else { return false }
@@ -46,9 +47,9 @@ struct QueryWindow {
     return true
   }
 
-  /// There will be no other attempt at a query that was lost.
+  /// Records that a lost query will not be repeated.
   ///
-  /// - Parameter losses: the places that its attempts have taken.
+  /// - Parameter losses: the number by which its attempts have shrunk the window.
   mutating func gaveUp(losses: Int) {
     size = min(size + losses, Self.sizes.upperBound)
   }

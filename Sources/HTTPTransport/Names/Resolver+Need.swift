@@ -3,10 +3,10 @@ internal import HTTPTypes
 extension Resolver {
   /// The step before a hop can connect.
   enum Need: Hashable {
-    /// Nothing: curl or a proxy finds the address, or the host is one.
+    /// None: curl or a proxy finds the address, or the host is one.
     case nothing
     case known(Outcome)
-    /// The name has to be looked up.
+    /// Look up the name.
     case lookUp(String)
   }
 

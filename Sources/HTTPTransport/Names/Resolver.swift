@@ -1,9 +1,9 @@
 internal import Threads
 
-/// Finds the addresses of host names: from the hosts file, from answers that still hold, or from name servers.
+/// Finds the addresses of host names: in the hosts file, in stored answers, or from name servers.
 ///
-/// All waiters for a name share one look-up. Only the transport's thread uses it, and all happens within `lookUp`,
-/// `work` and `SocketPoll.tell`.
+/// All waiters for a name share one look-up. It is confined to the transport's thread; all callbacks happen within
+/// `lookUp`, `work` and `SocketPoll.tell`.
 final class Resolver {
   enum Outcome: Hashable {
     case addresses([IPAddress])
@@ -13,7 +13,7 @@ final class Resolver {
 
   typealias Completion = (Outcome) -> Void
 
-  /// Names one who waits.
+  /// Identifies one waiter of a look-up.
   struct Ticket: Hashable {
     let name: String
     fileprivate let number: Int
@@ -25,7 +25,7 @@ final class Resolver {
     let askedAt: ContinuousClock.Instant
     /// By the number of their ticket.
     var waiters: [Int: Completion] = [:]
-    /// Whether queries have been made for it.
+    /// Whether its first queries have been made.
     var hasBegun = false
 
     init(_ name: String, _ questions: NameQuestions, askedAt: ContinuousClock.Instant) {
@@ -36,12 +36,12 @@ final class Resolver {
   }
 
   private static let maxAttempts = 3
-  /// The servers are read again after this time even if their file is the same: it may have been unreadable.
+  /// Interval after which the servers are read again even if their file is unchanged: it may have been unreadable.
   private static let reloadInterval = Duration.seconds(60)
-  /// How long addresses of one type wait for those of the other (RFC 8305 section 3).
+  /// Time for which addresses of one type wait for those of the other (RFC 8305 section 3).
   private static let resolutionDelay = Duration.milliseconds(50)
-  /// The time between two looks at the queries in flight, at least.
-  private static let shortestPause = Duration.milliseconds(20)
+  /// Shortest time between two checks of the queries in flight.
+  private static let minPause = Duration.milliseconds(20)
 
   private let configuration: NameServerConfiguration
   private let clock: LoopClock
@@ -54,21 +54,21 @@ final class Resolver {
   private var window = QueryWindow()
 
   private var lookUps: [String: LookUp] = [:]
-  /// The look-ups that have not begun, in the order in which they came.
+  /// Look-ups that have not begun, in the order of arrival.
   private var waiting = FIFO<LookUp>()
-  /// Queries that go ahead of them: of look-ups that have begun.
+  /// Queries of look-ups that have begun. They go ahead of `waiting`.
   private var pending = FIFO<(LookUp, NameQuery)>()
   /// The look-ups of the queries in flight, by the query.
   private var inFlight: [ObjectIdentifier: LookUp] = [:]
   private var endedQueries: [(NameQuery, NameQuery.End)] = []
-  /// Look-ups that have addresses of one type, with the time at which these are enough, rising.
+  /// Look-ups with addresses of one type, and the time at which these suffice; in ascending order.
   private var halves = FIFO<(LookUp, due: ContinuousClock.Instant)>()
   private var lastNumber = 0
 
   private var choice = ServerChoice(now: .now)
   private var heardAt = ContinuousClock.now
   private var reloadedAt = ContinuousClock.now
-  /// The time at which `work` has to be called at the latest; nil is never.
+  /// Latest time for the next call of `work`; nil for never.
   private(set) var nextCheck: ContinuousClock.Instant?
   private var counts = ResolverStatistics(kind: .cAres)
 
@@ -91,13 +91,13 @@ final class Resolver {
 
   // MARK: Asking
 
-  /// The outcome that is known without asking; nil if none is.
+  /// The outcome that is known without asking a server; nil if none is.
   ///
-  /// - Parameter name: one whose `HostKind` is `name`.
+  /// - Parameter name: a host whose `HostKind` is `name`.
   func known(_ name: String) -> Outcome? {
     if let bytes = hostsFile.change(now: clock.now) { hosts = HostsFile(bytes) }
-    let own = hosts[name]
-    if !own.isEmpty { return .addresses(own) }
+    let hostsAddresses = hosts[name]
+    if !hostsAddresses.isEmpty { return .addresses(hostsAddresses) }
     return switch cache.answer(for: name, now: clock.now) {
     case .addresses(let addresses): .addresses(addresses)
     case .noSuchName: .noSuchName
@@ -105,9 +105,9 @@ final class Resolver {
     }
   }
 
-  /// Asks for a name of which nothing is known.
+  /// Looks up a name that has no known outcome.
   ///
-  /// - Parameter completion: called once and later than this call returns, unless `leave` is called before.
+  /// - Parameter completion: called once, after this call has returned, unless `unsubscribe` is called first.
   func lookUp(_ name: String, _ completion: @escaping Completion) -> Ticket {
     lastNumber += 1
     let lookUp = lookUps[name] ?? begin(name)
@@ -115,8 +115,8 @@ final class Resolver {
     return Ticket(name: name, number: lastNumber)
   }
 
-  /// Takes back a look-up that nobody else may wait for; for one that has ended nothing happens.
-  func leave(_ ticket: Ticket) {
+  /// Removes a waiter. A look-up that has no waiter left and has not begun is dropped. Nothing happens if it has ended.
+  func unsubscribe(_ ticket: Ticket) {
     guard let lookUp = lookUps[ticket.name] else { return }
     lookUp.waiters[ticket.number] = nil
     if lookUp.waiters.isEmpty, !lookUp.hasBegun { lookUps[ticket.name] = nil }
@@ -145,7 +145,7 @@ final class Resolver {
 
   // MARK: Queries
 
-  /// Sends what may be sent, and looks at what has come of what was sent before.
+  /// Sends the queries that may be sent, and handles those that have ended.
   func work() {
     if let nextCheck, nextCheck <= clock.now { check() }
     repeat {
@@ -164,7 +164,7 @@ final class Resolver {
       return true
     }
     while let lookUp = waiting.popFirst() {
-      // All have left it, and others may have asked again.
+      // All its waiters are gone; a new look-up of the same name may exist.
       guard lookUps[lookUp.name] === lookUp else { continue }
       lookUp.hasBegun = true
       ask(lookUp.questions.begin(), of: lookUp)
@@ -178,7 +178,7 @@ final class Resolver {
   }
 
   private func send(_ query: NameQuery, of lookUp: LookUp) {
-    guard isNeeded(lookUp) else { return settle(query, .failed, of: lookUp) }
+    guard isNeeded(lookUp) else { return complete(query, .failed, of: lookUp) }
     query.server = query.attempts == 0 ? choice.first(now: clock.now) : query.server + 1
     if inFlight.isEmpty { heardAt = clock.now }
     query.attempts += 1
@@ -197,29 +197,29 @@ final class Resolver {
       heardAt = clock.now
       choice.answered(by: query.server % max(1, servers.count), now: clock.now)
       window.answered(losses: query.losses)
-      settle(query, answer, of: lookUp)
+      complete(query, answer, of: lookUp)
     case .serverFailed:
       heardAt = clock.now
       window.answered(losses: 0)
-      // Another server may find out. This one would say the same again.
-      tryAgain(query, of: lookUp, maxAttempts: servers.count)
+      // Another server may succeed. This one would answer the same again.
+      retry(query, of: lookUp, maxAttempts: servers.count)
     case .refused, .lost:
       if case .refused = end { heardAt = clock.now }
       query.losses += window.lost() ? 1 : 0
-      tryAgain(query, of: lookUp, maxAttempts: max(Self.maxAttempts, servers.count))
+      retry(query, of: lookUp, maxAttempts: max(Self.maxAttempts, servers.count))
     }
   }
 
-  private func tryAgain(_ query: NameQuery, of lookUp: LookUp, maxAttempts: Int) {
+  private func retry(_ query: NameQuery, of lookUp: LookUp, maxAttempts: Int) {
     if query.attempts < maxAttempts, isNeeded(lookUp), lookUp.questions.isWorthRepeating(query.type) {
       pending.append((lookUp, query))
     } else {
-      settle(query, .failed, of: lookUp)
+      complete(query, .failed, of: lookUp)
     }
   }
 
-  /// A query has its last answer.
-  private func settle(_ query: NameQuery, _ answer: NameQuestions.Answer, of lookUp: LookUp) {
+  /// Handles the final answer to a query.
+  private func complete(_ query: NameQuery, _ answer: NameQuestions.Answer, of lookUp: LookUp) {
     if answer == .failed { window.gaveUp(losses: query.losses) }
     switch lookUp.questions.answered(query.type, answer) {
     case .wait:
@@ -236,7 +236,7 @@ final class Resolver {
     }
   }
 
-  /// More addresses may come later, which are kept then.
+  /// Stores addresses and ends the look-up. Addresses that arrive later are stored as well.
   private func conclude(_ lookUp: LookUp, _ addresses: [IPAddress], timeToLive: Duration) {
     cache.insert(.addresses(addresses), for: lookUp.name, timeToLive: timeToLive, now: clock.now)
     finish(lookUp, .addresses(addresses))
@@ -257,8 +257,8 @@ final class Resolver {
 
   private func check() {
     let now = clock.now
-    if heardAt.duration(to: now) >= configuration.patience {
-      for lookUp in Array(lookUps.values) where lookUp.askedAt.duration(to: now) >= configuration.patience {
+    if heardAt.duration(to: now) >= configuration.silenceTimeout {
+      for lookUp in Array(lookUps.values) where lookUp.askedAt.duration(to: now) >= configuration.silenceTimeout {
         finish(lookUp, .unanswered)
       }
     }
@@ -268,7 +268,7 @@ final class Resolver {
         conclude(half.0, found.addresses, timeToLive: found.timeToLive)
       }
     }
-    nextCheck = servers.checkTimeouts().map { now + max(.milliseconds(Int64($0) + 1), Self.shortestPause) }
+    nextCheck = servers.checkTimeouts().map { now + max(.milliseconds(Int64($0) + 1), Self.minPause) }
     if nextCheck == nil, !lookUps.isEmpty { nextCheck = now + configuration.timeout }
     if let due = halves.first?.due { nextCheck = nextCheck.map { min($0, due) } ?? due }
   }

@@ -1,10 +1,10 @@
-/// The domains in which a name may be meant, as resolv.conf(5) has them.
+/// The search domains of resolv.conf(5).
 struct SearchList: Hashable {
   var domains: [String] = []
-  /// A name with at least so many dots is asked for as it is first.
+  /// A name with at least this number of dots is first asked unchanged.
   var minDots = 1
 
-  /// The names to ask for one after the other, until one has an address.
+  /// The names to ask, one after the other, until one has an address.
   func candidates(for name: String) -> [String] {
     if name.hasSuffix(".") { return [name] }
     let inDomains = domains.map { $0 == "." ? name : name + "." + $0 }

@@ -1,6 +1,6 @@
-/// Which name server is asked first: the first one of resolv.conf(5), or the one that has answered in its stead. Pure.
+/// The name server to ask first: the first one of resolv.conf(5), or one that has answered in its stead. Pure.
 struct ServerChoice {
-  /// The time between two attempts at the first server while another one is preferred.
+  /// Time between two attempts at the first server while another one is preferred.
   static let pause = Duration.seconds(30)
 
   private var preferred = 0
@@ -10,10 +10,11 @@ struct ServerChoice {
     triedAt = now
   }
 
-  /// The number of the server for a query's first attempt, counted from zero. The others come after it in their order.
+  /// The number of the server for a query's first attempt, counted from zero. Further attempts go to the following
+  /// servers.
   mutating func first(now: ContinuousClock.Instant) -> Int {
     guard preferred != 0, triedAt.duration(to: now) >= Self.pause else { return preferred }
-    // One query will tell.
+    // One query is enough to test the first server.
     triedAt = now
     return 0
   }

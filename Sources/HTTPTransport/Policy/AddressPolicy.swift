@@ -1,10 +1,10 @@
-/// Which IP addresses are somewhere on the public Internet, by IANA's registries of special-purpose addresses
-/// (RFC 6890) and of IPv4 and IPv6 multicast.
+/// Decides whether an IP address is on the public Internet, by IANA's registries of special-purpose addresses (RFC
+/// 6890) and of IPv4 and IPv6 multicast.
 public enum AddressPolicy {
-  /// - Parameter bytes: 4 or 16 in network order; any other number is not routable.
+  /// - Parameter bytes: 4 or 16 bytes in network order; any other number is not routable.
   ///
-  /// IPv6 addresses that carry an IPv4 address (mapped, compatible, translated, NAT64, 6to4, Teredo) are judged by
-  /// that one alone.
+  /// An IPv6 address that carries an IPv4 address (mapped, compatible, translated, NAT64, 6to4, Teredo) is judged by
+  /// the IPv4 address alone.
   public static func isGloballyRoutable(_ bytes: some RandomAccessCollection<UInt8>) -> Bool {
     let bytes = Array(bytes)
     switch bytes.count {
@@ -19,7 +19,7 @@ public enum AddressPolicy {
       let embedded = bytes[carrier.offset..<(carrier.offset + 4)].map { $0 ^ carrier.mask }
       return isGloballyRoutable(embedded)
     }
-    // Only 2000::/3 has been given out for global unicast; everything else is special, reserved or unassigned.
+    // Only 2000::/3 is allocated for global unicast; everything else is special, reserved or unassigned.
     return globalUnicast.contains(bytes) && !specialIPv6.contains { $0.contains(bytes) }
   }
 

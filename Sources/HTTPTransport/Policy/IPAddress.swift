@@ -6,7 +6,7 @@ internal import CCurl
   internal import Glibc
 #endif
 
-/// Whether a connection may be made to an address.
+/// Returns whether a connection to an address is allowed.
 typealias AddressFilter = @Sendable (IPAddress) -> Bool
 
 /// An IPv4 or IPv6 address in network order.
@@ -19,7 +19,7 @@ struct IPAddress: Hashable {
     self.bytes = Array(bytes)
   }
 
-  /// The usual notation, without brackets and zone; nil when `text` is something else.
+  /// Parses the usual notation, without brackets and zone; nil for anything else.
   init?(_ text: some StringProtocol) {
     let text = String(text)
     var ipv4 = in_addr()
@@ -33,7 +33,7 @@ struct IPAddress: Hashable {
     }
   }
 
-  /// Where a socket would be connected to; nil when that is no IP address.
+  /// The address of a socket's peer; nil if it is not an IP address.
   init?(_ address: UnsafePointer<sockaddr>) {
     switch Int32(address.pointee.sa_family) {
     case AF_INET:
@@ -57,7 +57,7 @@ struct IPAddress: Hashable {
     return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
-  /// Whether it is the address, or in the block (`10.0.0.0/8`), that `pattern` names.
+  /// Whether the address equals the one in `pattern`, or is in its block (`10.0.0.0/8`).
   func matches(_ pattern: some StringProtocol) -> Bool {
     let parts = pattern.split(separator: "/", maxSplits: 1)
     guard let prefix = parts.first.flatMap({ IPAddress($0) }), prefix.bytes.count == bytes.count else { return false }

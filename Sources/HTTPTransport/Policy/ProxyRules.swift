@@ -1,15 +1,15 @@
 internal import HTTPTypes
 
-/// Which proxy a URL is fetched through, by the rules that curl documents for its environment variables.
+/// Chooses the proxy for a URL by the rules that curl documents for its environment variables.
 ///
-/// They are decided here and not in curl, because the network policy has to know whether there may be a proxy.
+/// The choice is made here and not in curl, because the network policy must know whether a proxy may be used.
 struct ProxyRules {
   private let option: String?
   private let http: String?
   private let https: String?
   private let exempt: [Substring]
 
-  /// - Parameter option: goes before the environment; an empty one switches proxies off.
+  /// - Parameter option: overrides the environment; an empty text switches proxies off.
   init(option: String?, environment: (String) -> String?) {
     func first(_ names: String...) -> String? {
       for name in names {
@@ -18,13 +18,13 @@ struct ProxyRules {
       return nil
     }
     self.option = option
-    // No HTTP_PROXY: a web server sets it from a request's Proxy field (CVE-2016-5385).
+    // HTTP_PROXY is not read: a web server sets it from a request's Proxy field (CVE-2016-5385).
     http = first("http_proxy", "all_proxy", "ALL_PROXY")
     https = first("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
     exempt = first("no_proxy", "NO_PROXY")?.split { $0 == "," || $0 == " " } ?? []
   }
 
-  /// What is wrong with a proxy's URL, in words that do not quote it; nil when there is nothing, or no URL at all.
+  /// The problem of a proxy URL, in words that do not quote it; nil if there is none, or if `proxy` is empty.
   static func problem(in proxy: String) -> String? {
     var rest = proxy[...]
     if let scheme = proxy.firstRange(of: "://") {
@@ -44,7 +44,7 @@ struct ProxyRules {
     return isClean && (proxy.isEmpty || !rest.isEmpty) ? nil : "must be the URL of a proxy"
   }
 
-  /// Whether there are URLs that are fetched through a proxy.
+  /// Whether any URL would be fetched through a proxy.
   var mayUseProxy: Bool {
     let proxies = option.map { [$0] } ?? [http, https].compactMap { $0 }
     return proxies.contains { !$0.isEmpty } && !exempt.contains("*")

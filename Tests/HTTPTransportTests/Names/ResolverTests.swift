@@ -183,7 +183,7 @@ import Threads
     let server = ScriptedNameServer { _, _ in .drop }
     var configuration = server.configuration
     configuration.timeout = short
-    configuration.patience = .seconds(1)
+    configuration.silenceTimeout = .seconds(1)
     let transport = transport(configuration)
     let outcomes = begin((0..<5000).map { "\($0).test" }, transport)
     _ = outcomes.wait { $0.count == 5000 ? () : nil }
