@@ -15,9 +15,6 @@ func tests(of name: String, uses dependencies: [Target.Dependency] = []) -> Targ
   .testTarget(name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies, swiftSettings: strict)
 }
 
-/// On Linux only, where curl's TLS is OpenSSL's.
-let openSSL = Target.Dependency.target(name: "CTLS", condition: .when(platforms: [.linux]))
-
 let package = Package(
   name: "ImageWorker",
   platforms: [.macOS(.v15)],
@@ -29,7 +26,7 @@ let package = Package(
   targets: [
     .executableTarget(
       name: "imageworker",
-      dependencies: ["Worker"],
+      dependencies: ["Worker", "Platform"],
       swiftSettings: strict,
       // One file to ship, and 2 ms less from spawn to the first response. ThreadSanitizer needs the shared library.
       linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(platforms: [.linux], configuration: .release))]
@@ -38,27 +35,29 @@ let package = Package(
       name: "Worker",
       dependencies: [
         "LineRPC", "Loading", "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text",
-        "Threads", "CSystem",
+        "Threads", "Platform", "CSystem",
       ],
       // A link to protocol/openrpc.json, which --describe prints.
       resources: [.embedInCode("openrpc.json")],
       swiftSettings: strict
     ),
-    module("LineRPC", uses: ["Text", "Threads"]),
+    module("LineRPC", uses: ["Text", "Threads", "Platform"]),
     module(
-      "Loading", uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads"]),
-    module("HTTPTransport", uses: ["HTTPTypes", "Text", "Threads", "CCurl", "CAres", openSSL, "CZlib"]),
+      "Loading",
+      uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads", "Platform"]),
+    module("HTTPTransport", uses: ["HTTPTypes", "Text", "Threads", "Platform", "CCurl", "CAres", "CTLS", "CZlib"]),
     module("HTTPCaching", uses: ["HTTPTypes", "Text"]),
     module("HTTPTypes", uses: ["Text"]),
-    module("ImageStore", uses: ["HTTPTypes", "Text", "Threads", "CSQLite", "CCrypto", "CSystem"]),
-    module("ImageCodec", uses: ["Threads", "CSystem"]),
+    module("ImageStore", uses: ["HTTPTypes", "Text", "Threads", "Platform", "CSQLite", "CCrypto", "CSystem"]),
+    module("ImageCodec", uses: ["Threads", "Platform", "CSystem"]),
     .executableTarget(
       name: "imageworker-codec",
-      dependencies: ["ImageCodec", "CSystem", "CVectors", "CVips", "CJPEG", "CAVIF", "CRSVG", "CZlib"],
+      dependencies: ["ImageCodec", "Platform", "CSystem", "CVectors", "CVips", "CJPEG", "CAVIF", "CRSVG", "CZlib"],
       swiftSettings: strict,
       linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(platforms: [.linux], configuration: .release))]
     ),
-    module("Threads"),
+    module("Threads", uses: ["Platform"]),
+    module("Platform"),
     module("Text"),
     .systemLibrary(name: "CSystem"),
     .systemLibrary(name: "CVectors"),
@@ -70,7 +69,7 @@ let package = Package(
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
     .systemLibrary(name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"]), .brew(["c-ares"])]),
-    .systemLibrary(name: "CTLS", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CTLS", pkgConfig: "libssl", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]),
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     tests(of: "LineRPC", uses: ["Text", "Threads"]),

@@ -237,4 +237,14 @@ static inline int csystem_seccomp(void) {
 
 #endif
 
+#else
+
+// Other systems have none of these locks.
+
+static inline int csystem_no_new_privileges(void) { return -1; }
+static inline int csystem_die_with_parent(void) { return -1; }
+static inline int csystem_not_dumpable(void) { return -1; }
+static inline int csystem_landlock(int allows_reading) { return (void)allows_reading, -1; }
+static inline int csystem_seccomp(void) { return -1; }
+
 #endif

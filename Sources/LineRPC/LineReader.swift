@@ -1,10 +1,5 @@
+internal import Platform
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// A thread that reads lines from a descriptor and decodes them, beside the thread that acts on them.
 ///

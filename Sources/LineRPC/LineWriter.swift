@@ -1,10 +1,5 @@
+internal import Platform
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// The thread that alone writes to a descriptor, and the lines that wait for it.
 ///

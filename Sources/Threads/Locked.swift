@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// A value that only one thread at a time can touch, and that threads can wait on.
 ///
@@ -23,15 +19,7 @@ public final class Locked<Value>: @unchecked Sendable {
     mutex.initialize(to: pthread_mutex_t())
     condition.initialize(to: pthread_cond_t())
     pthread_mutex_init(mutex, nil)
-    #if canImport(Darwin)
-      pthread_cond_init(condition, nil)
-    #else
-      var attributes = pthread_condattr_t()
-      pthread_condattr_init(&attributes)
-      pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-      pthread_cond_init(condition, &attributes)
-      pthread_condattr_destroy(&attributes)
-    #endif
+    initializeMonotonic(condition)
   }
 
   deinit {
@@ -80,19 +68,7 @@ public final class Locked<Value>: @unchecked Sendable {
   private func wait(atMost duration: Duration) {
     // An hour is as good as for ever here: the caller looks again, and no time overflows.
     let (seconds, attoseconds) = min(duration, .seconds(3600)).components
-    var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
-    #if canImport(Darwin)
-      pthread_cond_timedwait_relative_np(condition, mutex, &time)
-    #else
-      var now = timespec()
-      clock_gettime(CLOCK_MONOTONIC, &now)
-      time.tv_sec += now.tv_sec
-      time.tv_nsec += now.tv_nsec
-      if time.tv_nsec >= 1_000_000_000 {
-        time.tv_sec += 1
-        time.tv_nsec -= 1_000_000_000
-      }
-      pthread_cond_timedwait(condition, mutex, &time)
-    #endif
+    let time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+    Platform.wait(for: condition, mutex, atMost: time)
   }
 }

@@ -1,12 +1,8 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
-/// Starts a detached thread that runs `body` and ends with it.
+/// Starts a detached thread with a stack of 1 MB that runs `body` and ends with it.
 ///
-/// - Parameter name: what debuggers and `top -H` show; cut to 15 characters.
+/// - Parameter name: shown by debuggers and `top -H`; cut to 15 characters.
 public func startThread(name: String, _ body: @escaping @Sendable () -> Void) {
   let box = Unmanaged.passRetained(ThreadBody(name: String(name.prefix(15)), run: body))
   #if canImport(Darwin)
@@ -22,38 +18,3 @@ public func startThread(name: String, _ body: @escaping @Sendable () -> Void) {
   pthread_attr_destroy(&attributes)
   precondition(status == 0, "the system cannot create another thread (error \(status))")
 }
-
-private final class ThreadBody: Sendable {
-  let name: String
-  let run: @Sendable () -> Void
-
-  init(name: String, run: @escaping @Sendable () -> Void) {
-    self.name = name
-    self.run = run
-  }
-}
-
-#if canImport(Darwin)
-  private func enterThread(_ argument: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
-    let body = Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue()
-    pthread_setname_np(body.name)
-    body.run()
-    return nil
-  }
-#else
-  private func enterThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    guard let argument else { return nil }
-    let body = Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue()
-    setName(body.name)
-    body.run()
-    return nil
-  }
-
-  /// Glibc's `pthread_setname_np` is out of Swift's reach (it needs _GNU_SOURCE); this file is the same thing.
-  private func setName(_ name: String) {
-    let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
-    guard file >= 0 else { return }
-    _ = write(file, name, name.utf8.count)
-    close(file)
-  }
-#endif

@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// A serial executor with a thread of its own, for actors whose work may block or whose order matters.
 ///

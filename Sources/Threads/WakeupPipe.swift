@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// Wakes a thread that sleeps in poll(2): `descriptor` becomes readable.
 ///

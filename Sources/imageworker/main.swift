@@ -1,10 +1,5 @@
+internal import Platform
 internal import Worker
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 do throws(OptionError) {
   switch try Options.parse(Array(CommandLine.arguments.dropFirst())) {

@@ -227,8 +227,8 @@ struct LineWriterTests {
     let channel = try Channel.pipe()
     let gone = Record<Void>()
     do {
-      let token = Token(gone)
-      let writer = LineWriter(descriptor: channel.writing) { [token] _ in _ = token }
+      let witness = Token(gone)
+      let writer = LineWriter(descriptor: channel.writing) { [witness] _ in _ = witness }
       writer.send(line(1))
       writer.finish()
       writer.send(line(2))

@@ -1,5 +1,6 @@
 internal import CCurl
 public import HTTPTypes
+internal import Platform
 internal import Threads
 
 #if canImport(Darwin)

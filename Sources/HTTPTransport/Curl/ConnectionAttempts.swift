@@ -1,4 +1,5 @@
 internal import CCurl
+internal import Platform
 internal import Threads
 
 #if canImport(Darwin)
@@ -19,13 +20,7 @@ struct ConnectionAttempts {
   ///   Without it, a dead HTTP/2 connection would swallow requests for a quarter of an hour.
   mutating func open(_ request: curl_sockaddr, acknowledgementTimeout: Duration) -> curl_socket_t {
     // Decoder processes must not inherit connections.
-    #if canImport(Darwin)
-      let socket = Darwin.socket(request.family, request.socktype, request.protocol)
-      if socket >= 0 { _ = fcntl(socket, F_SETFD, FD_CLOEXEC) }
-    #else
-      let closeOnExec = Int32(SOCK_CLOEXEC.rawValue)
-      let socket = Glibc.socket(request.family, request.socktype | closeOnExec, request.protocol)
-    #endif
+    let socket = openSocket(request.family, request.socktype, request.protocol)
     if socket >= 0 {
       opened += 1
       setAcknowledgementTimeout(acknowledgementTimeout, of: socket)

@@ -1,13 +1,6 @@
 internal import CCurl
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
-#if os(Linux)
-  internal import CTLS
-#endif
+internal import CTLS
+internal import Platform
 
 /// The connections that curl has open, as reported by its callbacks. Must outlive every connection.
 final class Connections {
@@ -15,26 +8,20 @@ final class Connections {
   private var serviceTime = ServiceTime()
   /// Connections that were ended because they held the thread for too long.
   private var ended: Set<ServiceTime.Connection> = []
-  #if os(Linux)
-    private let recordWatch = UnsafeMutablePointer<ctls_record_watch>.allocate(capacity: 1)
-  #endif
+  private let recordWatch = UnsafeMutablePointer<ctls_record_watch>.allocate(capacity: 1)
 
   init() {
-    #if os(Linux)
-      let context = Unmanaged.passUnretained(self).toOpaque()
-      recordWatch.initialize(
-        to: ctls_record_watch(
-          callback: { ssl, context in
-            guard let ssl, let connections = Connections.behind(context) else { return }
-            connections.recordBegins(on: ssl)
-          }, context: context))
-    #endif
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    recordWatch.initialize(
+      to: ctls_record_watch(
+        callback: { ssl, context in
+          guard let ssl, let connections = Connections.behind(context) else { return }
+          connections.recordBegins(on: ssl)
+        }, context: context))
   }
 
   deinit {
-    #if os(Linux)
-      recordWatch.deallocate()
-    #endif
+    recordWatch.deallocate()
   }
 
   private static func behind(_ context: UnsafeMutableRawPointer?) -> Connections? {
@@ -57,7 +44,7 @@ final class Connections {
   func hasUnread(_ socket: curl_socket_t, _ tls: TLSConnection?) -> Bool {
     if tls?.hasUnread == true { return true }
     var byte: UInt8 = 0
-    let count = recv(socket, &byte, 1, peek)
+    let count = recv(socket, &byte, 1, peekFlags)
     return count >= 0 || errno != EAGAIN && errno != EWOULDBLOCK
   }
 
@@ -83,13 +70,11 @@ final class Connections {
     ended.formIntersection(transfers.compactMap(\.connection?.tls))
   }
 
-  #if os(Linux)
-    private func recordBegins(on ssl: UnsafeMutableRawPointer) {
-      let isTooLong = serviceTime.isTooLong(for: ssl, now: .now, processorTime: processorTimeOfThread)
-      guard isTooLong, ended.insert(ssl).inserted else { return }
-      ctls_end_input(ssl)
-    }
-  #endif
+  private func recordBegins(on ssl: UnsafeMutableRawPointer) {
+    let isTooLong = serviceTime.isTooLong(for: ssl, now: .now, processorTime: processorTimeOfThread)
+    guard isTooLong, ended.insert(ssl).inserted else { return }
+    ctls_end_input(ssl)
+  }
 
   // MARK: Curl's callbacks
 
@@ -102,17 +87,15 @@ final class Connections {
         Connections.behind(context)?.sockets.remove(socket)
         return close(socket)
       }, context)
-    #if os(Linux)
-      guard TLSConnection.isKnown else { return }
-      _ = ccurl_set_tls_context_callback(
-        easy,
-        { _, tlsContext, context in
-          if let connections = Connections.behind(context) {
-            ctls_watch_records(tlsContext, connections.recordWatch)
-          }
-          return CURLE_OK
-        }, context)
-    #endif
+    guard TLSConnection.isKnown else { return }
+    _ = ccurl_set_tls_context_callback(
+      easy,
+      { _, tlsContext, context in
+        if let connections = Connections.behind(context) {
+          ctls_watch_records(tlsContext, connections.recordWatch)
+        }
+        return CURLE_OK
+      }, context)
   }
 }
 
@@ -121,9 +104,3 @@ private func processorTimeOfThread() -> Duration {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
   return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
 }
-
-#if canImport(Darwin)
-  private let peek = MSG_PEEK | MSG_DONTWAIT
-#else
-  private let peek = Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)
-#endif

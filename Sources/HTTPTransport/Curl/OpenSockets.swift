@@ -1,10 +1,5 @@
 internal import CCurl
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The two ends of a TCP connection, in curl's notation.
 struct ConnectionEnds: Hashable {

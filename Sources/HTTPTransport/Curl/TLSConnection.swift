@@ -1,8 +1,5 @@
 internal import CCurl
-
-#if os(Linux)
-  internal import CTLS
-#endif
+internal import CTLS
 
 /// The TLS state of a handle's connection. It is available with OpenSSL on Linux only.
 struct TLSConnection {
@@ -22,7 +19,7 @@ struct TLSConnection {
     static let isKnown =
       curl_version().map { String(cString: $0) }?.contains(" OpenSSL/\(OPENSSL_VERSION_MAJOR).") ?? false
 
-    var isHTTP2: Bool { ctls_is_http2(ssl) != 0 }
+  var isHTTP2: Bool { ctls_is_http2(ssl) != 0 }
 
     /// Whether unrequested bytes were read together with requested ones.
     var hasUnread: Bool { ctls_has_unread(ssl) != 0 }

@@ -1,11 +1,6 @@
 internal import CCurl
 internal import HTTPTypes
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The names and addresses of a file in the format of hosts(5).
 ///
@@ -139,11 +134,7 @@ struct WatchedFile {
   private static func identity(of path: String) -> Identity? {
     var info = stat()
     guard stat(path, &info) == 0 else { return nil }
-    #if canImport(Darwin)
-      let time = info.st_mtimespec
-    #else
-      let time = info.st_mtim
-    #endif
+    let time = info.modificationTime
     return Identity(
       device: UInt64(truncatingIfNeeded: info.st_dev), inode: UInt64(info.st_ino), size: Int64(info.st_size),
       seconds: time.tv_sec, nanoseconds: time.tv_nsec)

@@ -1,10 +1,5 @@
 internal import CCurl
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// Whether IPv6 addresses on the Internet can be reached.
 struct IPv6Route {
@@ -23,12 +18,7 @@ struct IPv6Route {
 
   /// Connects a datagram socket, which sends nothing.
   private static func ask() -> Bool {
-    #if canImport(Darwin)
-      let datagrams = SOCK_DGRAM
-    #else
-      let datagrams = Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
-    #endif
-    let probe = socket(AF_INET6, datagrams, 0)
+    let probe = openSocket(AF_INET6, datagramSocket)
     guard probe >= 0 else { return false }
     defer { close(probe) }
     var address = sockaddr_in6()

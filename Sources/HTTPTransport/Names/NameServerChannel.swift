@@ -1,4 +1,5 @@
 internal import CAres
+internal import Platform
 internal import Threads
 
 #if canImport(Darwin)

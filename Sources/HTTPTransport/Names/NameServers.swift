@@ -1,10 +1,5 @@
 internal import CAres
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The name servers to ask, and the limits for asking them.
 struct NameServerConfiguration: Sendable {

@@ -1,10 +1,6 @@
+internal import CAres
 internal import CCurl
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// Returns whether a connection to an address is allowed.
 typealias AddressFilter = @Sendable (IPAddress) -> Bool

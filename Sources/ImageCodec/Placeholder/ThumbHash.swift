@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// A very small picture of an image in about 25 bytes: the lowest frequencies of its lightness, colours and alpha.
 ///

@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// Where the decoder's program is.
 enum DecoderExecutable {
@@ -10,21 +6,8 @@ enum DecoderExecutable {
 
   /// Beside the program that runs, whatever it is called. nil when it is not there.
   static func find() -> String? {
-    guard let own = ownPath(), let slash = own.lastIndex(of: "/") else { return nil }
+    guard let own = pathOfThisExecutable(), let slash = own.lastIndex(of: "/") else { return nil }
     let path = "\(own[...slash])\(name)"
     return access(path, X_OK) == 0 ? path : nil
-  }
-
-  private static func ownPath() -> String? {
-    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-    #if canImport(Darwin)
-      var size = UInt32(buffer.count)
-      guard _NSGetExecutablePath(&buffer, &size) == 0, let path = realpath(buffer, nil) else { return nil }
-      defer { free(path) }
-      return String(cString: path)
-    #else
-      let length = readlink("/proc/self/exe", &buffer, buffer.count - 1)
-      return length > 0 ? String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
-    #endif
   }
 }

@@ -1,10 +1,5 @@
 internal import CSystem
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// One decoder process, as the pool's thread sees it.
 final class DecoderProcess {

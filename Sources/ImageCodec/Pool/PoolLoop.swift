@@ -1,10 +1,5 @@
+internal import Platform
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// The pool's thread: takes up what others put into the mailbox, starts and watches processes, and hands out tasks.
 ///

@@ -1,10 +1,5 @@
 internal import CSystem
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The files of a decode while it runs. The output's goes again unless it is kept.
 final class TaskFiles {

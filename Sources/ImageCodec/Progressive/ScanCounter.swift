@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// Counts the scans of a progressive JPEG (ITU-T T.81 annex B) that are complete, while its bytes arrive in pieces.
 ///

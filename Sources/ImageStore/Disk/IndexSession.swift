@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// Opens the directory and the index, suspends them after failures, and rebuilds a damaged index.
 extension DiskTier {

@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The folder of one namespace: 256 shards of image files, accessed through an open directory descriptor.
 final class CacheFolder: Sendable {

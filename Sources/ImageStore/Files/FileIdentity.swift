@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The identity of the file at a path (device and inode). It changes when the file is replaced.
 struct FileIdentity: Equatable {
@@ -71,11 +67,5 @@ extension stat {
   var byteCount: Int64 { Int64(st_size) }
 
   /// Unix seconds.
-  var modificationSecond: Int {
-    #if canImport(Darwin)
-      Int(st_mtimespec.tv_sec)
-    #else
-      Int(st_mtim.tv_sec)
-    #endif
-  }
+  var modificationSecond: Int { Int(modificationTime.tv_sec) }
 }

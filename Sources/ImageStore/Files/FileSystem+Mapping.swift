@@ -1,10 +1,5 @@
 internal import CSystem
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// Files as shared memory. All calls of `mappings.h` are in this file.
 extension FileSystem {

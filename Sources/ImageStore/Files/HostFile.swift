@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// A file of the host that is to be copied into the cache. The file is not changed.
 public final class HostFile {

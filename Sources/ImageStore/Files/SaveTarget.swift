@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// A resolved target path: an open folder, and a name in it that belongs to a regular file or to nothing.
 ///

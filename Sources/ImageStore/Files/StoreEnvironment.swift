@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The external dependencies of the store, which tests can replace: clock, randomness and file system.
 public struct StoreEnvironment: Sendable {

@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// A worker's lock file `workers/INSTANCE.lock`, on which it holds an flock for its lifetime.
 ///

@@ -1,3 +1,4 @@
+internal import Platform
 public import Threads
 
 #if canImport(Darwin)

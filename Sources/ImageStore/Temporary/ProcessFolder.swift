@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// A folder of this process, in a parent folder for all processes of the same user. Created at the first use.
 ///

@@ -33,7 +33,9 @@ extension Loader {
   /// accepts no further loads, and its response is not cached.
   func isSupersededByHostStore(_ record: JobRecord) -> Bool {
     let first = record.first.id
-    if !hostStores.isEmpty, let put = hostStores[ExactString(record.first.request.key)], first < put.latest { return true }
+    if !hostStores.isEmpty, let put = hostStores[ExactString(record.first.request.key)], first < put.latest {
+      return true
+    }
     return recentHostStores.serveFromMemory(record.identity, now: .now).map { first < $0 } ?? false
   }
 

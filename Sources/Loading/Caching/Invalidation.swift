@@ -30,7 +30,7 @@ extension Loader {
       // The result may be cached, but the candidates found before the clear must not serve later loads.
       if hadSuch { scheduler.detach(job) }
       // The stored response is gone, so there is nothing to revalidate.
-      if record.revalidationTarget?.keeping == .cleared, isWaiting { record.dropConditions() }
+      if record.revalidationTarget?.retention == .cleared, isWaiting { record.dropConditions() }
     }
     detachDecodes(clear)
     return tiers == .disk ? [] : memory.clear(filter, now: clear.time)

@@ -22,7 +22,7 @@ struct Clear: Sendable {
 }
 
 extension Candidate {
-  mutating func mark(_ clear: Clear) { if clear.takes(self) { keeping = .cleared } }
+  mutating func mark(_ clear: Clear) { if clear.takes(self) { retention = .cleared } }
 }
 
 /// The clears that the disk thread has not completed yet. A pure value.

@@ -18,9 +18,10 @@ extension Loader {
       if let kept = kept(of: candidate, record) { keepUpdate(of: kept, under: record.lease.take()) }
     }
     if !revalidationTarget.isTransient,
-      !record.first.request.mayStore(status: revalidationTarget.response.status, headers: revalidationTarget.response.headers)
+      !record.first.request.mayStore(
+        status: revalidationTarget.response.status, headers: revalidationTarget.response.headers)
     {
-      revalidationTarget.keeping = .forbidden
+      revalidationTarget.retention = .forbidden
     }
     failures.forget(record.identity)
     var pendingRevalidations = revalidationTarget.response.cached
@@ -128,7 +129,7 @@ extension Loader {
         headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: mediaType), at: now),
         requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + policy.maxAge,
         mediaType: StoredResponse.mediaType(told: mediaType)),
-      keeping: record.first.request.cacheMode == .noStore ? [] : places(of: job))
+      retention: record.first.request.cacheMode == .noStore ? [] : places(of: job))
   }
 
   func arrived(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Outcome) {
@@ -159,13 +160,13 @@ extension Loader {
         refetchUnshared(load)
       }
     }
-    store(job, record, body: ending.body, format: ending.format, as: draft, keeping: places, supersedes: supersedes)
+    store(job, record, body: ending.body, format: ending.format, as: draft, retention: places, supersedes: supersedes)
   }
 
   /// Passes a complete body to the disk thread, which stores it if it may be stored and serves the loads that wait.
   private func store(
     _ job: JobID, _ record: JobRecord, body: Download.Body, format: ImageFormat?, as draft: StoredResponse,
-    keeping places: LoadRequest.Places, supersedes: Bool = false
+    retention places: LoadRequest.Places, supersedes: Bool = false
   ) {
     let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }
     let mayHavePartials = storage.tier?.mayHavePartials == true
@@ -178,12 +179,12 @@ extension Loader {
         (load.id, load.request.digest, load.request.processing == nil ? DeliveryPlan(load.request) : .forDecoder)
       })
     storage.perform({ [storage] in operation.store(in: storage) }) { [weak self] outcome in
-      self?.stored(job, outcome, keeping: places, supersedes: supersedes)
+      self?.stored(job, outcome, retention: places, supersedes: supersedes)
     }
   }
 
   private func stored(
-    _ job: JobID, _ outcome: StoreOperation.Outcome, keeping places: LoadRequest.Places, supersedes: Bool
+    _ job: JobID, _ outcome: StoreOperation.Outcome, retention places: LoadRequest.Places, supersedes: Bool
   ) {
     applyPeerInvalidations()
     guard let record = jobs[job] else { return }
@@ -195,7 +196,7 @@ extension Loader {
       jobs[job] = nil
       var candidate = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
-      candidate.keeping = !record.mayKeep ? .cleared : places.isEmpty ? .forbidden : .allowed
+      candidate.retention = !record.mayKeep ? .cleared : places.isEmpty ? .forbidden : .allowed
       pendingInvalidations.mark(&candidate)
       if !candidate.isTransient, stored.isIntact {
         remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)

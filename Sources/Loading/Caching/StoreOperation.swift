@@ -192,7 +192,8 @@ extension StoreOperation {
 
   /// Stores an image that the host supplies.
   static func put(
-    _ content: Loader.Content, as draft: StoredResponse, delivery: DeliveryPlan, maxBytes: Int64, largestInMemory: Int64,
+    _ content: Loader.Content, as draft: StoredResponse, delivery: DeliveryPlan, maxBytes: Int64,
+    largestInMemory: Int64,
     id: LoadID, in storage: DiskServices
   ) -> Outcome {
     do throws(LoadError) {

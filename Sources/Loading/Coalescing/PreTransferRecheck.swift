@@ -21,7 +21,7 @@ extension Loader {
       jobs[job] = nil
       return false
     }
-    let known = remembered(record.first.request.key, record.first.partition, record.first.request.variant)
+    let known = lookUpMemory(record.first.request.key, record.first.partition, record.first.request.variant)
     let before = record.candidates ?? []
     let hasNews = known.contains { new in !before.contains { $0.response.isUnchanged(in: new.response) } }
     guard hasNews else { return true }

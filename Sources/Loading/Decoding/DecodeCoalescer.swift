@@ -18,7 +18,7 @@ struct DecodeCoalescer {
     var to: String
     var step: DecodePlan.Step
     /// Results that may be cached are not shared with those that may not, nor cleared ones with later ones.
-    var keeping: Candidate.Retention
+    var retention: Candidate.Retention
     /// The load, for pixels, which are never shared; otherwise nil.
     var owner: LoadID?
   }
@@ -120,7 +120,10 @@ struct DecodeCoalescer {
   /// Returns nil if the load has no subscription, or already has that priority.
   mutating func setPriority(_ priority: Priority, of load: LoadID) -> [Change]? {
     let own = [true, false].map { Subscription(load: load, isFinal: $0) }.filter { subscriptions[$0] != nil }
-    guard own.contains(where: { subscription in subscriptions[subscription].map { decodes[$0]?.subscribers[subscription]?.priority != priority } ?? false })
+    guard
+      own.contains(where: { subscription in
+        subscriptions[subscription].map { decodes[$0]?.subscribers[subscription]?.priority != priority } ?? false
+      })
     else { return nil }
     return own.compactMap { subscription in change(subscription) { $0.priority = priority } }
   }
@@ -131,7 +134,9 @@ struct DecodeCoalescer {
   }
 
   private mutating func change(_ subscription: Subscription, _ body: (inout Subscriber) -> Void) -> Change? {
-    guard let id = subscriptions[subscription], var subscriber = decodes[id]?.subscribers[subscription] else { return nil }
+    guard let id = subscriptions[subscription], var subscriber = decodes[id]?.subscribers[subscription] else {
+      return nil
+    }
     body(&subscriber)
     decodes[id]?.set(subscriber, at: subscription)
     return updatePriority(of: id)
@@ -172,7 +177,9 @@ struct DecodeCoalescer {
     return subscribers(of: decode)
   }
 
-  func subscribers(of id: ID) -> [(subscription: Subscription, subscriber: Subscriber)] { decodes[id].map(subscribers) ?? [] }
+  func subscribers(of id: ID) -> [(subscription: Subscription, subscriber: Subscriber)] {
+    decodes[id].map(subscribers) ?? []
+  }
 
   private func subscribers(of decode: Decode) -> [(subscription: Subscription, subscriber: Subscriber)] {
     decode.subscribers.sorted { ($0.key.load, $0.key.isFinal ? 1 : 0) < ($1.key.load, $1.key.isFinal ? 1 : 0) }

@@ -8,7 +8,8 @@ extension Loader {
   func note(_ decoded: Decoded, of id: DecodeCoalescer.ID, _ record: ActiveDecode) {
     let source = record.candidate.response.metadata?.source
     let found = DecodeMetadata(
-      source: source, placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init), isChecked: record.step == .check,
+      source: source, placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init),
+      isChecked: record.step == .check,
       isDamaged: decoded.isDamaged)
     let candidate = noted(found, of: record.candidate)
     record.keepFile()
@@ -50,7 +51,8 @@ extension Loader {
       source: DecodeMetadata.Source(
         digest: original.digest, byteCount: original.byteCount, format: original.format ?? "", width: original.width,
         height: original.height),
-      placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init), isChecked: original.metadata?.isChecked == true,
+      placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init),
+      isChecked: original.metadata?.isChecked == true,
       isDamaged: original.metadata?.isDamaged == true)
     let subscribers = decodes.subscribers(of: id)
     var places: LoadRequest.Places = []
@@ -83,7 +85,7 @@ extension Loader {
     case .success(let stored):
       var variant = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
-      variant.keeping = record.candidate.keeping
+      variant.retention = record.candidate.retention
       pendingInvalidations.mark(&variant)
       if !places.isEmpty, !variant.isTransient, !stored.isOutdated {
         remember(variant.response, places.contains(.memory) ? stored.bytes : nil)
@@ -93,7 +95,7 @@ extension Loader {
         if isServed, let result = stored.delivered[load.id],
           load.request.processing?.step(for: variant.response) == nil
         {
-          conclude(
+          complete(
             load, result.map { image(for: load, variant.response, $0, as: subscriber.status) }, isFinal: isFinal)
         } else if stored.bytes != nil || variant.response.isOnDisk {
           deliver(variant, to: load, as: subscriber.status, isFinal: isFinal)

@@ -18,12 +18,12 @@ extension Loader {
     let transform = step == .encode || step == .pixels ? load.request.processing?.transform : nil
     let subject = CorruptDecodeKey(response, step, to: transform?.canonical ?? "")
     if !load.request.retriesFailed, let error = corrupt.serveFromMemory(subject, now: .now) {
-      return conclude(load, .failure(error), isFinal: isFinal)
+      return complete(load, .failure(error), isFinal: isFinal)
     }
     let work = DecodeCoalescer.Work(
       key: ExactString(response.key), partition: response.partition, varyKey: response.varyKey,
       original: response.originalDigest, from: response.variant, to: subject.to, step: step,
-      keeping: candidate.keeping, owner: step == .pixels ? load.id : nil)
+      retention: candidate.retention, owner: step == .pixels ? load.id : nil)
     let subscription = DecodeCoalescer.Subscription(load: load.id, isFinal: isFinal)
     // Decode first: a load whose source was evicted while it waited (it must not happen twice), and a `cached` event
     // that a finished answer is waiting for.
@@ -83,7 +83,7 @@ extension Loader {
     case .lost: restartAfterSourceLoss(id)
     case .failed(let error): failDecode(id, error)
     case .found(var variant):
-      variant.keeping = record.candidate.keeping
+      variant.retention = record.candidate.retention
       pendingInvalidations.mark(&variant)
       goOn(id, with: variant)
     case .ready(let task, let file):
@@ -137,12 +137,16 @@ extension Loader {
   }
 
   func failDecode(_ id: DecodeCoalescer.ID, _ error: LoadError) {
-    for (load, _, isFinal) in endDecode(id) { conclude(load, .failure(error), isFinal: isFinal) }
+    for (load, _, isFinal) in endDecode(id) { complete(load, .failure(error), isFinal: isFinal) }
   }
 
-  func endDecode(_ id: DecodeCoalescer.ID) -> [(load: ActiveLoad, subscriber: DecodeCoalescer.Subscriber, isFinal: Bool)] {
+  func endDecode(_ id: DecodeCoalescer.ID) -> [(
+    load: ActiveLoad, subscriber: DecodeCoalescer.Subscriber, isFinal: Bool
+  )] {
     _ = removeRecord(id)
-    return decodes.end(id).compactMap { subscription, subscriber in loads[subscription.load].map { ($0, subscriber, subscription.isFinal) } }
+    return decodes.end(id).compactMap { subscription, subscriber in
+      loads[subscription.load].map { ($0, subscriber, subscription.isFinal) }
+    }
   }
 
   /// Removes the record and releases the memory and the file that it held.

@@ -64,11 +64,11 @@ struct DecodePreparation: Sendable {
 
   private func source(in storage: DiskServices) -> (DecodeTask.Source, HeldFile?)? {
     if case .scratch(let path) = candidate.place {
-      return (.file(path), storage.hold(path, isOwn: false))
+      return (.file(path), storage.pin(path, isOwn: false))
     }
     if let tier = storage.tier(of: candidate) {
       let response = candidate.response
-      if tier.assumeIsolated({ $0.hold(response) }) {
+      if tier.assumeIsolated({ $0.pin(response) }) {
         return (.file(tier.absolutePath(of: response)), .stored(response.id, in: tier))
       }
     }
@@ -79,7 +79,7 @@ struct DecodePreparation: Sendable {
     }
     // On a full disk, exceeding the memory budget is better than failing the load.
     guard let path else { return (.bytes(bytes), nil) }
-    return (.file(path), storage.hold(path, isOwn: true))
+    return (.file(path), storage.pin(path, isOwn: true))
   }
 
   private var header: ImageHeader {
@@ -128,7 +128,7 @@ struct DecodePreparation: Sendable {
 
 extension DiskServices {
   /// Pins a scratch file. Must run on the disk thread.
-  fileprivate func hold(_ path: String, isOwn: Bool) -> DecodePreparation.HeldFile {
+  fileprivate func pin(_ path: String, isOwn: Bool) -> DecodePreparation.HeldFile {
     scratch.assumeIsolated { $0.hold(path) }
     return .scratch(path, isOwn: isOwn)
   }

@@ -48,6 +48,6 @@ extension Loader {
     showing.end = result
     unsubscribe(load)
     decodeDeadlines.add(id, at: CompactInstant(.now + Self.longestWait))
-    if let change = decodes.boost(whatIsShownTo: id) { carryOut([change]) }
+    if let change = decodes.boost(whatIsShownTo: id) { apply([change]) }
   }
 }

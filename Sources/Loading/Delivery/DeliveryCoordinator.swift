@@ -44,7 +44,7 @@ extension Loader {
       deliver(candidate, from: source, delivery, to: load.id, as: status, isFinal: isFinal) {}
     } else if case .stored(let response, let tier) = source, !inlineReads.isOpen(for: byteCount) {
       // The pin keeps the file from a clear that comes later and does not apply to this load.
-      storage.perform({ tier.assumeIsolated { $0.hold(response) } }) { isHeld in read(isHeld ? tier : nil) }
+      storage.perform({ tier.assumeIsolated { $0.pin(response) } }) { isHeld in read(isHeld ? tier : nil) }
     } else {
       read(nil)
     }
@@ -52,7 +52,8 @@ extension Loader {
 
   /// - Parameter then: called when the delivery has ended, even if the load has ended before.
   private func deliver(
-    _ candidate: Candidate, from source: DeliveryPlan.Source, _ order: DeliveryPlan, to id: LoadID, as status: CacheStatus,
+    _ candidate: Candidate, from source: DeliveryPlan.Source, _ order: DeliveryPlan, to id: LoadID,
+    as status: CacheStatus,
     isFinal: Bool, then: @escaping @LoadingActor @Sendable () -> Void
   ) {
     storage.deliver(order, from: source) { [weak self] result in
@@ -63,7 +64,7 @@ extension Loader {
         self.applyPeerInvalidations()
         if delivered.isForMemory, let bytes = delivered.bytes, !self.pendingInvalidations.reach(candidate.response) {
           self.memory.promote(candidate.response, bytes: bytes)
-          for response in self.confirmed.values where response.key.hasSameBytes(as: candidate.response.key) {
+          for response in self.pendingRevalidations.values where response.key.hasSameBytes(as: candidate.response.key) {
             self.memory.update(response)
           }
         }
@@ -106,7 +107,8 @@ extension Loader {
   }
 
   private func complete(
-    _ id: LoadID, _ candidate: Candidate, _ delivered: DeliveryPlan.DeliveredContent, as status: CacheStatus, isFinal: Bool
+    _ id: LoadID, _ candidate: Candidate, _ delivered: DeliveryPlan.DeliveredContent, as status: CacheStatus,
+    isFinal: Bool
   ) {
     guard let load = loads[id] else { return }
     complete(load, .success(image(for: load, candidate.response, delivered, as: status)), isFinal: isFinal)
@@ -132,7 +134,8 @@ extension Loader {
 
   /// The result of a request, without timing.
   func image(
-    for request: LoadRequest, _ response: StoredResponse, _ delivered: DeliveryPlan.DeliveredContent, as status: CacheStatus
+    for request: LoadRequest, _ response: StoredResponse, _ delivered: DeliveryPlan.DeliveredContent,
+    as status: CacheStatus
   ) -> LoadedImage {
     LoadedImage(
       response, as: status, path: request.delivery == .path ? delivered.path : nil,

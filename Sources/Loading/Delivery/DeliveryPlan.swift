@@ -87,7 +87,8 @@ struct DeliveryPlan: Sendable {
   }
 
   private func deliver(
-    _ response: StoredResponse, in tier: DiskTier, _ scratch: ScratchFolder, now: Int, to delivered: inout DeliveredContent
+    _ response: StoredResponse, in tier: DiskTier, _ scratch: ScratchFolder, now: Int,
+    to delivered: inout DeliveredContent
   ) throws {
     let path = tier.absolutePath(of: response)
     // Mark first: a file marked as delivered is not evicted.

@@ -47,7 +47,7 @@ public final class DiskServices: Sendable {
       result.notify()
     }
     try result.wait { $0 }!.get()
-    runMaintenance(on: executor, tiers: tiers, scratch: scratch)
+    installMaintenance(on: executor, tiers: tiers, scratch: scratch)
     executor.run { self.pixels.assumeIsolated { $0.removeDead() } }
   }
 
@@ -104,7 +104,8 @@ public final class DiskServices: Sendable {
   /// Performs a delivery.
   func deliver(
     _ delivery: DeliveryPlan, from source: DeliveryPlan.Source,
-    then completion: @escaping @LoadingActor @Sendable (Result<DeliveryPlan.DeliveredContent, DeliveryPlan.Failure>) -> Void
+    then completion:
+      @escaping @LoadingActor @Sendable (Result<DeliveryPlan.DeliveredContent, DeliveryPlan.Failure>) -> Void
   ) {
     perform(
       {
@@ -193,12 +194,12 @@ extension DiskServices {
   ///   - partial: the record under which the file may stay if the transfer is interrupted.
   ///   - spooled: the part of the body that is already on disk.
   func makeSink(
-    keeping: Bool, expected: Int64?, of partial: PartialRecord? = nil, continuing spooled: SpooledBody? = nil,
+    retention: Bool, expected: Int64?, of partial: PartialRecord? = nil, continuing spooled: SpooledBody? = nil,
     onRoom: @escaping @Sendable () -> Void
   ) -> BodySink {
     BodySink(
       executor: executor, continuing: spooled,
-      makeCacheSpool: keeping ? tier.map { makeSpool(in: $0, expected: expected, of: partial) } : nil,
+      makeCacheSpool: retention ? tier.map { makeSpool(in: $0, expected: expected, of: partial) } : nil,
       makeScratchSpool: makeScratchSpool, onRoom: onRoom)
   }
 

@@ -98,14 +98,14 @@ extension Loader {
       return storage.inspect(key, partition, variant)
     }) { [weak self] onDisk in
       guard let self else { return }
-      let remembered = (isBeingPut ? self.peekMemory(key, partition, variant) : before).filter {
+      let lookUpMemory = (isBeingPut ? self.peekMemory(key, partition, variant) : before).filter {
         $0.response.variant == variant
       }
       var report = CacheReport()
-      report.isInMemory = !remembered.isEmpty
+      report.isInMemory = !lookUpMemory.isEmpty
       report.isOnDisk = !onDisk.candidates.isEmpty
-      report.variants = max(onDisk.candidates.count, remembered.count)
-      let all = (remembered + onDisk.candidates).map(\.response)
+      report.variants = max(onDisk.candidates.count, lookUpMemory.count)
+      let all = (lookUpMemory + onDisk.candidates).map(\.response)
       report.varyingFields = Set(all.flatMap { $0.varyingHeaders.lines.map(\.name) }).sorted()
       report.transforms = onDisk.transforms
       report.failure = failure?.error.kind
@@ -120,7 +120,9 @@ extension Loader {
       }
       // A peer's lease on a fresh response is about to end: the response is committed.
       if !report.isFresh {
-        report.leaseHolder = self.peerTable.flatMap { $0.holder(of: $0.leaseRequest(request.sharedHash(in: partition))) }
+        report.leaseHolder = self.peerTable.flatMap {
+          $0.holder(of: $0.leaseRequest(request.sharedHash(in: partition)))
+        }
       }
       completion(report)
     }
@@ -167,7 +169,8 @@ extension Loader {
       // that.
       defer { storage.tier?.assumeIsolated { $0.listForOthers() } }
       return StoreOperation.put(
-        content, as: draft, delivery: DeliveryPlan(request), maxBytes: request.maxBytes, largestInMemory: largestInMemory,
+        content, as: draft, delivery: DeliveryPlan(request), maxBytes: request.maxBytes,
+        largestInMemory: largestInMemory,
         id: id, in: storage)
     }) { [weak self] outcome in
       guard let self else { return }

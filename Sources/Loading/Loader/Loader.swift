@@ -33,7 +33,8 @@ public final class Loader {
   var decodeRecords: [DecodeCoalescer.ID: ActiveDecode] = [:]
   var decodeDeadlines = TimerQueue<LoadID>()
   var waitingBytes = DecodeMemoryBudget()
-  var corrupt = ExpiringCache<CorruptDecodeKey, LoadError>(timeToLive: .seconds(60), capacity: CorruptDecodeKey.capacity)
+  var corrupt = ExpiringCache<CorruptDecodeKey, LoadError>(
+    timeToLive: .seconds(60), capacity: CorruptDecodeKey.capacity)
   var random = SystemRandomNumberGenerator()
   var startRate = StartRateEstimator()
   var peerWaits = PeerWaitList()
@@ -127,7 +128,7 @@ public final class Loader {
     clearSlot(for: request)
     loads[id] = load
     index.insert(id, load.labels)
-    if !serveFromCache(load, from: remembered(request.key, load.partition, request.variant)) { join(load) }
+    if !serveFromCache(load, from: lookUpMemory(request.key, load.partition, request.variant)) { join(load) }
   }
 
   /// Runs the due work: starts transfers and ends overdue loads. Must be called after each batch of work on the loading

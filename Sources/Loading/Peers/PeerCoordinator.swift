@@ -56,7 +56,7 @@ extension Loader {
     peerWaits.remove(Set(over), at: now)
     for job in over where scheduler.job(job)?.phase == .awaitingPeer { recheckCache(for: job) }
     if let tier = storage.tier, peerWaits.takeSurvey(at: now) {
-      storage.executor.run { tier.assumeIsolated { $0.pollPeerWaits() } }
+      storage.executor.run { tier.assumeIsolated { $0.detectDeadPeersNow() } }
     }
   }
 

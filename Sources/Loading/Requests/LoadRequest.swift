@@ -51,7 +51,7 @@ public struct LoadRequest: Sendable {
   public var url: String
   public var source: Source
   public var key: String
-  public var fields: RequestHeaders
+  public var fields: LoadHeaders
   public var group: String?
   public var slot: String?
   /// The decoder work needed, if any.
@@ -76,7 +76,7 @@ public struct LoadRequest: Sendable {
   public var retriesFailed = false
   public var wantsResponse = false
 
-  public init(url: String, source: Source, key: String, fields: RequestHeaders = RequestHeaders()) {
+  public init(url: String, source: Source, key: String, fields: LoadHeaders = LoadHeaders()) {
     self.url = url
     self.source = source
     self.key = key

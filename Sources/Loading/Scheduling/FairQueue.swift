@@ -147,7 +147,9 @@ struct FairQueue {
     let queue = freeToGo(of: origin, at: priority)
     let next = order == .fifo ? queue.first : queue.last
     remove(next, of: origin)
-    for queueClass in [QueueClass(priority: priority, needsDecoder: false), QueueClass(priority: priority, needsDecoder: true)]
+    for queueClass in [
+      QueueClass(priority: priority, needsDecoder: false), QueueClass(priority: priority, needsDecoder: true),
+    ]
     where isInRing[index(origin, queueClass)] {
       rings[queueClass.number].remove(origin, in: &ringLinks[queueClass.number])
       rings[queueClass.number].append(origin, in: &ringLinks[queueClass.number])
@@ -160,7 +162,9 @@ struct FairQueue {
     (areDecodersBehind(at: priority) ? freeQueues : queues)[index(origin, priority)]
   }
 
-  func waitsForDecoders(_ queueClass: QueueClass) -> Bool { queueClass.needsDecoder && areDecodersBehind(at: queueClass.priority) }
+  func waitsForDecoders(_ queueClass: QueueClass) -> Bool {
+    queueClass.needsDecoder && areDecodersBehind(at: queueClass.priority)
+  }
 
   private func areDecodersBehind(at priority: Priority) -> Bool { decodeBackpressure.map { priority <= $0 } ?? false }
 
@@ -189,10 +193,14 @@ struct FairQueue {
   // MARK: - Rings
 
   private func index(_ origin: Int32, _ priority: Priority) -> Int { Int(origin) * Self.levels + priority.rawValue }
-  private func index(_ origin: Int32, _ queueClass: QueueClass) -> Int { Int(origin) * QueueClass.count + queueClass.number }
+  private func index(_ origin: Int32, _ queueClass: QueueClass) -> Int {
+    Int(origin) * QueueClass.count + queueClass.number
+  }
 
   private mutating func refreshRings(of origin: Int32, at priority: Priority) {
-    let (free, any) = (QueueClass(priority: priority, needsDecoder: false), QueueClass(priority: priority, needsDecoder: true))
+    let (free, any) = (
+      QueueClass(priority: priority, needsDecoder: false), QueueClass(priority: priority, needsDecoder: true)
+    )
     refreshRing(of: origin, free, isWanted: !freeQueues[index(origin, priority)].isEmpty)
     refreshRing(of: origin, any, isWanted: !queues[index(origin, priority)].isEmpty)
   }

@@ -106,7 +106,8 @@ struct OriginHealth {
       cause = retryAfter == nil ? .unavailable : .retryAfter
       let delay = retryAfter ?? ExponentialBackoff.fromHalf(first: 500, refusals, &random)
       suspend(
-        until: CompactInstant(now.advanced(by: min(delay, Self.maxSuspension))), isOver: refusals >= Self.maxRefusals, now)
+        until: CompactInstant(now.advanced(by: min(delay, Self.maxSuspension))), isOver: refusals >= Self.maxRefusals,
+        now)
       return .congested
     case .closed, .unreachable, .unresponsive:
       cause = signal == .unresponsive ? .unresponsive : .unreachable

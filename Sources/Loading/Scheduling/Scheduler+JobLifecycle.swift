@@ -59,7 +59,8 @@ extension Scheduler {
   mutating func takeStarts(at now: ContinuousClock.Instant, needsPlace: Bool = false) -> [JobID] {
     latest = CompactInstant(now)
     var starts: [JobID] = []
-    while !isPaused, lookUpsPendingAfterResume == 0 || needsPlace, hasFreeSlot, let slot = queue.takeNext(limits.order) {
+    while !isPaused, lookUpsPendingAfterResume == 0 || needsPlace, hasFreeSlot, let slot = queue.takeNext(limits.order)
+    {
       jobs[slot].phase = .active
       takeSeat(slot)
       starts.append(jobs.id(at: slot))

@@ -324,7 +324,10 @@ struct Scheduler: ~Copyable {
   /// Updates the queue class of a job after a change of its subscribers.
   mutating func updateLane(of slot: Int32) {
     guard let priority = jobs[slot].byPriority.highest else { return }
-    let (old, new) = (jobs[slot].queueClass, FairQueue.QueueClass(priority: priority, needsDecoder: jobs[slot].decodeFreeSubscribers == 0))
+    let (old, new) = (
+      jobs[slot].queueClass,
+      FairQueue.QueueClass(priority: priority, needsDecoder: jobs[slot].decodeFreeSubscribers == 0)
+    )
     guard new != old else { return }
     jobs[slot].queueClass = new
     // A raised job goes behind those that had this priority before; a lowered one goes first, since it has waited

@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The exponentially weighted rate of transfer starts (time constant 10 s). Used to suggest `retryAfter` to loads
 /// rejected with `overloaded`.

@@ -40,7 +40,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private let onAnswer: (@Sendable (ResponseHead) -> Void)?
   private let onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
   private let onScan: (@Sendable (ArrivingImage) -> Void)?
-  private let onEnd: @Sendable (Ending) -> Void
+  private let onEnd: @Sendable (Outcome) -> Void
   private let shared: Locked<Shared>
 
   private struct Shared {
@@ -81,7 +81,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     acceptsAnything: Bool, partialBody: PartialBody? = nil, requestHeaders: HeaderFields, makeSink: @escaping MakeSink,
     discard: @escaping @Sendable (Body) -> Void, onAnswer: (@Sendable (ResponseHead) -> Void)? = nil,
     onProgress: @escaping @Sendable (Int64, Int64?) -> Void, onScan: (@Sendable (ArrivingImage) -> Void)? = nil,
-    onEnd: @escaping @Sendable (Ending) -> Void, unixTime: @escaping @Sendable () -> Int,
+    onEnd: @escaping @Sendable (Outcome) -> Void, unixTime: @escaping @Sendable () -> Int,
     now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
   ) {
     self.acceptsAnything = acceptsAnything
@@ -216,7 +216,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   func finished(_ outcome: Result<TransferSummary, TransferError>) {
-    var ending = Ending(outcome: whole == nil ? outcome : ofWhole(outcome))
+    var ending = Outcome(outcome: whole == nil ? outcome : ofWhole(outcome))
     if case .success(let summary) = ending.outcome, (200..<300).contains(summary.head.status), !isRangeMismatch,
       format == nil, sink == nil, !isRecognisable(complete: true)
     {

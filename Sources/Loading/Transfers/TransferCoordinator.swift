@@ -43,14 +43,15 @@ extension Loader {
       }
     }
     let download = Download(
-      acceptsAnything: first.request.validation == .none, partialBody: partialBody, requestHeaders: first.request.headers,
+      acceptsAnything: first.request.validation == .none, partialBody: partialBody,
+      requestHeaders: first.request.headers,
       makeSink: { head, partial, spooled, onRoom in
         let mayKeep = places.contains(.disk) && first.request.mayStore(status: head.status, headers: head.headers)
         let stored = partial.map {
           PartialRecord($0, identity: first.request.partialIdentity(in: first.partition), url: url.requestURL)
         }
         return storage.makeSink(
-          keeping: mayKeep, expected: head.contentLength, of: stored, continuing: spooled, onRoom: onRoom)
+          retention: mayKeep, expected: head.contentLength, of: stored, continuing: spooled, onRoom: onRoom)
       },
       discard: { storage.discard($0) }, onAnswer: onAnswer,
       onProgress: { received, total in

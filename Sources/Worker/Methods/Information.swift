@@ -4,6 +4,7 @@ internal import ImageCodec
 internal import ImageStore
 internal import LineRPC
 internal import Loading
+internal import Platform
 
 extension Session {
   /// Describes the worker and its capabilities, and applies the given options.
@@ -191,7 +192,7 @@ extension JSONWriter {
       writer.member("regions", statistics.pixels.regions)
       writer.member("bytes", statistics.pixels.bytes)
     }
-    member("rssBytes", ProcessMemory.residentBytes)
+    member("rssBytes", residentBytes())
   }
 
   private mutating func value(of origin: OriginState) {

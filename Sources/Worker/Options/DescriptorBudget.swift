@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The numbers of transfers, connections and files for which the file descriptors of the process suffice.
 ///

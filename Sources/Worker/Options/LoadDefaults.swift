@@ -6,7 +6,7 @@ internal import Loading
 ///
 /// A class, so that a load does not copy it.
 final class LoadDefaults: Sendable {
-  let fields: RequestHeaders
+  let fields: LoadHeaders
   let events: LoadRequest.Events
   let timeout: Duration
   /// Nil for no deadline.
@@ -19,7 +19,7 @@ final class LoadDefaults: Sendable {
   init(_ options: Options) {
     // The digest covers the whole file, because redirects can lead to any host.
     let cookies = options.cookieFile.map { SHA256.digest(of: Array($0.utf8)).hexadecimal }
-    fields = RequestHeaders(options.requestHeaders, alsoSent: cookies ?? "")
+    fields = LoadHeaders(options.requestHeaders, alsoSent: cookies ?? "")
     events = EventNames.events(options.events)
     timeout = options.timeout.limit
     deadline = options.deadline == .zero ? nil : options.deadline

@@ -1,10 +1,5 @@
 internal import CSystem
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The processors that this process may use.
 enum Processors {

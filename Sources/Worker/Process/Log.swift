@@ -1,10 +1,5 @@
+internal import Platform
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 enum LogLevel: String, CaseIterable, Comparable {
   case error, warning, info, debug

@@ -3,6 +3,7 @@ internal import ImageCodec
 internal import ImageStore
 internal import LineRPC
 internal import Loading
+internal import Platform
 internal import Threads
 
 #if canImport(Darwin)

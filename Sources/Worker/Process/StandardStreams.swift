@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The standard streams of the process, protected from libraries that write to descriptor 1.
 struct StandardStreams {

@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// A function from stored values of a channel to light, both in 0...1.
 enum TransferFunction: Hashable {

@@ -1,11 +1,6 @@
 internal import CRSVG
 internal import ImageCodec
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// Draws an SVG in the size that is wanted, so that its lines are sharp in any.
 ///
@@ -64,20 +59,7 @@ struct Drawing {
 
   /// Has the libraries do once what they do only at first use, as long as they still can: fonts are found and opened. It
   /// takes 20 ms, for which there is a thread. Nil where there is none, and text stays boxes.
-  static func startWarmUp() -> pthread_t? {
-    #if canImport(Darwin)
-      var thread: pthread_t?
-    #else
-      var thread = pthread_t()
-    #endif
-    let status = pthread_create(
-      &thread, nil,
-      { _ in
-        Drawing.warmUp()
-        return nil
-      }, nil)
-    return status == 0 ? thread : nil
-  }
+  static func startWarmUp() -> PosixThread? { PosixThread(name: "fonts") { warmUp() } }
 
   private static func warmUp() {
     let texts = families.map { "<text y='9' font-family='\($0)'>A<tspan font-weight='bold'>A</tspan></text>" }

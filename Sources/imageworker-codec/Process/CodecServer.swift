@@ -1,11 +1,6 @@
 internal import CSystem
 internal import ImageCodec
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The decoder's side of the socket: says what it can, then answers requests until the worker is gone.
 struct CodecServer {

@@ -1,11 +1,6 @@
 internal import CVips
 internal import ImageCodec
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The bytes of an image file, mapped. Must outlive the pictures that are opened from it.
 final class Input {

@@ -1,12 +1,7 @@
 internal import CAVIF
 internal import CVips
 internal import ImageCodec
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// libvips as a whole: how it is started, and what it can.
 enum Library {
@@ -42,7 +37,7 @@ enum Library {
       decode: ImageFormat.allCases.filter { libraries.include($0.libraries) && canDecode($0) },
       encode: ImageFormat.allCases.filter { canEncode($0) })
     warmUp()
-    if let fonts { pthread_join(fonts, nil) }
+    fonts?.join()
   }
 
   private static func open(module: String, beside library: String) {
@@ -91,12 +86,7 @@ private enum HEIFCodecs: UInt32 {
   case hevc = 1
 
   static func have(_ side: String, _ codec: HEIFCodecs) -> Bool {
-    #if canImport(Darwin)
-      let name = "libheif.1.dylib"
-    #else
-      let name = "libheif.so.1"
-    #endif
-    guard let library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD) else { return false }
+    guard let library = dlopen(sharedLibrary("libheif", version: 1), RTLD_LAZY | RTLD_NOLOAD) else { return false }
     defer { dlclose(library) }
     guard let symbol = dlsym(library, "heif_have_\(side)_for_format") else { return false }
     typealias Question = @convention(c) (UInt32) -> Int32

@@ -1,10 +1,5 @@
 internal import ImageCodec
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The file that the result goes to: a descriptor of the worker's, closed with this.
 final class OutputFile {
@@ -18,11 +13,7 @@ final class OutputFile {
     var rest = bytes[...]
     while !rest.isEmpty {
       let piece = UnsafeRawBufferPointer(rebasing: rest)
-      #if canImport(Darwin)
-        let written = Darwin.write(descriptor, piece.baseAddress, piece.count)
-      #else
-        let written = Glibc.write(descriptor, piece.baseAddress, piece.count)
-      #endif
+      let written = writeDescriptor(descriptor, piece.baseAddress, piece.count)
       if written < 0 && errno == EINTR { continue }
       guard written > 0 else { throw .io("the decoded image cannot be written: \(String(cString: strerror(errno)))") }
       rest = rest.dropFirst(written)

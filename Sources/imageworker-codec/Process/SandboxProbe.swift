@@ -1,11 +1,6 @@
 internal import CSystem
 internal import ImageCodec
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// Tries from inside of the sandbox what must not be possible, and prints how each ended: the proof for the tests.
 ///

@@ -1,11 +1,6 @@
 internal import CSystem
 internal import ImageCodec
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 // The worker starts this with a socket as standard input, see CodecMessage. By hand there are only the tests of the
 // sandbox.

@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// The pixels of an image that is decoded as a whole: R G B A of 8 bits with straight alpha, or R G B if all are
 /// opaque.

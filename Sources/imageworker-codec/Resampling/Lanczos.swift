@@ -1,10 +1,5 @@
+internal import Platform
 internal import Synchronization
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// How the samples of a result are made of those of a source, along one axis: by a sinc windowed by the middle of
 /// another (three lobes), which is made as wide as the result is small (Duchon, Lanczos Filtering in One and Two

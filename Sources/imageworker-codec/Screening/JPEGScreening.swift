@@ -1,8 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
+internal import Platform
 
 /// Looks through the markers of a JPEG before libjpeg does (ITU-T T.81 annex B).
 ///

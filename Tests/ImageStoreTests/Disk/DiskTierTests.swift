@@ -10,10 +10,10 @@ import Threads
     let fixture = Fixture()
     let tier = try await fixture.openTier(verify: .never)
     let stored = try await tier.store([1], as: fixture.draft("a"))
-    _ = await tier.settle()  // what is due after opening
+    _ = await tier.runMaintenance()  // what is due after opening
     let entered = Locked<UsageJournal.Use?>(nil)
     fixture.executor.setAfterBatch {
-      let (wake, use) = tier.assumeIsolated { ($0.settle(), $0.deliveries.uses[stored.id]) }
+      let (wake, use) = tier.assumeIsolated { ($0.runMaintenance(), $0.deliveries.uses[stored.id]) }
       entered.withLock { $0 = use }
       entered.notify()
       return wake
@@ -254,7 +254,7 @@ import Threads
   @Test func `maintenance commits without being asked`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
-    keepHouse(on: fixture.executor, tiers: [tier], scratch: nil)
+    installMaintenance(on: fixture.executor, tiers: [tier], scratch: nil)
     let stored = try await tier.store([1], as: fixture.draft("a"))
     let reader = ThreadExecutor(name: "reader")
     let other = fixture.makeTier(executor: reader)

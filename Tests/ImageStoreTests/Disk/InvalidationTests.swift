@@ -81,7 +81,7 @@ import Threads
     #expect(await tier.look(up: "a").isEmpty)
     #expect(fixture.imageFiles == [stored.file])
     fixture.advance(61)
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     #expect(fixture.imageFiles.isEmpty)
     #expect(await tier.counts.bytes == 0)
   }

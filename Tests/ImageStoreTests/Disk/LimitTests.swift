@@ -34,7 +34,7 @@ import Threads
     await tier.trim()
     #expect(await tier.counts.entries == 3)
     fixture.advance(1)
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     #expect(await tier.counts.entries == 2)
     #expect(await tier.look(up: "a").isEmpty)
   }
@@ -46,7 +46,7 @@ import Threads
     await tier.sweepAll()
     await tier.commitNow()
     let before = ContinuousClock.now
-    let wake = await tier.settle()
+    let wake = await tier.runMaintenance()
     #expect(wake.map { before.duration(to: $0) > .seconds(50) } == true)
   }
 
@@ -135,7 +135,7 @@ import Threads
     for number in 0..<20 { _ = try await tier.store([1], as: fixture.draft("\(number)")) }
     space.withLock { $0 = 515 * 4096 }
     fixture.advance(10)
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     #expect(await tier.counts.entries == 15)
     #expect(fixture.bytesOnDisk == 15 * 4096)
   }
@@ -272,7 +272,7 @@ import Threads
         model.trim()
       case 17:
         fixture.advance(Int(random.next() % 50))
-        _ = await tier.settle()
+        _ = await tier.runMaintenance()
         model.now = fixture.now
         model.settle()
       case 18:

@@ -43,10 +43,10 @@ import Threads
     let tier = try await fixture.openTier()
     try await begin(identity(), length: 9000, in: tier).leave()
     #expect(await tier.counts.bytes == 8192)
-    let (found, spool) = try #require(await tier.takeUp(identity()))
+    let (found, spool) = try #require(await tier.resumePartial(identity()))
     #expect(found == partial(identity(), length: 9000))
     #expect(await spool.byteCount == 5000)
-    #expect(await tier.takeUp(identity()) == nil)
+    #expect(await tier.resumePartial(identity()) == nil)
     #expect(await tier.counts.bytes == 8192)
     try await spool.append(bytes(4000, 4))
     let stored = try await tier.store(.spool(spool), as: fixture.draft("a"), delivered: false)
@@ -55,16 +55,16 @@ import Threads
     #expect(fixture.imageFiles == [stored.file])
     #expect(await tier.counts.bytes == 12288)
     await tier.commitNow()
-    #expect(await tier.takeUp(identity()) == nil)
+    #expect(await tier.resumePartial(identity()) == nil)
   }
 
   @Test func `a resumed partial body can be extended and retained again`() async throws {
     let tier = try await fixture.openTier()
     try await leave(identity(), in: tier)
-    let first = try #require(await tier.takeUp(identity()))
+    let first = try #require(await tier.resumePartial(identity()))
     try await first.spool.append(bytes(3000, 4))
     await first.spool.leave()
-    let second = try #require(await tier.takeUp(identity()))
+    let second = try #require(await tier.resumePartial(identity()))
     #expect(try await second.spool.read(from: 0, count: 10_000) == bytes(5000, 3) + bytes(3000, 4))
     #expect(try await second.spool.takeDigest() == SHA256.digest(of: bytes(5000, 3) + bytes(3000, 4)))
     await second.spool.discard()
@@ -76,7 +76,7 @@ import Threads
   func `the digest is right if bytes are added while the earlier bytes are read`(count: Int) async throws {
     let tier = try await fixture.openTier()
     try await leave(identity(), count, in: tier)
-    let (_, spool) = try #require(await tier.takeUp(identity()))
+    let (_, spool) = try #require(await tier.resumePartial(identity()))
     for step in 0..<5 {
       try await spool.append(bytes(1000, UInt8(step)))
       // Lets the executor read one more piece.
@@ -93,9 +93,9 @@ import Threads
       identity("b", partition: "user a"), identity(partition: "user b"), identity(),
       identity(partition: "user a", request: 2),
     ] {
-      #expect(await tier.takeUp(other) == nil)
+      #expect(await tier.resumePartial(other) == nil)
     }
-    #expect(await tier.takeUp(identity(partition: "user a")) != nil)
+    #expect(await tier.resumePartial(identity(partition: "user a")) != nil)
   }
 
   @Test func `a partial body is found by its key and partition`() async throws {
@@ -117,8 +117,8 @@ import Threads
     let tier = try await fixture.openTier()
     let other = try await fixture.openTier()
     let spool = try await begin(identity(), in: tier)
-    #expect(await tier.takeUp(identity()) == nil)
-    #expect(await other.takeUp(identity()) == nil)
+    #expect(await tier.resumePartial(identity()) == nil)
+    #expect(await other.resumePartial(identity()) == nil)
     await other.sweepOnce()
     #expect(fixture.imageFiles.count == 1)
     await spool.discard()
@@ -130,12 +130,12 @@ import Threads
     let tiers = executors.map { fixture.makeTier(executor: $0) }
     for (tier, executor) in zip(tiers, executors) {
       try await tier.open()
-      keepHouse(on: executor, tiers: [tier], scratch: nil)
+      installMaintenance(on: executor, tiers: [tier], scratch: nil)
     }
     for round in 0..<30 {
       try await leave(identity("\(round)"), in: tiers[round % 2])
       let taken = await withTaskGroup(of: Bool.self) { group in
-        for tier in tiers { group.addTask { await tier.takeUp(identity("\(round)")) != nil } }
+        for tier in tiers { group.addTask { await tier.resumePartial(identity("\(round)")) != nil } }
         return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
       }
       #expect(taken == 1)
@@ -146,7 +146,7 @@ import Threads
   @Test func `the largest of several partial bodies is resumed`() async throws {
     let tier = try await fixture.openTier()
     for count in [5000, 20_000, 9000] { try await leave(identity(), count, in: tier) }
-    let (_, spool) = try #require(await tier.takeUp(identity()))
+    let (_, spool) = try #require(await tier.resumePartial(identity()))
     #expect(await spool.byteCount == 20_000)
   }
 
@@ -154,16 +154,16 @@ import Threads
     let tier = try await fixture.openTier()
     try await begin(identity("known"), length: 9000, in: tier).leave()
     try await leave(identity("unknown"), 4 * 4096, in: tier)
-    #expect(await tier.takeUp(identity("known"), maxBytes: 8999) == nil)
-    #expect(await tier.takeUp(identity("unknown"), maxBytes: 4 * 4096) == nil)
-    #expect(await tier.takeUp(identity("known"), maxBytes: 9000) != nil)
-    #expect(await tier.takeUp(identity("unknown"), maxBytes: 5 * 4096) != nil)
+    #expect(await tier.resumePartial(identity("known"), maxBytes: 8999) == nil)
+    #expect(await tier.resumePartial(identity("unknown"), maxBytes: 4 * 4096) == nil)
+    #expect(await tier.resumePartial(identity("known"), maxBytes: 9000) != nil)
+    #expect(await tier.resumePartial(identity("unknown"), maxBytes: 5 * 4096) != nil)
   }
 
   @Test func `a partial body of complete length is not resumed`() async throws {
     let tier = try await fixture.openTier()
     try await begin(identity(), length: 5000, in: tier).leave()
-    #expect(await tier.takeUp(identity()) == nil)
+    #expect(await tier.resumePartial(identity()) == nil)
     #expect(fixture.imageFiles.isEmpty)
   }
 
@@ -181,7 +181,7 @@ import Threads
     let tier = try await fixture.openTier()
     try await leave(identity(), in: tier)
     for path in fixture.imageFiles { try FileManager.default.removeItem(atPath: fixture.directory + "/test/" + path) }
-    #expect(await tier.takeUp(identity()) == nil)
+    #expect(await tier.resumePartial(identity()) == nil)
     #expect(await tier.counts.bytes == 0)
     #expect(!tier.mayHavePartials)
   }
@@ -215,7 +215,7 @@ import Threads
     #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/test/workers").isEmpty)
     let later = try await fixture.openTier()
     await later.sweepAll()
-    #expect(await later.takeUp(identity()) != nil)
+    #expect(await later.resumePartial(identity()) != nil)
     _ = spool
   }
 
@@ -242,7 +242,7 @@ import Threads
     fixture.boot.withLock { $0 = "second" }
     let tier = try await fixture.openTier()
     #expect(await tier.takeUpPatiently(identity("killed")) == nil)
-    #expect(await tier.takeUp(identity("left")) == nil)
+    #expect(await tier.resumePartial(identity("left")) == nil)
     await tier.sweepAll()
     #expect(fixture.imageFiles.isEmpty)
     #expect(await tier.counts.bytes == 0)
@@ -255,11 +255,11 @@ import Threads
     try await leave(identity("a"), in: tier)
     try await leave(identity("b"), in: tier)
     let other = try await fixture.openTier()
-    #expect(await other.takeUp(identity("a")) == nil)
-    #expect(await tier.takeUp(identity("a")) != nil)
+    #expect(await other.resumePartial(identity("a")) == nil)
+    #expect(await tier.resumePartial(identity("a")) != nil)
     await tier.close()
     let later = try await fixture.openTier()
-    #expect(await later.takeUp(identity("b")) == nil)
+    #expect(await later.resumePartial(identity("b")) == nil)
   }
 
   @Test func `a cache of version 1 can be read and is migrated`() async throws {
@@ -274,12 +274,12 @@ import Threads
     stored.isVerified = false
     let reading = try await fixture.openTier(mode: .readOnly)
     #expect(await reading.look(up: "a") == [stored])
-    #expect(await reading.takeUp(identity()) == nil)
+    #expect(await reading.resumePartial(identity()) == nil)
     await reading.close()
     let tier = try await fixture.openTier()
     #expect(await tier.look(up: "a") == [stored])
     try await leave(identity(), in: tier)
-    #expect(await tier.takeUp(identity()) != nil)
+    #expect(await tier.resumePartial(identity()) != nil)
     #expect(fixture.warnings.withLock { $0 }.isEmpty)
   }
 
@@ -292,11 +292,11 @@ import Threads
       fixture.advance(1)
     }
     #expect(await tier.counts.bytes == 20 * 4096)
-    #expect(await tier.takeUp(identity("0")) == nil)
-    #expect(await tier.takeUp(identity("1")) != nil)
+    #expect(await tier.resumePartial(identity("0")) == nil)
+    #expect(await tier.resumePartial(identity("1")) != nil)
     await tier.setLimit(40 * 4096)
-    #expect(await tier.takeUp(identity("2")) == nil)
-    #expect(await tier.takeUp(identity("3")) != nil)
+    #expect(await tier.resumePartial(identity("2")) == nil)
+    #expect(await tier.resumePartial(identity("3")) != nil)
   }
 
   @Test func `partial bodies are evicted before images`() async throws {
@@ -308,7 +308,7 @@ import Threads
     try await leave(identity("b"), 4096, in: tier)
     for number in 0..<6 { _ = try await tier.store(bytes(4096), as: fixture.draft("\(number)")) }
     #expect(await tier.look(up: "old") == [old])
-    #expect(await tier.takeUp(identity("a")) == nil)
+    #expect(await tier.resumePartial(identity("a")) == nil)
     #expect(await tier.counts.bytes <= 8 * 4096)
     #expect(fixture.bytesOnDisk <= 8 * 4096)
   }
@@ -317,12 +317,12 @@ import Threads
     let tier = try await fixture.openTier()
     try await leave(identity(), in: tier)
     fixture.advance(DiskTier.partialLifetime - 1)
-    _ = await tier.settle()
-    let (_, spool) = try #require(await tier.takeUp(identity()))
+    _ = await tier.runMaintenance()
+    let (_, spool) = try #require(await tier.resumePartial(identity()))
     await spool.leave()
     fixture.advance(1)
-    #expect(await tier.takeUp(identity()) == nil)
-    _ = await tier.settle()
+    #expect(await tier.resumePartial(identity()) == nil)
+    _ = await tier.runMaintenance()
     #expect(fixture.imageFiles.isEmpty)
     #expect(await tier.counts.bytes == 0)
   }
@@ -334,10 +334,10 @@ import Threads
     let spool = try await begin(identity(), in: tier)
     await tier.removePartials(of: identity())
     #expect(fixture.imageFiles.count == 2)
-    #expect(await tier.takeUp(identity()) == nil)
-    #expect(await tier.takeUp(identity(request: 2)) != nil)
+    #expect(await tier.resumePartial(identity()) == nil)
+    #expect(await tier.resumePartial(identity(request: 2)) != nil)
     await spool.leave()
-    #expect(await tier.takeUp(identity()) != nil)
+    #expect(await tier.resumePartial(identity()) != nil)
   }
 
   static let filters: [(ClearFilter, isMatch: Bool)] = [
@@ -358,7 +358,7 @@ import Threads
     // The file that is being written is removed when it breaks, unless the filter depends on time.
     await spool.leave()
     #expect(fixture.imageFiles.count == (!isMatch ? 2 : filter.dependsOnTime ? 1 : 0))
-    #expect(await (tier.takeUp(identity()) == nil) == (isMatch && !filter.dependsOnTime))
+    #expect(await (tier.resumePartial(identity()) == nil) == (isMatch && !filter.dependsOnTime))
   }
 
   @Test(arguments: [FileSystem.Operation.rename, .open, .status, .index])
@@ -368,10 +368,10 @@ import Threads
     let tier = try await fixture.openTier(files: files)
     try await leave(identity(), in: tier)
     isFailing.withLock { $0 = true }
-    #expect(await tier.takeUp(identity()) == nil)
+    #expect(await tier.resumePartial(identity()) == nil)
     isFailing.withLock { $0 = false }
     fixture.advance(60)
-    _ = await tier.takeUp(identity())
+    _ = await tier.resumePartial(identity())
     let stored = try await tier.store([1], as: fixture.draft("x"))
     #expect(await tier.look(up: "x") == [stored])
   }
@@ -386,8 +386,8 @@ extension DiskTier {
       if let taken = takeUp(identity) { return taken }
       guard hasPeers, .now < deadline else { return nil }
       usleep(5000)
-      agenda.surveyAt = .distantPast
-      survey()
+      schedule.surveyAt = .distantPast
+      detectDeadPeers()
     }
   }
 }

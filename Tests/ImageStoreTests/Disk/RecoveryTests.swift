@@ -44,7 +44,7 @@ import Threads
     #expect(fixture.imageFiles == [orphan.file])
     #expect(await tier.counts.bytes == 4096)
     fixture.advance(62)
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     #expect(fixture.imageFiles.isEmpty)
     #expect(await tier.counts.bytes == 0)
   }
@@ -102,7 +102,7 @@ import Threads
     fixture.advance(62)
     let third = try await fixture.openTier()
     #expect(await third.counts.bytes == 4096)
-    _ = await third.settle()
+    _ = await third.runMaintenance()
     #expect(fixture.imageFiles.isEmpty)
     await third.close()
     #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/test/workers").isEmpty)
@@ -293,7 +293,7 @@ import Threads
     await tier.commitNow()
     try FileManager.default.removeItem(atPath: fixture.directory + "/test")
     fixture.advance(MaintenanceSchedule.surveyInterval)
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     #expect(await tier.look(up: "a").isEmpty)
     let stored = try await tier.store([2], as: fixture.draft("b"))
     #expect(await tier.look(up: "b") == [stored])
@@ -347,19 +347,19 @@ import Threads
     let fixture = Fixture()
     let year = 365 * 86_400
     var tier = try await fixture.openTier(limit: 2 * 4096)
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     fixture.advance(year)
     _ = try await tier.store([1], as: fixture.draft("ahead"))
     let cleared = try await tier.store([2], as: fixture.draft("cleared"), delivered: true)
     _ = await tier.clear(.key("cleared"))
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     if !isOpenMeanwhile { await tier.close() }
     fixture.advance(-year)
     if !isOpenMeanwhile { tier = try await fixture.openTier(limit: 2 * 4096) }
     _ = await tier.counts
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     fixture.advance(70)
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     #expect(!fixture.imageFiles.contains(cleared.file))
     for key in ["b", "c"] {
       fixture.advance(1)
@@ -373,9 +373,9 @@ import Threads
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let stored = try await tier.store([1], as: fixture.draft("a"))
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     fixture.advance(365 * 86_400)
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     #expect(await tier.look(up: "a") == [stored])
     #expect(try await tier.read(stored) == [1])
   }

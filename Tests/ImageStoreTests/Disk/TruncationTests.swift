@@ -99,11 +99,11 @@
         }
         if number % 2 == 0 { _ = try? await tier.store([2, UInt8(number % 251)], as: fixture.draft("\(number)")) }
         // As after each batch of work.
-        _ = await tier.settle()
+        _ = await tier.runMaintenance()
       }
       fixture.advance(DiskTier.retryInterval + 1)
       for tier in tiers {
-        _ = await tier.settle()
+        _ = await tier.runMaintenance()
         let stored = try await tier.store([3], as: fixture.draft("later"))
         await tier.commitNow()
         #expect(await tier.look(up: "later") == [stored])

@@ -52,7 +52,7 @@ struct EventfulLife {
     try? await put("small 0", bytes(4000, 9), into: tier)
     for number in 0..<4 { await read("small \(number)", from: tier) }
     await tier.flushUses()
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     await spool("large", 20_000, into: tier)
     await retainPartial(in: tier)
     await clear(.key("small 1"), "small 1", in: tier)
@@ -71,12 +71,12 @@ struct EventfulLife {
     }
     await tier.setLimit(10 * 4096)
     await clear(.prefix("small 3"), "small 3", in: tier)
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     await read("large", from: tier)
     await clear(.all, nil, in: tier)
     try? await put("last", bytes(4000, 77), into: tier)
     await read("last", from: tier)
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
   }
 
   // MARK: Steps
@@ -162,7 +162,7 @@ struct EventfulLife {
       // The dead worker still seems alive, so files that it may have delivered use the space.
       await tier.sweepAll()
       fixture.advance(deliveredFileLifetime + MaintenanceSchedule.flushInterval + 1)
-      _ = await tier.settle()
+      _ = await tier.runMaintenance()
     }
     try await put("later", bytes(100, 88), into: tier)
     #expect(await tier.look(up: "later").count == 1, place)

@@ -184,11 +184,11 @@ import Threads
     await tier.markDelivered(stored.id, at: fixture.now)
     await tier.sweepAll()
     fixture.advance(59)
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     #expect(fixture.imageFiles == [stored.file])
     #expect(await tier.counts.bytes == 4096)
     fixture.advance(4)
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     #expect(fixture.imageFiles.isEmpty)
     #expect(await tier.counts.bytes == 0)
   }

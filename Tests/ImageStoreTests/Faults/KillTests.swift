@@ -42,7 +42,7 @@ import Threads
     }
     _ = try? await tier.store(content(2), as: fixture.draft("varying", varying: ["accept": "another"]))
     await tier.remove(replacedBy: update(fixture))
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     await tier.commitNow()
   }
 
@@ -89,7 +89,7 @@ import Threads
       // Files that were replaced or lost their row are deleted by then.
       await tier.sweepAll()
       fixture.advance(deliveredFileLifetime + MaintenanceSchedule.flushInterval + 1)
-      _ = await tier.settle()
+      _ = await tier.runMaintenance()
       #expect(fixture.imageFiles == Set(rows.map(\.file)), place)
       #expect(await tier.counts.bytes == fixture.bytesOnDisk, place)
       await tier.close()

@@ -273,7 +273,7 @@ import Threads
     let b = try await fixture.openTier()
     _ = try await b.store([2], as: fixture.draft("x"))
     await b.commitNow()
-    _ = await b.settle()
+    _ = await b.runMaintenance()
     #expect(FileManager.default.fileExists(atPath: a.absolutePath(of: stored)))
   }
 

@@ -65,9 +65,9 @@ import Threads
     }
     await a.close()
     fixture.advance(3)
-    #expect(await b.settle() != nil, "it looks again by itself")
+    #expect(await b.runMaintenance() != nil, "it looks again by itself")
     fixture.advance(61)
-    for _ in 0..<3 { _ = await b.settle() }
+    for _ in 0..<3 { _ = await b.runMaintenance() }
     #expect(fixture.imageFiles.count <= 2, "what is listed, and no more")
     #expect(await b.counts.bytes == Int64(fixture.imageFiles.count) * 4096)
     _ = try await b.store([9], as: fixture.draft("new"), delivered: false)
@@ -78,7 +78,7 @@ import Threads
     let tier = try await fixture.openTier(limit: 4 * 4096)
     var stored: [StoredResponse] = []
     for number in 0..<4 { stored.append(try await tier.store([1], as: fixture.draft("\(number)"), delivered: false)) }
-    for response in stored { #expect(await tier.hold(response)) }
+    for response in stored { #expect(await tier.pin(response)) }
     fixture.advance(100)
     await #expect(throws: StoreError.self) { try await tier.store([1], as: fixture.draft("more"), delivered: false) }
     await tier.unpin(stored[2].id)
@@ -94,16 +94,16 @@ import Threads
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let stored = try await tier.store([1], as: fixture.draft("a"), delivered: false)
-    #expect(await tier.hold(stored))
+    #expect(await tier.pin(stored))
     _ = await tier.clear(.all)
     for _ in 0..<3 {
       fixture.advance(61)
-      _ = await tier.settle()
+      _ = await tier.runMaintenance()
       #expect(fixture.imageFiles == [stored.file])
     }
     await tier.unpin(stored.id)
     fixture.advance(61)
-    _ = await tier.settle()
+    _ = await tier.runMaintenance()
     #expect(fixture.imageFiles.isEmpty)
   }
 
@@ -146,7 +146,7 @@ import Threads
         group.addTask {
           let tier = fixture.makeTier(executor: executor)
           try await tier.open()
-          keepHouse(on: executor, tiers: [tier], scratch: nil)
+          installMaintenance(on: executor, tiers: [tier], scratch: nil)
           for step in 0..<200 {
             let content = [UInt8](repeating: UInt8(step), count: 100)
             let stored = try await tier.store(content, as: fixture.draft("\(number)-\(step)"))
@@ -187,8 +187,8 @@ import Threads
     let fixture = Fixture()
     let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
     _ = try await a.store([1], as: fixture.draft("a"))
-    #expect(await a.agenda.trimAt == fixture.now)
-    _ = await a.settle()
+    #expect(await a.schedule.trimAt == fixture.now)
+    _ = await a.runMaintenance()
     _ = try await b.store([1], as: fixture.draft("b"))
   }
 
@@ -203,7 +203,7 @@ import Threads
     _ = try await writer.store([1], as: fixture.draft("b"))
     await writer.commitNow()
     fixture.advance(MaintenanceSchedule.surveyInterval)
-    _ = await reader.settle()
+    _ = await reader.runMaintenance()
     #expect(await reader.look(up: "b").count == 1)
   }
 
@@ -219,7 +219,7 @@ import Threads
     let stored = try await b.store([1], as: fixture.draft("y"))
     await b.commitNow()
     fixture.advance(MaintenanceSchedule.surveyInterval)
-    _ = await a.settle()
+    _ = await a.runMaintenance()
     #expect(await a.look(up: "y") == [stored])
   }
 }

@@ -133,9 +133,9 @@ extension DiskTier {
   }
 
   func sweepOnce() {
-    agenda.surveyAt = .distantPast
-    _ = settle()
-    while sweep != nil { _ = settle() }
+    schedule.surveyAt = .distantPast
+    _ = runMaintenance()
+    while sweep != nil { _ = runMaintenance() }
   }
 
   func commitNow() { commit() }

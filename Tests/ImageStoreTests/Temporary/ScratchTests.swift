@@ -21,11 +21,11 @@ import Threads
     fixture.advance(40)
     await scratch.markDelivered(path, at: fixture.now)
     fixture.advance(60)
-    let wake = await scratch.settle()
+    let wake = await scratch.runMaintenance()
     #expect(wake != nil)
     #expect(exists(path))
     fixture.advance(1)
-    #expect(await scratch.settle() == nil)
+    #expect(await scratch.runMaintenance() == nil)
     #expect(!exists(path))
   }
 
@@ -39,7 +39,7 @@ import Threads
     #expect(exists(second) && !exists(first))
     await scratch.unpin(first, removing: true)
     fixture.advance(61)
-    #expect(await scratch.settle() == nil)
+    #expect(await scratch.runMaintenance() == nil)
     #expect(!exists(second))
   }
 
@@ -58,16 +58,16 @@ import Threads
     await scratch.unpin(unshared, removing: true)
     #expect(exists(path) && !exists(unshared), "another still works on the one")
     fixture.advance(61)
-    _ = await scratch.settle()
+    _ = await scratch.runMaintenance()
     await scratch.unpin(path, removing: false)
     fixture.advance(60)
-    _ = await scratch.settle()
+    _ = await scratch.runMaintenance()
     #expect(exists(path))
     fixture.advance(1)
-    #expect(await scratch.settle() == nil)
+    #expect(await scratch.runMaintenance() == nil)
     #expect(!exists(path))
     await scratch.unpin(path, removing: false)
-    #expect(await scratch.settle() == nil)
+    #expect(await scratch.runMaintenance() == nil)
   }
 
   @Test func `a spool of the scratch folder or of the disk tier becomes a scratch file`() async throws {
@@ -92,10 +92,10 @@ import Threads
     await first.close()
     #expect(exists(path))
     let second = makeScratch(fixture)
-    #expect(await second.settle() != nil)
+    #expect(await second.runMaintenance() != nil)
     #expect(exists(path))
     fixture.advance(62)
-    #expect(await second.settle() == nil)
+    #expect(await second.runMaintenance() == nil)
     #expect(!exists(path))
     #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory + "/scratch").isEmpty)
   }
@@ -105,7 +105,7 @@ import Threads
     let living = makeScratch(fixture)
     let path = try await living.store(.bytes([1]), format: nil)
     fixture.advance(1_000_000_000)
-    _ = await makeScratch(fixture).settle()
+    _ = await makeScratch(fixture).runMaintenance()
     #expect(exists(path))
   }
 
@@ -123,10 +123,10 @@ import Threads
     fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) + 1 }
     let folder = fixture.directory + "/scratch/1-00000000"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    _ = await makeScratch(fixture).settle()
+    _ = await makeScratch(fixture).runMaintenance()
     #expect(exists(folder))
     fixture.advance(62)
-    _ = await makeScratch(fixture).settle()
+    _ = await makeScratch(fixture).runMaintenance()
     #expect(!exists(folder))
   }
 

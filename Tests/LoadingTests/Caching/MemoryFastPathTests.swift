@@ -64,7 +64,7 @@ struct MemoryFastPathTests {
       var response = scene.loader.memory.peek(at: "a")[0].response
       scene.loader.clear(.all, in: .memory) { _ in }
       response.expiresAt = 5
-      scene.loader.confirmed[response.id] = response
+      scene.loader.pendingRevalidations[response.id] = response
       return scene.submit { $0.delivery = .data }
     }()
     #expect(scene.witness.end(of: id) == "disk")
@@ -83,8 +83,8 @@ struct MemoryFastPathTests {
     ("reload", { $0.cacheMode = .reload }), ("refresh", { $0.cacheMode = .refresh }),
     ("another digest", { $0.digest = [UInt8](repeating: 0, count: 32) }),
     ("a copy", { $0.saveTo = "/dev/null" }),
-    ("a range", { $0.fields = RequestHeaders(["range": "bytes=0-1"]) }),
-    ("another user", { $0.fields = RequestHeaders(["authorization": "x"]) }),
+    ("a range", { $0.fields = LoadHeaders(["range": "bytes=0-1"]) }),
+    ("another user", { $0.fields = LoadHeaders(["authorization": "x"]) }),
   ]
 
   @Test(arguments: changes.indices) func `any other request is left to a load`(number: Int) async throws {

@@ -372,7 +372,7 @@ struct PendingInvalidationsTests {
       Candidate(response: response("a"), place: .memory), Candidate(response: stored, place: .memory),
       Candidate(response: stored, place: .disk), Candidate(response: stored, place: .readOnly(0)),
     ]
-    #expect(clears.mark(&candidates) == 1)
+    #expect(pendingInvalidations.mark(&candidates) == 1)
     let cleared: [Bool] =
       switch tiers {
       case .memory: [true, false, false, false]
@@ -380,19 +380,19 @@ struct PendingInvalidationsTests {
       case .all: [true, true, true, false]
       }
     #expect(candidates.map(\.isTransient) == cleared)
-    #expect(clears.reach(stored))
+    #expect(pendingInvalidations.reach(stored))
   }
 
   @Test func `clears end in FIFO order and match nothing afterwards`() {
     var clears = PendingInvalidations()
     let keys = (1...100).map { "\($0)" }
-    for key in keys { clears.begin(clear(.key(key))) }
+    for key in keys { pendingInvalidations.begin(clear(.key(key))) }
     for key in keys {
-      #expect(clears.reach(response(key)))
-      clears.endFirst()
-      #expect(!clears.reach(response(key)))
+      #expect(pendingInvalidations.reach(response(key)))
+      pendingInvalidations.endFirst()
+      #expect(!pendingInvalidations.reach(response(key)))
     }
-    #expect(clears.count == 100)
+    #expect(pendingInvalidations.count == 100)
   }
 
   @Test func `the number of the first matching clear is returned`() {
@@ -401,13 +401,13 @@ struct PendingInvalidationsTests {
     clears.endFirst()
     for key in ["a", "b", "a"] { clears.begin(clear(.key(key))) }
     var candidates = ["b", "c", "a"].map { Candidate(response: response($0), place: .disk) }
-    #expect(clears.mark(&candidates) == 2)
+    #expect(pendingInvalidations.mark(&candidates) == 2)
     #expect(candidates.map(\.isTransient) == [true, false, true])
-    clears.endFirst()
+    pendingInvalidations.endFirst()
     var late = [Candidate(response: response("a"), place: .disk)]
-    #expect(clears.mark(&late) == 4)
+    #expect(pendingInvalidations.mark(&late) == 4)
     var untouched = [Candidate(response: response("c"), place: .disk)]
-    #expect(clears.mark(&untouched) == nil)
+    #expect(pendingInvalidations.mark(&untouched) == nil)
   }
 
   @Test func `ages are measured at the time of the clear`() {

@@ -44,7 +44,7 @@ struct VaryCoalescingTests {
     {
       var request = LoadRequest(
         url: "u", source: .http(try ResourceURL("http://a/")), key: "k",
-        fields: RequestHeaders(HeaderFields([HeaderField("user-agent", "test")] + headers.lines), own: headers))
+        fields: LoadHeaders(HeaderFields([HeaderField("user-agent", "test")] + headers.lines), own: headers))
       request.priority = priority
       request.delivery = .data
       request.cacheMode = mode

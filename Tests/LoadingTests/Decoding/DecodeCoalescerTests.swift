@@ -6,7 +6,7 @@ import Text
 struct DecodeCoalescerTests {
   private func work(_ to: String = "v1,w=1") -> DecodeCoalescer.Work {
     DecodeCoalescer.Work(
-      key: "a", partition: "", varyKey: "", original: [1], from: "", to: to, step: .encode, keeping: .allowed)
+      key: "a", partition: "", varyKey: "", original: [1], from: "", to: to, step: .encode, retention: .allowed)
   }
 
   private func subscription(_ load: Int32, isFinal: Bool = true) -> DecodeCoalescer.Subscription {

@@ -78,8 +78,9 @@ final class DiskFixture: Sendable {
     }
   }
 
-  func makeSink(keeping: Bool = true, expected: Int64? = nil, onRoom: @escaping @Sendable () -> Void = {}) -> BodySink {
-    storage.makeSink(keeping: keeping, expected: expected, onRoom: onRoom)
+  func makeSink(retention: Bool = true, expected: Int64? = nil, onRoom: @escaping @Sendable () -> Void = {}) -> BodySink
+  {
+    storage.makeSink(retention: retention, expected: expected, onRoom: onRoom)
   }
 }
 

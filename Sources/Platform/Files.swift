@@ -1,0 +1,47 @@
+extension stat {
+  public var modificationTime: timespec {
+    #if canImport(Darwin)
+      st_mtimespec
+    #else
+      st_mtim
+    #endif
+  }
+}
+
+/// The flags of openat(2) for a file without a name that goes with its descriptor (O_TMPFILE, a macro that Swift does
+/// not import). Such a file is given a name by way of /proc. nil on systems without such files.
+public let unnamedFileFlags: Int32? = {
+  #if os(Linux)
+    O_RDWR | O_CLOEXEC | O_DIRECTORY | 0o20_000_000
+  #else
+    nil
+  #endif
+}()
+
+/// write(2), under a name that methods called `write` do not hide.
+public func writeDescriptor(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
+  write(descriptor, bytes, count)
+}
+
+/// The path of the file that this process runs; nil if the system does not tell it.
+public func pathOfThisExecutable() -> String? {
+  var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+  #if canImport(Darwin)
+    var size = UInt32(buffer.count)
+    guard _NSGetExecutablePath(&buffer, &size) == 0, let path = realpath(buffer, nil) else { return nil }
+    defer { free(path) }
+    return String(cString: path)
+  #else
+    let length = readlink("/proc/self/exe", &buffer, buffer.count - 1)
+    return length > 0 ? String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
+  #endif
+}
+
+/// The file name of a shared library of the system, such as `libheif.so.1`.
+public func sharedLibrary(_ name: String, version: Int) -> String {
+  #if canImport(Darwin)
+    "\(name).\(version).dylib"
+  #else
+    "\(name).so.\(version)"
+  #endif
+}

@@ -1,0 +1,44 @@
+#if canImport(Darwin)
+  private let descriptorResource = RLIMIT_NOFILE
+  /// Setrlimit refuses more than this.
+  private let maxDescriptors = rlim_t(OPEN_MAX)
+#else
+  private let descriptorResource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+  private let maxDescriptors = rlim_t.max
+#endif
+
+/// The soft limit of file descriptors of this process; nil if the system does not tell it.
+public func descriptorLimit() -> Int? {
+  var limit = rlimit()
+  return getrlimit(descriptorResource, &limit) == 0 ? Int(clamping: limit.rlim_cur) : nil
+}
+
+/// Raises the soft limit of file descriptors as far as the system allows.
+public func raiseDescriptorLimit() {
+  var limit = rlimit()
+  guard getrlimit(descriptorResource, &limit) == 0 else { return }
+  limit.rlim_cur = max(limit.rlim_cur, min(limit.rlim_max, maxDescriptors))
+  _ = setrlimit(descriptorResource, &limit)
+}
+
+/// The memory that this process occupies, in bytes; its peak on systems that do not tell the present value.
+public func residentBytes() -> Int64 {
+  #if os(Linux)
+    let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
+    if file >= 0 {
+      defer { close(file) }
+      var buffer = [UInt8](repeating: 0, count: 128)
+      let count = read(file, &buffer, buffer.count)
+      let fields = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self).split(separator: " ")
+      if fields.count > 1, let pages = Int64(fields[1]) { return pages * Int64(getpagesize()) }
+    }
+  #endif
+  var usage = rusage()
+  #if canImport(Darwin)
+    getrusage(RUSAGE_SELF, &usage)
+    return Int64(usage.ru_maxrss)
+  #else
+    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+    return Int64(usage.ru_maxrss) * 1024
+  #endif
+}

@@ -1,0 +1,8 @@
+internal import Platform
+
+enum WallClock {
+  /// The Unix second at a moment of the monotonic clock.
+  static func seconds(at instant: ContinuousClock.Instant) -> Int {
+    time(nil) + Int(ContinuousClock.now.duration(to: instant).components.seconds)
+  }
+}
