@@ -1,11 +1,6 @@
 internal import Platform
+internal import Platform
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// A temporary file that receives a large body piece by piece, so that no memory is needed for it.
 ///

@@ -26,13 +26,8 @@ extension FileSystem {
   /// Creates an unnamed file, which is deleted when its descriptor is closed unless `name` gives it a name. Nil if the
   /// system does not support that.
   func createUnnamed(in folder: Int32, mode: mode_t) -> Int32? {
-    #if os(Linux)
-      // O_TMPFILE, a macro that Swift does not import. The file is named through /proc.
-      let flags = O_RDWR | O_CLOEXEC | O_DIRECTORY | 0o20_000_000
-      return exists("/proc/self/fd") ? try? perform(.create, ".") { openat(folder, ".", flags, mode) } : nil
-    #else
-      return nil
-    #endif
+    guard let unnamedFileFlags, exists("/proc/self/fd") else { return nil }
+    return try? perform(.create, ".") { openat(folder, ".", unnamedFileFlags, mode) }
   }
 
   /// Gives an unnamed file a name.

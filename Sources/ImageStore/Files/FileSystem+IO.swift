@@ -1,11 +1,6 @@
 internal import Platform
+internal import Platform
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// Reads, writes and lists completely, with retries after partial results.
 extension FileSystem {

@@ -1,11 +1,6 @@
 internal import Platform
+internal import Platform
 internal import Synchronization
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// Recent deliveries by all workers, which keep the files until the index records the deliveries.
 ///

@@ -1,11 +1,6 @@
 internal import Platform
+internal import Platform
 internal import Synchronization
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// Shared-memory coordination of the workers of one directory, without locks and disk access: a file, `board-1`, that
 /// each worker maps.

@@ -1,11 +1,6 @@
 internal import Platform
+internal import Platform
 public import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// Decoded images in shared memory, which hosts map. Each region is a file that belongs to the host until the host
 /// releases it.

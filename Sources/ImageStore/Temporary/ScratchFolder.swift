@@ -1,11 +1,6 @@
 internal import Platform
+internal import Platform
 public import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// A folder for images that are not cached. Each file is kept for 60 s after its last delivery and is never served
 /// again.

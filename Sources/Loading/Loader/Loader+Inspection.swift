@@ -111,7 +111,7 @@ extension Loader {
       report.failure = failure?.error.kind
       report.failedUntil = failure?.until
       if let failure { report.reason = "not stored; failed recently: \(failure.error.message)" }
-      if let first = remembered.first ?? onDisk.candidates.first { self.describe(first.response, in: &report) }
+      if let first = lookUpMemory.first ?? onDisk.candidates.first { self.describe(first.response, in: &report) }
       if let first = onDisk.candidates.first, let tier = self.storage.tier(of: first) {
         report.path = tier.absolutePath(of: first.response)
         report.directory = tier.cacheDirectory

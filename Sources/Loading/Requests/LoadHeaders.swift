@@ -4,7 +4,7 @@ public import HTTPTypes
 /// The header fields that a load sends, and properties derived from them.
 ///
 /// A class, because most loads send those of the options and can share one instance.
-public final class RequestHeaders: Sendable {
+public final class LoadHeaders: Sendable {
   /// All fields to send, including those of the worker.
   public let all: HeaderFields
   /// The fields of `all` that are specific to the load. They distinguish its transfer from that of a load without them.

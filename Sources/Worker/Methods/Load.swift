@@ -103,7 +103,7 @@ enum LoadParameters {
   }
 
   /// The fields of `headers`, which replace the options' fields of the same names.
-  static func fields(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> RequestHeaders {
+  static func fields(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> LoadHeaders {
     guard let value = params.value("headers") else { return defaults.fields }
     guard case .object(let object) = value else { throw .invalidParams(member: "headers", "headers must be an object") }
     guard object.members.count <= maxHeaders else {

@@ -24,26 +24,6 @@ struct DescriptorBudget: Equatable {
 
   /// The budget for the soft limit of this process (RLIMIT_NOFILE), with one decoder per processor.
   static var current: DescriptorBudget {
-    var limit = rlimit()
-    let isKnown = getrlimit(descriptorCount, &limit) == 0
-    return DescriptorBudget(
-      descriptors: isKnown ? Int(clamping: limit.rlim_cur) : .max, decoders: Processors.count)
-  }
-
-  /// Raises the soft limit to the maximum that the system allows.
-  static func raise() {
-    var limit = rlimit()
-    guard getrlimit(descriptorCount, &limit) == 0 else { return }
-    limit.rlim_cur = max(limit.rlim_cur, min(limit.rlim_max, maxDescriptors))
-    _ = setrlimit(descriptorCount, &limit)
+    DescriptorBudget(descriptors: descriptorLimit() ?? .max, decoders: Processors.count)
   }
 }
-
-#if canImport(Darwin)
-  private let descriptorCount = RLIMIT_NOFILE
-  /// The system refuses a higher limit.
-  private let maxDescriptors = rlim_t(OPEN_MAX)
-#else
-  private let descriptorCount = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-  private let maxDescriptors = rlim_t.max
-#endif

@@ -40,7 +40,7 @@ final class LoadDefaults: Sendable {
   }
 
   /// The header fields of a request that replaces defaults of the same names by these.
-  func fields(with own: HeaderFields) -> RequestHeaders {
-    own.isEmpty ? fields : RequestHeaders(fields.all.replacing(own), own: own, alsoSent: fields.alsoSent)
+  func fields(with own: HeaderFields) -> LoadHeaders {
+    own.isEmpty ? fields : LoadHeaders(fields.all.replacing(own), own: own, alsoSent: fields.alsoSent)
   }
 }

@@ -4,13 +4,8 @@ internal import ImageStore
 internal import LineRPC
 internal import Loading
 internal import Platform
+internal import Platform
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// Runs a worker on standard input and output until it ends. Returns the exit status (sysexits.h).
 ///
@@ -19,7 +14,7 @@ internal import Threads
 public func run(_ parsedOptions: Options) -> Int32 {
   let streams = StandardStreams.take()
   Signals.block()
-  DescriptorBudget.raise()
+  raiseDescriptorLimit()
   let log = Log(level: parsedOptions.logLevel)
   let (options, storage): (Options, DiskServices)
   do throws(StartError) {

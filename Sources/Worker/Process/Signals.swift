@@ -1,11 +1,6 @@
 internal import Platform
+internal import Platform
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// Handles SIGTERM and SIGINT: the first signal requests a shutdown, the second exits at once.
 enum Signals {

@@ -47,7 +47,7 @@ import Threads
       peerTable.recordDelivery(of: 1, at: 1_000_000)
       _ = peerTable.unlessDelivered(1, now: 1_000_000) {}
       #expect(peerTable.unlistedBytesOfPeers >= 0)
-      for other in peerTable.others { peerTable.wipe(row: other.row, of: other.instance) }
+      for other in peerTable.others { peerTable.reclaim(row: other.row, of: other.instance) }
     }
     _ = try await fixture.openTier()
   }
