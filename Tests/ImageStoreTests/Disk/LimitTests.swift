@@ -274,7 +274,7 @@ import Threads
         fixture.advance(Int(random.next() % 50))
         _ = await tier.runMaintenance()
         model.now = fixture.now
-        model.settle()
+        model.runMaintenance()
       case 18:
         await tier.close()
         tier = try await fixture.openTier(limit: 20 * 4096)
@@ -361,7 +361,7 @@ private struct Model {
     evict(for: 0)
   }
 
-  mutating func settle() {
+  mutating func runMaintenance() {
     pendingDeletions = pendingDeletions.filter(isPinned)
     if let at = trimAt, at <= now { trim() }
   }

@@ -383,7 +383,7 @@ extension DiskTier {
   fileprivate func takeUpPatiently(_ identity: PartialRecord.Identity) -> (partial: PartialRecord, spool: BodySpool)? {
     let deadline = ContinuousClock.now + .seconds(60)
     while true {
-      if let taken = takeUp(identity) { return taken }
+      if let taken = resumePartial(identity) { return taken }
       guard hasPeers, .now < deadline else { return nil }
       usleep(5000)
       schedule.surveyAt = .distantPast

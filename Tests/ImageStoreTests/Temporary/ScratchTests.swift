@@ -51,7 +51,7 @@ import Threads
     for path in [path, path, unshared] { await scratch.hold(path) }
     for _ in 0..<3 {
       fixture.advance(61)
-      #expect(await scratch.settle() != nil)
+      #expect(await scratch.runMaintenance() != nil)
       #expect(exists(path) && exists(unshared))
     }
     await scratch.unpin(path, removing: true)

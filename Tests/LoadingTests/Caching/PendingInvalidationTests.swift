@@ -364,8 +364,8 @@ struct PendingInvalidationsTests {
 
   @Test(arguments: Loader.Tiers.allCases)
   func `a candidate left in any tier is not marked as cleared`(tiers: Loader.Tiers) {
-    var clears = PendingInvalidations()
-    clears.begin(clear(.key("a"), in: tiers))
+    var pendingInvalidations = PendingInvalidations()
+    pendingInvalidations.begin(clear(.key("a"), in: tiers))
     var stored = response("a")
     stored.id = 1
     var candidates = [
@@ -384,7 +384,7 @@ struct PendingInvalidationsTests {
   }
 
   @Test func `clears end in FIFO order and match nothing afterwards`() {
-    var clears = PendingInvalidations()
+    var pendingInvalidations = PendingInvalidations()
     let keys = (1...100).map { "\($0)" }
     for key in keys { pendingInvalidations.begin(clear(.key(key))) }
     for key in keys {
@@ -396,10 +396,10 @@ struct PendingInvalidationsTests {
   }
 
   @Test func `the number of the first matching clear is returned`() {
-    var clears = PendingInvalidations()
-    clears.begin(clear(.key("z")))
-    clears.endFirst()
-    for key in ["a", "b", "a"] { clears.begin(clear(.key(key))) }
+    var pendingInvalidations = PendingInvalidations()
+    pendingInvalidations.begin(clear(.key("z")))
+    pendingInvalidations.endFirst()
+    for key in ["a", "b", "a"] { pendingInvalidations.begin(clear(.key(key))) }
     var candidates = ["b", "c", "a"].map { Candidate(response: response($0), place: .disk) }
     #expect(pendingInvalidations.mark(&candidates) == 2)
     #expect(candidates.map(\.isTransient) == [true, false, true])
@@ -411,9 +411,9 @@ struct PendingInvalidationsTests {
   }
 
   @Test func `ages are measured at the time of the clear`() {
-    var clears = PendingInvalidations()
-    clears.begin(clear(.olderThan(seconds: 10), at: 100))
-    #expect(clears.reach(response("a", storedAt: 90)))
-    #expect(!clears.reach(response("a", storedAt: 91)))
+    var pendingInvalidations = PendingInvalidations()
+    pendingInvalidations.begin(clear(.olderThan(seconds: 10), at: 100))
+    #expect(pendingInvalidations.reach(response("a", storedAt: 90)))
+    #expect(!pendingInvalidations.reach(response("a", storedAt: 91)))
   }
 }
