@@ -1,13 +1,8 @@
 internal import CCurl
 public import HTTPTypes
 internal import Platform
+internal import Platform
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// HTTP GET requests with streamed responses, on libcurl's multi interface.
 ///

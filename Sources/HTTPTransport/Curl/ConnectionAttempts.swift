@@ -1,12 +1,7 @@
 internal import CCurl
 internal import Platform
+internal import Platform
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// Outcomes of the connection attempts of a hop.
 struct ConnectionAttempts {
@@ -32,14 +27,7 @@ struct ConnectionAttempts {
 
   private func setAcknowledgementTimeout(_ timeout: Duration, of socket: curl_socket_t) {
     let milliseconds = max(1, min(timeout, .seconds(3600)).millisecondsRoundedUp)
-    #if canImport(Darwin)
-      var value = Int32((milliseconds + 999) / 1000)
-      let option = TCP_RXT_CONNDROPTIME
-    #else
-      var value = Int32(milliseconds)
-      let option = TCP_USER_TIMEOUT
-    #endif
-    _ = setsockopt(socket, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
+    limitRetransmission(of: socket, milliseconds: milliseconds)
   }
 }
 

@@ -1,7 +1,7 @@
 internal import CCurl
 internal import CTLS
 
-/// The TLS state of a handle's connection. It is available with OpenSSL on Linux only.
+/// The TLS state of a handle's connection. It is known if curl uses the same OpenSSL as this module.
 struct TLSConnection {
   private let ssl: UnsafeMutableRawPointer
 
@@ -13,19 +13,13 @@ struct TLSConnection {
 
   var identity: ServiceTime.Connection { ssl }
 
-  #if os(Linux)
-    /// Whether curl uses the same OpenSSL as this module. Its version text is like `libcurl/7.88.1 OpenSSL/3.0.19
-    /// zlib/1.2.13`.
-    static let isKnown =
-      curl_version().map { String(cString: $0) }?.contains(" OpenSSL/\(OPENSSL_VERSION_MAJOR).") ?? false
+  /// Whether curl uses the same OpenSSL as this module. Its version text is like
+  /// `libcurl/7.88.1 OpenSSL/3.0.19 zlib/1.2.13`.
+  static let isKnown =
+    curl_version().map { String(cString: $0) }?.contains(" OpenSSL/\(OPENSSL_VERSION_MAJOR).") ?? false
 
   var isHTTP2: Bool { ctls_is_http2(ssl) != 0 }
 
-    /// Whether unrequested bytes were read together with requested ones.
-    var hasUnread: Bool { ctls_has_unread(ssl) != 0 }
-  #else
-    static let isKnown = false
-    var isHTTP2: Bool { false }
-    var hasUnread: Bool { false }
-  #endif
+  /// Whether unrequested bytes were read together with requested ones.
+  var hasUnread: Bool { ctls_has_unread(ssl) != 0 }
 }

@@ -1,11 +1,6 @@
 internal import Platform
+internal import Platform
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// The executor of the transport. Its thread sleeps in the poll of curl's sockets; a posted job or command wakes it.
 ///

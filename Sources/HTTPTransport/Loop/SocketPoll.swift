@@ -1,12 +1,7 @@
 internal import CCurl
 internal import Platform
+internal import Platform
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// An owner of sockets that are watched together with curl's.
 protocol SocketOwner: AnyObject {

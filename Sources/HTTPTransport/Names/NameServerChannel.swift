@@ -1,12 +1,7 @@
 internal import CAres
 internal import Platform
+internal import Platform
 internal import Threads
-
-#if canImport(Darwin)
-  internal import Darwin
-#else
-  internal import Glibc
-#endif
 
 /// One question to name servers, with its attempts.
 final class NameQuery {

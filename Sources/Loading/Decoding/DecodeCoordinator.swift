@@ -128,7 +128,7 @@ extension Loader {
     for (load, _, isFinal) in endDecode(id) {
       guard isFinal, !load.hasRestarted else {
         let error = LoadError(.io, "the image was removed before it could be decoded")
-        conclude(load, .failure(error), isFinal: isFinal)
+        complete(load, .failure(error), isFinal: isFinal)
         continue
       }
       load.hasRestarted = true
