@@ -1,51 +1,51 @@
-/// The frames of an animated PNG in their order, by skipping their data (PNG, third edition, sections 4.9 and 11.3.6).
-/// The header is read by it, and the decoder finds by it what it decodes.
+/// Iterates over the frames of an animated PNG in order and skips their data (PNG, third edition, sections 4.9 and
+/// 11.3.6). The header parser and the decoder both use it.
 package struct APNGScan {
   package struct Frame: Sendable {
     package var (x, y, width, height): (Int, Int, Int, Int)
-    /// Milliseconds, as the file has it.
+    /// The delay in milliseconds, as in the file.
     package var delay: Int
-    /// 1 clears its place and 2 gives back what was there before the next one comes.
+    /// 1 clears the frame's area before the next frame; 2 restores the previous content.
     package var disposal: Int
-    /// Whether what is transparent lets show what was there before.
+    /// Whether the frame is blended over the previous content, which transparent pixels then show.
     package var isBlended: Bool
-    /// Whether its data are those of the PNG's still image.
+    /// Whether the frame's data is that of the PNG's still image.
     package var isStill = false
-    /// The chunks of its data.
+    /// The chunks that hold the frame's data.
     package var chunks: [Chunk] = []
   }
 
   package struct Chunk: Sendable {
-    /// From the chunk's name to its checksum, which is left out.
+    /// The range from the chunk's name up to its checksum, without the checksum.
     package var checked: Range<Int>
-    /// The bytes of the frame's stream.
+    /// The bytes of the frame's stream in this chunk.
     package var content: Range<Int>
   }
 
-  /// Chunks behind them are not looked for.
-  private static let mostChunks = 1 << 17
+  /// The number of chunks after which the scan ends.
+  private static let maxChunks = 1 << 17
 
   private var reader: HeaderReader
   private var position = 33
   private var chunkCount = 0
   private var sequence = 0
-  /// The number of announced frames that have not been scanned; the file may have fewer.
+  /// The number of announced frames that are not yet scanned; the file may have fewer.
   private var left: Int
-  /// The number of times that all frames are shown; 0 is without end.
+  /// The number of times that the animation plays; 0 means forever.
   package let plays: Int
-  /// The chunks, whole, that stand before the pixels and tell what they mean.
+  /// The whole chunks before the pixels that determine the meaning of the pixels.
   package let context: [Range<Int>]
   /// Whether the still image is the first frame.
   package let beginsWithStill: Bool
 
-  /// Nil where the PNG is no animation.
+  /// Nil if the PNG is not animated.
   package init?(_ source: any ByteSource) throws(ImageHeaderError) { try self.init(HeaderReader(source)) }
 
   init?(_ header: HeaderReader) throws(ImageHeaderError) {
     reader = header
     var (animation, hasControl, place): ((frames: Int, plays: Int)?, Bool, Int) = (nil, false, 33)
     var context: [Range<Int>] = []
-    for _ in 0..<Self.mostChunks {
+    for _ in 0..<Self.maxChunks {
       let length = try reader.big32(place)
       let name = try reader.name(place + 4)
       if name == "IDAT" || name == "IEND" { break }
@@ -65,11 +65,11 @@ package struct APNGScan {
     (left, plays, self.context, beginsWithStill) = (animation.frames, animation.plays, context, hasControl)
   }
 
-  /// Nil behind the last.
+  /// Returns the next frame, or nil after the last.
   package mutating func next() throws(ImageHeaderError) -> Frame? {
     guard left > 0 else { return nil }
     var frame: Frame?
-    while chunkCount < Self.mostChunks {
+    while chunkCount < Self.maxChunks {
       let length = try reader.big32(position)
       let content = (position + 8)..<(position + 8 + length)
       guard content.upperBound + 4 <= reader.count else { throw .cut }

@@ -1,8 +1,8 @@
-/// Boxes of the ISO base media file format one after the other (ISO/IEC 14496-12 section 4.2).
+/// Consecutive boxes of the ISO base media file format (ISO/IEC 14496-12 section 4.2).
 struct BoxSequence {
   struct Box {
     let name: FourCC
-    /// Offsets in the file; may end behind it where the file is cut.
+    /// The range of offsets in the file; it may extend beyond the end of a truncated file.
     let content: Range<Int>
   }
 

@@ -1,9 +1,9 @@
-/// Bytes that can be read from any place: an array, or a file.
+/// Bytes with random access: an array or a file.
 public protocol ByteSource {
-  /// All there are.
+  /// The total number of bytes.
   var count: Int { get }
 
-  /// The bytes from `offset` on: `count` of them, fewer at the end, none where they cannot be read.
+  /// Returns `count` bytes from `offset` on, fewer at the end, none if they cannot be read.
   func bytes(at offset: Int, count: Int) -> ArraySlice<UInt8>
 }
 
@@ -14,10 +14,10 @@ extension [UInt8]: ByteSource {
   }
 }
 
-/// Reads numbers from a source at checked offsets, through a window so that a file is read in few and small pieces.
+/// Reads numbers from a source at checked offsets, through a window, so that a file is read in few small pieces.
 ///
-/// An offset beyond the end is an error of kind `cut`, never a trap. 64-bit offsets from the file go through
-/// `offset(_:)`; sums of an offset within the source and 32-bit numbers cannot overflow.
+/// An offset beyond the end is an error of kind `cut`, never a trap. 64-bit offsets from the file must go through
+/// `offset(_:)`. The sum of an offset within the source and a 32-bit number cannot overflow.
 struct HeaderReader {
   private let source: any ByteSource
   private var window: ArraySlice<UInt8> = []
@@ -36,12 +36,12 @@ struct HeaderReader {
     return Int(try refill(at: offset))
   }
 
-  /// Moves the window, and returns its first byte. Out of line because it is rare, and because the optimiser of Swift
+  /// Moves the window and returns its first byte. Not inlined because it is rare, and because the optimiser of Swift
   /// 6.3 crashes on loops that it is inlined into.
   @inline(never)
   private mutating func refill(at offset: Int) throws(ImageHeaderError) -> UInt8 {
     guard offset >= 0, offset < source.count else { throw .cut }
-    // Going on where the window ends looks like reading all of it; then larger pieces are cheaper.
+    // A read that continues at the end of the window suggests a sequential read; larger pieces are cheaper then.
     windowLength = offset &- windowStart == window.count ? min(windowLength * 2, Self.longest) : Self.shortest
     window = source.bytes(at: offset, count: windowLength)
     windowStart = offset
@@ -80,7 +80,7 @@ struct HeaderReader {
 
   mutating func name(_ offset: Int) throws(ImageHeaderError) -> FourCC { FourCC(value: try big32(offset)) }
 
-  /// `count` is small: the bytes are copied.
+  /// `count` must be small, because the bytes are copied.
   mutating func bytes(_ offset: Int, count: Int) throws(ImageHeaderError) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(count)
@@ -88,7 +88,7 @@ struct HeaderReader {
     return bytes
   }
 
-  /// A number from the file as an offset or a length within it.
+  /// Converts a number from the file to an offset or a length within the file.
   func offset(_ number: UInt64) throws(ImageHeaderError) -> Int {
     guard let offset = Int(exactly: number), offset <= source.count else { throw .cut }
     return offset

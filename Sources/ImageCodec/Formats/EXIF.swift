@@ -1,11 +1,11 @@
 /// The orientation in EXIF data, which is a TIFF file within the image (CIPA DC-008).
 ///
-/// The first of an image counts. No format has room for a second, and each may take long to go through.
+/// Only the first EXIF block of an image counts: no format permits a second, and parsing each may take long.
 enum EXIF {
-  /// What stands before the TIFF header in JPEG, and by mistake in other formats.
+  /// The bytes before the TIFF header in JPEG, and by mistake also in other formats.
   static let mark = Array("Exif\0\0".utf8)
 
-  /// 1 to 8, and 1 where the data is damaged or says nothing.
+  /// The orientation, 1 to 8; 1 if the data is damaged or has no orientation.
   static func orientation(_ reader: inout HeaderReader, at start: Int) -> Int {
     do throws(ImageHeaderError) {
       let begin = try reader.bytes(start, count: 6) == mark ? start + 6 : start

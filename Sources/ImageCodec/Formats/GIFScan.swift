@@ -1,31 +1,32 @@
-/// The frames of a GIF in their order, by skipping their data (GIF89a sections 18 to 27). The header is read by it, and
-/// the decoder finds by it what it decodes.
+/// Iterates over the frames of a GIF in order and skips their data (GIF89a sections 18 to 27). The header parser and
+/// the decoder both use it.
 package struct GIFScan {
   package struct Frame: Sendable {
-    /// On the screen, beyond which it may reach.
+    /// The area on the screen; it may extend beyond the screen.
     package var (x, y, width, height): (Int, Int, Int, Int)
     package var isInterlaced: Bool
-    /// The range of its colours, its own or the global ones; empty without any.
+    /// The range of the frame's colours, local or global; empty if there are none.
     package var colors: Range<Int>
-    /// The range of its data, which begin with the size of their codes.
+    /// The range of the frame's data, whose first byte is the LZW minimum code size.
     package var data: Range<Int>
-    /// 2 clears its place and 3 gives back what was there before the next one comes; so does 4 in browsers.
+    /// 2 clears the frame's area before the next frame; 3 restores the previous content, and so does 4 in browsers.
     package var disposal = 0
     package var transparentIndex: Int?
-    /// Milliseconds, as the file has it.
+    /// The delay in milliseconds, as in the file.
     package var delay = 0
   }
 
-  /// Frames behind it are not looked for.
+  /// The offset after which no frame is searched for.
   private static let longest = 64 << 20
 
   private var reader: HeaderReader
   private var position: Int
   private let sharedColors: Range<Int>
-  /// The screen, which the first frame makes larger where it reaches beyond: some writers leave it empty or too small.
+  /// The width of the screen. The first frame enlarges it if it extends beyond: some writers leave the screen empty or
+  /// too small.
   private(set) package var width: Int
   private(set) package var height: Int
-  /// The number of times that all frames are shown, as far as they have been scanned; 0 is without end.
+  /// The number of times that the animation plays, as far as the file has been scanned; 0 means forever.
   private(set) package var plays = 1
   private var isFirst = true
   private var control: (disposal: Int, transparentIndex: Int?, delay: Int) = (0, nil, 0)
@@ -40,7 +41,7 @@ package struct GIFScan {
     position = 13 + length
   }
 
-  /// Nil behind the last. Throws where the file ends within a block.
+  /// Returns the next frame, or nil after the last. Throws if the file ends within a block.
   package mutating func next() throws(ImageHeaderError) -> Frame? {
     while position < Self.longest, position < reader.count {
       switch try reader.uint8(position) {
@@ -61,7 +62,7 @@ package struct GIFScan {
       control.disposal = flags >> 2 & 7
       control.delay = try reader.little16(position + 4) * 10
       control.transparentIndex = flags & 1 == 1 ? try reader.uint8(position + 6) : nil
-    // Text is a picture of its own, which nobody shows.
+    // A plain text extension is a picture of its own that no viewer shows.
     case 0x01: control = (0, nil, 0)
     case 0xFF where length == 11:
       let name = try reader.bytes(position + 3, count: 11)

@@ -1,11 +1,11 @@
-/// The minimized image box (ISO/IEC 23008-12:2025, annex O): the size and the orientation in its first bits.
+/// The minimized image box (ISO/IEC 23008-12:2025, annex O): size and orientation in its first bits.
 package enum HEIFMinimized {
-  /// Nil for versions that are not known.
+  /// Nil for unknown versions.
   static func header(
     _ reader: inout HeaderReader, format: ImageFormat, _ box: BoxSequence.Box
   ) throws(ImageHeaderError) -> ImageHeader? {
     let start = box.content.lowerBound
-    // Two bits of version, nine flags, two bits of chroma subsampling, three of orientation.
+    // Two bits of version, nine flags, two bits of chroma subsampling, three bits of orientation.
     let flags = try reader.big16(start)
     guard flags >> 14 == 0 else { return nil }
     let sides = try reader.big32(start + 2)
@@ -16,7 +16,7 @@ package enum HEIFMinimized {
       orientation: flags & 7 + 1)
   }
 
-  /// Whether such a box describes the image. The libraries here do not read it.
+  /// Whether the image is described by a minimized image box, which the libraries here do not read.
   package static func isIn(_ source: any ByteSource) -> Bool {
     var reader = HeaderReader(source)
     var boxes = BoxSequence(from: 0, to: reader.count)

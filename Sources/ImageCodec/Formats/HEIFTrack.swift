@@ -1,10 +1,10 @@
-/// The first track of pictures of an image sequence (AVIF `avis`, HEIF `hevc`).
+/// The first picture track of an image sequence (AVIF `avis`, HEIF `hevc`).
 struct HEIFTrack {
   let width: Int
   let height: Int
   let frames: Int
 
-  /// Nil where there is none, or it is damaged.
+  /// Nil if there is no track or it is damaged.
   static func first(_ reader: inout HeaderReader, movie: BoxSequence.Box) -> HEIFTrack? {
     do throws(ImageHeaderError) {
       var boxes = BoxSequence(in: movie)
@@ -12,7 +12,7 @@ struct HEIFTrack {
         if box.name == "trak", let track = try HEIFTrack(&reader, track: box) { return track }
       }
     } catch {
-      // As if there were none.
+      // A damaged track is treated as absent.
     }
     return nil
   }
@@ -26,7 +26,7 @@ struct HEIFTrack {
       let table = try Self.child("stbl", of: information, &reader),
       let sizes = try Self.child("stsz", of: table, &reader)
     else { return nil }
-    // Width and height are the last fields, fixed point 16.16.
+    // Width and height are the last two fields, in 16.16 fixed point.
     let isLong = try reader.uint8(header.content.lowerBound) == 1
     let end = header.content.lowerBound + (isLong ? 96 : 84)
     width = try reader.big16(end - 8)

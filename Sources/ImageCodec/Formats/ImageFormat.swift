@@ -1,4 +1,4 @@
-/// The formats that the worker knows, told by content only.
+/// The known image formats, which are recognised by content only.
 public enum ImageFormat: String, Sendable, CaseIterable {
   case jpeg, png, gif, webp, avif, heic, jxl, jp2, tiff, bmp, ico, svg
 
@@ -10,9 +10,9 @@ public enum ImageFormat: String, Sendable, CaseIterable {
     }
   }
 
-  /// Whether the decoder can read all frames, and not only the first.
+  /// Whether the decoder can read all frames and not only the first.
   package var isReadFrameByFrame: Bool { [.gif, .webp, .png, .avif].contains(self) }
 
-  /// The usual extension, without its dot.
+  /// The usual file extension, without the dot.
   public var fileExtension: String { self == .jpeg ? "jpg" : rawValue }
 }

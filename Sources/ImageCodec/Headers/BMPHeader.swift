@@ -1,6 +1,6 @@
-/// Windows and OS/2 bitmaps: a file header of 14 bytes, then that of the bitmap.
+/// Windows and OS/2 bitmaps: a file header of 14 bytes, then the bitmap header.
 package enum BMPHeader {
-  /// The offset of the bitmap's header in the file.
+  /// The offset of the bitmap header in the file.
   package static let start = 14
 
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {

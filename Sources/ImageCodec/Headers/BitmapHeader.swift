@@ -1,14 +1,15 @@
-/// The header of a device-independent bitmap, which a BMP has behind its file header, and most pictures in an ICO have.
+/// The header of a device-independent bitmap, which follows the file header of a BMP and starts most pictures of an
+/// ICO.
 ///
-/// Microsoft's BITMAPCOREHEADER (12 bytes), BITMAPINFOHEADER (40) and its successors of 52, 56, 108 and 124 bytes, and
-/// OS/2's header, which may end behind any of its fields. Fields behind the end of a header are 0.
+/// It is one of Microsoft's BITMAPCOREHEADER (12 bytes), BITMAPINFOHEADER (40) and its successors of 52, 56, 108 and
+/// 124 bytes, or OS/2's header, which may end after any field. Fields beyond the end of the header are 0.
 package struct BitmapHeader {
   package enum Compression: Sendable, Hashable {
     case none, rle4, rle8, rle24, bitFields, alphaBitFields, jpeg, png, huffman
     case unknown(Int)
   }
 
-  /// The length of the header itself; masks, colours and pixels follow it.
+  /// The length of the header; masks, colours and pixels follow it.
   package let length: Int
   package let width: Int
   /// The height of the picture; in an icon, without the mask.
@@ -16,18 +17,18 @@ package struct BitmapHeader {
   package let isTopDown: Bool
   package let bitCount: Int
   package let compression: Compression
-  /// The number of colours; 0 stands for as many as the bits of a pixel can address.
+  /// The number of colours; 0 means as many as the bits of a pixel can address.
   package let colorsUsed: Int
-  /// The masks of red, green, blue and alpha in a pixel, if the header has them. Alpha's is 0 without alpha.
+  /// The masks of red, green, blue and alpha in a pixel, if the header has them. The alpha mask is 0 without alpha.
   package let masks: [UInt32]?
-  /// Whether the header says which bits are alpha, or that there is none.
+  /// Whether the header says which bits are alpha, or that none are.
   package let tellsAlpha: Bool
-  /// An ICC profile, from the start of the header on.
+  /// The range of an ICC profile, relative to the start of the header.
   package let profile: Range<Int>?
 
   /// - Parameters:
-  ///   - start: of the header in `source`.
-  ///   - isInIcon: whether the height counts the picture and its mask.
+  ///   - start: the offset of the header in `source`.
+  ///   - isInIcon: whether the height includes the mask.
   package init(_ source: any ByteSource, at start: Int, isInIcon: Bool = false) throws(ImageHeaderError) {
     var reader = HeaderReader(source)
     try self.init(&reader, at: start, isInIcon: isInIcon)
@@ -47,7 +48,7 @@ package struct BitmapHeader {
       return
     }
     let (across, down) = (Int32(truncatingIfNeeded: try field(4)), Int32(truncatingIfNeeded: try field(8)))
-    // A negative height says that the top row comes first.
+    // A negative height means that the top row comes first.
     (width, height, isTopDown) = (Int(across), Int(down.magnitude) / (isInIcon ? 2 : 1), down < 0)
     let bitCount = try reader.little16(start + 14)
     self.bitCount = bitCount

@@ -1,4 +1,4 @@
-/// GIF (GIF89a): the logical screen, and the pictures, which are counted by skipping their data.
+/// GIF (GIF89a): the logical screen, and the frames, which are counted by skipping their data.
 package enum GIFHeader {
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
     var scan = try GIFScan(reader)
@@ -6,7 +6,7 @@ package enum GIFHeader {
     do throws(ImageHeaderError) {
       while try scan.next() != nil { frames += 1 }
     } catch {
-      // The first frame is part of what gives the size, and one that is cut still has its own.
+      // The first frame may determine the size; a frame that is truncated still has its own size.
       if frames == 0, scan.width == 0 || scan.height == 0 { throw error }
       frames += 1
     }

@@ -4,7 +4,7 @@ enum HEIFHeader {
     var boxes = BoxSequence(from: 0, to: reader.count)
     var item: HEIFItem?
     var track: HEIFTrack?
-    // A file that is cut behind the item is for the decoder to refuse.
+    // A file that is truncated after the item is left to the decoder to reject.
     while let box = item == nil ? try boxes.next(&reader) : try? boxes.next(&reader) {
       switch box.name {
       case "meta" where item == nil: item = try HEIFItem(&reader, meta: box, format: format)
@@ -24,7 +24,7 @@ enum HEIFHeader {
   }
 }
 
-/// The size and the turns of the item that a reader is to show.
+/// The size and the rotations of the item to show.
 struct HEIFItem {
   private(set) var width = 0
   private(set) var height = 0
@@ -62,9 +62,9 @@ struct HEIFItem {
         own.append(properties[index - 1])
       }
     }
-    // The size is that of the coded picture, wherever it stands among the properties. AVIF has one order of the others
-    // (MIAF, ISO/IEC 23000-22 section 7.3.6.7); browsers keep to it where a file has another. HEIC is turned as it is
-    // written.
+    // The size is that of the coded picture, at any position among the properties. AVIF has a fixed order of the others
+    // (MIAF, ISO/IEC 23000-22 section 7.3.6.7), which browsers use even if a file has another order. HEIC properties
+    // are applied in the order of the file.
     for box in own where box.name == "ispe" { try apply(box, &reader) }
     for box in own where box.name == "clap" { try apply(box, &reader) }
     let turns = own.filter { ["irot", "imir"].contains($0.name) }
@@ -89,7 +89,7 @@ struct HEIFItem {
     }
   }
 
-  /// The properties of an item by their number, from 1, in the order in which they apply (section 9.3).
+  /// The one-based indices of an item's properties, in the order in which they apply (section 9.3).
   private static func indices(_ reader: inout HeaderReader, in box: BoxSequence.Box, of item: Int)
     throws(ImageHeaderError) -> [Int]
   {

@@ -2,12 +2,12 @@
 package enum ICOHeader {
   private static let mostEntries = 1024
 
-  /// A picture in the file. It is a PNG, or a bitmap without a file header.
+  /// A picture in the file: a PNG, or a bitmap without a file header.
   package struct Entry {
     /// The offset of its first byte.
     package let start: Int
     package let isPNG: Bool
-    /// As the picture says, or the directory where the picture does not.
+    /// The width in the picture itself, or in the directory if the picture does not have it.
     package fileprivate(set) var width: Int
     package fileprivate(set) var height: Int
     fileprivate let bitCount: Int
@@ -18,7 +18,7 @@ package enum ICOHeader {
     return ImageHeader(.ico, width: entry.width, height: entry.height)
   }
 
-  /// The picture that is shown: the largest, of several the one with the most colours, of these the first.
+  /// The picture that is shown: the largest; of several, the one with the most colours; of these, the first.
   package static func largest(in source: any ByteSource) throws(ImageHeaderError) -> Entry {
     var reader = HeaderReader(source)
     return try largest(&reader)
@@ -49,10 +49,10 @@ package enum ICOHeader {
     _ reader: inout HeaderReader, at offset: Int, isCursor: Bool
   ) throws(ImageHeaderError) -> Entry {
     let (width, height) = (try reader.uint8(offset), try reader.uint8(offset + 1))
-    // A cursor has its hot spot there.
+    // A cursor has its hot spot in this field.
     let bitCount = isCursor ? 0 : try reader.little16(offset + 6)
     let start = try reader.little32(offset + 12)
-    // A side of 256 or more is written as 0, and a PNG knows better.
+    // A side of 256 or more is written as 0, and the size within a PNG is more reliable.
     let isLarge = width == 0 || height == 0
     let signature = isLarge ? try reader.big32(start) : try? reader.big32(start)
     let isPNG = signature == 0x8950_4E47

@@ -1,13 +1,13 @@
-/// What the header of an image file says.
+/// The contents of an image file's header.
 public struct ImageHeader: Sendable, Hashable {
   public let format: ImageFormat
-  /// Pixels as stored, before `orientation` is applied; nil where the header does not tell. Up to 2^32 - 1, so
-  /// that their product need not be an `Int`.
+  /// The stored width, before `orientation` is applied; nil if the header does not have it. Up to 2^32 - 1, so width x
+  /// height may overflow an `Int`.
   public let width: Int?
   public let height: Int?
-  /// 1 where there is one, or where counting them takes more than the headers.
+  /// The number of frames; 1 if there is only one, or if counting needs more than the headers.
   public let frames: Int
-  /// As in EXIF, 1 to 8; 1 is upright. For AVIF and HEIC it stands for their own rotation and mirroring.
+  /// The orientation as in EXIF, 1 to 8; 1 is upright. AVIF and HEIC rotations and mirrorings are converted to it.
   public let orientation: Int
 
   public init(_ format: ImageFormat, width: Int?, height: Int?, frames: Int = 1, orientation: Int = 1) {
@@ -16,10 +16,10 @@ public struct ImageHeader: Sendable, Hashable {
     (self.frames, self.orientation) = (frames, orientation)
   }
 
-  /// Reads the header of a content that `Recognition` has recognised as `format`.
+  /// Reads the header of content that `Recognition` has recognised as `format`.
   ///
-  /// Reads a bounded number of small pieces, wherever they stand; only GIF frames are counted through the whole file,
-  /// to a limit. Damage behind what gives the size is no error.
+  /// Reads a bounded number of small pieces at any offset. Only GIF frames are counted through the whole file, up to a
+  /// limit. Damage after the size fields is not an error.
   public static func read(_ source: any ByteSource, format: ImageFormat) throws(ImageHeaderError) -> ImageHeader {
     var reader = HeaderReader(source)
     let header =
@@ -43,12 +43,12 @@ public struct ImageHeader: Sendable, Hashable {
   }
 }
 
-/// Why a file of a known format has no readable header. `description` is fit for an error message.
+/// The reason that a file of a known format has no readable header. `description` may be shown in an error message.
 public struct ImageHeaderError: Error, Hashable, CustomStringConvertible {
   public enum Kind: Sendable, Hashable {
     /// The content ends before its header does.
     case cut
-    /// The header says what cannot be.
+    /// The header has an impossible value.
     case impossible
   }
 

@@ -1,4 +1,4 @@
-/// JPEG 2000 (ISO/IEC 15444-1): the size at the start of the codestream, bare or in its boxes. It is not decoded.
+/// JPEG 2000 (ISO/IEC 15444-1): the size at the start of the codestream, bare or in boxes. The format is not decoded.
 enum JP2Header {
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
     guard try reader.uint8(0) == 0 else { return try codestream(&reader, at: 0) }
@@ -18,7 +18,7 @@ enum JP2Header {
     throw .impossible("the JPEG 2000 has no codestream")
   }
 
-  /// The SIZ marker segment, annex A.5.1: the reference grid, less the image's offset on it.
+  /// The SIZ marker segment, annex A.5.1: the size is the reference grid minus the image's offset.
   private static func codestream(
     _ reader: inout HeaderReader, at start: Int
   ) throws(ImageHeaderError) -> ImageHeader {

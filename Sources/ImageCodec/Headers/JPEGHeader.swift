@@ -1,4 +1,4 @@
-/// JPEG (ITU-T T.81 annex B): segments up to the start of the scan, as the one with EXIF may stand behind the frame's.
+/// JPEG (ITU-T T.81 annex B): the segments up to the start of the scan, because EXIF may follow the frame header.
 enum JPEGHeader {
   private static let mostSegments = 10_000
   private static let mostGarbage = 65_536
@@ -42,7 +42,7 @@ enum JPEGHeader {
     throw .impossible("the JPEG has too many segments before its frame header")
   }
 
-  /// Leaves `position` behind the marker. Fill bytes and what stands between segments are skipped, as decoders do.
+  /// Moves `position` past the next marker. Fill bytes and bytes between segments are skipped, as decoders do.
   private static func nextMarker(_ reader: inout HeaderReader, _ position: inout Int) throws(ImageHeaderError) -> Int {
     for _ in 0..<mostGarbage {
       let isMark = try reader.uint8(position) == 0xFF

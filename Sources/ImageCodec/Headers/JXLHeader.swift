@@ -1,6 +1,6 @@
 /// JPEG XL (ISO/IEC 18181): the size and the orientation at the start of the codestream, bare or in its container.
 package enum JXLHeader {
-  /// More bits than both take.
+  /// An upper bound of the bytes that size and metadata take.
   private static let longest = 32
 
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
@@ -9,7 +9,7 @@ package enum JXLHeader {
     return ImageHeader(.jxl, width: width, height: height, orientation: metadata(&bits).orientation)
   }
 
-  /// Whether the image has frames. It is not known of one with a preview image.
+  /// Whether the image has frames. False for an image with a preview, because its metadata are not parsed so far.
   package static func isAnimated(_ source: any ByteSource) -> Bool {
     var reader = HeaderReader(source)
     do throws(ImageHeaderError) {
@@ -32,7 +32,7 @@ package enum JXLHeader {
     var boxes = BoxSequence(from: 12, to: reader.count)
     while let box = try boxes.next(&reader) {
       if box.name == "jxlc" { return box.content.lowerBound }
-      // A part of the codestream begins with its number; the first is 0.
+      // A part of the codestream starts with its index; the first is 0.
       if box.name == "jxlp", try reader.big32(box.content.lowerBound) & 0x7FFF_FFFF == 0 {
         return box.content.lowerBound + 4
       }
@@ -86,14 +86,14 @@ package enum JXLHeader {
   }
 }
 
-/// Bits from the lowest of each byte on.
+/// Reads bits, starting with the lowest of each byte.
 private struct BitReader {
   private let bytes: [UInt8]
   private var position = 0
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  /// `count` is at most 30.
+  /// `count` must be at most 30.
   mutating func take(_ count: Int) throws(ImageHeaderError) -> Int {
     guard position + count <= bytes.count * 8 else { throw .cut }
     var value = 0

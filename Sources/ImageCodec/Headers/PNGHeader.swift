@@ -1,8 +1,8 @@
-/// PNG and APNG (PNG, third edition): IHDR, and what else stands before the pixels.
+/// PNG and APNG (PNG, third edition): IHDR and the chunks before the pixels.
 enum PNGHeader {
-  private static let mostChunks = 10_000
+  private static let maxChunks = 10_000
 
-  /// Whether a colour type goes with a bit depth (section 11.2.1).
+  /// Whether a colour type permits a bit depth (section 11.2.1).
   private static func exists(color: Int, depth: Int) -> Bool {
     switch color {
     case 0: [1, 2, 4, 8, 16].contains(depth)
@@ -37,13 +37,13 @@ enum PNGHeader {
     return (width, height)
   }
 
-  /// Frames of an animation, and orientation from an eXIf before the pixels.
+  /// The number of frames of an animation, and the orientation of an eXIf chunk before the pixels.
   private static func extras(_ reader: inout HeaderReader) -> (frames: Int, orientation: Int) {
     var isAnimated = false
     var orientation: Int?
     var position = 33
     do throws(ImageHeaderError) {
-      for _ in 0..<mostChunks {
+      for _ in 0..<maxChunks {
         let length = try reader.big32(position)
         switch try reader.name(position + 4) {
         case "acTL": isAnimated = true
@@ -54,25 +54,25 @@ enum PNGHeader {
         position += length + 12
       }
     } catch {
-      // The size is known; a file cut behind it is for the decoder to refuse.
+      // The size is known; a file that is truncated after it is left to the decoder to reject.
     }
     return (1, orientation ?? 1)
   }
 
-  /// As many as there are, whatever acTL says.
+  /// The actual number of frames, whatever acTL says.
   private static func frames(_ reader: inout HeaderReader) -> Int {
     var frames = 0
     do throws(ImageHeaderError) {
       guard var scan = try APNGScan(reader) else { return 1 }
       while try scan.next() != nil { frames += 1 }
     } catch {
-      // The decoder comes to the same place.
+      // The decoder stops at the same frame.
       frames += 1
     }
     return max(1, frames)
   }
 
-  /// CRC-32 a bit at a time: it is needed for 17 bytes only.
+  /// CRC-32 bit by bit, because it is needed for 17 bytes only.
   private static func checksum(_ bytes: [UInt8]) -> Int {
     var remainder = UInt32.max
     for byte in bytes {

@@ -1,10 +1,10 @@
-/// The size of an SVG, as browsers show it where nothing else tells one (CSS Images 3, section 5, with SVG 2, section
+/// The size of an SVG, as browsers show it if nothing else sets one (CSS Images 3, section 5, with SVG 2, section
 /// 8.12).
 ///
-/// `width` and `height` of the root count where they are lengths; what is missing follows from the other and the
-/// proportions of `viewBox`. With proportions alone it is the largest size within 300 x 150; without, 300 x 150.
+/// `width` and `height` of the root count if they are lengths; a missing one follows from the other and the proportions
+/// of `viewBox`. With only proportions, the size is the largest within 300 x 150; with nothing, 300 x 150.
 enum SVGHeader {
-  /// Bytes up to the end of the root's tag.
+  /// The maximum offset of the end of the root's tag.
   private static let longest = 65_536
   private static let usualWidth = 300.0
   private static let usualHeight = 150.0
@@ -40,13 +40,13 @@ enum SVGHeader {
     }
   }
 
-  /// Nil for what is no whole number of pixels from 1 on.
+  /// Nil if the side is not a whole number of pixels of at least 1.
   private static func whole(_ side: Double) -> Int? {
     let rounded = side.rounded()
     return rounded >= 1 && rounded <= Double(Int32.max) ? Int(rounded) : nil
   }
 
-  /// The unit of a length is one of CSS, and absolute or that of the usual font.
+  /// The length in pixels. Its unit must be a CSS unit that is absolute or relative to the default font.
   private static func pixels(_ text: String) -> Double? {
     let text = text.trimmingSpaces
     let end = text.lastIndex { "0123456789.".contains($0) }.map { text.index(after: $0) } ?? text.startIndex
@@ -79,7 +79,7 @@ enum SVGHeader {
     return Double(text)
   }
 
-  /// The first of each name.
+  /// The attributes of the tag; of several with the same name, the first.
   private static func attributes(of tag: ArraySlice<UInt8>) -> [String: String] {
     var attributes: [String: String] = [:]
     var rest = tag

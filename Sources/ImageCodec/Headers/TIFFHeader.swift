@@ -1,4 +1,4 @@
-/// TIFF and BigTIFF: the first directory, and how many follow it.
+/// TIFF and BigTIFF: the first directory, and the number of directories after it.
 package enum TIFFHeader {
   private static let mostPages = 4096
 
@@ -12,8 +12,8 @@ package enum TIFFHeader {
       .tiff, width: width, height: height, frames: pages(&reader, from: directory), orientation: orientation)
   }
 
-  /// Whether the first image is in YCbCr (TIFF 6.0 section 21) without being a JPEG: libtiff hands out luma and chroma
-  /// then, and libvips takes them for colours.
+  /// Whether the first image is in YCbCr (TIFF 6.0 section 21) without JPEG compression. libtiff then returns luma and
+  /// chroma, which libvips takes for RGB.
   package static func isPlainYCbCr(_ source: any ByteSource) -> Bool {
     var reader = HeaderReader(source)
     do throws(ImageHeaderError) {
@@ -25,8 +25,8 @@ package enum TIFFHeader {
     }
   }
 
-  /// Which of the samples beside the colours is alpha, counted from 0 (ExtraSamples, TIFF 6.0 page 31); the first where
-  /// the file does not say what they are, nil where it says that none is alpha.
+  /// The index of the extra sample that is alpha (ExtraSamples, TIFF 6.0 page 31). The first if the file does not say
+  /// what they are, nil if it says that none is alpha.
   package static func alpha(_ source: any ByteSource) -> Int? {
     var reader = HeaderReader(source)
     do throws(ImageHeaderError) {
@@ -46,7 +46,7 @@ package enum TIFFHeader {
         directory = next
       }
     } catch {
-      // What follows the first page may be damaged; what was found up to there counts.
+      // The pages after the first may be damaged; those counted so far count.
     }
     return seen.count
   }
@@ -63,7 +63,7 @@ struct TIFFDirectory {
     case extraSamples = 338
   }
 
-  /// Where offsets count from.
+  /// The base of offsets in the file.
   private let fileStart: Int
   private let isLittleEndian: Bool
   private let isBig: Bool
@@ -95,13 +95,13 @@ struct TIFFDirectory {
     entries = Int(count)
   }
 
-  /// The value of a tag that holds one whole number, or nil where it is not there or is no number.
+  /// The value of a tag with a single integer; nil if the tag is missing or of another type.
   func number(_ tag: Tag, _ reader: inout HeaderReader) throws(ImageHeaderError) -> Int? {
     guard let field = try field(tag, &reader) else { return nil }
     return try number(field.place, length: field.length, &reader)
   }
 
-  /// The values of a tag that holds whole numbers, at most the first ten; empty where it is not there.
+  /// The values of an integer tag, at most the first ten; empty if the tag is missing.
   func numbers(_ tag: Tag, _ reader: inout HeaderReader) throws(ImageHeaderError) -> [Int] {
     guard let field = try field(tag, &reader) else { return [] }
     var place = field.place
@@ -115,7 +115,8 @@ struct TIFFDirectory {
     return numbers
   }
 
-  /// The place of a tag's values or of their offset, their number and their size in bytes; nil if they are not integers.
+  /// The position of a tag's values or of their offset, their count and their size in bytes; nil if they are not
+  /// integers.
   private func field(
     _ tag: Tag, _ reader: inout HeaderReader
   ) throws(ImageHeaderError) -> (place: Int, count: Int, length: Int)? {

@@ -1,6 +1,6 @@
 /// WebP (RFC 9649): lossy, lossless, or extended with frames and EXIF.
 enum WebPHeader {
-  private static let mostChunks = 100_000
+  private static let maxChunks = 100_000
 
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
     switch try reader.name(12) {
@@ -27,7 +27,7 @@ enum WebPHeader {
     var orientation: Int?
     var position = 12
     do throws(ImageHeaderError) {
-      for _ in 0..<mostChunks where isAnimated || hasEXIF {
+      for _ in 0..<maxChunks where isAnimated || hasEXIF {
         let name = try reader.name(position)
         let length = try reader.little32(position + 4)
         if name == "ANMF", isAnimated { frames += 1 }

@@ -1,9 +1,10 @@
 internal import Platform
 
-/// A very small picture of an image in about 25 bytes: the lowest frequencies of its lightness, colours and alpha.
+/// A very small version of an image in about 25 bytes: the lowest frequencies of its lightness, colours and alpha.
 ///
-/// The format of https://github.com/evanw/thumbhash, byte for byte if each side has 7 pixels. With fewer pixels
-/// the reference samples each wave only at the middle of a pixel, which makes waves that are not in the image.
+/// The format is that of https://github.com/evanw/thumbhash. The bytes equal the reference's if each side has at least
+/// 7 pixels. With fewer pixels the reference samples each wave only at the middle of a pixel, which adds waves that are
+/// not in the image.
 package struct ThumbHash {
   private let width: Int
   private let height: Int
@@ -14,10 +15,10 @@ package struct ThumbHash {
   private var mean: (red: Double, green: Double, blue: Double) = (0, 0, 0)
   private var hasAlpha = false
 
-  /// No larger image is encoded: it would not change the hash.
+  /// The largest side of an image to encode; a larger image would have the same hash.
   package static let longestSide = 100
 
-  /// - Parameter pixels: R G B A with straight alpha, 8 bits each; `width * height` of them.
+  /// - Parameter pixels: R G B A with straight alpha, 8 bits each; there are `width * height` pixels.
   package init(pixels: [UInt8], width: Int, height: Int) {
     (self.width, self.height) = (width, height)
     let count = width * height
@@ -32,7 +33,7 @@ package struct ThumbHash {
     if weight > 0 { mean = (mean.red / weight, mean.green / weight, mean.blue / weight) }
     hasAlpha = weight < Double(count)
     for index in 0..<count {
-      // Laid on the mean, so that what is transparent changes nothing.
+      // Blended onto the mean colour, so that transparent pixels change nothing.
       let alpha = Double(pixels[4 * index + 3]) / 255
       let red = mean.red * (1 - alpha) + alpha / 255 * Double(pixels[4 * index])
       let green = mean.green * (1 - alpha) + alpha / 255 * Double(pixels[4 * index + 1])
@@ -44,13 +45,13 @@ package struct ThumbHash {
     }
   }
 
-  /// The mean of what is opaque, as 0xRRGGBB.
+  /// The mean colour of the opaque parts, as 0xRRGGBB.
   package var color: UInt32 {
     [mean.red, mean.green, mean.blue].reduce(0) { $0 << 8 | UInt32(rounded($1 * 255)) }
   }
 
   package var bytes: [UInt8] {
-    let limit = hasAlpha ? 5 : Self.mostWaves
+    let limit = hasAlpha ? 5 : Self.maxWaves
     let longer = Double(max(width, height))
     let across = max(1, rounded(Double(limit * width) / longer))
     let down = max(1, rounded(Double(limit * height) / longer))
@@ -79,12 +80,12 @@ package struct ThumbHash {
 
   private struct Frequencies {
     var constant = 0.0
-    /// In 0...1 once divided by `scale`, which is that of the strongest.
+    /// The coefficients except the constant one; in 0...1 after division by `scale`, the largest of them.
     var varying: [Double] = []
     var scale = 0.0
   }
 
-  /// The discrete cosine transform, of the upper left triangle of frequencies only.
+  /// The discrete cosine transform, limited to the upper left triangle of frequencies.
   private func frequencies(of channel: [Double], across: Int, down: Int) -> Frequencies {
     let horizontal = (0..<across).map { Self.wave($0, over: width) }
     let vertical = (0..<down).map { Self.wave($0, over: height) }
@@ -112,10 +113,10 @@ package struct ThumbHash {
     return result
   }
 
-  /// A cosine of so many half periods over so many pixels: its value at the middle of each or, if the pixels are fewer
-  /// than the waves, the mean of its values in each as if it were several.
+  /// A cosine of `halfPeriods` half periods over `count` pixels: its value at the middle of each pixel. If there are
+  /// fewer pixels than the waves need, it is the mean of several samples in each pixel.
   private static func wave(_ halfPeriods: Int, over count: Int) -> [Double] {
-    let parts = (mostWaves + count - 1) / count
+    let parts = (maxWaves + count - 1) / count
     let samples = (0..<(count * parts)).map {
       cos(.pi / Double(count * parts) * Double(halfPeriods) * (Double($0) + 0.5))
     }
@@ -123,7 +124,7 @@ package struct ThumbHash {
     return (0..<count).map { samples[($0 * parts)..<(($0 + 1) * parts)].reduce(0, +) / Double(parts) }
   }
 
-  private static let mostWaves = 7
+  private static let maxWaves = 7
 
   private func rounded(_ number: Double) -> Int { Int((number + 0.5).rounded(.down)) }
 }

@@ -1,15 +1,15 @@
-/// Which decode is next: of those that wait the most urgent, of equally urgent ones the first that came.
+/// A priority queue of decodes: highest priority first, then first in, first out.
 ///
-/// It also keeps to the budget: the pixels of all that run are at most so many, except that what is larger runs alone,
-/// and that a little more never matters. The next one waits until it fits and nothing overtakes it, so that small ones
-/// do not starve a large one.
+/// The queue keeps a pixel budget: the running decodes together have at most that many pixels. A decode that is larger
+/// runs alone, and a small excess is always allowed. The first decode waits until it fits and nothing overtakes it, so
+/// that small decodes do not starve a large one.
 struct DecodeQueue {
   private struct Waiting {
     var priority: Int
     var pixels: Int
   }
 
-  /// An entry of the heap, out of date when the ticket waits no more or with another priority.
+  /// An entry of the heap. It is stale if the ticket no longer waits or has another priority.
   private struct Place: Comparable {
     let priority: Int
     let ticket: DecodeTicket
@@ -28,17 +28,17 @@ struct DecodeQueue {
   init(budget: Int) { self.budget = budget }
 
   var waitingCount: Int { waiting.count }
-  /// How many places there are, those out of date included.
+  /// The number of heap entries, including stale ones.
   var placeCount: Int { heap.count }
   var waitingTickets: [DecodeTicket] { Array(waiting.keys) }
 
   mutating func add(_ ticket: DecodeTicket, priority: Int, pixels: Int) {
-    // So that no sum overflows.
+    // Limited, so that no sum overflows.
     waiting[ticket] = Waiting(priority: priority, pixels: min(pixels, 1 << 48))
     push(Place(priority: priority, ticket: ticket))
   }
 
-  /// Nothing happens to one that does not wait.
+  /// Has no effect on a ticket that does not wait.
   mutating func reprioritize(_ ticket: DecodeTicket, to priority: Int) {
     guard let entry = waiting[ticket], entry.priority != priority else { return }
     waiting[ticket]?.priority = priority
@@ -46,20 +46,20 @@ struct DecodeQueue {
     clearOut()
   }
 
-  /// False when it does not wait (any more).
+  /// Removes a waiting ticket. False if it does not wait.
   mutating func remove(_ ticket: DecodeTicket) -> Bool {
     guard waiting.removeValue(forKey: ticket) != nil else { return false }
     clearOut()
     return true
   }
 
-  /// Places out of date go when they come up; should most be, all go now.
+  /// Stale entries are removed when they reach the top; if most entries are stale, all stale ones are removed at once.
   private mutating func clearOut() {
     guard heap.count > 64, heap.count > 4 * waiting.count else { return }
     heap = waiting.map { Place(priority: $0.value.priority, ticket: $0.key) }.sorted()
   }
 
-  /// The next one, if it fits. It counts as running from here until `finish`.
+  /// Removes the next ticket, if it fits. It counts as running from now until `finish`.
   mutating func takeNext() -> DecodeTicket? {
     guard let ticket = nextThatFits() else { return nil }
     let pixels = waiting.removeValue(forKey: ticket)?.pixels ?? 0
@@ -69,7 +69,7 @@ struct DecodeQueue {
     return ticket
   }
 
-  /// The one that `takeNext` would return.
+  /// Returns the ticket that `takeNext` would remove.
   mutating func nextThatFits() -> DecodeTicket? {
     while let first = heap.first {
       guard let entry = waiting[first.ticket], entry.priority == first.priority else {
@@ -87,7 +87,7 @@ struct DecodeQueue {
     runningPixels -= pixels
   }
 
-  // MARK: A binary heap, the least place first
+  // MARK: Binary heap, smallest entry first
 
   private mutating func push(_ place: Place) {
     heap.append(place)

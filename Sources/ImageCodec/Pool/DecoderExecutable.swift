@@ -1,10 +1,10 @@
 internal import Platform
 
-/// Where the decoder's program is.
+/// The location of the decoder's executable.
 enum DecoderExecutable {
   static let name = "imageworker-codec"
 
-  /// Beside the program that runs, whatever it is called. nil when it is not there.
+  /// Returns the decoder beside the running executable, whatever that is called. Nil if it does not exist.
   static func find() -> String? {
     guard let own = pathOfThisExecutable(), let slash = own.lastIndex(of: "/") else { return nil }
     let path = "\(own[...slash])\(name)"

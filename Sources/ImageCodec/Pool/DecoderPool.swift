@@ -1,9 +1,9 @@
-/// The decoder processes and what waits for them.
+/// The decoder processes and the queue of tasks for them.
 ///
-/// Nothing is there before the first task: then a thread, and up to `DecoderSettings.count` processes, each with one
-/// image at a time. A process that crashes, takes too long or is cancelled late is killed and replaced, and only its
-/// own task knows; one crash is tried again in a fresh process first. Each task is answered exactly once, on the pool's
-/// thread, which must not be blocked.
+/// The first task starts a thread and up to `DecoderSettings.count` processes, each of which decodes one image at a
+/// time. A process that crashes, times out or is cancelled late is killed and replaced; only its own task is affected.
+/// A crash is first retried once in a fresh process. Each task is answered exactly once, on the pool's thread, which
+/// must not be blocked.
 public final class DecoderPool: Sendable {
   private let mailbox: PoolMailbox
 
@@ -11,10 +11,10 @@ public final class DecoderPool: Sendable {
 
   deinit { mailbox.post(.shutDown) }
 
-  /// Puts other limits in force, for processes that start and decodes that begin from now on.
+  /// Applies other limits to processes that start and decodes that begin from now on.
   public func configure(_ settings: DecoderSettings) { mailbox.post(.configure(settings)) }
 
-  /// Has a task done, after those with a higher `priority` and those that came before with the same.
+  /// Submits a task. It runs after tasks with a higher `priority` and after earlier tasks with the same priority.
   @discardableResult
   public func submit(
     _ task: DecodeTask, priority: Int, then: @escaping @Sendable (Result<Decoded, DecodeError>) -> Void
@@ -24,28 +24,29 @@ public final class DecoderPool: Sendable {
     return ticket
   }
 
-  /// Has no effect on what runs already.
+  /// Has no effect on a running task.
   public func reprioritize(_ ticket: DecodeTicket, to priority: Int) { mailbox.post(.reprioritize(ticket, priority)) }
 
-  /// Has the task answered with `cancelled`, unless it is answered already. A decode that has been running for a while
-  /// is killed; a young one is let end, because starting a process costs more.
+  /// Answers the task with `cancelled`, unless it is answered already. A decode that has run for a while is killed; a
+  /// recent one may finish, because starting a process costs more.
   public func cancel(_ ticket: DecodeTicket) { mailbox.post(.cancel(ticket)) }
 
-  /// Tells what the decoders can do, for which one is started if there is none. Empty when none can be.
+  /// Returns the formats of the decoders, and starts one if necessary. Empty if none can be started.
   public func formats(then: @escaping @Sendable (CodecFormats) -> Void) {
     if !mailbox.post(.formats(then)) { then(CodecFormats()) }
   }
 
   public var statistics: DecoderStatistics { mailbox.statistics }
 
-  /// Answers what is left with `cancelled`, and returns when no process is left. Not for the pool's own thread.
+  /// Answers the remaining tasks with `cancelled` and returns when no process is left. Must not be called on the pool's
+  /// thread.
   public func shutDown() {
     mailbox.post(.shutDown)
     mailbox.waitForEnd()
   }
 }
 
-/// Names a task that was given to the pool.
+/// Identifies a task in the pool.
 public struct DecodeTicket: Sendable, Hashable {
   let number: UInt64
 }

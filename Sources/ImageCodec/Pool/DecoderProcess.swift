@@ -1,11 +1,11 @@
 internal import CSystem
 internal import Platform
 
-/// One decoder process, as the pool's thread sees it.
+/// One decoder process. Used on the pool's thread only.
 final class DecoderProcess {
-  /// What it does now.
+  /// The current activity of the process.
   enum Activity {
-    /// Until it says what it can.
+    /// The process has not yet announced its formats.
     case starting(until: ContinuousClock.Instant)
     case idle(since: ContinuousClock.Instant)
     case busy(Assignment)
@@ -15,9 +15,9 @@ final class DecoderProcess {
     let ticket: DecodeTicket
     let files: TaskFiles
     let started: ContinuousClock.Instant
-    /// Then it is killed.
+    /// The time at which the process is killed.
     var deadline: ContinuousClock.Instant
-    /// Answered already: whatever comes of it is dropped.
+    /// Whether the task has been answered already; its result is dropped.
     var isCancelled = false
   }
 
@@ -25,12 +25,12 @@ final class DecoderProcess {
   let socket: Int32
   let libraries: DecoderLibraries
   var activity: Activity
-  /// A task that crashed another process and is to run in this one, which has seen no image yet.
+  /// A task that crashed another process and must run in this one, which has decoded nothing yet.
   var reserved: DecodeTicket?
   private(set) var decodes = 0
   private var received: [UInt8] = []
 
-  /// Starts it. It dies with the thread that calls this.
+  /// Starts the process. It dies with the thread that calls this.
   init(
     executable: String, settings: DecoderSettings, libraries: DecoderLibraries, now: ContinuousClock.Instant
   ) throws(DecodeError) {
@@ -49,26 +49,26 @@ final class DecoderProcess {
     }
     (self.id, self.libraries) = (id, libraries)
     socket = sockets[0]
-    activity = .starting(until: now.advanced(by: Self.longestStart))
-    // A decoder that does not read must not hold up the others.
+    activity = .starting(until: now.advanced(by: Self.maxStartTime))
+    // A decoder that does not read its socket must not block the others.
     _ = csystem_set_nonblocking(socket)
   }
 
-  private static let longestStart = Duration.seconds(20)
+  private static let maxStartTime = Duration.seconds(20)
 
-  /// Little memory of malloc's own for the few threads there are, and nothing that the worker was told in secret.
+  /// The environment: few malloc arenas, because there are few threads, and none of the worker's secrets.
   private static var environment: [String] {
     let libraries = getenv("LD_LIBRARY_PATH").map { ["LD_LIBRARY_PATH=\(String(cString: $0))"] } ?? []
     return ["LC_ALL=C", "MALLOC_ARENA_MAX=2"] + libraries
   }
 
-  /// Ends it at once; what it held is given back when the system has seen to it, see `isReaped`.
+  /// Kills the process. Its resources are released once the system has ended it, see `isReaped`.
   func kill() {
     _ = sendSignal(id, SIGKILL)
     close(socket)
   }
 
-  /// False when it cannot take it: then it is not what it should be.
+  /// Sends a request. False if that fails, which means that the process does not work properly.
   func start(_ request: CodecRequest, _ assignment: Assignment) -> Bool {
     let message = request.message.bytes
     let descriptors = assignment.files.descriptors
@@ -83,7 +83,7 @@ final class DecoderProcess {
   enum Reception {
     case nothing
     case reply(CodecReply)
-    /// It has ended, or says what is not agreed.
+    /// The process has ended or has violated the protocol.
     case lost
   }
 
@@ -100,7 +100,7 @@ final class DecoderProcess {
     return .reply(reply)
   }
 
-  /// Bytes of memory that it has allocated, touched or not; 0 where the system does not tell.
+  /// Bytes of memory that the process has allocated, touched or not; 0 if the system does not report it.
   var allocatedBytes: Int {
     let file = open("/proc/\(id)/statm", O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return 0 }
@@ -108,11 +108,11 @@ final class DecoderProcess {
     var text = [UInt8](repeating: 0, count: 128)
     let length = read(file, &text, text.count)
     let fields = String(decoding: text.prefix(max(0, length)), as: UTF8.self).split(separator: " ")
-    // The sixth is data and stack, proc(5): what its limit counts.
+    // The sixth field is data and stack, see proc(5), which is what the memory limit counts.
     return fields.count > 5 ? (Int(fields[5]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
   }
 
-  /// Takes a killed process off the system's list, once it has ended.
+  /// Reaps a killed process if it has ended.
   static func isReaped(_ id: pid_t, waits: Bool = false) -> Bool {
     while true {
       let result = waitpid(id, nil, waits ? 0 : WNOHANG)
@@ -126,7 +126,7 @@ extension DecoderProcess {
   var isIdle: Bool { if case .idle = activity { true } else { false } }
   var isStarting: Bool { if case .starting = activity { true } else { false } }
 
-  /// When something must be done about it if it does nothing itself.
+  /// The time at which the pool must act if the process does nothing.
   func due(_ settings: DecoderSettings) -> ContinuousClock.Instant? {
     switch activity {
     case .starting(let until): until
@@ -136,10 +136,10 @@ extension DecoderProcess {
   }
 }
 
-/// Within a type that has a `kill` of its own.
+/// A separate function, because `kill` inside the type means its own method.
 private func sendSignal(_ process: pid_t, _ signal: Int32) -> Int32 { kill(process, signal) }
 
-/// The strings as C wants arguments: a list of pointers that ends with a null pointer.
+/// Passes the strings as C arguments: an array of pointers that ends with a null pointer.
 private func withCStrings<Result>(
   _ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
 ) -> Result {

@@ -1,18 +1,18 @@
-/// Bounds of the pool of decoder processes.
+/// The limits of the decoder pool.
 public struct DecoderSettings: Sendable, Hashable {
-  /// Most processes at once, at least 1.
+  /// The maximum number of processes, at least 1.
   public var count: Int
-  /// For one decode; then its process is killed.
+  /// The time limit of one decode, after which its process is killed.
   public var timeout: Duration
-  /// nil looks for `imageworker-codec` beside the running executable.
+  /// The path of the decoder; nil for `imageworker-codec` beside the running executable.
   public var executable: String?
-  /// Most pixels that are being decoded at once, over all processes. A larger image is decoded alone.
+  /// The maximum number of pixels in decoding at once, over all processes. A larger image is decoded alone.
   public var pixelBudget: Int
-  /// Bytes of memory that one process may have.
+  /// The maximum number of bytes of memory of one process.
   public var memoryLimit: Int
-  /// A process that had nothing to do for so long goes away.
+  /// The idle time after which a process is ended.
   public var idleTime: Duration
-  /// After so many a process is replaced by a new one.
+  /// The number of decodes after which a process is replaced.
   public var decodesPerProcess: Int
 
   public init(
@@ -25,17 +25,17 @@ public struct DecoderSettings: Sendable, Hashable {
   }
 }
 
-/// What the pool has done so far, and what it is.
+/// The counters and the state of the pool.
 public struct DecoderStatistics: Sendable, Hashable {
-  /// Processes there are, busy or not.
+  /// The number of processes, busy or idle.
   public var running = 0
   public var decoded = 0
   public var failed = 0
-  /// Processes that ended in the middle of a decode.
+  /// The number of processes that ended during a decode.
   public var crashed = 0
   public var timedOut = 0
-  /// What is in force in the decoders, of `noNewPrivileges`, `rlimits`, `landlock` and `seccomp`. Empty before the
-  /// first.
+  /// The active sandbox mechanisms of the decoders: some of `noNewPrivileges`, `rlimits`, `landlock` and `seccomp`.
+  /// Empty before the first decoder.
   public var sandbox: [String] = []
 
   public init() {}

@@ -1,4 +1,4 @@
-/// Starting processes, giving them tasks, and what becomes of both.
+/// Starts processes, assigns tasks to them, and handles their results and their ends.
 extension PoolLoop {
   func dispatch() {
     if !formatWaiters.isEmpty, !hasProcess(with: .all) { _ = launch(with: .all) }
@@ -18,8 +18,8 @@ extension PoolLoop {
     pending[ticket]?.task.header.format.libraries ?? .common
   }
 
-  /// A new process; nil when there can be none. Then nobody waits in vain, unless there are others. If there are as many
-  /// as may be, it replaces an idle one that lacks libraries.
+  /// Starts a process, which replaces an idle one that lacks libraries if the maximum is reached. Nil if the start
+  /// fails; the tasks that wait for it then fail, unless there are other processes.
   func launch(with libraries: DecoderLibraries) -> DecoderProcess? {
     if let nextLaunch, now < nextLaunch { return nil }
     nextLaunch = nil
@@ -44,7 +44,7 @@ extension PoolLoop {
     processes.contains { $0.libraries.include(libraries) }
   }
 
-  /// Answers all that wait for a process with these libraries, or more.
+  /// Fails all tasks that wait for a process with these or more libraries.
   func giveUp(_ error: DecodeError, with libraries: DecoderLibraries = .common) {
     for ticket in queue.waitingTickets where self.libraries(for: ticket).include(libraries) {
       if queue.remove(ticket) { answer(ticket, .failure(error)) }
@@ -57,7 +57,7 @@ extension PoolLoop {
   func assign(_ ticket: DecodeTicket, to process: DecoderProcess) {
     guard let task = pending[ticket]?.task else { return queue.finish(ticket) }
     do throws(DecodeError) {
-      // What was read of the file may be older than what the decoders turned out to be able to.
+      // The formats may have become known after the task was queued.
       if let error = task.refusal(formats: formats) { throw error }
       let assignment = DecoderProcess.Assignment(
         ticket: ticket, files: try TaskFiles(task), started: now, deadline: now.advanced(by: settings.timeout))
@@ -78,7 +78,7 @@ extension PoolLoop {
       switch (process.activity, reply) {
       case (.starting, .ready(let formats, let sandbox)): handleReady(process, formats, sandbox)
       case (.busy(let assignment), .done(let decoded)): complete(assignment, of: process, decoded)
-      // An image before may have left too little; in a new process there is all there can be.
+      // Earlier images may have left too little memory; a new process has all that is allowed.
       case (.busy, .failed(.outOfMemory(let text))) where process.decodes > 1:
         handleCrash(process, for: .outOfMemory(text))
       case (.busy(let assignment), .failed(let error)):
@@ -111,13 +111,14 @@ extension PoolLoop {
       release(process)
       return queue.finish(assignment.ticket)
     }
-    // A decoder whose word does not hold is no better than one that crashed.
+    // A decoder whose reply is not true is treated as crashed.
     guard assignment.files.keep(decoded, for: task.output) else { return handleCrash(process) }
     release(process)
     finish(assignment.ticket, .success(decoded))
   }
 
-  /// It has done its task; it stays, unless it has had enough. Libraries lose memory where they fail.
+  /// Marks a process as idle after its task. Ends it after its last permitted decode, or if it has allocated too much:
+  /// libraries leak memory when they fail.
   func release(_ process: DecoderProcess, hasFailed: Bool = false) {
     process.activity = .idle(since: now)
     let isLookedAt = hasFailed || process.decodes.isMultiple(of: 16)
@@ -131,9 +132,9 @@ extension PoolLoop {
     processes.removeAll { $0 === process }
   }
 
-  /// It has crashed, or is to be treated as if.
+  /// Handles the crash of a process, or a failure that is treated as one.
   ///
-  /// - Parameter error: what becomes of the task if it cannot be tried again.
+  /// - Parameter error: the error of the task if it cannot be retried.
   func handleCrash(_ process: DecoderProcess, for error: DecodeError = .crashed) {
     terminate(process)
     switch process.activity {
@@ -141,8 +142,8 @@ extension PoolLoop {
     case .starting:
       failedStarts[process.libraries, default: 0] += 1
       if let ticket = process.reserved { finish(ticket, .failure(.crashed)) }
-      if hasProcess(with: process.libraries) || failedStarts[process.libraries, default: 0] < Self.mostFailedStarts {
-        // Others go on, or one will start later; what would be gained by trying all the time?
+      if hasProcess(with: process.libraries) || failedStarts[process.libraries, default: 0] < Self.maxFailedStarts {
+        // Other processes are running, or one will be started later; constant attempts would not help.
         nextLaunch = now.advanced(by: Self.launchPause)
       } else {
         giveUp(.unavailable("the decoder exited before it was ready; it needs libvips"), with: process.libraries)

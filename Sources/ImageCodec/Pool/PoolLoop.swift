@@ -1,9 +1,9 @@
 internal import Platform
 internal import Threads
 
-/// The pool's thread: takes up what others put into the mailbox, starts and watches processes, and hands out tasks.
+/// The pool's thread: takes commands from the mailbox, starts and watches processes, and assigns tasks.
 ///
-/// It sleeps in poll(2) until it is woken, a decoder says something or ends, or a time is up.
+/// It sleeps in poll(2) until it is woken, a decoder sends data or ends, or a timer expires.
 final class PoolLoop {
   struct Pending {
     let task: DecodeTask
@@ -13,38 +13,39 @@ final class PoolLoop {
 
   let mailbox: PoolMailbox
   var settings: DecoderSettings
-  /// The mailbox wakes the loop by it.
+  /// The pipe by which the mailbox wakes the loop.
   private let wakeUp: WakeupPipe
   var queue: DecodeQueue
   var pending: [DecodeTicket: Pending] = [:]
   var processes: [DecoderProcess] = []
-  /// Killed, but not taken off the system's list yet.
+  /// Processes that are killed but not yet reaped.
   var unreaped: [pid_t] = []
-  /// Told by a decoder with all libraries.
+  /// The formats, as announced by a decoder with all libraries.
   var formats: CodecFormats?
   var formatWaiters: [@Sendable (CodecFormats) -> Void] = []
   var statistics = DecoderStatistics()
-  /// After a start that failed: no other one before.
+  /// The earliest time of the next start, set after a failed start.
   var nextLaunch: ContinuousClock.Instant?
-  /// How many starts in a row have failed.
+  /// The number of consecutive failed starts.
   var failedStarts: [DecoderLibraries: Int] = [:]
   private var isShuttingDown = false
   var now = ContinuousClock.now
 
-  /// A cancelled decode that has run so long is killed.
+  /// The time after which a running decode is killed if it is cancelled.
   private static let cancelGracePeriod = Duration.milliseconds(100)
   static let largestIdleProcess = 256 << 20
   private static let reapingPause = Duration.milliseconds(5)
   static let launchPause = Duration.seconds(1)
-  /// After so many there is no decoder. One may fail for want of memory, for example.
-  static let mostFailedStarts = 3
+  /// The number of consecutive failed starts after which the decoder is unavailable. A single start may fail for lack
+  /// of memory, for example.
+  static let maxFailedStarts = 3
 
   init(mailbox: PoolMailbox, settings: DecoderSettings, wakeUp: WakeupPipe) {
     (self.mailbox, self.settings, self.wakeUp) = (mailbox, settings, wakeUp)
     queue = DecodeQueue(budget: settings.pixelBudget)
   }
 
-  /// One round. False after `shutDown`, when nothing is left.
+  /// Runs one iteration. False after `shutDown`, when nothing is left.
   func turn() -> Bool {
     now = .now
     for command in mailbox.takeCommands() { carryOut(command) }
@@ -54,7 +55,7 @@ final class PoolLoop {
     }
     dispatch()
     dismissLate()
-    // What was too late has left room.
+    // Expired tasks may have freed capacity.
     dispatch()
     unreaped.removeAll { DecoderProcess.isReaped($0) }
     publish()
@@ -108,7 +109,7 @@ final class PoolLoop {
     answer(ticket, .failure(.cancelled))
   }
 
-  /// Answers a task that runs no more, and makes room for others.
+  /// Answers a task that no longer runs, and frees its capacity.
   func finish(_ ticket: DecodeTicket, _ result: Result<Decoded, DecodeError>) {
     queue.finish(ticket)
     answer(ticket, result)
@@ -133,8 +134,8 @@ final class PoolLoop {
       switch process.activity {
       case .idle: terminate(process)
       case .starting:
-        // Another one would take as long.
-        failedStarts[process.libraries] = Self.mostFailedStarts
+        // Another start would take as long.
+        failedStarts[process.libraries] = Self.maxFailedStarts
         handleCrash(process)
       case .busy(let assignment):
         terminate(process)

@@ -1,6 +1,6 @@
 internal import Threads
 
-/// What other threads put down for the pool's thread, and what it lets them see.
+/// Carries commands from other threads to the pool's thread, and the pool's statistics back.
 final class PoolMailbox: Sendable {
   enum Command: Sendable {
     case submit(DecodeTicket, DecodeTask, priority: Int, @Sendable (Result<Decoded, DecodeError>) -> Void)
@@ -27,7 +27,7 @@ final class PoolMailbox: Sendable {
   }
 
   private let state: Locked<State>
-  /// Here from the start: by the time of the first decode, transfers may hold all the descriptors there are.
+  /// Created at the start, because transfers may hold all available descriptors at the time of the first decode.
   private let wakeUp = WakeupPipe.required()
 
   init(_ settings: DecoderSettings) { state = Locked(State(settings: settings)) }
@@ -43,8 +43,7 @@ final class PoolMailbox: Sendable {
     }
   }
 
-  /// Starts the thread if there is something for it to do. False when the pool is closed and nobody will see the
-  /// command.
+  /// Starts the thread if there is work for it. False if the pool is closed and no thread will read the command.
   @discardableResult
   func post(_ command: Command) -> Bool {
     state.withLock { state in

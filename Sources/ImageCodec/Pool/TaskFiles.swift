@@ -1,12 +1,12 @@
 internal import CSystem
 internal import Platform
 
-/// The files of a decode while it runs. The output's goes again unless it is kept.
+/// The files of a running decode. The output file is removed unless it is kept.
 final class TaskFiles {
-  /// Until the decoder has a descriptor of its own.
+  /// The input's descriptor, until the decoder has its own.
   private var input: Int32?
   private var output: Int32?
-  /// While the file is there and not kept.
+  /// The output's path, while the file exists and is not kept.
   private var outputPath: String?
 
   init(_ task: DecodeTask) throws(DecodeError) {
@@ -22,7 +22,7 @@ final class TaskFiles {
     discardOutput()
   }
 
-  /// What goes to the decoder.
+  /// The descriptors to send to the decoder.
   var descriptors: [Int32] { [input, output].compactMap { $0 } }
 
   func closeInput() {
@@ -35,14 +35,14 @@ final class TaskFiles {
     output = nil
   }
 
-  /// Removes the output's file, which the decoder may still write to.
+  /// Removes the output file, even if the decoder may still write to it.
   func discardOutput() {
     if let outputPath { unlink(outputPath) }
     outputPath = nil
     closeOutput()
   }
 
-  /// What the decoder wrote stays, if it is what the decoder says it is.
+  /// Keeps the output file if it matches the decoder's reply.
   func keep(_ decoded: Decoded, for output: DecodeTask.Output) -> Bool {
     guard let file = self.output else { return decoded.bytes == 0 }
     var status = stat()
@@ -69,7 +69,7 @@ final class TaskFiles {
     return file
   }
 
-  /// Negative, with `errno`, when there is no memory for it.
+  /// Negative, with `errno` set, if there is not enough memory.
   private static func memoryFile(_ bytes: [UInt8]) -> Int32 {
     let file = csystem_memory_file()
     guard file >= 0 else { return file }
@@ -90,5 +90,5 @@ final class TaskFiles {
   }
 }
 
-/// Within a type that has an `open` of its own.
+/// A separate function, because `open` inside the type means its own method.
 private func openFile(_ path: String, _ flags: Int32, _ mode: mode_t = 0) -> Int32 { open(path, flags, mode) }

@@ -1,43 +1,43 @@
 internal import Platform
 
-/// Counts the scans of a progressive JPEG (ITU-T T.81 annex B) that are complete, while its bytes arrive in pieces.
+/// Counts the complete scans of a progressive JPEG (ITU-T T.81 annex B) while its bytes arrive in pieces.
 ///
-/// What stands within a segment, such as a thumbnail, is passed over. What is no JPEG, or not progressive, has nothing
-/// to count: it is over as soon as that is known.
+/// The content of segments, such as a thumbnail, is skipped. A file that is not a JPEG or not progressive has no scans
+/// to count: `isOver` is set as soon as that is known.
 public struct ScanCounter: Sendable {
-  /// Never falls.
+  /// The number of complete scans. Never decreases.
   public private(set) var completeScans = 0
-  /// How many bytes of the file they end after. With an end-of-image marker behind, they are a JPEG.
+  /// The offset at which the last complete scan ends. The bytes up to there plus an end-of-image marker are a JPEG.
   public private(set) var endOfScans = 0
   /// Whether nothing more can be counted.
   public private(set) var isOver = false
 
   private enum State {
-    /// Before the first two bytes, by which other formats are told at once.
+    /// Before the first two bytes, which distinguish other formats.
     case start, restOfStart
     /// Before the byte 0xFF of a marker.
     case betweenSegments
-    /// Behind it.
+    /// After the byte 0xFF.
     case marker
-    /// Behind the marker, and behind the first byte of its length.
+    /// After the marker, and after the first byte of its length.
     case length
     case restOfLength(Int)
-    /// So many bytes of the segment are still to come.
+    /// Within a segment that has this many bytes left.
     case segment(Int)
-    /// In the entropy-coded data of a scan, and behind a 0xFF in it.
+    /// In the entropy-coded data of a scan, and after a 0xFF in it.
     case scan
     case markerInScan
   }
 
   private var state = State.start
-  /// Bytes taken before.
+  /// The number of bytes consumed before.
   private var taken = 0
   private var marker: UInt8 = 0
   private var isProgressive = false
 
   public init() {}
 
-  /// Takes the next bytes of the file.
+  /// Consumes the next bytes of the file.
   public mutating func take(_ bytes: UnsafeRawBufferPointer) {
     defer { taken += bytes.count }
     var position = 0
@@ -91,7 +91,7 @@ public struct ScanCounter: Sendable {
     case 0xD9: isOver = true
     case Self.startOfScan where !isProgressive: isOver = true
     default:
-      // The frame headers of progressive JPEGs: Huffman and arithmetic coding, and both in hierarchies.
+      // The frame headers of progressive JPEGs: with Huffman or arithmetic coding, each also in hierarchies.
       if [0xC2, 0xC6, 0xCA, 0xCE].contains(marker) { isProgressive = true }
       state = .length
     }

@@ -1,10 +1,10 @@
-/// What the worker and a decoder process say to each other: lines `name=value`, and an empty one at the end.
+/// A message between the worker and a decoder process: lines `name=value`, ended by an empty line.
 ///
-/// The worker asks for one decode at a time, with the descriptors of the input and of the output, if there is one, on
-/// the first byte. The decoder says once what it can, then answers each request with one message. Neither believes the
-/// other more than it must: what cannot be read as agreed is nil.
+/// The worker sends one request at a time. The descriptors of the input and, if there is one, the output come with its
+/// first byte. The decoder announces its formats once, then answers each request with one message. Neither side trusts
+/// the other: a message that does not follow the format is parsed as nil.
 package struct CodecMessage: Sendable, Hashable {
-  /// No message is longer.
+  /// The maximum length of a message in bytes.
   package static let longest = 4096
 
   private var fields: [String: String] = [:]
@@ -13,11 +13,11 @@ package struct CodecMessage: Sendable, Hashable {
 
   package subscript(name: String) -> String? {
     get { fields[name] }
-    // A line break in a value would begin another field.
+    // A line break in a value would start another field.
     set { fields[name] = newValue.map { String($0.map { $0.isNewline ? " " : $0 }) } }
   }
 
-  /// A number that is not negative, with at most 18 digits.
+  /// A non-negative number of at most 18 digits.
   package subscript(number name: String) -> Int? {
     get { fields[name].flatMap { $0.utf8.count <= 18 ? Int($0) : nil }.flatMap { $0 < 0 ? nil : $0 } }
     set { fields[name] = newValue.map { String($0) } }
@@ -28,7 +28,7 @@ package struct CodecMessage: Sendable, Hashable {
     return Array((lines.joined() + "\n").utf8)
   }
 
-  /// Takes the first message from the front of what was received. nil where it is not complete yet.
+  /// Removes the first message from the front of the received bytes. Nil if it is not complete yet.
   package init?(takenFrom received: inout [UInt8]) {
     let newline = UInt8(ascii: "\n")
     guard
@@ -43,7 +43,7 @@ package struct CodecMessage: Sendable, Hashable {
   }
 }
 
-/// A list of formats as one value.
+/// Encodes a list of formats as one value.
 extension [ImageFormat] {
   package init(names: String) { self = names.split(separator: ",").compactMap { ImageFormat(rawValue: String($0)) } }
 

@@ -1,4 +1,4 @@
-/// What a decoder process says: what it can, or how a decode ended.
+/// A message from a decoder process: its formats, or the result of a decode.
 package enum CodecReply: Sendable, Hashable {
   case ready(CodecFormats, sandbox: [String])
   case done(Decoded)
@@ -28,7 +28,7 @@ package enum CodecReply: Sendable, Hashable {
     return message
   }
 
-  /// nil when it is none, or says what cannot be.
+  /// Nil if the message is not a valid reply.
   package init?(_ message: CodecMessage) {
     switch message["says"] {
     case "ready":
@@ -65,14 +65,14 @@ package enum CodecReply: Sendable, Hashable {
     ]
   }
 
-  /// One short line of plain ASCII, whatever a library made of a hostile file.
+  /// Reduces a text to one short line of plain ASCII, because libraries may quote hostile files in their messages.
   package static func readable(_ text: some StringProtocol) -> String {
     String(String.UnicodeScalarView(text.unicodeScalars.prefix(200).map { (32...126).contains($0.value) ? $0 : "?" }))
   }
 }
 
 extension DecodeError {
-  /// What goes over the wire: those that a decoder itself can tell.
+  /// The encoding of the errors that a decoder itself can report.
   fileprivate var named: (kind: String, text: String) {
     switch self {
     case .corrupt(let text): ("corrupt", text)

@@ -1,4 +1,4 @@
-/// What a decoder process is asked for.
+/// A request to a decoder process.
 package struct CodecRequest: Sendable, Hashable {
   package enum Output: Sendable, Hashable {
     case encoded, pixels, check, placeholder
@@ -10,13 +10,13 @@ package struct CodecRequest: Sendable, Hashable {
   package var output: Output
   package var wantsPlaceholder: Bool
   package var maxPixels: Int
-  /// How what the image library reads must be laid, as in EXIF, 1 to 8.
+  /// The EXIF orientation (1 to 8) to apply to the pixels that the image library returns.
   package var orientation: Int
 
   init(_ task: DecodeTask) {
     (format, transform, maxPixels) = (task.header.format, task.transform, task.maxPixels)
     wantsPlaceholder = task.wantsPlaceholder
-    // HEIC and JPEG XL come laid as their files say, the others as they are stored.
+    // Libraries return HEIC and JPEG XL already oriented, and other formats as stored.
     orientation =
       switch ([.heic, .jxl].contains(format), task.transform.isOriented) {
       case (false, true): task.header.orientation

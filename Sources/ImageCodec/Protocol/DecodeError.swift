@@ -1,18 +1,18 @@
-/// Why an image was not decoded. The texts are fit for an error message.
+/// The reason that an image was not decoded. The texts may be shown in an error message.
 public enum DecodeError: Error, Sendable, Hashable {
   case corrupt(String)
   case unsupportedFormat(String)
   case tooManyPixels(String)
-  /// The decoder process may not have as much memory as this takes, though it had seen no image before.
+  /// The image needs more memory than a decoder process may have, even in a fresh process.
   case outOfMemory(String)
-  /// The transform's crop lies wholly outside of the image.
+  /// The transform's crop is wholly outside the image.
   case cropOutside(String)
-  /// The decoder process ended in the middle of it, and so did another one that tried again.
+  /// The decoder process ended during the decode, and so did the process of the second attempt.
   case crashed
   case timedOut
   case cancelled
   /// A file could not be read or written.
   case io(String)
-  /// There is no decoder.
+  /// No decoder process can be started.
   case unavailable(String)
 }

@@ -1,31 +1,32 @@
-/// One image to decode, and what to make of it.
+/// An image to decode and the output to produce.
 public struct DecodeTask: Sendable {
   public enum Source: Sendable {
-    /// Opened when its turn comes. It must not change meanwhile.
+    /// A path, opened when the task starts. The file must not change before the task ends.
     case file(String)
     case bytes([UInt8])
   }
 
-  /// Paths are of new files: mode 0600, and there only if the decode succeeded.
+  /// The output to produce. A path must be of a new file. It is created with mode 0600 and stays only if the decode
+  /// succeeds.
   public enum Output: Sendable, Hashable {
     case encoded(String)
     /// Rows of 8-bit sRGB without padding: grey, R G B or R G B A with straight alpha.
     case pixels(String)
-    /// Every pixel of every frame that can be read decodes; nothing is written.
+    /// Nothing is written; the task succeeds if every pixel of every frame can be decoded.
     case check
     /// Only the placeholder.
     case placeholder
-    /// What is there of an image that is still arriving, in JPEG, or PNG with alpha. `maxSide` limits its longer side.
+    /// The decodable part of a partial image, as JPEG, or as PNG if it has alpha. `maxSide` limits the longer side.
     case preview(String, maxSide: Int)
   }
 
   public var source: Source
-  /// What `ImageHeader.read` told: limits are checked with it before a decoder is asked.
+  /// The result of `ImageHeader.read`; limits are checked against it before a decoder is used.
   public var header: ImageHeader
   public var transform: Transform
   public var output: Output
   public var wantsPlaceholder: Bool
-  /// Largest width x height x frames that is decoded or written.
+  /// The maximum of width x height x frames that is decoded or written.
   public var maxPixels: Int
 
   public init(
@@ -36,7 +37,7 @@ public struct DecodeTask: Sendable {
     (self.wantsPlaceholder, self.maxPixels) = (wantsPlaceholder, maxPixels)
   }
 
-  /// As many pixels as are decoded, as far as the header tells. Never overflows.
+  /// The number of pixels to decode, as far as the header says. Never overflows.
   var pixels: Int {
     guard let width = header.width, let height = header.height else { return 0 }
     let area = width.multipliedReportingOverflow(by: height)
@@ -44,13 +45,13 @@ public struct DecodeTask: Sendable {
     return area.overflow || all.overflow ? .max : all.partialValue
   }
 
-  /// As many frames as are decoded.
+  /// The number of frames to decode.
   var countedFrames: Int {
     guard header.format.isReadFrameByFrame else { return 1 }
     return output == .check || transform.frames == .all ? max(1, header.frames) : 1
   }
 
-  /// Where the result goes, if it is a file.
+  /// The path of the output, if the output is a file.
   var outputPath: String? {
     switch output {
     case .encoded(let path), .pixels(let path), .preview(let path, _): path
@@ -60,7 +61,7 @@ public struct DecodeTask: Sendable {
 }
 
 extension DecodeTask {
-  /// Why no decoder need be asked.
+  /// The error of a task that can be refused without a decoder; nil for other tasks.
   func refusal(formats: CodecFormats?) -> DecodeError? {
     let isNeverRead = header.width == nil || header.format == .jp2
     if isNeverRead || formats.map({ !$0.decode.contains(header.format) }) ?? false {

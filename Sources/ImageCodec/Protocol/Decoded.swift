@@ -1,27 +1,27 @@
-/// What came of a decode.
+/// The result of a decode.
 public struct Decoded: Sendable, Hashable {
-  /// Of the file that was written; 0 without one.
+  /// The size of the file that was written; 0 without one.
   public var bytes = 0
-  /// Of what was written; nil for pixels, and without a file.
+  /// The format of the file that was written; nil for pixels, and without a file.
   public var format: ImageFormat?
   public var width = 0
   public var height = 0
   public var frames = 1
-  /// Of pixels: 1, 3 or 4. A row has `width * channels` bytes.
+  /// The channels of pixels: 1, 3 or 4. A row has `width * channels` bytes.
   public var channels = 0
-  /// The source's pixels, upright unless the transform says otherwise.
+  /// The width of the source, after orientation unless the transform turns that off.
   public var sourceWidth = 0
   public var sourceHeight = 0
   public var placeholder: Placeholder?
-  /// Whether what was read of the source lacked pixels, or its end, and decodes as in browsers all the same.
+  /// Whether the decoded part of the source lacked pixels or its end, and was decoded all the same, as in browsers.
   public var isDamaged = false
 
   public init() {}
 }
 
-/// What stands for an image until it is there.
+/// A preview to show until the image is loaded.
 public struct Placeholder: Sendable, Hashable {
-  /// At most 25 bytes or so, see https://evanw.github.io/thumbhash/.
+  /// The ThumbHash, at most about 25 bytes, see https://evanw.github.io/thumbhash/.
   public let thumbHash: [UInt8]
   /// The mean colour as 0xRRGGBB.
   public let color: UInt32

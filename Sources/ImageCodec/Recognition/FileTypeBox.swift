@@ -1,12 +1,12 @@
-/// The `ftyp` box at the start of AVIF and HEIC files (ISO/IEC 14496-12 section 4.3): brands tell the format.
+/// The `ftyp` box at the start of AVIF and HEIC files (ISO/IEC 14496-12 section 4.3), whose brands give the format.
 enum FileTypeBox {
   private static let avif: Set<FourCC> = ["avif", "avis"]
-  /// The brand of files with a minimized image box: the second word, elsewhere a version, is the codec's.
+  /// The brand of files with a minimized image box. Their second word is the codec's brand instead of a version.
   private static let minimized: FourCC = "mif3"
   private static let heic: Set<FourCC> = ["heic", "heix", "heim", "heis", "hevc", "hevx", "hevm", "hevs"]
 
   static func recognize(_ bytes: ArraySlice<UInt8>) -> Recognition {
-    // A list of brands is short: the upper half of its size is 0.
+    // A list of brands is short, so the upper half of its size is 0.
     guard bytes.prefix(2).allSatisfy({ $0 == 0 }),
       bytes.dropFirst(4).prefix(4).elementsEqual("ftyp".utf8.prefix(max(bytes.count - 4, 0)))
     else {
@@ -35,7 +35,7 @@ enum FileTypeBox {
   }
 }
 
-/// A name of four characters, as boxes and chunks have.
+/// A four-character code, as boxes and chunks have.
 struct FourCC: Hashable, ExpressibleByStringLiteral {
   let value: UInt32
 

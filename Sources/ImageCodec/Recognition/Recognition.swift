@@ -1,14 +1,14 @@
-/// What the first bytes of a content say about it.
+/// The result of recognising content by its first bytes.
 public enum Recognition: Sendable, Hashable {
   case image(ImageFormat)
   case notAnImage
-  /// What is there so far could still become an image.
+  /// The bytes so far may be the start of an image.
   case needMore
 
-  /// As many bytes as are ever looked at. With so many there is always an answer.
+  /// The maximum number of bytes that are inspected. With so many the result is never `needMore`.
   public static let prefixLength = 4096
 
-  /// Tells the format from the first bytes of a content. `isComplete` says that no more will come.
+  /// Recognises the format by the first bytes of the content. `isComplete` means that no more bytes follow.
   public init(prefix: ArraySlice<UInt8>, isComplete: Bool) {
     let bytes = prefix.prefix(Self.prefixLength)
     let isLast = isComplete || bytes.count == Self.prefixLength
@@ -34,7 +34,7 @@ public enum Recognition: Sendable, Hashable {
     self = mayStillMatch && !isLast ? .needMore : .notAnImage
   }
 
-  /// Whether a content with those first bytes is an image; nil if more of them are needed.
+  /// Whether content with these first bytes is an image; nil if more bytes are needed.
   @Sendable public static func isImage(prefix: ArraySlice<UInt8>) -> Bool? {
     switch Recognition(prefix: prefix, isComplete: false) {
     case .image: true
@@ -46,13 +46,13 @@ public enum Recognition: Sendable, Hashable {
   public init(prefix: [UInt8], isComplete: Bool) { self.init(prefix: prefix[...], isComplete: isComplete) }
 }
 
-/// Bytes at the start of every file of a format; nil stands for any byte.
+/// The bytes at the start of every file of a format; nil stands for any byte.
 private struct Signature: Sendable {
   enum Match { case yes, no, tooShort }
 
   let format: ImageFormat
   let pattern: [UInt8?]
-  /// Asks more of a short signature. Sees at least as many bytes as the pattern has.
+  /// An additional test for a short signature. It gets at least as many bytes as the pattern has.
   var isPlausible: @Sendable (ArraySlice<UInt8>) -> Bool = { _ in true }
 
   func match(_ bytes: ArraySlice<UInt8>) -> Match {
@@ -78,16 +78,16 @@ private struct Signature: Sendable {
     Signature(format: .tiff, pattern: text("MM") + [0, 0x2A]),
     Signature(format: .tiff, pattern: text("II") + [0x2B, 0, 8, 0, 0, 0]),
     Signature(format: .tiff, pattern: text("MM") + [0, 0x2B, 0, 8, 0, 0]),
-    // Two letters are no signature: the size of the second header must be one that exists.
+    // Two letters are too little for a signature: the second header's size must be a valid one as well.
     Signature(
       format: .bmp, pattern: text("BM") + any(12) + [nil, 0, 0, 0],
       isPlausible: { BitmapHeader.exists(length: Int($0[$0.startIndex + 14])) }),
     Signature(format: .ico, pattern: [0, 0, 1, 0] + any(18), isPlausible: isDirectory),
-    // A cursor.
+    // The same for cursors.
     Signature(format: .ico, pattern: [0, 0, 2, 0] + any(18), isPlausible: isDirectory),
   ]
 
-  /// At least one picture, and the first not within the directory.
+  /// Whether there is at least one picture and the first does not overlap the directory.
   private static func isDirectory(_ bytes: ArraySlice<UInt8>) -> Bool {
     let field = { (index: Int) in Int(bytes[bytes.startIndex + index]) }
     let count = field(4) | field(5) << 8

@@ -1,18 +1,18 @@
-/// Finds the root element of an XML document behind what may stand before it (XML 1.0 section 2.8).
+/// Finds the root element of an XML document after its prolog (XML 1.0 section 2.8).
 enum SVGProlog {
   static func recognize(_ bytes: ArraySlice<UInt8>) -> Recognition {
     var scanner = Scanner(rest: inBytes(bytes))
     return scanner.skipToRoot() ? scanner.root() : .needMore
   }
 
-  /// The attributes of the root's tag, as text; nil if the tag is not complete.
+  /// The attributes of the root's tag, as text; nil if the tag is incomplete.
   static func rootAttributes(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
     var scanner = Scanner(rest: bytes)
     guard scanner.skipToRoot(), scanner.root() == .image(.svg) else { return nil }
     return scanner.tag()
   }
 
-  /// UTF-16 as the bytes that its ASCII characters have (XML 1.0 appendix F.1); others become question marks.
+  /// Reduces UTF-16 to the bytes of its ASCII characters (XML 1.0 appendix F.1); others become question marks.
   static func inBytes(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
     let low: Int
     switch (bytes.first, bytes.dropFirst().first) {
@@ -40,7 +40,7 @@ enum SVGProlog {
       return .yes
     }
 
-    /// Whether there is something behind what may stand before the root.
+    /// Skips the prolog. Whether anything follows it.
     mutating func skipToRoot() -> Bool {
       if take([0xEF, 0xBB, 0xBF]) == .tooShort { return false }
       while true {
@@ -52,8 +52,8 @@ enum SVGProlog {
 
     mutating func skipWhiteSpace() { rest = rest.drop(while: Self.isWhiteSpace) }
 
-    /// Whether there was a declaration, instruction, comment or document type, which is then gone. Nil where the end of
-    /// it, or what it is, is not there yet.
+    /// Skips a declaration, processing instruction, comment or document type. Whether there was one; nil if it is
+    /// incomplete or its kind is not known yet.
     mutating func skipMarkup() -> Bool? {
       var isCut = false
       for (start, end) in [("<?", "?>"), ("<!--", "-->")] {
@@ -71,25 +71,25 @@ enum SVGProlog {
       return isCut ? nil : false
     }
 
-    /// Whether the root is `svg`, with a prefix or without.
+    /// Whether the root is `svg`, with or without a prefix.
     func root() -> Recognition {
       guard rest.first == UInt8(ascii: "<") else { return .notAnImage }
       let name = rest.dropFirst().prefix(while: Self.isNamed)
       let isPrefixed = name.contains(UInt8(ascii: ":"))
       let local = isPrefixed ? name.drop { $0 != UInt8(ascii: ":") }.dropFirst() : name
       guard let next = rest[name.endIndex...].first else {
-        // What is there may still become a prefix.
-        let isPossible = "svg".utf8.starts(with: local) || !isPrefixed && name.count <= Self.longestPrefix
+        // The characters so far may be the start of a prefix.
+        let isPossible = "svg".utf8.starts(with: local) || !isPrefixed && name.count <= Self.maxPrefixLength
         return isPossible ? .needMore : .notAnImage
       }
       let isEnd = Self.isWhiteSpace(next) || next == UInt8(ascii: ">") || next == UInt8(ascii: "/")
-      return isEnd && local.elementsEqual("svg".utf8) && name.count - local.count <= Self.longestPrefix
+      return isEnd && local.elementsEqual("svg".utf8) && name.count - local.count <= Self.maxPrefixLength
         ? .image(.svg) : .notAnImage
     }
 
-    private static let longestPrefix = 64
+    private static let maxPrefixLength = 64
 
-    /// Behind the name of the root, up to the end of its tag outside quotes.
+    /// The text after the root's name, up to the end of its tag outside quotes.
     func tag() -> ArraySlice<UInt8>? {
       let start = rest.dropFirst().drop(while: Self.isNamed)
       var quote: UInt8?
@@ -122,7 +122,7 @@ enum SVGProlog {
       return false
     }
 
-    /// Up to the `>` outside the brackets of an internal subset and outside quotes.
+    /// Skips to the `>` that is outside quotes and outside the brackets of an internal subset.
     private mutating func skipDocumentType() -> Bool {
       var quote: UInt8?
       var isInSubset = false

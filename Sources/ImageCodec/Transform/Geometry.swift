@@ -1,19 +1,19 @@
-/// Where the pixels of an image go in a transform. All in pixels of the oriented image or of the result.
+/// The position and size of an image's pixels in a transform, in pixels of the oriented image or of the result.
 public struct Geometry: Sendable, Hashable {
-  /// What is taken from the source; the whole image when there is no crop.
+  /// The part of the source that is used; the whole image without a crop.
   public var crop: Transform.Crop
-  /// What that part is resized to.
+  /// The width that the cropped part is resized to.
   public var scaledWidth: Int
   public var scaledHeight: Int
-  /// The result.
+  /// The width of the result.
   public var width: Int
   public var height: Int
-  /// Where the scaled part lies in the result: negative where it is cut, positive where the background shows.
+  /// The position of the scaled part in the result: negative if it is cut, positive if the background shows.
   public var x: Int
   public var y: Int
 }
 
-/// The crop lies wholly outside the image.
+/// The error for a crop that is wholly outside the image.
 public struct GeometryError: Error, Hashable, CustomStringConvertible {
   public let width: Int
   public let height: Int
@@ -22,10 +22,10 @@ public struct GeometryError: Error, Hashable, CustomStringConvertible {
 }
 
 extension Transform {
-  /// Where the pixels of a source go. Its size is that after orientation, at most 2^32 a side.
+  /// The geometry for a source of this size, measured after orientation, at most 2^32 a side.
   ///
-  /// Sides are rounded to the nearest pixel and are at least 1. Without `enlarge` the scale is at most 1: `inside` and
-  /// `cover` then give less than their box, `contain` fills it with more background, and `fill` keeps the side.
+  /// Sides are rounded to the nearest pixel and are at least 1. Without `enlarge` the scale is at most 1: the result of
+  /// `inside` and `cover` may then be smaller than the box, `contain` adds more background, and `fill` keeps the side.
   public func geometry(width sourceWidth: Int, height sourceHeight: Int) throws(GeometryError) -> Geometry {
     let crop = try clipped(toWidth: sourceWidth, height: sourceHeight)
     let (scaledWidth, scaledHeight) = scaled(crop.width, crop.height)
@@ -39,13 +39,13 @@ extension Transform {
     case .cover: (geometry.width, geometry.height) = (min(width, scaledWidth), min(height, scaledHeight))
     }
     if fit == .cover, scaledWidth > crop.width || scaledHeight > crop.height { return geometry.narrowed() }
-    // Cut and filled on both sides alike; of an odd number the second has one more.
+    // Cut or padded equally on both sides; if the difference is odd, the second side gets one pixel more.
     geometry.x = (geometry.width - scaledWidth) / 2
     geometry.y = (geometry.height - scaledHeight) / 2
     return geometry
   }
 
-  /// As `geometry(width:height:)`, for the size that the header of a file tells and its EXIF orientation.
+  /// The same as `geometry(width:height:)`, for the size in a file's header and its EXIF orientation.
   public func geometry(of header: ImageHeader) throws(GeometryError) -> Geometry? {
     guard let width = header.width, let height = header.height else { return nil }
     let isTurned = isOriented && header.orientation >= 5
@@ -89,7 +89,7 @@ extension Transform {
 }
 
 extension Geometry {
-  /// The same result of a part that is scaled up, of which less is scaled to be cut away.
+  /// The same result from a smaller part: if the part is scaled up and then cut, less of it is scaled.
   fileprivate func narrowed() -> Geometry {
     var narrow = self
     let across = Self.narrowed(crop.width, scaled: scaledWidth, cut: width, factor: (scaledHeight, crop.height))
@@ -102,8 +102,8 @@ extension Geometry {
   }
 
   /// - Parameters:
-  ///   - cut: how long the middle of the scaled side is that stays.
-  ///   - factor: by what the side is scaled, as a fraction: that of the side which is not cut.
+  ///   - cut: the length of the middle of the scaled side that stays.
+  ///   - factor: the scale of the side as a fraction, namely that of the side that is not cut.
   private static func narrowed(
     _ side: Int, scaled: Int, cut: Int, factor: (Int, Int)
   ) -> (start: Int, side: Int, scaled: Int, offset: Int) {

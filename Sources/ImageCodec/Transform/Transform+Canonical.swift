@@ -1,10 +1,11 @@
-/// A transform as a name: in the cache, and on the way to a decoder.
+/// The transform as text, for the cache key and for requests to a decoder.
 extension Transform {
-  /// Changes when the same transform gives other pixels than before, so that what older versions made is not served.
+  /// Must change when the same transform gives other pixels than before, so that results of older versions are not
+  /// served.
   private static let version = "v3"
 
-  /// The transform as text: what differs from the defaults and has an effect, in a fixed order. ASCII without spaces;
-  /// never empty, for that names the original.
+  /// The options that differ from the defaults and have an effect, in a fixed order. ASCII without spaces. Never empty,
+  /// because the empty text names the original.
   public var canonical: String {
     let hasBox = width != nil && height != nil
     let fit = hasBox ? fit : .inside
@@ -28,7 +29,7 @@ extension Transform {
     return text
   }
 
-  /// Reads what `canonical` wrote. Nil for anything else.
+  /// Parses a canonical form. Nil for any other text.
   public init?(canonical text: String) {
     self.init()
     var fields = text.split(separator: ",", omittingEmptySubsequences: false)[...]
@@ -37,7 +38,7 @@ extension Transform {
       let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2, set(parts[0], to: parts[1]) else { return nil }
     }
-    // One text for one transform: order, defaults and numbers are as they are written.
+    // A transform has only one text: its order, defaults and numbers must be those that `canonical` writes.
     guard canonical == text else { return nil }
   }
 
@@ -97,7 +98,7 @@ extension Transform {
     }
   }
 
-  /// Whether a quality changes nothing. A WebP of artwork is without loss only where no quality is asked for.
+  /// Whether the quality has no effect. A WebP of artwork is lossless only if no quality is set.
   private func isUsual(_ quality: Int) -> Bool {
     switch format {
     case .png: true
@@ -106,7 +107,7 @@ extension Transform {
     }
   }
 
-  /// Six digits.
+  /// The colour as six hexadecimal digits.
   private static func hexadecimal(_ color: UInt32) -> String {
     let digits = String(color & 0xFFFFFF, radix: 16)
     return String(repeating: "0", count: 6 - digits.count) + digits

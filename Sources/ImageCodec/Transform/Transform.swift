@@ -1,15 +1,15 @@
-/// What is made of an image on its way to the host: how it is laid, cut, sized and written.
+/// The changes to an image before it is delivered to the host: orientation, crop, size, effects and format.
 ///
-/// Carried out in this order: orientation, crop, size, the rest. Two transforms that ask for the same thing have the
-/// same `canonical` form, by which their result is known in the cache.
+/// The order is: orientation, crop, size, everything else. Transforms that ask for the same result have the same
+/// `canonical` form, which is part of the cache key.
 public struct Transform: Sendable, Hashable {
-  /// How the image goes into the box of `width` and `height`. With one of them only, the other follows from the image.
+  /// The way the image fits the box of `width` and `height`. If only one is set, the other follows from the image.
   public enum Fit: String, Sendable, CaseIterable {
-    /// Within the box, in the image's proportions.
+    /// Scaled to lie within the box, with the image's proportions.
     case inside
-    /// As `inside`; the rest of the box is filled with the background.
+    /// As `inside`, with the rest of the box filled with the background.
     case contain
-    /// Over the whole box, in the image's proportions; what stands out is cut away on both sides alike.
+    /// Scaled to cover the whole box, with the image's proportions; the excess is cut equally on both sides.
     case cover
     /// Stretched to the box.
     case fill
@@ -17,11 +17,11 @@ public struct Transform: Sendable, Hashable {
 
   public enum Frames: String, Sendable, CaseIterable {
     case first
-    /// Of an animation, which is written as WebP.
+    /// All frames of an animation, which is written as WebP.
     case all
   }
 
-  /// A part of the oriented source, in its pixels. It may stand out of the image: what is outside is left away.
+  /// A part of the oriented source, in its pixels. A part outside the image is ignored.
   public struct Crop: Sendable, Hashable {
     public var x: Int
     public var y: Int
@@ -42,29 +42,29 @@ public struct Transform: Sendable, Hashable {
   public var fit = Fit.inside
   /// Whether a side may be scaled up.
   public var enlarge = false
-  /// Whether the image is laid as its EXIF orientation says.
+  /// Whether the EXIF orientation is applied.
   public var isOriented = true
   public var crop: Crop?
-  /// One of `writableFormats`; nil for the source's where it can be written.
+  /// One of `writableFormats`; nil for the source's format if that can be written.
   public var format: ImageFormat?
-  /// 1 to 100, for formats that have one; nil for the format's usual one.
+  /// 1 to 100, for formats that have a quality; nil for the format's default.
   public var quality: Int?
   public var frames = Frames.first
-  /// What lies under transparent pixels where the format has none, and around the image with `contain`; 0xRRGGBB.
+  /// The colour behind transparent pixels if the format has no alpha, and around the image with `contain`; 0xRRGGBB.
   public var background = Self.usualBackground
-  /// Sigma of a Gaussian, in pixels of the result; 0 is none.
+  /// The sigma of a Gaussian blur, in pixels of the result; 0 means no blur.
   public var blur = 0.0
   public var isGrayscale = false
-  /// In pixels of the result; 0 is none. At most half of the shorter side counts.
+  /// The radius in pixels of the result; 0 means no rounding. It is limited to half of the shorter side.
   public var cornerRadius = 0
 
-  /// Nothing but what every transform does: the image is laid upright and written anew.
+  /// The transform with the defaults: it only orients the image and encodes it again.
   public init() {}
 
   public static let sides = 1...65_535
   public static let qualities = 1...100
   public static let blurs = 0.0...250.0
-  /// Where a crop may begin, and how large it may be.
+  /// The permitted offsets of a crop, and below them its permitted sizes.
   public static let cropOffsets = -1_000_000_000...1_000_000_000
   public static let cropSides = 1...1_000_000_000
   public static let writableFormats: [ImageFormat] = [.jpeg, .png, .webp, .avif]
@@ -73,14 +73,14 @@ public struct Transform: Sendable, Hashable {
 }
 
 extension ImageFormat {
-  /// The quality that a result has if none is asked for: an AVIF of 60 looks like a JPEG of 80, and is smaller.
+  /// The default quality. An AVIF of 60 looks like a JPEG of 80, and is smaller.
   package var usualQuality: Int { self == .avif ? 60 : 80 }
 }
 
 extension Transform {
   /// The format of the result.
   ///
-  /// - Parameter frames: how many the result has.
+  /// - Parameter frames: the number of frames of the result.
   public func outputFormat(of source: ImageFormat, hasAlpha: Bool, frames: Int) -> ImageFormat {
     if let format { return format }
     if frames > 1 { return .webp }

@@ -5,18 +5,20 @@ internal import Threads
 @LoadingActor
 final class InlineReadLimiter {
   /// The maximum number of bytes that may be read and not yet written; a larger image is read alone.
-  private static let most: Int64 = 32 << 20
+  private static let maxBytes: Int64 = 32 << 20
 
   var isClosed = false {
     didSet { release() }
   }
-  private var underWay: Int64 = 0
+  private var bytesInFlight: Int64 = 0
   private var waiting = FIFO<(byteCount: Int64, read: @LoadingActor () -> Void)>()
 
   /// Whether a read of so many bytes could start at once.
   func isOpen(for byteCount: Int64) -> Bool { waiting.isEmpty && !isClosed && hasRoom(for: byteCount) }
 
-  private func hasRoom(for byteCount: Int64) -> Bool { underWay == 0 || underWay + byteCount <= Self.most }
+  private func hasRoom(for byteCount: Int64) -> Bool {
+    bytesInFlight == 0 || bytesInFlight + byteCount <= Self.maxBytes
+  }
 
   /// Calls `read` when so many bytes are free. `end` must be called when it is done.
   func begin(_ byteCount: Int64, _ read: @escaping @LoadingActor () -> Void) {
@@ -25,14 +27,14 @@ final class InlineReadLimiter {
   }
 
   func end(_ byteCount: Int64) {
-    underWay -= byteCount
+    bytesInFlight -= byteCount
     release()
   }
 
   private func release() {
     while !isClosed, let next = waiting.first, hasRoom(for: next.byteCount) {
       waiting.popFirst()
-      underWay += next.byteCount
+      bytesInFlight += next.byteCount
       next.read()
     }
   }

@@ -23,7 +23,7 @@ extension Loader {
       id: id, group: group, queue: queue, priority: priority, loader: self, observer: observer)
     prefetches[id] = prefetch
     index.insert(id, LoadIndex.Labels(group: group))
-    prefetch.goOn()
+    prefetch.submitNext()
   }
 
   /// How many more loads may be queued, assuming that each job still in its cache lookup will be.
@@ -48,8 +48,8 @@ extension Loader {
     release(places: 1, at: place)
   }
 
-  private func ids(of varyKey: Selection) -> [LoadID] {
-    switch varyKey {
+  private func ids(of selection: Selection) -> [LoadID] {
+    switch selection {
     case .one(let id): [id]
     case .url(let url): index.loads(url: url)
     case .group(let group): index.loads(group: group)
@@ -61,8 +61,8 @@ extension Loader {
   /// Cancels the selected loads and prefetches. Each observer is called before this returns.
   ///
   /// - Returns: the number of cancelled loads and prefetches.
-  public func cancel(_ varyKey: Selection) -> Int {
-    ids(of: varyKey).reduce(0) { $0 + (cancel($1) ? 1 : 0) }
+  public func cancel(_ selection: Selection) -> Int {
+    ids(of: selection).reduce(0) { $0 + (cancel($1) ? 1 : 0) }
   }
 
   /// Whether no job and no decode is under way.
@@ -77,8 +77,8 @@ extension Loader {
   /// Changes the priority of the selected loads and prefetches.
   ///
   /// - Returns: how many had another priority.
-  public func prioritize(_ varyKey: Selection, _ priority: Priority) -> Int {
-    let ids = ids(of: varyKey)
+  public func prioritize(_ selection: Selection, _ priority: Priority) -> Int {
+    let ids = ids(of: selection)
     return setPriority(priority, of: ids) + ids.count { prefetches[$0]?.setPriority(priority) ?? false }
   }
 

@@ -7,19 +7,19 @@ struct PeerWaitList {
   /// How long a job waits for peers in all; after that it starts a second transfer.
   static let patience = Duration.seconds(60)
   /// The poll interval after a change; it doubles up to the second value while nothing changes.
-  private static let shortest = Duration.milliseconds(5)
-  private static let longest = Duration.milliseconds(100)
+  private static let minInterval = Duration.milliseconds(5)
+  private static let maxInterval = Duration.milliseconds(100)
   /// How often to check whether peers have died.
   private static let survey = Duration.milliseconds(250)
 
   private(set) var waiting: [JobID] = []
   private(set) var nextLook: ContinuousClock.Instant?
-  private var interval = shortest
+  private var interval = minInterval
   private var lastSurvey: ContinuousClock.Instant?
-  private var signs: [UInt64: Sign] = [:]
+  private var heartbeats: [UInt64: Heartbeat] = [:]
 
   /// The last heartbeat count of a peer, when it was read, and for how long it has been unchanged.
-  private struct Sign {
+  private struct Heartbeat {
     let beats: UInt64
     var seen: ContinuousClock.Instant
     var silence = Duration.zero
@@ -27,16 +27,16 @@ struct PeerWaitList {
 
   mutating func add(_ job: JobID, at now: ContinuousClock.Instant) {
     waiting.append(job)
-    interval = Self.shortest
+    interval = Self.minInterval
     nextLook = min(nextLook ?? now + interval, now + interval)
   }
 
   /// Removes the jobs whose wait is over and schedules the next poll.
   mutating func remove(_ over: Set<JobID>, at now: ContinuousClock.Instant) {
     waiting.removeAll { over.contains($0) }
-    interval = over.isEmpty ? min(interval * 2, Self.longest) : Self.shortest
+    interval = over.isEmpty ? min(interval * 2, Self.maxInterval) : Self.minInterval
     nextLook = waiting.isEmpty ? nil : now + interval
-    if waiting.isEmpty { signs = [:] }
+    if waiting.isEmpty { heartbeats = [:] }
   }
 
   /// Whether the check for dead peers is due; if so, schedules the next one.
@@ -57,13 +57,13 @@ struct PeerWaitList {
   /// Whether a peer's heartbeat has been unchanged for too long. Only time during which this process was running
   /// counts: after a system suspend all peers look stalled.
   mutating func hasStopped(_ worker: UInt64, beats: UInt64, at now: ContinuousClock.Instant) -> Bool {
-    guard var sign = signs[worker], sign.beats == beats else {
-      signs[worker] = Sign(beats: beats, seen: now)
+    guard var heartbeat = heartbeats[worker], heartbeat.beats == beats else {
+      heartbeats[worker] = Heartbeat(beats: beats, seen: now)
       return false
     }
-    sign.silence += min(sign.seen.duration(to: now), Self.longest * 2)
-    sign.seen = now
-    signs[worker] = sign
-    return sign.silence >= Self.silence
+    heartbeat.silence += min(heartbeat.seen.duration(to: now), Self.maxInterval * 2)
+    heartbeat.seen = now
+    heartbeats[worker] = heartbeat
+    return heartbeat.silence >= Self.silence
   }
 }

@@ -27,16 +27,16 @@ public final class Prefetch: LoadObserver {
     public var cancelled = 0
     /// The bytes of the downloaded images.
     public var bytes: Int64 = 0
-    /// The first `mostErrors` errors.
+    /// The first `maxErrors` errors.
     public var errors: [(url: String, kind: LoadError.Kind)] = []
 
     var done: Int { downloaded + cached + failed + cancelled }
   }
 
-  static let mostErrors = 100
+  static let maxErrors = 100
   private static let progressInterval = Duration.milliseconds(125)
   /// The number of items that are submitted before other work on the loading thread gets its turn.
-  private static let mostAtOnce = 256
+  private static let maxBatch = 256
 
   let id: LoadID
   let group: String?
@@ -49,7 +49,7 @@ public final class Prefetch: LoadObserver {
   private var pending: [LoadID: Int32] = [:]
   private var nextProgress = ContinuousClock.now
   private var isSubmitting = false
-  private var isToGoOn = false
+  private var isContinuationScheduled = false
   private var isCancelled = false
 
   /// - Parameter queue: the items, with the queue places that are reserved for them.
@@ -70,11 +70,11 @@ public final class Prefetch: LoadObserver {
   var heldBack: [(origin: Origin, count: Int)] { queue.heldBack }
 
   /// Submits the items that may be submitted now.
-  func goOn() {
-    guard !isSubmitting, !isToGoOn else { return }
+  func submitNext() {
+    guard !isSubmitting, !isContinuationScheduled else { return }
     isSubmitting = true
     var count = 0
-    while count < Self.mostAtOnce, let (item, request, hasPlace) = queue.next() {
+    while count < Self.maxBatch, let (item, request, hasPlace) = queue.next() {
       count += 1
       let load = loader.makeID()
       pending[load] = item
@@ -83,11 +83,11 @@ public final class Prefetch: LoadObserver {
       loader.submit(own, as: load, for: self, isInternal: true, place: hasPlace ? priority : nil)
     }
     isSubmitting = false
-    if count == Self.mostAtOnce {
-      isToGoOn = true
+    if count == Self.maxBatch {
+      isContinuationScheduled = true
       LoadingActor.run { [weak self] in
-        self?.isToGoOn = false
-        self?.goOn()
+        self?.isContinuationScheduled = false
+        self?.submitNext()
       }
     }
     endIfDone()
@@ -117,7 +117,7 @@ public final class Prefetch: LoadObserver {
     guard let item = pending.removeValue(forKey: load) else { return }
     queue.end(item)
     note(result, of: item)
-    goOn()
+    submitNext()
   }
 
   /// Fails the items of an origin that is down, if they have a reserved place and are not loads yet.
@@ -140,13 +140,13 @@ public final class Prefetch: LoadObserver {
       summary.cancelled += 1
     case .failure(let error):
       summary.failed += 1
-      if summary.errors.count < Self.mostErrors { summary.errors.append((url, error.kind)) }
+      if summary.errors.count < Self.maxErrors { summary.errors.append((url, error.kind)) }
     }
     observer.prefetch(id, item: url, ended: result)
-    tellProgress()
+    reportProgress()
   }
 
-  private func tellProgress() {
+  private func reportProgress() {
     let now = ContinuousClock.now
     guard now >= nextProgress || summary.done == summary.total else { return }
     nextProgress = now.advanced(by: Self.progressInterval)

@@ -14,14 +14,14 @@ struct PrefetchQueue {
   private let items: [LoadRequest]
   private let order: QueueOrder
   /// The maximum number of concurrent loads for one origin, and in all.
-  let mostOfOrigin: Int
-  let mostInAll: Int
+  let maxPerOrigin: Int
+  let maxTotal: Int
   private var rowOfItem: [Int32] = []
   private var rowOfOrigin: [Origin?: Int32] = [:]
   private var rows: [Row] = []
   private var waiting = FairQueue()
   /// All items have the same queue class: here the queue only provides the round robin.
-  private static let lane = FairQueue.QueueClass(priority: .normal, needsDecoder: false)
+  private static let queueClass = FairQueue.QueueClass(priority: .normal, needsDecoder: false)
   /// The first remaining item without a reserved place.
   private var nextWithoutPlace: Int
   private var loads = 0
@@ -30,8 +30,8 @@ struct PrefetchQueue {
   init(_ items: [LoadRequest], limits: SchedulerLimits, places: Int) {
     self.items = items
     order = limits.order
-    mostOfOrigin = max(128, 2 * limits.mostPerOrigin)
-    mostInAll = max(8192, 2 * limits.mostConcurrent)
+    maxPerOrigin = max(128, 2 * limits.mostPerOrigin)
+    maxTotal = max(8192, 2 * limits.mostConcurrent)
     nextWithoutPlace = min(places, items.count)
     rowOfItem.reserveCapacity(items.count)
     for (number, item) in items.enumerated() {
@@ -43,7 +43,7 @@ struct PrefetchQueue {
         waiting.admit(row)
       }
       rowOfItem.append(row)
-      if number < nextWithoutPlace { waiting.add(Int32(number), of: row, in: Self.lane, place: Int64(number)) }
+      if number < nextWithoutPlace { waiting.add(Int32(number), of: row, in: Self.queueClass, place: Int64(number)) }
     }
   }
 
@@ -65,7 +65,7 @@ struct PrefetchQueue {
 
   /// Dequeues the next item to submit; `end` must follow for it.
   mutating func next() -> (item: Int32, request: LoadRequest, hasPlace: Bool)? {
-    guard loads < mostInAll else { return nil }
+    guard loads < maxTotal else { return nil }
     let item: Int32
     let next = waiting.takeNext(order)
     if let next {
@@ -105,6 +105,6 @@ struct PrefetchQueue {
   private mutating func count(_ change: Int, for row: Int32) {
     loads += change
     rows[Int(row)].loads += change
-    waiting.setEligible(rows[Int(row)].loads < mostOfOrigin, row)
+    waiting.setEligible(rows[Int(row)].loads < maxPerOrigin, row)
   }
 }

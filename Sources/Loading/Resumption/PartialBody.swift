@@ -51,12 +51,12 @@ extension TransferError {
 /// Partial bodies cannot be evicted, so they may take only a part of the disk cache's limit. A single body may be
 /// larger.
 struct PartialBodyBudget {
-  static let mostBytesInMemory: Int64 = 16 << 20
-  static let mostBytesInScratch: Int64 = 256 << 20
+  static let maxBytesInMemory: Int64 = 16 << 20
+  static let maxBytesInScratch: Int64 = 256 << 20
   /// The maximum number of spools; each holds a file descriptor.
-  static let mostSpools = 64
+  static let maxSpools = 64
 
-  private var mostBytesInCache: Int64
+  private var maxBytesInCache: Int64
   private var kept = KeptPartials()
 
   fileprivate struct KeptPartials {
@@ -66,19 +66,19 @@ struct PartialBodyBudget {
     var spools = 0
   }
 
-  init(diskLimit: Int64) { mostBytesInCache = diskLimit / 8 }
+  init(diskLimit: Int64) { maxBytesInCache = diskLimit / 8 }
 
   /// Sets the limit of the disk cache in bytes. Partial bodies that are already kept stay.
-  mutating func setDiskLimit(_ limit: Int64) { mostBytesInCache = limit / 8 }
+  mutating func setDiskLimit(_ limit: Int64) { maxBytesInCache = limit / 8 }
 
   /// Returns false if the budget is exceeded; otherwise `remove` must follow when the body is used or discarded.
   mutating func insert(_ partialBody: PartialBody) -> Bool {
     var next = kept
     next.add(partialBody, times: 1)
-    guard next.bytesInMemory <= Self.mostBytesInMemory, next.spools <= Self.mostSpools else { return false }
+    guard next.bytesInMemory <= Self.maxBytesInMemory, next.spools <= Self.maxSpools else { return false }
     let fits =
-      next.bytesInCache <= max(mostBytesInCache, kept.bytesInCache)
-      && next.bytesInScratch <= max(Self.mostBytesInScratch, kept.bytesInScratch)
+      next.bytesInCache <= max(maxBytesInCache, kept.bytesInCache)
+      && next.bytesInScratch <= max(Self.maxBytesInScratch, kept.bytesInScratch)
     guard fits || kept.spools == 0 else { return false }
     kept = next
     return true

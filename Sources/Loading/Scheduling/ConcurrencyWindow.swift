@@ -76,7 +76,7 @@ struct ConcurrencyWindow: Sendable {
   /// The throughput before a round with a large drop.
   private var rateBeforeDrop: Double?
   /// The shortest transfer duration of all rounds, taken as that of transfers that do not wait for each other.
-  private var leastDelay = Double.infinity
+  private var minDelay = Double.infinity
   private var nextProbeUp: Instant?
   private var nextProbeDown: Instant?
   /// Whether to probe a smaller window even if transfers do not seem to wait.
@@ -166,8 +166,8 @@ struct ConcurrencyWindow: Sendable {
   }
 
   private mutating func end(with measure: Measure, active: Int, at now: Instant) {
-    let leastBefore = leastDelay
-    leastDelay = min(leastDelay, measure.delay)
+    let minDelayBefore = minDelay
+    minDelay = min(minDelay, measure.delay)
     switch phase {
     case .opening(let before): open(after: before, measure, active: active, at: now)
     case .recovering:
@@ -181,7 +181,7 @@ struct ConcurrencyWindow: Sendable {
       }
       upInterval = Self.upIntervals.first
       open(after: nil, measure, active: active, at: now)
-    case .probing(let held): endProbeDown(from: held, measure, leastBefore: leastBefore, active: active, at: now)
+    case .probing(let held): endProbeDown(from: held, measure, minDelayBefore: minDelayBefore, active: active, at: now)
     }
   }
 
@@ -217,7 +217,7 @@ struct ConcurrencyWindow: Sendable {
     }
     if measure.rate > 1.3 * heldRate { nextProbeUp = now }
     heldRate = 0.75 * heldRate + 0.25 * measure.rate
-    let seemsToWait = measure.delay > 1.5 * leastDelay
+    let seemsToWait = measure.delay > 1.5 * minDelay
     if size > 1, let due = nextProbeDown, now >= due, mustProbeDown || seemsToWait {
       probe(max(1, size / 2), active: active, at: now)
     } else if size < ceiling, let due = nextProbeUp, now >= due {
@@ -226,11 +226,11 @@ struct ConcurrencyWindow: Sendable {
   }
 
   private mutating func endProbeDown(
-    from held: Measure, _ measure: Measure, leastBefore: Double, active: Int, at now: Instant
+    from held: Measure, _ measure: Measure, minDelayBefore: Double, active: Int, at now: Instant
   ) {
     guard measure.rate / held.rate - 1 >= 0.25 * (Double(size) / Double(held.size) - 1) else {
       // All transfers were needed. The base duration may have grown.
-      leastDelay = 0.75 * leastBefore + 0.25 * measure.delay
+      minDelay = 0.75 * minDelayBefore + 0.25 * measure.delay
       hold(min(held.size, enough(measure, for: held.rate)), held.rate, active: active, at: now)
       nextProbeDown = now.advanced(by: downInterval)
       downInterval = min(downInterval * 2, Self.downIntervals.max)
@@ -240,7 +240,7 @@ struct ConcurrencyWindow: Sendable {
     // shortest duration.
     downInterval = Self.downIntervals.first
     hold(size, measure.rate, active: active, at: now)
-    if measure.delay < 0.8 * leastBefore || measure.delay > 1.5 * leastBefore {
+    if measure.delay < 0.8 * minDelayBefore || measure.delay > 1.5 * minDelayBefore {
       (nextProbeDown, mustProbeDown) = (now, true)
     } else {
       (nextProbeUp, nextProbeDown) = (now, now.advanced(by: downInterval))

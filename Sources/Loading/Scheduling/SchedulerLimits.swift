@@ -67,15 +67,15 @@ public struct SchedulerLimits: Sendable, Equatable {
   public init() {}
 
   /// The number of streams that RFC 9113 section 6.5.2 recommends as the minimum for a server to allow.
-  private static let mostStreams = 100
-  private static let mostConnections = 256
+  private static let maxStreams = 100
+  private static let maxConnections = 256
   /// More transfers had no higher throughput on the links and machines that were measured.
-  private static let mostOfAll = 1024
+  private static let maxGlobal = 1024
 
   /// The bounds of the global window, which reflects the capacity of this machine and starts large.
   var windowForAll: ConcurrencyWindow.Bounds {
     switch maxConcurrent {
-    case .auto: .init(initial: min(128, mostTransfers), max: min(Self.mostOfAll, mostTransfers))
+    case .auto: .init(initial: min(128, mostTransfers), max: min(Self.maxGlobal, mostTransfers))
     case .fixed(let size): .fixed(size)
     }
   }
@@ -83,10 +83,10 @@ public struct SchedulerLimits: Sendable, Equatable {
   /// The bounds of an origin's window. It starts with as many connections as browsers use, or with as many streams as
   /// every server accepts.
   func window(isHTTP2: Bool) -> ConcurrencyWindow.Bounds {
-    let most = min(isHTTP2 ? Self.mostStreams : maxConnectionsPerOrigin ?? .max, Self.mostConnections)
+    let maxSize = min(isHTTP2 ? Self.maxStreams : maxConnectionsPerOrigin ?? .max, Self.maxConnections)
     switch maxPerOrigin {
     case .fixed(let size): return .fixed(isHTTP2 ? size : min(size, maxConnectionsPerOrigin ?? .max))
-    case .auto: return .init(initial: min(isHTTP2 ? 16 : 6, most), max: most)
+    case .auto: return .init(initial: min(isHTTP2 ? 16 : 6, maxSize), max: maxSize)
     }
   }
 

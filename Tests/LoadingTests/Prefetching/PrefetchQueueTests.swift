@@ -71,7 +71,7 @@ struct PrefetchQueueTests {
     (limits.maxPerOrigin, limits.maxConcurrent) = (.fixed(500), .fixed(10_000))
     var queue = PrefetchQueue(try items(2000), limits: limits, places: 2000)
     #expect(drain(&queue).count == 1000)
-    #expect(queue.mostInAll == 20_000)
+    #expect(queue.maxTotal == 20_000)
   }
 
   @Test func `items without a reserved place are submitted when no others are left`() throws {

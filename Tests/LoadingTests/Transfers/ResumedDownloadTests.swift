@@ -218,9 +218,9 @@ struct ResumedDownloadTests {
   @Test func `the budget limits partial bodies in memory and spools`() throws {
     var kept = PartialBodyBudget(diskLimit: 1 << 30)
     let small = partialBody(like: try partialBody(1000), 256 << 10)
-    #expect(insertAll(small, into: &kept) == PartialBodyBudget.mostBytesInMemory >> 18)
+    #expect(insertAll(small, into: &kept) == PartialBodyBudget.maxBytesInMemory >> 18)
     let large = try partialBody(400_000)
-    #expect(insertAll(large, into: &kept) == PartialBodyBudget.mostSpools)
+    #expect(insertAll(large, into: &kept) == PartialBodyBudget.maxSpools)
     kept.remove(large)
     kept.remove(small)
     #expect([small, large, small, large].map { kept.insert($0) } == [true, true, false, false])
