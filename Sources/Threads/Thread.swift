@@ -4,9 +4,9 @@
   internal import Glibc
 #endif
 
-/// Starts a detached thread that runs `body` and ends with it.
+/// Starts a detached thread that runs `body` and ends when it returns.
 ///
-/// - Parameter name: what debuggers and `top -H` show; cut to 15 characters.
+/// - Parameter name: shown by debuggers and `top -H`; truncated to 15 characters.
 public func startThread(name: String, _ body: @escaping @Sendable () -> Void) {
   let box = Unmanaged.passRetained(ThreadBody(name: String(name.prefix(15)), run: body))
   #if canImport(Darwin)
@@ -49,7 +49,7 @@ private final class ThreadBody: Sendable {
     return nil
   }
 
-  /// Glibc's `pthread_setname_np` is out of Swift's reach (it needs _GNU_SOURCE); this file is the same thing.
+  /// Swift cannot call Glibc's `pthread_setname_np`, which needs _GNU_SOURCE. Writing this file does the same.
   private func setName(_ name: String) {
     let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
     guard file >= 0 else { return }
