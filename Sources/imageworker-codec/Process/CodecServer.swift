@@ -7,7 +7,7 @@ internal import ImageCodec
   internal import Glibc
 #endif
 
-/// The decoder's side of the socket: says what it can, then answers requests until the worker is gone.
+/// The decoder's side of the socket: announces the formats, then answers requests until the worker closes the socket.
 struct CodecServer {
   let socket: Int32
 
@@ -43,7 +43,7 @@ struct CodecServer {
     return true
   }
 
-  /// nil when the worker has gone. The request is nil when it cannot be understood.
+  /// Nil if the worker has closed the socket. The request is nil if it cannot be parsed.
   private func receive() -> (CodecRequest?, [Int32])? {
     var received: [UInt8] = []
     var descriptors: [Int32] = []

@@ -7,8 +7,8 @@ internal import ImageCodec
   internal import Glibc
 #endif
 
-// The worker starts this with a socket as standard input, see CodecMessage. By hand there are only the tests of the
-// sandbox.
+// The worker starts this with a socket as standard input, see CodecMessage. From the command line only the sandbox
+// tests can be run.
 switch CommandLine.arguments.dropFirst().first {
 case "--serve":
   csystem_keep_freed(8 << 20)
