@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// What hostile and broken files come to.
+/// The results of hostile and broken files.
 struct BrokenImageTests {
   @Test func `a header with too many pixels is refused without a decoder`() async throws {
     let decoding = try Decoding()
@@ -19,7 +19,7 @@ struct BrokenImageTests {
     task.header = ImageHeader(.png, width: 10, height: 10)
     let outcome = await decoding.run(task)
     guard case .failure(.tooManyPixels) = outcome else { return #expect(Bool(false), "\(outcome)") }
-    // What would be written counts as well.
+    // The size of the result is limited as well.
     let large = try decoding.task(
       bomb, .pixels(decoding.newPath()),
       .with { ($0.width, $0.height, $0.fit, $0.enlarge) = (5000, 5000, .fill, true) }, maxPixels: 1_000_000)
@@ -39,14 +39,14 @@ struct BrokenImageTests {
     let decoding = try Decoding()
     let scan = Build.segment(0xDA, [1, 1, 0, 0, 63, 0]) + [0x12, 0x34]
     let end: [UInt8] = [0xFF, 0xD9]
-    // Progressive, sequential, and with a comment whose length is too small for itself, which libjpeg passes over.
+    // Progressive, sequential, and with a comment whose length is below 2, which libjpeg skips.
     let beginnings = [
       Build.jpeg(64, 64, frame: 0xC2), Build.jpeg(64, 64, frame: 0xC0),
       Build.jpeg(64, 64, frame: 0xC2).replacing([0xFF, 0xDA], with: [0xFF, 0xFE, 0, 0, 0xFF, 0xDA]),
     ]
     for beginning in beginnings {
       for (scans, isRefused) in [(100, false), (101, true)] {
-        // It has one already.
+        // The file already has an end marker.
         let file = beginning.dropLast(2) + Array(repeating: scan, count: scans - 1).joined() + end
         let outcome = await decoding.run(try decoding.task(Array(file), .check))
         #expect((outcome == .failure(.corrupt("the JPEG has more than 100 scans"))) == isRefused, "\(outcome)")
@@ -146,7 +146,7 @@ struct BrokenImageTests {
 
   @Test func `a decoder has only so much memory, and outlives that it is not enough`() async throws {
     let decoding = try Decoding(memory: 150 << 20)
-    // Turned, it needs all its pixels at once.
+    // Rotated, the image needs all its pixels in memory.
     var file = try await Decoding().encoded(
       Pictures.quarters(32, 32).png(),
       .with {
@@ -184,8 +184,8 @@ struct BrokenImageTests {
     guard case .failure(.io) = second else { return #expect(Bool(false), "\(second)") }
   }
 
-  /// Thousands of files, each broken somewhere: exactly one answer each (a second would trap), no hang, nothing left
-  /// behind.
+  /// Thousands of files, each broken somewhere: each has exactly one answer (a second would trap), none hangs, and no
+  /// file is left.
   @Test func `a thousand broken images of each kind hurt nobody`() async throws {
     let decoding = try Decoding(count: 2, decodesPerProcess: 500)
     let picture = Pictures.waves(48, 40).png()
@@ -212,7 +212,7 @@ struct BrokenImageTests {
           [.check, .placeholder, .pixels(decoding.newPath()), .encoded(decoding.newPath())][index % 4]
         var task = try decoding.task(seed, output, .with { $0.width = 16 }, maxPixels: 4_000_000)
         task.source = .bytes(generator.broken(seed))
-        // As the worker would have it after the header was read; where it cannot be read, the task would never be.
+        // The header as the worker would have read it; if it cannot be read, the worker would not create the task.
         task.header = header
         tasks.append(task)
       }

@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// The colours that a file declares, through the real decoder.
+/// Colours that a file declares, decoded by the real decoder.
 struct ColorTests {
   let decoding: Decoding
 
@@ -12,7 +12,7 @@ struct ColorTests {
     case png, pngWithAlpha, jpeg, greyJPEG, webp
   }
 
-  /// A file of one colour, which a profile that has only the named tables makes a neutral one.
+  /// A file of one colour. Its profile, which has only the named tables, makes that colour neutral.
   private func file(_ container: Container, tags: [String]) async throws -> [UInt8] {
     let color = Pictures(width: 32, height: 32, samples: 3) { _, _ in [255, 0, 0] }
     let profile = Build.negativeProfile(
@@ -79,7 +79,7 @@ struct ColorTests {
     #expect(try await decoding.pixels(file[..<2] + segment + file[2...]) == expected)
   }
 
-  /// CMYK without a profile, and what Chromium shows: 255 (1 - ink) (1 - black).
+  /// CMYK without a profile, and Chromium's result: 255 (1 - ink) (1 - black).
   private static let inks: [(cmyk: [Int], rgb: [Int])] = [
     ([0, 0, 0, 0], [255, 255, 255]), ([0, 0, 0, 255], [0, 0, 0]), ([255, 255, 255, 255], [0, 0, 0]),
     ([255, 0, 0, 0], [0, 255, 255]), ([0, 255, 255, 0], [255, 0, 0]), ([128, 64, 0, 51], [102, 153, 204]),
@@ -97,9 +97,9 @@ struct ColorTests {
     }
   }
 
-  /// Adobe stores inks inverted; without its marker browsers take them for inverted all the same.
+  /// Adobe stores inks inverted; browsers assume the same without its marker.
   @Test(arguments: [nil, 0, 2]) func `CMYK in a JPEG without a profile has a real black`(adobe: UInt8?) async throws {
-    // One colour in 16 x 16 pixels. YCCK: luma and chroma of what is not inverted.
+    // One colour in 16 x 16 pixels. YCCK: luma and chroma of the inks before inversion.
     let samples = Self.inks.map { ink -> [Int] in
       let stored = ink.cmyk.map { 255 - $0 }
       guard adobe == 2 else { return stored }

@@ -1,9 +1,9 @@
 import ImageCodec
 import Testing
 
-/// JPEGs that lack something and decode in browsers all the same, and those that lack too much.
+/// JPEGs with missing parts: those that decode in browsers all the same, and those that lack too much.
 struct DamagedJPEGTests {
-  /// 8 units wide, 10 high, with a restart marker before each row but the first.
+  /// 8 MCUs wide, 10 high, with a restart marker before each row but the first.
   private static var rows: BlockJPEG {
     var jpeg = plain
     jpeg.restartInterval = 8
@@ -17,7 +17,7 @@ struct DamagedJPEGTests {
     case lostMarker, lostInterval, misplacedMarker, wrongNumber, repeatedMarker, badCodeInInterval, noEndMarker,
       halfEndMarker, lastBytes
 
-    /// Rows of pixels that may differ.
+    /// The rows of pixels that may differ.
     var rows: Range<Int> {
       switch self {
       case .lostMarker, .lostInterval, .repeatedMarker, .badCodeInInterval: 32..<40
@@ -37,10 +37,10 @@ struct DamagedJPEGTests {
       case .misplacedMarker:
         result.removeSubrange(fourth..<(fourth + 2))
         result.insert(contentsOf: file[fourth..<(fourth + 2)], at: fourth - 4)
-      // Far from what it should be: the next or the last ones would be taken for a loss.
+      // Not adjacent to the expected number: an adjacent one would be treated as a loss.
       case .wrongNumber: result[fourth + 1] = 0xD7
       case .repeatedMarker: result.insert(contentsOf: file[fourth..<(fourth + 2)], at: fourth)
-      // Ones are the end of no code.
+      // All ones do not end any code.
       case .badCodeInInterval:
         result.replaceSubrange((fourth + 2)..<(fourth + 6), with: [0xFE, 0xFE, 0xFE, 0xFE])
       case .noEndMarker: result.removeLast(2)
@@ -130,7 +130,7 @@ struct DamagedJPEGTests {
     #expect(try await decoding.run(try decoding.task(file.dropLast(2), .check)).get().isDamaged)
   }
 
-  /// Images that are too large to be resampled in memory, and those in CMYK, go through libvips' pipeline.
+  /// Images that are too large to be resampled in memory, and CMYK images, are decoded by libvips' pipeline.
   @Test(arguments: [(2048, 2056, 1), (64, 80, 4)])
   func `libvips' pipeline says so as well`(width: Int, height: Int, count: Int) async throws {
     let decoding = try Decoding.shared()

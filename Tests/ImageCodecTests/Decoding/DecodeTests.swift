@@ -3,7 +3,7 @@ import Testing
 
 @testable import ImageCodec
 
-/// Pictures whose pixels are known, through the real decoder.
+/// Images with known pixels, decoded by the real decoder.
 struct DecodeTests {
   let decoding: Decoding
 
@@ -91,7 +91,7 @@ struct DecodeTests {
   }
 
   @Test(arguments: 1...8) func `all orientations come out alike`(orientation: Int) async throws {
-    // The file holds the picture as a camera in that position would.
+    // The file holds the picture as a camera in that position would store it.
     let upright = Pictures.quarters(96, 64)
     let isTurned = orientation >= 5
     let (width, height) = isTurned ? (64, 96) : (96, 64)
@@ -128,7 +128,7 @@ struct DecodeTests {
   func `an AVIF comes turned as it says, or as it is stored`(property: String, value: UInt8) async throws {
     let stored = Pictures.quarters(96, 64)
     var file = try await decoding.encoded(stored.png(), as: .avif)
-    // The encoder ties to the image how many bits its channels have, which nobody has to know.
+    // The encoder associates the bit depths of the channels with the image; readers need not support that property.
     let place = try #require(file.firstRange(of: Build.text("pixi")))
     file.replaceSubrange(place.lowerBound..<(place.upperBound + 1), with: Build.text(property) + [value])
     let asStored = try await decoding.pixels(file, .with { $0.isOriented = false })
@@ -183,7 +183,7 @@ struct DecodeTests {
     #expect(isNear(pixels[8, 8], [255, 0, 0, 128], within: 4))
   }
 
-  /// The last is so large that libvips does it.
+  /// The last size is so large that libvips resizes it.
   @Test(arguments: [(320, 320), (128, 8), (8, 128), (20, 20), (3000, 2000)])
   func `another size displaces nothing, with alpha or without`(width: Int, height: Int) async throws {
     let transform = Transform.with { ($0.width, $0.height, $0.fit, $0.enlarge) = (width, height, .fill, true) }
@@ -200,7 +200,7 @@ struct DecodeTests {
   }
 
   @Test(arguments: [1.0, 4, 20]) func `a blur is as wide as it is called`(sigma: Double) async throws {
-    // The edge of a half becomes the bell's integral: at one sigma from it 0.159 of the way.
+    // The edge becomes the integral of the Gaussian: at one sigma from the edge its value is 0.159.
     let side = Int(sigma * 12)
     let picture = Pictures(width: 2 * side, height: 16, samples: 1) { x, _ in [x < side ? 0 : 255] }
     let pixels = try await decoding.pixels(picture.png(), .with { $0.blur = sigma })
@@ -258,7 +258,7 @@ struct DecodeTests {
     #expect(isNear(pixels[10, 10], [0, 255, 0]) && isNear(pixels[1, 10], [0, 255, 0], within: 40))
   }
 
-  /// With one row or column too many, and with both many.
+  /// With one row or column too many, and with many of both.
   @Test(arguments: [(101, 99, 50), (99, 101, 50), (64, 48, 3), (20, 10, 1), (40, 10, 10)])
   func `cover is never larger than its box`(width: Int, height: Int, side: Int) async throws {
     let picture = Pictures(width: width, height: height, samples: 3) { x, y in [x, y, 0] }
@@ -322,7 +322,7 @@ struct DecodeTests {
     #expect((one.frames, one.width, one.height) == (1, 20, 10))
   }
 
-  /// libvips takes some sizes of the screen for mistakes of the writer.
+  /// libvips treats some screen sizes as mistakes of the writer.
   @Test(arguments: [(640, 480), (800, 600), (0, 0), (50, 40), (20, 40), (2100, 10)])
   func `a GIF is as large as its screen and what is laid on it`(width: Int, height: Int) async throws {
     let gif = Pictures.gif(
@@ -353,7 +353,7 @@ struct DecodeTests {
     #expect(loops == [4], "three more after the first, as GIF counts")
   }
 
-  /// The contents of the chunks of a WebP that have a name.
+  /// The contents of the chunks of a WebP with this name.
   private func chunks(of webp: [UInt8], named wanted: String) -> [[UInt8]] {
     var (position, found) = (12, [[UInt8]]())
     while position + 8 <= webp.count {
@@ -369,7 +369,7 @@ struct DecodeTests {
     (0..<count).reduce(0) { $0 | Int(bytes[position + $1]) << (8 * $1) }
   }
 
-  /// Places of frames on a screen of 20 x 10, and what becomes of them.
+  /// The frames' positions on a screen of 20 x 10, and their disposals.
   struct Holes: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let places: [(x: Int, y: Int, width: Int, height: Int)]
@@ -387,7 +387,7 @@ struct DecodeTests {
     ]
   }
 
-  /// In none has a frame alpha of its own.
+  /// No frame has alpha itself.
   @Test(arguments: Holes.all) func `an animation says that it is transparent where no frame covers it`(holes: Holes)
     async throws
   {
@@ -443,7 +443,7 @@ struct DecodeTests {
     for (photometric, color) in [(1, [83]), (2, [230, 20, 30])] {
       let samples = color + [200, 99, 42].prefix(kinds.count)
       let picture = Pictures(width: 4, height: 4, samples: samples.count) { _, _ in samples }
-      // libvips reads five at the most.
+      // libvips reads at most five samples.
       guard samples.count <= 5 else { continue }
       let pixels = try await decoding.pixels(picture.tiff(photometric: photometric, extraSamples: kinds))
       #expect(pixels.channels == (alpha == nil ? color.count : 4))
@@ -452,7 +452,7 @@ struct DecodeTests {
     }
   }
 
-  /// As in Chromium. The specification has decoders look at the low bits only.
+  /// As in Chromium. The specification lets decoders look at the low bits only.
   @Test(arguments: [(255, false), (2, false), (1, true), (0, true)])
   func `a grey that no pixel can have is not transparent`(grey: Int, isTransparent: Bool) async throws {
     let picture = Pictures(width: 8, height: 2, samples: 1, depth: 1) { x, _ in [x % 2] }

@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// A small generator (SplitMix64), so that a failure can be played again from its seed.
+/// A small random generator (SplitMix64), so that a failure can be repeated from its seed.
 private struct Seeded: RandomNumberGenerator {
   var state: UInt64
 
@@ -16,7 +16,7 @@ private struct Seeded: RandomNumberGenerator {
 }
 
 @Suite struct `Hostile images` {
-  /// `IMAGE_FUZZ_SEED` plays a run again, `IMAGE_FUZZ_ROUNDS` makes it longer.
+  /// `IMAGE_FUZZ_SEED` repeats a run, `IMAGE_FUZZ_ROUNDS` makes it longer.
   private static let environment = ProcessInfo.processInfo.environment
   private static let seed = environment["IMAGE_FUZZ_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64.max)
   private static let rounds = environment["IMAGE_FUZZ_ROUNDS"].flatMap(Int.init) ?? 100_000
@@ -89,7 +89,7 @@ private struct Seeded: RandomNumberGenerator {
       let bytes = [UInt8](try Data(contentsOf: file))
       let recognition = Recognition(prefix: bytes, isComplete: true)
       if name.hasPrefix("x") {
-        // Signatures, then colour types, depths and the header's checksum; damage further in is the decoder's to find.
+        // Signatures, then colour types, depths and the checksum of the header. Later damage is left to the decoder.
         if ["xs", "xcr", "xlf"].contains(where: name.hasPrefix) { #expect(recognition == .notAnImage, "\(name)") }
         if ["xc1", "xc9", "xd0", "xd3", "xd9", "xhd"].contains(where: name.hasPrefix) {
           #expect(throws: ImageHeaderError.self, "\(name)") { try ImageHeader.read(bytes, format: .png) }

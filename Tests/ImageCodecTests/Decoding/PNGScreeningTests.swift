@@ -5,10 +5,10 @@ import Testing
 /// PNGs whose image data inflates to more than their rows.
 struct PNGScreeningTests {
   static let refusal = DecodeError.corrupt("the PNG has data beyond its pixels")
-  /// More than this behind its rows, and a PNG is refused.
+  /// The maximum excess behind the rows; a PNG with more is rejected.
   private static let tolerance = 16 << 20
 
-  /// R G B, all black: the rows are zeros, and so is what follows them.
+  /// R G B, all black, so the rows and the excess are zeros.
   struct Picture: CustomTestStringConvertible {
     var width: Int
     var height: Int
@@ -20,7 +20,7 @@ struct PNGScreeningTests {
       [false, true].map { Picture(width: width, height: height, isInterlaced: $0) }
     }
 
-    /// In which pass each pixel comes, of 8 x 8.
+    /// The interlacing pass of each pixel of 8 x 8.
     private static let passes: [[Character]] = [
       "16462646", "77777777", "56565656", "77777777", "36463646", "77777777", "56565656", "77777777",
     ].map { Array($0) }
@@ -42,7 +42,7 @@ struct PNGScreeningTests {
       return file + Pictures.chunk("IEND", [])
     }
 
-    /// With so much behind the end of the stream, which nobody inflates, that it is looked at.
+    /// Has so many bytes behind the end of the stream, which are never inflated, that the PNG is checked.
     func png(zerosBehindRows count: Int) -> [UInt8] {
       png([PNGScreeningTests.zeros(bytesOfRows + count) + [UInt8](repeating: 1, count: 50_000)])
     }
@@ -79,7 +79,7 @@ struct PNGScreeningTests {
     let whole = picture.png([data])
     let text = Pictures.chunk("zTXt", Build.text("a\0\0b"))
     let files = [
-      // Where IDAT says how long it is, the file is not.
+      // The length in IDAT exceeds the file.
       Array(whole.dropLast(1000)),
       picture.png([[], [data[0]], [], [data[1]], [data[2]], Array(data.dropFirst(3))]),
       Array(whole.prefix(33)) + text + whole.dropFirst(33),
@@ -92,7 +92,7 @@ struct PNGScreeningTests {
     }
   }
 
-  /// Rows of noise, so much that they are inflated for a look.
+  /// Rows of noise, large enough for the image data to be inflated by the check.
   private static func noise(_ picture: Picture) -> [UInt8] {
     var random = SystemRandomNumberGenerator()
     var rows: [UInt8] = []
@@ -113,7 +113,7 @@ struct PNGScreeningTests {
       picture.png([[]] + single + [Array(data.dropFirst(300))]),
       picture.png(stride(from: 0, to: data.count, by: 999).map { Array(data[$0..<min($0 + 999, data.count)]) }),
       picture.png([data + [UInt8](repeating: 1, count: 1000)]),
-      // libpng does not inflate a second stream, whose length therefore does not matter.
+      // libpng does not inflate a second stream, so its length does not matter.
       picture.png([data + Self.zeros(2 * Self.tolerance)]), picture.png([data, Self.zeros(2 * Self.tolerance)]),
     ]
     for file in files { #expect(try await decoding.pixels(file) == expected) }

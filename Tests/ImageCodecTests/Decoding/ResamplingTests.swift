@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// What becomes of pixels that get another size, or are written as a JPEG: through the real decoder.
+/// Resizing of pixels and encoding as JPEG, by the real decoder.
 struct ResamplingTests {
   let decoding: Decoding
 
@@ -42,12 +42,12 @@ struct ResamplingTests {
     #expect((pixels.width, pixels.height, pixels.channels) == (one.to.0, one.to.1, one.samples))
     let expected = naive(picture, one.to.0, one.to.1)
     for (index, byte) in pixels.bytes.enumerated() {
-      // What lies between two bytes may become either.
+      // A value between two bytes may be rounded either way.
       #expect(abs(Double(byte) - expected[index]) < 0.51, "sample \(index)")
     }
   }
 
-  /// By the definition, all at once.
+  /// The definition of the filter, computed all at once.
   private func naive(_ picture: Pictures, _ width: Int, _ height: Int) -> [Double] {
     let (across, down) = (weights(picture.width, width), weights(picture.height, height))
     let source = (0..<picture.height).map { y in (0..<picture.width).map { x in picture.pixel(x, y).map(Double.init) } }
@@ -66,7 +66,7 @@ struct ResamplingTests {
     return result
   }
 
-  /// Of each pixel of the result, those of all pixels of the source that have one.
+  /// The weights for each pixel of the result, of all pixels of the source that have one.
   private func weights(_ source: Int, _ result: Int) -> [[(place: Int, weight: Double)]] {
     let scale = Double(source) / Double(result)
     return (0..<result).map { pixel in

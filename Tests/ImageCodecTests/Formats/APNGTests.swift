@@ -1,7 +1,7 @@
 import ImageCodec
 import Testing
 
-/// Animated PNGs as browsers show them, and such as would do harm.
+/// Animated PNGs as browsers show them, and harmful ones.
 struct APNGTests {
   private let decoding: Decoding
 
@@ -14,7 +14,7 @@ struct APNGTests {
     /// The number in acTL; nil for the number of frames.
     var announced: Int?
     var plays = 0
-    /// Whether a blue still image stands before the frames and is none of them.
+    /// Whether a blue still image precedes the frames without being one of them.
     var hasOtherStill = false
 
     struct Frame {
@@ -23,7 +23,7 @@ struct APNGTests {
       var delay = (10, 100)
       var disposal: UInt8 = 0
       var isBlended = false
-      /// In place of what its colour and size make.
+      /// Replaces the data that follows from colour and size.
       var data: [UInt8]?
     }
 
@@ -80,7 +80,7 @@ struct APNGTests {
     #expect(try await decoding.run(try decoding.task(file, .check)).get().isDamaged == false)
   }
 
-  /// PNG, third edition, section 12.6.2. Lossy WebP is not far off in one colour.
+  /// PNG, third edition, section 12.6.2. Lossy WebP changes a single colour only slightly.
   @Test(arguments: [(true, [85, 0, 170, 192]), (false, [0, 0, 255, 128])])
   func `a frame is blended with what was there, or takes its place`(isBlended: Bool, expected: [Int]) async throws {
     let frames = [Animation.Frame(color: [255, 0, 0, 128]), .init(color: [0, 0, 255, 128], isBlended: isBlended)]
@@ -144,7 +144,7 @@ struct APNGTests {
       return file
     }
 
-    /// A frame's control with other bytes at a place.
+    /// Replaces bytes at an offset of a frame's control chunk.
     private static func control(_ chunk: [UInt8], _ place: Int, _ bytes: [UInt8]) -> [UInt8] {
       var content = Array(chunk[8..<34])
       content.replaceSubrange((place - 4)..<(place - 4 + bytes.count), with: bytes)
@@ -185,7 +185,7 @@ struct APNGTests {
     for output in [DecodeTask.Output.check, .encoded(decoding.newPath())] {
       let refused = try decoding.task(file, output, .with { $0.frames = .all }, maxPixels: 3199)
       guard case .failure(.tooManyPixels) = await decoding.run(refused) else { return #expect(Bool(false)) }
-      // The decoder counts for itself.
+      // The decoder counts the frames itself.
       var task = refused
       task.header = ImageHeader(.png, width: 8, height: 8)
       guard case .failure(.tooManyPixels) = await decoding.run(task) else { return #expect(Bool(false)) }

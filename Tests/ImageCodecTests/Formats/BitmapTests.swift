@@ -1,7 +1,7 @@
 import ImageCodec
 import Testing
 
-/// BMP and ICO through the real decoder. Chromium is the measure where the formats leave a choice.
+/// BMP and ICO with the real decoder. Chromium is the reference if the formats permit several readings.
 @Suite struct `Bitmaps and icons` {
   let decoding: Decoding
 
@@ -41,7 +41,7 @@ import Testing
 
   static let deep: [(bitmap: Bitmap, pixels: [[Int]])] = [
     (Bitmap(width: 2, height: 1, bits: 24, rows: [[1, 2, 3, 4, 5, 6]]), [[3, 2, 1], [6, 5, 4]]),
-    // The fourth byte means nothing without a mask.
+    // The fourth byte has no meaning without a mask.
     (Bitmap(width: 2, height: 1, bits: 32, rows: [[1, 2, 3, 128, 4, 5, 6, 0]]), [[3, 2, 1], [6, 5, 4]]),
     (Bitmap(width: 2, height: 1, bits: 16, rows: [[0x1F, 0x7C, 0xE0, 0x83]]), [[255, 0, 255], [0, 255, 0]]),
     (
@@ -58,7 +58,7 @@ import Testing
         width: 1, height: 1, bits: 32, header: 56, compression: 3, masks: [0xFF_C000, 0x3FF0, 0xF, 0],
         rows: [[0xF5, 0x3F, 0x80, 0]]), [[128, 255, 85]]
     ),
-    // All that could be alpha is 0.
+    // All bytes that could be alpha are 0.
     (
       Bitmap(
         width: 1, height: 1, bits: 32, header: 124, masks: [0xFF0000, 0xFF00, 0xFF, 0xFF00_0000], rows: [[1, 2, 3, 0]]),
@@ -144,7 +144,7 @@ import Testing
       let icon = Bitmap.icon([picture(16, 24, 9), picture(20, 8, 1), picture(20, 24, 7)], isCursor: isCursor)
       let pixels = try await decoding.pixels(icon)
       #expect((pixels.width, pixels.height) == (20, 20))
-      // A cursor has no number of bits in its directory: the first counts.
+      // A cursor's directory has no bit counts, so the first picture is shown.
       #expect(pixels[3, 3] == (isCursor ? Self.color(1) : [7, 7, 7]))
     }
   }
@@ -223,7 +223,7 @@ import Testing
       width: 2_000_000_000, height: 2_000_000_000, bits: 8, compression: 1, colors: Self.colors, content: [0, 1])
     let outcome = await decoding.run(try decoding.task(bomb.file, .check))
     guard case .failure(.tooManyPixels) = outcome else { return #expect(Bool(false), "\(outcome)") }
-    // Those of rows that are not there take no memory.
+    // Missing rows must not be allocated.
     let cut = Bitmap(width: 10_000, height: 10_000, bits: 32, content: [1, 2, 3])
     let second = await decoding.run(try decoding.task(cut.file, .check))
     guard case .failure(.corrupt) = second else { return #expect(Bool(false), "\(second)") }

@@ -52,7 +52,7 @@ struct GIFTests {
 
   @Test func `a picture whose data end early is damaged, and does not pass the check`() async throws {
     let whole = Pictures.gif(20, 10, colors: [red])
-    // The picture has more rows than its data.
+    // The picture has more rows than its data provides.
     var gif = whole
     let frame = try #require(gif.lastIndex(of: 0x2C))
     (gif[frame + 7], gif[8]) = (20, 20)

@@ -124,7 +124,7 @@ struct Sample: Sendable, CustomTestStringConvertible {
   ]
 }
 
-/// A file as seen through small reads that never go back further than asked.
+/// A file that is read in small pieces, never before the requested offset.
 private struct SlowFile: ByteSource {
   let content: [UInt8]
   var count: Int { content.count }
@@ -190,7 +190,7 @@ private struct SlowFile: ByteSource {
     #expect(try ImageHeader.read(file, format: .tiff).frames == 3)
   }
 
-  /// Counts the bytes that are asked for.
+  /// Counts the bytes that are read.
   private final class CountingSource: ByteSource {
     let bytes: [UInt8]
     private(set) var bytesRead = 0
@@ -207,7 +207,7 @@ private struct SlowFile: ByteSource {
 
   @Test(arguments: [ImageFormat.jpeg, .png, .webp])
   func `of many EXIF directories one is gone through`(format: ImageFormat) throws {
-    // Wherever a directory begins here it has 0xEEEE entries, none of which is the orientation.
+    // A directory at any offset of this data has 0xEEEE entries, none of which is the orientation.
     let copies = 500
     let entries = [UInt8](repeating: 0xEE, count: 0xEEEE * 12 + 100_000)
     func exif(at offset: Int) -> [UInt8] { Build.text("II") + Build.little16(42) + Build.little32(offset) }
@@ -219,7 +219,7 @@ private struct SlowFile: ByteSource {
       default: Build.webpExtended(3, 4, exif: exif, copies: copies)
       }
     }
-    // Each leads as far from where it begins itself.
+    // Each offset is relative to the start of its own data.
     let source = CountingSource(file(exif(at: file(exif(at: 0)).count)) + entries)
     #expect(try ImageHeader.read(source, format: format).orientation == 1)
     #expect(source.bytesRead < 3 * source.count)
@@ -232,7 +232,7 @@ private struct SlowFile: ByteSource {
       [Build.ispe(2, 3), Build.box("irot", [UInt8(turns)])] + (axis.map { [Build.box("imir", [$0])] } ?? [])
     let header = try ImageHeader.read(
       Build.heif(Self.heic, properties: properties), format: .heic)
-    // The picture 0 1 / 2 3 / 4 5, laid as the file says, then as EXIF says.
+    // The picture 0 1 / 2 3 / 4 5, oriented as the file says, must equal the one oriented as EXIF says.
     var shown = [[0, 1], [2, 3], [4, 5]]
     for _ in 0..<turns { shown = Self.turnedLeft(shown) }
     if axis == 0 { shown.reverse() }
@@ -244,7 +244,7 @@ private struct SlowFile: ByteSource {
     (0..<rows[0].count).reversed().map { column in rows.map { $0[column] } }
   }
 
-  /// By the words of the EXIF standard: where the 0th row and the 0th column of the file are to be shown.
+  /// The EXIF standard's wording: the visual position of the file's 0th row and 0th column.
   private static func upright(_ rows: [[Int]], orientation: Int) -> [[Int]] {
     let transposed = (0..<rows[0].count).map { column in rows.map { $0[column] } }
     let mirrored = { (rows: [[Int]]) in rows.map { Array($0.reversed()) } }

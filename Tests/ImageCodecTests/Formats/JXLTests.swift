@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// JPEG XL, of files that were made by libjxl's cjxl of gradients in each channel.
+/// JPEG XL files that libjxl's cjxl made of gradients in each channel.
 struct JXLTests {
   let decoding: Decoding
 
@@ -10,7 +10,7 @@ struct JXLTests {
 
   private static func file(_ text: String) -> [UInt8] { [UInt8](Data(base64Encoded: text)!) }
 
-  /// 24 x 20 with alpha, which is the grey of its red.
+  /// 24 x 20; alpha equals the value of grey.
   static let lossless = file(
     "/wqYILCguBAICBAAWAFLGJOOhYMpEcWG12NDGGOwUowxNqCoMMZg2QsIBWAz7RuB6r6vqKIKTAQAAHAF6KOa/2d91bXI+mRbeo/2EtXtO1EpMZGf"
       + "lMHUvarZWMrUvarpWMpxAA==")
@@ -28,7 +28,7 @@ struct JXLTests {
     #expect(try Decoding.header(file) == ImageHeader(.jxl, width: 24, height: 20))
     let pixels = try await decoding.pixels(file)
     #expect((pixels.width, pixels.height, pixels.channels) == (24, 20, 4))
-    // From 0 at the top to 255, blue from the bottom.
+    // From 0 at the top to 255; blue from the bottom.
     #expect(isNear(pixels[12, 15], [198, 198, 57, 198], within: 10))
     let (decoded, _) = try await decoding.encoded(file, .with { $0.width = 12 })
     #expect((decoded.format, decoded.width, decoded.height) == (.png, 12, 10))

@@ -12,8 +12,7 @@ private let pngSuite: String? = {
   return nil
 }()
 
-/// The images of Willem van Schaik's PngSuite, which the repository does not hold: skipped where they are not beside
-/// it.
+/// The images of Willem van Schaik's PngSuite, which is not part of the repository; skipped if it is missing.
 @Suite(.enabled(if: pngSuite != nil, "there is no shared/pngsuite beside the repository"))
 struct PngSuiteTests {
   static var names: [String] {

@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// The pool with decoders that misbehave: shell scripts that speak the decoder's side of the socket.
+/// The pool with decoders that misbehave: shell scripts that implement the decoder's side of the socket.
 struct DecoderPoolTests {
   private static let image = Pictures.quarters(4, 4).png()
   private static let drawing = Build.text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"4\" height=\"4\"/>")
@@ -10,14 +10,14 @@ struct DecoderPoolTests {
     printf 'says=done\\nbytes=0\\nwidth=0\\nheight=0\\nframes=1\\nchannels=0\\nsourceWidth=4\\nsourceHeight=4\\n\\n' >&0
     """
 
-  /// What the decoders of all tests leave, until the end of the process: they may outlive their tests by a moment.
+  /// The files of all tests' decoders, kept until the process ends because decoders may briefly outlive their tests.
   private static let folder: String = {
     atexit { try? FileManager.default.removeItem(atPath: DecoderPoolTests.folder) }
     return FileManager.default.temporaryDirectory.appending(path: "pools-\(UUID().uuidString)").path
   }()
 
-  /// A decoder that says it is ready and then does `body` for each request. `$HERE` is a directory of the test's own,
-  /// in which `pids` and `libraries` have a line for each process.
+  /// A decoder that announces it is ready and then runs `body` for each request. `$HERE` is a directory for each test.
+  /// Its files `pids` and `libraries` have a line for each process.
   private func decoding(
     _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), ready: Bool = true, perProcess: Int = 1000,
     idleTime: Duration = .seconds(3600)
@@ -39,8 +39,8 @@ struct DecoderPoolTests {
       """
     let path = "\(here)/decoder"
     try script.write(toFile: path + ".sh", atomically: true, encoding: .utf8)
-    // Copied by another process: a file that this one has open for writing, or a child of another test for a moment,
-    // does not run.
+    // Copied by another process: an executable that this process, or briefly a child of another test, has open for
+    // writing cannot be run.
     let copy = try Process.run(URL(filePath: "/bin/cp"), arguments: [path + ".sh", path])
     copy.waitUntilExit()
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
@@ -120,7 +120,7 @@ struct DecoderPoolTests {
     #expect(await iterator.next() == .failure(.cancelled))
     decoding.pool.cancel(tickets[0])
     #expect(await iterator.next() == .failure(.cancelled))
-    // The third runs in another process, for the first is killed.
+    // The third runs in another process, because the first process is killed.
     decoding.pool.cancel(tickets[0])
     decoding.pool.cancel(tickets[2])
     #expect(await iterator.next() == .failure(.cancelled))
@@ -212,7 +212,7 @@ struct DecoderPoolTests {
     #expect(try pids(here).count >= 2)
     while decoding.pool.statistics.running > 0 { await Task.yield() }
     for pid in try pids(here) { while !isGone(pid) { await Task.yield() } }
-    // And another one comes.
+    // Another process must be started for the next task.
     #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4)
   }
 
@@ -255,7 +255,7 @@ struct DecoderPoolTests {
     }
     while !FileManager.default.fileExists(atPath: "\(here)/busy") { await Task.yield() }
     async let formats = formats(of: decoding)
-    // The pool takes up what it is asked in order.
+    // The pool handles commands in order.
     let cancelled = AsyncStream<Result<Decoded, DecodeError>>.makeStream()
     decoding.pool.cancel(
       decoding.pool.submit(try decoding.task(image, .check), priority: 0) { cancelled.continuation.yield($0) })

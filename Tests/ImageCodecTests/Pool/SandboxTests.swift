@@ -4,7 +4,7 @@
 
   @testable import ImageCodec
 
-  /// The decoder itself tries to get out and says how that went.
+  /// The decoder itself attempts to escape and reports the results.
   struct SandboxTests {
     private static let ways = [
       "open a file", "list a directory", "create a file", "open a socket", "connect", "run a program",

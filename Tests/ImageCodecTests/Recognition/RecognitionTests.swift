@@ -7,7 +7,7 @@ import Testing
       let recognition = Recognition(prefix: sample.bytes.prefix(length), isComplete: false)
       #expect(recognition == .needMore || recognition == .image(sample.format))
     }
-    // A slice that does not begin at 0 is read from its own start.
+    // A slice that does not begin at 0 must be read from its own start.
     #expect(Recognition(prefix: ([1, 2, 3] + sample.bytes)[3...], isComplete: true) == .image(sample.format))
   }
 
