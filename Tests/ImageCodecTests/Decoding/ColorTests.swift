@@ -53,7 +53,7 @@ struct ColorTests {
     for shift in [0, 8, 16] { #expect(abs(Int(color >> shift & 255) - Self.grey) <= 3) }
   }
 
-  @Test(arguments: [nil, 8]) func `a profile of RGB is applied to grey`(width: Int?) async throws {
+  @Test(arguments: [nil, 8]) func `an RGB profile is applied to grey`(width: Int?) async throws {
     let dark = BlockJPEG(width: 32, height: 32, components: [.init(across: 1, down: 1) { _, _ in 85 }])
     let profile = Build.negativeProfile("RGB ", channels: 3, tags: ["A2B0"])
     let segment = Build.segment(0xE2, Build.text("ICC_PROFILE\0") + [1, 1] + profile)
@@ -70,7 +70,7 @@ struct ColorTests {
     #expect(isNear(pixels[8, 8], [Self.grey, Self.grey, Self.grey], within: 4))
   }
 
-  @Test(arguments: [[], ["A2B0"]]) func `a profile that is cut is as good as none`(tags: [String]) async throws {
+  @Test(arguments: [[], ["A2B0"]]) func `a truncated profile is ignored`(tags: [String]) async throws {
     let whole = Build.negativeProfile("RGB ", channels: 3, tags: tags)
     let picture = Pictures(width: 8, height: 8, samples: 3) { _, _ in [255, 0, 0] }
     let file = try await decoding.encoded(picture.png(), as: .jpeg)

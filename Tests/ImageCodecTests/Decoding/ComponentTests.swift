@@ -49,7 +49,7 @@ struct ComponentTests {
       isRGB: sampling.isRGB)
   }
 
-  @Test(arguments: samplings) func `all components stay in their places`(sampling: Sampling) async throws {
+  @Test(arguments: samplings) func `resizing does not shift any component`(sampling: Sampling) async throws {
     let jpeg = file(sampling, 132, 103)
     let (file, reference) = (jpeg.file, jpeg.picture.png())
     var differences: [Double] = []
@@ -65,7 +65,7 @@ struct ComponentTests {
     #expect(differences.reduce(0, +) / Double(differences.count) < sampling.tolerance)
   }
 
-  @Test(arguments: samplings) func `any size becomes any other`(sampling: Sampling) async throws {
+  @Test(arguments: samplings) func `every size can be resized to every other`(sampling: Sampling) async throws {
     for _ in 0..<8 {
       let sides = (0..<4).map { _ in Int.random(in: 1...70) }
       let jpeg = file(sampling, sides[0], sides[1])
@@ -97,7 +97,7 @@ struct VectorTests {
     }
   }
 
-  @Test func `rows become narrow`() {
+  @Test func `rows are narrowed with the same sums`() {
     let firsts = (0..<60).map { Int32($0 * 54 / 59) }
     var columns = [Float](repeating: 0, count: 8 * 64)
     var (wide, narrow) = ([Float](repeating: 0, count: 8 * 60), [Float](repeating: 0, count: 8 * 60))

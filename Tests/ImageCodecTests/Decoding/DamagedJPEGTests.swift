@@ -55,7 +55,7 @@ struct DamagedJPEGTests {
     file.indices.dropLast().filter { file[$0] == 0xFF && (0xD0...0xD7).contains(file[$0 + 1]) }
   }
 
-  @Test(arguments: Damage.allCases) func `what is damaged decodes, and says so`(damage: Damage) async throws {
+  @Test(arguments: Damage.allCases) func `a damaged JPEG decodes and is marked damaged`(damage: Damage) async throws {
     let decoding = try Decoding.shared()
     let file = damage.done(to: Self.rows.file)
     #expect(try await decoding.run(try decoding.task(file, .check)).get().isDamaged)
@@ -68,7 +68,7 @@ struct DamagedJPEGTests {
     }
   }
 
-  @Test func `what is whole is not damaged, nor is what stands between its segments`() async throws {
+  @Test func `a complete JPEG is not damaged, even with bytes between its segments`() async throws {
     let decoding = try Decoding.shared()
     let file = Self.rows.file
     let padded = file.dropLast(2) + [0, 0, 0, 0] + file.suffix(2)
@@ -78,7 +78,7 @@ struct DamagedJPEGTests {
     }
   }
 
-  @Test func `a crop above the damage says nothing of it`() async throws {
+  @Test func `a crop above the damage is not reported as damaged`() async throws {
     let decoding = try Decoding.shared()
     let file = Damage.lostMarker.done(to: Self.rows.file)
     let crop = Transform.with { $0.crop = .init(x: 0, y: 0, width: 64, height: 8) }
@@ -97,7 +97,7 @@ struct DamagedJPEGTests {
     }
   }
 
-  @Test func `of a small image, the last rows are too much to lose`() async throws {
+  @Test func `a small image that lacks its last rows is corrupt`() async throws {
     let decoding = try Decoding.shared()
     let small = BlockJPEG(width: 64, height: 16, components: Self.rows.components).file
     let cut = await decoding.run(try decoding.task(small.dropLast(8), .check))
@@ -132,7 +132,7 @@ struct DamagedJPEGTests {
 
   /// Images that are too large to be resampled in memory, and CMYK images, are decoded by libvips' pipeline.
   @Test(arguments: [(2048, 2056, 1), (64, 80, 4)])
-  func `libvips' pipeline says so as well`(width: Int, height: Int, count: Int) async throws {
+  func `damage is also reported by libvips' pipeline`(width: Int, height: Int, count: Int) async throws {
     let decoding = try Decoding.shared()
     let components = [BlockJPEG.Component](repeating: .init(across: 1, down: 1) { ($0 + $1) % 256 }, count: count)
     let whole = BlockJPEG(width: width, height: height, components: components, restartInterval: 8).file

@@ -61,7 +61,7 @@ struct DrawingTests {
     }
   }
 
-  @Test func `a drawing is drawn in the size that is wanted, and is sharp in any`() async throws {
+  @Test func `a drawing is rendered in the requested size and is sharp at any size`() async throws {
     let file = Self.svg(
       "viewBox=\"0 0 30 20\" width=\"30\" height=\"20\"", "<rect x=\"10\" width=\"1\" height=\"20\"/>")
     let large = try await decoding.pixels(file, .with { ($0.width, $0.enlarge) = (300, true) })
@@ -99,7 +99,7 @@ struct DrawingTests {
     }
   }
 
-  @Test func `a drawing shows nothing of files and of the network`() async throws {
+  @Test func `a drawing cannot include files or network resources`() async throws {
     let secret = decoding.newPath()
     try Data(Pictures.quarters(8, 8).png()).write(to: URL(filePath: secret))
     let include = "<!DOCTYPE svg [<!ENTITY x SYSTEM \"file:///etc/hostname\">]>"
@@ -184,7 +184,7 @@ struct DrawingTests {
     guard case .failure(.tooManyPixels) = await decoding.run(long) else { return #expect(Bool(false)) }
   }
 
-  @Test func `cut and broken drawings hurt nobody`() async throws {
+  @Test func `truncated and broken drawings do not crash the decoder`() async throws {
     let file = Self.svg(
       "width=\"30\" height=\"20\"",
       "<defs><linearGradient id=\"g\"><stop stop-color=\"red\"/></linearGradient></defs><rect width=\"9\" height=\"9\" fill=\"url(#g)\"/>"

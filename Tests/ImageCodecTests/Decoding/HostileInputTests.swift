@@ -21,7 +21,7 @@ private struct Seeded: RandomNumberGenerator {
   private static let seed = environment["IMAGE_FUZZ_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64.max)
   private static let rounds = environment["IMAGE_FUZZ_ROUNDS"].flatMap(Int.init) ?? 100_000
 
-  @Test func `mutated and cut images never trap and always come to an end`() {
+  @Test func `parsing mutated and truncated images never traps and always ends`() {
     print("IMAGE_FUZZ_SEED=\(Self.seed)")
     var random = Seeded(state: Self.seed)
     let samples = Sample.all.filter { $0.bytes.count < 20_000 }
@@ -71,7 +71,7 @@ private struct Seeded: RandomNumberGenerator {
 }
 
 @Suite struct `PngSuite` {
-  /// Looked for beside the package and beside each folder above it.
+  /// Searched next to the package and next to each folder above it.
   private static let folder = sequence(first: URL(filePath: #filePath)) {
     $0.path == "/" ? nil : $0.deletingLastPathComponent()
   }
@@ -81,7 +81,7 @@ private struct Seeded: RandomNumberGenerator {
   private static let odd = ["cdfn2c08": (8, 32), "cdhn2c08": (32, 8), "cdsn2c08": (8, 8)]
 
   @Test(.enabled(if: folder != nil, "PngSuite is not beside the package"))
-  func `every valid file has its size, every damaged header is refused`() throws {
+  func `every valid file has its size and every damaged header is refused`() throws {
     let files = try FileManager.default.contentsOfDirectory(at: #require(Self.folder), includingPropertiesForKeys: nil)
     var valid = 0
     for file in files where file.pathExtension == "png" {

@@ -59,7 +59,7 @@ struct PNGScreeningTests {
   static func zeros(_ count: Int) -> [UInt8] { deflated([UInt8](repeating: 0, count: count)) }
 
   @Test(arguments: Picture.all)
-  func `a PNG that inflates to far more than its rows is refused, and not for a byte less`(picture: Picture)
+  func `a PNG is refused if it inflates to more than the tolerance behind its rows`(picture: Picture)
     async throws
   {
     let decoding = try Decoding.shared()
@@ -72,7 +72,7 @@ struct PNGScreeningTests {
     }
   }
 
-  @Test func `neither a cut file nor pieces nor text in between hide what follows the rows`() async throws {
+  @Test func `excess data is found in truncated files, in many chunks and behind text`() async throws {
     let decoding = try Decoding.shared()
     let picture = Picture(width: 100, height: 100, isInterlaced: false)
     let data = Self.zeros(picture.bytesOfRows + 4 * Self.tolerance)
@@ -103,7 +103,7 @@ struct PNGScreeningTests {
     return deflated(rows)
   }
 
-  @Test func `legal image data is decoded however it lies in chunks, and with something behind its end`() async throws {
+  @Test func `valid image data is decoded in any split into chunks, and with bytes behind its end`() async throws {
     let decoding = try Decoding.shared()
     let picture = Picture(width: 90, height: 80, isInterlaced: false)
     let data = Self.noise(picture)
@@ -119,7 +119,7 @@ struct PNGScreeningTests {
     for file in files { #expect(try await decoding.pixels(file) == expected) }
   }
 
-  @Test func `of damaged image data libpng says what it is`() async throws {
+  @Test func `damaged image data is reported by libpng`() async throws {
     let decoding = try Decoding.shared()
     let picture = Picture(width: 90, height: 80, isInterlaced: false)
     let data = Self.noise(picture)
@@ -132,7 +132,7 @@ struct PNGScreeningTests {
     }
   }
 
-  @Test func `a suggested palette behind the transparent colour is no damage`() async throws {
+  @Test func `a suggested palette behind the transparent colour is not damage`() async throws {
     let decoding = try Decoding.shared()
     let picture = Pictures(width: 4, height: 2, samples: 3) { x, _ in [x == 0 ? 9 : 200, 7, 7] }
     let transparent = Pictures.chunk("tRNS", [0, 9, 0, 7, 0, 7])

@@ -7,7 +7,7 @@ private let vips = ["/usr/bin/vips", "/usr/local/bin/vips", "/opt/homebrew/bin/v
 }
 
 /// Thumbnails compared with those of libvips' own tool; skipped if that is not installed.
-@Suite(.enabled(if: vips != nil, "there is no vips command"))
+@Suite(.enabled(if: vips != nil, "the vips command must be installed"))
 struct ReferenceTests {
   private static let picture = Pictures.hills(512, 384).png()
 

@@ -61,7 +61,7 @@ struct APNGTests {
   private static let red: [UInt8] = [255, 0, 0, 255]
   private static let green: [UInt8] = [0, 255, 0, 255]
 
-  @Test func `all frames become an animation, with its pace`() async throws {
+  @Test func `all frames become an animation with the same delays`() async throws {
     let animation = Animation(
       frames: [
         .init(color: Self.red, delay: (1, 2)), .init(color: Self.green, delay: (0, 100)),
@@ -82,7 +82,7 @@ struct APNGTests {
 
   /// PNG, third edition, section 12.6.2. Lossy WebP changes a single colour only slightly.
   @Test(arguments: [(true, [85, 0, 170, 192]), (false, [0, 0, 255, 128])])
-  func `a frame is blended with what was there, or takes its place`(isBlended: Bool, expected: [Int]) async throws {
+  func `a frame is blended with the previous content or replaces it`(isBlended: Bool, expected: [Int]) async throws {
     let frames = [Animation.Frame(color: [255, 0, 0, 128]), .init(color: [0, 0, 255, 128], isBlended: isBlended)]
     let webp = try await decoding.encoded(Animation(frames: frames).file, .with { $0.frames = .all }).1
     let start = try #require(webp.indices.dropLast(24).last { Array(webp[$0..<($0 + 4)]) == Build.text("ANMF") })
@@ -92,14 +92,13 @@ struct APNGTests {
     #expect(isNear(pixels[4, 4], expected, within: 4))
   }
 
-  @Test func `the first frame is shown, and not a still image that is none`() async throws {
+  @Test func `the first frame is shown instead of a still image that is not a frame`() async throws {
     let frames = [Animation.Frame(color: Self.red, place: (0, 0, 4, 8)), .init(color: Self.green)]
     let pixels = try await decoding.pixels(Animation(frames: frames, hasOtherStill: true).file)
     #expect(pixels[1, 1] == [255, 0, 0, 255] && pixels[6, 6] == [0, 0, 0, 0])
   }
 
-  @Test(arguments: [1, 2_147_483_649, 4_294_967_295]) func `what acTL says is not believed`(announced: Int) async throws
-  {
+  @Test(arguments: [1, 2_147_483_649, 4_294_967_295]) func `the count in acTL is not trusted`(announced: Int) async throws {
     let frames = [Animation.Frame(color: Self.red), .init(color: Self.green)]
     let file = Animation(frames: frames, announced: announced).file
     #expect(try Decoding.header(file).frames == min(2, announced))
@@ -156,7 +155,7 @@ struct APNGTests {
     file[place..<(place + 4)].reduce(0) { $0 << 8 | Int($1) }
   }
 
-  @Test(arguments: Harm.allCases) func `what cannot be an animation is corrupt as one`(harm: Harm) async throws {
+  @Test(arguments: Harm.allCases) func `an invalid animation is corrupt`(harm: Harm) async throws {
     let file = harm.done()
     for output in [DecodeTask.Output.check, .encoded(decoding.newPath())] {
       var task = try decoding.task(file, output, .with { $0.frames = .all })
@@ -180,7 +179,7 @@ struct APNGTests {
     #expect(try await decoding.run(try decoding.task(harmless, .check)).get().sourceWidth == side)
   }
 
-  @Test func `all frames count for the limit of pixels`() async throws {
+  @Test func `all frames count towards the pixel limit`() async throws {
     let file = Animation(frames: [Animation.Frame](repeating: .init(color: Self.red), count: 50)).file
     for output in [DecodeTask.Output.check, .encoded(decoding.newPath())] {
       let refused = try decoding.task(file, output, .with { $0.frames = .all }, maxPixels: 3199)

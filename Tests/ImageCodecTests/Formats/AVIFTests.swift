@@ -12,7 +12,7 @@ struct AVIFTests {
   private static func grey(_ x: Int, _ y: Int) -> [Int] { [4 * x, 4 * x, 4 * x, 255] }
 
   @Test(arguments: [8, 10, 12], [true, false])
-  func `grey has its range`(depth: Int, isFullRange: Bool) async throws {
+  func `grey has the range that the file declares`(depth: Int, isFullRange: Bool) async throws {
     let file = try AVIFBuilder(
       layout: AVIF_PIXEL_FORMAT_YUV400, depth: depth, isFullRange: isFullRange, frames: [(0, Self.grey)]
     ).file()
@@ -20,7 +20,7 @@ struct AVIFTests {
     for x in [0, 1, 30, 63] { #expect(isNear(pixels[x, 5], [4 * x, 4 * x, 4 * x], within: 3), "\(x)") }
   }
 
-  @Test(arguments: [true, false]) func `alpha has its range`(isFullRange: Bool) async throws {
+  @Test(arguments: [true, false]) func `alpha has the range that the file declares`(isFullRange: Bool) async throws {
     let file = try AVIFBuilder(isFullRange: isFullRange, frames: [(0, { x, _ in [200, 100, 50, 4 * x + 3] })]).file()
     let pixels = try await decoding.pixels(file)
     for x in [0, 1, 30, 63] { #expect(abs(pixels[x, 5][3] - (4 * x + 3)) <= 2, "\(x)") }
@@ -150,7 +150,7 @@ struct AVIFTests {
     }
   }
 
-  @Test(arguments: [60, 95]) func `alpha that is written is alpha to libavif`(quality: Int) async throws {
+  @Test(arguments: [60, 95]) func `libavif recognises the alpha that is written`(quality: Int) async throws {
     let ramp = Pictures(width: 256, height: 16, samples: 4) { x, _ in [200, 100, 50, x] }
     let file = try await decoding.encoded(ramp.png(), as: .avif, quality: quality)
     let decoder = try #require(file.withUnsafeBytes { cavif_open($0.baseAddress, $0.count, AVIF_DECODER_SOURCE_AUTO) })
@@ -166,7 +166,7 @@ struct AVIFTests {
     for x in [8, 64, 128, 192, 250] { #expect(abs(alpha[x] - x) <= 4, "\(x): \(alpha[x])") }
   }
 
-  @Test func `grey and alpha are written as such`() async throws {
+  @Test func `grey and alpha are written as grey and alpha`() async throws {
     for samples in [1, 2] {
       let picture = Pictures(width: 64, height: 16, samples: samples) { x, _ in [4 * x, 255 - x].prefix(samples) + [] }
       let file = try await decoding.encoded(picture.png(), as: .avif)
@@ -176,7 +176,7 @@ struct AVIFTests {
     }
   }
 
-  @Test func `cut and mutated files are corrupt and end no decoder`() async throws {
+  @Test func `truncated and mutated files are corrupt and crash no decoder`() async throws {
     let decoding = try Decoding()
     let files = [try sequence(), try AVIFBuilder(isFullRange: false, frames: [(0, Self.grey)]).file()]
     var random = SystemRandomNumberGenerator()

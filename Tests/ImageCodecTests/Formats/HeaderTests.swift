@@ -134,7 +134,7 @@ private struct SlowFile: ByteSource {
 }
 
 @Suite struct `Image headers` {
-  @Test(arguments: Sample.all) func `every format tells its size`(_ sample: Sample) throws {
+  @Test(arguments: Sample.all) func `the size is read from the header of every format`(_ sample: Sample) throws {
     #expect(Recognition(prefix: sample.bytes, isComplete: true) == .image(sample.format))
     for source in [sample.bytes, SlowFile(content: sample.bytes)] as [any ByteSource] {
       let header = try ImageHeader.read(source, format: sample.format)
@@ -145,7 +145,7 @@ private struct SlowFile: ByteSource {
     }
   }
 
-  @Test(arguments: Sample.all) func `a header that is cut is an error or still right`(_ sample: Sample) {
+  @Test(arguments: Sample.all) func `a truncated header gives an error or the correct values`(_ sample: Sample) {
     var cut = 0
     for length in stride(from: 0, to: sample.bytes.count, by: max(1, sample.bytes.count / 500)) {
       do throws(ImageHeaderError) {
@@ -179,12 +179,12 @@ private struct SlowFile: ByteSource {
     (.bmp, Build.bmp(0, 4)), (.bmp, Build.bmp(-4, 4)), (.bmp, Build.bmp(4, 0)), (.ico, [0, 0, 1, 0, 0, 0]),
   ]
 
-  @Test(arguments: impossible) func `what cannot be is an error`(format: ImageFormat, bytes: [UInt8]) {
+  @Test(arguments: impossible) func `an impossible header is an error`(format: ImageFormat, bytes: [UInt8]) {
     let error = #expect(throws: ImageHeaderError.self) { try ImageHeader.read(bytes, format: format) }
     #expect(error?.description.isEmpty == false)
   }
 
-  @Test func `a TIFF whose pages go round in circles has as many as there are`() throws {
+  @Test func `a TIFF with a cycle of pages has the number of distinct pages`() throws {
     var file = Build.tiff([(256, 3, 3), (257, 3, 4)], pages: 3)
     file.replaceSubrange((file.count - 4)..., with: Build.little32(8))
     #expect(try ImageHeader.read(file, format: .tiff).frames == 3)
@@ -206,7 +206,7 @@ private struct SlowFile: ByteSource {
   }
 
   @Test(arguments: [ImageFormat.jpeg, .png, .webp])
-  func `of many EXIF directories one is gone through`(format: ImageFormat) throws {
+  func `only one of many EXIF directories is parsed`(format: ImageFormat) throws {
     // A directory at any offset of this data has 0xEEEE entries, none of which is the orientation.
     let copies = 500
     let entries = [UInt8](repeating: 0xEE, count: 0xEEEE * 12 + 100_000)
@@ -225,7 +225,7 @@ private struct SlowFile: ByteSource {
     #expect(source.bytesRead < 3 * source.count)
   }
 
-  @Test(arguments: 0..<4, [nil, 0, 1] as [UInt8?]) func `turns and mirrors of HEIF come out as EXIF says them`(
+  @Test(arguments: 0..<4, [nil, 0, 1] as [UInt8?]) func `HEIF rotations and mirrorings become EXIF orientations`(
     turns: Int, axis: UInt8?
   ) throws {
     let properties =

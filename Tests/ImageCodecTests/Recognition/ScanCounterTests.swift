@@ -25,7 +25,7 @@ struct ScanCounterTests {
     }
   }
 
-  @Test(arguments: 1...40) func `scans are counted however the bytes are cut`(pieces: Int) {
+  @Test(arguments: 1...40) func `scans are counted for every split of the bytes`(pieces: Int) {
     let counts = counts(progressive, pieces: pieces)
     #expect(counts.last == 3)
     #expect(counts == counts.sorted())
@@ -51,13 +51,13 @@ struct ScanCounterTests {
     #expect(counter.isOver && counter.completeScans == 0)
   }
 
-  @Test func `another format is told by its first bytes`() {
+  @Test func `another format is recognised by its first bytes`() {
     var counter = ScanCounter()
     ([0x89, 0x50] as [UInt8]).withUnsafeBytes { counter.take($0) }
     #expect(counter.isOver)
   }
 
-  @Test func `any bytes come to an end`() {
+  @Test func `counting ends for arbitrary bytes`() {
     var chance = SystemRandomNumberGenerator()
     for _ in 0..<500 {
       var bytes = progressive

@@ -57,7 +57,7 @@ struct GeometryTests {
     Sizing(source: (50, 30), box: (100, 200), fit: .fill, enlarge: true, scaled: (100, 200), result: (100, 200)),
   ]
 
-  @Test(arguments: sizings) func `an image goes into its box`(sizing: Sizing) throws {
+  @Test(arguments: sizings) func `an image is fitted into its box`(sizing: Sizing) throws {
     var transform = Transform()
     (transform.width, transform.height) = sizing.box
     transform.fit = sizing.fit
@@ -70,7 +70,7 @@ struct GeometryTests {
     #expect(geometry.crop == .init(x: crop.0, y: crop.1, width: crop.2, height: crop.3))
   }
 
-  @Test func `a crop comes before the size`() throws {
+  @Test func `a crop is applied before the size`() throws {
     var transform = Transform()
     transform.crop = .init(x: 10, y: 20, width: 50, height: 100)
     transform.width = 25
@@ -92,7 +92,7 @@ struct GeometryTests {
     #expect(throws: GeometryError(width: 400, height: 300)) { try transform.geometry(width: 400, height: 300) }
   }
 
-  @Test(arguments: 1...8) func `orientation comes before all else`(orientation: Int) throws {
+  @Test(arguments: 1...8) func `orientation is applied before everything else`(orientation: Int) throws {
     let header = ImageHeader(.jpeg, width: 400, height: 300, orientation: orientation)
     var transform = Transform()
     transform.width = 100
@@ -104,7 +104,7 @@ struct GeometryTests {
   }
 
   /// Checks the rules of each fit for many sizes.
-  @Test func `whatever the sizes, the result is in its box and the parts fit together`() throws {
+  @Test func `the result is within its box and its parts are consistent for all sizes`() throws {
     var chance = SystemRandomNumberGenerator()
     for _ in 0..<20_000 {
       let (width, height) = (Int.random(in: 1...3000, using: &chance), Int.random(in: 1...3000, using: &chance))

@@ -30,7 +30,7 @@ struct ThumbHashTests {
     #expect(hash.color == 0x0AC81E)
   }
 
-  @Test func `what is transparent has no colour`() {
+  @Test func `transparent pixels do not contribute to the colour`() {
     let hash = hash(10, 1) { x, _ in x < 5 ? [255, 0, 0, 255] : [0, 0, 255, 0] }
     #expect(hash.color == 0xFF0000)
     #expect(self.hash(3, 3) { _, _ in [9, 9, 9, 0] }.bytes.count > 5)
@@ -48,7 +48,7 @@ struct ThumbHashTests {
     }
   }
 
-  @Test func `few pixels are seen as if each were several`() {
+  @Test func `an image with few pixels is sampled several times for each pixel`() {
     let few = hash(2, 3) { x, y in [x * 200, y * 100, 90, 255] }
     let many = hash(8, 12) { x, y in [x / 4 * 200, y / 4 * 100, 90, 255] }
     for (left, right) in zip(few.bytes, many.bytes) {
