@@ -7,7 +7,7 @@
 #error "libavif 0.11 or later is needed"
 #endif
 
-/// A decoder that reads as browsers do: what files often lack is not asked for, and no thread is started.
+/// A decoder as lenient as browsers about missing parts, without additional threads.
 static inline avifDecoder *cavif_open(const void *bytes, size_t count, avifDecoderSource source) {
   avifDecoder *decoder = avifDecoderCreate();
   if (!decoder) return NULL;
@@ -20,7 +20,7 @@ static inline avifDecoder *cavif_open(const void *bytes, size_t count, avifDecod
   return decoder;
 }
 
-/// An encoder for `level` 0 (best) to 63, as libheif 1.15 sets one up: the size of a file of a quality is known by it.
+/// An encoder for `level` 0 (best) to 63, configured as in libheif 1.15, whose file sizes for a quality are known.
 static inline avifEncoder *cavif_encoder(int level, int speed) {
   avifEncoder *encoder = avifEncoderCreate();
   char text[12];

@@ -1,6 +1,6 @@
 #pragma once
 
-// Later versions mark as deprecated what 1.18 has no other functions for.
+// Newer versions mark functions as deprecated for which 1.18 has no replacement.
 #define CARES_NO_DEPRECATED
 #include <ares.h>
 #include <string.h>
@@ -25,8 +25,8 @@ static const int cares_not_implemented = ARES_ENOTIMP;
 static const int cares_bad_response = ARES_EBADRESP;
 static const int cares_destruction = ARES_EDESTRUCTION;
 
-// The addresses that an answer holds (each in 16 bytes, of which IPv4 takes the first 4), and the shortest time for
-// which they hold in seconds, that of aliases (CNAME) on the way included. Returns a status of c-ares.
+// Extracts the addresses of an answer (16 bytes each, of which IPv4 uses the first 4), and the shortest time to live in
+// seconds, including that of aliases (CNAME). Returns a status of c-ares.
 static inline int cares_addresses(const unsigned char *answer, int length, int is_ipv6, unsigned char *addresses,
                                   int *count, int *time_to_live) {
   *count = CARES_MAX_ADDRESSES;
@@ -52,14 +52,14 @@ static inline int cares_addresses(const unsigned char *answer, int length, int i
   return ARES_SUCCESS;
 }
 
-// Makes one of a list of servers the only one of a channel.
+// Makes `server`, which may be an element of a list, the only one of a channel.
 static inline int cares_set_server(ares_channel channel, const struct ares_addr_port_node *server) {
   struct ares_addr_port_node alone = *server;
   alone.next = 0;
   return ares_set_servers_ports(channel, &alone);
 }
 
-// In milliseconds, until a query of the channel times out; -1 if there is none.
+// Milliseconds until a query of the channel times out; -1 if there is none.
 static inline int cares_time_left(ares_channel channel) {
   struct timeval left;
   if (!ares_timeout(channel, 0, &left)) return -1;

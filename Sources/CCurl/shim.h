@@ -1,6 +1,6 @@
 #pragma once
 
-// The checking macros look at the constant options of direct calls; these wrappers check by their own types.
+// curl's type-checking macros need constant options. These wrappers check by their own types.
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 
@@ -8,7 +8,7 @@
 #error "libcurl 7.88 or later is needed (CURLOPT_QUICK_EXIT, and curl_multi_socket_action, which 7.87 broke)"
 #endif
 
-// Swift cannot call variadic functions: one wrapper for each type of argument.
+// Swift cannot call variadic functions, so there is one wrapper for each type of argument.
 
 static inline CURLcode ccurl_set_long(CURL *easy, CURLoption option, long value) {
   return curl_easy_setopt(easy, option, value);
@@ -72,7 +72,7 @@ static inline CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value
   return curl_easy_getinfo(easy, info, value);
 }
 
-// The SSL of the connection that the handle uses now; null without TLS, or with another backend than OpenSSL.
+// The SSL of the connection that the handle uses now; null without TLS, or if the backend is not OpenSSL.
 static inline void *ccurl_openssl(CURL *easy) {
   struct curl_tlssessioninfo *info = 0;
   if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info) return 0;
@@ -92,5 +92,5 @@ static inline CURLSHcode ccurl_share(CURLSH *share, curl_lock_data data) {
   return curl_share_setopt(share, CURLSHOPT_SHARE, data);
 }
 
-// The address is longer than the field that Swift would copy.
+// Returns a pointer into `address`: the address is longer than the field, which Swift would copy.
 static inline const struct sockaddr *ccurl_address(const struct curl_sockaddr *address) { return &address->addr; }

@@ -7,11 +7,11 @@
 
 #include <jpeglib.h>
 
-// It goes by what jpeglib.h says of arithmetic coding.
+// Depends on the declarations of arithmetic coding in jpeglib.h.
 #include <jerror.h>
 
-// libjpeg reports an error by a function that must not return, and Swift cannot jump out of one: every call of the library
-// is made here, and says whether it came through. After one that did not, only the message may be asked for.
+// libjpeg reports an error through a function that must not return, and Swift code must not be left by longjmp. So
+// every call of libjpeg is made here and returns whether it succeeded. After a failure, only the message may be read.
 
 typedef struct {
   struct jpeg_error_mgr manager;
@@ -21,26 +21,26 @@ typedef struct {
   int is_strict;
   /// Whether the file ends before its end marker.
   int is_cut;
-  /// Whether what was read so far lacks something that libjpeg makes up for.
+  /// Whether the data so far lacks something that libjpeg replaces.
   int is_damaged;
 } cjpeg_errors;
 
 static inline void cjpeg_fail(j_common_ptr jpeg) {
   cjpeg_errors *errors = (cjpeg_errors *)jpeg->err;
-  // libjpeg goes on with end markers behind the end, and may find another fault in them.
+  // At the end of the data libjpeg continues with inserted end markers, and may then find another error.
   if (errors->is_cut) jpeg->err->msg_code = JWRN_JPEG_EOF;
   jpeg->err->format_message(jpeg, errors->message);
   longjmp(errors->failed, 1);
 }
 
-/// Whether only the last row of MCUs is being read, which is at most an eighth of the image.
+/// Whether only the last row of MCUs is being read and that row is at most an eighth of the image.
 static inline int cjpeg_is_at_end(j_decompress_ptr jpeg) {
   return jpeg->total_iMCU_rows >= 8 && jpeg->input_iMCU_row + 1 >= jpeg->total_iMCU_rows;
 }
 
-/// Restart markers bound a loss to their interval (ITU-T T.81 section F.1.2.3 and annex E.2.5), and the end of the image
-/// bounds one in its last rows. Any other goes on to the end of the scan: it is an error where it is strict, and where
-/// the file is cut.
+/// Handles a warning. A loss is bounded by restart markers to their interval (ITU-T T.81 section F.1.2.3 and annex
+/// E.2.5), and by the end of the image if it is in the last rows. Any other loss continues to the end of the scan. It
+/// is an error in strict mode and in truncated files.
 static inline void cjpeg_warn(j_common_ptr common, int level) {
   j_decompress_ptr jpeg = (j_decompress_ptr)common;
   cjpeg_errors *errors = (cjpeg_errors *)common->err;
@@ -49,7 +49,7 @@ static inline void cjpeg_warn(j_common_ptr common, int level) {
   switch (common->err->msg_code) {
   case JWRN_JPEG_EOF:
     errors->is_cut = errors->is_damaged = 1;
-    // Neither the headers nor arithmetic coding lead to another warning.
+    // A loss in the headers or in arithmetic coding causes no further warning.
     if (!jpeg->total_iMCU_rows || (jpeg->arith_code && !cjpeg_is_at_end(jpeg))) cjpeg_fail(common);
     return;
   case JWRN_MUST_RESYNC: errors->is_damaged = 1; return;
@@ -85,10 +85,11 @@ static inline void cjpeg_set_errors(struct jpeg_error_mgr **place, cjpeg_errors 
 
 /// The samples of one component as they are stored.
 typedef struct {
-  /// How many samples there are, of which the last may be cut: these of so many pixels of the image.
+  /// The numbers of samples, the last of which may be cut: `across` samples for `across_of` pixels of the image, `down`
+  /// for `down_of`.
   int across, across_of, down, down_of;
   JSAMPARRAY rows;
-  /// How many are read at a time.
+  /// The number of rows that are read at a time.
   int row_count;
 } cjpeg_plane;
 
@@ -98,7 +99,7 @@ typedef struct {
   cjpeg_plane planes[MAX_COMPONENTS];
 } cjpeg_reader;
 
-/// Zeroed memory becomes a reader, to be closed whatever else is called. The file must stay until then.
+/// Initialises a reader from zeroed memory. It must be closed whatever the calls return. The file must outlive it.
 static inline int cjpeg_open(cjpeg_reader *reader, const void *bytes, size_t count, int is_strict) {
   cjpeg_set_errors(&reader->jpeg.err, &reader->errors);
   reader->errors.is_strict = is_strict;
@@ -108,10 +109,10 @@ static inline int cjpeg_open(cjpeg_reader *reader, const void *bytes, size_t cou
   return jpeg_read_header(&reader->jpeg, TRUE) == JPEG_HEADER_OK;
 }
 
-/// Whether the scans that were read have all bits of all coefficients.
+/// Whether the scans so far contain all bits of all coefficients.
 static inline int cjpeg_has_all_scans(j_decompress_ptr jpeg) {
   for (int index = 0; index < jpeg->num_components; index++) {
-    // Each component's is kept when its first scan begins.
+    // The table of a component is set when its first scan starts.
     if (!jpeg->comp_info[index].quant_table) return 0;
     if (!jpeg->coef_bits) continue;
     for (int coefficient = 0; coefficient < DCTSIZE2; coefficient++)
@@ -120,19 +121,19 @@ static inline int cjpeg_has_all_scans(j_decompress_ptr jpeg) {
   return 1;
 }
 
-/// Begins with the pixels, `shrink` (1, 2, 4 or 8) times fewer on each side, rounded up.
+/// Starts decoding pixels, reduced on each side by `shrink` (1, 2, 4 or 8), rounded up.
 static inline int cjpeg_start(cjpeg_reader *reader, int shrink) {
   if (setjmp(reader->errors.failed)) return 0;
   reader->jpeg.scale_num = 1;
   reader->jpeg.scale_denom = shrink;
   if (!jpeg_start_decompress(&reader->jpeg)) return 0;
-  // All scans have been read by now where there are more than one.
+  // If there are several scans, all have been read by now.
   if (reader->errors.is_cut && jpeg_has_multiple_scans(&reader->jpeg) && !cjpeg_has_all_scans(&reader->jpeg))
     cjpeg_fail((j_common_ptr)&reader->jpeg);
   return 1;
 }
 
-/// Looks for the end marker behind the last row. Nothing happens where that was not read.
+/// Looks for the end marker after the last row. Has no effect before the last row has been read.
 static inline void cjpeg_look_for_end(cjpeg_reader *reader) {
   if (reader->jpeg.output_scanline < reader->jpeg.output_height) return;
   if (setjmp(reader->errors.failed)) {
@@ -143,7 +144,7 @@ static inline void cjpeg_look_for_end(cjpeg_reader *reader) {
   (void)jpeg_finish_decompress(&reader->jpeg);
 }
 
-/// Inks are inverted, as all writers of JPEGs in CMYK have them: what libvips makes of them is what is printed.
+/// Inks are inverted, as all writers store CMYK JPEGs; libvips converts them to printed colours.
 static inline int cjpeg_read_row(cjpeg_reader *reader, unsigned char *row) {
   struct jpeg_decompress_struct *jpeg = &reader->jpeg;
   if (setjmp(reader->errors.failed)) return 0;
@@ -153,11 +154,11 @@ static inline int cjpeg_read_row(cjpeg_reader *reader, unsigned char *row) {
   return 1;
 }
 
-/// Why the last call did not come through.
+/// The error text of the last failed call.
 static inline const char *cjpeg_message(cjpeg_reader *reader) { return reader->errors.message; }
 
-/// Begins with the samples of each component, where there are as many of them as the image has. They are not those of the
-/// result where it is made smaller: libjpeg makes components smaller by different factors if they become alike so.
+/// Starts decoding the samples of each component, in their stored number. If the image is reduced, the numbers differ
+/// from those of the result: libjpeg reduces components by different factors if they become equal in size that way.
 static inline int cjpeg_start_planes(cjpeg_reader *reader, int shrink) {
   struct jpeg_decompress_struct *jpeg = &reader->jpeg;
   jpeg->raw_data_out = TRUE;
@@ -181,7 +182,7 @@ static inline int cjpeg_start_planes(cjpeg_reader *reader, int shrink) {
   return 1;
 }
 
-/// Reads the next rows of all planes. Beyond the image's end they are of no use.
+/// Reads the next rows of all planes. Rows beyond the image's end are undefined.
 static inline int cjpeg_read_planes(cjpeg_reader *reader) {
   struct jpeg_decompress_struct *jpeg = &reader->jpeg;
   JSAMPARRAY planes[MAX_COMPONENTS];
@@ -194,7 +195,7 @@ static inline void cjpeg_close_reader(cjpeg_reader *reader) { jpeg_destroy_decom
 
 // MARK: Writing
 
-// libjpeg's own destination in memory cannot be given back before the end.
+// A destination of our own, because memory of libjpeg's destination cannot be freed before the end.
 typedef struct {
   struct jpeg_compress_struct jpeg;
   struct jpeg_destination_mgr destination;
@@ -224,7 +225,8 @@ static inline void cjpeg_term_destination(j_compress_ptr jpeg) {
   ((cjpeg_writer *)jpeg)->count -= jpeg->dest->free_in_buffer;
 }
 
-/// Zeroed memory becomes a writer, to be closed whatever else is called. Colours have their full resolution, or half of it.
+/// Initialises a writer from zeroed memory. It must be closed whatever the calls return. Chroma has full or half
+/// resolution.
 static inline int cjpeg_begin(cjpeg_writer *writer, int width, int height, int bands, int quality, int full_color) {
   struct jpeg_compress_struct *jpeg = &writer->jpeg;
   cjpeg_set_errors(&jpeg->err, &writer->errors);
@@ -257,5 +259,5 @@ static inline int cjpeg_finish(cjpeg_writer *writer) {
   return 1;
 }
 
-/// What was written is the caller's to free.
+/// The caller must free the output.
 static inline void cjpeg_close_writer(cjpeg_writer *writer) { jpeg_destroy_compress(&writer->jpeg); }

@@ -2,16 +2,16 @@
 
 #include <librsvg/rsvg.h>
 
-/// Where a drawing goes: its size is what its percentages and its view box go by.
+/// The placement of a drawing: its size is the viewport for percentages and the view box.
 typedef struct {
   double width, height;
-  /// Of the drawing, which then begins at the offset.
+  /// The scale of the drawing, which starts at the offset.
   double scale_x, scale_y;
   double offset_x, offset_y;
 } crsvg_place;
 
-/// Keeps the font files of a family open for as long as the process lasts, regular and bold. cairo shares an open file
-/// among all sizes, and keeps ten of them.
+/// Keeps the regular and bold font files of a family open for the life of the process. cairo shares an open file among
+/// all sizes, and keeps ten files open.
 static inline void crsvg_keep_font(const char *family) {
   cairo_font_weight_t weights[] = {CAIRO_FONT_WEIGHT_NORMAL, CAIRO_FONT_WEIGHT_BOLD};
   for (int index = 0; index < 2; index++) {
@@ -27,10 +27,10 @@ static inline void crsvg_keep_font(const char *family) {
   }
 }
 
-/// Draws an SVG over `pixels`, which are words of premultiplied alpha, red, green and blue. It has no address, so that it
-/// refers to nothing but itself and `data:` URLs.
+/// Draws an SVG over `pixels`, which are words of premultiplied alpha, red, green and blue. The SVG has no base URL, so
+/// that only references within it and `data:` URLs are resolved.
 ///
-/// Returns NULL, or what is wrong, to be freed with g_free.
+/// Returns NULL, or an error text that must be freed with g_free.
 static inline char *crsvg_draw(const void *bytes, size_t length, crsvg_place place, void *pixels, int width,
                                int height) {
   GError *error = NULL;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Descriptors that go over a socket: the macros of control messages are out of Swift's reach.
+// Passing descriptors over a socket. Swift cannot use the macros for control messages.
 
 #ifdef __linux__
 #include <linux/memfd.h>
@@ -15,7 +15,7 @@
 
 #define CSYSTEM_MOST_DESCRIPTORS 4
 
-/// As write(2), and hands over `count` descriptors with the first byte. The receiver gets copies.
+/// write(2) that also sends `count` descriptors with the first byte. The receiver gets copies.
 static inline ssize_t csystem_send(int socket, const void *bytes, size_t length, const int *descriptors, int count) {
   struct iovec piece = {.iov_base = (void *)bytes, .iov_len = length};
   struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
@@ -41,7 +41,7 @@ static inline ssize_t csystem_send(int socket, const void *bytes, size_t length,
 #endif
 }
 
-/// As read(2), and puts up to CSYSTEM_MOST_DESCRIPTORS descriptors that came along into `descriptors`, close-on-exec.
+/// read(2) that also stores up to CSYSTEM_MOST_DESCRIPTORS received descriptors in `descriptors`, close-on-exec.
 static inline ssize_t csystem_receive(int socket, void *bytes, size_t length, int *descriptors, int *count) {
   struct iovec piece = {.iov_base = bytes, .iov_len = length};
   _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * CSYSTEM_MOST_DESCRIPTORS)];
@@ -63,7 +63,7 @@ static inline ssize_t csystem_receive(int socket, void *bytes, size_t length, in
   return received;
 }
 
-/// A file without a name, in memory. Negative where it cannot be made.
+/// Creates an unnamed file in memory. Returns a negative number if that fails.
 static inline int csystem_memory_file(void) {
 #ifdef __linux__
   return (int)syscall(SYS_memfd_create, "image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -77,7 +77,7 @@ static inline int csystem_memory_file(void) {
 #endif
 }
 
-/// From now on nobody can change the memory file.
+/// Makes the memory file immutable for everyone.
 static inline void csystem_seal(int file) {
 #ifdef F_ADD_SEALS
   fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
@@ -86,7 +86,7 @@ static inline void csystem_seal(int file) {
 #endif
 }
 
-/// Two connected sockets that no other program gets. Negative when there are none.
+/// Creates two connected sockets, which no other program inherits. Returns a negative number if that fails.
 static inline int csystem_socket_pair(int *sockets) {
 #ifdef SOCK_CLOEXEC
   return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets);

@@ -1,7 +1,8 @@
 #pragma once
 
-// Memory that is a file which others can cut short. Its pages behind the new end are lost, and touching one is SIGBUS,
-// which ends the process (mmap(2)). All calls must be in one Swift file: Swift emits a header's variables once a file.
+// Shared file mappings that survive truncation by another process. Truncation discards the pages beyond the new end,
+// and an access to one raises SIGBUS, which ends the process (mmap(2)). All calls must be in one Swift file: Swift
+// emits a header's variables once per file.
 
 #include <errno.h>
 #include <signal.h>
@@ -10,7 +11,7 @@
 #include <sys/mman.h>
 
 struct csystem_mappings {
-  /// For each mapping its address, plus its length in pages of 4096 bytes: the low 12 bits of an address are 0.
+  /// Each mapping's address plus its length in pages of 4096 bytes: the low 12 bits of an address are 0.
   _Atomic(uintptr_t) entries[1024];
   struct sigaction previous;
 };
@@ -33,19 +34,20 @@ static inline void csystem_bus_error(int number, siginfo_t *information, void *c
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     if (mmap((void *)start, (entry - start) << 12, PROT_READ | PROT_WRITE, flags, -1, 0) != MAP_FAILED) return;
   }
-  // A fault happens again when this returns. A signal that a process has sent does not.
+  // A fault is repeated when this function returns. A signal sent by a process is not, so it is raised again.
   sigaction(number, &csystem_mappings()->previous, NULL);
   if (information->si_code <= 0) raise(number);
 }
 
-/// To be called once. From then on a mapping of `csystem_map` becomes private zeros as a whole when a page of it is
-/// touched that is lost. Every other SIGBUS does what it did before.
+/// Must be called once. After that, an access to a discarded page of a mapping made by `csystem_map` replaces the whole
+/// mapping with private zeros. Every other SIGBUS has its previous effect.
 static inline void csystem_survive_truncation(void) {
   struct sigaction action = {.sa_sigaction = csystem_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
   sigaction(SIGBUS, &action, &csystem_mappings()->previous);
 }
 
-/// Shares the first `length` bytes of the file, a multiple of 4096 below 16 MB. NULL with an errno: ENOMEM if 1024 are.
+/// Shares the first `length` bytes of the file, which must be a multiple of 4096 below 16 MB. Returns NULL with an
+/// errno if that fails: ENOMEM if there are 1024 mappings already.
 static inline void *csystem_map(int file, uintptr_t length) {
   void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (memory == MAP_FAILED) return NULL;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Starting a program that inherits nothing but one socket.
+// Starting a program that inherits only one socket.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,9 +13,9 @@
 extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *, int) __attribute__((weak));
 #endif
 
-/// Starts `path` with `socket` as its standard input and nothing else open but /dev/null as output and error.
+/// Starts `path` with `socket` as its standard input and /dev/null as its output and error; nothing else is open.
 ///
-/// Signals are as a fresh program has them, and those of the terminal do not reach it. Returns an errno, or 0.
+/// Signals have their default handling, and those of the terminal do not reach the program. Returns an errno, or 0.
 static inline int csystem_spawn(pid_t *process, const char *path, char *const *arguments, char *const *environment,
                                 int socket) {
   posix_spawn_file_actions_t actions;

@@ -1,13 +1,13 @@
 #pragma once
 
-// How many processors the process may run on. Glibc's call and its macros are hidden without _GNU_SOURCE.
+// Number of processors that the process may use. Glibc's call and its macros are hidden without _GNU_SOURCE.
 
 #ifdef __linux__
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
 
-/// 0 where the system does not tell.
+/// Returns 0 if the system does not tell.
 static inline int csystem_allowed_processors(void) {
   int count = 0;
 #ifdef __linux__

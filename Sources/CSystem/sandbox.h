@@ -1,11 +1,11 @@
 #pragma once
 
-// The locks that a process can put on itself. Each takes effect for good. Returns 0, or -1 with errno.
+// Restrictions that a process can put on itself. They cannot be lifted. Each function returns 0, or -1 with errno.
 
 #include <stdint.h>
 #include <sys/resource.h>
 
-/// Never above what is there already.
+/// Lowers a limit; never raises it.
 static inline int csystem_limit(int resource, uint64_t value) {
   struct rlimit limit;
   if (getrlimit(resource, &limit)) return -1;
@@ -14,7 +14,7 @@ static inline int csystem_limit(int resource, uint64_t value) {
   return setrlimit(resource, &limit);
 }
 
-/// Bytes of memory (0 for as many as there are), and few descriptors, no core file, and files of at most 4 GB.
+/// Limits memory to this many bytes (0 for no limit), descriptors to 64, and files to 4 GB; forbids core files.
 static inline int csystem_limit_resources(uint64_t memory) {
   if (csystem_limit(RLIMIT_CORE, 0) || csystem_limit(RLIMIT_NOFILE, 64)) return -1;
   if (csystem_limit(RLIMIT_FSIZE, (uint64_t)4 << 30)) return -1;
@@ -34,18 +34,18 @@ static inline int csystem_limit_resources(uint64_t memory) {
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/// Programs that it starts gain nothing by set-user-ID bits. Landlock and seccomp ask for it.
+/// Stops set-user-ID bits from giving privileges to programs that it starts. Landlock and seccomp require that.
 static inline int csystem_no_new_privileges(void) { return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); }
 
-/// Killed when the thread that started this process ends.
+/// Kills this process when the thread that started it ends.
 static inline int csystem_die_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
 
-/// No core file, and no other process of the same user looks into its memory.
+/// Forbids core files, and access to its memory by other processes of the same user.
 static inline int csystem_not_dumpable(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 // MARK: Landlock, https://docs.kernel.org/userspace-api/landlock.html
 
-// Spelled out here: the headers of many systems are older than their kernels.
+// Declared here, since the headers of many systems are older than their kernels.
 struct csystem_landlock_rules {
   uint64_t files, network, scopes;
 };
@@ -55,10 +55,10 @@ struct csystem_landlock_rules {
 #define __NR_landlock_restrict_self 446
 #endif
 
-/// Forbids whatever this kernel's Landlock knows, without exception: opening, making and removing files, programs,
-/// TCP, signals to other processes and abstract sockets. With `allows_reading`, files can be read and programs started.
+/// Forbids everything that this kernel's Landlock covers: opening, making and removing files, starting programs, TCP,
+/// and signals to other processes and abstract sockets. With `allows_reading`, files can be read and programs started.
 ///
-/// It holds for the calling thread and those that it starts later.
+/// It applies to the calling thread and to those that it starts later.
 static inline int csystem_landlock(int allows_reading) {
   long version = syscall(__NR_landlock_create_ruleset, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */);
   if (version < 1) return -1;
@@ -100,8 +100,8 @@ static inline int csystem_landlock(int allows_reading) {
 #define CSYSTEM_REFUSE CSYSTEM_ANSWER(SECCOMP_RET_ERRNO | EPERM)
 #define CSYSTEM_PASS(CALL) CSYSTEM_SKIP_UNLESS(__NR_##CALL, 1), CSYSTEM_ANSWER(SECCOMP_RET_ALLOW)
 
-/// From now on, in all threads, only what decoding needs: memory, time, threads of its own, and reading and writing what is
-/// open already. Everything else fails with EPERM: opening a file, sockets, programs, signals to others.
+/// Allows all threads only the calls that decoding needs: for memory, time, threads, and reading and writing open
+/// files. Everything else fails with EPERM: opening files, sockets, starting programs, signals to other processes.
 static inline int csystem_seccomp(void) {
   struct sock_filter program[] = {
       CSYSTEM_LOAD(arch),
@@ -164,7 +164,8 @@ static inline int csystem_seccomp(void) {
       CSYSTEM_PASS(sysinfo),
       CSYSTEM_PASS(uname),
 
-      // cairo asks for a font file that it has open already. The answer is yes, whatever the path: nobody looks.
+      // cairo checks access to a font file that is already open. The answer is always yes, since its value does not
+      // matter.
 #ifdef __NR_access
       CSYSTEM_SKIP_UNLESS(__NR_access, 1),
       CSYSTEM_ANSWER(SECCOMP_RET_ERRNO | 0),
@@ -172,7 +173,7 @@ static inline int csystem_seccomp(void) {
       CSYSTEM_SKIP_UNLESS(__NR_faccessat, 1),
       CSYSTEM_ANSWER(SECCOMP_RET_ERRNO | 0),
 
-      // A thread, not a process. clone3 hides its flags in memory: libc falls back where it is said not to exist.
+      // Allows threads but not processes. clone3 has its flags in memory; libc falls back to clone if it gets ENOSYS.
       CSYSTEM_SKIP_UNLESS(__NR_clone3, 1),
       CSYSTEM_ANSWER(SECCOMP_RET_ERRNO | ENOSYS),
       CSYSTEM_SKIP_UNLESS(__NR_clone, 4),
@@ -181,14 +182,14 @@ static inline int csystem_seccomp(void) {
       CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
       CSYSTEM_REFUSE,
 
-      // Signals to itself only (abort).
+      // Allows signals to the process itself only (abort).
       CSYSTEM_SKIP_UNLESS(__NR_tgkill, 4),
       CSYSTEM_LOAD_ARGUMENT(0),
       CSYSTEM_SKIP_UNLESS((uint32_t)getpid(), 1),
       CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
       CSYSTEM_REFUSE,
 
-      // The names of threads and of memory.
+      // Allows naming threads and memory.
       CSYSTEM_SKIP_UNLESS(__NR_prctl, 5),
       CSYSTEM_LOAD_ARGUMENT(0),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_NAME, 1, 0),
@@ -196,7 +197,7 @@ static inline int csystem_seccomp(void) {
       CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
       CSYSTEM_REFUSE,
 
-      // Limits are read, never set: the new ones are a null pointer.
+      // Allows reading limits, not setting them: the pointer to new ones must be null.
       CSYSTEM_SKIP_UNLESS(__NR_prlimit64, 6),
       CSYSTEM_LOAD_ARGUMENT(2),
       CSYSTEM_SKIP_UNLESS(0, 3),
@@ -205,7 +206,7 @@ static inline int csystem_seccomp(void) {
       CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
       CSYSTEM_REFUSE,
 
-      // The flags of descriptors are read, not set.
+      // Allows reading the flags of descriptors, not setting them.
       CSYSTEM_SKIP_UNLESS(__NR_fcntl, 5),
       CSYSTEM_LOAD_ARGUMENT(1),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1 /* F_GETFD */, 1, 0),
@@ -213,7 +214,7 @@ static inline int csystem_seccomp(void) {
       CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
       CSYSTEM_REFUSE,
 
-      // fstat of newer libraries is fstatat with AT_EMPTY_PATH. At worst it tells the size of a file by its path.
+      // In newer libraries, fstat is fstatat with AT_EMPTY_PATH. At worst that reveals the size of a file by its path.
       CSYSTEM_SKIP_UNLESS(__NR_newfstatat, 4),
       CSYSTEM_LOAD_ARGUMENT(3),
       BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x1000 /* AT_EMPTY_PATH */, 0, 1),

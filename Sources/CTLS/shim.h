@@ -2,8 +2,8 @@
 
 #include <openssl/ssl.h>
 
-// The TLS connections that libcurl's OpenSSL backend makes: CURLOPT_SSL_CTX_FUNCTION gives the SSL_CTX, and
-// CURLINFO_TLS_SSL_PTR the SSL.
+// The TLS connections of libcurl's OpenSSL backend: CURLOPT_SSL_CTX_FUNCTION passes the SSL_CTX, and
+// CURLINFO_TLS_SSL_PTR returns the SSL.
 
 typedef void (*ctls_record_callback)(void *ssl, void *context);
 
@@ -20,14 +20,14 @@ static inline void ctls_message(
   record_watch->callback(ssl, record_watch->context);
 }
 
-// Has the callback told of each record that is read on connections of this SSL_CTX, before it is decrypted. `watch`
-// must outlive them.
+// Calls the callback before each record that is read on a connection of this SSL_CTX is decrypted. `watch` must outlive
+// those connections.
 static inline void ctls_watch_records(void *ssl_ctx, struct ctls_record_watch *watch) {
   SSL_CTX_set_msg_callback(ssl_ctx, ctls_message);
   SSL_CTX_set_msg_callback_arg(ssl_ctx, watch);
 }
 
-// Whether bytes have been read from the socket that nobody has asked for yet, decrypted or not.
+// Whether unrequested bytes were read from the socket, decrypted or not.
 static inline int ctls_has_unread(const void *ssl) { return SSL_has_pending(ssl); }
 
 static inline int ctls_is_http2(const void *ssl) {
@@ -37,8 +37,8 @@ static inline int ctls_is_http2(const void *ssl) {
   return count == 2 && protocol[0] == 'h' && protocol[1] == '2';
 }
 
-// Makes every further read fail as if the other side had closed the connection. It may be called while a record is
-// read. A shutdown of the socket would leave what the kernel has received already.
+// Makes every further read fail as if the peer had closed the connection. It may be called while a record is being
+// read. Shutting the socket down would leave the data that the kernel has received already.
 static inline void ctls_end_input(void *ssl) {
   BIO *empty = BIO_new(BIO_s_null());
   if (empty) SSL_set0_rbio(ssl, empty);

@@ -1,8 +1,8 @@
 #pragma once
 
-// Sums of weighted samples, which is where resampling spends its time. Swift compiles for the oldest processor that the
-// whole program may meet; a C function can be compiled for two, of which one is chosen when it runs. Both do the same
-// operations in the same order, so that an image is the same on each machine.
+// Sums of weighted samples, which take most of the time of resampling. Swift compiles for the oldest processor that the
+// program supports. A C function can be compiled for two, one of which is chosen at run time. Both versions do the same
+// operations in the same order, so that the result is the same on each machine.
 
 #include <stddef.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 typedef float cvectors_lanes __attribute__((vector_size(CVECTORS_LANES * sizeof(float))));
 
-/// No multiplication and addition in one, which rounds once less: not every processor has it.
+/// Forbids fused multiply-add, which rounds once less and is not available on every processor.
 #define CVECTORS_ROUNDED _Pragma("clang fp contract(off)")
 #define CVECTORS_UNROLLED _Pragma("clang loop unroll(full)") for
 #define CVECTORS_BODY static inline __attribute__((always_inline))
@@ -40,7 +40,7 @@ CVECTORS_BODY void cvectors_weighted_sums(
   }
 }
 
-/// Turns `length` samples of 8 rows into so many groups of 8, one sample of each row.
+/// Transposes `length` samples of 8 rows into `length` groups of 8, one sample of each row.
 CVECTORS_BODY void cvectors_transpose(const float *const *rows, size_t length, float *columns) {
 #define CVECTORS_PAIRS(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
   for (size_t at = 0; at < length; at += CVECTORS_LANES) {
@@ -72,7 +72,7 @@ CVECTORS_BODY void cvectors_narrow_columns(
   CVECTORS_ROUNDED
   for (size_t sample = 0; sample < count; sample++) {
     const float *place = columns + (size_t)firsts[sample] * CVECTORS_LANES;
-    // Two sums, as the next addition to one would have to wait for the last.
+    // Two sums, because consecutive additions to a single one would have to wait for each other.
     cvectors_lanes even = {0}, odd = {0};
     for (size_t tap = 0; tap < taps; tap += 2) {
       even += cvectors_load(place + tap * CVECTORS_LANES) * weights[sample * taps + tap];
@@ -102,7 +102,7 @@ CVECTORS_WIDE void cvectors_narrow_wide(
   cvectors_narrow_columns(columns, firsts, weights, taps, count, result);
 }
 
-/// Adds `count` rows, of `length` samples each, to sums of as many: each row times its weight. `length` is a multiple of 32.
+/// Adds `count` rows of `length` samples to sums: each row times its weight. `length` must be a multiple of 32.
 static inline void cvectors_add_rows(
     float *sums, const float *rows, size_t length, const float *weights, size_t count) {
   if (cvectors_is_wide()) {
@@ -112,11 +112,11 @@ static inline void cvectors_add_rows(
   }
 }
 
-/// Of 8 rows of `length` samples, a multiple of 8, makes `count` samples in groups of 8, one of each row. Each is the sum of
-/// `taps` samples, an even number, from the one that `firsts` says, times their weights: those of the first sample of the
-/// result, then those of the next.
+/// Filters 8 rows of `length` samples, a multiple of 8, into `count` samples in groups of 8, one of each row. Each is
+/// the weighted sum of `taps` samples, an even number, starting at its entry in `firsts`. The weights are in the order
+/// of the result samples.
 ///
-/// - Parameter columns: room for all samples of the rows.
+/// - Parameter columns: space for all samples of the rows.
 static inline void cvectors_narrow(
     const float *const *rows, size_t length, float *columns, const int *firsts, const float *weights, size_t taps,
     size_t count, float *result) {

@@ -7,9 +7,9 @@
 #error "libvips 8.13 or later is needed (vips_block_untrusted_set)"
 #endif
 
-// Swift cannot call variadic functions, and most of libvips is: one wrapper for each use.
+// Swift cannot call variadic functions, as most of libvips' are, so there is one wrapper for each use.
 
-// MARK: Reading. The loaders take the same options and some of their own.
+// MARK: Reading. The loaders share these options and have some of their own.
 
 static inline int cvips_load(const char *loader, VipsSource *source, VipsImage **out, VipsFailOn fail_on) {
   return vips_call(loader, source, out, "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", fail_on, NULL);
@@ -25,9 +25,9 @@ static inline int cvips_load_webp(VipsSource *source, VipsImage **out, VipsFailO
                               scale, NULL);
 }
 
-// MARK: Reading rows from elsewhere
+// MARK: Reading rows from a callback
 
-/// Writes the next row. The result says why it cannot; NULL where it could.
+/// Writes the next row. Returns NULL on success, or the error text.
 typedef const char *(*cvips_read_row)(void *context, unsigned char *row);
 
 typedef struct {
@@ -48,7 +48,7 @@ static inline int cvips_rows_generate(VipsRegion *out, void *sequence, void *cli
   return 0;
 }
 
-/// Pixels of bytes that come from the top, as they are read, and mean what those of `in` do. `context` must outlive the
+/// An image of bytes that are read from the top on demand, with the same meaning as in `in`. `context` must outlive the
 /// result.
 static inline int cvips_from_rows(VipsImage *in, VipsImage **out, int width, int height, cvips_read_row read,
                                   void *context) {
@@ -69,9 +69,9 @@ static inline int cvips_from_rows(VipsImage *in, VipsImage **out, int width, int
   return result ? -1 : 0;
 }
 
-// MARK: Looking before the end
+// MARK: Checking before the last rows
 
-/// Other than 0 where the last rows may be read.
+/// Returns a value other than 0 if the last rows may be read.
 typedef int (*cvips_gate)(void *context);
 
 typedef struct {
@@ -97,7 +97,7 @@ static inline int cvips_gated_generate(VipsRegion *out, void *sequence, void *im
   return vips_region_prepare(in, wanted) || vips_region_region(out, in, wanted, wanted->left, wanted->top) ? -1 : 0;
 }
 
-/// The same image, which asks `gate`, on any thread, before it reads the last rows, all others having been read.
+/// The same image, which calls `gate`, on any thread, after all rows but the last have been read and before those.
 static inline int cvips_gated_end(VipsImage *in, VipsImage **out, cvips_gate gate, void *context) {
   VipsImage *result = vips_image_new();
   cvips_gated *gated = VIPS_NEW(result, cvips_gated);
@@ -116,7 +116,7 @@ static inline int cvips_gated_end(VipsImage *in, VipsImage **out, cvips_gate gat
   return 0;
 }
 
-// MARK: Changing
+// MARK: Operations
 
 static inline int cvips_extract_area(VipsImage *in, VipsImage **out, int x, int y, int width, int height) {
   return vips_extract_area(in, out, x, y, width, height, NULL);
@@ -134,7 +134,7 @@ static inline int cvips_resize(VipsImage *in, VipsImage **out, double horizontal
   return vips_resize(in, out, horizontal, "vscale", vertical, "kernel", VIPS_KERNEL_LANCZOS3, NULL);
 }
 
-/// Larger, with the middles of the images in one place: vips_resize lays them half a pixel of the result apart.
+/// Enlarges an image and aligns the middles; vips_resize shifts them by half a pixel of the result.
 static inline int cvips_enlarge(VipsImage *in, VipsImage **out, double horizontal, double vertical, int width,
                                 int height) {
   VipsInterpolate *interpolate = vips_interpolate_new("bicubic");
@@ -149,7 +149,7 @@ static inline int cvips_enlarge(VipsImage *in, VipsImage **out, double horizonta
   return result;
 }
 
-/// Other pixels, which are bytes and are copied, that mean what those of `in` do.
+/// An image of other bytes, which are copied, with the same meaning as in `in`.
 static inline VipsImage *cvips_like(VipsImage *in, const void *bytes, size_t length, int width, int height) {
   VipsImage *out =
       vips_image_new_from_memory_copy(bytes, length, width, height, vips_image_get_bands(in), VIPS_FORMAT_UCHAR);
@@ -163,7 +163,7 @@ static inline VipsImage *cvips_like(VipsImage *in, const void *bytes, size_t len
   return out;
 }
 
-/// R G B or R G B A of bytes in sRGB, or by the profile if there is one. They are not copied, the profile is.
+/// 8-bit R G B or R G B A in sRGB, or in the profile if there is one. The pixels are not copied, the profile is.
 static inline VipsImage *cvips_view(const void *bytes, size_t length, int width, int height, int bands,
                                     const void *profile, size_t profile_length) {
   VipsImage *out = vips_image_new_from_memory(bytes, length, width, height, bands, VIPS_FORMAT_UCHAR);
@@ -173,21 +173,21 @@ static inline VipsImage *cvips_view(const void *bytes, size_t length, int width,
   return out;
 }
 
-/// Has `out`, which nobody else has, be an animation of frames of `height`, which are shown so long and so often.
+/// Makes `out`, which must have no other owner, an animation of frames of `height` with these delays and plays.
 static inline void cvips_time(VipsImage *out, int height, const int *delays, int count, int plays) {
   vips_image_set_int(out, VIPS_META_PAGE_HEIGHT, height);
   vips_image_set_array_int(out, "delay", delays, count);
   vips_image_set_int(out, "loop", plays);
 }
 
-/// Transparent pixels in sRGB, which take no memory.
+/// Transparent sRGB pixels, which take no memory.
 static inline int cvips_transparent(VipsImage **out, int width, int height) {
   if (vips_black(out, width, height, "bands", 4, NULL)) return -1;
   (*out)->Type = VIPS_INTERPRETATION_sRGB;
   return 0;
 }
 
-/// Has `out`, which nobody else has, be an animation of frames of `height`, as fast and as often as `in`.
+/// Makes `out`, which must have no other owner, an animation of frames of `height` with the timing of `in`.
 static inline void cvips_animate(VipsImage *out, VipsImage *in, int height) {
   int *delays, count, loops;
   vips_image_set_int(out, VIPS_META_PAGE_HEIGHT, height);
@@ -207,7 +207,7 @@ static inline int cvips_to_srgb_by_profile(VipsImage *in, VipsImage **out, VipsI
   return vips_icc_transform(in, out, "srgb", "embedded", TRUE, "intent", intent, "depth", 8, NULL);
 }
 
-/// The same numbers, with another meaning.
+/// The same values with another interpretation.
 static inline int cvips_interpret(VipsImage *in, VipsImage **out, VipsInterpretation space) {
   return vips_copy(in, out, "interpretation", space, NULL);
 }
@@ -241,16 +241,16 @@ static inline int cvips_flip(VipsImage *in, VipsImage **out, VipsDirection direc
 }
 
 static inline int cvips_blur(VipsImage *in, VipsImage **out, double sigma) {
-  // Its usual 0.2 cuts the bell so early that it is a quarter narrower.
+  // The default of 0.2 truncates the Gaussian so early that it is a quarter narrower.
   return vips_gaussblur(in, out, sigma, "min_ampl", 0.01, NULL);
 }
 
-/// The same samples, which mean another kind of colours.
+/// The same samples, as colours of another kind.
 static inline int cvips_reinterpreted(VipsImage *in, VipsImage **out, VipsInterpretation space) {
   return vips_copy(in, out, "interpretation", space, NULL);
 }
 
-/// `background` has a value for each of the `count` bands.
+/// `background` must have one value for each of the `count` bands.
 static inline int cvips_embed(VipsImage *in, VipsImage **out, int x, int y, int width, int height,
                               const double *background, int count) {
   VipsArrayDouble *values = vips_array_double_new(background, count);
@@ -268,14 +268,14 @@ static inline int cvips_flatten(VipsImage *in, VipsImage **out, const double *ba
   return result;
 }
 
-/// One below the other.
+/// Stacks the images vertically.
 static inline int cvips_stack(VipsImage **in, VipsImage **out, int count) {
   return vips_arrayjoin(in, out, count, "across", 1, NULL);
 }
 
 // MARK: Writing. No metadata; pixels are sRGB by then and need no profile.
 
-// Filtered rows are less than half as large; more than level 4 takes three times as long for nothing.
+// Filtering makes files less than half as large. A level above 4 takes three times as long without any gain.
 static inline int cvips_save_png(VipsImage *in, void **bytes, size_t *length) {
   return vips_pngsave_buffer(in, bytes, length, "strip", TRUE, "compression", 4, "filter",
                              VIPS_FOREIGN_PNG_FILTER_ALL, NULL);
@@ -285,7 +285,7 @@ static inline int cvips_save_webp(VipsImage *in, void **bytes, size_t *length, i
   return vips_webpsave_buffer(in, bytes, length, "Q", quality, "strip", TRUE, "effort", 4, NULL);
 }
 
-// More effort takes half as long again for a fiftieth of the size.
+// A higher effort takes half as long again for 2 % of the size.
 static inline int cvips_save_lossless_webp(VipsImage *in, void **bytes, size_t *length) {
   return vips_webpsave_buffer(in, bytes, length, "lossless", TRUE, "strip", TRUE, "effort", 2, NULL);
 }
@@ -300,7 +300,7 @@ static inline void cvips_ref(void *object) { g_object_ref(object); }
 
 static inline gboolean cvips_has_operation(const char *name) { return vips_type_find("VipsOperation", name) != 0; }
 
-/// Where the dynamic linker found libvips; NULL when it cannot tell.
+/// The path from which the dynamic linker loaded libvips; NULL if unknown.
 static inline const char *cvips_library_path(void) {
   struct {
     const char *file;

@@ -1,12 +1,12 @@
-/// The directives of Cache-Control that matter to a private cache, of a request or of a response
-/// (RFC 9111 section 5.2, RFC 5861, RFC 8246).
+/// The Cache-Control directives that matter to a private cache, of a request or of a response (RFC 9111 section 5.2,
+/// RFC 5861, RFC 8246).
 ///
-/// Names have any case, values may be quoted. Of a directive that is there twice the first counts. An age that is no
-/// number of seconds counts as 0 in `max-age` and as absent elsewhere: the cautious reading each time.
-/// Ages over 2^31 are 2^31. A list of fields behind `no-cache` is not looked at: the whole response is meant.
+/// Names are case-insensitive, and values may be quoted. If a directive occurs twice, the first one counts. An age that
+/// is not a number of seconds counts as 0 in `max-age` and as absent elsewhere, which is the cautious reading. Ages
+/// over 2^31 count as 2^31. A list of fields after `no-cache` is ignored: the directive applies to the whole response.
 struct CacheControl: Equatable {
-  /// The greatest number of seconds that is told apart (RFC 9111 section 1.2.2).
-  static let longest = 1 << 31
+  /// The largest number of seconds; greater ones count as this one (RFC 9111 section 1.2.2).
+  static let maxSeconds = 1 << 31
 
   var maxAge: Int?
   var noCache = false
@@ -18,22 +18,22 @@ struct CacheControl: Equatable {
   var immutable = false
   var staleWhileRevalidate: Int?
   var staleIfError: Int?
-  /// In requests only. Without a value, any staleness will do.
+  /// Of requests only. Without a value, any staleness is accepted.
   var maxStale: Int?
   var minFresh: Int?
   var onlyIfCached = false
 
   init() {}
 
-  /// Reads the field's lines in their order.
+  /// Parses the field's lines in their order.
   init(_ lines: some Sequence<String>) {
     for line in lines {
       var reader = DirectiveReader(line)
-      while let directive = reader.next() { take(directive) }
+      while let directive = reader.next() { apply(directive) }
     }
   }
 
-  private mutating func take(_ directive: DirectiveReader.Directive) {
+  private mutating func apply(_ directive: DirectiveReader.Directive) {
     switch directive.name {
     case "max-age": maxAge = maxAge ?? Self.seconds(directive.value) ?? 0
     case "no-cache": noCache = true
@@ -52,13 +52,13 @@ struct CacheControl: Equatable {
     }
   }
 
-  /// Digits and nothing else (RFC 9111 section 1.2.2).
+  /// Parses digits only (RFC 9111 section 1.2.2).
   static func seconds(_ text: (some StringProtocol)?) -> Int? {
     guard let text, !text.isEmpty else { return nil }
     var seconds = 0
     for digit in text.utf8 {
       guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return nil }
-      seconds = min(seconds * 10 + Int(digit - UInt8(ascii: "0")), longest)
+      seconds = min(seconds * 10 + Int(digit - UInt8(ascii: "0")), maxSeconds)
     }
     return seconds
   }
@@ -82,7 +82,7 @@ private struct DirectiveReader {
     rest = rest.dropFirst(name.count)
     let lowercased = String(decoding: name, as: UTF8.self).lowercased()
     guard rest.first == UInt8(ascii: "=") else {
-      // A space before `=` makes what follows no value of this directive, and the directive one without a value.
+      // After a space before `=`, the rest is not a value of this directive, which then has none.
       let junk = rest.prefix { $0 != UInt8(ascii: ",") }
       rest = rest.dropFirst(junk.count)
       return Directive(name: lowercased, value: junk.contains { !Self.isSpace($0) } ? "" : nil)
@@ -96,8 +96,8 @@ private struct DirectiveReader {
     return Directive(name: lowercased, value: value + String(decoding: token, as: UTF8.self))
   }
 
-  /// Takes a quoted string, with its escapes undone. A quote that is never closed is none: restrictions behind it
-  /// count.
+  /// Consumes a quoted string and resolves its escapes. A quote that is never closed is not a quote, so that
+  /// restrictions after it count.
   private mutating func quotedString() -> String? {
     guard rest.first == UInt8(ascii: "\"") else { return nil }
     var content: [UInt8] = []

@@ -1,23 +1,23 @@
 internal import HTTPTypes
 
-/// How a load uses the cache: the cache modes of the Fetch standard, and `refresh`.
+/// The use of the cache by a load: the cache modes of the Fetch standard, and `refresh`.
 public enum CacheMode: String, Sendable, CaseIterable {
-  /// What is fresh is served, what is stale is revalidated first.
+  /// Serves a fresh response; revalidates a stale one before serving it.
   case `default` = "default"
-  /// The cache is neither looked in nor written.
+  /// Neither reads nor writes the cache.
   case noStore = "no-store"
-  /// The cache is not looked in, but written.
+  /// Does not read the cache, but writes it.
   case reload
-  /// What is cached is revalidated, fresh or not.
+  /// Revalidates a cached response, fresh or not.
   case noCache = "no-cache"
-  /// What is cached is served, fresh or not.
+  /// Serves a cached response, fresh or not.
   case forceCache = "force-cache"
-  /// As `forceCache`, and nothing is ever sent.
+  /// Like `forceCache`, but never sends a request.
   case onlyIfCached = "only-if-cached"
-  /// What is cached is shown at once, fresh or not, and then revalidated.
+  /// Shows a cached response at once, fresh or not, and then revalidates it.
   case refresh
 
-  /// What the Fetch standard adds to a request in this mode, less what the host set itself.
+  /// The fields that the Fetch standard adds to a request in this mode, except those that the host has set.
   func requestFields(besides host: HeaderFields) -> HeaderFields {
     var fields: HeaderFields = [:]
     switch self {

@@ -1,40 +1,40 @@
 public import HTTPTypes
 
-/// What is to be done about a request. `headers` are fields to send besides the host's own.
+/// The decision about a request. `headers` are fields to send in addition to the host's own.
 public enum CacheDecision: Sendable, Hashable {
-  /// The answer is the stored response; nothing is sent.
+  /// Answer with the stored response; send nothing.
   case serve(index: Int, isFresh: Bool)
-  /// The answer is the stored response; it is revalidated for later loads meanwhile (stale-while-revalidate).
+  /// Answer with the stored response, and revalidate it for later loads meanwhile (stale-while-revalidate).
   case serveThenRevalidate(index: Int, headers: HeaderFields)
-  /// The stored response is shown at once; the answer is what revalidating it brings (mode `refresh`).
+  /// Show the stored response at once; the answer is the result of its revalidation (mode `refresh`).
   case showThenRevalidate(index: Int, isFresh: Bool, headers: HeaderFields)
-  /// The request goes out with the validators of the stored response.
+  /// Send the request with the validators of the stored response.
   case revalidate(index: Int, headers: HeaderFields)
-  /// The request goes out without any.
+  /// Send the request without validators.
   case fetch(headers: HeaderFields)
-  /// Nothing may be sent and nothing is there to serve.
+  /// Fail: nothing may be sent, and there is nothing to serve.
   case notCached
 }
 
-/// The rules of a private cache for GET (RFC 9111), with one of its own: nothing is served unvalidated that was stored
-/// or last validated `maxAge` seconds ago, in any mode.
+/// The rules of a private cache for GET (RFC 9111), with one addition: in every mode, a response that was stored or
+/// last validated `maxAge` seconds ago is revalidated before it is served.
 public struct CachePolicy: Sendable, Hashable {
   /// Seconds.
   public var maxAge: Int
 
   public init(maxAge: Int) { self.maxAge = maxAge }
 
-  /// What to do about a request with `requestHeaders` (all that will be sent and that a Vary may name), given what is
-  /// stored for its key. `now` is Unix seconds.
+  /// Decides about a request with `requestHeaders` (all fields that will be sent and that a Vary may name), given the
+  /// responses stored for its key. `now` is in Unix seconds.
   public func decide(mode: CacheMode, requestHeaders: HeaderFields, stored: [CachedResponse], now: Int)
     -> CacheDecision
   {
     let request = RequestDirectives(requestHeaders)
-    let asked = mode
-    let mode = request.effectiveMode(asked)
-    // Of the modes only the default one is another for the server, too, where the host validates on its own.
-    let added = (asked == .default ? mode : asked).requestFields(besides: requestHeaders)
-    let mayNotSend = asked == .onlyIfCached || asked == .default && request.control.onlyIfCached
+    let requestedMode = mode
+    let mode = request.effectiveMode(requestedMode)
+    // If the host validates itself, the fields are those of the mode it asked for, except in the default mode.
+    let added = (requestedMode == .default ? mode : requestedMode).requestFields(besides: requestHeaders)
+    let mayNotSend = requestedMode == .onlyIfCached || requestedMode == .default && request.control.onlyIfCached
     if request.hasRange { return mayNotSend ? .notCached : .fetch(headers: added) }
     guard mode != .noStore, mode != .reload, let index = Vary.newest(of: stored, for: requestHeaders) else {
       return mayNotSend ? .notCached : .fetch(headers: added)
@@ -51,7 +51,7 @@ public struct CachePolicy: Sendable, Hashable {
     case .forceCache, .onlyIfCached:
       if freshness.isWithinLimit(at: now) { return .serve(index: index, isFresh: isFresh) }
     case .refresh:
-      // RFC 8246: what is fresh and immutable is not worth a question.
+      // RFC 8246: a fresh, immutable response need not be validated.
       if isFresh, freshness.control.immutable { return .serve(index: index, isFresh: true) }
       if freshness.isWithinLimit(at: now) {
         return .showThenRevalidate(index: index, isFresh: isFresh, headers: toSend)
@@ -68,8 +68,8 @@ public struct CachePolicy: Sendable, Hashable {
     return mayNotSend ? .notCached : revalidate
   }
 
-  /// Whether a stale response may be the answer where the server could not give one (RFC 5861 section 4): `failure` is
-  /// the status of its answer, or nil where none came.
+  /// Whether a stale response may be the answer because the server failed (RFC 5861 section 4). `failure` is the status
+  /// of the server's answer, nil if there was none.
   public func mayServeOnError(
     _ response: CachedResponse, mode: CacheMode, requestHeaders: HeaderFields, failure: Int?, now: Int
   ) -> Bool {
@@ -85,7 +85,7 @@ public struct CachePolicy: Sendable, Hashable {
     Freshness(of: response, maxAge: maxAge).isFresh(at: now)
   }
 
-  /// The Unix second at which the response stops being fresh; `Int.min` where it is never served unasked.
+  /// The Unix second at which the response stops being fresh; `Int.min` if it must always be validated.
   public func freshUntil(_ response: CachedResponse) -> Int { Freshness(of: response, maxAge: maxAge).freshUntil }
 }
 
@@ -93,7 +93,7 @@ extension Freshness {
   /// Whether the response answers a request in the default mode, by the directives of RFC 9111 section 5.2.1.
   fileprivate func answer(to request: CacheControl, index: Int, now: Int) -> CacheDecision? {
     guard !request.noCache else { return nil }
-    if let most = request.maxAge, age(at: now) > most || most == 0 { return nil }
+    if let maxAge = request.maxAge, age(at: now) > maxAge || maxAge == 0 { return nil }
     if isFresh(at: now) {
       return -staleness(at: now) >= request.minFresh ?? 0 ? .serve(index: index, isFresh: true) : nil
     }

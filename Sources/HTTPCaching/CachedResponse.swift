@@ -1,15 +1,15 @@
 public import HTTPTypes
 
-/// What the cache knows of one stored response. Times are Unix seconds.
+/// A stored response as the caching rules see it. Times are Unix seconds.
 public struct CachedResponse: Sendable, Hashable {
   public var status: Int
-  /// As `Storing.fields` left them, and later 304s updated them.
+  /// As returned by `Storing.fields` and updated by later 304s.
   public var headers: HeaderFields
-  /// Those fields of the request that the response's Vary names (`Vary.selectingFields`).
+  /// The fields of the request that the response's Vary names (`Vary.selectingFields`).
   public var selectingFields: HeaderFields
-  /// When the request was sent that brought the response, or last validated it.
+  /// Time at which the request was sent that fetched or last validated the response.
   public var requestTime: Int
-  /// When its answer came: the moment since which `CachePolicy.maxAge` counts.
+  /// Time at which its answer arrived, from which `CachePolicy.maxAge` counts.
   public var responseTime: Int
 
   public init(

@@ -1,6 +1,6 @@
 extension CachePolicy {
-  /// Why a stored response is fresh or stale, in words: what `query` shows. Without secrets: only numbers and names of
-  /// fields stand in it.
+  /// Explains why a stored response is fresh or stale, for `query`. The text has numbers and names of fields only, so
+  /// it reveals no secrets.
   public func explain(_ response: CachedResponse, now: Int) -> String {
     let freshness = Freshness(of: response, maxAge: maxAge)
     let age = freshness.age(at: now)

@@ -1,33 +1,33 @@
 internal import HTTPTypes
 
-/// How long a stored response may be reused without asking (RFC 9111 section 4.2), worked out once.
+/// The time for which a stored response may be reused without validation (RFC 9111 section 4.2), computed once.
 struct Freshness {
-  /// Where the lifetime comes from.
+  /// The source of the lifetime.
   enum Basis: Equatable {
     case maxAge, expires, invalidExpires, heuristic, none
   }
 
   let control: CacheControl
   let basis: Basis
-  /// Seconds; 0 where nothing grants one.
+  /// Seconds; 0 if no rule grants any.
   let lifetime: Int
   /// `corrected_initial_age`, in seconds.
   let initialAge: Int
   private let responseTime: Int
   private let maxAge: Int
 
-  /// A clock that was set back by more seconds than this leaves no idea of how old a response is.
+  /// If the clock was set back by more seconds than this, the age of a response is unknown.
   static let clockTolerance = 60
 
   init(of response: CachedResponse, maxAge: Int) {
     let headers = response.headers
     responseTime = Self.bounded(response.responseTime)
-    self.maxAge = min(max(maxAge, 0), CacheControl.longest)
+    self.maxAge = min(max(maxAge, 0), CacheControl.maxSeconds)
     control = CacheControl(headers.lines.lazy.filter { $0.name == "cache-control" }.map(\.value))
     let date = Self.date("date", of: headers, receivedAt: responseTime) ?? responseTime
     let apparentAge = max(0, responseTime - date)
     let delay = max(0, responseTime - Self.bounded(response.requestTime))
-    initialAge = max(apparentAge, Self.age(of: headers) + min(delay, CacheControl.longest))
+    initialAge = max(apparentAge, Self.age(of: headers) + min(delay, CacheControl.maxSeconds))
 
     if let seconds = control.maxAge {
       (basis, lifetime) = (.maxAge, seconds)
@@ -47,13 +47,13 @@ struct Freshness {
   /// `current_age`, in seconds.
   func age(at now: Int) -> Int { initialAge + max(0, Self.bounded(now) - responseTime) }
 
-  /// How many seconds it has been stale for; negative while it is fresh.
+  /// Seconds since the response became stale; negative while it is fresh.
   func staleness(at now: Int) -> Int { age(at: now) - lifetime }
 
   func isFresh(at now: Int) -> Bool { !control.noCache && isWithinLimit(at: now) && staleness(at: now) < 0 }
 
-  /// Whether it was stored or validated within `maxAge`, beyond which it is served in no mode. Also false where the
-  /// clock says that this is still to come.
+  /// Whether the response was stored or validated within `maxAge`; otherwise no mode may serve it. Also false if the
+  /// clock says that this is in the future.
   func isWithinLimit(at now: Int) -> Bool { Self.isWithin(maxAge, since: responseTime, at: now) }
 
   static func isWithin(_ maxAge: Int, since responseTime: Int, at now: Int) -> Bool {
@@ -61,20 +61,20 @@ struct Freshness {
     return max(resident, 0) < maxAge && resident >= -clockTolerance
   }
 
-  /// Whether it may be served `seconds` after it became stale (sections 4.2.4 and 5.2.2.2).
+  /// Whether the response may be served `seconds` after it became stale (sections 4.2.4 and 5.2.2.2).
   func mayBeStale(by seconds: Int?, at now: Int) -> Bool {
-    // Of a second that has begun, some has passed: not for 0 s is not at all.
+    // Part of a second that has begun has passed, so 0 s allows nothing.
     guard let seconds, seconds > 0, !control.noCache, !control.mustRevalidate else { return false }
     return isWithinLimit(at: now) && staleness(at: now) <= seconds
   }
 
-  /// The first second at which it is not fresh; `Int.min` where it never is.
+  /// The first second at which the response is not fresh; `Int.min` if it never is fresh.
   var freshUntil: Int {
     let remaining = min(lifetime - initialAge, maxAge)
     return control.noCache || remaining <= 0 ? .min : responseTime + remaining
   }
 
-  /// The first member of the first line, where it is a number (section 5.1).
+  /// The first member of the first line, if it is a number (section 5.1).
   private static func age(of headers: HeaderFields) -> Int {
     guard let line = headers.lines.first(where: { $0.name == "age" })?.value else { return 0 }
     let member = line.prefix { $0 != "," }
@@ -85,11 +85,12 @@ struct Freshness {
     headers.lines.first { $0.name == name }.flatMap { HTTPDate.parse($0.value, now: now) }
   }
 
-  /// Whether a lifetime may be guessed (section 4.2.2; the codes of RFC 9110 section 15.1 that are ever stored).
+  /// Whether a heuristic lifetime is allowed (section 4.2.2; the status codes of RFC 9110 section 15.1 that are ever
+  /// stored).
   private static func mayGuess(status: Int, _ control: CacheControl) -> Bool {
     Storing.isHeuristicallyCacheable(status) || control.isPublic
   }
 
-  /// Times beyond 35,000 years from now are no times, and their sums must not trap.
+  /// Limits times to 35,000 years from now, so that their sums cannot trap.
   private static func bounded(_ time: Int) -> Int { min(max(time, -(1 << 40)), 1 << 40) }
 }

@@ -1,19 +1,19 @@
 public import HTTPTypes
 
-/// What most hits come to, in a few comparisons: a fresh response for a request that asks nothing special of the cache.
+/// A fast path for most hits: a fresh response for a request without cache directives, decided by a few comparisons.
 ///
-/// It holds in the modes `default`, `force-cache` and `only-if-cached`, which all serve what is fresh. Where it says
-/// no, nothing is said: that is for `decide`.
+/// It applies in the modes `default`, `force-cache` and `only-if-cached`, all of which serve a fresh response. False
+/// decides nothing: `decide` must be asked then.
 extension CachePolicy {
-  /// Whether a request with these header fields, their names in lower case, asks nothing of the cache.
+  /// Whether a request with these header fields (names in lower case) has no directive for the cache.
   public static func isPlain(_ requestHeaders: HeaderFields) -> Bool {
     !requestHeaders.lines.contains { RequestDirectives.isRelevant($0.name) }
   }
 
-  /// Whether a stored response is fresh and the same for every request.
+  /// Whether a stored response is fresh, and the same for every request.
   ///
-  /// - Parameter freshUntil: what `freshUntil` said when the response came, perhaps to another worker with another
-  ///   `maxAge`: the one in force limits it.
+  /// - Parameter freshUntil: the value of `freshUntil` when the response arrived, perhaps in another worker with
+  ///   another `maxAge`. The current `maxAge` limits it.
   public func isPlainlyFresh(
     freshUntil: Int, headers: HeaderFields, responseTime: Int, now: Int
   ) -> Bool {

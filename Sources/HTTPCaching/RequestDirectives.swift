@@ -1,15 +1,15 @@
 internal import HTTPTypes
 
-/// What the host's own request headers ask of the cache.
+/// The cache directives in the host's own request headers.
 struct RequestDirectives {
-  /// Whether all of what is there is asked for: no part, and on no condition.
+  /// Whether the request is for the whole resource, without a range and without conditions.
   var areForWhole: Bool { !isConditional && !hasRange }
 
-  /// With `Pragma: no-cache` taken for `no-cache` where there is no Cache-Control (RFC 9111 section 5.4).
+  /// `Pragma: no-cache` counts as `no-cache` if there is no Cache-Control (RFC 9111 section 5.4).
   private(set) var control = CacheControl()
-  /// The host validates on its own.
+  /// Whether the host validates itself.
   private(set) var isConditional = false
-  /// The host wants a part, which is no image to keep and cannot be cut from one here.
+  /// Whether the host requests a range. A part is not an image to store, and cannot be cut from a stored one here.
   private(set) var hasRange = false
 
   init(_ headers: HeaderFields) {
@@ -30,7 +30,7 @@ struct RequestDirectives {
     }
   }
 
-  /// Whether a field of this name, in lower case, means something to the cache.
+  /// Whether the cache evaluates a field of this name, which must be in lower case.
   static func isRelevant(_ name: String) -> Bool {
     ["cache-control", "pragma", "range"].contains(name) || conditions.contains(name)
   }
@@ -38,8 +38,9 @@ struct RequestDirectives {
   /// RFC 9110 section 13.1.
   private static let conditions = ["if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since"]
 
-  /// A host that validates on its own goes past the cache, and in the default mode leaves nothing there (Fetch
-  /// standard, HTTP-network-or-cache fetch), unless it asks for what is cached in so many words.
+  /// The mode with the host's own validation considered. A host that validates itself bypasses the cache, and in the
+  /// default mode stores nothing (Fetch standard, HTTP-network-or-cache fetch), unless its mode explicitly asks for
+  /// cached responses.
   func effectiveMode(_ mode: CacheMode) -> CacheMode {
     guard isConditional else { return mode }
     return switch mode {

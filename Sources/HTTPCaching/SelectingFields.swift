@@ -1,23 +1,23 @@
 public import HTTPTypes
 internal import Text
 
-/// What of a request's fields counts where responses of its URL are stored: those that their Vary names, and those that
-/// speak to the cache itself.
+/// The fields of a request that matter given the stored responses of its URL: those that their Vary names, and those
+/// with directives for the cache.
 ///
-/// Two requests with equal ones select the same of what is stored (RFC 9111 section 4.1) and ask the same about it,
-/// whatever else they send: one of them may ask for both. Whether what comes is for both its own Vary tells.
+/// Two requests with equal values select the same stored responses (RFC 9111 section 4.1) and ask the same about them,
+/// whatever their other fields, so one of them may be sent for both. The Vary of the new response decides whether it
+/// serves both.
 public struct SelectingFields: Sendable, Hashable {
-  /// In the order of the names, so that the same names with the same values are equal.
+  /// Sorted by name, so that equal names and values compare equal.
   private let fields: [Field]
 
   private struct Field: Hashable {
     let name: String
-    /// Without what makes no difference; nil where the request does not have the field.
+    /// Normalized (`Vary.normalized`); nil if the request does not have the field.
     let value: [ExactString]?
   }
 
-  /// Nil where no response is stored, which means that any field may matter, and where one has `Vary: *`, which says
-  /// so.
+  /// Fails if no response is stored, since any field may matter then, or if one has `Vary: *`, which says the same.
   public init?(of requestHeaders: HeaderFields, among stored: [CachedResponse]) {
     guard !stored.isEmpty else { return nil }
     var names: Set<String> = []

@@ -1,9 +1,9 @@
 public import HTTPTypes
 
-/// What of an answer is kept (RFC 9111 section 3).
+/// Decides which responses and which of their fields are stored (RFC 9111 section 3).
 public enum Storing {
-  /// Whether the answer to a GET may be stored by a private cache: complete successes only, and nothing that either
-  /// side forbids.
+  /// Whether a private cache may store the answer to a GET: only complete successes, and only if neither side forbids
+  /// it.
   public static func mayStore(
     mode: CacheMode, requestHeaders: HeaderFields, status: Int, headers: HeaderFields
   ) -> Bool {
@@ -24,13 +24,13 @@ public enum Storing {
       || headers["expires"] != nil
   }
 
-  /// Whether a request with these headers is for all of what is there. An error in answer to one for a part, or on a
-  /// condition of the host's own, says nothing of the resource.
+  /// Whether a request with these headers is for the whole resource. An error in answer to a range or to the host's own
+  /// conditions says nothing about the resource.
   public static func isForWhole(requestHeaders: HeaderFields) -> Bool { RequestDirectives(requestHeaders).areForWhole }
 
-  /// The fields to keep: without those that speak of the connection (section 3.1), and with a Date, which is the time
-  /// at which the answer came where the server sent none (RFC 9110 section 6.6.1). At most `mostBytes` of them, those
-  /// that caching goes by before all others.
+  /// The fields to store: without those about the connection (section 3.1), and with a Date, which is the time of
+  /// arrival if the server sent none (RFC 9110 section 6.6.1). At most `maxBytes` of them; those that caching needs
+  /// take precedence.
   public static func fields(of headers: HeaderFields, receivedAt: Int) -> HeaderFields {
     let named = Set(headers.values(of: "connection").flatMap(Vary.members))
     var kept: [HeaderField] = []
@@ -39,71 +39,71 @@ public enum Storing {
       kept.append(line)
     }
     if !kept.contains(where: { $0.name == "date" }) { kept.append(HeaderField("date", HTTPDate.format(receivedAt))) }
-    return cut(HeaderFields(kept))
+    return limited(HeaderFields(kept))
   }
 
-  /// Without what is too much. A line that does not fit is left out, so that shorter ones behind it may stay.
-  private static func cut(_ fields: HeaderFields) -> HeaderFields {
-    guard fields.byteCount > mostBytes else { return fields }
-    var room = mostBytes - byteCountForCache(fields)
+  /// Removes lines beyond `maxBytes`. A line that does not fit is skipped, so that shorter ones after it may stay.
+  private static func limited(_ fields: HeaderFields) -> HeaderFields {
+    guard fields.byteCount > maxBytes else { return fields }
+    var bytesLeft = maxBytes - byteCountForCache(fields)
     return HeaderFields(
       fields.lines.filter { line in
         if forCache.contains(line.name) { return true }
-        guard line.byteCount <= room else { return false }
-        room -= line.byteCount
+        guard line.byteCount <= bytesLeft else { return false }
+        bytesLeft -= line.byteCount
         return true
       })
   }
 
-  /// Whether what caching goes by is little enough to be kept.
+  /// Whether the fields that caching needs are within `maxBytes`.
   static func mayKeep(_ headers: HeaderFields) -> Bool {
-    headers.byteCount <= mostBytes || byteCountForCache(headers) <= mostBytes
+    headers.byteCount <= maxBytes || byteCountForCache(headers) <= maxBytes
   }
 
   private static func byteCountForCache(_ headers: HeaderFields) -> Int {
     headers.lines.reduce(0) { forCache.contains($1.name) ? $0 + $1.byteCount : $0 }
   }
 
-  /// The stored fields once a 304 has confirmed them (section 3.2): each field that it has replaces all of that name,
-  /// but those that describe the stored bytes. An Age of old says nothing of the new moment.
+  /// The stored fields updated by a 304 (section 3.2): each of its fields replaces all of the same name, except those
+  /// that describe the stored bytes. A stored Age is dropped, since it is about an earlier time.
   public static func fields(_ stored: HeaderFields, updatedBy notModified: HeaderFields, receivedAt: Int)
     -> HeaderFields
   {
     let update = fields(of: notModified, receivedAt: receivedAt).lines.filter { !ofStoredBytes.contains($0.name) }
     let names = Set(update.map(\.name)).union(["age"])
-    return cut(HeaderFields(stored.lines.filter { !names.contains($0.name) } + update))
+    return limited(HeaderFields(stored.lines.filter { !names.contains($0.name) } + update))
   }
 
-  /// The fields as they go to the host with a response that was not just fetched or validated: with its Age (section
-  /// 5.1).
+  /// The fields for a response that was served from the cache without a new validation: the stored ones with its Age
+  /// (section 5.1).
   public static func fieldsToServe(_ response: CachedResponse, now: Int) -> HeaderFields {
     var fields = response.headers
     fields["age"] = "\(Freshness(of: response, maxAge: 0).age(at: now))"
     return fields
   }
 
-  /// Those of RFC 9110 section 15.1 that count as results here.
+  /// The status codes of RFC 9110 section 15.1 that count as results here.
   static func isHeuristicallyCacheable(_ status: Int) -> Bool { status == 200 || status == 203 || status == 204 }
 
-  /// Codes whose meaning for caching is known (section 5.2.2.3).
+  /// Status codes whose meaning for caching is known (section 5.2.2.3).
   private static let understood: Set = [200, 201, 202, 203, 204, 205]
 
-  /// How much of a header is kept, in bytes of names and values. Real ones have 1 or 2 kB.
-  static let mostBytes = 16 << 10
+  /// Largest stored header, in bytes of names and values. Real headers have 1 or 2 kB.
+  static let maxBytes = 16 << 10
 
-  /// What caching goes by: it stays, or nothing is stored.
+  /// The fields that caching needs: all of them are stored, or the response is not.
   private static let forCache: Set = [
     "age", "cache-control", "content-type", "date", "etag", "expires", "last-modified", "pragma", "vary",
   ]
 
-  /// The body is kept decoded and in full.
+  /// Fields that describe the bytes on the wire. The body is stored decoded and in full.
   private static let ofStoredBytes: Set = ["content-encoding", "content-length", "content-range"]
 
   private static let ofProxies: Set = [
     "proxy-authenticate", "proxy-authentication-info", "proxy-authorization", "proxy-connection",
   ]
 
-  /// Each field of each answer is asked about, so that the first letter decides for most.
+  /// Decides by the first letter for most names, since it is called for each field of each answer.
   private static func isAlwaysOfConnection(_ name: String) -> Bool {
     switch name.utf8.first {
     case UInt8(ascii: "c"): name == "connection"

@@ -1,10 +1,10 @@
 public import HTTPTypes
 internal import Text
 
-/// Asking whether what is stored still holds (RFC 9111 section 4.3).
+/// Validation of stored responses (RFC 9111 section 4.3).
 public enum Validation {
-  /// The conditional fields to send for a stored response with these headers; empty where it has no validator.
-  /// The values go back as they came (RFC 9110 sections 13.1.2 and 13.1.3).
+  /// The conditional fields to send for a stored response with these headers; empty if it has no validator. The values
+  /// are sent back unchanged (RFC 9110 sections 13.1.2 and 13.1.3).
   public static func requestFields(for stored: HeaderFields) -> HeaderFields {
     var fields: HeaderFields = [:]
     if let tag = entityTag(of: stored) { fields.append("if-none-match", tag.text) }
@@ -12,26 +12,25 @@ public enum Validation {
     return fields
   }
 
-  /// Which of the stored responses a 304 speaks of (section 4.3.4), the one that it answers for first; `asked` is the
-  /// one whose validators were sent. Empty where it fits none: then the request must be sent again without validators.
+  /// The stored responses that a 304 updates (section 4.3.4), the one that it answers for first; `asked` is the one
+  /// whose validators were sent. If it is empty, the request must be sent again without validators.
   public static func responsesUpdated(by notModified: HeaderFields, in stored: [CachedResponse], asked: Int) -> [Int] {
     guard stored.indices.contains(asked) else { return [] }
-    let others = stored.indices.reversed().filter { $0 != asked }
+    let siblings = stored.indices.reversed().filter { $0 != asked }
     if let tag = entityTag(of: notModified) {
-      // Weak comparison for the one asked about: nginx sends a weak tag with a compressed 200 and a strong one with its
-      // 304.
+      // Weak comparison for this one: nginx sends a weak tag with a compressed 200 and a strong one with its 304.
       let confirmed = entityTag(of: stored[asked].headers).map(tag.matchesWeakly) ?? false
-      let alike = others.filter { entityTag(of: stored[$0].headers).map(tag.matchesStrongly) ?? false }
+      let alike = siblings.filter { entityTag(of: stored[$0].headers).map(tag.matchesStrongly) ?? false }
       return (confirmed ? [asked] : []) + alike
     }
-    if let date = lastModified(of: notModified), let known = lastModified(of: stored[asked].headers) {
-      return date.hasSameBytes(as: known) ? [asked] : []
+    if let date = lastModified(of: notModified), let storedDate = lastModified(of: stored[asked].headers) {
+      return date.hasSameBytes(as: storedDate) ? [asked] : []
     }
     return [asked]
   }
 
-  /// What may stand in If-Range to go on with a transfer that broke off: a strong entity tag, or a date of change that
-  /// was a minute past when it was sent (RFC 9110 sections 13.1.5 and 8.8.2.2).
+  /// The value of If-Range to resume a transfer: a strong entity tag, or a modification date at least a minute before
+  /// the answer was sent (RFC 9110 sections 13.1.5 and 8.8.2.2).
   public static func strongValidator(of headers: HeaderFields, receivedAt: Int) -> String? {
     if let tag = entityTag(of: headers) { return tag.isQuoted ? tag.text : nil }
     guard let modified = lastModified(of: headers), let changed = HTTPDate.parse(modified, now: receivedAt),
@@ -49,13 +48,13 @@ public enum Validation {
   }
 }
 
-/// As it came, quotes or not, and compared byte by byte (RFC 9110 section 8.8.3).
+/// An entity tag as received, quoted or not, compared byte by byte (RFC 9110 section 8.8.3).
 struct EntityTag {
   let text: String
 
   var isStrong: Bool { !text.utf8.starts(with: "W/".utf8) }
 
-  /// As the grammar has it, with no mark of a weak one before it.
+  /// Whether the tag begins with a quote, as the grammar requires, and so without a weakness mark.
   var isQuoted: Bool { text.utf8.first == UInt8(ascii: "\"") }
 
   func matchesStrongly(_ other: Self) -> Bool { isStrong && text.hasSameBytes(as: other.text) }

@@ -1,9 +1,10 @@
 public import HTTPTypes
 internal import Text
 
-/// Several responses for one URL, told apart by the request fields that Vary names (RFC 9111 section 4.1).
+/// Selection among several responses of one URL by the request fields that Vary names (RFC 9111 section 4.1).
 public enum Vary {
-  /// What to remember of the request for a response with these headers. Nil for `Vary: *`, which fits no other request.
+  /// The request fields to store with a response that has these headers. Nil for `Vary: *`, which matches no other
+  /// request.
   public static func selectingFields(of responseHeaders: HeaderFields, from requestHeaders: HeaderFields)
     -> HeaderFields?
   {
@@ -25,7 +26,7 @@ public enum Vary {
     }
   }
 
-  /// The most recent of the stored responses that may answer the request.
+  /// The index of the most recent stored response that may answer the request.
   static func newest(of stored: [CachedResponse], for requestHeaders: HeaderFields) -> Int? {
     if stored.count == 1 { return matches(stored[0], requestHeaders) ? 0 : nil }
     let matching = stored.indices.filter { matches(stored[$0], requestHeaders) }
@@ -37,20 +38,21 @@ public enum Vary {
     line.utf8.split(separator: UInt8(ascii: ",")).map { trimmed($0).lowercased() }.filter { !$0.isEmpty }
   }
 
-  /// In lower case. `*` is one of them.
+  /// The field names in Vary, in lower case; possibly with `*`.
   static func names(in headers: HeaderFields) -> [String] {
     headers.values(of: "vary").flatMap(members)
   }
 
-  /// By Date, and by arrival where two have the same.
+  /// The order of responses: by Date, then by arrival.
   private static func moment(of response: CachedResponse) -> (Int, Int) {
     let date = response.headers.values(of: "date").first.flatMap { HTTPDate.parse($0, now: response.responseTime) }
     return (date ?? response.responseTime, response.responseTime)
   }
 
-  /// White space around commas makes no difference, nor does how a list is spread over lines, nor case where the
-  /// field's definition says so (RFC 9110 sections 8.3.2, 8.4.1 and 8.5.1). The order does: servers take it for a
-  /// preference. So does all white space of a value with a quoted string. Nil where the request does not have the field.
+  /// The value in a form for comparison; nil if the request does not have the field. White space around commas and the
+  /// distribution of a list over lines make no difference, nor does case if the field's definition says so (RFC 9110
+  /// sections 8.3.2, 8.4.1 and 8.5.1). The order does make one, since servers take it for a preference; so does all
+  /// white space of a value with a quoted string.
   static func normalized(_ value: String?, of name: String) -> [ExactString]? {
     guard let value else { return nil }
     guard !value.utf8.contains(UInt8(ascii: "\"")) else { return [ExactString(value)] }

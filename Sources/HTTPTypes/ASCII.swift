@@ -1,4 +1,4 @@
-/// What a byte is in the grammars of HTTP and URLs, which are all ASCII.
+/// Character classes of HTTP and URLs, whose grammars are all ASCII.
 extension UInt8 {
   package var isASCIIDigit: Bool { self >= UInt8(ascii: "0") && self <= UInt8(ascii: "9") }
 
@@ -25,7 +25,7 @@ extension UInt8 {
   }
 }
 
-/// The tables and steps of percent-encoding (RFC 3986 section 2.1).
+/// Percent-encoding (RFC 3986 section 2.1).
 enum PercentEncoding {
   private static let digits = Array("0123456789ABCDEF".utf8)
 
@@ -33,7 +33,7 @@ enum PercentEncoding {
     [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
   }
 
-  /// The byte that a `%` at `index` and the two digits after it stand for, or nil where they are no digits.
+  /// The byte encoded by the `%` at `index` and the two digits after it; nil if they are not hexadecimal digits.
   static func decodedByte<Bytes: RandomAccessCollection<UInt8>>(at index: Int, of bytes: Bytes) -> UInt8?
   where Bytes.Index == Int {
     guard bytes.endIndex - index > 2, let high = bytes[index + 1].hexadecimalValue,

@@ -1,4 +1,4 @@
-/// A moment of the proleptic Gregorian calendar in UTC. Plain arithmetic: no locale, no time zone, no C library.
+/// A date and time of the proleptic Gregorian calendar in UTC. Plain arithmetic: no locale, no time zone, no C library.
 struct CivilTime: Hashable {
   var year: Int
   /// 1 to 12.
@@ -7,12 +7,12 @@ struct CivilTime: Hashable {
   var day: Int
   var hour = 0
   var minute = 0
-  /// 0 to 60: a leap second counts as the first second of the next minute.
+  /// 0 to 60. A leap second counts as the first second of the next minute.
   var second = 0
 
   static let secondsPerDay = 86_400
 
-  /// 1 January of the year 0 and the last second of the year 9999: what four digits can say.
+  /// The range of four-digit years: from 1 January of the year 0 to the last second of the year 9999.
   private static let representable = -62_167_219_200...253_402_300_799
 
   init(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) {
@@ -20,13 +20,13 @@ struct CivilTime: Hashable {
     (self.hour, self.minute, self.second) = (hour, minute, second)
   }
 
-  /// What is outside the years 0 to 9999 is moved to the nearest second inside.
+  /// Seconds outside the years 0 to 9999 are moved to the nearest second inside.
   init(unixSeconds: Int) {
     let seconds = min(max(unixSeconds, Self.representable.lowerBound), Self.representable.upperBound)
     let days = seconds.floorDivided(by: Self.secondsPerDay)
     let ofDay = seconds - days * Self.secondsPerDay
     (hour, minute, second) = (ofDay / 3600, ofDay / 60 % 60, ofDay % 60)
-    // Eras of 400 years that begin on 1 March, so that the leap day is the last of its year.
+    // Eras of 400 years begin on 1 March, so that the leap day is the last day of its year.
     let shifted = days + 719_468
     let era = shifted.floorDivided(by: 146_097)
     let dayOfEra = shifted - era * 146_097
@@ -54,7 +54,7 @@ struct CivilTime: Hashable {
     return shifted - shifted.floorDivided(by: 7) * 7
   }
 
-  /// Whether there is such a day and such a time.
+  /// Whether the date and the time of day exist.
   var exists: Bool {
     (1...12).contains(month) && day >= 1 && day <= daysInMonth && (0...23).contains(hour) && (0...59).contains(minute)
       && (0...60).contains(second)
@@ -70,6 +70,6 @@ struct CivilTime: Hashable {
 }
 
 extension Int {
-  /// The quotient rounded towards minus infinity; `divisor` is positive.
+  /// The quotient rounded towards minus infinity; `divisor` must be positive.
   fileprivate func floorDivided(by divisor: Int) -> Int { self >= 0 ? self / divisor : (self + 1) / divisor - 1 }
 }

@@ -1,14 +1,14 @@
-/// Which bytes of a content a response holds: the value of Content-Range (RFC 9110 section 14.4).
+/// The range of bytes that a response holds: the value of Content-Range (RFC 9110 section 14.4).
 public struct ContentRange: Sendable, Hashable {
   public let first: Int64
-  /// The last one, included.
+  /// Inclusive.
   public let last: Int64
-  /// Bytes of the whole content; nil when the server does not tell.
+  /// Bytes of the whole content; nil if the server does not tell.
   public let completeLength: Int64?
 
   public var count: Int64 { last - first + 1 }
 
-  /// Nil for another unit than bytes, for what is no range, and for the unsatisfied range of a 416.
+  /// Fails for a unit other than bytes, for a malformed range, and for the unsatisfied range of a 416.
   public init?(_ value: String) {
     let parts = value.split(separator: " ", omittingEmptySubsequences: false)
     guard parts.count == 2, parts[0].lowercased() == "bytes" else { return nil }
@@ -16,7 +16,7 @@ public struct ContentRange: Sendable, Hashable {
     guard numbers.count == 2 else { return nil }
     let ends = numbers[0].split(separator: "-", omittingEmptySubsequences: false)
     guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]), first <= last,
-      last < .max  // So that there is a `count`.
+      last < .max  // `count` must not overflow.
     else { return nil }
     self.first = first
     self.last = last

@@ -1,22 +1,22 @@
 internal import Text
 
-/// A `data:` URL taken apart: the content stands in the URL itself (RFC 2397, read as the Fetch standard reads it).
+/// A parsed `data:` URL, whose content is in the URL itself (RFC 2397, as interpreted by the Fetch standard).
 public struct DataURL: Sendable, Hashable {
   public struct Invalid: Error, Hashable, CustomStringConvertible {
-    /// Fit for an error message: it quotes nothing of the URL.
+    /// Safe to show in an error message: it quotes nothing of the URL.
     public let description: String
   }
 
-  /// As in the URL; `text/plain;charset=US-ASCII` where it names none.
+  /// As in the URL; `text/plain;charset=US-ASCII` if the URL names none.
   public let mediaType: String
   public let body: [UInt8]
 
-  /// Whether `text` begins with `data:`, in either case.
+  /// Whether `text` begins with `data:` in any case.
   public static func isDataURL(_ text: String) -> Bool {
     text.utf8.prefix(scheme.count).elementsEqual(scheme) { $0.asciiLowercased == $1 }
   }
 
-  /// What may be shown of a `data:` URL: all before its comma, at most 256 bytes.
+  /// The part of a `data:` URL that may be shown: everything before its comma, at most 256 bytes.
   public static func echo(_ text: String) -> String {
     String(decoding: text.utf8.prefix(256).prefix { $0 != UInt8(ascii: ",") }, as: UTF8.self)
   }
@@ -33,7 +33,7 @@ public struct DataURL: Sendable, Hashable {
 
   private static let scheme = Array("data:".utf8)
   private static let base64Mark = Array("base64".utf8)
-  /// What does not count in base64 (WHATWG Infra, forgiving-base64 decode).
+  /// Bytes to skip in base64 (WHATWG Infra, forgiving-base64 decode).
   private static let whiteSpace = Array("\t\n\u{C}\r ".utf8)
 
   private static func parse(_ bytes: UnsafeBufferPointer<UInt8>) -> Result<DataURL, Invalid> {
@@ -42,7 +42,7 @@ public struct DataURL: Sendable, Hashable {
       return .failure(Invalid(description: "it must have a comma before its content"))
     }
     var description = trimmed(Array(url[scheme.count..<comma])[...])
-    let isBase64 = takeBase64Mark(from: &description)
+    let isBase64 = removeBase64Mark(from: &description)
     let encoded = url[(comma + 1)...]
     var body: [UInt8] = []
     body.reserveCapacity(encoded.count)
@@ -57,8 +57,8 @@ public struct DataURL: Sendable, Hashable {
     return .success(DataURL(mediaType: mediaType(description), body: body))
   }
 
-  /// Whether `description` ended in `; base64`, which is then gone.
-  private static func takeBase64Mark(from description: inout ArraySlice<UInt8>) -> Bool {
+  /// Removes `; base64` from the end of `description`, and returns whether it was there.
+  private static func removeBase64Mark(from description: inout ArraySlice<UInt8>) -> Bool {
     guard description.suffix(base64Mark.count).map(\.asciiLowercased) == base64Mark else { return false }
     var rest = description.dropLast(base64Mark.count)
     while rest.last == UInt8(ascii: " ") { rest.removeLast() }

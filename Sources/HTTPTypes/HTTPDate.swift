@@ -1,4 +1,4 @@
-/// The date formats of HTTP (RFC 9110 section 5.6.7), to and from Unix seconds.
+/// Conversion of HTTP dates (RFC 9110 section 5.6.7) to and from Unix seconds.
 public enum HTTPDate {
   static let weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
   static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -6,16 +6,16 @@ public enum HTTPDate {
   /// Unix seconds of a date in one of the three forms, or nil: `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate),
   /// `Sunday, 06-Nov-94 08:49:37 GMT` (RFC 850), `Sun Nov  6 08:49:37 1994` (asctime).
   ///
-  /// Letters may have either case, and the name of the day need not fit the date; everything else is strict. `now`, in
-  /// Unix seconds, tells the century of a two-digit year: never more than 50 years ahead.
+  /// Letters may have either case, and the weekday need not match the date; everything else is strict. `now`, in Unix
+  /// seconds, determines the century of a two-digit year, so that the year is never more than 50 years ahead.
   public static func parse(_ text: String, now: Int) -> Int? {
     guard (24...33).contains(text.utf8.count) else { return nil }
     let scanner = DateScanner(Array(text.utf8))
     return scanner.fixdate() ?? scanner.asctime() ?? scanner.rfc850(now: now)
   }
 
-  /// The IMF-fixdate of a moment, such as `Sun, 06 Nov 1994 08:49:37 GMT`. What is outside the years 0 to 9999 becomes
-  /// the nearest second inside.
+  /// Formats a time as IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`. A time outside the years 0 to 9999 is
+  /// moved to the nearest second inside.
   public static func format(_ unixSeconds: Int) -> String {
     let time = CivilTime(unixSeconds: unixSeconds)
     let month = months[time.month - 1]
@@ -24,9 +24,10 @@ public enum HTTPDate {
   }
 }
 
-/// RFC 3339 in UTC: how the protocol writes a moment.
+/// The protocol's format of a time: RFC 3339 in UTC.
 public enum Timestamp {
-  /// Such as `2026-11-21T11:26:49Z`. What is outside the years 0 to 9999 becomes the nearest second inside.
+  /// Formats a time like `2026-11-21T11:26:49Z`. A time outside the years 0 to 9999 is moved to the nearest second
+  /// inside.
   public static func format(_ unixSeconds: Int) -> String {
     let time = CivilTime(unixSeconds: unixSeconds)
     let clock = "\(twoDigits(time.hour)):\(twoDigits(time.minute)):\(twoDigits(time.second))"
@@ -40,7 +41,7 @@ private func fourDigits(_ number: Int) -> String {
   String(repeating: "0", count: 4 - String(number).count) + "\(number)"
 }
 
-/// Reads a date from left to right. Each step returns nil where the text is not what the form asks for.
+/// Reads a date from left to right. Each step returns nil if the text does not have the expected form.
 private struct DateScanner {
   private let text: [UInt8]
   private var position = 0
@@ -110,21 +111,21 @@ private struct DateScanner {
   private var isAtEnd: Bool { position == text.count }
 
   private mutating func weekday(short: Bool) -> Bool {
-    for name in Self.weekdays where take(short ? name[..<3] : name[...]) { return true }
+    for name in Self.weekdays where consume(short ? name[..<3] : name[...]) { return true }
     return false
   }
 
   private mutating func month() -> Int? {
-    for (index, name) in Self.months.enumerated() where take(name[...]) { return index + 1 }
+    for (index, name) in Self.months.enumerated() where consume(name[...]) { return index + 1 }
     return nil
   }
 
   private mutating func literal(_ expected: StaticString) -> Bool {
-    expected.withUTF8Buffer { take($0) }
+    expected.withUTF8Buffer { consume($0) }
   }
 
-  /// Takes `expected`, letters in either case, or nothing.
-  private mutating func take(_ expected: some RandomAccessCollection<UInt8>) -> Bool {
+  /// Consumes `expected`, with letters in either case, or nothing.
+  private mutating func consume(_ expected: some RandomAccessCollection<UInt8>) -> Bool {
     guard text.count - position >= expected.count else { return false }
     var end = position
     for byte in expected {

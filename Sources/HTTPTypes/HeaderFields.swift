@@ -1,6 +1,6 @@
 internal import Text
 
-/// One header field line. Names are kept in lower case, values without surrounding white space (RFC 9110 section 5).
+/// One header field line. Names are stored in lower case, values without surrounding white space (RFC 9110 section 5).
 public struct HeaderField: Sendable {
   public let name: String
   public var value: String
@@ -10,17 +10,17 @@ public struct HeaderField: Sendable {
     self.value = value
   }
 
-  /// Bytes of name and value.
+  /// Bytes of the name and the value.
   public var byteCount: Int { name.utf8.count + value.utf8.count }
 
-  /// As a message has it. A value that is no UTF-8 is read as ISO-8859-1 (RFC 9110 section 5.5), so that two that differ
-  /// do not become the same.
+  /// Creates a field from the bytes of a message. A value that is not UTF-8 is decoded as ISO-8859-1 (RFC 9110 section
+  /// 5.5), so that different values stay different.
   public init(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
-    // Most names are ASCII and go to lower case byte by byte, in one go.
+    // Most names are ASCII, and are converted to lower case byte by byte in one pass.
     self.name =
       name.allSatisfy { $0 < 0x80 }
       ? String(unsafeUninitializedCapacity: name.count) { text in
-        for place in name.indices { text[place] = name[place].asciiLowercased }
+        for index in name.indices { text[index] = name[index].asciiLowercased }
         return name.count
       }
       : String(decoding: name, as: UTF8.self).lowercased()
@@ -41,7 +41,7 @@ extension HeaderField: Hashable {
   }
 }
 
-/// The header fields of a message, in the order in which they came.
+/// The header fields of a message, in their order.
 public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
   public private(set) var lines: [HeaderField]
 
@@ -56,8 +56,8 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
   /// Bytes of all names and values.
   public var byteCount: Int { lines.reduce(0) { $0 + $1.byteCount } }
 
-  /// The field's value, repeated lines joined with `, ` (RFC 9110 section 5.2). Setting replaces all lines of the name.
-  /// `name` must be in lower case.
+  /// The field's value, with repeated lines joined by `, ` (RFC 9110 section 5.2). Setting it replaces all lines of the
+  /// name. `name` must be in lower case.
   public subscript(name: String) -> String? {
     get {
       var joined: String?
@@ -82,7 +82,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     }
   }
 
-  /// The values of all lines of `name` (lower case), not joined: what `set-cookie` needs.
+  /// The values of all lines of `name` (lower case), not joined, as needed for `set-cookie`.
   public func values(of name: String) -> [String] { lines.lazy.filter { $0.name == name }.map(\.value) }
 
   public mutating func append(_ name: String, _ value: String) { lines.append(HeaderField(name, value)) }

@@ -1,8 +1,8 @@
-/// Where a transfer goes: what limits, back-off and credentials are counted by (RFC 6454 section 4).
+/// The origin of a URL (RFC 6454 section 4): limits, back-off and credentials apply per origin.
 public struct Origin: Sendable, Hashable, CustomStringConvertible {
   /// `http` or `https`.
   public let scheme: String
-  /// In lower case; an IPv6 address stands in brackets.
+  /// In lower case; an IPv6 address is in brackets.
   public let host: String
   /// 1 to 65535.
   public let port: Int
@@ -11,12 +11,12 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
     (self.scheme, self.host, self.port) = (scheme, host, port)
   }
 
-  /// As in `http://host:port`, with the scheme's own port left out.
+  /// `http://host:port`, without a default port.
   public var description: String {
     port == Self.defaultPort(of: scheme) ? "\(scheme)://\(host)" : "\(scheme)://\(host):\(port)"
   }
 
-  /// Host and port, always with the port: what a connection is made to.
+  /// Host and port, always with the port: the address of a connection.
   public var hostAndPort: String { "\(host):\(port)" }
 
   /// Whether the host is an IP address: in brackets, or with a number as its last label (WHATWG URL, section 3.5).

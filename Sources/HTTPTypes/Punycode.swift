@@ -1,6 +1,6 @@
-/// How a label of a domain name beyond ASCII is written in ASCII (RFC 3492), without its `xn--`.
+/// Encodes a label of a domain name in ASCII (RFC 3492), without the prefix `xn--`.
 enum Punycode {
-  /// Nil where the label would be over 63 bytes long.
+  /// nil if the encoded label would be longer than 63 bytes.
   static func encode(_ label: [UInt32]) -> [UInt8]? {
     guard label.count < 60 else { return nil }
     var output = label.filter { $0 < 0x80 }.map { UInt8($0) }
@@ -10,7 +10,7 @@ enum Punycode {
     var codePoint: UInt32 = 0x80
     var delta = 0
     var bias = 72
-    // Sixty code points below 2^21 keep every number here far from overflow.
+    // With at most sixty code points below 2^21, no number here comes near overflow.
     while handled < label.count, let next = label.lazy.filter({ $0 >= codePoint }).min() {
       delta += Int(next - codePoint) * (handled + 1)
       codePoint = next
@@ -29,7 +29,7 @@ enum Punycode {
     return output.count <= 59 ? output : nil
   }
 
-  /// A number in digits of a varying base, the lowest first.
+  /// Appends a number in digits of a varying base, the lowest digit first.
   private static func append(_ number: Int, bias: Int, to output: inout [UInt8]) {
     var rest = number
     var weight = 36

@@ -1,6 +1,6 @@
-/// Names of query parameters that do not count for the cache key; `*` stands for any characters.
+/// Names of query parameters that the cache key ignores; `*` matches any characters.
 ///
-/// Names are compared percent-decoded and with their case, so that `sig*` meets `si%67nature`.
+/// Names are compared percent-decoded and case-sensitively, so `sig*` matches `si%67nature`.
 public struct QueryNameFilter: Sendable, Hashable {
   public static let none = QueryNameFilter([])
 
@@ -12,7 +12,7 @@ public struct QueryNameFilter: Sendable, Hashable {
 
   func matches(_ name: [UInt8]) -> Bool { patterns.contains { Self.glob($0, matches: name) } }
 
-  /// `query`, which follows the `?`, without the parameters that are named. Nil when there were some and none is left.
+  /// Removes the matching parameters from `query`, the text after the `?`. Nil if that removes all of them.
   func filtered(_ query: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
     if isEmpty { return query }
     let parameters = query.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
@@ -38,7 +38,7 @@ public struct QueryNameFilter: Sendable, Hashable {
     return output
   }
 
-  /// Goes back to the last `*` only, which is enough, so that no pattern is worse than pattern times name.
+  /// Backtracks to the last `*` only, which suffices, so that the time is at most pattern times name.
   private static func glob(_ pattern: [UInt8], matches name: [UInt8]) -> Bool {
     var (p, n) = (0, 0)
     var resume: (pattern: Int, name: Int)?

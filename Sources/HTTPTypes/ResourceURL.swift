@@ -1,16 +1,16 @@
-/// An absolute `http` or `https` URL, checked and encoded so that it can be sent.
+/// An absolute `http` or `https` URL, validated and encoded so that it can be sent.
 ///
-/// Spelling is kept where it is allowed: only the scheme and the host go to lower case, the fragment goes away, an
-/// empty port and user info go away, and what may not stand in a URL (spaces, `"<>\^`{|}`, everything beyond ASCII) is
-/// percent-encoded as UTF-8. Nothing is trimmed and no error is mended: control characters, a missing host or a port
-/// out of range are refused.
+/// The spelling is kept as far as it is allowed. The scheme and the host are lowercased; the fragment, an empty port
+/// and an empty user info are removed; characters that a URL must not have (spaces, `"<>\^`{|}`, everything beyond
+/// ASCII) are percent-encoded as UTF-8. Nothing is trimmed and no error is corrected: control characters, a missing
+/// host or a port out of range are refused.
 public struct ResourceURL: Sendable, Hashable {
-  /// The longest URL, in bytes, as given and as sent.
+  /// The longest URL in bytes, both as written and as sent.
   public static let maximumLength = 8192
 
-  /// What is sent: the URL as given less its fragment, encoded.
+  /// The URL as sent: encoded and without its fragment.
   public let requestURL: String
-  /// Small, since very many URLs may be waiting: where its parts begin instead of the parts.
+  /// Stores the offsets of the parts instead of the parts, to stay small: very many URLs may be waiting.
   private let parts: URLParser.Parts
 
   public init(_ text: String) throws(ResourceURLError) {
@@ -31,24 +31,24 @@ public struct ResourceURL: Sendable, Hashable {
   public var host: String { text(parts.hostStart, parts.hostEnd) }
   public var port: Int { Int(parts.port) }
 
-  /// `name` or `name:password`, percent-encoded, where the URL has it.
+  /// `name` or `name:password`, percent-encoded; nil if the URL has none.
   public var userInfo: String? {
     parts.hostStart == parts.authorityStart ? nil : text(parts.authorityStart, parts.hostStart - 1)
   }
 
-  /// Path and query as the request line has them; at least `/`.
+  /// Path and query as in the request line; at least `/`.
   public var requestTarget: String {
     let target = text(parts.pathStart, parts.end)
     return parts.pathStart == parts.pathEnd ? "/" + target : target
   }
 
-  /// The URL without user info, query and fragment: what messages and log lines may show.
+  /// The URL without user info, query and fragment, as messages and log lines may show it.
   public var redacted: String { text(0, parts.authorityStart) + text(parts.hostStart, parts.pathEnd) }
 
-  /// What the cache knows the resource by: the URL less the query parameters that `ignored` names, with the
-  /// normalisation of RFC 3986 section 6.2.2 (case, percent-encoding, dot segments) and no other.
+  /// The cache key: the URL without the query parameters that `ignored` matches, normalized by RFC 3986 section 6.2.2
+  /// (case, percent-encoding, dot segments) and no further.
   ///
-  /// The order of the other parameters is kept; `?` goes away when none is left of those there were.
+  /// The order of the other parameters is kept. The `?` is removed if all parameters are.
   public func cacheKey(ignoring ignored: QueryNameFilter = .none) -> String {
     let hasQuery = parts.pathEnd < parts.end
     guard hasQuery && !ignored.isEmpty || !parts.isNormalized else { return requestURL }

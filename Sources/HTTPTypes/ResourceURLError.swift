@@ -1,4 +1,4 @@
-/// Why a text is not a URL that can be loaded. `description` is fit for an error message: it quotes nothing secret.
+/// The reason why a text is not a URL that can be loaded. `description` quotes nothing secret, so an error may show it.
 public struct ResourceURLError: Error, Hashable, CustomStringConvertible {
   public enum Kind: Sendable, Hashable {
     case empty, tooLong, controlCharacter, noScheme, unsupportedScheme, noAuthority, userInfo, host, port

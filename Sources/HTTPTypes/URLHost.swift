@@ -1,6 +1,6 @@
 /// The host of a URL: a name, an IPv4 address, or an IPv6 address in brackets (RFC 3986 section 3.2.2).
 enum URLHost {
-  /// Writes `host` in lower case, names beyond ASCII in Punycode.
+  /// Writes `host` in lower case, and a name beyond ASCII in Punycode.
   static func normalized(
     _ host: Slice<UnsafeBufferPointer<UInt8>>, _ write: (UInt8) -> Void
   ) throws(ResourceURLError) {
@@ -21,9 +21,9 @@ enum URLHost {
     for byte in host { write(byte.asciiLowercased) }
   }
 
-  /// - Parameter name: in ASCII.
+  /// - Parameter name: must be ASCII.
   private static func check(_ name: Slice<UnsafeBufferPointer<UInt8>>) throws(ResourceURLError) {
-    // RFC 3986 would let more stand in a name, but no host has them and libcurl takes none of them.
+    // RFC 3986 allows more characters in a name, but no host has them and libcurl accepts none of them.
     if let bad = name.first(where: { !$0.isUnreserved }) {
       let shown = String(UnicodeScalar(bad))
       let hint = shown == "%" ? "; a host cannot be percent-encoded" : ""
@@ -37,7 +37,8 @@ enum URLHost {
     }
   }
 
-  /// Lower case and Punycode label by label (RFC 5891 without its tables: what a registry would refuse is left to DNS).
+  /// Lowercases a name and encodes it in Punycode label by label (RFC 5891 without its tables: names that a registry
+  /// would refuse are left to DNS).
   private static func international(_ host: ArraySlice<UInt8>) throws(ResourceURLError) -> [UInt8] {
     let name = String(decoding: host, as: UTF8.self).lowercased()
     var output: [UInt8] = []
@@ -66,7 +67,7 @@ enum IPv6Literal {
     guard (2...45).contains(text.count) else { return false }
     var groups = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
     var elided = false
-    // At either end `::` leaves two empty pieces where one stands for the gap.
+    // At either end, `::` leaves two empty pieces instead of one.
     if groups.count >= 3, groups[0].isEmpty, groups[1].isEmpty { groups.removeFirst() }
     if groups.count >= 2, groups[groups.count - 1].isEmpty, groups[groups.count - 2].isEmpty { groups.removeLast() }
     var count = 0
@@ -82,7 +83,7 @@ enum IPv6Literal {
         count += 1
       }
     }
-    // A single colon at an end looks like a gap, so the gap must be spelled out.
+    // A single colon at an end also leaves an empty piece, so `::` must be there.
     guard elided == text.indices.dropLast().contains(where: { text[$0] == 0x3A && text[$0 + 1] == 0x3A }) else {
       return false
     }

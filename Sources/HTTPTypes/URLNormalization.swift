@@ -1,6 +1,6 @@
-/// The safe half of RFC 3986 section 6: what never changes which resource is meant.
+/// The normalizations of RFC 3986 section 6 that never change the resource.
 enum URLNormalization {
-  /// Unreserved characters decoded, the digits of the others in upper case (sections 6.2.2.1 and 6.2.2.2).
+  /// Decodes unreserved characters, and writes the digits of all others in upper case (sections 6.2.2.1 and 6.2.2.2).
   static func percentEncoding(of bytes: ArraySlice<UInt8>) -> [UInt8] {
     var output: [UInt8] = []
     output.reserveCapacity(bytes.count)
@@ -8,7 +8,7 @@ enum URLNormalization {
     while index < bytes.endIndex {
       let byte = bytes[index]
       if byte == UInt8(ascii: "%"), let decoded = PercentEncoding.decodedByte(at: index, of: bytes) {
-        // A digit decoded behind a `%` that stands for itself would make it mean something else.
+        // A decoded digit after a literal `%` would change its meaning.
         let completesEscape = decoded.hexadecimalValue != nil && output.suffix(2).contains(UInt8(ascii: "%"))
         if decoded.isUnreserved, !completesEscape {
           output.append(decoded)
@@ -24,7 +24,7 @@ enum URLNormalization {
     return output
   }
 
-  /// Section 5.2.4 for an absolute path: `.` goes away, `..` takes the segment before it with it.
+  /// Resolves an absolute path by section 5.2.4: removes `.` segments, and `..` together with the preceding segment.
   static func withoutDotSegments(_ path: [UInt8]) -> [UInt8] {
     guard path.first == UInt8(ascii: "/") else { return path }
     var output: [UInt8] = []
@@ -34,7 +34,7 @@ enum URLNormalization {
       let isUp = segment.elementsEqual([UInt8(ascii: "."), UInt8(ascii: ".")])
       if isUp, let slash = output.lastIndex(of: UInt8(ascii: "/")) { output.removeSubrange(slash...) }
       if isUp || segment.elementsEqual([UInt8(ascii: ".")]) {
-        // A path that ends in a dot segment ends in the slash before it.
+        // A path that ends in a dot segment ends in the slash before that segment.
         if segments.isEmpty { output.append(UInt8(ascii: "/")) }
       } else {
         output.append(UInt8(ascii: "/"))

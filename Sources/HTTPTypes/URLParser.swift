@@ -1,6 +1,6 @@
-/// Takes a URL apart from left to right and writes it as it will be sent.
+/// Parses a URL from left to right and writes it as it will be sent.
 struct URLParser {
-  /// Offsets of UTF-8 in what is sent, which has at most `ResourceURL.maximumLength` of them.
+  /// UTF-8 offsets in the URL as sent, which is not longer than `ResourceURL.maximumLength`.
   struct Parts: Sendable, Hashable {
     let isSecure: Bool
     let authorityStart: UInt16
@@ -8,10 +8,10 @@ struct URLParser {
     let hostEnd: UInt16
     let port: UInt16
     let pathStart: UInt16
-    /// Where the question mark is, if there is one.
+    /// Offset of the question mark, or of the end if there is none.
     let pathEnd: UInt16
     let end: UInt16
-    /// Whether `cacheKey` has nothing to normalise.
+    /// Whether `cacheKey` has nothing to normalize.
     let isNormalized: Bool
   }
 
@@ -19,13 +19,13 @@ struct URLParser {
   private var output: Rewriting
   private var position = 0
 
-  /// - Parameter input: the URL's UTF-8, which has to stay where it is until `text` has been asked for.
+  /// - Parameter input: the URL's UTF-8, which must stay valid until `text` has been read.
   init(_ input: UnsafeBufferPointer<UInt8>) {
     self.input = input
     output = Rewriting(of: input)
   }
 
-  /// The URL as it will be sent; nil where that is what was given.
+  /// The URL as it will be sent; nil if that equals the input.
   var text: String? {
     output.isWhole ? nil : output.withBytes { String(decoding: $0, as: UTF8.self) }
   }
@@ -39,7 +39,7 @@ struct URLParser {
       let code = String(input[index], radix: 16, uppercase: true)
       throw ResourceURLError(.controlCharacter, "the URL must not have control characters (0x\(code) at byte \(index))")
     }
-    let isSecure = try takeScheme()
+    let isSecure = try consumeScheme()
     let authorityStart = output.count
     let authority = input[position..<(input[position...].firstIndex(where: Self.endsAuthority) ?? input.count)]
     position = authority.endIndex
@@ -80,8 +80,8 @@ struct URLParser {
       isNormalized: !mayHaveDotSegment && !output.hasPercentSign)
   }
 
-  /// Whether the scheme is `https`.
-  private mutating func takeScheme() throws(ResourceURLError) -> Bool {
+  /// Returns whether the scheme is `https`.
+  private mutating func consumeScheme() throws(ResourceURLError) -> Bool {
     guard let colon = input.firstIndex(of: UInt8(ascii: ":")), colon > 0, input[0].isASCIILetter,
       input[..<colon].allSatisfy(Self.isOfScheme)
     else { throw ResourceURLError(.noScheme, "the URL must begin with http:// or https://") }
@@ -106,7 +106,7 @@ struct URLParser {
   }
 
   private mutating func writeUserInfo(_ userInfo: Slice<UnsafeBufferPointer<UInt8>>) throws(ResourceURLError) {
-    // Programs disagree on whether a backslash ends the host, so that each would go to another one.
+    // Programs disagree on whether a backslash ends the host, so they would connect to different hosts.
     guard !userInfo.contains(UInt8(ascii: "\\")) else {
       throw ResourceURLError(.userInfo, "the user info of the URL must not have a backslash")
     }
@@ -137,7 +137,7 @@ struct URLParser {
       || byte == UInt8(ascii: ".")
   }
 
-  /// What RFC 3986 lets stand nowhere. Brackets stay as they are, as they do in browsers.
+  /// Whether RFC 3986 forbids the character everywhere. Brackets are left unencoded, as in browsers.
   private static func mustBeEncoded(_ byte: UInt8) -> Bool {
     guard byte > 0x20, byte < 0x80 else { return true }
     switch byte {
@@ -148,7 +148,7 @@ struct URLParser {
     }
   }
 
-  /// Where the colon before the port is; the colons of an IPv6 address stand before its bracket.
+  /// The index of the colon before the port. The colons of an IPv6 address are before its bracket.
   private static func portMark(in hostAndPort: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
     let afterAddress = hostAndPort.lastIndex(of: UInt8(ascii: "]")) ?? hostAndPort.startIndex
     return hostAndPort[afterAddress...].firstIndex(of: UInt8(ascii: ":"))
@@ -167,18 +167,18 @@ struct URLParser {
   }
 }
 
-/// A text written from its beginning. It needs no memory for as long as it is the beginning of another text, as it is
-/// for a URL that needs no change.
+/// A text that is written from its beginning. It allocates no memory while it equals the beginning of the original
+/// text, as with a URL that needs no change.
 private struct Rewriting {
   private let original: UnsafeBufferPointer<UInt8>
-  /// Nil while it is the first `count` bytes of the original.
+  /// nil while the text equals the first `count` bytes of the original.
   private var changed: [UInt8]?
   private(set) var count = 0
   private(set) var hasPercentSign = false
 
   init(of original: UnsafeBufferPointer<UInt8>) { self.original = original }
 
-  /// Whether it is the original, to its end.
+  /// Whether the text equals the whole original.
   var isWhole: Bool { changed == nil && count == original.count }
 
   @inline(__always)

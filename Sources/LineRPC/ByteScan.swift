@@ -1,17 +1,17 @@
 /// Scans over strings, eight bytes at a time.
 ///
-/// A word is loaded only where all eight bytes lie in the buffer; the rest goes byte by byte. In a word, `zeros` marks
-/// the top bit of each byte that is zero; it may mark further bytes above the first, so only the first mark counts.
+/// A word is loaded only if all eight bytes are in the buffer; the rest is scanned byte by byte. `zeros` sets the top
+/// bit of each zero byte of a word. It may also set bits above the first one, so only the first is valid.
 extension UnsafeRawBufferPointer {
-  /// The index of the first byte from `start` on that ends the plain part of a JSON string: a quote, a backslash, or a
-  /// control character. The buffer's end if there is none.
+  /// The index of the first byte at or after `start` that ends the plain part of a JSON string: a quote, a backslash or
+  /// a control character. The end of the buffer if there is none.
   func endOfPlainString(from start: Int) -> Int {
     firstMark(from: start) { word in
       zeros(word ^ every(0x22)) | zeros(word ^ every(0x5C)) | ((word &- every(0x20)) & ~word)
     }
   }
 
-  /// As `endOfPlainString`, and it stops at all that is not printable ASCII as well.
+  /// Like `endOfPlainString`, but stops at every byte that is not printable ASCII.
   func endOfPrintableString(from start: Int) -> Int {
     firstMark(from: start) { word in
       zeros(word ^ every(0x22)) | zeros(word ^ every(0x5C)) | zeros(word ^ every(0x7F)) | (word &- every(0x20)) | word
@@ -36,12 +36,12 @@ extension UnsafeRawBufferPointer {
     var index = start
     while count - index >= 8 {
       let word = UInt64(littleEndian: loadUnaligned(fromByteOffset: index, as: UInt64.self))
-      let found = marks(word) & every(0x80)
-      if found != 0 { return index + found.trailingZeroBitCount >> 3 }
+      let marked = marks(word) & every(0x80)
+      if marked != 0 { return index + marked.trailingZeroBitCount >> 3 }
       index += 8
     }
     while index < count {
-      // Seven harmless bytes above the one in question.
+      // The seven bytes above this one are set to a letter, which is never marked.
       if marks(UInt64(self[index]) | every(0x61) << 8) & 0x80 != 0 { return index }
       index += 1
     }

@@ -6,12 +6,12 @@ struct SystemError: Error {
   let number: Int32
 }
 
-/// read(2) that waits until there is something, whether the descriptor blocks or not. 0 is the end.
+/// read(2) that waits for input even on a non-blocking descriptor. 0 is the end of the input.
 func readInput(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, SystemError> {
   retrying(descriptor, until: POLLIN) { read(descriptor, buffer.baseAddress, buffer.count) }
 }
 
-/// write(2) that waits until there is room for something, whether the descriptor blocks or not. It may write less than
+/// write(2) that waits until something can be written, even on a non-blocking descriptor. It may write less than
 /// everything.
 func writeOutput(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Result<Int, SystemError> {
   retrying(descriptor, until: POLLOUT) { write(descriptor, buffer.baseAddress, buffer.count) }
@@ -24,7 +24,7 @@ private func retrying(_ descriptor: Int32, until ready: Int32, _ call: () -> Int
     switch errno {
     case EINTR: continue
     case EAGAIN, EWOULDBLOCK:
-      // Whatever poll says, the call is what tells whether it works.
+      // The result of poll is ignored: the next call shows whether the descriptor is ready.
       var entry = pollfd(fd: descriptor, events: Int16(ready), revents: 0)
       _ = poll(&entry, 1, -1)
     case let number: return .failure(SystemError(number: number))
@@ -33,11 +33,11 @@ private func retrying(_ descriptor: Int32, until ready: Int32, _ call: () -> Int
 }
 
 extension WakeupPipe {
-  /// Sleeps until `wake`, or until nobody is left at the other end of `output`.
+  /// Sleeps until `wake` is called or the reader of `output` is gone.
   ///
-  /// A pipe or socket tells without being asked (`POLLERR` or `POLLHUP`), a regular file never does.
+  /// A pipe or socket reports that (`POLLERR` or `POLLHUP`), a regular file never does.
   ///
-  /// - Returns: nil, or the errno that a write would give.
+  /// - Returns: nil after `wake`, otherwise the errno that a write would fail with.
   func sleep(watching output: Int32) -> Int32? {
     var entries = [
       pollfd(fd: output, events: 0, revents: 0),

@@ -1,16 +1,16 @@
-/// What one line holds, checked as far as JSON-RPC 2.0 goes; which methods there are is not known here.
+/// The content of one line, validated by JSON-RPC 2.0. Methods are not checked here.
 public enum Incoming: Sendable, Equatable {
   case call(Call)
   /// Never empty.
   case batch([Call])
 }
 
-/// One call, or what stands in the place of one.
+/// One call, or an invalid one.
 public enum Call: Sendable, Equatable {
   case request(Request)
-  /// To be answered with the error at once. Without an id the answer's id is null.
+  /// Must be answered with the error at once. If the id is nil, the response's id is null.
   case refused(RPCError, id: RequestID?)
-  /// A notification that cannot be carried out. It must not be answered (JSON-RPC 2.0 section 4.1), whatever is wrong.
+  /// An invalid notification. It must not be answered (JSON-RPC 2.0 section 4.1), whatever the error.
   case failedNotification(RPCError, method: String)
 }
 
@@ -28,7 +28,7 @@ public struct Request: Sendable, Equatable {
 }
 
 extension Incoming {
-  /// Decodes a line. It keeps no state, so that any thread can do it.
+  /// Decodes a line. Stateless, so any thread may do it.
   public init(line: UnsafeRawBufferPointer) {
     do throws(JSONError) {
       self.init(try JSON(parsing: line))
@@ -37,11 +37,11 @@ extension Incoming {
     }
   }
 
-  /// The most calls of a batch: its answers are kept until the last is there, and may be a hundred times as long as what
-  /// they answer.
-  static let mostCalls = 100_000
+  /// Largest number of calls in a batch: its responses are stored until the last one is there, and may be a hundred
+  /// times as long as the calls.
+  static let maxCalls = 100_000
 
-  /// What stands in the place of a line that was skipped for its length.
+  /// The result for a line that was skipped because it is too long.
   static func tooLong(limit: Int) -> Incoming {
     .call(.refused(.invalidRequest("a line must not be longer than \(limit) bytes"), id: nil))
   }
@@ -53,8 +53,8 @@ extension Incoming {
     }
     if elements.isEmpty {
       self = .call(.refused(.invalidRequest("a batch must have at least one call"), id: nil))
-    } else if elements.count > Self.mostCalls {
-      self = .call(.refused(.invalidRequest("a batch must not have more than \(Self.mostCalls) calls"), id: nil))
+    } else if elements.count > Self.maxCalls {
+      self = .call(.refused(.invalidRequest("a batch must not have more than \(Self.maxCalls) calls"), id: nil))
     } else {
       self = .batch(elements.map(Call.init))
     }

@@ -4,16 +4,16 @@ internal import Text
 public enum JSON: Sendable, Equatable {
   case null
   case bool(Bool)
-  /// A literal without fraction and exponent that fits 64 bits. `1.0` and `1e3` are numbers.
+  /// A literal that has neither fraction nor exponent and fits 64 bits. `1.0` and `1e3` are numbers.
   case integer(Int64)
-  /// Always finite when it comes from a parser.
+  /// Always finite if it comes from the parser.
   case number(Double)
   case string(String)
   case array([JSON])
   case object(JSONObject)
 }
 
-/// The members of a JSON object, in the order in which they came. No two have the same name when it was parsed.
+/// The members of a JSON object, in their order. In a parsed object, their names are distinct.
 public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {
   public struct Member: Sendable, Equatable {
     public var name: String
@@ -33,18 +33,18 @@ public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     members = elements.map { Member(name: $0.0, value: $0.1) }
   }
 
-  /// The caller vouches for distinct names.
+  /// The names of `members` must be distinct.
   init(distinct members: [Member]) { self.members = members }
 
   public var isEmpty: Bool { members.isEmpty }
 
-  /// The value of the member of that name, compared byte by byte. Takes time in proportion to the number of members.
+  /// The value of the member with that name, compared byte by byte. Takes time in proportion to the number of members.
   public subscript(_ name: String) -> JSON? {
     for member in members where member.name.hasSameBytes(as: name) { return member.value }
     return nil
   }
 
-  /// Adds a member at the end, or replaces the one of the same name where it stands.
+  /// Appends a member, or replaces the value of the one with the same name.
   public mutating func set(_ name: String, _ value: JSON) {
     if let index = members.firstIndex(where: { $0.name.hasSameBytes(as: name) }) {
       members[index].value = value
@@ -54,9 +54,9 @@ public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {
   }
 }
 
-/// Why a text is no JSON value.
+/// The reason why a text is not a JSON value.
 public struct JSONError: Error, Sendable, Equatable {
-  /// For people; it holds nothing of the text.
+  /// For people. It quotes nothing of the text.
   public let reason: String
   /// In bytes from the start of the text.
   public let offset: Int

@@ -1,6 +1,6 @@
-/// Strings and numbers: the tokens that have a value of their own.
+/// Parsing of strings and numbers.
 extension JSONParser {
-  /// Reads a string; `position` is at its opening quote.
+  /// Parses a string; `position` must be at its opening quote.
   mutating func string() throws(JSONError) -> String {
     position += 1
     let start = position
@@ -11,7 +11,7 @@ extension JSONParser {
   }
 
   private func decoded(_ utf8: UnsafeRawBufferPointer, from start: Int) throws(JSONError) -> String {
-    // The validation of short strings costs as much as all other parsing; in ASCII there is nothing to find.
+    // Validating short strings costs as much as all other parsing, and ASCII is always valid.
     if utf8.isASCII { return String(decoding: utf8, as: UTF8.self) }
     guard let string = String(validating: utf8, as: UTF8.self) else {
       throw JSONError(reason: "invalid UTF-8 in a string", offset: start)
@@ -19,7 +19,7 @@ extension JSONParser {
     return string
   }
 
-  /// Reads the rest of a string whose first escape, or else its fault, is at `position`.
+  /// Parses the rest of a string; `position` is at its first escape or at an error.
   private mutating func escapedString(from start: Int) throws(JSONError) -> String {
     var utf8: [UInt8] = []
     var plain = start
@@ -61,7 +61,7 @@ extension JSONParser {
     position += 1
   }
 
-  /// Reads what follows `\u`, with the second escape of a surrogate pair.
+  /// Parses the digits after `\u`, and the second escape of a surrogate pair.
   private mutating func escapedScalar() throws(JSONError) -> Unicode.Scalar {
     let start = position
     let unit = try hexadecimalUnit()
@@ -93,7 +93,7 @@ extension JSONParser {
     return unit
   }
 
-  /// Reads a number; `position` is at its sign or first digit.
+  /// Parses a number; `position` must be at its sign or first digit.
   mutating func number() throws(JSONError) -> JSON {
     let start = position
     let isNegative = peek() == UInt8(ascii: "-")
@@ -102,7 +102,7 @@ extension JSONParser {
     var integer: Int64 = 0
     let firstDigit = position
     while let digit = nextDigit() {
-      // Built up on the negative side, which has one number more.
+      // Computed as a negative number, since that range has one number more.
       let (product, overflow) = integer.multipliedReportingOverflow(by: 10)
       let (sum, overflowToo) = product.subtractingReportingOverflow(Int64(digit))
       if overflow || overflowToo { isExact = false }

@@ -1,19 +1,19 @@
 internal import Text
 
 extension JSON {
-  /// How deep arrays and objects may be nested; deeper text is refused, so that no text exhausts the stack.
+  /// Largest depth of nested arrays and objects. Deeper text is refused, so that no text can exhaust the stack.
   public static let maximumDepth = 512
 
-  /// Parses a text that is exactly one JSON value in UTF-8, white space around it aside (RFC 8259).
+  /// Parses a text that is exactly one JSON value in UTF-8, with optional white space around it (RFC 8259).
   ///
-  /// Beyond the grammar it refuses what a receiver could not pass on as it came: equal names in one object, escapes of
-  /// lone surrogates (both as RFC 7493 has it), and numbers too large for a `Double`.
+  /// It also refuses text that a receiver could not pass on unchanged: equal names in one object, escapes of lone
+  /// surrogates (both as in RFC 7493), and numbers out of the range of `Double`.
   public init(parsing text: UnsafeRawBufferPointer) throws(JSONError) {
     var parser = JSONParser(text)
     self = try parser.wholeText()
   }
 
-  /// Parses a text held in an array; see `init(parsing:)` for a buffer.
+  /// Parses the bytes of an array, like `init(parsing:)` of a buffer.
   public init(parsing text: [UInt8]) throws(JSONError) {
     let value = text.withUnsafeBytes { buffer in
       Result { () throws(JSONError) in try JSON(parsing: buffer) }
@@ -22,10 +22,11 @@ extension JSON {
   }
 }
 
-/// Reads one text, front to back. What is open is kept on a stack of its own, so that depth costs the thread nothing.
+/// Parses one text from front to back. Open containers are on an explicit stack, so that depth takes no stack of the
+/// thread.
 ///
-/// The buffer is only read through `peek`, which knows where it ends, and through the scans of `ByteScan.swift`, which
-/// stop there; `position` only moves past bytes that one of them has seen.
+/// The buffer is read only through `peek`, which checks its end, and through the scans of `ByteScan.swift`, which stop
+/// there; `position` moves only past bytes that one of them has seen.
 struct JSONParser {
   let text: UnsafeRawBufferPointer
   var position = 0
@@ -40,7 +41,7 @@ struct JSONParser {
     return value
   }
 
-  /// The next byte, or NUL at the end, which is no part of any token and not allowed in a string either.
+  /// The next byte, or NUL at the end. NUL is not part of any token, and not allowed in a string.
   @inline(__always)
   func peek() -> UInt8 { position < text.count ? text[position] : 0 }
 
@@ -102,7 +103,7 @@ struct JSONParser {
     }
   }
 
-  /// Reads what stands before a value: in an object its name.
+  /// Parses the text before a value: in an object, its name.
   private mutating func expectValue(in container: inout Container) throws(JSONError) {
     guard container.isObject else { return }
     let start = position
@@ -122,7 +123,7 @@ struct JSONParser {
   }
 }
 
-/// An array or object whose end has not come.
+/// An array or object whose end has not been parsed yet.
 private struct Container {
   let isObject: Bool
   private var elements: [JSON] = []
@@ -136,7 +137,7 @@ private struct Container {
 
   var value: JSON { isObject ? .object(JSONObject(distinct: members)) : .array(elements) }
 
-  /// Sets the name of the next value. False if it is taken.
+  /// Sets the name of the next value. Returns false if the name is taken.
   mutating func setName(_ name: String) -> Bool {
     self.name = name
     return names.add(name, to: members)
@@ -152,12 +153,12 @@ private struct Container {
   }
 }
 
-/// Finds equal names in one object: by looking at all names while they are few, by hashing when they are many.
+/// Detects equal names in one object: by comparing all names while they are few, by hashing beyond that.
 private struct MemberNames {
   private static let few = 16
   private var hashed: Set<ExactString> = []
 
-  /// False when one of `members`, which are all that were added before, has that name already.
+  /// Returns false if one of `members`, which must be all members added before, already has that name.
   mutating func add(_ name: String, to members: [JSONObject.Member]) -> Bool {
     if members.count < Self.few {
       for member in members where member.name.hasSameBytes(as: name) { return false }

@@ -1,4 +1,4 @@
-/// How scalars look in JSON.
+/// Writes scalars as JSON.
 extension OutputText {
   mutating func append(decimal value: Int64) {
     // A sign and the 19 digits of 2^63.
@@ -15,21 +15,22 @@ extension OutputText {
         length += 1
         rest /= 10
       }
-      for place in stride(from: length - 1, through: 0, by: -1) {
-        end[place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude % 10)
+      for index in stride(from: length - 1, through: 0, by: -1) {
+        end[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude % 10)
         magnitude /= 10
       }
       return end + length - start
     }
   }
 
-  /// Appends `string` in quotes. All but printable ASCII is escaped, beyond U+FFFF as a surrogate pair.
+  /// Appends `string` in quotes. Everything but printable ASCII is escaped, code points beyond U+FFFF as surrogate
+  /// pairs.
   mutating func append(quoting string: String) {
     var string = string
     string.withUTF8 { utf8 in
       let text = UnsafeRawBufferPointer(utf8)
       var index = text.endOfPrintableString(from: 0)
-      // Mostly that is all there is.
+      // In most strings nothing else follows.
       append(atMost: index + 2) { end in
         end[0] = UInt8(ascii: "\"")
         if let source = text.baseAddress {
@@ -49,7 +50,7 @@ extension OutputText {
     }
   }
 
-  /// Appends the escape of the character at `index` and returns the index of the next.
+  /// Appends the escape of the character at `index`, and returns the index of the next character.
   private mutating func appendEscape(of utf8: UnsafeBufferPointer<UInt8>, at index: Int) -> Int {
     let byte = utf8[index]
     switch byte {
@@ -61,7 +62,7 @@ extension OutputText {
     case 0x09: append(short: UInt8(ascii: "t"))
     case ..<0x80: append(unit: UInt16(byte))
     default:
-      // A Swift string holds valid UTF-8, so that a sequence is as long as its first byte says.
+      // A Swift string is valid UTF-8, so the first byte of a sequence determines its length.
       let length = (~byte).leadingZeroBitCount
       var scalar = UInt32(byte & (0x7F >> UInt8(length)))
       for offset in 1..<length { scalar = scalar << 6 | UInt32(utf8[index + offset] & 0x3F) }

@@ -2,8 +2,8 @@ internal import Text
 
 /// Writes compact JSON in pure ASCII, piece by piece, without building a tree.
 ///
-/// It puts the commas and escapes strings; that begins and ends match, and that members stand in objects only, is the
-/// caller's part. A name given as a `StaticString` must need no escape.
+/// It writes commas and escapes strings. The caller must match begins and ends, and write members in objects only. A
+/// name given as a `StaticString` must need no escape.
 public struct JSONWriter: ~Copyable {
   private var output: OutputText
   private var needsComma = false
@@ -11,10 +11,10 @@ public struct JSONWriter: ~Copyable {
   /// - Parameter capacity: bytes that can be written before the buffer grows.
   public init(capacity: Int = 0) { output = OutputText(capacity: capacity) }
 
-  /// What was written so far.
+  /// The bytes written so far.
   public var bytes: [UInt8] { output.bytes }
 
-  /// What was written, as a line.
+  /// The bytes written, with a line feed at the end.
   public consuming func line() -> [UInt8] {
     output.append(UInt8(ascii: "\n"))
     return output.bytes
@@ -27,7 +27,7 @@ public struct JSONWriter: ~Copyable {
   public mutating func beginArray() { open(UInt8(ascii: "[")) }
   public mutating func endArray() { close(UInt8(ascii: "]")) }
 
-  /// Writes an object whose members `write` writes.
+  /// Writes an object with the members that `write` writes.
   @inlinable public mutating func object(_ write: (inout JSONWriter) -> Void) {
     beginObject()
     write(&self)
@@ -39,7 +39,7 @@ public struct JSONWriter: ~Copyable {
     object(write)
   }
 
-  /// Writes an array whose elements `write` writes.
+  /// Writes an array with the elements that `write` writes.
   @inlinable public mutating func array(_ name: StaticString, _ write: (inout JSONWriter) -> Void) {
     key(name)
     beginArray()
@@ -47,7 +47,7 @@ public struct JSONWriter: ~Copyable {
     endArray()
   }
 
-  /// Writes a member's name; its value has to follow.
+  /// Writes a member's name; its value must follow.
   public mutating func key(_ name: StaticString) {
     let length = name.utf8CodeUnitCount
     let needsComma = needsComma
@@ -66,7 +66,7 @@ public struct JSONWriter: ~Copyable {
     self.needsComma = false
   }
 
-  /// Writes a member's name that is only known at run time; its value has to follow.
+  /// Writes a member's name that is not a constant; its value must follow.
   public mutating func key(escaping name: String) {
     value(name)
     output.append(UInt8(ascii: ":"))
@@ -109,7 +109,7 @@ public struct JSONWriter: ~Copyable {
     output.append(decimal: value)
   }
 
-  /// Writes the shortest decimal that reads back as the same number; what is not finite becomes `null`.
+  /// Writes the shortest decimal that reads back as the same number. A number that is not finite becomes `null`.
   public mutating func value(_ value: Double) {
     guard value.isFinite else { return null() }
     separate()
@@ -140,7 +140,7 @@ public struct JSONWriter: ~Copyable {
     }
   }
 
-  /// Writes `data` as a string in base64 (RFC 4648 section 4).
+  /// Writes `data` as a base64 string (RFC 4648 section 4).
   public mutating func value(base64 data: UnsafeRawBufferPointer) {
     separate()
     output.append(UInt8(ascii: "\""))
@@ -156,7 +156,7 @@ public struct JSONWriter: ~Copyable {
 
   // MARK: Members
 
-  /// Writes all members of `object` into the object that is open.
+  /// Writes all members of `object` into the open object.
   public mutating func members(of object: JSONObject) {
     for member in object.members {
       key(escaping: member.name)
@@ -189,7 +189,7 @@ public struct JSONWriter: ~Copyable {
     self.value(value)
   }
 
-  /// Writes a fixed text, which must need no escape.
+  /// Writes a constant text, which must need no escape.
   public mutating func member(_ name: StaticString, constant text: StaticString) {
     key(name)
     separate()

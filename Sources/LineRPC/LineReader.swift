@@ -1,12 +1,12 @@
 internal import Platform
 internal import Threads
 
-/// A thread that reads lines from a descriptor and decodes them, beside the thread that acts on them.
+/// A thread that reads lines from a descriptor and decodes them, so that the thread that handles them does not.
 ///
-/// What one read gave is handed over as one batch, in the order of its lines. While `handle` blocks nothing is read,
-/// and the sender is held back by the pipe: memory is bounded by one read and one line.
+/// The lines of one read are passed on as one batch, in their order. While `handle` blocks, nothing is read, and the
+/// pipe blocks the sender: memory is bounded by one read and one line.
 public final class LineReader: Sendable {
-  /// How the stream ended.
+  /// The reason why reading ended.
   public enum End: Sendable, Equatable {
     case endOfInput
     /// read(2) failed with this errno.
@@ -20,11 +20,11 @@ public final class LineReader: Sendable {
   private let handle: @Sendable ([Incoming]) -> Void
   private let onEnd: @Sendable (End) -> Void
 
-  /// Starts reading. The thread ends after `onEnd`, and only then.
+  /// Starts reading. The thread ends after `onEnd`, and not before.
   ///
   /// - Parameters:
-  ///   - descriptor: stays the caller's and has to stay open until the end. It may be non-blocking.
-  ///   - maxLine: bytes; a longer line is handed over as a refusal.
+  ///   - descriptor: remains the caller's, and must stay open until `onEnd`. It may be non-blocking.
+  ///   - maxLine: in bytes. A longer line is passed on as a refused call.
   ///   - handle: called on the reader's thread; never with an empty array.
   ///   - onEnd: called once on the reader's thread, after all lines.
   @discardableResult

@@ -1,57 +1,58 @@
 internal import Platform
 
-/// Cuts a stream of bytes into lines.
+/// Splits a stream of bytes into lines.
 ///
-/// LF ends a line. One CR before it and one byte order mark at the start of the stream are dropped, lines of white
-/// space only are skipped, and a last line without LF counts. Of a line that is too long nothing is kept.
+/// LF ends a line. One CR before it and a byte order mark at the start of the stream are dropped. Lines of white space
+/// only are skipped, and a last line without LF counts. A line that is too long is discarded.
 public struct LineSplitter: Sendable {
   public enum Line {
-    /// Valid only during the call that it is passed to. Never empty.
+    /// Valid during the call only. Never empty.
     case text(UnsafeRawBufferPointer)
-    /// Comes once for such a line, as soon as it is known to be one.
+    /// Reported once for each such line, as soon as it is too long.
     case tooLong
   }
 
   private let maxLine: Int
-  /// The beginning of a line whose end has not come. A byte more than `maxLine` at most: that may be the CR.
-  private var beginning: [UInt8] = []
+  /// The start of a line whose end has not arrived. It may be one byte longer than `maxLine`, since that byte may be
+  /// the CR.
+  private var partialLine: [UInt8] = []
   private var isSkipping = false
-  /// How much of a byte order mark has come; nil once something else has.
+  /// Number of bytes of the byte order mark that have arrived; nil once the mark is complete or absent.
   private var markLength: Int? = 0
 
   private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-  /// A buffer that has grown beyond this is given back once its line is done.
+  /// A larger buffer is released once its line is complete.
   private static let keptCapacity = 1 << 17
 
-  /// - Parameter maxLine: the longest line in bytes, less its line end and the byte order mark.
+  /// - Parameter maxLine: the longest line in bytes, without its line end and the byte order mark.
   public init(maxLine: Int) {
     self.maxLine = maxLine
   }
 
-  /// Takes the next bytes of the stream and passes on the lines that end in them.
+  /// Consumes the next bytes of the stream, and passes on the lines that end in them.
   public mutating func feed(_ chunk: UnsafeRawBufferPointer, _ body: (Line) -> Void) {
     var rest = droppingMark(chunk)
     while !rest.isEmpty {
-      guard let end = rest.firstLineFeed else { return keep(rest, body) }
+      guard let end = rest.firstLineFeed else { return store(rest, body) }
       let piece = UnsafeRawBufferPointer(rebasing: rest[..<end])
       rest = UnsafeRawBufferPointer(rebasing: rest[(end + 1)...])
       if isSkipping {
         isSkipping = false
-      } else if beginning.isEmpty {
+      } else if partialLine.isEmpty {
         deliver(piece, body)
       } else {
-        keep(piece, body)
-        deliverBeginning(body)
+        store(piece, body)
+        deliverPartialLine(body)
         isSkipping = false
       }
     }
   }
 
-  /// The stream has ended: passes on the last line if it had no line end.
+  /// Ends the stream: passes on the last line if it has no line end.
   public mutating func finish(_ body: (Line) -> Void) {
-    beginning.append(contentsOf: Self.mark.prefix(markLength ?? 0))
+    partialLine.append(contentsOf: Self.mark.prefix(markLength ?? 0))
     markLength = nil
-    deliverBeginning(body)
+    deliverPartialLine(body)
     isSkipping = false
   }
 
@@ -65,29 +66,29 @@ public struct LineSplitter: Sendable {
     markLength = length
     if length == 3 || index < chunk.count {
       markLength = nil
-      if length < 3 { beginning.append(contentsOf: Self.mark.prefix(length)) }
+      if length < 3 { partialLine.append(contentsOf: Self.mark.prefix(length)) }
     }
     return UnsafeRawBufferPointer(rebasing: chunk[index...])
   }
 
-  private mutating func keep(_ piece: UnsafeRawBufferPointer, _ body: (Line) -> Void) {
+  private mutating func store(_ piece: UnsafeRawBufferPointer, _ body: (Line) -> Void) {
     if isSkipping || piece.isEmpty { return }
-    let excess = beginning.count + piece.count - 1
+    let excess = partialLine.count + piece.count - 1
     if excess > maxLine || (excess == maxLine && piece.last != UInt8(ascii: "\r")) {
       isSkipping = true
-      beginning = []
+      partialLine = []
       body(.tooLong)
     } else {
-      beginning.append(contentsOf: piece)
+      partialLine.append(contentsOf: piece)
     }
   }
 
-  private mutating func deliverBeginning(_ body: (Line) -> Void) {
-    beginning.withUnsafeBytes { deliver($0, body) }
-    if beginning.capacity > Self.keptCapacity {
-      beginning = []
+  private mutating func deliverPartialLine(_ body: (Line) -> Void) {
+    partialLine.withUnsafeBytes { deliver($0, body) }
+    if partialLine.capacity > Self.keptCapacity {
+      partialLine = []
     } else {
-      beginning.removeAll(keepingCapacity: true)
+      partialLine.removeAll(keepingCapacity: true)
     }
   }
 
@@ -103,8 +104,8 @@ public struct LineSplitter: Sendable {
 
 extension UnsafeRawBufferPointer {
   fileprivate var firstLineFeed: Int? {
-    guard let start = baseAddress, let found = memchr(start, 0x0A, count) else { return nil }
-    return UnsafeRawPointer(found) - start
+    guard let start = baseAddress, let address = memchr(start, 0x0A, count) else { return nil }
+    return UnsafeRawPointer(address) - start
   }
 
   fileprivate var isBlank: Bool {

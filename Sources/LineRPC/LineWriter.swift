@@ -1,16 +1,16 @@
 internal import Platform
 internal import Threads
 
-/// The thread that alone writes to a descriptor, and the lines that wait for it.
+/// The only thread that writes to a descriptor, and the queue of lines to write.
 ///
-/// Lines go out in the order of `send`, many in one write(2), and only whole lines in a write that the kernel takes
-/// whole. None is lost while the output is open, however slow its reader; after a failure all are discarded.
-/// A reader that goes away is noticed even while there is nothing to write. SIGPIPE never reaches the process from
-/// here.
+/// Lines are written in the order of `send`, many in one write(2). If the kernel accepts a write completely, it has
+/// whole lines only. While the output is open, no line is lost, however slow the reader is; after a failure all lines
+/// are discarded. The writer notices that the reader is gone even if there is nothing to write, and shields the process
+/// from SIGPIPE.
 ///
-/// All methods may be called from any thread. The closures are called on the writer's own thread, with no lock held.
+/// All methods may be called on any thread. The closures are called on the writer's own thread, with no lock held.
 public final class LineWriter: Sendable {
-  /// Where congestion begins and ends, in bytes of backlog.
+  /// The backlog at which congestion begins and at which it ends, in bytes.
   public struct Marks: Sendable {
     public var high: Int
     public var low: Int
@@ -24,19 +24,19 @@ public final class LineWriter: Sendable {
 
   private struct State {
     var queue = OutputQueue()
-    /// Bytes that were taken from the queue and have yet to be written.
-    var taken = 0
+    /// Bytes that were dequeued and are not written yet.
+    var dequeued = 0
     var isAsleep = false
     var isCongested = false
     var isFinishing = false
     var hasEnded = false
     var hasFailed = false
 
-    var backlog: Int { queue.count + taken }
+    var backlog: Int { queue.count + dequeued }
   }
 
-  /// Deferred lines wait for company up to this many bytes.
-  private static let worthWriting = 1 << 16
+  /// Backlog, in bytes, from which deferred lines are written without `flush`.
+  private static let deferralLimit = 1 << 16
 
   private let descriptor: Int32
   private let marks: Marks
@@ -48,10 +48,10 @@ public final class LineWriter: Sendable {
   /// Starts the thread, which keeps the writer alive until `finish` or a failure.
   ///
   /// - Parameters:
-  ///   - descriptor: stays the caller's and has to stay open until then. It may be non-blocking.
-  ///   - onRelief: the backlog fell to the low mark after it had risen to the high mark.
-  ///   - onClosed: nobody reads any more or writing failed, with the errno (for a reader gone `EPIPE`, or
-  ///     `ECONNRESET` on a socket). At most once.
+  ///   - descriptor: remains the caller's, and must stay open until then. It may be non-blocking.
+  ///   - onRelief: called when the backlog has fallen to the low mark after it had risen to the high mark.
+  ///   - onClosed: called once at most, when the reader is gone or writing failed, with the errno (if the reader is
+  ///     gone, `EPIPE`, or `ECONNRESET` on a socket).
   public init(
     descriptor: Int32,
     marks: Marks = Marks(high: 1 << 20, low: 1 << 18),
@@ -67,22 +67,22 @@ public final class LineWriter: Sendable {
 
   // MARK: Sending
 
-  /// Queues a line, or several; each must end in LF.
+  /// Queues one line or more; each must end in LF.
   ///
   /// - Parameters:
-  ///   - subject: the request that it is about: no replaceable line about it will overtake this one.
-  ///   - deferred: more follows soon, so that this need not be written before the next `flush` or undeferred line.
+  ///   - subject: the request that the line is about. No replaceable line about it will overtake this line.
+  ///   - deferred: whether the line may wait for the next `flush` or undeferred line, because more follows soon.
   public func send(_ line: [UInt8], about subject: RequestToken? = nil, deferred: Bool = false) {
     add(deferred: deferred) { $0.append(line, about: subject) }
   }
 
-  /// Queues a line that takes the place of the last replaceable line about the same request if that still waits, unless
-  /// another line about it was sent meanwhile.
+  /// Queues a line that replaces the last replaceable line about the same request, if that is still queued and no other
+  /// line about the request was sent after it.
   public func sendReplaceable(_ line: [UInt8], about subject: RequestToken, deferred: Bool = false) {
     add(deferred: deferred) { $0.appendReplaceable(line, about: subject) }
   }
 
-  /// Lets the deferred lines go.
+  /// Writes the deferred lines.
   public func flush() {
     let wakes = state.withLock { state in
       defer { if !state.queue.isEmpty { state.isAsleep = false } }
@@ -91,9 +91,9 @@ public final class LineWriter: Sendable {
     if wakes { wakeUp.wake() }
   }
 
-  /// Blocks until all lines are written or the output has failed, and ends the thread. Later lines are discarded.
+  /// Blocks until all lines are written or the output has failed, then ends the thread. Later lines are discarded.
   ///
-  /// Not to be called from `onRelief`, which the thread waits for.
+  /// Must not be called in `onRelief`, since the thread waits for that.
   ///
   /// - Returns: whether every line was written.
   @discardableResult
@@ -108,7 +108,7 @@ public final class LineWriter: Sendable {
       if state.hasEnded { return false }
       body(&state.queue)
       if state.backlog >= marks.high { state.isCongested = true }
-      guard state.isAsleep, !deferred || state.queue.count >= Self.worthWriting else { return false }
+      guard state.isAsleep, !deferred || state.queue.count >= Self.deferralLimit else { return false }
       state.isAsleep = false
       return true
     }
@@ -120,7 +120,7 @@ public final class LineWriter: Sendable {
   /// Bytes that were sent and are not written yet.
   public var backlog: Int { state.withLock { $0.backlog } }
 
-  /// Whether the backlog rose to the high mark and has not fallen to the low one since. True is always followed by
+  /// Whether the backlog has risen to the high mark and not yet fallen to the low one. True is always followed by
   /// `onRelief` or `onClosed`.
   public var isCongested: Bool { state.withLock { $0.isCongested } }
 
@@ -155,19 +155,19 @@ public final class LineWriter: Sendable {
 
   private func nextTask() -> Task {
     state.withLock { state in
-      let lines = state.queue.take()
+      let lines = state.queue.dequeue()
       if lines.isEmpty {
         if state.isFinishing { return .end }
         state.isAsleep = true
         return .sleep
       }
       state.isAsleep = false
-      state.taken = lines.count
+      state.dequeued = lines.count
       return .write(lines)
     }
   }
 
-  /// Nil, or the errno that put an end to it.
+  /// Returns the errno of a failure; nil if all was written.
   private func write(_ lines: [UInt8]) -> Int32? {
     lines.withUnsafeBytes { lines in
       var rest = lines
@@ -186,7 +186,7 @@ public final class LineWriter: Sendable {
 
   private func wrote(_ count: Int) {
     let isRelieved = state.withLock { state in
-      state.taken -= count
+      state.dequeued -= count
       guard state.isCongested, state.backlog <= marks.low else { return false }
       state.isCongested = false
       return true
@@ -198,7 +198,7 @@ public final class LineWriter: Sendable {
   private func close(_ number: Int32) {
     state.withLock { state in
       state.queue.removeAll()
-      state.taken = 0
+      state.dequeued = 0
       state.isCongested = false
       state.hasEnded = true
       state.hasFailed = true
@@ -207,7 +207,8 @@ public final class LineWriter: Sendable {
     onClosed(number)
   }
 
-  /// A write to a pipe without a reader raises SIGPIPE in the thread that writes; blocked there, it does no harm.
+  /// A write to a pipe without a reader raises SIGPIPE in the writing thread. If it is blocked there, write returns
+  /// EPIPE only.
   private func blockPipeSignal() {
     var signals = sigset_t()
     sigemptyset(&signals)

@@ -1,12 +1,12 @@
-/// Text that grows at its end, in memory of its own. There is one check for room for a whole piece, not one for each
-/// byte.
+/// A growing byte buffer. The capacity is checked once for each appended piece, not for each byte.
 struct OutputText: ~Copyable {
-  // Unsafe: `capacity` bytes at `start` belong to it alone; the first `count` are written, and nobody reads the others.
+  // Unsafe: `start` points to `capacity` bytes that only this value uses; the first `count` are initialized, and no
+  // others are read.
   private var start: UnsafeMutablePointer<UInt8>
   private var capacity: Int
   private(set) var count = 0
 
-  /// - Parameter capacity: bytes that can be written before it moves.
+  /// - Parameter capacity: bytes that can be written before the buffer grows.
   init(capacity: Int) {
     self.capacity = max(capacity, 64)
     start = .allocate(capacity: self.capacity)
@@ -16,18 +16,18 @@ struct OutputText: ~Copyable {
 
   var bytes: [UInt8] { Array(UnsafeBufferPointer(start: start, count: count)) }
 
-  /// Has `write` put at most `room` bytes at the end; it returns how many.
+  /// Appends at most `maxCount` bytes, which `write` puts at the given address; it returns their number.
   @inline(__always)
-  mutating func append(atMost room: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int) {
-    if capacity - count < room { grow(by: room) }
+  mutating func append(atMost maxCount: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int) {
+    if capacity - count < maxCount { grow(by: maxCount) }
     let written = write(start + count)
-    assert(written <= room)
+    assert(written <= maxCount)
     count += written
   }
 
   @inline(never)
-  private mutating func grow(by room: Int) {
-    capacity += max(capacity, room)
+  private mutating func grow(by additional: Int) {
+    capacity += max(capacity, additional)
     let larger = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
     larger.update(from: start, count: count)
     start.deallocate()

@@ -1,17 +1,17 @@
-/// An error as it goes over the wire: `{code, message, data: {kind, retryable, …}}`.
+/// An error as it is sent: `{code, message, data: {kind, retryable, …}}`.
 public struct RPCError: Error, Sendable, Equatable {
   public var code: Int
-  /// For people. It may change; programs look at `kind`.
+  /// For people. It may change; programs must use `kind`.
   public var message: String
   public var kind: String
   /// Whether the same request may succeed later.
   public var retryable: Bool
-  /// The further members of `data`.
+  /// Additional members of `data`.
   public var details: JSONObject
 
   public init(code: Int, message: String, kind: String, retryable: Bool = false, details: JSONObject = [:]) {
     self.code = code
-    // What it quotes may be of any length.
+    // The text that it quotes may have any length.
     self.message = message.utf8.count <= 2048 ? message : String(message.unicodeScalars.prefix(512)) + "…"
     self.kind = kind
     self.retryable = retryable
@@ -19,14 +19,14 @@ public struct RPCError: Error, Sendable, Equatable {
   }
 }
 
-/// The five errors of JSON-RPC 2.0 itself (section 5.1 of its specification).
+/// The five errors that JSON-RPC 2.0 defines (section 5.1).
 extension RPCError {
-  /// The line is no JSON.
+  /// The line is not JSON.
   public static func parseError(_ message: String) -> RPCError {
     RPCError(code: -32700, message: message, kind: "parseError")
   }
 
-  /// The line is JSON, but no request.
+  /// The line is JSON, but not a request.
   public static func invalidRequest(_ message: String, details: JSONObject = [:]) -> RPCError {
     RPCError(code: -32600, message: message, kind: "invalidRequest", details: details)
   }
@@ -35,8 +35,8 @@ extension RPCError {
     RPCError(code: -32601, message: "unknown method \(method.quotable)", kind: "methodNotFound")
   }
 
-  /// - Parameter member: the member of `params` that is at fault, or `params` itself; it goes into `data.member`, cut
-  ///   when it is long, for a host may send a name of any length.
+  /// - Parameter member: the invalid member of `params`, or `params` itself. It becomes `data.member`, truncated if it
+  ///   is long, since a host may send a name of any length.
   public static func invalidParams(member: String, _ message: String) -> RPCError {
     RPCError(
       code: -32602, message: message, kind: "invalidParams", details: ["member": .string(member.quotable)])
@@ -48,7 +48,7 @@ extension RPCError {
 }
 
 extension String {
-  /// The string, or its beginning if it is too long to be repeated in an answer.
+  /// The string, or its beginning if it is too long for an answer.
   public var quotable: String {
     utf8.count <= 256 ? self : String(unicodeScalars.prefix(64)) + "…"
   }

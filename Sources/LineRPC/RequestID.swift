@@ -1,13 +1,13 @@
 public import Text
 
-/// What a host tells its requests apart by.
+/// The id of a request, by which a host matches responses to requests.
 public enum RequestID: Hashable, Sendable {
   /// Within ±(2^53 − 1), which every JSON library keeps exactly.
   case integer(Int64)
   /// At most 256 bytes of UTF-8.
   case string(ExactString)
 
-  /// Nil for every value that is no valid id, `null` included.
+  /// Fails for every value that is not a valid id, `null` included.
   public init?(_ value: JSON) {
     switch value {
     case .integer(let number) where number.magnitude < 1 << 53: self = .integer(number)

@@ -1,18 +1,19 @@
-/// What is in flight between the host and the worker: which ids are taken, and which batches wait for responses.
+/// Tracks the requests in flight between the host and the worker: their ids, and the batches that wait for responses.
 ///
-/// Each accepted request gets a ticket, and each ticket is answered exactly once. An id is in flight until its response
-/// is handed out as (part of) a line, which in a batch may be long after the response was given.
+/// Each accepted request gets a token, and each token is answered exactly once. An id is in flight until its response
+/// is returned as a line or as part of one; in a batch that may be long after the request was answered.
 public struct RequestTracker: Sendable {
-  /// What a program does for a request; hosts name it by the request's id.
+  /// The program's work for a request, which a host refers to by the request's id.
   public typealias Work = AnyObject & Sendable
 
-  /// What an incoming line asks for.
+  /// The action that an incoming line requires.
   public enum Step: Sendable, Equatable {
-    /// To be carried out, then answered with `respond`; notifications too, so that `unanswered` tells when all is done.
+    /// Perform the request, then answer it with `respond`. Notifications must be answered too, so that `unanswered` is
+    /// correct.
     case perform(Request, RequestToken)
-    /// A line to send at once.
+    /// Send this line at once.
     case send([UInt8])
-    /// Nothing can be done and nothing may be answered; an event may tell the host.
+    /// Do nothing and do not answer; an event may tell the host.
     case failedNotification(RPCError, method: String)
   }
 
@@ -24,13 +25,13 @@ public struct RequestTracker: Sendable {
     func isOpen(for token: RequestToken) -> Bool { serial == token.serial && !isAnswered }
   }
 
-  /// The responses of a batch as far as they are there.
+  /// A batch and its responses so far.
   private struct Batch {
     private var responses: [[UInt8]] = []
     var missing = 0
-    /// What is in flight until the array is sent.
+    /// Ids that stay in flight until the array is sent.
     private(set) var ids: [RequestID] = []
-    /// Whether it holds nothing but notifications, and so gets no answer at all.
+    /// Whether the batch has notifications only, and so gets no answer.
     private(set) var isSilent = true
 
     mutating func await(_ id: RequestID) {
@@ -51,7 +52,7 @@ public struct RequestTracker: Sendable {
       responses.append(writer.bytes)
     }
 
-    /// All as one array.
+    /// All responses as one array.
     var line: [UInt8] {
       var array = JSONWriter(capacity: responses.reduce(3) { $0 + $1.count + 1 })
       array.beginArray()
@@ -61,80 +62,80 @@ public struct RequestTracker: Sendable {
     }
   }
 
-  private var holders: [RequestID: PendingRequest] = [:]
+  private var pending: [RequestID: PendingRequest] = [:]
   private var notifications: Set<UInt64> = []
   private var batches: [UInt64: Batch] = [:]
   private var lastSerial: UInt64 = 0
 
-  /// How many requests and notifications have been accepted and not answered.
+  /// Number of requests and notifications that were accepted and not answered yet.
   public private(set) var unanswered = 0
-  /// Whether a request was refused as it stood.
+  /// Whether any request was refused as invalid.
   public private(set) var hasRefused = false
 
   public init() {}
 
   // MARK: Lines in
 
-  /// Takes in a line of one call.
+  /// Processes a line with one call.
   public mutating func accept(_ call: Call) -> Step {
-    switch take(call, in: nil) {
+    switch admit(call, in: nil) {
     case .performed(let request, let token): .perform(request, token)
     case .refused(let error, let id): .send(line(error, id: id))
     case .failedNotification(let error, let method): .failedNotification(error, method: method)
     }
   }
 
-  /// Takes in a line that is a batch. The steps have to be taken in their order.
+  /// Processes a line with a batch. The steps must be performed in their order.
   public mutating func accept(batch calls: [Call]) -> [Step] {
     let number = nextSerial()
     var batch = Batch()
     var steps: [Step] = []
     for call in calls {
-      switch take(call, in: number) {
+      switch admit(call, in: number) {
       case .performed(let request, let token):
         steps.append(.perform(request, token))
         if let id = request.id { batch.await(id) }
       case .refused(let error, let id):
-        if let id { holders[id] = PendingRequest(serial: number, isAnswered: true) }
+        if let id { pending[id] = PendingRequest(serial: number, isAnswered: true) }
         batch.refuse(error, id: id)
       case .failedNotification(let error, let method):
         steps.append(.failedNotification(error, method: method))
       }
     }
     if batch.isSilent { return steps }
-    if let line = finishing(batch, number) { steps.append(.send(line)) }
+    if let line = completeOrStore(batch, number) { steps.append(.send(line)) }
     return steps
   }
 
-  private enum Taken {
+  private enum Admission {
     case performed(Request, RequestToken)
-    /// With the id of the response to be, which is null for an id that is in flight: that one belongs to another.
+    /// With the id for the response. It is null if the id is in flight, since that id belongs to another request.
     case refused(RPCError, id: RequestID?)
     case failedNotification(RPCError, method: String)
   }
 
-  private mutating func take(_ call: Call, in batch: UInt64?) -> Taken {
+  private mutating func admit(_ call: Call, in batch: UInt64?) -> Admission {
     switch call {
     case .request(let request):
       if let token = open(request, in: batch) { return .performed(request, token) }
-      return refused(refusalOfTaken(request.id), id: nil)
-    case .refused(_, let id?) where holders[id] != nil: return refused(refusalOfTaken(id), id: nil)
+      return refused(duplicateIDError(request.id), id: nil)
+    case .refused(_, let id?) where pending[id] != nil: return refused(duplicateIDError(id), id: nil)
     case .refused(let error, let id): return refused(error, id: id)
     case .failedNotification(let error, let method): return .failedNotification(error, method: method)
     }
   }
 
-  private mutating func refused(_ error: RPCError, id: RequestID?) -> Taken {
+  private mutating func refused(_ error: RPCError, id: RequestID?) -> Admission {
     hasRefused = true
     return .refused(error, id: id)
   }
 
-  /// Nil when the request's id is in flight.
+  /// Registers a request; nil if its id is in flight.
   private mutating func open(_ request: Request, in batch: UInt64?) -> RequestToken? {
     let token = RequestToken(id: request.id, serial: nextSerial(), batch: batch)
     if let id = request.id {
-      if let first = holders.updateValue(PendingRequest(serial: token.serial, isAnswered: false), forKey: id) {
-        holders[id] = first
+      if let first = pending.updateValue(PendingRequest(serial: token.serial, isAnswered: false), forKey: id) {
+        pending[id] = first
         return nil
       }
     } else {
@@ -144,7 +145,7 @@ public struct RequestTracker: Sendable {
     return token
   }
 
-  private func refusalOfTaken(_ id: RequestID?) -> RPCError {
+  private func duplicateIDError(_ id: RequestID?) -> RPCError {
     .invalidRequest("a request with this id is in flight", details: ["id": id?.json ?? .null])
   }
 
@@ -153,23 +154,23 @@ public struct RequestTracker: Sendable {
     return lastSerial
   }
 
-  /// Notes what is being done for a request. Nothing happens for a notification, or when it has been answered.
+  /// Records the work for a request. Ignored for a notification, and if the request has been answered.
   public mutating func assign(_ work: any Work, to token: RequestToken) {
-    guard let id = token.id, let index = holders.index(forKey: id), holders.values[index].isOpen(for: token) else {
+    guard let id = token.id, let index = pending.index(forKey: id), pending.values[index].isOpen(for: token) else {
       return
     }
-    holders.values[index].work = work
+    pending.values[index].work = work
   }
 
-  /// What is being done for the request with that id; nil when there is none, or it has been answered.
-  public func work(of id: RequestID) -> (any Work)? { holders[id]?.work }
+  /// The work for the request with that id; nil if there is none or the request has been answered.
+  public func work(of id: RequestID) -> (any Work)? { pending[id]?.work }
 
   // MARK: Lines out
 
-  /// Answers with a result, which `write` has to write as exactly one value.
+  /// Answers with a result, which `write` must write as exactly one value.
   ///
-  /// - Returns: the line to send now, with its LF. Nil when there is none: for a notification, while the other
-  ///   responses of a batch are missing, and when the ticket was answered before.
+  /// - Returns: the line to send now, with its LF. Nil for a notification, while other responses of the batch are
+  ///   missing, and if the token was answered before.
   public mutating func respond(to token: RequestToken, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
     close(token) { writer, id in
       writer.beginResponse(id: id)
@@ -179,21 +180,22 @@ public struct RequestTracker: Sendable {
     }
   }
 
-  /// Answers with a result that is JSON text already; else as `respond(to:_:)`.
+  /// Answers with a result that is JSON text already; otherwise like `respond(to:_:)`.
   public mutating func respond(to token: RequestToken, raw json: [UInt8]) -> [UInt8]? {
     respond(to: token) { $0.append(raw: json) }
   }
 
-  /// Answers with an error; else as `respond(to:_:)`.
+  /// Answers with an error; otherwise like `respond(to:_:)`.
   public mutating func respond(to token: RequestToken, error: RPCError) -> [UInt8]? {
     close(token) { writer, id in writer.response(error, id: id) }
   }
 
-  /// An event about a request, as the line to send. Nil when the request has been answered: after that comes nothing.
+  /// Builds the line of an event about a request. Nil if the request has been answered, since nothing may follow the
+  /// answer.
   ///
   /// `params` starts with the request's id, if it has one; `write` writes the other members.
   ///
-  /// - Parameter ticket: nil for an event about no request.
+  /// - Parameter token: nil for an event that is not about a request.
   public func event(_ name: StaticString, about token: RequestToken?, _ write: (inout JSONWriter) -> Void) -> [UInt8]? {
     if let token, !isOpen(token) { return nil }
     var writer = JSONWriter(capacity: 256)
@@ -208,10 +210,10 @@ public struct RequestTracker: Sendable {
     return writer.line()
   }
 
-  /// Whether the ticket has not been answered.
+  /// Whether the token has not been answered.
   public func isOpen(_ token: RequestToken) -> Bool {
     guard let id = token.id else { return notifications.contains(token.serial) }
-    return holders[id]?.isOpen(for: token) ?? false
+    return pending[id]?.isOpen(for: token) ?? false
   }
 
   private mutating func close(_ token: RequestToken, _ write: (inout JSONWriter, RequestID) -> Void) -> [UInt8]? {
@@ -219,28 +221,28 @@ public struct RequestTracker: Sendable {
       if notifications.remove(token.serial) != nil { unanswered -= 1 }
       return nil
     }
-    guard let index = holders.index(forKey: id), holders.values[index].isOpen(for: token) else { return nil }
+    guard let index = pending.index(forKey: id), pending.values[index].isOpen(for: token) else { return nil }
     unanswered -= 1
     guard let number = token.batch, var batch = batches.removeValue(forKey: number) else {
-      holders.remove(at: index)
+      pending.remove(at: index)
       var writer = JSONWriter(capacity: 480)
       write(&writer, id)
       return writer.line()
     }
-    holders.values[index].isAnswered = true
-    holders.values[index].work = nil
+    pending.values[index].isAnswered = true
+    pending.values[index].work = nil
     batch.add { write(&$0, id) }
     batch.missing -= 1
-    return finishing(batch, number)
+    return completeOrStore(batch, number)
   }
 
-  /// The batch's line if it is complete; else the batch is kept.
-  private mutating func finishing(_ batch: consuming Batch, _ number: UInt64) -> [UInt8]? {
+  /// Returns the batch's line if the batch is complete; otherwise stores the batch.
+  private mutating func completeOrStore(_ batch: consuming Batch, _ number: UInt64) -> [UInt8]? {
     guard batch.missing == 0 else {
       batches[number] = batch
       return nil
     }
-    for id in batch.ids { holders[id] = nil }
+    for id in batch.ids { pending[id] = nil }
     return batch.line
   }
 
@@ -251,7 +253,7 @@ public struct RequestTracker: Sendable {
   }
 }
 
-/// Stands for one accepted request until it is answered. Two tickets are never equal, even if their ids are.
+/// Identifies an accepted request until it is answered. Two tokens are never equal, even if their ids are.
 public struct RequestToken: Hashable, Sendable {
   /// Nil for a notification.
   public let id: RequestID?

@@ -1,17 +1,17 @@
 /// Base64 with the standard alphabet (RFC 4648 section 4).
 public enum Base64 {
   public static func encode(_ data: [UInt8]) -> [UInt8] {
-    // The storage of empty arrays is one for all, and must not be written to.
+    // All empty arrays share their storage, which must not be written to.
     if data.isEmpty { return [] }
     return [UInt8](unsafeUninitializedCapacity: length(of: data.count)) { text, count in
       count = data.withUnsafeBytes { encode($0, to: text.baseAddress!) }
     }
   }
 
-  /// How long the text of so many bytes is.
+  /// Length of the encoding of `count` bytes.
   public static func length(of count: Int) -> Int { (count + 2) / 3 * 4 }
 
-  /// Writes the text of `data` and returns its length.
+  /// Writes the encoding of `data` and returns its length.
   public static func encode(_ data: UnsafeRawBufferPointer, to text: UnsafeMutablePointer<UInt8>) -> Int {
     letters.withUnsafeBufferPointer { letters in
       var (read, write) = (0, 0)
@@ -35,16 +35,16 @@ public enum Base64 {
     }
   }
 
-  /// The bytes that `text` stands for, or nil when it is no base64.
+  /// Decodes `text`; nil if it is not base64.
   ///
-  /// Padding may be left out, but not half of it. White space and other alphabets are refused. Bits beyond the last
+  /// Padding may be omitted, but not half of it. White space and other alphabets are refused. Bits beyond the last
   /// whole byte are ignored, as browsers do for `data:` URLs (WHATWG Infra, forgiving-base64 decode).
   public static func decode(_ text: String) -> [UInt8]? {
     var text = text
     return text.withUTF8 { decode(UnsafeRawBufferPointer($0)) }
   }
 
-  /// As `decode` of a string.
+  /// Like `decode` of a string.
   public static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
     var count = text.count
     if count > 0, count % 4 == 0, text[count - 1] == padding {
@@ -84,7 +84,7 @@ public enum Base64 {
   }
 
   private static let padding = UInt8(ascii: "=")
-  /// The bit that no value of a letter has.
+  /// A bit that is set in no letter's value.
   private static let invalid: UInt8 = 0x80
 
   private static let letters = [UInt8]("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)

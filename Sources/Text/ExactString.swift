@@ -1,5 +1,5 @@
-/// A text that is told from others by its bytes, as JSON and SQLite do, and not by what it looks like: to `String`, `é`
-/// in one code point and `e` with an accent after it are equal, and have the same hash.
+/// A text that is compared by its bytes, as in JSON and SQLite, and not by canonical equivalence. `String` treats `é`
+/// as one code point and `e` with a combining accent as equal, with the same hash.
 public struct ExactString: Hashable, Sendable {
   public let text: String
 
@@ -10,7 +10,7 @@ public struct ExactString: Hashable, Sendable {
   @inlinable public func hash(into hasher: inout Hasher) {
     let isDone: Void? = text.utf8.withContiguousStorageIfAvailable { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     if isDone == nil { for byte in text.utf8 { hasher.combine(byte) } }
-    // No byte of UTF-8: where one text ends and another follows makes a difference.
+    // 0xff never occurs in UTF-8, so it separates one text from the next.
     hasher.combine(0xff as UInt8)
   }
 }

@@ -1,6 +1,7 @@
-/// First in, first out. Unlike a slice whose first elements are dropped, it keeps nothing that it has given out.
+/// A first-in, first-out queue. Unlike a slice whose first elements are dropped, it releases the elements that it has
+/// returned.
 public struct FIFO<Element> {
-  // Those before `first` are nil.
+  // Elements before `first` are nil.
   private var elements: ArraySlice<Element?> = []
 
   public init() {}
@@ -16,7 +17,7 @@ public struct FIFO<Element> {
     guard !elements.isEmpty else { return nil }
     let element = elements[elements.startIndex].take()
     elements.removeFirst()
-    // Nor the room for a crowd that is gone.
+    // Release the capacity too.
     if elements.isEmpty { elements = [] }
     return element
   }

@@ -1,12 +1,12 @@
 internal import Platform
 
-/// A value that only one thread at a time can touch, and that threads can wait on.
+/// A value that only one thread at a time can access, and on which threads can wait.
 ///
-/// It is the project's one lock. A pthread mutex rather than `Synchronization.Mutex`, because ThreadSanitizer sees it
-/// and because it comes with a condition variable.
+/// The project's only lock. It uses a pthread mutex rather than `Synchronization.Mutex`, because ThreadSanitizer
+/// supports it and because a condition variable belongs to it.
 public final class Locked<Value>: @unchecked Sendable {
-  // Unchecked: `value` is only reached with `mutex` held. A pointer, since Swift would look for overlapping accesses to
-  // a property each time, which the mutex rules out.
+  // Unchecked: `value` is only accessed with `mutex` held. It is a pointer since Swift would check each access to a
+  // property for overlaps, which the mutex excludes.
   private let value: UnsafeMutablePointer<Value>
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
@@ -31,7 +31,7 @@ public final class Locked<Value>: @unchecked Sendable {
     value.deallocate()
   }
 
-  /// Runs `body` with the lock held. It must not call back into the same lock.
+  /// Runs `body` with the lock held. It must not use the same lock again.
   @inline(__always)
   public func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
@@ -41,14 +41,14 @@ public final class Locked<Value>: @unchecked Sendable {
     return try body(&value.pointee)
   }
 
-  /// Wakes every thread in `wait`. Call it after a change that one of them may be waiting for.
+  /// Wakes every thread in `wait`. Call it after a change for which a thread may be waiting.
   public func notify() {
     pthread_cond_broadcast(condition)
   }
 
-  /// Blocks until `body` returns a value; it is tried at once and again after each `notify`.
+  /// Blocks until `body` returns a value. `body` is called at once, and again after each `notify`.
   ///
-  /// - Returns: what `body` returned, or nil when `timeout` passed first. Without a timeout it is never nil.
+  /// - Returns: the value of `body`; nil if `timeout` passed first. Never nil without a timeout.
   public func wait<Result>(timeout: Duration? = nil, for body: (inout Value) -> Result?) -> Result? {
     let deadline = timeout.map { ContinuousClock.now.advanced(by: $0) }
     pthread_mutex_lock(mutex)
@@ -66,7 +66,7 @@ public final class Locked<Value>: @unchecked Sendable {
   }
 
   private func wait(atMost duration: Duration) {
-    // An hour is as good as for ever here: the caller looks again, and no time overflows.
+    // An hour is enough: the caller checks again, and no time overflows.
     let (seconds, attoseconds) = min(duration, .seconds(3600)).components
     let time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
     Platform.wait(for: condition, mutex, atMost: time)

@@ -1,11 +1,11 @@
 internal import Platform
 
-/// A serial executor with a thread of its own, for actors whose work may block or whose order matters.
+/// A serial executor with its own thread, for actors whose work may block or whose order matters.
 ///
-/// Work runs in the order in which it was given, whether it comes from an `await` on an actor (`enqueue`) or as a
-/// closure (`run`). Many enqueues cost one wake-up: the thread takes all that is there as one batch.
+/// Work runs in the order in which it was added, by an `await` on an actor (`enqueue`) or as a closure (`run`). Many
+/// additions cost one wakeup: the thread runs everything that is there as one batch.
 public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
-  // Unchecked: `nextWake` is the thread's alone; all else is behind the lock.
+  // Unchecked: only the thread uses `nextWake`; everything else is protected by the lock.
 
   private enum Work {
     case job(UnownedJob)
@@ -21,15 +21,16 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     var hasEnded = false
   }
 
-  /// How long others may wait for the end of a batch: longer than a switch of threads takes, shorter than anyone minds.
-  private static let longestGathering = Duration.microseconds(500)
+  /// Longest time for which wakeups of other threads wait within a batch: longer than a context switch, but not
+  /// noticeable.
+  private static let maxGathering = Duration.microseconds(500)
 
   private let state = Locked(State())
   private var thread: pthread_t
 
   /// Starts the thread, which keeps the executor alive until `stop`.
   ///
-  /// - Parameter name: what debuggers and `top -H` show; at most 15 characters.
+  /// - Parameter name: shown by debuggers and `top -H`; at most 15 characters.
   public init(name: String) {
     thread = pthread_self()
     let state = state
@@ -43,15 +44,15 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     thread = state.wait { $0.thread }!
   }
 
-  /// Sets what runs on the executor's thread after each batch of work: the place to flush what the batch produced.
+  /// Sets a closure that runs on the executor's thread after each batch, for instance to flush the batch's output.
   ///
-  /// It returns when it wants to run again if nothing else happens first; nil means only after the next work.
+  /// It returns the time at which it must run again if there is no work before; nil means after the next work only.
   public func setAfterBatch(_ work: (@Sendable () -> ContinuousClock.Instant?)?) {
     state.withLock { $0.afterBatch = work }
     run {}
   }
 
-  /// Runs `work` on the executor's thread, after all that was given before.
+  /// Runs `work` on the executor's thread, after all work added before.
   public func run(_ work: @escaping @Sendable () -> Void) {
     add(.closure(work))
   }
@@ -60,7 +61,7 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     add(.job(UnownedJob(job)))
   }
 
-  /// Runs what was given so far, then ends the thread. Blocks until it has ended. Later work is never run.
+  /// Runs the work added so far, then ends the thread. Blocks until it has ended. Later work never runs.
   public func stop() {
     precondition(!isCurrent, "an executor cannot wait for its own end")
     state.withLock { $0.isStopping = true }
@@ -86,7 +87,7 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     if isSleeping && !WakeupCoalescer.postpone(self) { wake() }
   }
 
-  /// Has the thread look for work, if it sleeps.
+  /// Wakes the thread if it sleeps.
   func wake() {
     let wasSleeping = state.withLock { state in
       defer { state.isSleeping = false }
@@ -95,10 +96,10 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     if wasSleeping { state.notify() }
   }
 
-  /// Touched by the thread itself only.
+  /// Used on the thread only.
   private var nextWake: ContinuousClock.Instant?
 
-  /// Waits for work and runs it. False when the executor was stopped and nothing is left.
+  /// Waits for work and runs it. Returns false if the executor was stopped and no work is left.
   private func runBatch() -> Bool {
     let timeout = nextWake.map { max(.zero, ContinuousClock.now.duration(to: $0)) }
     let batch: [Work]? = state.wait(timeout: timeout) { state in
@@ -119,12 +120,12 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         case .closure(let closure): closure()
         }
         let now = ContinuousClock.now
-        if now - lastWake > Self.longestGathering {
+        if now - lastWake > Self.maxGathering {
           WakeupCoalescer.release()
           lastWake = now
         }
       }
-      // Nobody waits for what comes after it.
+      // No other thread waits for the closure below.
       WakeupCoalescer.release()
       nextWake = state.withLock { $0.afterBatch }?()
     }

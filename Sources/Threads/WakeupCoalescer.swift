@@ -1,17 +1,17 @@
 internal import Platform
 
-/// Waking threads late and together.
+/// Delays and merges the wakeups of other threads.
 ///
-/// A thread that works off a batch hands work to other threads all the while. Were each woken at once, it would take up
-/// one piece, sleep again, and cost two context switches a piece; inside `gather` the work is handed over at once, but
-/// whoever sleeps is woken at the end. Threads that are awake take it up without waiting.
+/// A thread that processes a batch adds work for other threads again and again. If each addition woke the other thread,
+/// that would do one piece, sleep again, and cost two context switches a piece. Inside `gather` the work is added at
+/// once, but sleeping threads are woken at the end. Threads that are awake start on it immediately.
 public enum WakeupCoalescer {
   private final class Pending {
     var executors: [ThreadExecutor] = []
     var depth = 0
   }
 
-  /// Where each thread has its own.
+  /// The key of each thread's `Pending`.
   private static let key: pthread_key_t = {
     var key = pthread_key_t()
     pthread_key_create(&key) { pointer in
@@ -29,7 +29,7 @@ public enum WakeupCoalescer {
     return new
   }
 
-  /// Runs `body`, then wakes the executors that were given work in it.
+  /// Runs `body`, then wakes the executors that got work in it.
   public static func gather<Result>(_ body: () -> Result) -> Result {
     let pending = pending
     pending.depth += 1
@@ -40,7 +40,7 @@ public enum WakeupCoalescer {
     return body()
   }
 
-  /// Wakes those that were given work so far, inside a long `gather`.
+  /// Wakes the executors that got work so far, inside a long `gather`.
   public static func release() {
     let pending = pending
     let executors = pending.executors
@@ -48,7 +48,7 @@ public enum WakeupCoalescer {
     for executor in executors { executor.wake() }
   }
 
-  /// Whether the executor will be woken by the calling thread later, so that it need not be now.
+  /// Whether the calling thread will wake the executor later, so that it need not be woken now.
   static func postpone(_ executor: ThreadExecutor) -> Bool {
     let pending = pending
     guard pending.depth > 0 else { return false }

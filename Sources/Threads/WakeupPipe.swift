@@ -1,15 +1,14 @@
 internal import Platform
 
-/// Wakes a thread that sleeps in poll(2): `descriptor` becomes readable.
+/// Wakes a thread that sleeps in poll(2), by making `descriptor` readable.
 ///
-/// The descriptors are closed when the last owner lets go, so that no late `wake` reaches a descriptor that means
-/// something else by then.
+/// The descriptors are closed with the last reference, so that no late `wake` writes to a descriptor that was reused.
 public final class WakeupPipe: Sendable {
-  /// What the thread has to watch, for reading.
+  /// The descriptor that the thread must watch for reading.
   public let descriptor: Int32
   private let writing: Int32
 
-  /// Fails with the errno in `errno` when the system gives no more descriptors.
+  /// Fails, with the reason in `errno`, if the system has no descriptor left.
   public init?() {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { return nil }
@@ -20,7 +19,7 @@ public final class WakeupPipe: Sendable {
     (descriptor, writing) = (ends[0], ends[1])
   }
 
-  /// For a thread that has no use without: a process that has no descriptors left by then ends here.
+  /// For a thread that cannot work without one: if no descriptor is left, the process ends here.
   public static func required() -> WakeupPipe {
     guard let wakeUp = WakeupPipe() else { preconditionFailure("the system has no descriptor left (error \(errno))") }
     return wakeUp
@@ -31,13 +30,13 @@ public final class WakeupPipe: Sendable {
     close(writing)
   }
 
-  /// Ends the current sleep, or else the next one. From any thread.
+  /// Ends the current sleep, or else the next one. May be called on any thread.
   public func wake() {
     var byte: UInt8 = 0
     _ = write(writing, &byte, 1)
   }
 
-  /// Forgets the calls of `wake` so far.
+  /// Discards the calls of `wake` so far.
   public func reset() {
     var bytes: UInt64 = 0
     while read(descriptor, &bytes, 8) > 0 {}

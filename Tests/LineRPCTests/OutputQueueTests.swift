@@ -11,8 +11,8 @@ struct OutputQueueTests {
 
   private mutating func takeAll() -> String {
     var all: [UInt8] = []
-    while !queue.isEmpty { all += queue.take() }
-    #expect(queue.take().isEmpty)
+    while !queue.isEmpty { all += queue.dequeue() }
+    #expect(queue.dequeue().isEmpty)
     return String(decoding: all, as: UTF8.self).split(separator: "\n").joined(separator: " ")
   }
 
@@ -22,7 +22,7 @@ struct OutputQueueTests {
     queue.appendReplaceable(line("c"), about: second)
     queue.append(line("d"), about: first)
     #expect(queue.count == 8)
-    #expect(queue.take() == line("a") + line("b") + line("c") + line("d"))
+    #expect(queue.dequeue() == line("a") + line("b") + line("c") + line("d"))
     #expect(queue.isEmpty)
   }
 
@@ -57,14 +57,14 @@ struct OutputQueueTests {
     queue.append(line("a"), about: nil)
     queue.append(long, about: nil)
     queue.append(line("b"), about: nil)
-    #expect(queue.take() == line("a"))
-    #expect(queue.take() == long)
-    #expect(queue.take() == line("b"))
-    #expect(queue.take().isEmpty)
+    #expect(queue.dequeue() == line("a"))
+    #expect(queue.dequeue() == long)
+    #expect(queue.dequeue() == line("b"))
+    #expect(queue.dequeue().isEmpty)
     let medium = [UInt8](repeating: 0x61, count: 9999) + [0x0A]
     for _ in 0..<20 { queue.append(medium, about: nil) }
     var counts: [Int] = []
-    while !queue.isEmpty { counts.append(queue.take().count) }
+    while !queue.isEmpty { counts.append(queue.dequeue().count) }
     #expect(counts == [60_000, 60_000, 60_000, 20_000])
   }
 
@@ -89,7 +89,7 @@ struct OutputQueueTests {
       let text = "\(number)" + String(repeating: ".", count: Int.random(in: 0...3000, using: &generator)) + "\n"
       switch Int.random(in: 0..<100, using: &generator) {
       case 0:
-        let piece = String(decoding: queue.take(), as: UTF8.self)
+        let piece = String(decoding: queue.dequeue(), as: UTF8.self)
         var length = 0
         while length < piece.utf8.count, !model.isEmpty {
           let line = model.removeFirst().text
@@ -109,7 +109,7 @@ struct OutputQueueTests {
         }
       }
     }
-    while !queue.isEmpty { taken += String(decoding: queue.take(), as: UTF8.self) }
+    while !queue.isEmpty { taken += String(decoding: queue.dequeue(), as: UTF8.self) }
     expected += model.map(\.text).joined()
     #expect(taken == expected, "seed \(seed)")
   }

@@ -1,10 +1,10 @@
 internal import CAVIF
 internal import ImageCodec
 
-/// Decodes an AVIF by libavif, as browsers do: alpha and range as the file says them, and layers up to the last.
+/// Decodes an AVIF with libavif, as browsers do: alpha and range as the file says, and all layers.
 ///
-/// libheif 1.15, by which libvips reads them, expands neither limited range of grey and alpha nor colours that only
-/// `nclx` tells.
+/// libheif 1.15, which libvips uses for AVIF, neither expands the limited range of grey and alpha nor applies colours
+/// that only `nclx` declares.
 final class AVIFReader: FrameReader {
   private let decoder: UnsafeMutablePointer<avifDecoder>
   private let header: ImageHeader
@@ -12,19 +12,19 @@ final class AVIFReader: FrameReader {
   /// The pixels of a frame, and those of the coded picture if only a part of it is shown.
   private var rasters: (canvas: Raster, coded: Raster?)?
   let plays = 0
-  /// libavif refuses a frame that lacks pixels.
+  /// Always false, because libavif rejects a frame that lacks pixels.
   let isDamaged = false
 
   /// - Parameters:
   ///   - input: must outlive the reader.
-  ///   - wanted: 1 for the image that stands for a sequence, more for all frames.
-  ///   - maxPixels: width x height x frames, as they are coded.
+  ///   - wanted: 1 for the primary image of a sequence, more for all frames.
+  ///   - maxPixels: the limit of width x height x frames, as coded.
   init(_ input: Input, frames wanted: Int, maxPixels: Int) throws {
     header = try input.header(.avif)
     let isSequence = wanted > 1
     var opened: UnsafeMutablePointer<avifDecoder>?
     var result = AVIF_RESULT_UNKNOWN_ERROR
-    // A sequence may have no item that stands for it.
+    // A sequence may have no primary item.
     let sources = isSequence ? [] : [AVIF_DECODER_SOURCE_PRIMARY_ITEM]
     for source in sources + [AVIF_DECODER_SOURCE_TRACKS] {
       if let opened { avifDecoderDestroy(opened) }
@@ -44,12 +44,12 @@ final class AVIFReader: FrameReader {
     }
   }
 
-  /// Also when `init` throws: all that is stored is there by then.
+  /// Also runs if `init` throws: all stored properties are initialised by then.
   deinit { avifDecoderDestroy(decoder) }
 
   private var image: avifImage { decoder.pointee.image.pointee }
 
-  /// The next frame, not turned.
+  /// Returns the next frame, not oriented.
   func next() throws -> (canvas: Raster, delay: Int)? {
     guard framesLeft > 0 else { return nil }
     framesLeft -= 1
@@ -103,10 +103,11 @@ final class AVIFReader: FrameReader {
     }
   }
 
-  /// Those of television cameras and the unspecified one: browsers show an AVIF of these as sRGB, unlike a PNG.
+  /// The transfer functions of television cameras and the unspecified one. Browsers treat them as sRGB in an AVIF,
+  /// unlike in a PNG.
   private static let transfersOfSRGB: Set = [1, 2, 6, 13, 14, 15]
 
-  /// An ICC profile counts before `nclx` (ISO/IEC 14496-12 section 12.1.5). nil for sRGB and what is taken for it.
+  /// An ICC profile takes precedence over `nclx` (ISO/IEC 14496-12 section 12.1.5). Nil for sRGB and its equivalents.
   private var profile: [UInt8]? {
     if image.icc.size > 0 { return [UInt8](UnsafeBufferPointer(start: image.icc.data, count: image.icc.size)) }
     let (primaries, transfer) = (Int(image.colorPrimaries), Int(image.transferCharacteristics))

@@ -1,14 +1,14 @@
 internal import CAVIF
 internal import ImageCodec
 
-/// Writes an AVIF by libavif and libaom. libheif 1.15 marks alpha as of limited range, which it is not.
+/// Writes an AVIF with libavif and libaom. libheif 1.15 wrongly marks alpha as limited range.
 enum AVIFWriter {
-  /// libheif's speed of libvips' effort 3.
+  /// The speed that libheif uses for libvips' effort 3.
   private static let speed: Int32 = 6
 
   /// - Parameters:
-  ///   - pixels: rows of 1 to 4 bands: grey or R G B, and alpha if their number is even.
-  ///   - quality: 1 to 100. From 90 on, colours have their full resolution.
+  ///   - pixels: rows of 1 to 4 bands: grey or R G B, plus alpha if their number is even.
+  ///   - quality: 1 to 100. From 90 on, chroma is not subsampled.
   static func file(
     _ pixels: UnsafeMutablePointer<UInt8>, width: Int, height: Int, bands: Int, quality: Int
   ) throws -> EncodedFile {
@@ -30,10 +30,10 @@ enum AVIFWriter {
     let result = avifEncoderWrite(encoder, image, &output)
     guard result == AVIF_RESULT_OK, let bytes = output.data else {
       avifRWDataFree(&output)
-      // An encoder that finds no memory says nothing but that it failed.
+      // An encoder that runs out of memory reports only that it failed.
       throw LibraryError.memory
     }
-    // libavif's memory is of malloc.
+    // libavif allocates with malloc.
     return EncodedFile(bytes: bytes, count: output.size)
   }
 

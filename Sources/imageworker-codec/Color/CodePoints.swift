@@ -1,7 +1,7 @@
-/// Coding-independent code points (ITU-T H.273): how a PNG or a video says in numbers what its colours mean. Each
+/// Coding-independent code points (ITU-T H.273): numbers by which a PNG or a video declares its colour space. Each
 /// number has the meaning that it has in Chromium.
 extension Chromaticities {
-  /// ColourPrimaries, table 2. nil for a number that names none.
+  /// ColourPrimaries, table 2. Nil for an unassigned number.
   init?(codePoint: Int) {
     switch codePoint {
     case 1: self = .bt709
@@ -23,11 +23,11 @@ extension Chromaticities {
 }
 
 extension TransferFunction {
-  /// TransferCharacteristics, table 3. nil for a number that names none, and for what is not a curve of a display with
-  /// usual light (PQ, HLG, logarithms).
+  /// TransferCharacteristics, table 3. Nil for an unassigned number, and for a curve that does not describe a display
+  /// with standard dynamic range (PQ, HLG, logarithms).
   init?(codePoint: Int) {
     switch codePoint {
-    // As a display shows them (ITU-R BT.1886), not as a camera makes them.
+    // The curve of a display (ITU-R BT.1886) and not that of a camera.
     case 1, 6, 11, 14, 15: self = .gamma(2.4)
     case 4: self = .gamma(2.2)
     case 5: self = .gamma(2.8)

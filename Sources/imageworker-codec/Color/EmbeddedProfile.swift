@@ -1,18 +1,18 @@
 internal import CVips
 
-/// The ICC profile of a picture, as far as its header and tag table say how it can be applied (ICC.1:2022 section 7).
+/// The usable parts of a picture's ICC profile, according to its header and tag table (ICC.1:2022 section 7).
 struct EmbeddedProfile {
-  /// Which bands it is for: the number of device colours.
+  /// The number of device colours.
   let colors: Int
   let isRGB: Bool
-  /// The rendering intent to convert by.
+  /// The rendering intent for the conversion.
   ///
-  /// libvips takes another profile, without an error, for one that has no table of the intent. Relative colorimetric is
-  /// preferred; a profile of a scanner or of an XYB JPEG may have only `AToB0`, which then serves all intents (section
-  /// 9.2.1 and table 25).
+  /// libvips silently uses another profile if the profile has no table for the intent. Relative colorimetric is
+  /// preferred. A profile of a scanner or of an XYB JPEG may have only `AToB0`, which then applies to all intents
+  /// (section 9.2.1 and table 25).
   let intent: VipsIntent
 
-  /// nil if the profile cannot be used.
+  /// Nil if the profile cannot be used.
   init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count >= Self.tableStart + 4, Self.name(bytes, at: 36) == "acsp" else { return nil }
     let space = Self.name(bytes, at: 16)
@@ -35,13 +35,13 @@ struct EmbeddedProfile {
   }
 
   private static let tableStart = 128
-  /// Little CMS reads no more.
-  private static let mostTags = 100
+  /// The maximum number of tags that Little CMS reads.
+  private static let maxTags = 100
 
-  /// The tags whose data lie within the profile.
+  /// The tags whose data lies within the profile.
   private static func tags(_ bytes: UnsafeRawBufferPointer) -> Set<String> {
     var tags: Set<String> = []
-    for index in 0..<min(Int(bytes.bigEndian(at: tableStart)), mostTags) {
+    for index in 0..<min(Int(bytes.bigEndian(at: tableStart)), maxTags) {
       let entry = tableStart + 4 + 12 * index
       guard entry + 12 <= bytes.count else { break }
       let end = Int(bytes.bigEndian(at: entry + 4)) + Int(bytes.bigEndian(at: entry + 8))

@@ -1,6 +1,6 @@
 internal import Platform
 
-/// A function from stored values of a channel to light, both in 0...1.
+/// A function from stored values of a channel to linear light, both in 0...1.
 enum TransferFunction: Hashable {
   /// light = value ^ gamma.
   case gamma(Double)
@@ -28,9 +28,9 @@ struct Chromaticities: Hashable {
 }
 
 /// Builds an ICC profile of a display from its primaries and one curve (ICC.1:2022, "three-component matrix-based
-/// profiles"), so that what a file says of its colours in another way goes the way of all profiles.
+/// profiles"), so that colours that a file declares in another way are converted like any profile.
 enum ICCProfile {
-  /// nil if the primaries span no colours, or the white has no light.
+  /// Nil if the primaries span no colour space, or the white has no luminance.
   static func display(_ chromaticities: Chromaticities, _ transfer: TransferFunction) -> [UInt8]? {
     guard let matrix = Matrix3.toXYZ(of: chromaticities),
       let adaptation = Matrix3.adaptation(from: chromaticities.white)
@@ -46,7 +46,7 @@ enum ICCProfile {
     return file(tags)
   }
 
-  /// Section 7.2, a display of RGB to XYZ, and section 7.3.
+  /// The file: section 7.2 with the header of an RGB display and XYZ, then section 7.3.
   private static func file(_ tags: [(name: String, content: [UInt8])]) -> [UInt8] {
     let start = 128 + 4 + 12 * tags.count
     var table = big(tags.count)
@@ -114,7 +114,7 @@ struct Matrix3: Equatable {
     Matrix3(rows: [[values[0], 0, 0], [0, values[1], 0], [0, 0, values[2]]])
   }
 
-  /// nil if there is none.
+  /// Nil if the matrix has no inverse.
   var inverse: Matrix3? {
     let (a, b, c) = (rows[0], rows[1], rows[2])
     func minor(_ p: [Double], _ q: [Double], _ i: Int, _ j: Int) -> Double { p[i] * q[j] - p[j] * q[i] }
@@ -128,7 +128,7 @@ struct Matrix3: Equatable {
     return Matrix3(rows: adjugate.map { $0.map { $0 / determinant } })
   }
 
-  /// From linear RGB to CIE XYZ (SMPTE RP 177).
+  /// The conversion from linear RGB to CIE XYZ (SMPTE RP 177).
   static func toXYZ(of chromaticities: Chromaticities) -> Matrix3? {
     let primaries = [chromaticities.red, chromaticities.green, chromaticities.blue].map(xyz)
     let columns = Matrix3(rows: (0..<3).map { row in primaries.map { $0[row] } })
@@ -139,7 +139,7 @@ struct Matrix3: Equatable {
 
   private static func xyz(_ point: Chromaticities.Point) -> [Double] { [point.x, point.y, 1 - point.x - point.y] }
 
-  /// From a white to D50, by the Bradford matrix (ICC.1:2022 annex E).
+  /// The adaptation from a white to D50, by the Bradford matrix (ICC.1:2022 annex E).
   static func adaptation(from white: Chromaticities.Point) -> Matrix3? {
     let bradford = Matrix3(rows: [[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])
     guard white.y > 0, let inverse = bradford.inverse else { return nil }

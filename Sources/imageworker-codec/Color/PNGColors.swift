@@ -14,7 +14,7 @@ struct PNGColors {
       switch (chunk.name, content.count) {
       case (PNGChunks.palette, _): hasPalette = true
       case (PNGChunks.codePoints, 4) where codePoints == nil && !hasPalette: codePoints = Self.codePoints(content)
-      // Four rendering intents.
+      // There are four rendering intents.
       case (PNGChunks.standardColors, 1) where content[0] < 4: hasStandardColors = true
       case (PNGChunks.gamma, 4) where gamma == nil:
         let value = content.bigEndian(at: 0)
@@ -25,7 +25,7 @@ struct PNGColors {
     }
   }
 
-  /// The treatment of the file's own profile.
+  /// The effect of the declared colours on the file's own profile.
   enum Change: Equatable {
     case none, removal
     case replacement(Chromaticities, TransferFunction)
@@ -40,11 +40,12 @@ struct PNGColors {
     guard !hasProfile, !hasStandardColors, let gamma else { return .none }
     let transfer = TransferFunction.gamma(1 / gamma)
     if let chromaticities { return .replacement(chromaticities, transfer) }
-    // Most files that have gAMA only say 0.45455, and mean what all mean: such a gamma changes nothing.
+    // Most files with only gAMA have the usual 0.45455, which is the default for all files; such a gamma changes
+    // nothing.
     return abs(gamma * 2.2 - 1) < 0.05 ? .none : .replacement(.bt709, transfer)
   }
 
-  /// Full range and RGB only: another is no PNG's (section 11.3.2.6).
+  /// Only full range and RGB are valid in a PNG (section 11.3.2.6).
   private static func codePoints(
     _ content: UnsafeRawBufferPointer
   ) -> (primaries: Chromaticities, transfer: TransferFunction)? {
@@ -56,7 +57,7 @@ struct PNGColors {
 }
 
 extension Chromaticities {
-  /// The content of cHRM: white, red, green and blue. nil if they span no colours.
+  /// Parses cHRM: white, red, green and blue. Nil if they span no colour space.
   fileprivate init?(_ content: UnsafeRawBufferPointer) {
     func point(_ index: Int) -> Point {
       Point(
@@ -68,7 +69,7 @@ extension Chromaticities {
 }
 
 extension Picture {
-  /// The same with the profile that the chunks of its file ask for.
+  /// The same picture with the profile that the chunks of its file declare.
   func declared(_ colors: PNGColors) throws(LibraryError) -> Picture {
     switch colors.change(hasProfile: hasProfile) {
     case .none: return self

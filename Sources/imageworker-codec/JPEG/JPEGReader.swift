@@ -1,28 +1,28 @@
 internal import CJPEG
 internal import ImageCodec
 
-/// Reads the pixels of a JPEG, by libjpeg without libvips: of a small image that takes less than half of the time
-/// (Tests/Benchmarks/README.md), and libjpeg tells what was damaged.
+/// Decodes a JPEG with libjpeg instead of libvips: a small image takes less than half of the time
+/// (Tests/Benchmarks/README.md), and libjpeg reports damage.
 final class JPEGReader {
   private let reader: UnsafeMutablePointer<cjpeg_reader>
 
-  /// 1 for grey, 3 for RGB.
+  /// The bands: 1 for grey, 3 for RGB.
   private var bands: Int { Int(reader.pointee.jpeg.output_components) }
 
-  /// Whether what was read so far lacked something that libjpeg has made up for.
+  /// Whether the data so far lacked something that libjpeg has replaced.
   var isDamaged: Bool { reader.pointee.errors.is_damaged != 0 }
 
   /// - Parameters:
   ///   - bytes: the whole file, which must outlive the reader.
-  ///   - isStrict: whether a loss of pixels that no restart marker bounds is an error. It is one in any case where the
-  ///     file is cut.
+  ///   - isStrict: whether a loss of pixels that no restart marker bounds is an error. In a truncated file it always
+  ///     is.
   init(_ bytes: UnsafeRawBufferPointer, isStrict: Bool) throws(LibraryError) {
     reader = .allocate(capacity: 1)
     reader.initialize(to: cjpeg_reader())
     try check(cjpeg_open(reader, bytes.baseAddress, bytes.count, isStrict ? 1 : 0))
   }
 
-  /// Also when `init` throws: all that is stored is there by then.
+  /// Also runs if `init` throws: all stored properties are initialised by then.
   deinit {
     cjpeg_close_reader(reader)
     reader.deallocate()
@@ -33,7 +33,7 @@ final class JPEGReader {
     try forEachRow(above: Int(reader.pointee.jpeg.image_height)) { _, _ in }
   }
 
-  /// The pixels of a part, a byte for each band.
+  /// The pixels of a part of the image, one byte for each band.
   func pixels(_ crop: Transform.Crop) throws(LibraryError) -> [UInt8] {
     var pixels: [UInt8] = []
     try forEachRow(above: crop.y + crop.height) { index, row in
@@ -48,8 +48,8 @@ final class JPEGReader {
     try check(cjpeg_start(reader, 1))
     let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: Int(reader.pointee.jpeg.output_width) * bands + 1)
     defer { memory.deallocate() }
-    // libjpeg-turbo writes past the cache where it finds an aligned row, and reading it back takes half as long as
-    // decoding.
+    // libjpeg-turbo bypasses the cache if a row is aligned. Reading the row back then takes half as long as decoding
+    // it.
     let row = memory + 1
     for index in 0..<end {
       try check(cjpeg_read_row(reader, row))
@@ -58,10 +58,10 @@ final class JPEGReader {
     cjpeg_look_for_end(reader)
   }
 
-  /// The pixels, decoded from the top when they are read, in up to `shrink` (1, 2, 4 or 8) times fewer on each side. The
-  /// reader must outlive them.
+  /// The pixels, decoded from the top when they are read, reduced on each side by up to `shrink` (1, 2, 4 or 8). The
+  /// reader must outlive the picture.
   ///
-  /// - Parameter header: what libvips makes of the same file: what the pixels mean.
+  /// - Parameter header: the picture that libvips opens of the same file, which gives the meaning of the pixels.
   func picture(like header: Picture, shrink: Int) throws(LibraryError) -> Picture {
     try check(cjpeg_start(reader, Int32(shrink)))
     return try header.reading(
@@ -74,11 +74,12 @@ final class JPEGReader {
       }, reader)
   }
 
-  /// Reads the image in another size: each component from its own samples, of which there are fewer for colours.
+  /// Decodes the image in another size. Each component is resampled from its own samples, of which chroma may have
+  /// fewer.
   ///
   /// - Parameters:
-  ///   - crop: what of the image is wanted.
-  ///   - shrink: 1, 2, 4 or 8. So much smaller libjpeg may make the image.
+  ///   - crop: the part of the image to use.
+  ///   - shrink: 1, 2, 4 or 8: the factor by which libjpeg may reduce the image.
   func resampled(
     _ crop: Transform.Crop, shrink: Int, to size: (width: Int, height: Int)
   ) throws(LibraryError) -> Resampler {
@@ -104,14 +105,14 @@ final class JPEGReader {
 }
 
 extension cjpeg_plane {
-  /// Where a part of the image lies in this plane.
+  /// The position of a part of the image in this plane.
   fileprivate func part(_ crop: Transform.Crop) -> Resampler.Part {
     Resampler.Part(
       across: Self.place(crop.x, across, across_of)..<Self.place(crop.x + crop.width, across, across_of),
       down: Self.place(crop.y, down, down_of)..<Self.place(crop.y + crop.height, down, down_of))
   }
 
-  /// What should be whole is: the end of the image is not a little behind that of the plane.
+  /// Rounded so that the end of the image is not slightly beyond the end of the plane.
   private static func place(_ pixel: Int, _ samples: Int32, _ pixels: Int32) -> Double {
     Double(pixel * Int(samples)) / Double(pixels)
   }

@@ -1,15 +1,15 @@
 internal import CVips
 internal import ImageCodec
 
-/// One decode: from an input to what was asked for.
+/// One decode, from the input to the requested output.
 struct Decode {
   let request: CodecRequest
   let input: Input
-  /// A new file, where there is something to write.
+  /// A new file, if the output is a file.
   let output: OutputFile?
 
   func run() throws(DecodeError) -> Decoded {
-    // Warnings of an image that was read are not what is wrong with this one.
+    // Removes warnings about earlier images.
     vips_error_clear()
     do {
       return try perform()
@@ -55,13 +55,13 @@ struct Decode {
     }
     var picture = try frames > 1 ? rendering.animation() : rendering.still()
     if request.wantsPlaceholder {
-      // Read twice: once for each.
+      // In memory, because both outputs read it.
       picture = try picture.inMemory()
       let first = try picture.extracted(x: 0, y: 0, width: geometry.width, height: geometry.height)
       decoded.placeholder = try Placeholder(of: first)
     }
-    // Of artwork, an encoder with loss makes more bytes and other colours at edges; of all else, one without loss makes
-    // ten times as many in five times the time.
+    // For artwork, a lossy encoder makes larger files and changes colours at edges. For all other images, a lossless
+    // encoder makes files ten times as large in five times the time.
     let isLossless = transform.quality == nil && source.isArtwork && rendering.keepsPixels
     let file = try picture.encoded(format, quality: transform.quality, isLossless: isLossless)
     try output?.write(file.bytes)
@@ -72,7 +72,7 @@ struct Decode {
 
   private func writePixels(of source: Source, into decoded: inout Decoded) throws {
     var picture = try Rendering(source: source, transform: request.transform, keepsAlpha: true).still()
-    // Grey with alpha is the one kind of pixels that hosts would have to know besides.
+    // Converted to colour, so that hosts need not support grey with alpha.
     if picture.bands == 2 { picture = try picture.inColorSpace(VIPS_INTERPRETATION_sRGB) }
     if request.wantsPlaceholder {
       picture = try picture.inMemory()
@@ -87,7 +87,7 @@ struct Decode {
     transform.outputFormat(of: request.format, hasAlpha: source.hasAlpha(after: transform), frames: frames)
   }
 
-  /// What the transform makes, or at once a small one of it where that is the same.
+  /// The result of the transform, or a small version of it directly if that looks the same.
   private func small(_ source: Source) throws -> Picture {
     var transform = request.transform
     if transform.width == nil, transform.height == nil, transform.blur == 0, transform.cornerRadius == 0 {
@@ -107,7 +107,7 @@ extension Transform {
 }
 
 extension Placeholder {
-  /// - Parameter picture: of any size, in standard pixels.
+  /// - Parameter picture: has any size, and standard pixels.
   fileprivate init(of picture: Picture) throws {
     var box = Transform()
     (box.width, box.height) = (ThumbHash.longestSide, ThumbHash.longestSide)

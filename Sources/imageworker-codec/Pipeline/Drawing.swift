@@ -2,22 +2,22 @@ internal import CRSVG
 internal import ImageCodec
 internal import Platform
 
-/// Draws an SVG in the size that is wanted, so that its lines are sharp in any.
+/// Draws an SVG in the requested size, so that its lines are sharp in any size.
 ///
-/// It is drawn without network and files: scripts do not run, and references other than to itself and `data:` URLs lead
-/// nowhere. librsvg bounds elements and entities; time and memory are bounded outside.
+/// Drawing has no access to network and files: scripts do not run, and only references to the SVG itself and to `data:`
+/// URLs are resolved. librsvg limits elements and entities; time and memory are limited by the caller.
 struct Drawing {
   let file: UnsafeRawBufferPointer
-  /// Its own size, in pixels.
+  /// The intrinsic size, in pixels.
   let width: Int
   let height: Int
 
-  /// The longest side of what cairo draws on.
+  /// The maximum side of a cairo surface.
   static let longestSide = 32_767
 
   /// - Parameters:
-  ///   - crop: what of it is wanted, in its own pixels.
-  ///   - size: of the result.
+  ///   - crop: the part to draw, in intrinsic pixels.
+  ///   - size: the size of the result.
   func raster(_ crop: Transform.Crop, size: (width: Int, height: Int)) throws -> Raster {
     guard max(size.width, size.height) <= Self.longestSide else {
       throw DecodeError.tooManyPixels("a side of a drawing is longer than \(Self.longestSide) pixels")
@@ -43,7 +43,7 @@ struct Drawing {
     try raster(Transform.Crop(x: 0, y: 0, width: width, height: height), size: (width, height))
   }
 
-  /// From premultiplied A R G B, alpha in the highest byte, to straight R G B A, red in the lowest.
+  /// Converts premultiplied A R G B, alpha in the highest byte, to straight R G B A, red in the lowest byte.
   private static func straight(_ pixel: UInt32) -> UInt32 {
     let alpha = pixel >> 24
     if alpha == 0 { return 0 }
@@ -54,11 +54,11 @@ struct Drawing {
     return Raster.pixel(color(16), color(8), color(0), UInt8(alpha))
   }
 
-  /// The generic families of CSS that text is drawn in. A font that is not open by then cannot be opened later.
+  /// The generic CSS font families of text. A font must be opened before the sandbox closes.
   private static let families = ["sans-serif", "serif", "monospace"]
 
-  /// Has the libraries do once what they do only at first use, as long as they still can: fonts are found and opened. It
-  /// takes 20 ms, for which there is a thread. Nil where there is none, and text stays boxes.
+  /// Runs the first-use initialisation of the libraries while the sandbox is open: fonts are found and opened. It takes
+  /// 20 ms, so it runs on a thread. Nil if the thread cannot be started; text is then drawn as boxes.
   static func startWarmUp() -> PosixThread? { PosixThread(name: "fonts") { warmUp() } }
 
   private static func warmUp() {

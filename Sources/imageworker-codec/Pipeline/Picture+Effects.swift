@@ -1,7 +1,7 @@
 internal import CVips
 
 extension Picture {
-  /// Laid into a larger area, the rest of which is of one colour (0xRRGGBB).
+  /// The picture placed in a larger area, whose rest has one colour (0xRRGGBB).
   func placed(x: Int, y: Int, width: Int, height: Int, background: UInt32) throws(LibraryError) -> Picture {
     let picture = try fit(for: background)
     let values = picture.values(of: background)
@@ -10,7 +10,7 @@ extension Picture {
     }
   }
 
-  /// Without alpha: laid on one colour.
+  /// The picture without alpha, blended onto one colour.
   func flattened(on background: UInt32) throws(LibraryError) -> Picture {
     guard hasAlpha else { return self }
     let picture = try fit(for: background)
@@ -18,20 +18,20 @@ extension Picture {
     return try picture.map { cvips_flatten($0, $1, values, Int32(values.count)) }
   }
 
-  /// In colour, if the colour to be added asks for it.
+  /// The picture converted to colour if `color` is not grey.
   private func fit(for color: UInt32) throws(LibraryError) -> Picture {
     let (red, green, blue) = (color >> 16 & 255, color >> 8 & 255, color & 255)
     if bands >= 3 || (red == green && green == blue) { return self }
     return try inColorSpace(VIPS_INTERPRETATION_sRGB)
   }
 
-  /// Opaque, for each band.
+  /// The value of the opaque colour in each band.
   private func values(of color: UInt32) -> [Double] {
     let parts = bands >= 3 ? [color >> 16 & 255, color >> 8 & 255, color & 255] : [color & 255]
     return parts.map { Double($0) } + (hasAlpha ? [255] : [])
   }
 
-  /// With transparent corners, smooth at their edges. The radius is at most half of the shorter side.
+  /// The picture with transparent, antialiased corners. The radius must be at most half of the shorter side.
   func withRoundCorners(radius: Int) throws(LibraryError) -> Picture {
     let mask = try Picture.from(
       Self.roundCorners(width: width, height: height, radius: Double(min(radius, min(width, height) / 2))),
@@ -45,7 +45,7 @@ extension Picture {
     return try Picture.make { cvips_join_bands(color.pointer, masked.pointer, $0) }
   }
 
-  /// How opaque each pixel is: by how far its middle is inside of the nearest corner's circle.
+  /// The opacity of each pixel, by the distance of its middle from the edge of the nearest corner's circle.
   private static func roundCorners(width: Int, height: Int, radius: Double) -> [UInt8] {
     var mask = [UInt8](repeating: 255, count: width * height)
     let corner = Int(radius.rounded(.up))
@@ -63,11 +63,11 @@ extension Picture {
     return mask
   }
 
-  /// Frames of one size as an animation, as fast and as often as `original`.
+  /// An animation of frames of one size, with the delays and the play count of `original`.
   static func stacked(_ frames: [Picture], from original: Picture) throws(LibraryError) -> Picture {
     var pointers: [Pointer?] = frames.map(\.pointer)
     let stack = try Picture.make { cvips_stack(&pointers, $0, Int32(frames.count)) }
-    // Metadata can be set only on an image that nobody else has.
+    // Metadata may only be set on an image that has no other owner.
     let animation = try stack.map { cvips_copy($0, $1) }
     cvips_animate(animation.pointer, original.pointer, Int32(frames.first?.height ?? 0))
     return animation

@@ -2,11 +2,11 @@ internal import CVips
 internal import ImageCodec
 
 extension Picture {
-  /// As a file: no metadata, JPEG not progressive and with full colour resolution only from quality 90 on.
+  /// Encodes the picture without metadata. A JPEG is not progressive, and its chroma is subsampled below quality 90.
   ///
   /// - Parameters:
-  ///   - quality: nil for the format's usual one.
-  ///   - isLossless: whether a WebP has these very pixels, and no quality.
+  ///   - quality: nil for the format's default.
+  ///   - isLossless: whether a WebP is lossless and ignores the quality.
   func encoded(_ format: ImageFormat, quality: Int? = nil, isLossless: Bool = false) throws -> EncodedFile {
     if format == .jpeg { return try jpeg(quality: quality ?? format.usualQuality) }
     if format == .avif { return try avif(quality: quality ?? format.usualQuality) }
@@ -39,7 +39,8 @@ extension Picture {
       pixels.base.assumingMemoryBound(to: UInt8.self), width: width, height: height, bands: bands, quality: quality)
   }
 
-  /// Of two bands that are not grey and alpha, the first: a JPEG may have had two components.
+  /// If there are two bands that are not grey and alpha, only the first is written: they come from a JPEG of two
+  /// components.
   private func jpeg(quality: Int) throws -> EncodedFile {
     let picture = bands == 2 ? try map { cvips_extract_bands($0, $1, 0, 1) } : self
     let writer = try JPEGWriter(width: width, height: height, bands: picture.bands, quality: quality)
@@ -48,7 +49,7 @@ extension Picture {
   }
 }
 
-/// Memory that a library wrote a file into, from `malloc` or `g_malloc`: these are the same since GLib 2.46.
+/// A file in memory that a library allocated with `malloc` or `g_malloc`, which are the same since GLib 2.46.
 final class EncodedFile {
   let bytes: UnsafeRawBufferPointer
 
@@ -58,7 +59,7 @@ final class EncodedFile {
 }
 
 extension ImageFormat {
-  /// The longest side that a file of this format can have.
+  /// The maximum side of an image in this format.
   var longestSide: Int {
     switch self {
     case .webp: 16383

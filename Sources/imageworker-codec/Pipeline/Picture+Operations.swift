@@ -6,8 +6,8 @@ extension Picture {
     return try map { cvips_extract_area($0, $1, Int32(x), Int32(y), Int32(width), Int32(height)) }
   }
 
-  /// With Lanczos3, by the stored values: linear light would cost three times as much, and neither browsers nor
-  /// libvips' own thumbnailer do it (Tests/Benchmarks/light.py). Colours are weighted by their alpha.
+  /// Resized with Lanczos3 on the stored values. Linear light would cost three times as much, and neither browsers nor
+  /// libvips' own thumbnailer use it (Tests/Benchmarks/light.py). Colours are weighted by alpha.
   func resized(toWidth width: Int, height: Int) throws -> Picture {
     if width == self.width, height == self.height { return self }
     if bandFormat == VIPS_FORMAT_UCHAR, bands <= 4,
@@ -25,7 +25,7 @@ extension Picture {
     return try like(resampler.bytes, width: width, height: height)
   }
 
-  /// By libvips, whatever the size and kind of pixels.
+  /// Resized by libvips, for any size and kind of pixels.
   func stretched(toWidth width: Int, height: Int) throws(LibraryError) -> Picture {
     let horizontal = Double(width) / Double(self.width)
     let vertical = Double(height) / Double(self.height)
@@ -37,7 +37,8 @@ extension Picture {
     }
   }
 
-  /// A wide blur is made in a smaller image, which loses what the blur does: it would take minutes otherwise.
+  /// Blurred. A wide blur is computed on a reduced image, which loses only what the blur removes; otherwise it would
+  /// take minutes.
   func blurred(sigma: Double) throws(LibraryError) -> Picture {
     let reduction = max(1, (sigma / 4).rounded(.down))
     let (width, height) = (width, height)
@@ -46,12 +47,13 @@ extension Picture {
       if reduction == 1 { return try picture.map { cvips_blur($0, $1, sigma) } }
       let small = try picture.stretched(toWidth: fewer, height: lower)
       let blurred = try small.map { cvips_blur($0, $1, sigma * Double(fewer) / Double(width)) }
-      // Computed once: enlarging reads each row many times.
+      // Computed once, because enlarging reads each row many times.
       return try blurred.inMemory().stretched(toWidth: width, height: height)
     }
   }
 
-  /// Does what mixes neighbours, without the colours of transparent pixels bleeding into others.
+  /// Applies an operation that mixes neighbours to premultiplied pixels, so that transparent colours do not bleed into
+  /// others.
   private func premultiplied(_ change: (Picture) throws(LibraryError) -> Picture) throws(LibraryError) -> Picture {
     guard hasAlpha else { return try change(self) }
     let format = bandFormat
@@ -61,10 +63,10 @@ extension Picture {
     return try straight.map { cvips_cast($0, $1, format) }
   }
 
-  /// Upright, where `orientation` is as in EXIF.
+  /// Oriented upright; `orientation` is as in EXIF.
   func oriented(_ orientation: Int) throws(LibraryError) -> Picture {
     guard (2...8).contains(orientation) else { return self }
-    // Rows are read in another order than they come.
+    // In memory, because the rows are read in another order.
     let picture = try inMemory()
     let angle: VipsAngle? =
       switch orientation {
@@ -81,10 +83,10 @@ extension Picture {
     }
   }
 
-  /// What a TIFF can hold and the steps to come do not know: packed Lab becomes sRGB, and of the samples beside the
-  /// colours one is left, which is alpha. Throws where the samples are of a type whose range nothing tells.
+  /// Converts kinds of TIFF pixels that the later steps do not support: packed Lab becomes sRGB, and only one extra
+  /// sample is kept, the alpha. Throws if the value range of the sample type is not defined.
   ///
-  /// - Parameter alpha: which of the samples beside the colours is left, counted from 0; nil for none.
+  /// - Parameter alpha: the index of the extra sample to keep, from 0; nil for none.
   func common(alpha: Int?) throws(LibraryError) -> Picture {
     if vips_image_get_coding(pointer) == VIPS_CODING_LABQ { return try map { cvips_from_labq($0, $1) } }
     if let colors, colors <= 3, let white = Self.white(of: bandFormat) {
@@ -104,8 +106,8 @@ extension Picture {
     return try Picture.make { cvips_join_bands(color.pointer, opacity.pointer, $0) }
   }
 
-  /// The value of white where samples have more than 16 bits: numbers with a point go from 0 to 1, as in libtiff's and
-  /// Photoshop's files. Nothing tells where those with a sign begin.
+  /// The value of white in samples of more than 16 bits. Floating-point samples range from 0 to 1, as in files of
+  /// libtiff and Photoshop. For signed integers the value of black is not defined.
   private static func white(of format: VipsBandFormat) -> Double? {
     switch format {
     case VIPS_FORMAT_UINT: Double(UInt32.max)
@@ -114,7 +116,7 @@ extension Picture {
     }
   }
 
-  /// 8-bit grey or sRGB, with alpha if there is one.
+  /// Converted to 8-bit grey or sRGB, with alpha if there is any.
   func standardized() throws(LibraryError) -> Picture {
     let isGrey = bands - (hasAlpha ? 1 : 0) == 1
     if bandFormat == VIPS_FORMAT_UCHAR, !hasProfile {
@@ -130,7 +132,7 @@ extension Picture {
   }
 
   private func colorStandardized(isGrey: Bool) throws(LibraryError) -> Picture {
-    // A profile that cannot be used is as good as none.
+    // A profile that cannot be used is ignored.
     if let profile = fittingProfile, let converted = try? converted(by: profile) {
       return isGrey ? try converted.firstBand() : converted
     }
@@ -144,7 +146,7 @@ extension Picture {
     return try picture.map { cvips_to_srgb_by_profile($0, $1, profile.intent) }
   }
 
-  /// Grey as colours that are alike.
+  /// Grey as three equal bands.
   private func inThreeBands() throws(LibraryError) -> Picture {
     let two = try Picture.make { cvips_join_bands(pointer, pointer, $0) }
     let three = try Picture.make { cvips_join_bands(two.pointer, pointer, $0) }
@@ -152,14 +154,14 @@ extension Picture {
     return try three.map { cvips_interpret($0, $1, isDeep ? VIPS_INTERPRETATION_RGB16 : VIPS_INTERPRETATION_sRGB) }
   }
 
-  /// Colours that are alike as grey.
+  /// Equal colour bands as grey.
   private func firstBand() throws(LibraryError) -> Picture {
     let first = try map { cvips_extract_bands($0, $1, 0, 1) }
     return try first.map { cvips_interpret($0, $1, VIPS_INTERPRETATION_B_W) }
   }
 
-  /// CMYK without a profile in sRGB, as browsers show it: inks take away light, each of its part. Black is black, which
-  /// it is not in the printing conditions that libvips would assume.
+  /// CMYK without a profile, converted to sRGB as browsers do: each ink absorbs its part of the light. Black is then
+  /// pure black, unlike with the printing profile that libvips would assume.
   private func mixed() throws(LibraryError) -> Picture {
     let light = try inBytes(isDeep: bandFormat == VIPS_FORMAT_USHORT).map { cvips_invert($0, $1) }
     let colors = try light.map { cvips_extract_bands($0, $1, 0, 3) }

@@ -1,6 +1,6 @@
 internal import CVips
 
-/// An image of libvips. Most are pipelines whose pixels are computed when they are read.
+/// A libvips image. Most are pipelines whose pixels are computed when they are read.
 final class Picture {
   typealias Pointer = UnsafeMutablePointer<VipsImage>
   typealias Result = UnsafeMutablePointer<Pointer?>
@@ -11,7 +11,7 @@ final class Picture {
 
   deinit { cvips_unref(pointer) }
 
-  /// What an operation makes, which returns 0 and puts a new image into its parameter.
+  /// Wraps the image that an operation returns. The operation must return 0 and store a new image in its parameter.
   static func make(_ operation: (Result) -> Int32) throws(LibraryError) -> Picture {
     var result: Pointer?
     guard operation(&result) == 0, let result else { throw LibraryError() }
@@ -26,12 +26,12 @@ final class Picture {
   var height: Int { Int(vips_image_get_height(pointer)) }
   var bands: Int { Int(vips_image_get_bands(pointer)) }
   var bandFormat: VipsBandFormat { vips_image_get_format(pointer) }
-  /// What the bands mean; guessed where the file says nothing that can be.
+  /// The meaning of the bands, guessed if the file has no valid one.
   var interpretation: VipsInterpretation { vips_image_guess_interpretation(pointer) }
   var hasAlpha: Bool { vips_image_hasalpha(pointer) != 0 }
   var hasProfile: Bool { vips_image_get_typeof(pointer, "icc-profile-data") != 0 }
-  /// The profile, if it is for as many colours as there are bands: libvips would apply one of grey to the first of
-  /// three (ICC.1:2022 section 7.2.6). One of RGB is for grey as well, whose colours are alike.
+  /// The profile, if its number of colours fits the bands: libvips would apply a grey profile to the first of three
+  /// bands (ICC.1:2022 section 7.2.6). An RGB profile also fits grey, as equal colours.
   var fittingProfile: EmbeddedProfile? {
     var data: UnsafeRawPointer?
     var length = 0
@@ -42,7 +42,7 @@ final class Picture {
     return profile
   }
 
-  /// How many bands are colours by what the file says they are; nil where it says nothing that counts.
+  /// The number of colour bands according to the file; nil if the file has no usable information.
   var colors: Int? {
     switch vips_image_get_interpretation(pointer) {
     case VIPS_INTERPRETATION_B_W, VIPS_INTERPRETATION_GREY16: 1
@@ -51,10 +51,10 @@ final class Picture {
     default: nil
     }
   }
-  /// Of an animation, whose frames lie one below the other.
+  /// The height of a frame in an animation, whose frames are stacked vertically.
   var pageHeight: Int { Int(vips_image_get_page_height(pointer)) }
 
-  /// The same with its pixels computed, so that they can be read in any order and more than once.
+  /// A copy with all pixels computed, so that they can be read in any order and more than once.
   func inMemory() throws(LibraryError) -> Picture {
     guard let copy = vips_image_copy_memory(pointer) else { throw LibraryError() }
     return Picture(owning: copy)
@@ -64,7 +64,7 @@ final class Picture {
     try from([UInt8](repeating: 128, count: width * height), width: width, height: height)
   }
 
-  /// One band of bytes, which are copied.
+  /// A picture with one band, whose bytes are copied.
   static func from(_ bytes: [UInt8], width: Int, height: Int) throws(LibraryError) -> Picture {
     let image = bytes.withUnsafeBytes {
       vips_image_new_from_memory_copy($0.baseAddress, $0.count, Int32(width), Int32(height), 1, VIPS_FORMAT_UCHAR)
@@ -73,7 +73,7 @@ final class Picture {
     return Picture(owning: image)
   }
 
-  /// The pixels of a raster, which must outlive the picture.
+  /// The pixels of a raster. The raster must outlive the picture.
   static func viewing(_ raster: Raster) throws(LibraryError) -> Picture {
     let profile = raster.profile
     let image = cvips_view(
@@ -88,7 +88,7 @@ final class Picture {
     return Picture(owning: image)
   }
 
-  /// Other pixels, one byte for each band of each, that mean what those of this one do.
+  /// A picture of other pixels, one byte for each band, with the same meaning as in this picture.
   func like(_ bytes: UnsafeRawBufferPointer, width: Int, height: Int) throws(LibraryError) -> Picture {
     guard let image = cvips_like(pointer, bytes.baseAddress, bytes.count, Int32(width), Int32(height)) else {
       throw LibraryError()
@@ -96,9 +96,9 @@ final class Picture {
     return Picture(owning: image)
   }
 
-  /// The same pixels with another profile, or without one.
+  /// The same pixels with another profile, or with none.
   func withProfile(_ profile: [UInt8]?) throws(LibraryError) -> Picture {
-    // Metadata can be set only on an image that nobody else has.
+    // Metadata may only be set on an image that has no other owner.
     let copy = try map { cvips_copy($0, $1) }
     if let profile {
       vips_image_set_blob_copy(copy.pointer, "icc-profile-data", profile, profile.count)
@@ -108,21 +108,21 @@ final class Picture {
     return copy
   }
 
-  /// Pixels of bytes that `read` gives row by row when they are wanted, which mean what those of this picture do. The
-  /// context must outlive them.
+  /// Pixels of bytes that `read` provides row by row on demand, with the same meaning as in this picture. The context
+  /// must outlive them.
   func reading(
     width: Int, height: Int, _ read: @escaping cvips_read_row, _ context: UnsafeMutableRawPointer
   ) throws(LibraryError) -> Picture {
     try map { cvips_from_rows($0, $1, Int32(width), Int32(height), read, context) }
   }
 
-  /// Reads all rows from the top, some at a time.
+  /// Reads all rows from the top, several at a time.
   func forEachRows(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
     guard let region = vips_region_new(pointer) else { throw LibraryError() }
     defer { cvips_unref(region) }
     let rowLength = width * bands * Int(vips_format_sizeof(bandFormat))
-    // What a filter needs of the rows around is computed anew for each step; very many rows at a time take longer than
-    // some after the others.
+    // The rows around a step that a filter needs are computed again for each step; very large steps take longer than
+    // several small ones.
     let step = min(max(16, (1 << 20) / rowLength), 1024)
     var y = 0
     while y < height {

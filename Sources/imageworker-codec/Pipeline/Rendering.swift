@@ -1,14 +1,14 @@
 internal import CVips
 internal import ImageCodec
 
-/// How the pixels of the result come from those of the source.
+/// Renders the pixels of the result from those of the source.
 ///
-/// What makes it small is done first and in the source's own layout; turning it upright then moves few pixels.
+/// Reductions come first and in the stored orientation, so that orienting the image moves few pixels.
 struct Rendering {
   let source: Source
   let transform: Transform
   let geometry: Geometry
-  /// If not, what is transparent is laid on the background.
+  /// Whether alpha is kept. If not, transparent pixels are blended onto the background.
   let keepsAlpha: Bool
 
   init(source: Source, transform: Transform, keepsAlpha: Bool) throws(DecodeError) {
@@ -16,7 +16,7 @@ struct Rendering {
     geometry = try source.geometry(transform)
   }
 
-  /// Whether pixels of the source are pixels of the result, and none is made of several.
+  /// Whether each pixel of the result comes from a single pixel of the source.
   var keepsPixels: Bool {
     geometry.scaledWidth == geometry.crop.width && geometry.scaledHeight == geometry.crop.height && transform.blur == 0
   }
@@ -34,7 +34,7 @@ struct Rendering {
     return try finished(try taken(from: frame, stored))
   }
 
-  /// All frames, one below the other.
+  /// All frames, stacked vertically.
   func animation() throws -> Picture {
     let stored = StoredLayout(source: source, geometry: geometry)
     let roll = try source.reopened(shrink: stored.shrink).inMemory()
@@ -45,11 +45,11 @@ struct Rendering {
     return try Picture.stacked(frames, from: roll)
   }
 
-  /// The part that is wanted, in its final size and upright.
+  /// The requested part, in its final size and upright.
   private func taken(from frame: Picture, _ stored: StoredLayout) throws -> Picture {
     let area = stored.area(loadedWidth: frame.width, loadedHeight: frame.height)
     var result = try frame.extracted(x: area.x, y: area.y, width: area.width, height: area.height)
-    // Deep and rare kinds of pixels become common ones first; the profile of common ones is applied to fewer pixels.
+    // Deep and rare kinds of pixels are converted first. The profile of common ones is applied later, to fewer pixels.
     if result.bandFormat != VIPS_FORMAT_UCHAR || (result.hasAlpha && result.hasProfile) {
       result = try result.standardized()
     }
@@ -85,7 +85,7 @@ struct Rendering {
     if transform.blur > 0 { result = try result.blurred(sigma: transform.blur) }
     if transform.cornerRadius > 0 { result = try result.withRoundCorners(radius: transform.cornerRadius) }
     if !keepsAlpha { result = try result.flattened(on: transform.background) }
-    // Last, so that what shows of the background is grey as well.
+    // Last, so that the visible background becomes grey as well.
     return transform.isGrayscale ? try result.inColorSpace(VIPS_INTERPRETATION_B_W) : result
   }
 }

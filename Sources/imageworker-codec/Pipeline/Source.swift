@@ -1,17 +1,17 @@
 internal import CVips
 internal import ImageCodec
 
-/// The image to decode: what its header tells, checked against the limits before a pixel is.
+/// The image to decode: its header, which is checked against the limits before any pixel is decoded.
 struct Source {
   let input: Input
   let format: ImageFormat
-  /// All frames one below the other, where all are wanted.
+  /// All frames stacked vertically, if all are requested.
   let picture: Picture
   let frames: Int
-  /// As stored, of one frame.
+  /// The stored width of one frame.
   let width: Int
   let height: Int
-  /// How it must be laid, as in EXIF.
+  /// The EXIF orientation to apply.
   let orientation: Int
   private let strictness: VipsFailOn
   private let allFrames: Bool
@@ -28,7 +28,7 @@ struct Source {
       let all = allFrames ? header.frames : 1
       let size = (width: header.width ?? 0, height: header.height ?? 0)
       try Self.check(width: size.width, height: size.height * all, maxPixels: maxPixels)
-      // A check needs them one at a time.
+      // A check decodes the frames one at a time.
       let isCheck = request.output == .check
       try input.decode(format, size: size, frames: all, isOneByOne: isCheck, maxPixels: maxPixels)
     }
@@ -56,30 +56,30 @@ struct Source {
     picture.hasAlpha || transform.cornerRadius > 0
   }
 
-  /// Whether the file has a palette and takes little for its pixels, as line art and pixel art do and photographs in
-  /// few colours do not: at most a bit for each pixel, and 4 kB.
+  /// Whether the image is line art or pixel art: the file has a palette, and its pixels take at most 4 kB plus one bit
+  /// each. Photographs with few colours take more.
   var isArtwork: Bool {
     let hasPalette = format == .gif || format == .png && PNGScreening(input.bytes).hasPalette
     guard hasPalette, let framesInFile = try? input.header(format).frames else { return false }
     return input.bytes.count <= 4096 + width * height / 8 * framesInFile
   }
 
-  /// Whether the components of a JPEG are those of grey or RGB, or become them one by one.
+  /// Whether the components of a JPEG are grey or RGB, or convert to these independently of each other.
   var hasPlainPlanes: Bool { [1, 3].contains(picture.bands) }
 
-  /// A frame of what `reopened` gives.
+  /// A frame of the picture that `reopened` returns.
   func frame(_ index: Int, of roll: Picture) throws(LibraryError) -> Picture {
     let height = roll.height / frames
     return try roll.extracted(x: 0, y: index * height, width: roll.width, height: height)
   }
 
-  /// The image opened again, to be read from its top. The result may be up to `shrink` times smaller on each side.
+  /// The image opened again, to be read from its top. Each side may be reduced by up to `shrink`.
   func reopened(shrink: Int) throws(LibraryError) -> Picture {
     if let reader = try jpegReader() { return try reader.picture(like: picture, shrink: shrink) }
     return try input.open(format, strictness: strictness, allFrames: allFrames, shrink: shrink)
   }
 
-  /// Decodes every pixel, of all frames.
+  /// Decodes every pixel of all frames.
   func readAll() throws {
     if let drawing = input.drawing {
       _ = try drawing.raster()
@@ -90,7 +90,7 @@ struct Source {
     try picture.forEachRows { _ in }
   }
 
-  /// A reader of the whole image; nil where it is no JPEG, or the beginning of one, of which libvips makes more.
+  /// A reader of the whole image. Nil if it is not a JPEG or is a partial one, of which libvips decodes more.
   func jpegReader(isStrict: Bool = false) throws(LibraryError) -> JPEGReader? {
     guard format == .jpeg, strictness == VIPS_FAIL_ON_ERROR else { return nil }
     return try input.jpegReader(isStrict: isStrict)

@@ -1,6 +1,6 @@
 internal import ImageCodec
 
-/// A geometry in the source's own layout, before it is turned upright; and how much smaller it can be loaded.
+/// A geometry in the stored orientation of the source, and the factor by which the loader may reduce it.
 struct StoredLayout {
   let crop: Transform.Crop
   private let width: Int
@@ -9,9 +9,9 @@ struct StoredLayout {
   let scaledHeight: Int
   let shrink: Int
 
-  /// The least reduction that is left to Lanczos' filter where the loader makes the image smaller: from there on, no
-  /// error is greater than that of averaging areas (Tests/Benchmarks/README.md).
-  private static let leastLeft = 1.5
+  /// The minimum reduction that is left to the Lanczos filter if the loader reduces the image. From this value on, no
+  /// error is greater than that of area averaging (Tests/Benchmarks/README.md).
+  private static let minRemainingReduction = 1.5
 
   init(source: Source, geometry: Geometry) {
     (width, height) = (source.width, source.height)
@@ -21,12 +21,12 @@ struct StoredLayout {
     scaledWidth = isTurned ? geometry.scaledHeight : geometry.scaledWidth
     scaledHeight = isTurned ? geometry.scaledWidth : geometry.scaledHeight
     let reduction = min(Double(crop.width) / Double(scaledWidth), Double(crop.height) / Double(scaledHeight))
-    let mostShrink = Int(reduction / Self.leastLeft)
+    let maxShrink = Int(reduction / Self.minRemainingReduction)
     let (crop, width, height) = (crop, width, height)
     let isWhole = crop.width == width && crop.height == height
     shrink =
-      source.format.shrinks(upTo: mostShrink).first { step in
-        // libwebp stretches what it makes smaller to whole pixels; libjpeg cuts the last one.
+      source.format.shrinks(upTo: maxShrink).first { step in
+        // libwebp scales the reduced image to whole pixels; libjpeg cuts the last pixel.
         let isExact = isWhole || source.format != .webp || width.isMultiple(of: step) && height.isMultiple(of: step)
         return isExact && crop.isAligned(to: step, width: width, height: height)
       } ?? 1
@@ -38,7 +38,7 @@ struct StoredLayout {
 
   var isScaled: Bool { crop.width != scaledWidth || crop.height != scaledHeight }
 
-  /// What to take of an image that was loaded so much smaller.
+  /// The part to use of an image that was loaded with a reduction.
   func area(loadedWidth: Int, loadedHeight: Int) -> Transform.Crop {
     if shrink == 1 { return crop }
     let right = crop.x + crop.width == width ? loadedWidth : (crop.x + crop.width) / shrink
@@ -49,8 +49,8 @@ struct StoredLayout {
 }
 
 extension ImageFormat {
-  /// By how much the loader can make an image smaller, up to `limit`, the most first: libjpeg by halves, libwebp by any
-  /// factor.
+  /// The factors up to `limit` by which the loader can reduce an image, the largest first: libjpeg by powers of two,
+  /// libwebp by any factor.
   fileprivate func shrinks(upTo limit: Int) -> [Int] {
     switch self {
     case .jpeg: [8, 4, 2].filter { $0 <= limit }
@@ -61,17 +61,17 @@ extension ImageFormat {
 }
 
 extension Transform.Crop {
-  /// Where a part of the upright image stands in the file, which has `width` x `height` pixels.
+  /// The position in the file of a part of the upright image. The file has `width` x `height` pixels.
   func stored(orientation: Int, width storedWidth: Int, height storedHeight: Int) -> Transform.Crop {
     let isTurned = orientation >= 5
     var stored = isTurned ? Transform.Crop(x: y, y: x, width: height, height: width) : self
-    // Which of its own axes the file holds reversed.
+    // The axes that the file stores in reverse.
     if [2, 3, 7, 8].contains(orientation) { stored.x = storedWidth - stored.x - stored.width }
     if [3, 4, 6, 7].contains(orientation) { stored.y = storedHeight - stored.y - stored.height }
     return stored
   }
 
-  /// Whether its edges are such that none of the blocks of `step` pixels is cut, but by the image's own edges.
+  /// Whether the edges cut no block of `step` pixels, except at the edges of the image.
   fileprivate func isAligned(to step: Int, width imageWidth: Int, height imageHeight: Int) -> Bool {
     let right = x + width
     let bottom = y + height

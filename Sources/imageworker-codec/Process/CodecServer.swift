@@ -2,7 +2,7 @@ internal import CSystem
 internal import ImageCodec
 internal import Platform
 
-/// The decoder's side of the socket: says what it can, then answers requests until the worker is gone.
+/// The decoder's side of the socket: announces the formats, then answers requests until the worker closes the socket.
 struct CodecServer {
   let socket: Int32
 
@@ -38,7 +38,7 @@ struct CodecServer {
     return true
   }
 
-  /// nil when the worker has gone. The request is nil when it cannot be understood.
+  /// Nil if the worker has closed the socket. The request is nil if it cannot be parsed.
   private func receive() -> (CodecRequest?, [Int32])? {
     var received: [UInt8] = []
     var descriptors: [Int32] = []

@@ -1,8 +1,8 @@
 internal import ImageCodec
 
-/// Files that hold a file of another format: an icon whose picture is a PNG, a bitmap whose pixels are a JPEG or a PNG.
+/// Files that contain a file of another format: an icon with a PNG, or a bitmap with a JPEG or a PNG as its pixels.
 extension Input {
-  /// The image within, screened as a file of its format is; the file itself where there is none.
+  /// The contained image, screened as a file of its format; the file itself if it contains none.
   func innermost(_ format: ImageFormat) throws(DecodeError) -> (Input, ImageFormat) {
     switch format {
     case .ico:

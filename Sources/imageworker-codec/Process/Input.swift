@@ -2,21 +2,21 @@ internal import CVips
 internal import ImageCodec
 internal import Platform
 
-/// The bytes of an image file, mapped. Must outlive the pictures that are opened from it.
+/// The bytes of an image file, memory-mapped. Must outlive the pictures that are opened from it.
 final class Input {
   let bytes: UnsafeRawBufferPointer
   private let file: EncodedFile?
-  /// The input that this one is a part of.
+  /// The input that contains this one.
   private let whole: Input?
   private var raster: Raster?
   private(set) var drawing: Drawing?
   private var drawn: [Raster] = []
-  /// The reader that has decoded the frames of the raster and continues after them.
+  /// The reader that decoded the first frames of the raster and continues after them.
   private var frameReader: (any FrameReader)?
   private var ends: [TrailingDataGuard] = []
   private var jpegReaders: [JPEGReader] = []
 
-  /// nil when the file cannot be mapped. The descriptor is not needed afterwards.
+  /// Nil if the file cannot be mapped. The descriptor is not needed afterwards.
   init?(mapping descriptor: Int32) {
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_size > 0,
@@ -31,7 +31,7 @@ final class Input {
     (self.file, whole) = (file, nil)
   }
 
-  /// The bytes of another input from an offset within it.
+  /// The bytes of another input, from an offset on.
   init(partOf whole: Input, from start: Int) {
     bytes = UnsafeRawBufferPointer(rebasing: whole.bytes[start...])
     (file, self.whole) = (nil, whole)
@@ -41,14 +41,15 @@ final class Input {
     if file == nil, whole == nil { munmap(UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count) }
   }
 
-  /// The pixels are decoded from the top when they are read.
+  /// Opens the image. The pixels are decoded from the top when they are read.
   ///
-  /// - Parameter shrink: the most by which each side may be reduced while it is decoded; the loader may do less.
+  /// - Parameter shrink: the maximum factor by which each side may be reduced while it is decoded; the loader may do
+  ///   less.
   func open(
     _ format: ImageFormat, strictness: VipsFailOn, allFrames: Bool = false, shrink: Int = 1
   ) throws(LibraryError) -> Picture {
     if let raster { return try Picture.viewing(raster) }
-    // It has no pixels before there is a size.
+    // A drawing has no pixels until its size is chosen.
     if let drawing { return try Picture.make { cvips_transparent($0, Int32(drawing.width), Int32(drawing.height)) } }
     guard let loader = format.loader, let source = vips_source_new_from_memory(bytes.baseAddress, bytes.count) else {
       throw LibraryError()
@@ -69,10 +70,10 @@ final class Input {
     return try ends[ends.count - 1].watch(colored)
   }
 
-  /// Decodes an image that libvips does not read, or not as browsers do. `open` then gives its pixels.
+  /// Decodes an image that libvips does not read, or reads differently from browsers. `open` then returns its pixels.
   ///
   /// - Parameters:
-  ///   - size: that its header tells.
+  ///   - size: the size in the header.
   ///   - isOneByOne: whether only the first frame is decoded here, and the others by `readOtherFrames`.
   func decode(
     _ format: ImageFormat, size: (width: Int, height: Int), frames: Int, isOneByOne: Bool, maxPixels: Int
@@ -94,9 +95,9 @@ final class Input {
     }
   }
 
-  /// Decodes the frames that follow those that have been decoded, and throws where any lacks a pixel.
+  /// Decodes the frames that are left, and throws if any lacks a pixel.
   ///
-  /// - Returns: false if the frames of the image are not decoded here.
+  /// - Returns: false if the frames of the image are not decoded by a reader of this program.
   func readOtherFrames() throws -> Bool {
     guard var reader = frameReader else { return false }
     while try reader.next() != nil {}
@@ -110,17 +111,17 @@ final class Input {
     return reader
   }
 
-  /// Whether anything that was read of it lacked something that the library has made up for.
+  /// Whether the data read so far lacked something that the library has replaced.
   var isDamaged: Bool { frameReader?.isDamaged == true || jpegReaders.contains(where: \.isDamaged) }
 
-  /// Draws a part of an SVG. Must outlive the picture.
+  /// Draws a part of an SVG. The input must outlive the picture.
   func draw(_ drawing: Drawing, _ crop: Transform.Crop, size: (width: Int, height: Int)) throws -> Picture {
     let raster = try drawing.raster(crop, size: size)
     drawn.append(raster)
     return try Picture.viewing(raster)
   }
 
-  /// Why a picture could not be read to its end, where that is not libvips' word.
+  /// The reason that a picture could not be read to its end, if libvips does not know it.
   var refusal: DecodeError? { ends.contains(where: \.goesOn) ? PNGScreening.refusal : nil }
 }
 

@@ -3,17 +3,18 @@ internal import CVips
 internal import ImageCodec
 internal import Platform
 
-/// libvips as a whole: how it is started, and what it can.
+/// The initialisation and the formats of libvips.
 enum Library {
   private(set) nonisolated(unsafe) static var formats = CodecFormats()  // set once, before there is a second thread
 
-  /// Starts libvips with only what decoding needs: no cache, no threads to share an image, no module but, with all
-  /// libraries, those of HEIF and JPEG XL, no loader but those named here.
+  /// Starts libvips with only what decoding needs: no cache; no threads to share an image; no modules, except those of
+  /// HEIF and JPEG XL with all libraries; and only the loaders listed here.
   static func start(_ libraries: DecoderLibraries) {
-    // Its modules (Magick, Poppler, OpenSlide ...) would be loaded from here. They take 90 ms, and none is wanted.
+    // libvips would load its modules (Magick, Poppler, OpenSlide ...) from here. They take 90 ms and are not needed.
     let library = cvips_library_path().map { String(cString: $0) }
     setenv("VIPSHOME", "/nonexistent", 1)
-    // What is large would be put into a temporary file, which the sandbox forbids; there is a limit on memory.
+    // libvips would put large images into a temporary file, which the sandbox forbids; the memory limit applies
+    // instead.
     setenv("VIPS_DISC_THRESHOLD", "1000g", 1)
     let fonts = libraries == .all ? Drawing.startWarmUp() : nil
     guard vips_init("imageworker-codec") == 0 else {
@@ -31,7 +32,7 @@ enum Library {
       vips_operation_block_set("VipsForeignLoad\(name)", 0)
     }
     vips_block_untrusted_set(1)
-    // libvips does not trust it, because libjxl is young. It runs in the sandbox here.
+    // libvips marks the loader as untrusted, because libjxl is young. It runs in the sandbox here.
     vips_operation_block_set("VipsForeignLoadJxl", 0)
     formats = CodecFormats(
       decode: ImageFormat.allCases.filter { libraries.include($0.libraries) && canDecode($0) },
@@ -68,20 +69,20 @@ enum Library {
     }
   }
 
-  /// Has each library do once what it does only at first use, as long as it still can.
+  /// Runs the first-use initialisation of each library while the sandbox is open.
   private static func warmUp() {
     guard let picture = try? Picture.grey(width: 64, height: 64) else { return }
     for format in [ImageFormat.jpeg, .png, .webp] where formats.encode.contains(format) {
       guard let encoded = try? picture.encoded(format) else { continue }
       let input = Input(copying: encoded)
-      // By libvips, which compiles its filters, and finds no place for them later.
+      // With libvips, which compiles its filters at first use and cannot allocate memory for them later.
       _ = try? input.open(format, strictness: VIPS_FAIL_ON_ERROR).stretched(toWidth: 16, height: 16).inMemory()
     }
     vips_error_clear()
   }
 }
 
-/// What libheif was built with. It is asked directly: libvips knows only that there is a libheif.
+/// The codecs of libheif. libheif is asked directly, because libvips knows only whether libheif is present.
 private enum HEIFCodecs: UInt32 {
   case hevc = 1
 
@@ -95,10 +96,10 @@ private enum HEIFCodecs: UInt32 {
 }
 
 extension ImageFormat {
-  /// Whether it is decoded here, all of it at once, and not by libvips.
+  /// Whether this program decodes the format completely and without libvips.
   var isDecodedWhole: Bool { [.avif, .bmp, .ico, .gif, .svg].contains(self) }
 
-  /// The operation of libvips that reads this format and no other; nil for formats that it does not read.
+  /// The libvips operation that reads only this format; nil if libvips does not read it.
   var loader: String? {
     switch self {
     case .jpeg: "jpegload_source"

@@ -1,22 +1,22 @@
 internal import CVips
 internal import ImageCodec
 
-/// What libvips or libjpeg said when it failed.
+/// The message of libvips or libjpeg about a failure.
 struct LibraryError: Error {
   let message: String
 
   init(_ message: some StringProtocol) { self.message = CodecReply.readable(message) }
 
-  /// Takes what libvips has to say about its last failures.
+  /// Takes libvips' messages about its last failures.
   init() {
     let lines = String(cString: vips_error_buffer()).split(separator: "\n")
     vips_error_clear()
     self.init(lines.first ?? "the image cannot be decoded")
   }
 
-  /// The libraries tell kinds of failures by their texts only.
+  /// The libraries distinguish kinds of failures only by their texts.
   var asDecodeError: DecodeError {
-    // A marker that does not exist is no format. Samples out of range are of a type that libvips does not have.
+    // An unsupported marker is damage and not a format. Samples out of range have a type that libvips does not support.
     if message.contains("nsupported") || message.contains("not supported"), !message.contains("marker") {
       return .unsupportedFormat(message)
     }

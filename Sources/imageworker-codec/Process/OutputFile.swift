@@ -1,7 +1,7 @@
 internal import ImageCodec
 internal import Platform
 
-/// The file that the result goes to: a descriptor of the worker's, closed with this.
+/// The output file: a descriptor from the worker, closed with this object.
 final class OutputFile {
   private let descriptor: Int32
 

@@ -2,20 +2,20 @@ internal import CSystem
 internal import ImageCodec
 internal import Platform
 
-/// What the process gives up before it sees the first byte of an image.
+/// The restrictions that the process applies to itself before it reads the first byte of an image.
 enum Sandbox {
-  /// Bytes that the process may have; `Int.max` where there is no limit.
+  /// Bytes of memory that the process may have; `Int.max` without a limit.
   private(set) nonisolated(unsafe) static var memoryLimit = Int.max  // set once, before there is a second thread
 
-  /// Starts libvips, so that nothing needs to be opened later, and closes the door.
+  /// Starts libvips, so that nothing must be opened later, then applies the restrictions.
   ///
-  /// - Returns: what is in force. Where the system lacks something, it is done without.
+  /// - Returns: the active mechanisms. A mechanism that the system lacks is skipped.
   static func close(libraries: DecoderLibraries, memoryLimit: Int?) -> [String] {
     var inForce: [String] = []
-    // Before anything else: a worker that dies now is noticed at the other end of the socket.
+    // First, because a worker that ends from now on is noticed at the other end of the socket.
     _ = csystem_die_with_parent()
     if noNewPrivileges() { inForce.append("noNewPrivileges") }
-    // Threads keep what they have when they start, and the library starts some.
+    // Before the library starts, because its threads keep the restrictions that they start with.
     _ = csystem_landlock(1)
     Library.start(libraries)
     if let memoryLimit, memoryLimit > 0 { self.memoryLimit = memoryLimit }
@@ -28,9 +28,9 @@ enum Sandbox {
 
   static func noNewPrivileges() -> Bool { csystem_no_new_privileges() == 0 }
 
-  /// Nothing in the file system, no TCP, no signals to others: for this thread and those it starts.
+  /// Denies file system access, TCP and signals to other processes, for this thread and those that it starts.
   static func landlock() -> Bool { csystem_landlock(0) == 0 }
 
-  /// Only the system calls that decoding needs, for all threads.
+  /// Permits only the system calls that decoding needs, for all threads.
   static func seccomp() -> Bool { csystem_seccomp() == 0 }
 }

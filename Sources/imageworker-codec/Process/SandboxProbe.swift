@@ -2,10 +2,10 @@ internal import CSystem
 internal import ImageCodec
 internal import Platform
 
-/// Tries from inside of the sandbox what must not be possible, and prints how each ended: the proof for the tests.
+/// Tries from inside the sandbox what the sandbox must prevent, and prints the result of each attempt, for the tests.
 ///
-/// `--try-escape landlock` and `--try-escape seccomp` close only that one lock; without a name all are closed, as for a
-/// decode.
+/// `--try-escape landlock` and `--try-escape seccomp` activate only that mechanism; without a name all are active, as
+/// for a decode.
 enum SandboxProbe {
   static func tryAll(behind lock: String?) {
     #if os(Linux)
@@ -42,7 +42,7 @@ enum SandboxProbe {
     exit(0)
   }
 
-  /// One line: what, and `done` or `refused` with the reason.
+  /// Prints one line: the name of the attempt, and `done` or `refused` with the reason.
   private static func attempt(_ name: String, _ action: () -> Int32) {
     errno = 0
     let result = action()
@@ -69,7 +69,7 @@ enum SandboxProbe {
           connect(file, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
         }
       }
-      // That nobody listens there, or that it takes time, is an answer of the network: the way was open.
+      // A refused or pending connection is an answer of the network: the sandbox did not prevent it.
       return result < 0 && (errno == ECONNREFUSED || errno == EINPROGRESS) ? 0 : result
     }
 
@@ -83,7 +83,7 @@ enum SandboxProbe {
       return waitpid(process, nil, 0)
     }
 
-    /// A program that is not there: that it is looked for is enough.
+    /// Executes a program that does not exist; the lookup alone proves that execution is possible.
     private static func becomeNothing() -> Int32 {
       var nothing: [UnsafeMutablePointer<CChar>?] = [nil]
       execve("/nonexistent/program", &nothing, &nothing)

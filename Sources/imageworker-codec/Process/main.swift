@@ -2,8 +2,8 @@ internal import CSystem
 internal import ImageCodec
 internal import Platform
 
-// The worker starts this with a socket as standard input, see CodecMessage. By hand there are only the tests of the
-// sandbox.
+// The worker starts this with a socket as standard input, see CodecMessage. From the command line only the sandbox
+// tests can be run.
 switch CommandLine.arguments.dropFirst().first {
 case "--serve":
   csystem_keep_freed(8 << 20)

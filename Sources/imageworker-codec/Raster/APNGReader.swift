@@ -4,14 +4,14 @@ internal import ImageCodec
 
 /// Decodes an animated PNG (PNG, third edition, section 4.9), frame by frame, onto its canvas.
 ///
-/// Each frame is read as a PNG of its own, which is looked through before as any other.
+/// Each frame is decoded as a separate PNG, which is screened like any other.
 struct APNGReader: FrameReader {
-  /// It has this reader.
+  /// The input, which owns this reader.
   private unowned let input: Input
   private var scan: APNGScan
   private var compositor: FrameCompositor
 
-  /// The size is one that was checked against the limit of pixels.
+  /// The size must have been checked against the pixel limit.
   init(_ input: Input, _ scan: APNGScan) throws {
     (self.input, self.scan) = (input, scan)
     let header = try input.header(.png)
@@ -19,7 +19,7 @@ struct APNGReader: FrameReader {
   }
 
   var plays: Int { scan.plays }
-  /// libpng refuses a frame that lacks pixels.
+  /// Always false, because libpng rejects a frame that lacks pixels.
   let isDamaged = false
 
   mutating func next() throws -> (canvas: Raster, delay: Int)? {
@@ -58,7 +58,7 @@ struct APNGReader: FrameReader {
     }
   }
 
-  /// The frame as a PNG.
+  /// Builds a PNG file of the frame.
   private func file(of frame: APNGScan.Frame) throws(DecodeError) -> EncodedFile {
     let bytes = input.bytes
     let length = frame.chunks.reduce(0) { $0 + $1.content.count }
@@ -110,10 +110,10 @@ extension APNGScan {
 }
 
 extension Input {
-  /// The frames of an animated PNG; nil for another.
+  /// The frames of an animated PNG; nil if the PNG is not animated.
   var animation: APNGScan? { try? APNGScan(self) }
 
-  /// Whether a PNG shows more than libvips makes of it, or something else: libvips reads the still image.
+  /// Whether the image differs from what libvips decodes, which is only the still image.
   func needsCompositing(allFrames: Bool) -> Bool {
     guard let animation else { return false }
     return allFrames || !animation.beginsWithStill

@@ -1,13 +1,13 @@
 internal import ImageCodec
 
-/// The layout of a bitmap's pixels, one of the combinations that are read.
+/// The layout of a bitmap's pixels, one of the supported combinations.
 struct BitmapLayout {
   let bitCount: Int
   let isRunLength: Bool
-  /// Whether the file says which bits are which colours: in its header, or in so many bytes behind it.
+  /// Whether the file has colour masks, in the header or after it.
   let hasMasks: Bool
   let bytesOfMasks: Int
-  /// Those of red, green, blue and alpha, where the file says nothing else.
+  /// The default masks of red, green, blue and alpha.
   let usualMasks: [UInt32]
 
   init(_ header: BitmapHeader, isInIcon: Bool) throws(DecodeError) {
@@ -16,7 +16,7 @@ struct BitmapLayout {
     switch header.compression {
     case .none where depths.contains(header.bitCount):
       (bitCount, isRunLength) = (header.bitCount, false)
-    // A file may say that it has fewer bits, and means fewer colours.
+    // Some files have a bit count below 8, and mean a smaller palette.
     case .rle8 where (1...8).contains(header.bitCount): (bitCount, isRunLength) = (8, true)
     case .rle4 where (1...4).contains(header.bitCount): (bitCount, isRunLength) = (4, true)
     case .rle24: (bitCount, isRunLength) = (24, true)
@@ -30,19 +30,19 @@ struct BitmapLayout {
     hasMasks = header.compression == .bitFields || header.compression == .alphaBitFields
     bytesOfMasks = !hasMasks || header.masks != nil ? 0 : header.compression == .alphaBitFields ? 16 : 12
     let colors: [UInt32] = bitCount == 16 ? [0x7C00, 0x3E0, 0x1F] : [0xFF0000, 0xFF00, 0xFF]
-    // The fourth byte of others is often set to anything.
+    // In other pixels the fourth byte is often arbitrary.
     let alpha: UInt32 =
       header.tellsAlpha ? header.masks?[3] ?? 0 : isInIcon && !hasMasks && bitCount == 32 ? 0xFF00_0000 : 0
     usualMasks = colors + [alpha]
   }
 }
 
-/// The bits of a pixel that are one of its colours, or its alpha.
+/// The bits of a pixel that hold one colour or the alpha.
 struct BitmapMask {
   let isEmpty: Bool
   private let shift: UInt32
   private let most: UInt32
-  /// The 8-bit value of each number that the mask can hold; the highest 8 bits of wider masks.
+  /// The 8-bit value of each number that the mask can hold, or of the highest 8 bits of a wider mask.
   let values: [UInt8]
 
   init(_ mask: UInt32) throws(DecodeError) {

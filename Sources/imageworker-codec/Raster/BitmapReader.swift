@@ -2,15 +2,15 @@ internal import ImageCodec
 
 /// Decodes a device-independent bitmap: the content of a BMP, or a picture in an ICO with its mask.
 ///
-/// Where the formats leave a choice, it does as browsers: the fourth byte of a pixel counts as alpha only where a
-/// header says so, and in icons; pixels that run-length coding leaves out are black. An alpha channel that is 0
-/// everywhere is none: Chromium 156 shows nothing of such a bitmap, earlier versions showed its colours.
+/// If the formats permit several readings, it follows browsers: the fourth byte of a pixel is alpha only if a header
+/// says so, or in icons; pixels that run-length coding skips are black. An alpha channel that is 0 everywhere is
+/// ignored. (Chromium 156 shows nothing of such a bitmap; earlier versions showed its colours.)
 struct BitmapReader {
   let file: UnsafeRawBufferPointer
   let header: BitmapHeader
   /// The offset of the header in the file.
   let start: Int
-  /// The offset of the pixels in the file, if its file header tells it.
+  /// The offset of the pixels in the file, if the file header has it.
   let pixelsStart: Int?
   let isInIcon: Bool
 
@@ -24,7 +24,7 @@ struct BitmapReader {
     pixelsStart = offset == 0 ? nil : offset
   }
 
-  /// Reads a picture in an icon.
+  /// Reads a picture of an icon.
   init(_ input: Input, entry: ICOHeader.Entry) throws(DecodeError) {
     do throws(ImageHeaderError) { header = try BitmapHeader(input, at: entry.start, isInIcon: true) } catch {
       throw .corrupt(error.description)
@@ -32,19 +32,19 @@ struct BitmapReader {
     (file, start, pixelsStart, isInIcon) = (input.bytes, entry.start, nil, true)
   }
 
-  /// The size is one that was checked against the limit of pixels.
+  /// The size must have been checked against the pixel limit.
   func read() throws -> Raster {
     guard header.width > 0, header.height > 0 else { throw DecodeError.corrupt("the bitmap has no pixels") }
     let layout = try BitmapLayout(header, isInIcon: isInIcon)
     let masks = try masks(layout)
     let palette = try palette(layout)
-    // They may begin within the colours: some files say that they have more colours than there are.
+    // The pixels may start within the palette, because some files announce more colours than they have.
     let pixels = pixelsStart ?? palette.end
     guard pixels >= start + header.length, pixels <= file.count else {
       throw DecodeError.corrupt("the pixels of the bitmap must begin after its header and within the file")
     }
     let rows = BitmapRows(file: file, start: pixels, width: header.width, bitCount: layout.bitCount)
-    // Before there is memory for them.
+    // Checked before memory is allocated.
     let end = try layout.isRunLength ? nil : rows.end(count: header.height)
     let raster = try Raster(width: header.width, height: header.height)
     var seesAlpha = false
@@ -69,12 +69,12 @@ struct BitmapReader {
     return raster
   }
 
-  /// `body` gets the number of a row in the file, and in the picture.
+  /// Calls `body` with the number of each row in the file and in the picture.
   private func forEachRow(_ body: (Int, Int) -> Void) {
     for row in 0..<header.height { body(row, header.isTopDown ? row : header.height - 1 - row) }
   }
 
-  /// Whether there is alpha.
+  /// Whether the pixels have alpha.
   private func readColors(_ rows: BitmapRows, _ masks: [BitmapMask], into raster: Raster) -> Bool {
     var all: UInt32 = 0
     forEachRow { all |= rows.read($0, masks, into: raster.row($1)) }
@@ -102,7 +102,7 @@ struct BitmapReader {
     return try values.map { try BitmapMask($0) }
   }
 
-  /// 256 colours, of which those that the file lacks are black; and where they end.
+  /// 256 colours, black if the file does not have them, and the offset at which the file's colours end.
   private func palette(_ layout: BitmapLayout) throws -> (colors: [UInt32], end: Int) {
     let position = start + header.length + layout.bytesOfMasks
     var colors = [UInt32](repeating: Raster.pixel(0, 0, 0), count: 256)

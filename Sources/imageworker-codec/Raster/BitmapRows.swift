@@ -1,6 +1,6 @@
 internal import ImageCodec
 
-/// Rows of pixels without compression, each padded to 4 bytes.
+/// Uncompressed rows of pixels, each padded to 4 bytes.
 struct BitmapRows {
   let file: UnsafeRawBufferPointer
   let start: Int
@@ -10,7 +10,8 @@ struct BitmapRows {
   private var bytesOfRow: Int { (width * bitCount + 7) / 8 }
   private var stride: Int { (bytesOfRow + 3) & ~3 }
 
-  /// The end of so many rows. Throws if the file ends before it; the padding of the last row may be missing.
+  /// The offset at which `count` rows end. Throws if the file ends before it; the padding of the last row may be
+  /// missing.
   func end(count: Int) throws(DecodeError) -> Int {
     let (rest, overflow) = stride.multipliedReportingOverflow(by: count - 1)
     guard !overflow, start <= file.count, bytesOfRow <= file.count - start, rest <= file.count - start - bytesOfRow
@@ -18,7 +19,7 @@ struct BitmapRows {
     return min(file.count, start + rest + stride)
   }
 
-  // The following need that `end` was asked for the rows.
+  // The functions below require that `end` has succeeded for the rows.
 
   func read(_ index: Int, _ palette: [UInt32], into row: UnsafeMutableBufferPointer<UInt32>) {
     let bytes = bytes(index)
@@ -28,7 +29,7 @@ struct BitmapRows {
     }
   }
 
-  /// Returns the bits that any pixel has.
+  /// Returns the bitwise OR of all pixels.
   func read(_ index: Int, _ masks: [BitmapMask], into row: UnsafeMutableBufferPointer<UInt32>) -> UInt32 {
     let bytes = bytes(index)
     if bitCount == 24 {
@@ -50,7 +51,7 @@ struct BitmapRows {
     return all
   }
 
-  /// Has the pixels be transparent for which there is a bit.
+  /// Makes the pixels transparent whose bit is set.
   func clear(_ index: Int, in row: UnsafeMutableBufferPointer<UInt32>) {
     forEachIndex(bytes(index)) { if $1 != 0 { row[$0] = 0 } }
   }

@@ -2,7 +2,7 @@ internal import ImageCodec
 
 /// Run-length coded pixels of 4, 8 or 24 bits (BI_RLE4, BI_RLE8; OS/2's BCA_RLE24).
 ///
-/// Takes one step for each two bytes of the file at least, and one for each pixel.
+/// Takes at most about one step for each two bytes of the file plus one for each pixel.
 struct BitmapRuns {
   let file: UnsafeRawBufferPointer
   var position: Int
@@ -15,10 +15,10 @@ struct BitmapRuns {
     (self.file, self.position, self.colors, self.bitCount) = (file, position, colors, bitCount)
   }
 
-  /// Pixels that are left out stay as they are.
+  /// Pixels that the file skips keep their values.
   consuming func read(into raster: Raster, isTopDown: Bool) throws(DecodeError) {
     while true {
-      // The last word may be missing.
+      // The end-of-bitmap code may be missing.
       if position + 2 > file.count, y >= raster.height || y == raster.height - 1 && x >= raster.width { return }
       let (count, code) = (Int(try next()), try next())
       if count == 0, code == 1 { return }
@@ -44,7 +44,7 @@ struct BitmapRuns {
     return file[position]
   }
 
-  /// Pixels beyond the end of the row are dropped: some encoders write too many.
+  /// Pixels beyond the end of the row are dropped, because some encoders write too many.
   private mutating func fill(
     _ count: Int, _ code: UInt8, in row: UnsafeMutableBufferPointer<UInt32>
   ) throws(DecodeError) {
@@ -62,7 +62,7 @@ struct BitmapRuns {
     }
   }
 
-  /// Pixels as they are, up to a whole number of words.
+  /// Copies literal pixels, which are padded to whole words.
   private mutating func copy(_ count: Int, to row: UnsafeMutableBufferPointer<UInt32>) throws(DecodeError) {
     guard x + count <= row.count else { throw .corrupt("a run of the bitmap leaves the image") }
     let start = position

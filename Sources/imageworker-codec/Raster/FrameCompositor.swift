@@ -1,14 +1,14 @@
-/// Lays the frames of an animation onto its canvas, as browsers do for GIF and APNG (PNG, third edition, section
+/// Composes the frames of an animation on its canvas, as browsers do for GIF and APNG (PNG, third edition, section
 /// 12.6.2).
 ///
-/// The canvas begins transparent. Parts of a frame that lie beyond it are not seen.
+/// The canvas starts transparent. Parts of a frame outside the canvas are ignored.
 struct FrameCompositor {
-  /// The change of a frame's area before the next frame is drawn.
+  /// The change to a frame's area before the next frame is drawn.
   enum Disposal {
     case keeps
-    /// It is transparent again, whatever background the file names.
+    /// The area becomes transparent, whatever background the file names.
     case clears
-    /// It is again as it was before the frame.
+    /// The area gets back the content from before the frame.
     case restores
   }
 
@@ -19,12 +19,12 @@ struct FrameCompositor {
   let canvas: Raster
   private var area = Area(x: 0, y: 0, width: 0, height: 0)
   private var disposal = Disposal.keeps
-  /// The pixels that the last frame has covered, row by row.
+  /// The pixels that the last frame covered, row by row.
   private var saved: [UInt32] = []
 
   init(width: Int, height: Int) throws(LibraryError) { canvas = try Raster(width: width, height: height) }
 
-  /// Makes room for the next frame. No side of its area is negative.
+  /// Prepares the canvas for the next frame. The sides of its area must not be negative.
   mutating func begin(_ next: Area, _ disposal: Disposal) {
     dispose()
     let (x, y) = (min(next.x, canvas.width), min(next.y, canvas.height))
@@ -46,7 +46,7 @@ struct FrameCompositor {
     }
   }
 
-  /// A pixel with straight alpha before another, computed as section 12.6.2 has it.
+  /// Blends a pixel with straight alpha over another, as in section 12.6.2.
   static func blended(_ pixel: UInt32, over under: UInt32) -> UInt32 {
     let (alpha, underAlpha) = (pixel >> 24, under >> 24)
     if alpha == 255 || underAlpha == 0 { return pixel }
@@ -60,11 +60,11 @@ struct FrameCompositor {
     return mixed(0) | mixed(8) | mixed(16) | ((sum + 127) / 255) << 24
   }
 
-  /// The part of the frame that is visible.
+  /// The width of the visible part of the frame.
   var seenWidth: Int { area.width }
   var seenHeight: Int { area.height }
 
-  /// A row of the frame's place, `row` being less than `seenHeight`.
+  /// A row of the visible part; `row` must be less than `seenHeight`.
   func seen(_ row: Int) -> UnsafeMutableBufferPointer<UInt32> {
     UnsafeMutableBufferPointer(rebasing: canvas.row(area.y + row)[area.x..<(area.x + area.width)])
   }

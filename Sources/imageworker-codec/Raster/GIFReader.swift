@@ -2,13 +2,13 @@ internal import ImageCodec
 
 /// Decodes a GIF (GIF89a), frame by frame, onto its screen.
 struct GIFReader: FrameReader {
-  /// It has this reader.
+  /// The input, which owns this reader.
   private unowned let input: Input
   private var scan: GIFScan
   private var compositor: FrameCompositor
   private(set) var isDamaged = false
 
-  /// The size is one that was checked against the limit of pixels.
+  /// The size must have been checked against the pixel limit.
   init(_ input: Input) throws {
     self.input = input
     scan = try Self.corrupt { () throws(ImageHeaderError) in try GIFScan(input) }
@@ -16,7 +16,7 @@ struct GIFReader: FrameReader {
     compositor = try FrameCompositor(width: header.width ?? 0, height: header.height ?? 0)
   }
 
-  /// Draws the next frame; nil behind the last. The canvas is the same each time.
+  /// Draws the next frame. Nil after the last. The canvas is the same object each time.
   mutating func next() throws -> (canvas: Raster, delay: Int)? {
     var scan = scan
     let next = try Self.corrupt { () throws(ImageHeaderError) in try scan.next() }
@@ -28,7 +28,7 @@ struct GIFReader: FrameReader {
     return (compositor.canvas, frame.delay)
   }
 
-  /// The number of times that all frames are shown; 0 is without end. Known after the last frame.
+  /// The number of times that the animation plays; 0 means forever. Known after the last frame.
   var plays: Int { scan.plays }
 
   private mutating func draw(_ frame: GIFScan.Frame) throws(DecodeError) {
@@ -46,7 +46,7 @@ struct GIFReader: FrameReader {
     if rows.wantsMore { isDamaged = true }
   }
 
-  /// The content of the blocks.
+  /// The content of the data sub-blocks, joined.
   private func content(of frame: GIFScan.Frame) -> [UInt8] {
     var content: [UInt8] = []
     content.reserveCapacity(frame.data.count)
@@ -59,7 +59,7 @@ struct GIFReader: FrameReader {
     return content
   }
 
-  /// The colours of all 256 indices: black for those without one, 0 for the transparent one.
+  /// The colours of all 256 indices: black for an index without a colour, 0 for the transparent index.
   private func colors(of frame: GIFScan.Frame) -> [UInt32] {
     var colors = [UInt32](repeating: Raster.pixel(0, 0, 0), count: 256)
     let bytes = input.bytes
@@ -77,7 +77,7 @@ struct GIFReader: FrameReader {
   }
 }
 
-/// The destination of a frame's indices.
+/// Writes a frame's indices to the rows of the canvas.
 private struct GIFRows {
   private let compositor: FrameCompositor
   private let colors: [UInt32]
@@ -90,7 +90,7 @@ private struct GIFRows {
   private var pass = 0
   private(set) var wantsMore: Bool
 
-  /// The row order of an interlaced picture, appendix E.
+  /// The row order of an interlaced frame, appendix E.
   private static let passes = [(first: 0, step: 8), (first: 4, step: 8), (first: 2, step: 4), (first: 1, step: 2)]
 
   init(frame: GIFScan.Frame, colors: [UInt32], compositor: FrameCompositor) {
@@ -148,7 +148,7 @@ extension GIFScan.Frame {
   fileprivate var gifDisposal: FrameCompositor.Disposal {
     switch disposal {
     case 2: .clears
-    // Some writers say 4, and browsers take it for the same.
+    // Some writers use 4, which browsers treat as 3.
     case 3, 4: .restores
     default: .keeps
     }

@@ -1,23 +1,23 @@
-/// Takes the codes of a GIF's picture apart (GIF89a appendix F).
+/// Decodes the LZW codes of a GIF frame (GIF89a appendix F).
 struct LZWDecoder {
   private static let mostCodes = 4096
-  /// So many indices are handed out at a time, and up to one string more.
+  /// The number of indices that are passed on at a time; one string more is possible.
   private static let atOnce = 1 << 14
 
   private let data: UnsafeBufferPointer<UInt8>
   private let clear: Int
   private let firstSize: Int
 
-  /// - Parameter minimumSize: of a code in bits, 1 to 8, as the picture's first byte tells.
+  /// - Parameter minimumSize: the minimum code size in bits, 1 to 8, from the first byte of the frame's data.
   init(_ data: UnsafeBufferPointer<UInt8>, minimumSize: Int) {
     self.data = data
     clear = 1 << minimumSize
     firstSize = minimumSize + 1
   }
 
-  /// Ends with the data, with the code that ends them, with one that cannot be, or when `take` wants no more.
+  /// Decodes until the data ends, an end code or an invalid code comes, or `take` returns false.
   ///
-  /// - Parameter take: gets indices in their order.
+  /// - Parameter take: receives the indices in order.
   func decode(_ take: (UnsafeBufferPointer<UInt8>) -> Bool) {
     withUnsafeTemporaryAllocation(of: Entry.self, capacity: Self.mostCodes) { entries in
       withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.atOnce + Self.mostCodes) { indices in
@@ -31,7 +31,7 @@ struct LZWDecoder {
     }
   }
 
-  /// A string: another one, and one more index.
+  /// A string: the string `prefix` plus one index.
   private struct Entry {
     var prefix: UInt16
     var length: UInt16
@@ -71,7 +71,7 @@ struct LZWDecoder {
         next += 1
         if next == 1 << size, size < 12 { size += 1 }
       }
-      // A full table has no string that is not known.
+      // A full table contains every string that a code can name.
       let length = Int(table[code].length)
       var (string, place) = (code, count + length)
       while place > count {

@@ -1,27 +1,27 @@
 internal import Platform
 
-/// The pixels of an image that is decoded as a whole: R G B A of 8 bits with straight alpha, or R G B if all are
+/// The pixels of an image that is decoded as a whole: 8-bit R G B A with straight alpha, or R G B if all pixels are
 /// opaque.
 final class Raster {
   let width: Int
   let height: Int
   private(set) var channels: Int
   private let memory: UnsafeMutableRawPointer
-  /// An ICC profile that belongs to the pixels.
+  /// The ICC profile of the pixels.
   var profile: [UInt8]?
-  /// The timing of frames that are stacked, the first at the top; nil for a still picture.
+  /// The timing of frames that are stacked from the top; nil for a still image.
   var animation: Animation?
 
   struct Animation {
     /// The delay of each frame in milliseconds.
     var delays: [Int]
-    /// The number of times that all frames are shown; 0 is without end.
+    /// The number of times that the animation plays; 0 means forever.
     var plays: Int
   }
 
-  /// All pixels are transparent black.
+  /// Creates transparent black pixels.
   ///
-  /// - Parameters: more than 0; their product is within the limit of pixels.
+  /// - Parameters: must be more than 0; width x height must be within the pixel limit.
   init(width: Int, height: Int, channels: Int = 4) throws(LibraryError) {
     guard let memory = calloc(width * height, channels) else { throw LibraryError("out of memory") }
     (self.width, self.height, self.channels, self.memory) = (width, height, channels, memory)
@@ -34,7 +34,7 @@ final class Raster {
 
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: memory, count: width * height * channels) }
 
-  /// One number for each pixel, red in its lowest byte, while there are four channels.
+  /// One number for each pixel, red in its lowest byte. Only valid with four channels.
   var pixels: UnsafeMutableBufferPointer<UInt32> {
     UnsafeMutableBufferPointer(start: memory.assumingMemoryBound(to: UInt32.self), count: width * height)
   }
@@ -43,7 +43,7 @@ final class Raster {
     UnsafeMutableBufferPointer(rebasing: pixels[(y * width)..<((y + 1) * width)])
   }
 
-  /// Leaves the alpha away where all pixels are opaque.
+  /// Removes the alpha channel if all pixels are opaque.
   func compact() {
     guard isOpaque else { return }
     removeAlpha()
@@ -51,7 +51,7 @@ final class Raster {
   }
 
   private var isOpaque: Bool {
-    // A row at a time: a loop that may end at each pixel is not compiled to vectors.
+    // One row at a time, because a loop that may end at each pixel is not vectorised.
     channels == 4 && (0..<height).allSatisfy { row($0).reduce(.max, &) >> 24 == 255 }
   }
 

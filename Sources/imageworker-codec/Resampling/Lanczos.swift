@@ -1,26 +1,25 @@
 internal import Platform
 internal import Synchronization
 
-/// How the samples of a result are made of those of a source, along one axis: by a sinc windowed by the middle of
-/// another (three lobes), which is made as wide as the result is small (Duchon, Lanczos Filtering in One and Two
-/// Dimensions, 1979).
+/// The weights of a Lanczos filter along one axis: a sinc windowed by the main lobe of another (three lobes), which is
+/// widened in proportion to the reduction (Duchon, Lanczos Filtering in One and Two Dimensions, 1979).
 struct Lanczos {
   private static let lobes = 3.0
 
-  /// The source's samples that each of the result's is made of. Neither end ever goes back.
+  /// The range of source samples for each result sample. Neither end ever decreases.
   let spans: [Range<Int>]
-  /// The most samples of a span, made even.
+  /// The maximum number of samples in a span, rounded up to an even number.
   let taps: Int
-  /// Of each of the result's samples one after the other, `taps` each. Those of its span add up to 1, the rest are 0.
+  /// The weights of each result sample in turn, `taps` each. Those within the span add up to 1, the rest are 0.
   let weights: [Float]
 
   /// - Parameters:
-  ///   - part: of the source in its samples, from which the result is made. Either end may cut one.
-  ///   - count: of the result's samples.
+  ///   - part: the part of the source, in samples. Either end may lie within a sample.
+  ///   - count: the number of result samples.
   init(from part: Range<Double>, to count: Int) {
     let length = part.upperBound - part.lowerBound
     if length == Double(count), part.lowerBound == part.lowerBound.rounded() {
-      // The filter's other weights are all 0.
+      // All other weights of the filter are 0.
       spans = (0..<count).map { Int(part.lowerBound) + $0..<(Int(part.lowerBound) + $0 + 1) }
       taps = 2
       weights = (0..<(2 * count)).map { $0.isMultiple(of: 2) ? 1 : 0 }
@@ -50,7 +49,7 @@ struct Lanczos {
   private static let recent = Mutex<[(part: Range<Double>, filter: Lanczos)]>([])
   private static let mostRecent = 8
 
-  /// One that may have been made before: of many images, most often, all have the same size.
+  /// Returns a cached filter if there is one, because most often all images of a series have the same size.
   static func cached(from part: Range<Double>, to count: Int) -> Lanczos {
     recent.withLock { recent in
       if let known = recent.first(where: { $0.part == part && $0.filter.spans.count == count }) { return known.filter }
@@ -60,11 +59,11 @@ struct Lanczos {
     }
   }
 
-  /// All of the source's samples that the result is made of.
+  /// The range of all source samples that are used.
   var covered: Range<Int> { (spans.first?.lowerBound ?? 0)..<(spans.last?.upperBound ?? 0) }
 
-  /// The most samples of the result that any run of so many neighbours in the source contributes to.
-  func mostOpen(during neighbours: Int) -> Int {
+  /// The maximum number of result samples to which any `neighbours` adjacent source samples contribute.
+  func maxOpen(during neighbours: Int) -> Int {
     var first = 0
     return spans.indices.reduce(0) { most, last in
       while spans[first].upperBound <= spans[last].lowerBound - neighbours + 1 { first += 1 }
@@ -72,12 +71,12 @@ struct Lanczos {
     }
   }
 
-  /// One span's weights.
+  /// Writes the weights of one span.
   private static func write(
     _ count: Int, to weights: UnsafeMutablePointer<Float>, from distance: Double, step: Double
   ) {
-    // sinc(d) sinc(d / 3) is s² (3 - 4 s²) / 3a², where a is a third of pi d, and s its sine, which is turned on from
-    // one to the next.
+    // sinc(d) sinc(d / 3) is s² (3 - 4 s²) / 3a², where a is a third of pi d and s is its sine. The sine is computed
+    // from that of the previous sample by a rotation.
     var angle = distance * .pi / lobes
     let turn = step * .pi / lobes
     var (sine, cosine) = (sin(angle), cos(angle))

@@ -1,39 +1,39 @@
 internal import CVectors
 
-/// One band of an image that gets another size while its rows are read.
+/// One band of an image that is resized while its rows are read.
 ///
-/// A row is added to all rows of the result that it is part of, in its full width. Rows that are complete are given
+/// A source row is added to all result rows to which it contributes, in its full width. Complete rows are resized to
 /// their final width when they are taken, several at a time.
 final class ResampledPlane {
-  /// A sample of as many rows.
+  /// One sample from each of as many rows.
   typealias Lanes = SIMD8<Float>
-  /// Memory for rows comes in such steps.
+  /// The length of a row in memory is a multiple of this.
   private static let step = 32
 
   private let (across, down): (Lanczos, Lanczos)
-  /// The source's samples of a row, and rows, that are of use.
+  /// The source samples of a row, and the source rows, that are used.
   private let (samples, rows): (Range<Int>, Range<Int>)
-  /// Of a row in memory: its samples, and then zeros, of which the filter reads some.
+  /// The length of a row in memory: its samples, then zeros, some of which the filter reads.
   private let length: Int
-  /// How many rows of the source have been seen, of use or not.
+  /// The number of source rows seen so far, used or not.
   private var seen = 0
-  /// Rows that are not added yet, from the one with the number `next` on.
+  /// The rows that are not yet added, starting with number `next`.
   private let waiting: UnsafeMutablePointer<Float>
   private(set) var given = 0
   private var next: Int
-  /// The result's rows that are begun and not taken, each in the place of its number modulo `mostOpen`.
+  /// The result rows that are started and not taken, each at its number modulo `maxOpen`.
   private let open: UnsafeMutablePointer<Float>
-  private let mostOpen: Int
+  private let maxOpen: Int
   private var (begun, taken) = (0, 0)
-  /// Where the filter begins for each sample of the result.
+  /// The first source sample for each sample of the result.
   private let firsts: [Int32]
   private let columns: UnsafeMutablePointer<Float>
-  /// The rows that were taken last, sample by sample.
+  /// The rows taken last, sample by sample.
   let result: UnsafeMutableBufferPointer<Lanes>
 
   /// - Parameters:
-  ///   - atOnce: the most rows that are given before they are added.
-  ///   - ahead: by how many rows this plane may be ahead of those with which it is taken.
+  ///   - atOnce: the maximum number of rows that are given before they are added.
+  ///   - ahead: the number of rows by which this plane may be ahead of the planes with which it is taken.
   init(_ part: Resampler.Part, atOnce: Int, ahead: Int, to size: (width: Int, height: Int)) {
     across = .cached(from: part.across, to: size.width)
     down = .cached(from: part.down, to: size.height)
@@ -42,8 +42,8 @@ final class ResampledPlane {
     length = (samples.count + across.taps + Self.step - 1) / Self.step * Self.step
     waiting = .allocate(capacity: length * atOnce)
     waiting.initialize(repeating: 0, count: length * atOnce)
-    mostOpen = down.mostOpen(during: atOnce + ahead) + Lanes.scalarCount
-    open = .allocate(capacity: length * mostOpen)
+    maxOpen = down.maxOpen(during: atOnce + ahead) + Lanes.scalarCount
+    open = .allocate(capacity: length * maxOpen)
     let first = samples.lowerBound
     firsts = across.spans.map { Int32($0.lowerBound - first) }
     columns = .allocate(capacity: length * Lanes.scalarCount)
@@ -59,14 +59,14 @@ final class ResampledPlane {
 
   // MARK: Rows of the source
 
-  /// Whether no row is of use beside those that were given.
+  /// Whether no further row is used.
   var hasAll: Bool { next + given == rows.upperBound }
 
-  /// The next row from the top.
+  /// Passes the next row, from the top.
   ///
   /// - Parameters:
-  ///   - stride: from one sample of this band to the next.
-  ///   - alpha: of the same pixels, where it weights them.
+  ///   - stride: the distance from one sample of this band to the next.
+  ///   - alpha: the alpha of the same pixels, if it weights them.
   func give(_ row: UnsafePointer<UInt8>, every stride: Int, weightedBy alpha: UnsafePointer<UInt8>?) {
     seen += 1
     guard rows.contains(seen - 1) else { return }
@@ -88,12 +88,12 @@ final class ResampledPlane {
       place(of: begun).initialize(repeating: 0, count: length)
       begun += 1
     }
-    precondition(begun - taken <= mostOpen)
+    precondition(begun - taken <= maxOpen)
     for number in taken..<begun { addWaiting(to: number) }
     (next, given) = (end, 0)
   }
 
-  private func place(of number: Int) -> UnsafeMutablePointer<Float> { open + number % mostOpen * length }
+  private func place(of number: Int) -> UnsafeMutablePointer<Float> { open + number % maxOpen * length }
 
   private func addWaiting(to number: Int) {
     let span = down.spans[number]
@@ -107,10 +107,10 @@ final class ResampledPlane {
 
   // MARK: Rows of the result
 
-  /// Whether these rows, which come next, can be taken.
+  /// Whether these rows, which must be the next ones, are complete.
   func has(_ numbers: Range<Int>) -> Bool { down.spans[numbers.upperBound - 1].upperBound <= next }
 
-  /// Puts these rows of the result into `result`: at most as many as there are lanes, the rest of which is of no use.
+  /// Puts these result rows into `result`: at most as many as there are lanes; the other lanes are unused.
   func take(_ numbers: Range<Int>) {
     let last = numbers.upperBound - 1
     let rows = (numbers.lowerBound..<(numbers.lowerBound + Lanes.scalarCount)).map {

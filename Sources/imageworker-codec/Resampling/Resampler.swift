@@ -1,32 +1,33 @@
-/// Makes an image of bytes another size while its rows are read: with the filter that libvips has for it too, but
-/// without the milliseconds that libvips takes to prepare for each image (Tests/Benchmarks/README.md).
+/// Resizes an image of bytes while its rows are read. It uses the same filter as libvips, but without the milliseconds
+/// that libvips takes to prepare each image (Tests/Benchmarks/README.md).
 ///
-/// Each band is resampled as a plane of its own, which need not have the size of the others.
+/// Each band is resampled as a separate plane, and the planes may differ in size.
 final class Resampler {
-  /// What the planes of the source are.
+  /// The meaning of the source's planes.
   enum Bands {
-    /// What those of the result are.
+    /// The same as in the result.
     case plain
-    /// Colours, and alpha in the last: they are weighted by it, those of transparent pixels count for nothing.
+    /// Colours, with alpha in the last plane. Colours are weighted by alpha, so that transparent pixels do not
+    /// contribute.
     case alphaLast
-    /// Luma and two differences of colours, which become RGB (JFIF 1.02, page 3).
+    /// Luma and two chroma planes, which become RGB (JFIF 1.02, page 3).
     case yCbCr
   }
 
-  /// Which part of a plane is seen, in its samples. The ends may cut one.
+  /// The visible part of a plane, in its samples. The ends may lie within a sample.
   struct Part {
     var across: Range<Double>
     var down: Range<Double>
   }
 
   private static let mostPixels = 1 << 22
-  /// Rows of interleaved bands that are added at once.
+  /// The number of rows of interleaved bands that are processed at once.
   private static let atOnce = 8
 
-  /// Whether all that is held at a time is so little that memory is no concern. libvips holds but a few rows, whatever
-  /// the size.
+  /// Whether so little memory is needed at a time that it does not matter. libvips holds only a few rows, whatever the
+  /// size.
   static func holdsLittle(from source: (width: Int, height: Int), to result: (width: Int, height: Int)) -> Bool {
-    // Where the height grows, nearly all rows of the result may be open, in the source's width.
+    // If the height grows, nearly all rows of the result may be open, in the source's width.
     let width = result.height > source.height ? max(source.width, result.width) : result.width
     return width * result.height <= mostPixels
   }
@@ -35,26 +36,26 @@ final class Resampler {
   private let planes: [ResampledPlane]
   private let (width, height): (Int, Int)
   private var complete = 0
-  /// Some rows of the result: a pixel in each lane, its first band in the lowest bits.
+  /// Some rows of the result: one row in each lane, with the first band in the lowest bits.
   private let pixels: UnsafeMutableBufferPointer<SIMD8<UInt32>>
   private let result: UnsafeMutableBufferPointer<UInt8>
 
   /// - Parameters:
-  ///   - parts: of the planes, at most 4.
-  ///   - atOnce: the most rows of a plane that are given before `addRows`.
+  ///   - parts: the visible parts of the planes, at most 4.
+  ///   - atOnce: the maximum number of rows of a plane that are given before `addRows`.
   init(_ bands: Bands, _ parts: [Part], atOnce: Int, to size: (width: Int, height: Int)) {
     self.bands = bands
     (width, height) = size
     let lengths = parts.map { $0.down.upperBound - $0.down.lowerBound }
     let ratio = Int(((lengths.max() ?? 1) / (lengths.min() ?? 1)).rounded(.up))
-    // Of a plane with fewer rows, the filter may want 3 more, and the fourth begun.
+    // If a plane has fewer rows, the filter may need 3 more of them, and part of a fourth.
     planes = parts.map { ResampledPlane($0, atOnce: atOnce, ahead: ratio > 1 ? 4 * ratio : 0, to: size) }
     pixels = .allocate(capacity: size.width)
-    // A pixel is written as four bytes.
+    // Three bytes more, because a pixel is written as four bytes.
     result = .allocate(capacity: size.width * size.height * parts.count + 3)
   }
 
-  /// Of an image whose bands are interleaved.
+  /// For an image with interleaved bands.
   convenience init(
     _ bands: Bands, count: Int, from source: (width: Int, height: Int), to size: (width: Int, height: Int)
   ) {
@@ -67,15 +68,15 @@ final class Resampler {
     result.deallocate()
   }
 
-  /// All rows, once all rows of the source that are of use have been added.
+  /// All rows of the result. Complete when all used rows of the source have been added.
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: result.baseAddress, count: result.count - 3) }
 
   var isComplete: Bool { complete == height }
 
-  /// The next row of a plane from the top.
+  /// Passes the next row of a plane, from the top.
   func give(_ row: UnsafePointer<UInt8>, to plane: Int) { planes[plane].give(row, every: 1, weightedBy: nil) }
 
-  /// The next row of interleaved bands from the top.
+  /// Adds the next row of interleaved bands, from the top.
   func add(_ row: UnsafePointer<UInt8>) {
     let alpha = bands == .alphaLast ? row + planes.count - 1 : nil
     for (band, plane) in planes.enumerated() {
@@ -84,7 +85,8 @@ final class Resampler {
     if planes[0].given == Self.atOnce || planes[0].hasAll { addRows() }
   }
 
-  /// Adds what was given. Planes that are not given all their rows at once are to be given the same part of the image.
+  /// Processes the given rows. If planes are not given completely at once, they must be given the same part of the
+  /// image.
   func addRows() {
     for plane in planes { plane.addRows() }
     while !isComplete {
@@ -113,7 +115,7 @@ final class Resampler {
     }
     let size = planes.count
     for (lane, row) in rows.enumerated() {
-      // What a pixel is written with beyond its size, the next one writes over.
+      // Excess bytes of a pixel are overwritten by the next pixel.
       let place = UnsafeMutableRawPointer(result.baseAddress! + row * width * size)
       for sample in pixels.indices {
         place.storeBytes(of: pixels[sample][lane].littleEndian, toByteOffset: sample * size, as: UInt32.self)
@@ -143,11 +145,11 @@ final class Resampler {
 }
 
 extension SIMD8<Float> {
-  /// The nearest bytes.
+  /// The values rounded to bytes.
   @inline(__always) fileprivate var rounded: SIMD8<UInt32> {
     let notBelow = replacing(with: 0, where: self .< 0)
     let inRange = notBelow.replacing(with: 255, where: notBelow .> 255)
-    // Above 2^23 a Float has no fraction, so that its last bits are the rounded number.
+    // A Float above 2^23 has no fraction, so its lowest bits are the rounded integer.
     return unsafeBitCast(inRange + 0x1p23, to: SIMD8<UInt32>.self) & 0xFF
   }
 }

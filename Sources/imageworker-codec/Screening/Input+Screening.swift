@@ -1,21 +1,21 @@
 internal import ImageCodec
 
 extension Input {
-  /// What libvips is to see of it. Refuses what would take it long however few pixels there are, and what it would make
-  /// another picture of.
+  /// The input for libvips. Throws if decoding would take long despite few pixels, or if libvips would decode another
+  /// picture than the one that is meant.
   func screened(_ format: ImageFormat) throws(DecodeError) -> Input {
     switch format {
     case .png: return try PNGScreening(bytes).screened().map(Input.init(copying:)) ?? self
-    case .jpeg where JPEGScreening.scans(in: bytes) > Self.mostScans:
-      throw .corrupt("the JPEG has more than \(Self.mostScans) scans")
+    case .jpeg where JPEGScreening.scans(in: bytes) > Self.maxScans:
+      throw .corrupt("the JPEG has more than \(Self.maxScans) scans")
     case .tiff where TIFFHeader.isPlainYCbCr(self):
       throw .unsupportedFormat("the decoder reads TIFFs in YCbCr only if they are JPEG-compressed")
     case .avif where HEIFMinimized.isIn(self), .heic where HEIFMinimized.isIn(self):
       throw .unsupportedFormat("minimized image boxes are not supported")
     case .jxl:
-      // libvips 8.14 gives the last frame. 8.17 has frames.
+      // libvips 8.14 returns the last frame. libvips 8.17 supports frames.
       if JXLHeader.isAnimated(self) { throw .unsupportedFormat("animations in JPEG XL are not supported") }
-      // libjxl ends the process where it finds no memory.
+      // libjxl ends the process if it runs out of memory.
       let header = try header(format)
       guard (header.width ?? 0) <= Sandbox.memoryLimit / Self.bytesOfJXLPixel / max(1, header.height ?? 0) else {
         throw LibraryError.memory
@@ -25,9 +25,10 @@ extension Input {
     }
   }
 
-  /// Each goes over all pixels, and need not have more than a few bytes. Encoders make about ten.
-  private static let mostScans = 100
+  /// The maximum number of scans. Each scan passes over all pixels and may have only a few bytes. Encoders write about
+  /// ten.
+  private static let maxScans = 100
 
-  /// libjxl 0.7 was seen to take 38 bytes for each pixel of lossy images with alpha, 10 of others.
+  /// Bytes of memory for each pixel. libjxl 0.7 was measured to take 38 for lossy images with alpha and 10 for others.
   private static let bytesOfJXLPixel = 40
 }

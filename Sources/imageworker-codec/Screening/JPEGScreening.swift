@@ -1,18 +1,18 @@
 internal import Platform
 
-/// Looks through the markers of a JPEG before libjpeg does (ITU-T T.81 annex B).
+/// Checks the markers of a JPEG before libjpeg reads it (ITU-T T.81 annex B).
 ///
-/// Not by `ScanCounter`, which follows a JPEG as it arrives and gives up on what no preview can come of.
+/// `ScanCounter` is not used, because it follows a JPEG that still arrives and stops at files that have no preview.
 enum JPEGScreening {
   private static let (startOfScan, endOfImage): (UInt8, UInt8) = (0xDA, 0xD9)
 
-  /// How many scans libjpeg may come to, whatever the frame says of them: it decodes each, also of a sequential JPEG. A
-  /// length that is too small for itself is passed over, as libjpeg does.
+  /// The maximum number of scans that libjpeg may find, whatever the frame header says: it decodes each, even in a
+  /// sequential JPEG. A segment length below 2 is skipped, as in libjpeg.
   static func scans(in file: UnsafeRawBufferPointer) -> Int {
     var scans = 0
     var position = 2
     while let marker = nextMarker(in: file, from: &position), marker != endOfImage {
-      // These stand alone, or are no markers.
+      // Markers without a segment, or bytes that are not markers.
       if marker <= 0x01 || (0xD0...0xD8).contains(marker) { continue }
       guard file.count - position >= 2 else { break }
       position += max(2, Int(file[position]) << 8 | Int(file[position + 1]))
@@ -21,7 +21,7 @@ enum JPEGScreening {
     return scans
   }
 
-  /// The byte behind the next 0xFF that is no fill. In a scan's data it is 0, or a restart.
+  /// The byte after the next 0xFF that is not fill. In a scan's data it is 0 or a restart marker.
   private static func nextMarker(in file: UnsafeRawBufferPointer, from position: inout Int) -> UInt8? {
     guard position < file.count,
       let found = memchr(file.baseAddress! + position, 0xFF, file.count - position)

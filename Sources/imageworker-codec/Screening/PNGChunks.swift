@@ -1,8 +1,8 @@
-/// The chunks of a PNG (third edition, section 5.3) up to IEND, or to where the file is cut.
+/// The chunks of a PNG (third edition, section 5.3) up to IEND or the end of a truncated file.
 struct PNGChunks: Sequence, IteratorProtocol {
   struct Chunk {
     var name: UInt32
-    /// With its length, name and checksum, as far as the file has them.
+    /// The range with length, name and checksum, as far as the file has them.
     var range: Range<Int>
     var content: Range<Int>
     var isWhole: Bool
@@ -17,7 +17,7 @@ struct PNGChunks: Sequence, IteratorProtocol {
   static let gamma = name("gAMA")
   static let chromaticities = name("cHRM")
   static let compressedText = [name("zTXt"), name("iTXt")]
-  /// Where the first one begins.
+  /// The offset of the first chunk.
   static let start = 8
   static let end = name("IEND")
 

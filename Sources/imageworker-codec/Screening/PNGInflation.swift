@@ -1,25 +1,25 @@
 internal import CZlib
 
-/// How many bytes the image data of a PNG inflates to. None of them is kept.
+/// The number of bytes to which the image data of a PNG inflates. The bytes are not kept.
 ///
-/// Damaged data counts up to the damage, for which libpng will say what it is.
+/// Damaged data counts up to the damage, which libpng will report.
 struct PNGInflation {
   private var chunks: PNGChunks
   private let file: UnsafeRawBufferPointer
   private var limit = 0
   private var length = 0
-  /// inflateBack wants deflated data without the two bytes that zlib has before it.
+  /// The bytes of the zlib header that are still to be skipped; inflateBack needs raw deflate data.
   private var headerLeft = 2
 
-  /// Deflate makes of each byte so many at most.
-  static let mostOfEachByte = 1032
+  /// The maximum expansion of deflate: the bytes that one input byte can produce.
+  static let maxExpansion = 1032
 
   init(_ file: UnsafeRawBufferPointer) {
     self.file = file
     chunks = PNGChunks(file)
   }
 
-  /// Ends as soon as it does.
+  /// Stops as soon as the limit is exceeded.
   mutating func exceeds(_ limit: Int) -> Bool {
     self.limit = limit
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32768) { window in
@@ -40,7 +40,7 @@ struct PNGInflation {
     context.unsafelyUnwrapped.assumingMemoryBound(to: PNGInflation.self)
   }
 
-  /// The data of the next chunk that has some; 0 at the end.
+  /// Passes the data of the next chunk that is not empty; returns 0 at the end.
   private mutating func takeNext(into input: UnsafeMutablePointer<UnsafePointer<UInt8>?>?) -> UInt32 {
     while let chunk = chunks.next() {
       guard chunk.name == PNGChunks.imageData else { continue }
@@ -54,7 +54,7 @@ struct PNGInflation {
     return 0
   }
 
-  /// Other than 0 when it is enough.
+  /// Returns a value other than 0 when the limit is exceeded.
   private mutating func add(_ count: Int) -> Int32 {
     length += count
     return length > limit ? 1 : 0

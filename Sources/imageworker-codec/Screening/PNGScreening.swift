@@ -1,14 +1,14 @@
 internal import CVips
 internal import ImageCodec
 
-/// Looks through a PNG before libpng does, which inflates all that a chunk holds, whatever it is for: a small file
-/// could keep it busy for seconds. See PNG, third edition, sections 5, 8 and 11.
+/// Checks a PNG before libpng reads it. libpng inflates the whole content of a chunk, whatever the chunk is for, so a
+/// small file could keep it busy for seconds. See PNG, third edition, sections 5, 8 and 11.
 struct PNGScreening {
   private let file: UnsafeRawBufferPointer
 
   init(_ file: UnsafeRawBufferPointer) { self.file = file }
 
-  /// The file without the chunks that libpng is not to read; nil when there are none.
+  /// The file without the chunks that libpng must not read; nil if there are none.
   func screened() throws(DecodeError) -> EncodedFile? {
     var (imageData, hasUnwanted, hasProfile, hasStandardColors) = (0, false, false, false)
     for chunk in PNGChunks(file) {
@@ -19,12 +19,13 @@ struct PNGScreening {
       default: hasUnwanted = hasUnwanted || isUnwanted(chunk)
       }
     }
-    // The first test catches data that inflates to almost nothing and is slow all the same. libvips reads all of an
-    // interlaced image before it gives a row, so that is looked at now, and others before their end: see `TrailingDataGuard`.
+    // The first test catches data that inflates to almost nothing and is slow all the same. libvips reads an interlaced
+    // image completely before it returns a row, so that is checked now. Other images are checked before their end: see
+    // `TrailingDataGuard`.
     if let rows = bytesOfRows, imageData > 2 * rows + 16384 || isInterlaced && mayGoOn(in: imageData) && goesOn() {
       throw Self.refusal
     }
-    // libpng takes the first of these two, and the profile is to count.
+    // libpng uses the first of these two chunks, but the profile must take precedence.
     let leavesStandardColors = hasProfile && hasStandardColors
     guard hasUnwanted || leavesStandardColors else { return nil }
     return try without { isUnwanted($0) || leavesStandardColors && $0.name == PNGChunks.standardColors }
@@ -36,25 +37,26 @@ struct PNGScreening {
 
   var hasPalette: Bool { file.count >= 33 && file[25] == 3 }
 
-  /// Whether so much image data could keep libpng busy for longer than a tenth of a second.
-  func mayGoOn(in imageData: Int) -> Bool { imageData > (48 << 20) / PNGInflation.mostOfEachByte }
+  /// Whether this amount of image data could keep libpng busy for longer than a tenth of a second.
+  func mayGoOn(in imageData: Int) -> Bool { imageData > (48 << 20) / PNGInflation.maxExpansion }
 
-  /// Whether the image data inflates to much more than the rows. Takes about as long as reading them.
+  /// Whether the image data inflates to much more than the rows. Takes about as long as decoding.
   func goesOn() -> Bool {
     guard let rows = bytesOfRows else { return false }
     var inflation = PNGInflation(file)
     return inflation.exceeds(rows + Self.tolerance)
   }
 
-  /// Where the image data ends.
+  /// The offset at which the image data ends.
   var endOfImageData: Int {
     PNGChunks(file).reduce(0) { $1.name == PNGChunks.imageData ? $1.range.upperBound : $0 }
   }
 
-  /// Encoders have been seen to write some bytes too many. So many take libpng no longer than an image of 16 MB.
+  /// The permitted excess. Some encoders write a few bytes too many. So much takes libpng no longer than an image of 16
+  /// MB.
   private static let tolerance = 16 << 20
 
-  /// What all rows take, uncompressed, as its header says; nil where no file could be as large.
+  /// The uncompressed size of all rows according to the header; nil if no file could be as large.
   private var bytesOfRows: Int? {
     guard file.count >= 33 else { return nil }
     let samples =
@@ -91,9 +93,9 @@ struct PNGScreening {
     Pass(x: 0, y: 1, everyX: 1, everyY: 2),
   ]
 
-  /// Whether a chunk is compressed text, which nobody needs; suggests a palette for colours, which libpng refuses behind
-  /// tRNS; or makes a grey transparent that no pixel can have: libpng looks at its low bits only, and browsers do not. A
-  /// file that is cut in one stays cut.
+  /// Whether libpng must not read a chunk. These are compressed text, which is not used; a suggested palette, which
+  /// libpng rejects after tRNS; and a transparent grey outside the range of the bit depth, of which libpng looks at the
+  /// low bits only, unlike browsers. A file that is truncated within such a chunk stays truncated.
   private func isUnwanted(_ chunk: PNGChunks.Chunk) -> Bool {
     guard chunk.isWhole else { return false }
     if PNGChunks.compressedText.contains(chunk.name) { return true }

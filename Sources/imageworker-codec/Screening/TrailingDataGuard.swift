@@ -1,15 +1,16 @@
 internal import CVips
 
-/// Looks at a PNG that is being read before libpng reads its last rows, and with them all that follows: if much image
-/// data is left by then, whether it goes on behind the rows. Most have little left, and cost nothing.
+/// Checks a PNG for excess image data before libpng reads the last rows, because libpng then reads everything that
+/// follows as well. If much image data is left at that point, it is inflated to check its size. In most files little is
+/// left, so the check costs nothing.
 final class TrailingDataGuard {
   private let screening: PNGScreening
   private let source: UnsafeMutablePointer<VipsSource>
   private var isNear = false
-  /// Whether it was refused.
+  /// Whether excess image data was found and the last rows were refused.
   private(set) var goesOn = false
 
-  /// - Parameter source: what libpng reads the file from.
+  /// - Parameter source: the source from which libpng reads the file.
   init(of file: UnsafeRawBufferPointer, readFrom source: UnsafeMutablePointer<VipsSource>) {
     screening = PNGScreening(file)
     self.source = source
@@ -18,13 +19,13 @@ final class TrailingDataGuard {
 
   deinit { cvips_unref(source) }
 
-  /// The picture, whose last rows may be refused. Must not outlive this.
+  /// The picture with a check before its last rows. It must not outlive the guard.
   func watch(_ picture: Picture) throws(LibraryError) -> Picture {
     try picture.map { image, result in
       cvips_gated_end(
         image, result,
         { context in
-          // The pipeline runs on one thread at a time.
+          // Safe, because the pipeline runs on one thread at a time.
           Unmanaged<TrailingDataGuard>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue().mayBeRead ? 1 : 0
         }, Unmanaged.passUnretained(self).toOpaque())
     }

@@ -1,10 +1,10 @@
-/// The chunks of a WebP file (RFC 9649 section 2.3) in their order, each found when it is asked for.
+/// The chunks of a WebP file (RFC 9649 section 2.3) in order, parsed lazily.
 struct WebPChunks: Sequence, IteratorProtocol {
   static let headerLength = 12
 
   struct Chunk {
     let name: String
-    /// With the name and the length before the content, and the padding after it.
+    /// The range of the whole chunk: its name, length, content and padding.
     let whole: Range<Int>
 
     var content: Range<Int> { (whole.lowerBound + 8)..<whole.upperBound }

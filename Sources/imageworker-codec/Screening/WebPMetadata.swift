@@ -1,12 +1,12 @@
-/// Takes EXIF, XMP and the colour profile out of a WebP file, in place (WebP Container Specification, "Extended File
-/// Format"): libvips 8.14 writes an EXIF block of its own into each, whether it is told to or not, and into those whose
-/// source had a profile 7 kB of sRGB, which is what a file without one is taken for.
+/// Removes EXIF, XMP and the colour profile from a WebP file, in place (WebP Container Specification, "Extended File
+/// Format"). libvips 8.14 always adds an EXIF block, and adds a 7 kB sRGB profile if the source had a profile; a file
+/// without a profile is sRGB anyway.
 struct WebPMetadata {
   private static let (metadataFlags, otherFlags): (UInt8, UInt8) = (0x2C, 0x12)
 
   private let file: UnsafeMutableRawBufferPointer
 
-  /// - Returns: how many of the bytes are left.
+  /// - Returns: the number of bytes that are left.
   static func remove(from file: UnsafeMutableRawBufferPointer) -> Int {
     WebPMetadata(file: file).remove()
   }
@@ -21,7 +21,7 @@ struct WebPMetadata {
     return length
   }
 
-  /// The extended header is of no use where nothing is left that it announces.
+  /// The extended header is removed if the features that it announces are all removed.
   private func keeps(_ chunk: WebPChunks.Chunk) -> Bool {
     switch chunk.name {
     case "EXIF", "XMP ", "ICCP": return false

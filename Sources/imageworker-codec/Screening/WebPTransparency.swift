@@ -1,13 +1,13 @@
-/// Has an animated WebP say that it is transparent where it is, in place (RFC 9649 section 2.7.1).
+/// Sets the alpha flag of an animated WebP that has transparent parts, in place (RFC 9649 section 2.7.1).
 ///
-/// libwebp 1.2 sets the alpha flag where a frame has alpha of its own. What shows through since no frame covers it does
-/// not count there, and decoders that go by the flag paint it black. Its background is white, which is a hint that some
-/// follow: transparent says the same to all.
+/// libwebp 1.2 sets the flag only if a frame itself has alpha. It ignores canvas areas that no frame covers, and
+/// decoders that use the flag paint those black. libwebp also writes a white background, a hint that some decoders
+/// follow; a transparent background gives all decoders the same result.
 struct WebPTransparency {
   private static let (animationFlag, alphaFlag): (UInt8, UInt8) = (0x02, 0x10)
 
   private let file: UnsafeMutableRawBufferPointer
-  /// Where the canvas is empty when the next frame comes.
+  /// The area of the canvas that is empty when the next frame starts.
   private var hole: Area?
   private var showsThrough = false
 

@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// What hostile and broken files come to.
+/// The results of hostile and broken files.
 struct BrokenImageTests {
   @Test func `a header with too many pixels is refused without a decoder`() async throws {
     let decoding = try Decoding()
@@ -12,14 +12,14 @@ struct BrokenImageTests {
     #expect(decoding.pool.statistics.running == 0)
   }
 
-  @Test func `the decoder looks at the size itself before it decodes`() async throws {
+  @Test func `the decoder checks the size itself before it decodes`() async throws {
     let decoding = try Decoding()
     let bomb = Pictures(width: 4000, height: 1, samples: 1) { _, _ in [0] }.png()
     var task = try decoding.task(bomb, .pixels(decoding.newPath()), maxPixels: 3999)
     task.header = ImageHeader(.png, width: 10, height: 10)
     let outcome = await decoding.run(task)
     guard case .failure(.tooManyPixels) = outcome else { return #expect(Bool(false), "\(outcome)") }
-    // What would be written counts as well.
+    // The size of the result is limited as well.
     let large = try decoding.task(
       bomb, .pixels(decoding.newPath()),
       .with { ($0.width, $0.height, $0.fit, $0.enlarge) = (5000, 5000, .fill, true) }, maxPixels: 1_000_000)
@@ -39,14 +39,14 @@ struct BrokenImageTests {
     let decoding = try Decoding()
     let scan = Build.segment(0xDA, [1, 1, 0, 0, 63, 0]) + [0x12, 0x34]
     let end: [UInt8] = [0xFF, 0xD9]
-    // Progressive, sequential, and with a comment whose length is too small for itself, which libjpeg passes over.
+    // Progressive, sequential, and with a comment whose length is below 2, which libjpeg skips.
     let beginnings = [
       Build.jpeg(64, 64, frame: 0xC2), Build.jpeg(64, 64, frame: 0xC0),
       Build.jpeg(64, 64, frame: 0xC2).replacing([0xFF, 0xDA], with: [0xFF, 0xFE, 0, 0, 0xFF, 0xDA]),
     ]
     for beginning in beginnings {
       for (scans, isRefused) in [(100, false), (101, true)] {
-        // It has one already.
+        // The file already has an end marker.
         let file = beginning.dropLast(2) + Array(repeating: scan, count: scans - 1).joined() + end
         let outcome = await decoding.run(try decoding.task(Array(file), .check))
         #expect((outcome == .failure(.corrupt("the JPEG has more than 100 scans"))) == isRefused, "\(outcome)")
@@ -65,7 +65,7 @@ struct BrokenImageTests {
   }
 
   @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif])
-  func `a file that was cut is corrupt, but good for a preview`(format: ImageFormat) async throws {
+  func `a truncated file is corrupt but gives a preview`(format: ImageFormat) async throws {
     let decoding = try Decoding()
     let whole = try await decoding.encoded(Pictures.waves(300, 200).png(), as: format)
     let cut = Array(whole.prefix(whole.count * 2 / 3))
@@ -81,7 +81,7 @@ struct BrokenImageTests {
     #expect((preview.width, preview.height) == (100, 67))
   }
 
-  @Test func `an animation that was cut is corrupt where all of it is decoded`() async throws {
+  @Test func `a truncated animation is corrupt if all its frames are decoded`() async throws {
     let decoding = try Decoding()
     let whole = Pictures.gif(60, 40, colors: [(255, 0, 0), (0, 255, 0), (0, 0, 255)])
     for count in [whole.count * 9 / 10, whole.count / 2] {
@@ -97,7 +97,7 @@ struct BrokenImageTests {
     _ = try await decoding.run(try decoding.task(Array(whole.dropLast()), .check)).get()
   }
 
-  @Test func `a JPEG whose data lack pixels does not decode wholly, whatever follows them`() async throws {
+  @Test func `a JPEG that lacks pixels does not decode completely, whatever follows its data`() async throws {
     let decoding = try Decoding()
     let whole = try await decoding.encoded(Pictures.waves(300, 200).png(), as: .jpeg)
     let short = Array(whole.prefix(whole.count / 2)) + [0xFF, 0xD9]
@@ -106,13 +106,13 @@ struct BrokenImageTests {
     #expect(try await decoding.pixels(short).width == 300, "what is there can be shown")
   }
 
-  @Test func `a narrow image of very many rows takes no time`() async throws {
+  @Test func `a narrow image of very many rows is decoded quickly`() async throws {
     let decoding = try Decoding(timeout: .seconds(60))
     let tall = Pictures(width: 1, height: 800_000, samples: 1) { _, _ in [7] }.png()
     #expect(try await decoding.run(try decoding.task(tall, .check)).get().sourceHeight == 800_000)
   }
 
-  @Test func `another format under the name of one is not looked at`() async throws {
+  @Test func `an image is not decoded as another format than the requested one`() async throws {
     let decoding = try Decoding()
     var task = try decoding.task(Pictures.quarters(8, 8).png(), .check)
     for format in [ImageFormat.jpeg, .gif, .webp, .tiff, .avif, .bmp, .ico] {
@@ -124,7 +124,7 @@ struct BrokenImageTests {
   }
 
   @Test(arguments: [ImageFormat.jp2])
-  func `formats that are not read need no decoder to say so`(format: ImageFormat) async throws {
+  func `formats that are not supported are refused without a decoder`(format: ImageFormat) async throws {
     let decoding = try Decoding()
     var task = try decoding.task(Pictures.quarters(8, 8).png(), .check)
     task.header = ImageHeader(format, width: 8, height: 8)
@@ -133,7 +133,7 @@ struct BrokenImageTests {
     #expect(decoding.pool.statistics.running == 0)
   }
 
-  @Test func `a TIFF of samples that libvips does not have is unsupported`() async throws {
+  @Test func `a TIFF with samples that libvips does not support is unsupported`() async throws {
     let decoding = try Decoding()
     let tags = [
       (256, 4, 4), (257, 4, 4), (258, 3, 64), (259, 3, 1), (262, 3, 1), (273, 4, 8), (277, 3, 1), (278, 4, 4),
@@ -144,9 +144,9 @@ struct BrokenImageTests {
     guard case .failure(.unsupportedFormat) = outcome else { return #expect(Bool(false), "\(outcome)") }
   }
 
-  @Test func `a decoder has only so much memory, and outlives that it is not enough`() async throws {
+  @Test func `a decoder survives an image that exceeds its memory limit`() async throws {
     let decoding = try Decoding(memory: 150 << 20)
-    // Turned, it needs all its pixels at once.
+    // Rotated, the image needs all its pixels in memory.
     var file = try await Decoding().encoded(
       Pictures.quarters(32, 32).png(),
       .with {
@@ -161,7 +161,7 @@ struct BrokenImageTests {
     #expect(after.sourceWidth == 32)
   }
 
-  @Test func `an AVIF for which the encoder has no memory is not written`() async throws {
+  @Test func `an AVIF is not written if the encoder runs out of memory`() async throws {
     let decoding = try Decoding(memory: 150 << 20)
     let task = try decoding.task(
       Pictures.quarters(8, 8).png(), .encoded(decoding.newPath()),
@@ -170,7 +170,7 @@ struct BrokenImageTests {
     guard case .failure(.outOfMemory) = outcome else { return #expect(Bool(false), "\(outcome)") }
   }
 
-  @Test func `a file that cannot be written or read is an error of its own`() async throws {
+  @Test func `a file that cannot be written or read is an io error`() async throws {
     let decoding = try Decoding()
     let image = Pictures.quarters(8, 8).png()
     let existing = decoding.newPath()
@@ -184,9 +184,9 @@ struct BrokenImageTests {
     guard case .failure(.io) = second else { return #expect(Bool(false), "\(second)") }
   }
 
-  /// Thousands of files, each broken somewhere: exactly one answer each (a second would trap), no hang, nothing left
-  /// behind.
-  @Test func `a thousand broken images of each kind hurt nobody`() async throws {
+  /// Thousands of files, each broken somewhere: each has exactly one answer (a second would trap), none hangs, and no
+  /// file is left.
+  @Test func `a thousand broken images of each format are each answered once`() async throws {
     let decoding = try Decoding(count: 2, decodesPerProcess: 500)
     let picture = Pictures.waves(48, 40).png()
     var seeds = [picture, Pictures.waves(40, 30).tiff(), Pictures.gif(20, 20, colors: [(255, 0, 0), (0, 99, 0)])]
@@ -212,7 +212,7 @@ struct BrokenImageTests {
           [.check, .placeholder, .pixels(decoding.newPath()), .encoded(decoding.newPath())][index % 4]
         var task = try decoding.task(seed, output, .with { $0.width = 16 }, maxPixels: 4_000_000)
         task.source = .bytes(generator.broken(seed))
-        // As the worker would have it after the header was read; where it cannot be read, the task would never be.
+        // The header as the worker would have read it; if it cannot be read, the worker would not create the task.
         task.header = header
         tasks.append(task)
       }

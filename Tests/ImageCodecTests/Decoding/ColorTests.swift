@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// The colours that a file declares, through the real decoder.
+/// Colours that a file declares, decoded by the real decoder.
 struct ColorTests {
   let decoding: Decoding
 
@@ -12,7 +12,7 @@ struct ColorTests {
     case png, pngWithAlpha, jpeg, greyJPEG, webp
   }
 
-  /// A file of one colour, which a profile that has only the named tables makes a neutral one.
+  /// A file of one colour. Its profile, which has only the named tables, makes that colour neutral.
   private func file(_ container: Container, tags: [String]) async throws -> [UInt8] {
     let color = Pictures(width: 32, height: 32, samples: 3) { _, _ in [255, 0, 0] }
     let profile = Build.negativeProfile(
@@ -53,7 +53,7 @@ struct ColorTests {
     for shift in [0, 8, 16] { #expect(abs(Int(color >> shift & 255) - Self.grey) <= 3) }
   }
 
-  @Test(arguments: [nil, 8]) func `a profile of RGB is applied to grey`(width: Int?) async throws {
+  @Test(arguments: [nil, 8]) func `an RGB profile is applied to grey`(width: Int?) async throws {
     let dark = BlockJPEG(width: 32, height: 32, components: [.init(across: 1, down: 1) { _, _ in 85 }])
     let profile = Build.negativeProfile("RGB ", channels: 3, tags: ["A2B0"])
     let segment = Build.segment(0xE2, Build.text("ICC_PROFILE\0") + [1, 1] + profile)
@@ -70,7 +70,7 @@ struct ColorTests {
     #expect(isNear(pixels[8, 8], [Self.grey, Self.grey, Self.grey], within: 4))
   }
 
-  @Test(arguments: [[], ["A2B0"]]) func `a profile that is cut is as good as none`(tags: [String]) async throws {
+  @Test(arguments: [[], ["A2B0"]]) func `a truncated profile is ignored`(tags: [String]) async throws {
     let whole = Build.negativeProfile("RGB ", channels: 3, tags: tags)
     let picture = Pictures(width: 8, height: 8, samples: 3) { _, _ in [255, 0, 0] }
     let file = try await decoding.encoded(picture.png(), as: .jpeg)
@@ -79,7 +79,7 @@ struct ColorTests {
     #expect(try await decoding.pixels(file[..<2] + segment + file[2...]) == expected)
   }
 
-  /// CMYK without a profile, and what Chromium shows: 255 (1 - ink) (1 - black).
+  /// CMYK without a profile, and Chromium's result: 255 (1 - ink) (1 - black).
   private static let inks: [(cmyk: [Int], rgb: [Int])] = [
     ([0, 0, 0, 0], [255, 255, 255]), ([0, 0, 0, 255], [0, 0, 0]), ([255, 255, 255, 255], [0, 0, 0]),
     ([255, 0, 0, 0], [0, 255, 255]), ([0, 255, 255, 0], [255, 0, 0]), ([128, 64, 0, 51], [102, 153, 204]),
@@ -97,9 +97,9 @@ struct ColorTests {
     }
   }
 
-  /// Adobe stores inks inverted; without its marker browsers take them for inverted all the same.
+  /// Adobe stores inks inverted; browsers assume the same without its marker.
   @Test(arguments: [nil, 0, 2]) func `CMYK in a JPEG without a profile has a real black`(adobe: UInt8?) async throws {
-    // One colour in 16 x 16 pixels. YCCK: luma and chroma of what is not inverted.
+    // One colour in 16 x 16 pixels. YCCK: luma and chroma of the inks before inversion.
     let samples = Self.inks.map { ink -> [Int] in
       let stored = ink.cmyk.map { 255 - $0 }
       guard adobe == 2 else { return stored }

@@ -2,7 +2,7 @@ import CVectors
 import ImageCodec
 import Testing
 
-/// A JPEG's components are brought to another size each from its own samples, of which there may be fewer.
+/// Each component of a JPEG is resized from its own samples, of which there may be fewer.
 struct ComponentTests {
   let decoding: Decoding
 
@@ -11,8 +11,8 @@ struct ComponentTests {
   struct Sampling: CustomTestStringConvertible {
     var components: [(across: Int, down: Int)]
     var isRGB = false
-    /// How far the results may be in the mean from those of all pixels. In these, the edges of blocks are sharper; a
-    /// component that is moved by half of its own sample is half as far again, or more.
+    /// The maximum mean difference from resizing all pixels, in which the edges of blocks are sharper. A component that
+    /// is shifted by half of its own sample differs by half as much again, or more.
     var tolerance: Double
 
     init(_ components: (Int, Int)..., isRGB: Bool = false, within tolerance: Double) {
@@ -39,7 +39,7 @@ struct ComponentTests {
   ]
 
   private func file(_ sampling: Sampling, _ width: Int, _ height: Int) -> BlockJPEG {
-    // Hills of different length, so that a component that is moved shows.
+    // Hills of different lengths, so that a shifted component is detected.
     let slopes: [(Int, Int) -> Int] = [
       { x, y in hill(x + y / 2, 95) + 80 }, { x, y in 108 + hill(x + 10, 120) / 2 }, { x, y in 108 + hill(y, 85) / 2 },
     ]
@@ -49,7 +49,7 @@ struct ComponentTests {
       isRGB: sampling.isRGB)
   }
 
-  @Test(arguments: samplings) func `all components stay in their places`(sampling: Sampling) async throws {
+  @Test(arguments: samplings) func `resizing does not shift any component`(sampling: Sampling) async throws {
     let jpeg = file(sampling, 132, 103)
     let (file, reference) = (jpeg.file, jpeg.picture.png())
     var differences: [Double] = []
@@ -65,7 +65,7 @@ struct ComponentTests {
     #expect(differences.reduce(0, +) / Double(differences.count) < sampling.tolerance)
   }
 
-  @Test(arguments: samplings) func `any size becomes any other`(sampling: Sampling) async throws {
+  @Test(arguments: samplings) func `every size can be resized to every other`(sampling: Sampling) async throws {
     for _ in 0..<8 {
       let sides = (0..<4).map { _ in Int.random(in: 1...70) }
       let jpeg = file(sampling, sides[0], sides[1])
@@ -80,7 +80,7 @@ struct ComponentTests {
   }
 }
 
-/// What is computed in vectors as wide as the processor has is what is computed in those that all have.
+/// Vector code for the processor's full width must give the same results as code for every processor.
 @Suite(.enabled(if: cvectors_is_wide() != 0, "the processor has no wide vectors"))
 struct VectorTests {
   private let samples = (0..<(16 * 64)).map { _ in Float.random(in: -100...400) }
@@ -97,7 +97,7 @@ struct VectorTests {
     }
   }
 
-  @Test func `rows become narrow`() {
+  @Test func `rows are narrowed with the same sums`() {
     let firsts = (0..<60).map { Int32($0 * 54 / 59) }
     var columns = [Float](repeating: 0, count: 8 * 64)
     var (wide, narrow) = ([Float](repeating: 0, count: 8 * 60), [Float](repeating: 0, count: 8 * 60))
@@ -117,7 +117,7 @@ struct VectorTests {
   }
 }
 
-/// Between 0 and 80, as steep everywhere.
+/// A triangle wave between 0 and 80.
 private func hill(_ place: Int, _ length: Int) -> Int {
   let place = place % length
   return 160 * min(place, length - place) / length

@@ -1,9 +1,9 @@
 import ImageCodec
 import Testing
 
-/// JPEGs that lack something and decode in browsers all the same, and those that lack too much.
+/// JPEGs with missing parts: those that decode in browsers all the same, and those that lack too much.
 struct DamagedJPEGTests {
-  /// 8 units wide, 10 high, with a restart marker before each row but the first.
+  /// 8 MCUs wide, 10 high, with a restart marker before each row but the first.
   private static var rows: BlockJPEG {
     var jpeg = plain
     jpeg.restartInterval = 8
@@ -17,7 +17,7 @@ struct DamagedJPEGTests {
     case lostMarker, lostInterval, misplacedMarker, wrongNumber, repeatedMarker, badCodeInInterval, noEndMarker,
       halfEndMarker, lastBytes
 
-    /// Rows of pixels that may differ.
+    /// The rows of pixels that may differ.
     var rows: Range<Int> {
       switch self {
       case .lostMarker, .lostInterval, .repeatedMarker, .badCodeInInterval: 32..<40
@@ -37,10 +37,10 @@ struct DamagedJPEGTests {
       case .misplacedMarker:
         result.removeSubrange(fourth..<(fourth + 2))
         result.insert(contentsOf: file[fourth..<(fourth + 2)], at: fourth - 4)
-      // Far from what it should be: the next or the last ones would be taken for a loss.
+      // Not adjacent to the expected number: an adjacent one would be treated as a loss.
       case .wrongNumber: result[fourth + 1] = 0xD7
       case .repeatedMarker: result.insert(contentsOf: file[fourth..<(fourth + 2)], at: fourth)
-      // Ones are the end of no code.
+      // All ones do not end any code.
       case .badCodeInInterval:
         result.replaceSubrange((fourth + 2)..<(fourth + 6), with: [0xFE, 0xFE, 0xFE, 0xFE])
       case .noEndMarker: result.removeLast(2)
@@ -55,7 +55,7 @@ struct DamagedJPEGTests {
     file.indices.dropLast().filter { file[$0] == 0xFF && (0xD0...0xD7).contains(file[$0 + 1]) }
   }
 
-  @Test(arguments: Damage.allCases) func `what is damaged decodes, and says so`(damage: Damage) async throws {
+  @Test(arguments: Damage.allCases) func `a damaged JPEG decodes and is marked damaged`(damage: Damage) async throws {
     let decoding = try Decoding.shared()
     let file = damage.done(to: Self.rows.file)
     #expect(try await decoding.run(try decoding.task(file, .check)).get().isDamaged)
@@ -68,7 +68,7 @@ struct DamagedJPEGTests {
     }
   }
 
-  @Test func `what is whole is not damaged, nor is what stands between its segments`() async throws {
+  @Test func `a complete JPEG is not damaged, even with bytes between its segments`() async throws {
     let decoding = try Decoding.shared()
     let file = Self.rows.file
     let padded = file.dropLast(2) + [0, 0, 0, 0] + file.suffix(2)
@@ -78,7 +78,7 @@ struct DamagedJPEGTests {
     }
   }
 
-  @Test func `a crop above the damage says nothing of it`() async throws {
+  @Test func `a crop above the damage is not reported as damaged`() async throws {
     let decoding = try Decoding.shared()
     let file = Damage.lostMarker.done(to: Self.rows.file)
     let crop = Transform.with { $0.crop = .init(x: 0, y: 0, width: 64, height: 8) }
@@ -97,7 +97,7 @@ struct DamagedJPEGTests {
     }
   }
 
-  @Test func `of a small image, the last rows are too much to lose`() async throws {
+  @Test func `a small image that lacks its last rows is corrupt`() async throws {
     let decoding = try Decoding.shared()
     let small = BlockJPEG(width: 64, height: 16, components: Self.rows.components).file
     let cut = await decoding.run(try decoding.task(small.dropLast(8), .check))
@@ -130,9 +130,9 @@ struct DamagedJPEGTests {
     #expect(try await decoding.run(try decoding.task(file.dropLast(2), .check)).get().isDamaged)
   }
 
-  /// Images that are too large to be resampled in memory, and those in CMYK, go through libvips' pipeline.
+  /// Images that are too large to be resampled in memory, and CMYK images, are decoded by libvips' pipeline.
   @Test(arguments: [(2048, 2056, 1), (64, 80, 4)])
-  func `libvips' pipeline says so as well`(width: Int, height: Int, count: Int) async throws {
+  func `damage is also reported by libvips' pipeline`(width: Int, height: Int, count: Int) async throws {
     let decoding = try Decoding.shared()
     let components = [BlockJPEG.Component](repeating: .init(across: 1, down: 1) { ($0 + $1) % 256 }, count: count)
     let whole = BlockJPEG(width: width, height: height, components: components, restartInterval: 8).file

@@ -3,13 +3,13 @@ import Testing
 
 @testable import ImageCodec
 
-/// Pictures whose pixels are known, through the real decoder.
+/// Images with known pixels, decoded by the real decoder.
 struct DecodeTests {
   let decoding: Decoding
 
   init() throws { decoding = try .shared() }
 
-  @Test func `the decoder tells its formats and that its sandbox is closed`() async {
+  @Test func `the decoder announces its formats and an active sandbox`() async {
     let formats = await withCheckedContinuation { continuation in
       decoding.pool.formats { continuation.resume(returning: $0) }
     }
@@ -20,14 +20,14 @@ struct DecodeTests {
     #endif
   }
 
-  @Test func `pixels of a PNG are those that it was made of`() async throws {
+  @Test func `a PNG decodes to the pixels that it was made of`() async throws {
     let picture = Pictures.waves(37, 23)
     let pixels = try await decoding.pixels(picture.png())
     #expect((pixels.width, pixels.height, pixels.channels) == (37, 23, 3))
     for y in 0..<23 { for x in 0..<37 { #expect(pixels[x, y] == picture.pixel(x, y)) } }
   }
 
-  @Test func `alpha stays straight`() async throws {
+  @Test func `straight alpha is preserved`() async throws {
     let picture = Pictures(width: 8, height: 8, samples: 4) { x, y in [x * 30, y * 30, 200, x * 32] }
     let pixels = try await decoding.pixels(picture.png())
     #expect(pixels.channels == 4)
@@ -75,7 +75,7 @@ struct DecodeTests {
   }
 
   @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif])
-  func `what is written in a format can be read again`(format: ImageFormat) async throws {
+  func `an image written in a format can be read again`(format: ImageFormat) async throws {
     let picture = Pictures.quarters(64, 48)
     let (decoded, file) = try await decoding.encoded(
       picture.png(), .with { ($0.format, $0.quality) = (format, 95) })
@@ -90,8 +90,8 @@ struct DecodeTests {
     }
   }
 
-  @Test(arguments: 1...8) func `all orientations come out alike`(orientation: Int) async throws {
-    // The file holds the picture as a camera in that position would.
+  @Test(arguments: 1...8) func `every orientation gives the same upright image`(orientation: Int) async throws {
+    // The file holds the picture as a camera in that position would store it.
     let upright = Pictures.quarters(96, 64)
     let isTurned = orientation >= 5
     let (width, height) = isTurned ? (64, 96) : (96, 64)
@@ -125,10 +125,10 @@ struct DecodeTests {
   }
 
   @Test(arguments: [("irot", 1), ("irot", 2), ("irot", 3), ("imir", 0), ("imir", 1)])
-  func `an AVIF comes turned as it says, or as it is stored`(property: String, value: UInt8) async throws {
+  func `an AVIF is oriented by its properties, or left as stored`(property: String, value: UInt8) async throws {
     let stored = Pictures.quarters(96, 64)
     var file = try await decoding.encoded(stored.png(), as: .avif)
-    // The encoder ties to the image how many bits its channels have, which nobody has to know.
+    // The encoder associates the bit depths of the channels with the image; readers need not support that property.
     let place = try #require(file.firstRange(of: Build.text("pixi")))
     file.replaceSubrange(place.lowerBound..<(place.upperBound + 1), with: Build.text(property) + [value])
     let asStored = try await decoding.pixels(file, .with { $0.isOriented = false })
@@ -144,7 +144,7 @@ struct DecodeTests {
     #expect(turned.meanDifference(from: expected) < 3)
   }
 
-  @Test func `frames that the decoder does not read count for nothing`() {
+  @Test func `frames that the decoder does not read do not count towards the limit`() {
     func task(_ format: ImageFormat, _ output: DecodeTask.Output) -> DecodeTask {
       let header = ImageHeader(format, width: 500, height: 500, frames: 1000)
       return DecodeTask(source: .bytes([]), header: header, output: output, maxPixels: 1_000_000)
@@ -155,14 +155,14 @@ struct DecodeTests {
     #expect(task(.webp, .placeholder).pixels == 250_000)
   }
 
-  @Test func `a PNG is turned as its eXIf chunk says`() async throws {
+  @Test func `a PNG is oriented by its eXIf chunk`() async throws {
     let file = Pictures.quarters(20, 10).png(extraChunks: Pictures.chunk("eXIf", Build.exif(6)))
     let pixels = try await decoding.pixels(file)
     #expect((pixels.width, pixels.height) == (10, 20))
     #expect(pixels[9, 0] == [255, 0, 0] && pixels[0, 0] == [0, 0, 255])
   }
 
-  @Test func `a crop lets nothing of what is beside it in, whatever the size`() async throws {
+  @Test func `pixels outside a crop do not influence the result at any size`() async throws {
     let file = try await decoding.encoded(Pictures.quarters(400, 304).png(), as: .jpeg)
     for size in [6, 12, 33, 100] {
       let crop = Transform.Crop(x: 200, y: 152, width: 200, height: 152)
@@ -177,15 +177,15 @@ struct DecodeTests {
     }
   }
 
-  @Test func `what is transparent does not colour what is beside it`() async throws {
+  @Test func `transparent pixels do not colour their neighbours`() async throws {
     let picture = Pictures(width: 64, height: 64, samples: 4) { x, _ in x % 2 == 0 ? [255, 0, 0, 255] : [0, 255, 0, 0] }
     let pixels = try await decoding.pixels(picture.png(), .with { $0.width = 16 })
     #expect(isNear(pixels[8, 8], [255, 0, 0, 128], within: 4))
   }
 
-  /// The last is so large that libvips does it.
+  /// The last size is so large that libvips resizes it.
   @Test(arguments: [(320, 320), (128, 8), (8, 128), (20, 20), (3000, 2000)])
-  func `another size displaces nothing, with alpha or without`(width: Int, height: Int) async throws {
+  func `resizing does not shift the image, with or without alpha`(width: Int, height: Int) async throws {
     let transform = Transform.with { ($0.width, $0.height, $0.fit, $0.enlarge) = (width, height, .fill, true) }
     for samples in [3, 4] {
       let picture = Pictures(width: 32, height: 32, samples: samples) { x, y in
@@ -199,8 +199,8 @@ struct DecodeTests {
     }
   }
 
-  @Test(arguments: [1.0, 4, 20]) func `a blur is as wide as it is called`(sigma: Double) async throws {
-    // The edge of a half becomes the bell's integral: at one sigma from it 0.159 of the way.
+  @Test(arguments: [1.0, 4, 20]) func `a blur is as wide as its sigma`(sigma: Double) async throws {
+    // The edge becomes the integral of the Gaussian: at one sigma from the edge its value is 0.159.
     let side = Int(sigma * 12)
     let picture = Pictures(width: 2 * side, height: 16, samples: 1) { x, _ in [x < side ? 0 : 255] }
     let pixels = try await decoding.pixels(picture.png(), .with { $0.blur = sigma })
@@ -232,7 +232,7 @@ struct DecodeTests {
     #expect(checked.sourceWidth == 1000)
   }
 
-  @Test func `alpha is laid on the background for JPEG only`() async throws {
+  @Test func `alpha is blended onto the background for JPEG only`() async throws {
     let picture = Pictures(width: 32, height: 32, samples: 4) { _, _ in [0, 0, 0, 0] }
     let jpeg = try await decoding.encoded(picture.png(), .with { ($0.format, $0.background) = (.jpeg, 0x3366CC) }).1
     #expect(isNear(try await decoding.pixels(jpeg)[5, 5], [0x33, 0x66, 0xCC], within: 3))
@@ -258,9 +258,9 @@ struct DecodeTests {
     #expect(isNear(pixels[10, 10], [0, 255, 0]) && isNear(pixels[1, 10], [0, 255, 0], within: 40))
   }
 
-  /// With one row or column too many, and with both many.
+  /// With one row or column too many, and with many of both.
   @Test(arguments: [(101, 99, 50), (99, 101, 50), (64, 48, 3), (20, 10, 1), (40, 10, 10)])
-  func `cover is never larger than its box`(width: Int, height: Int, side: Int) async throws {
+  func `the result of cover is never larger than its box`(width: Int, height: Int, side: Int) async throws {
     let picture = Pictures(width: width, height: height, samples: 3) { x, y in [x, y, 0] }
     let transform = Transform.with { ($0.width, $0.height, $0.fit) = (side, side, .cover) }
     for file in [picture.png(), try await decoding.encoded(picture.png(), .with { $0.format = .jpeg }).1] {
@@ -269,7 +269,7 @@ struct DecodeTests {
     }
   }
 
-  @Test func `grey is the background, too`() async throws {
+  @Test func `grayscale applies to the background, too`() async throws {
     let picture = Pictures(width: 40, height: 20, samples: 3) { _, _ in [255, 0, 0] }
     for format in [ImageFormat.png, .jpeg] {
       let (_, file) = try await decoding.encoded(
@@ -284,7 +284,7 @@ struct DecodeTests {
     }
   }
 
-  @Test func `effects do what they are called`() async throws {
+  @Test func `effects change the image as their names say`() async throws {
     let file = Pictures.quarters(64, 64).png()
     let grey = try await decoding.pixels(file, .with { $0.isGrayscale = true })
     #expect(grey.channels == 1)
@@ -322,9 +322,9 @@ struct DecodeTests {
     #expect((one.frames, one.width, one.height) == (1, 20, 10))
   }
 
-  /// libvips takes some sizes of the screen for mistakes of the writer.
+  /// libvips treats some screen sizes as mistakes of the writer.
   @Test(arguments: [(640, 480), (800, 600), (0, 0), (50, 40), (20, 40), (2100, 10)])
-  func `a GIF is as large as its screen and what is laid on it`(width: Int, height: Int) async throws {
+  func `a GIF is as large as its screen and its first frame together`(width: Int, height: Int) async throws {
     let gif = Pictures.gif(
       20, 10, colors: [(255, 0, 0), (0, 255, 0)], delay: 5, x: 30, y: 20, screen: (width, height))
     let size = (max(width, 50), max(height, 30))
@@ -343,7 +343,7 @@ struct DecodeTests {
     #expect((checked.sourceWidth, checked.sourceHeight) == size)
   }
 
-  @Test(arguments: [nil, 10]) func `an animation keeps its pace, whatever its size`(width: Int?) async throws {
+  @Test(arguments: [nil, 10]) func `an animation keeps its delays at any size`(width: Int?) async throws {
     let colors: [(UInt8, UInt8, UInt8)] = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
     let gif = Pictures.gif(20, 10, colors: colors, delay: 5, step: 10, loops: 3)
     let (_, webp) = try await decoding.encoded(gif, .with { ($0.frames, $0.width) = (.all, width) })
@@ -353,7 +353,7 @@ struct DecodeTests {
     #expect(loops == [4], "three more after the first, as GIF counts")
   }
 
-  /// The contents of the chunks of a WebP that have a name.
+  /// The contents of the chunks of a WebP with this name.
   private func chunks(of webp: [UInt8], named wanted: String) -> [[UInt8]] {
     var (position, found) = (12, [[UInt8]]())
     while position + 8 <= webp.count {
@@ -369,7 +369,7 @@ struct DecodeTests {
     (0..<count).reduce(0) { $0 | Int(bytes[position + $1]) << (8 * $1) }
   }
 
-  /// Places of frames on a screen of 20 x 10, and what becomes of them.
+  /// The frames' positions on a screen of 20 x 10, and their disposals.
   struct Holes: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let places: [(x: Int, y: Int, width: Int, height: Int)]
@@ -378,7 +378,7 @@ struct DecodeTests {
 
     static let all: [Holes] = [
       Holes(testDescription: "all covered", places: [(0, 0, 20, 10), (0, 0, 20, 10)], areThere: false),
-      Holes(testDescription: "covered anew", places: [(0, 0, 20, 10), (0, 0, 20, 10)], disposal: 2, areThere: false),
+      Holes(testDescription: "covered again", places: [(0, 0, 20, 10), (0, 0, 20, 10)], disposal: 2, areThere: false),
       Holes(testDescription: "part over all", places: [(0, 0, 20, 10), (4, 2, 8, 4)], areThere: false),
       Holes(testDescription: "a part", places: [(4, 2, 8, 4), (4, 2, 8, 4)], areThere: true),
       Holes(testDescription: "halves in turn", places: [(0, 0, 10, 10), (10, 0, 10, 10)], disposal: 2, areThere: true),
@@ -387,8 +387,8 @@ struct DecodeTests {
     ]
   }
 
-  /// In none has a frame alpha of its own.
-  @Test(arguments: Holes.all) func `an animation says that it is transparent where no frame covers it`(holes: Holes)
+  /// No frame has alpha itself.
+  @Test(arguments: Holes.all) func `an animation with parts that no frame covers is marked as transparent`(holes: Holes)
     async throws
   {
     let gif = Pictures.gif(
@@ -402,7 +402,7 @@ struct DecodeTests {
     _ = try await decoding.run(try decoding.task(webp, .check)).get()
   }
 
-  @Test(arguments: [nil, 8]) func `a profile of grey says nothing about colours`(width: Int?) async throws {
+  @Test(arguments: [nil, 8]) func `a grey profile is not applied to colours`(width: Int?) async throws {
     let picture = Pictures(width: 16, height: 16, samples: 3) { _, _ in [230, 20, 20] }
     var file = try await decoding.encoded(picture.png(), as: .jpeg)
     file.insert(
@@ -412,7 +412,7 @@ struct DecodeTests {
     #expect(isNear(pixels[4, 4], [230, 20, 20]))
   }
 
-  @Test func `a variant has no profile, being in sRGB`() async throws {
+  @Test func `a variant is in sRGB and has no profile`() async throws {
     let grey = Pictures(width: 16, height: 16, samples: 1) { x, _ in [x * 10] }
     var file = try await decoding.encoded(grey.png(), as: .jpeg)
     file.insert(
@@ -424,7 +424,7 @@ struct DecodeTests {
     }
   }
 
-  @Test func `of the samples beside the colours of a TIFF one is alpha`() async throws {
+  @Test func `one extra sample of a TIFF is alpha`() async throws {
     let color = Pictures(width: 4, height: 4, samples: 5) { _, _ in [230, 20, 30, 200, 99] }
     let pixels = try await decoding.pixels(color.tiff(photometric: 2))
     #expect(pixels.channels == 4)
@@ -439,11 +439,11 @@ struct DecodeTests {
     arguments: [
       ([0], nil), ([0, 0, 0], nil), ([1], 200), ([2], 200), ([0, 2], 99), ([0, 0, 2], 42),
     ] as [([Int], Int?)])
-  func `a sample of a TIFF that is said to be no alpha is none`(kinds: [Int], alpha: Int?) async throws {
+  func `an extra sample of a TIFF that is declared not to be alpha is ignored`(kinds: [Int], alpha: Int?) async throws {
     for (photometric, color) in [(1, [83]), (2, [230, 20, 30])] {
       let samples = color + [200, 99, 42].prefix(kinds.count)
       let picture = Pictures(width: 4, height: 4, samples: samples.count) { _, _ in samples }
-      // libvips reads five at the most.
+      // libvips reads at most five samples.
       guard samples.count <= 5 else { continue }
       let pixels = try await decoding.pixels(picture.tiff(photometric: photometric, extraSamples: kinds))
       #expect(pixels.channels == (alpha == nil ? color.count : 4))
@@ -452,16 +452,16 @@ struct DecodeTests {
     }
   }
 
-  /// As in Chromium. The specification has decoders look at the low bits only.
+  /// As in Chromium. The specification lets decoders look at the low bits only.
   @Test(arguments: [(255, false), (2, false), (1, true), (0, true)])
-  func `a grey that no pixel can have is not transparent`(grey: Int, isTransparent: Bool) async throws {
+  func `a transparent grey outside the range of the bit depth is ignored`(grey: Int, isTransparent: Bool) async throws {
     let picture = Pictures(width: 8, height: 2, samples: 1, depth: 1) { x, _ in [x % 2] }
     let pixels = try await decoding.pixels(picture.png(extraChunks: Pictures.chunk("tRNS", Build.big16(grey))))
     #expect(pixels.channels == (isTransparent ? 4 : 1))
     if isTransparent { #expect(pixels[0, 0].last == (grey == 0 ? 0 : 255)) }
   }
 
-  @Test func `what covers a box and is larger is cut before it is scaled`() async throws {
+  @Test func `an image that is larger than its cover box is cut before it is scaled`() async throws {
     let wave = Pictures(width: 300, height: 20, samples: 3) { x, y in [x * 7 & 255, y * 12, (x + y) * 3 & 255] }
     let whole = try await decoding.pixels(wave.png(), .with { ($0.height, $0.enlarge) = (100, true) })
     let covered = try await decoding.pixels(
@@ -474,7 +474,7 @@ struct DecodeTests {
     #expect((square.width, square.height) == (2000, 2000))
   }
 
-  @Test func `a photograph in few colours becomes a WebP with loss`() async throws {
+  @Test func `a photograph in few colours becomes a lossy WebP`() async throws {
     var chance = SystemRandomNumberGenerator()
     let noise = (0..<(200 * 200)).map { _ in Int.random(in: 0...255, using: &chance) }
     let picture = Pictures(width: 200, height: 200, samples: 1) { x, y in [noise[200 * y + x]] }
@@ -483,7 +483,7 @@ struct DecodeTests {
     #expect(webp.firstRange(of: Build.text("VP8 ")) != nil)
   }
 
-  @Test func `artwork becomes a WebP without loss where its pixels keep their places`() async throws {
+  @Test func `artwork becomes a lossless WebP if it is not resized`() async throws {
     let palette: [UInt8] = [255, 255, 255, 255, 0, 0, 0, 0, 255]
     let lines = Pictures(width: 60, height: 40, samples: 1, depth: 2) { x, y in [(x * y + x) % 7 == 0 ? 1 + y % 2 : 0] }
     let file = lines.png(palette: palette)
@@ -504,7 +504,7 @@ struct DecodeTests {
     #expect(try await decoding.pixels(animation)[5, 5].prefix(3) == [255, 0, 0])
   }
 
-  @Test func `an AVIF is not larger than a JPEG where no quality is asked for`() async throws {
+  @Test func `an AVIF of default quality is not larger than a JPEG of default quality`() async throws {
     let picture = Pictures.hills(400, 300).png()
     let jpeg = try await decoding.encoded(picture, .with { $0.format = .jpeg }).1
     let avif = try await decoding.encoded(picture, .with { $0.format = .avif }).1

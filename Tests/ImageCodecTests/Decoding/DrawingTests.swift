@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// SVG through the real decoder.
+/// SVG, decoded by the real decoder.
 struct DrawingTests {
   let decoding: Decoding
 
@@ -14,7 +14,7 @@ struct DrawingTests {
 
   private static let halves = "<rect width=\"50%\" height=\"100%\" fill=\"#f00\"/>"
 
-  /// As Chromium's naturalWidth and naturalHeight.
+  /// The size as in Chromium's naturalWidth and naturalHeight.
   static let sizes: [(attributes: String, width: Int, height: Int)] = [
     ("", 300, 150), ("width=\"10\" height='20'", 10, 20), ("width = \"10.4\" height=\"20.6px\"", 10, 21),
     ("width=\"10\"", 10, 150), ("height=\"10\"", 300, 10), ("viewBox=\"0 0 100 100\"", 150, 150),
@@ -33,7 +33,7 @@ struct DrawingTests {
     #expect(try Decoding.header(file) == ImageHeader(.svg, width: width, height: height))
     let pixels = try await decoding.pixels(file)
     #expect((pixels.width, pixels.height) == (width, height))
-    // librsvg goes by these units itself, and differs.
+    // librsvg interprets these units itself, and differently.
     if attributes.contains("em") || attributes.contains("50%") { return }
     #expect(pixels[1, height / 2] == [255, 0, 0, 255] && pixels[width - 2, height / 2] == [0, 0, 0, 0])
   }
@@ -61,12 +61,12 @@ struct DrawingTests {
     }
   }
 
-  @Test func `a drawing is drawn in the size that is wanted, and is sharp in any`() async throws {
+  @Test func `a drawing is rendered in the requested size and is sharp at any size`() async throws {
     let file = Self.svg(
       "viewBox=\"0 0 30 20\" width=\"30\" height=\"20\"", "<rect x=\"10\" width=\"1\" height=\"20\"/>")
     let large = try await decoding.pixels(file, .with { ($0.width, $0.enlarge) = (300, true) })
     #expect((large.width, large.height) == (300, 200))
-    // Enlarged from pixels, the edge would be soft.
+    // The edge would be soft if it were enlarged from pixels.
     #expect(large[99, 50] == [0, 0, 0, 0] && large[100, 50] == [0, 0, 0, 255])
     #expect(large[109, 50] == [0, 0, 0, 255] && large[110, 50] == [0, 0, 0, 0])
     let usual = try await decoding.pixels(file, .with { $0.width = 300 })
@@ -99,7 +99,7 @@ struct DrawingTests {
     }
   }
 
-  @Test func `a drawing shows nothing of files and of the network`() async throws {
+  @Test func `a drawing cannot include files or network resources`() async throws {
     let secret = decoding.newPath()
     try Data(Pictures.quarters(8, 8).png()).write(to: URL(filePath: secret))
     let include = "<!DOCTYPE svg [<!ENTITY x SYSTEM \"file:///etc/hostname\">]>"
@@ -163,7 +163,7 @@ struct DrawingTests {
     ),
   ]
 
-  /// The decode time limit is what ends some of them; a second is little, so that the test is quick.
+  /// The decode time limit ends some of them; one second keeps the test short.
   @Test(arguments: bombs) func `a bomb ends by itself or by the time limit`(name: String, file: [UInt8]) async throws {
     let decoding = try Decoding(timeout: .seconds(2), memory: 1 << 30)
     let outcome = await decoding.run(try decoding.task(file, .check))
@@ -184,7 +184,7 @@ struct DrawingTests {
     guard case .failure(.tooManyPixels) = await decoding.run(long) else { return #expect(Bool(false)) }
   }
 
-  @Test func `cut and broken drawings hurt nobody`() async throws {
+  @Test func `truncated and broken drawings do not crash the decoder`() async throws {
     let file = Self.svg(
       "width=\"30\" height=\"20\"",
       "<defs><linearGradient id=\"g\"><stop stop-color=\"red\"/></linearGradient></defs><rect width=\"9\" height=\"9\" fill=\"url(#g)\"/>"

@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// A small generator (SplitMix64), so that a failure can be played again from its seed.
+/// A small random generator (SplitMix64), so that a failure can be repeated from its seed.
 private struct Seeded: RandomNumberGenerator {
   var state: UInt64
 
@@ -16,12 +16,12 @@ private struct Seeded: RandomNumberGenerator {
 }
 
 @Suite struct `Hostile images` {
-  /// `IMAGE_FUZZ_SEED` plays a run again, `IMAGE_FUZZ_ROUNDS` makes it longer.
+  /// `IMAGE_FUZZ_SEED` repeats a run, `IMAGE_FUZZ_ROUNDS` makes it longer.
   private static let environment = ProcessInfo.processInfo.environment
   private static let seed = environment["IMAGE_FUZZ_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64.max)
   private static let rounds = environment["IMAGE_FUZZ_ROUNDS"].flatMap(Int.init) ?? 100_000
 
-  @Test func `mutated and cut images never trap and always come to an end`() {
+  @Test func `parsing mutated and truncated images never traps and always ends`() {
     print("IMAGE_FUZZ_SEED=\(Self.seed)")
     var random = Seeded(state: Self.seed)
     let samples = Sample.all.filter { $0.bytes.count < 20_000 }
@@ -71,7 +71,7 @@ private struct Seeded: RandomNumberGenerator {
 }
 
 @Suite struct `PngSuite` {
-  /// Looked for beside the package and beside each folder above it.
+  /// Searched next to the package and next to each folder above it.
   private static let folder = sequence(first: URL(filePath: #filePath)) {
     $0.path == "/" ? nil : $0.deletingLastPathComponent()
   }
@@ -81,7 +81,7 @@ private struct Seeded: RandomNumberGenerator {
   private static let odd = ["cdfn2c08": (8, 32), "cdhn2c08": (32, 8), "cdsn2c08": (8, 8)]
 
   @Test(.enabled(if: folder != nil, "PngSuite is not beside the package"))
-  func `every valid file has its size, every damaged header is refused`() throws {
+  func `every valid file has its size and every damaged header is refused`() throws {
     let files = try FileManager.default.contentsOfDirectory(at: #require(Self.folder), includingPropertiesForKeys: nil)
     var valid = 0
     for file in files where file.pathExtension == "png" {
@@ -89,7 +89,7 @@ private struct Seeded: RandomNumberGenerator {
       let bytes = [UInt8](try Data(contentsOf: file))
       let recognition = Recognition(prefix: bytes, isComplete: true)
       if name.hasPrefix("x") {
-        // Signatures, then colour types, depths and the header's checksum; damage further in is the decoder's to find.
+        // Signatures, then colour types, depths and the checksum of the header. Later damage is left to the decoder.
         if ["xs", "xcr", "xlf"].contains(where: name.hasPrefix) { #expect(recognition == .notAnImage, "\(name)") }
         if ["xc1", "xc9", "xd0", "xd3", "xd9", "xhd"].contains(where: name.hasPrefix) {
           #expect(throws: ImageHeaderError.self, "\(name)") { try ImageHeader.read(bytes, format: .png) }

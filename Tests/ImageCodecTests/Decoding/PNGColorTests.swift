@@ -1,7 +1,7 @@
 import ImageCodec
 import Testing
 
-/// The colours that a PNG declares without a profile, through the real decoder, compared with Chromium 156.
+/// Colours that a PNG declares without a profile, decoded by the real decoder and compared with Chromium 156.
 struct PNGColorTests {
   let decoding: Decoding
 
@@ -21,7 +21,7 @@ struct PNGColorTests {
 
   private static func gamma(_ value: Int) -> [UInt8] { Pictures.chunk("gAMA", Build.big32(value)) }
 
-  /// White, red, green and blue, in hundred thousandths.
+  /// White, red, green and blue, in units of 0.00001.
   private static func chromaticities(_ values: [Int]) -> [UInt8] { Pictures.chunk("cHRM", values.flatMap(Build.big32)) }
 
   private static let standard = [31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000]

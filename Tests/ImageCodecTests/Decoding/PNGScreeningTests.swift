@@ -5,10 +5,10 @@ import Testing
 /// PNGs whose image data inflates to more than their rows.
 struct PNGScreeningTests {
   static let refusal = DecodeError.corrupt("the PNG has data beyond its pixels")
-  /// More than this behind its rows, and a PNG is refused.
+  /// The maximum excess behind the rows; a PNG with more is rejected.
   private static let tolerance = 16 << 20
 
-  /// R G B, all black: the rows are zeros, and so is what follows them.
+  /// R G B, all black, so the rows and the excess are zeros.
   struct Picture: CustomTestStringConvertible {
     var width: Int
     var height: Int
@@ -20,7 +20,7 @@ struct PNGScreeningTests {
       [false, true].map { Picture(width: width, height: height, isInterlaced: $0) }
     }
 
-    /// In which pass each pixel comes, of 8 x 8.
+    /// The interlacing pass of each pixel of 8 x 8.
     private static let passes: [[Character]] = [
       "16462646", "77777777", "56565656", "77777777", "36463646", "77777777", "56565656", "77777777",
     ].map { Array($0) }
@@ -42,7 +42,7 @@ struct PNGScreeningTests {
       return file + Pictures.chunk("IEND", [])
     }
 
-    /// With so much behind the end of the stream, which nobody inflates, that it is looked at.
+    /// Has so many bytes behind the end of the stream, which are never inflated, that the PNG is checked.
     func png(zerosBehindRows count: Int) -> [UInt8] {
       png([PNGScreeningTests.zeros(bytesOfRows + count) + [UInt8](repeating: 1, count: 50_000)])
     }
@@ -59,7 +59,7 @@ struct PNGScreeningTests {
   static func zeros(_ count: Int) -> [UInt8] { deflated([UInt8](repeating: 0, count: count)) }
 
   @Test(arguments: Picture.all)
-  func `a PNG that inflates to far more than its rows is refused, and not for a byte less`(picture: Picture)
+  func `a PNG is refused if it inflates to more than the tolerance behind its rows`(picture: Picture)
     async throws
   {
     let decoding = try Decoding.shared()
@@ -72,14 +72,14 @@ struct PNGScreeningTests {
     }
   }
 
-  @Test func `neither a cut file nor pieces nor text in between hide what follows the rows`() async throws {
+  @Test func `excess data is found in truncated files, in many chunks and behind text`() async throws {
     let decoding = try Decoding.shared()
     let picture = Picture(width: 100, height: 100, isInterlaced: false)
     let data = Self.zeros(picture.bytesOfRows + 4 * Self.tolerance)
     let whole = picture.png([data])
     let text = Pictures.chunk("zTXt", Build.text("a\0\0b"))
     let files = [
-      // Where IDAT says how long it is, the file is not.
+      // The length in IDAT exceeds the file.
       Array(whole.dropLast(1000)),
       picture.png([[], [data[0]], [], [data[1]], [data[2]], Array(data.dropFirst(3))]),
       Array(whole.prefix(33)) + text + whole.dropFirst(33),
@@ -92,7 +92,7 @@ struct PNGScreeningTests {
     }
   }
 
-  /// Rows of noise, so much that they are inflated for a look.
+  /// Rows of noise, large enough for the image data to be inflated by the check.
   private static func noise(_ picture: Picture) -> [UInt8] {
     var random = SystemRandomNumberGenerator()
     var rows: [UInt8] = []
@@ -103,7 +103,7 @@ struct PNGScreeningTests {
     return deflated(rows)
   }
 
-  @Test func `legal image data is decoded however it lies in chunks, and with something behind its end`() async throws {
+  @Test func `valid image data is decoded in any split into chunks, and with bytes behind its end`() async throws {
     let decoding = try Decoding.shared()
     let picture = Picture(width: 90, height: 80, isInterlaced: false)
     let data = Self.noise(picture)
@@ -113,13 +113,13 @@ struct PNGScreeningTests {
       picture.png([[]] + single + [Array(data.dropFirst(300))]),
       picture.png(stride(from: 0, to: data.count, by: 999).map { Array(data[$0..<min($0 + 999, data.count)]) }),
       picture.png([data + [UInt8](repeating: 1, count: 1000)]),
-      // libpng does not inflate a second stream, whose length therefore does not matter.
+      // libpng does not inflate a second stream, so its length does not matter.
       picture.png([data + Self.zeros(2 * Self.tolerance)]), picture.png([data, Self.zeros(2 * Self.tolerance)]),
     ]
     for file in files { #expect(try await decoding.pixels(file) == expected) }
   }
 
-  @Test func `of damaged image data libpng says what it is`() async throws {
+  @Test func `damaged image data is reported by libpng`() async throws {
     let decoding = try Decoding.shared()
     let picture = Picture(width: 90, height: 80, isInterlaced: false)
     let data = Self.noise(picture)
@@ -132,7 +132,7 @@ struct PNGScreeningTests {
     }
   }
 
-  @Test func `a suggested palette behind the transparent colour is no damage`() async throws {
+  @Test func `a suggested palette behind the transparent colour is not damage`() async throws {
     let decoding = try Decoding.shared()
     let picture = Pictures(width: 4, height: 2, samples: 3) { x, _ in [x == 0 ? 9 : 200, 7, 7] }
     let transparent = Pictures.chunk("tRNS", [0, 9, 0, 7, 0, 7])

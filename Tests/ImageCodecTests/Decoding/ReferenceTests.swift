@@ -6,8 +6,8 @@ private let vips = ["/usr/bin/vips", "/usr/local/bin/vips", "/opt/homebrew/bin/v
   FileManager.default.isExecutableFile(atPath: $0)
 }
 
-/// Thumbnails beside those of libvips' own tool: skipped where that is not installed.
-@Suite(.enabled(if: vips != nil, "there is no vips command"))
+/// Thumbnails compared with those of libvips' own tool; skipped if that is not installed.
+@Suite(.enabled(if: vips != nil, "the vips command must be installed"))
 struct ReferenceTests {
   private static let picture = Pictures.hills(512, 384).png()
 
@@ -16,7 +16,7 @@ struct ReferenceTests {
     let decoding = try Decoding.shared()
     let file = try await decoding.encoded(Self.picture, as: format, quality: 90)
     let input = decoding.newPath()
-    // The tool has libwebp's plainer filter do all that it can; its own is the reference.
+    // The tool lets libwebp's simpler filter do as much as possible, so its own filter is the reference.
     let original = format == .webp ? try await decoding.encoded(file, as: .png) : file
     try Data(original).write(to: URL(filePath: input))
     let output = decoding.newPath() + ".png"
@@ -44,7 +44,7 @@ struct ReferenceTests {
     #expect(pixels.meanDifference(from: expected) < 1.5)
   }
 
-  /// As photographs have them: the profile is applied to what libjpeg makes, and CMYK is libvips'.
+  /// As in photographs: the profile is applied to pixels from libjpeg, and CMYK is decoded by libvips.
   @Test(arguments: ["p3", "cmyk"], [nil, 40]) func `the profile of a JPEG is applied`(profile: String, size: Int?)
     async throws
   {

@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// What becomes of pixels that get another size, or are written as a JPEG: through the real decoder.
+/// Resizing of pixels and encoding as JPEG, by the real decoder.
 struct ResamplingTests {
   let decoding: Decoding
 
@@ -30,7 +30,7 @@ struct ResamplingTests {
     return Case(sides[0], sides[1], to: sides[2], sides[3], samples: [1, 3].randomElement()!)
   }
 
-  @Test(arguments: edges + others) func `another size is made by Lanczos' filter`(of one: Case) async throws {
+  @Test(arguments: edges + others) func `resizing uses the Lanczos filter`(of one: Case) async throws {
     let waves = Pictures.waves(one.from.0, one.from.1)
     let picture = Pictures(width: waves.width, height: waves.height, samples: one.samples) { x, y in
       Array(waves.pixel(x, y).prefix(one.samples))
@@ -42,12 +42,12 @@ struct ResamplingTests {
     #expect((pixels.width, pixels.height, pixels.channels) == (one.to.0, one.to.1, one.samples))
     let expected = naive(picture, one.to.0, one.to.1)
     for (index, byte) in pixels.bytes.enumerated() {
-      // What lies between two bytes may become either.
+      // A value between two bytes may be rounded either way.
       #expect(abs(Double(byte) - expected[index]) < 0.51, "sample \(index)")
     }
   }
 
-  /// By the definition, all at once.
+  /// The definition of the filter, computed all at once.
   private func naive(_ picture: Pictures, _ width: Int, _ height: Int) -> [Double] {
     let (across, down) = (weights(picture.width, width), weights(picture.height, height))
     let source = (0..<picture.height).map { y in (0..<picture.width).map { x in picture.pixel(x, y).map(Double.init) } }
@@ -66,7 +66,7 @@ struct ResamplingTests {
     return result
   }
 
-  /// Of each pixel of the result, those of all pixels of the source that have one.
+  /// The weights for each pixel of the result, of all pixels of the source that have one.
   private func weights(_ source: Int, _ result: Int) -> [[(place: Int, weight: Double)]] {
     let scale = Double(source) / Double(result)
     return (0..<result).map { pixel in
@@ -89,7 +89,7 @@ struct ResamplingTests {
       .png()
   }
 
-  @Test(arguments: [1, 3], [512, 301, 257, 100, 64, 40, 5]) func `a JPEG becomes what its pixels would`(
+  @Test(arguments: [1, 3], [512, 301, 257, 100, 64, 40, 5]) func `a JPEG is resized like a PNG of its pixels`(
     samples: Int, width: Int
   ) async throws {
     let png = Self.hills[samples / 3]
@@ -100,7 +100,7 @@ struct ResamplingTests {
     #expect(pixels.meanDifference(from: expected) < 1.5)
   }
 
-  @Test func `what would hold too many rows at a time is made with little memory`() async throws {
+  @Test func `an image that would keep too many rows open is resized with little memory`() async throws {
     let decoding = try Decoding(memory: 300 << 20)
     let stripe = Pictures(width: 20_000, height: 2, samples: 1) { x, _ in [x < 10_000 ? 50 : 200] }
     let jpeg = try await decoding.encoded(stripe.png(), as: .jpeg)
@@ -112,7 +112,7 @@ struct ResamplingTests {
     }
   }
 
-  @Test func `a JPEG of two components becomes one of its first`() async throws {
+  @Test func `a JPEG of two components is written with only the first`() async throws {
     let codes: [UInt8] = [1] + [UInt8](repeating: 0, count: 16)  // one code, of one bit, for 0
     var file: [UInt8] = [0xFF, 0xD8] + Build.segment(0xDB, [0] + [UInt8](repeating: 1, count: 64))
     file += Build.segment(0xC0, [8, 0, 8, 0, 8, 2, 1, 0x11, 0, 2, 0x11, 0])

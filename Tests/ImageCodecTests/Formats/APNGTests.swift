@@ -1,7 +1,7 @@
 import ImageCodec
 import Testing
 
-/// Animated PNGs as browsers show them, and such as would do harm.
+/// Animated PNGs as browsers show them, and harmful ones.
 struct APNGTests {
   private let decoding: Decoding
 
@@ -14,7 +14,7 @@ struct APNGTests {
     /// The number in acTL; nil for the number of frames.
     var announced: Int?
     var plays = 0
-    /// Whether a blue still image stands before the frames and is none of them.
+    /// Whether a blue still image precedes the frames without being one of them.
     var hasOtherStill = false
 
     struct Frame {
@@ -23,7 +23,7 @@ struct APNGTests {
       var delay = (10, 100)
       var disposal: UInt8 = 0
       var isBlended = false
-      /// In place of what its colour and size make.
+      /// Replaces the data that follows from colour and size.
       var data: [UInt8]?
     }
 
@@ -61,7 +61,7 @@ struct APNGTests {
   private static let red: [UInt8] = [255, 0, 0, 255]
   private static let green: [UInt8] = [0, 255, 0, 255]
 
-  @Test func `all frames become an animation, with its pace`() async throws {
+  @Test func `all frames become an animation with the same delays`() async throws {
     let animation = Animation(
       frames: [
         .init(color: Self.red, delay: (1, 2)), .init(color: Self.green, delay: (0, 100)),
@@ -80,9 +80,9 @@ struct APNGTests {
     #expect(try await decoding.run(try decoding.task(file, .check)).get().isDamaged == false)
   }
 
-  /// PNG, third edition, section 12.6.2. Lossy WebP is not far off in one colour.
+  /// PNG, third edition, section 12.6.2. Lossy WebP changes a single colour only slightly.
   @Test(arguments: [(true, [85, 0, 170, 192]), (false, [0, 0, 255, 128])])
-  func `a frame is blended with what was there, or takes its place`(isBlended: Bool, expected: [Int]) async throws {
+  func `a frame is blended with the previous content or replaces it`(isBlended: Bool, expected: [Int]) async throws {
     let frames = [Animation.Frame(color: [255, 0, 0, 128]), .init(color: [0, 0, 255, 128], isBlended: isBlended)]
     let webp = try await decoding.encoded(Animation(frames: frames).file, .with { $0.frames = .all }).1
     let start = try #require(webp.indices.dropLast(24).last { Array(webp[$0..<($0 + 4)]) == Build.text("ANMF") })
@@ -92,14 +92,13 @@ struct APNGTests {
     #expect(isNear(pixels[4, 4], expected, within: 4))
   }
 
-  @Test func `the first frame is shown, and not a still image that is none`() async throws {
+  @Test func `the first frame is shown instead of a still image that is not a frame`() async throws {
     let frames = [Animation.Frame(color: Self.red, place: (0, 0, 4, 8)), .init(color: Self.green)]
     let pixels = try await decoding.pixels(Animation(frames: frames, hasOtherStill: true).file)
     #expect(pixels[1, 1] == [255, 0, 0, 255] && pixels[6, 6] == [0, 0, 0, 0])
   }
 
-  @Test(arguments: [1, 2_147_483_649, 4_294_967_295]) func `what acTL says is not believed`(announced: Int) async throws
-  {
+  @Test(arguments: [1, 2_147_483_649, 4_294_967_295]) func `the count in acTL is not trusted`(announced: Int) async throws {
     let frames = [Animation.Frame(color: Self.red), .init(color: Self.green)]
     let file = Animation(frames: frames, announced: announced).file
     #expect(try Decoding.header(file).frames == min(2, announced))
@@ -144,7 +143,7 @@ struct APNGTests {
       return file
     }
 
-    /// A frame's control with other bytes at a place.
+    /// Replaces bytes at an offset of a frame's control chunk.
     private static func control(_ chunk: [UInt8], _ place: Int, _ bytes: [UInt8]) -> [UInt8] {
       var content = Array(chunk[8..<34])
       content.replaceSubrange((place - 4)..<(place - 4 + bytes.count), with: bytes)
@@ -156,7 +155,7 @@ struct APNGTests {
     file[place..<(place + 4)].reduce(0) { $0 << 8 | Int($1) }
   }
 
-  @Test(arguments: Harm.allCases) func `what cannot be an animation is corrupt as one`(harm: Harm) async throws {
+  @Test(arguments: Harm.allCases) func `an invalid animation is corrupt`(harm: Harm) async throws {
     let file = harm.done()
     for output in [DecodeTask.Output.check, .encoded(decoding.newPath())] {
       var task = try decoding.task(file, output, .with { $0.frames = .all })
@@ -180,12 +179,12 @@ struct APNGTests {
     #expect(try await decoding.run(try decoding.task(harmless, .check)).get().sourceWidth == side)
   }
 
-  @Test func `all frames count for the limit of pixels`() async throws {
+  @Test func `all frames count towards the pixel limit`() async throws {
     let file = Animation(frames: [Animation.Frame](repeating: .init(color: Self.red), count: 50)).file
     for output in [DecodeTask.Output.check, .encoded(decoding.newPath())] {
       let refused = try decoding.task(file, output, .with { $0.frames = .all }, maxPixels: 3199)
       guard case .failure(.tooManyPixels) = await decoding.run(refused) else { return #expect(Bool(false)) }
-      // The decoder counts for itself.
+      // The decoder counts the frames itself.
       var task = refused
       task.header = ImageHeader(.png, width: 8, height: 8)
       guard case .failure(.tooManyPixels) = await decoding.run(task) else { return #expect(Bool(false)) }

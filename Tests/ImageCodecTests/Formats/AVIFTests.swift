@@ -3,7 +3,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// AVIF as browsers read and write it, through the real decoder.
+/// AVIF as browsers read and write it, with the real decoder.
 struct AVIFTests {
   let decoding: Decoding
 
@@ -12,7 +12,7 @@ struct AVIFTests {
   private static func grey(_ x: Int, _ y: Int) -> [Int] { [4 * x, 4 * x, 4 * x, 255] }
 
   @Test(arguments: [8, 10, 12], [true, false])
-  func `grey has its range`(depth: Int, isFullRange: Bool) async throws {
+  func `grey has the range that the file declares`(depth: Int, isFullRange: Bool) async throws {
     let file = try AVIFBuilder(
       layout: AVIF_PIXEL_FORMAT_YUV400, depth: depth, isFullRange: isFullRange, frames: [(0, Self.grey)]
     ).file()
@@ -20,7 +20,7 @@ struct AVIFTests {
     for x in [0, 1, 30, 63] { #expect(isNear(pixels[x, 5], [4 * x, 4 * x, 4 * x], within: 3), "\(x)") }
   }
 
-  @Test(arguments: [true, false]) func `alpha has its range`(isFullRange: Bool) async throws {
+  @Test(arguments: [true, false]) func `alpha has the range that the file declares`(isFullRange: Bool) async throws {
     let file = try AVIFBuilder(isFullRange: isFullRange, frames: [(0, { x, _ in [200, 100, 50, 4 * x + 3] })]).file()
     let pixels = try await decoding.pixels(file)
     for x in [0, 1, 30, 63] { #expect(abs(pixels[x, 5][3] - (4 * x + 3)) <= 2, "\(x)") }
@@ -31,7 +31,7 @@ struct AVIFTests {
     #expect(isNear(try await decoding.pixels(file)[9, 9], [200, 100, 50, 128], within: 4))
   }
 
-  /// By lcms, from a profile of the primaries.
+  /// Expected values from lcms, with a profile of the primaries.
   @Test(arguments: [(12, 13, [255, 0, 0], [255, 0, 0]), (12, 13, [128, 100, 80], [133, 99, 77])])
   func `colours that only nclx tells are converted`(
     primaries: Int, transfer: Int, stored: [Int], shown: [Int]
@@ -42,7 +42,7 @@ struct AVIFTests {
     #expect(isNear(try await decoding.pixels(file)[9, 9], shown, within: 3))
   }
 
-  /// A browser shows the transfers of BT.2020 as sRGB. The colours are those of BT.2020 in the primaries of BT.709.
+  /// Browsers show the transfer functions of BT.2020 as sRGB. Colours of BT.2020 in the primaries of BT.709.
   @Test(
     arguments: [14, 15],
     [([128, 100, 80], [144, 96, 76]), ([200, 120, 60], [237, 105, 40]), ([60, 140, 90], [0, 147, 83])])
@@ -59,7 +59,7 @@ struct AVIFTests {
     }
   }
 
-  /// Six pictures of a grey ramp each, of other colours.
+  /// Six pictures, each a grey ramp in different values.
   @Test(arguments: [255, 128]) func `the pictures of a grid are joined`(alpha: Int) async throws {
     let cells = (0..<6).map { cell in (0, { (x: Int, y: Int) in [40 * cell, 3 * x, 3 * y, alpha] }) }
     let file = try AVIFBuilder(turns: 1, columns: 3, frames: cells).file()
@@ -78,7 +78,7 @@ struct AVIFTests {
   @Test func `a grid that lacks a picture is corrupt`() async throws {
     let cells = (0..<4).map { cell in (0, { (_: Int, _: Int) in [60 * cell, 0, 0, 255] }) }
     var file = try AVIFBuilder(columns: 2, frames: cells).file()
-    // The number of the rows less one, and of the columns (ISO/IEC 23008-12 section 6.6.2.3).
+    // The number of rows minus one, and of columns minus one (ISO/IEC 23008-12 section 6.6.2.3).
     let grid = try #require(
       file.indices.dropLast(8).last { Array(file[$0..<($0 + 8)]) == [0, 0, 1, 1, 0, 128, 0, 128] })
     file[grid + 2] = 2
@@ -150,7 +150,7 @@ struct AVIFTests {
     }
   }
 
-  @Test(arguments: [60, 95]) func `alpha that is written is alpha to libavif`(quality: Int) async throws {
+  @Test(arguments: [60, 95]) func `libavif recognises the alpha that is written`(quality: Int) async throws {
     let ramp = Pictures(width: 256, height: 16, samples: 4) { x, _ in [200, 100, 50, x] }
     let file = try await decoding.encoded(ramp.png(), as: .avif, quality: quality)
     let decoder = try #require(file.withUnsafeBytes { cavif_open($0.baseAddress, $0.count, AVIF_DECODER_SOURCE_AUTO) })
@@ -166,7 +166,7 @@ struct AVIFTests {
     for x in [8, 64, 128, 192, 250] { #expect(abs(alpha[x] - x) <= 4, "\(x): \(alpha[x])") }
   }
 
-  @Test func `grey and alpha are written as such`() async throws {
+  @Test func `grey and alpha are written as grey and alpha`() async throws {
     for samples in [1, 2] {
       let picture = Pictures(width: 64, height: 16, samples: samples) { x, _ in [4 * x, 255 - x].prefix(samples) + [] }
       let file = try await decoding.encoded(picture.png(), as: .avif)
@@ -176,7 +176,7 @@ struct AVIFTests {
     }
   }
 
-  @Test func `cut and mutated files are corrupt and end no decoder`() async throws {
+  @Test func `truncated and mutated files are corrupt and crash no decoder`() async throws {
     let decoding = try Decoding()
     let files = [try sequence(), try AVIFBuilder(isFullRange: false, frames: [(0, Self.grey)]).file()]
     var random = SystemRandomNumberGenerator()

@@ -1,7 +1,7 @@
 import ImageCodec
 import Testing
 
-/// BMP and ICO through the real decoder. Chromium is the measure where the formats leave a choice.
+/// BMP and ICO with the real decoder. Chromium is the reference if the formats permit several readings.
 @Suite struct `Bitmaps and icons` {
   let decoding: Decoding
 
@@ -41,7 +41,7 @@ import Testing
 
   static let deep: [(bitmap: Bitmap, pixels: [[Int]])] = [
     (Bitmap(width: 2, height: 1, bits: 24, rows: [[1, 2, 3, 4, 5, 6]]), [[3, 2, 1], [6, 5, 4]]),
-    // The fourth byte means nothing without a mask.
+    // The fourth byte has no meaning without a mask.
     (Bitmap(width: 2, height: 1, bits: 32, rows: [[1, 2, 3, 128, 4, 5, 6, 0]]), [[3, 2, 1], [6, 5, 4]]),
     (Bitmap(width: 2, height: 1, bits: 16, rows: [[0x1F, 0x7C, 0xE0, 0x83]]), [[255, 0, 255], [0, 255, 0]]),
     (
@@ -58,7 +58,7 @@ import Testing
         width: 1, height: 1, bits: 32, header: 56, compression: 3, masks: [0xFF_C000, 0x3FF0, 0xF, 0],
         rows: [[0xF5, 0x3F, 0x80, 0]]), [[128, 255, 85]]
     ),
-    // All that could be alpha is 0.
+    // All bytes that could be alpha are 0.
     (
       Bitmap(
         width: 1, height: 1, bits: 32, header: 124, masks: [0xFF0000, 0xFF00, 0xFF, 0xFF00_0000], rows: [[1, 2, 3, 0]]),
@@ -70,7 +70,7 @@ import Testing
     ),
   ]
 
-  @Test(arguments: deep) func `colours come by their bits`(bitmap: Bitmap, expected: [[Int]]) async throws {
+  @Test(arguments: deep) func `colours are read through their masks`(bitmap: Bitmap, expected: [[Int]]) async throws {
     let pixels = try await decoding.pixels(bitmap.file)
     for (x, pixel) in expected.enumerated() { #expect(pixels[x, 0] == pixel) }
   }
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func `run-length coding: runs, pixels as they are, jumps and ends`() async throws {
+  @Test func `run-length coding supports runs, literal pixels, jumps and ends`() async throws {
     let eight: [UInt8] = [2, 1, 0, 3, 2, 3, 2, 0, 0, 0, 0, 2, 1, 1, 9, 3, 0, 1]
     var bitmap = Bitmap(width: 5, height: 4, bits: 8, compression: 1, colors: Self.colors, content: eight)
     let pixels = try await decoding.pixels(bitmap.file)
@@ -131,7 +131,7 @@ import Testing
 
   // MARK: Icons
 
-  @Test func `an icon shows its largest picture, of these the one of the most bits`() async throws {
+  @Test func `an icon shows its largest picture, and of several the one with the most bits`() async throws {
     func picture(_ side: Int, _ bits: Int, _ value: UInt8) -> (width: Int, height: Int, bits: Int, content: [UInt8]) {
       let row = [UInt8](repeating: value, count: side * bits / 8)
       let mask = [[UInt8]](repeating: [UInt8](repeating: 0, count: (side + 7) / 8), count: side)
@@ -144,7 +144,7 @@ import Testing
       let icon = Bitmap.icon([picture(16, 24, 9), picture(20, 8, 1), picture(20, 24, 7)], isCursor: isCursor)
       let pixels = try await decoding.pixels(icon)
       #expect((pixels.width, pixels.height) == (20, 20))
-      // A cursor has no number of bits in its directory: the first counts.
+      // A cursor's directory has no bit counts, so the first picture is shown.
       #expect(pixels[3, 3] == (isCursor ? Self.color(1) : [7, 7, 7]))
     }
   }
@@ -164,7 +164,7 @@ import Testing
     #expect(masked[0, 0] == [3, 2, 1, 255] && masked[1, 0] == [0, 0, 0, 0])
   }
 
-  @Test func `a PNG in an icon has its own size, and is looked through as any PNG`() async throws {
+  @Test func `a PNG in an icon has its own size and is screened like any PNG`() async throws {
     let picture = Pictures(width: 300, height: 280, samples: 4) { x, _ in [x & 255, 20, 30, 128] }
     let icon = Bitmap.icon([(16, 16, 32, Pictures.quarters(16, 16).png()), (0, 0, 32, picture.png())])
     #expect(try Decoding.header(icon) == ImageHeader(.ico, width: 300, height: 280))
@@ -210,7 +210,7 @@ import Testing
     guard case .failure(.corrupt) = outcome else { return #expect(Bool(false), "\(name): \(outcome)") }
   }
 
-  @Test func `kinds of bitmaps that are not read are unsupported`() async throws {
+  @Test func `bitmaps of unsupported kinds are refused as unsupported`() async throws {
     for (bits, compression) in [(64, 0), (1, 3), (24, 3), (8, 9), (0, 0)] {
       let bitmap = Bitmap(width: 1, height: 1, bits: bits, compression: compression, masks: [1, 2, 4], rows: [[0, 0]])
       let outcome = await decoding.run(try decoding.task(bitmap.file, .check))
@@ -218,12 +218,12 @@ import Testing
     }
   }
 
-  @Test func `a few bytes that promise very many pixels are refused by their number`() async throws {
+  @Test func `a small file that declares very many pixels is refused by their number`() async throws {
     let bomb = Bitmap(
       width: 2_000_000_000, height: 2_000_000_000, bits: 8, compression: 1, colors: Self.colors, content: [0, 1])
     let outcome = await decoding.run(try decoding.task(bomb.file, .check))
     guard case .failure(.tooManyPixels) = outcome else { return #expect(Bool(false), "\(outcome)") }
-    // Those of rows that are not there take no memory.
+    // Missing rows must not be allocated.
     let cut = Bitmap(width: 10_000, height: 10_000, bits: 32, content: [1, 2, 3])
     let second = await decoding.run(try decoding.task(cut.file, .check))
     guard case .failure(.corrupt) = second else { return #expect(Bool(false), "\(second)") }

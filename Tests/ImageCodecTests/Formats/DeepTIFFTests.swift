@@ -7,13 +7,13 @@ import Testing
 
   init() throws { decoding = try .shared() }
 
-  @Test func `whole numbers go from black to white over their range`() async throws {
+  @Test func `integer samples go from black to white over their range`() async throws {
     let picture = Pictures(width: 3, height: 1, samples: 1, depth: 32) { x, _ in [[0, 0x8080_8080, 0xFFFF_FFFF][x]] }
     let pixels = try await decoding.pixels(picture.tiff())
     #expect((0..<3).map { pixels[$0, 0] } == [[0], [128], [255]])
   }
 
-  @Test func `numbers with a point go from 0 to 1, and what lies outside is cut`() async throws {
+  @Test func `floating-point samples range from 0 to 1 and are clamped`() async throws {
     let values: [Float] = [-2, 0, 0.5, 1, 9]
     let picture = Pictures(width: 5, height: 1, samples: 1, depth: 32) { x, _ in [Int(values[x].bitPattern)] }
     let pixels = try await decoding.pixels(picture.tiff(sampleFormat: 3))

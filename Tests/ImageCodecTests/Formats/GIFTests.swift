@@ -20,7 +20,7 @@ struct GIFTests {
     #expect(try Decoding.header(webp).width == 8)
   }
 
-  @Test func `a later frame as large as a frame can be is no bomb`() async throws {
+  @Test func `a later frame of the maximum size does not enlarge the image`() async throws {
     var gif = Pictures.gif(8, 8, colors: [red, green])
     let second = try #require(gif.lastIndex(of: 0x2C))
     gif.replaceSubrange((second + 5)..<(second + 9), with: [0xFF, 0xFF, 0xFF, 0xFF])
@@ -29,7 +29,7 @@ struct GIFTests {
     #expect(all.isDamaged, "it has 64 pixels, and not 65535 x 65535")
   }
 
-  @Test func `what no frame covers is transparent, though no colour is`() async throws {
+  @Test func `pixels that no frame covers are transparent even if no colour is`() async throws {
     let gif = Pictures.gif(4, 4, colors: [red], x: 2, y: 2, screen: (8, 8))
     let pixels = try await decoding.pixels(gif)
     #expect(pixels[0, 0] == [0, 0, 0, 0] && pixels[7, 7] == [0, 0, 0, 0] && pixels[3, 3] == [255, 0, 0, 255])
@@ -41,7 +41,7 @@ struct GIFTests {
     #expect(try await decoding.pixels(Pictures.gif(4, 4, colors: [red], isTransparent: true)).channels == 3)
   }
 
-  @Test func `what is to be shown for no time is shown for a tenth of a second`() async throws {
+  @Test func `a frame with a delay of 0 is shown for a tenth of a second`() async throws {
     for (delay, shown) in [(0, 100), (1, 100), (2, 20), (7, 70)] {
       let gif = Pictures.gif(4, 4, colors: [red, green], delay: delay)
       let webp = try await decoding.encoded(gif, .with { $0.frames = .all }).1
@@ -50,9 +50,9 @@ struct GIFTests {
     }
   }
 
-  @Test func `a picture whose data end early is damaged, and does not pass the check`() async throws {
+  @Test func `a frame whose data ends early is damaged and fails the check`() async throws {
     let whole = Pictures.gif(20, 10, colors: [red])
-    // The picture has more rows than its data.
+    // The picture has more rows than its data provides.
     var gif = whole
     let frame = try #require(gif.lastIndex(of: 0x2C))
     (gif[frame + 7], gif[8]) = (20, 20)
@@ -64,7 +64,7 @@ struct GIFTests {
     #expect(try await decoding.run(try decoding.task(whole, .check)).get().isDamaged == false)
   }
 
-  @Test(arguments: [0, 9, 12, 255]) func `codes of a size that cannot be are corrupt`(size: UInt8) async throws {
+  @Test(arguments: [0, 9, 12, 255]) func `an invalid code size is corrupt`(size: UInt8) async throws {
     var gif = Pictures.gif(4, 4, colors: [red])
     gif[try #require(gif.lastIndex(of: 0x2C)) + 10] = size
     let outcome = await decoding.run(try decoding.task(gif, .pixels(decoding.newPath())))
@@ -78,7 +78,7 @@ struct GIFTests {
     #expect(try await decoding.pixels(file)[0, 0] == [0, 0, 0])
   }
 
-  @Test func `all frames count for the limit of pixels`() async throws {
+  @Test func `all frames count towards the pixel limit`() async throws {
     let gif = Pictures.gif(10, 10, colors: [(UInt8, UInt8, UInt8)](repeating: red, count: 50))
     for output in [DecodeTask.Output.check, .encoded(decoding.newPath())] {
       var task = try decoding.task(gif, output, .with { $0.frames = .all }, maxPixels: 4999)

@@ -124,7 +124,7 @@ struct Sample: Sendable, CustomTestStringConvertible {
   ]
 }
 
-/// A file as seen through small reads that never go back further than asked.
+/// A file that is read in small pieces, never before the requested offset.
 private struct SlowFile: ByteSource {
   let content: [UInt8]
   var count: Int { content.count }
@@ -134,7 +134,7 @@ private struct SlowFile: ByteSource {
 }
 
 @Suite struct `Image headers` {
-  @Test(arguments: Sample.all) func `every format tells its size`(_ sample: Sample) throws {
+  @Test(arguments: Sample.all) func `the size is read from the header of every format`(_ sample: Sample) throws {
     #expect(Recognition(prefix: sample.bytes, isComplete: true) == .image(sample.format))
     for source in [sample.bytes, SlowFile(content: sample.bytes)] as [any ByteSource] {
       let header = try ImageHeader.read(source, format: sample.format)
@@ -145,7 +145,7 @@ private struct SlowFile: ByteSource {
     }
   }
 
-  @Test(arguments: Sample.all) func `a header that is cut is an error or still right`(_ sample: Sample) {
+  @Test(arguments: Sample.all) func `a truncated header gives an error or the correct values`(_ sample: Sample) {
     var cut = 0
     for length in stride(from: 0, to: sample.bytes.count, by: max(1, sample.bytes.count / 500)) {
       do throws(ImageHeaderError) {
@@ -179,18 +179,18 @@ private struct SlowFile: ByteSource {
     (.bmp, Build.bmp(0, 4)), (.bmp, Build.bmp(-4, 4)), (.bmp, Build.bmp(4, 0)), (.ico, [0, 0, 1, 0, 0, 0]),
   ]
 
-  @Test(arguments: impossible) func `what cannot be is an error`(format: ImageFormat, bytes: [UInt8]) {
+  @Test(arguments: impossible) func `an impossible header is an error`(format: ImageFormat, bytes: [UInt8]) {
     let error = #expect(throws: ImageHeaderError.self) { try ImageHeader.read(bytes, format: format) }
     #expect(error?.description.isEmpty == false)
   }
 
-  @Test func `a TIFF whose pages go round in circles has as many as there are`() throws {
+  @Test func `a TIFF with a cycle of pages has the number of distinct pages`() throws {
     var file = Build.tiff([(256, 3, 3), (257, 3, 4)], pages: 3)
     file.replaceSubrange((file.count - 4)..., with: Build.little32(8))
     #expect(try ImageHeader.read(file, format: .tiff).frames == 3)
   }
 
-  /// Counts the bytes that are asked for.
+  /// Counts the bytes that are read.
   private final class CountingSource: ByteSource {
     let bytes: [UInt8]
     private(set) var bytesRead = 0
@@ -206,8 +206,8 @@ private struct SlowFile: ByteSource {
   }
 
   @Test(arguments: [ImageFormat.jpeg, .png, .webp])
-  func `of many EXIF directories one is gone through`(format: ImageFormat) throws {
-    // Wherever a directory begins here it has 0xEEEE entries, none of which is the orientation.
+  func `only one of many EXIF directories is parsed`(format: ImageFormat) throws {
+    // A directory at any offset of this data has 0xEEEE entries, none of which is the orientation.
     let copies = 500
     let entries = [UInt8](repeating: 0xEE, count: 0xEEEE * 12 + 100_000)
     func exif(at offset: Int) -> [UInt8] { Build.text("II") + Build.little16(42) + Build.little32(offset) }
@@ -219,20 +219,20 @@ private struct SlowFile: ByteSource {
       default: Build.webpExtended(3, 4, exif: exif, copies: copies)
       }
     }
-    // Each leads as far from where it begins itself.
+    // Each offset is relative to the start of its own data.
     let source = CountingSource(file(exif(at: file(exif(at: 0)).count)) + entries)
     #expect(try ImageHeader.read(source, format: format).orientation == 1)
     #expect(source.bytesRead < 3 * source.count)
   }
 
-  @Test(arguments: 0..<4, [nil, 0, 1] as [UInt8?]) func `turns and mirrors of HEIF come out as EXIF says them`(
+  @Test(arguments: 0..<4, [nil, 0, 1] as [UInt8?]) func `HEIF rotations and mirrorings become EXIF orientations`(
     turns: Int, axis: UInt8?
   ) throws {
     let properties =
       [Build.ispe(2, 3), Build.box("irot", [UInt8(turns)])] + (axis.map { [Build.box("imir", [$0])] } ?? [])
     let header = try ImageHeader.read(
       Build.heif(Self.heic, properties: properties), format: .heic)
-    // The picture 0 1 / 2 3 / 4 5, laid as the file says, then as EXIF says.
+    // The picture 0 1 / 2 3 / 4 5, oriented as the file says, must equal the one oriented as EXIF says.
     var shown = [[0, 1], [2, 3], [4, 5]]
     for _ in 0..<turns { shown = Self.turnedLeft(shown) }
     if axis == 0 { shown.reverse() }
@@ -244,7 +244,7 @@ private struct SlowFile: ByteSource {
     (0..<rows[0].count).reversed().map { column in rows.map { $0[column] } }
   }
 
-  /// By the words of the EXIF standard: where the 0th row and the 0th column of the file are to be shown.
+  /// The EXIF standard's wording: the visual position of the file's 0th row and 0th column.
   private static func upright(_ rows: [[Int]], orientation: Int) -> [[Int]] {
     let transposed = (0..<rows[0].count).map { column in rows.map { $0[column] } }
     let mirrored = { (rows: [[Int]]) in rows.map { Array($0.reversed()) } }

@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// JPEG XL, of files that were made by libjxl's cjxl of gradients in each channel.
+/// JPEG XL files that libjxl's cjxl made of gradients in each channel.
 struct JXLTests {
   let decoding: Decoding
 
@@ -10,7 +10,7 @@ struct JXLTests {
 
   private static func file(_ text: String) -> [UInt8] { [UInt8](Data(base64Encoded: text)!) }
 
-  /// 24 x 20 with alpha, which is the grey of its red.
+  /// 24 x 20; alpha equals red.
   static let lossless = file(
     "/wqYILCguBAICBAAWAFLGJOOhYMpEcWG12NDGGOwUowxNqCoMMZg2QsIBWAz7RuB6r6vqKIKTAQAAHAF6KOa/2d91bXI+mRbeo/2EtXtO1EpMZGf"
       + "lMHUvarZWMrUvarpWMpxAA==")
@@ -28,19 +28,19 @@ struct JXLTests {
     #expect(try Decoding.header(file) == ImageHeader(.jxl, width: 24, height: 20))
     let pixels = try await decoding.pixels(file)
     #expect((pixels.width, pixels.height, pixels.channels) == (24, 20, 4))
-    // From 0 at the top to 255, blue from the bottom.
+    // From 0 at the top to 255; blue from the bottom.
     #expect(isNear(pixels[12, 15], [198, 198, 57, 198], within: 10))
     let (decoded, _) = try await decoding.encoded(file, .with { $0.width = 12 })
     #expect((decoded.format, decoded.width, decoded.height) == (.png, 12, 10))
   }
 
-  @Test func `of an animation no frame is shown for another`() async throws {
+  @Test func `an animation is refused, so that no wrong frame is shown`() async throws {
     guard await reads() else { return }
     let outcome = await decoding.run(try decoding.task(Self.animation, .check))
     guard case .failure(.unsupportedFormat) = outcome else { return #expect(Bool(false), "\(outcome)") }
   }
 
-  @Test func `where memory may not suffice the decoder says so`() async throws {
+  @Test func `an image that may exceed the memory limit is refused`() async throws {
     guard await reads() else { return }
     let small = try Decoding(memory: 300 << 20)
     var task = try small.task(Self.lossless, .check)
@@ -49,7 +49,7 @@ struct JXLTests {
     guard case .failure(.outOfMemory) = outcome else { return #expect(Bool(false), "\(outcome)") }
   }
 
-  @Test func `a cut image is corrupt wherever it is cut`() async throws {
+  @Test func `an image that is truncated anywhere is corrupt`() async throws {
     guard await reads() else { return }
     for length in 12..<Self.lossless.count {
       var task = try decoding.task(Self.lossless, .check)

@@ -12,9 +12,8 @@ private let pngSuite: String? = {
   return nil
 }()
 
-/// The images of Willem van Schaik's PngSuite, which the repository does not hold: skipped where they are not beside
-/// it.
-@Suite(.enabled(if: pngSuite != nil, "there is no shared/pngsuite beside the repository"))
+/// The images of Willem van Schaik's PngSuite, which is not part of the repository; skipped if it is missing.
+@Suite(.enabled(if: pngSuite != nil, "shared/pngsuite must be next to the repository"))
 struct PngSuiteTests {
   static var names: [String] {
     guard let pngSuite else { return [] }
@@ -26,7 +25,7 @@ struct PngSuiteTests {
     [UInt8](try Data(contentsOf: URL(filePath: "\(pngSuite ?? "")/\(name)")))
   }
 
-  @Test func `all that are right are decoded in their size, and all that are broken are refused`() async throws {
+  @Test func `valid files are decoded in their size and broken ones are refused`() async throws {
     let decoding = try Decoding(count: 2)
     #expect(Self.names.count > 150)
     for name in Self.names {
@@ -53,7 +52,7 @@ struct PngSuiteTests {
     "0g01", "0g02", "0g04", "0g08", "0g16", "2c08", "2c16", "3p01", "3p02", "3p04", "3p08", "4a08", "4a16", "6a08",
     "6a16",
   ])
-  func `interlaced and not are alike`(kind: String) async throws {
+  func `an interlaced file decodes like one that is not`(kind: String) async throws {
     let decoding = try Decoding()
     let plain = try await decoding.pixels(try content("basn\(kind).png"))
     let interlaced = try await decoding.pixels(try content("basi\(kind).png"))

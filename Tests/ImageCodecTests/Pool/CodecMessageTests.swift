@@ -3,7 +3,7 @@ import Testing
 @testable import ImageCodec
 
 struct CodecMessageTests {
-  @Test func `a request comes out as it went in`() throws {
+  @Test func `a request is decoded as it was encoded`() throws {
     let header = ImageHeader(.webp, width: 5, height: 6)
     let transform = Transform.with { ($0.width, $0.height, $0.fit, $0.quality) = (100, 50, .cover, 33) }
     for output in [
@@ -18,7 +18,7 @@ struct CodecMessageTests {
     }
   }
 
-  @Test func `a reply comes out as it went in`() throws {
+  @Test func `a reply is decoded as it was encoded`() throws {
     var decoded = Decoded()
     (decoded.bytes, decoded.format, decoded.width, decoded.height) = (1234, .avif, 7, 8)
     decoded.placeholder = Placeholder(thumbHash: [0, 255, 7], color: 0x010203)
@@ -32,7 +32,7 @@ struct CodecMessageTests {
     }
   }
 
-  @Test func `a message that is not complete stays, and what follows one stays too`() {
+  @Test func `an incomplete message stays in the buffer, and so do the bytes after a message`() {
     var bytes = Array("says=rea".utf8)
     #expect(CodecMessage(takenFrom: &bytes) == nil)
     bytes += Array("dy\nx=1=2\n".utf8)
@@ -57,7 +57,7 @@ struct CodecMessageTests {
     "", "says=done", "says=done\nbytes=-1\nwidth=1\nheight=1\nframes=1\nchannels=1\nsourceWidth=1\nsourceHeight=1",
     "says=done\nbytes=99999999999999999999\nwidth=1\nheight=1\nframes=1\nchannels=1\nsourceWidth=1\nsourceHeight=1",
     "says=failed\nkind=crashed", "says=failed", "says=hello",
-  ]) func `what a decoder may not say is no reply`(text: String) {
+  ]) func `an invalid reply is rejected`(text: String) {
     var bytes = Array((text + "\n\n").utf8)
     #expect(CodecMessage(takenFrom: &bytes).flatMap(CodecReply.init) == nil)
   }

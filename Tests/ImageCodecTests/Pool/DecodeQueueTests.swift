@@ -29,7 +29,7 @@ struct DecodeQueueTests {
     #expect(order == [5, 2, 4, 1, 3])
   }
 
-  @Test mutating func `a changed priority counts from then on`() {
+  @Test mutating func `a changed priority applies at once`() {
     for number in 1...4 { queue.add(ticket(UInt64(number)), priority: 0, pixels: 1) }
     queue.reprioritize(ticket(3), to: 7)
     queue.reprioritize(ticket(1), to: -1)
@@ -38,7 +38,7 @@ struct DecodeQueueTests {
     #expect(order == [3, 2, 4, 1])
   }
 
-  @Test mutating func `what was removed never comes`() {
+  @Test mutating func `a removed ticket is never returned`() {
     for number in 1...300 { queue.add(ticket(UInt64(number)), priority: number % 3, pixels: 1) }
     for number in 1...297 { _ = queue.remove(ticket(UInt64(number))) }
     let isThere = queue.remove(ticket(1))
@@ -48,7 +48,7 @@ struct DecodeQueueTests {
     #expect(order == [299, 298, 300])
   }
 
-  @Test mutating func `one whose priority changes again and again takes no more room for it`() {
+  @Test mutating func `a ticket whose priority changes often does not grow the queue`() {
     queue.add(ticket(1), priority: 0, pixels: 1)
     for priority in 1...10_000 { queue.reprioritize(ticket(1), to: priority % 5) }
     #expect(queue.placeCount < 100)
@@ -56,7 +56,7 @@ struct DecodeQueueTests {
     #expect(order == [1])
   }
 
-  @Test mutating func `no more pixels run at once than the budget has`() {
+  @Test mutating func `the running pixels stay within the budget`() {
     for (number, pixels) in [(1, 60), (2, 40), (3, 2)] {
       queue.add(ticket(UInt64(number)), priority: 0, pixels: pixels)
     }
@@ -67,7 +67,7 @@ struct DecodeQueueTests {
     expectNext(ticket(3))
   }
 
-  @Test mutating func `a little more never matters`() {
+  @Test mutating func `a small excess over the budget is allowed`() {
     queue.add(ticket(1), priority: 0, pixels: .max)
     queue.add(ticket(2), priority: 0, pixels: 1)
     queue.add(ticket(3), priority: 0, pixels: 2)
@@ -76,7 +76,7 @@ struct DecodeQueueTests {
     expectNext(nil)
   }
 
-  @Test mutating func `what is larger than the budget runs alone, and nothing overtakes it`() {
+  @Test mutating func `a decode larger than the budget runs alone, and nothing overtakes it`() {
     queue.add(ticket(1), priority: 0, pixels: 10)
     queue.add(ticket(2), priority: 0, pixels: .max)
     queue.add(ticket(3), priority: 0, pixels: 10)

@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// The pool with decoders that misbehave: shell scripts that speak the decoder's side of the socket.
+/// The pool with decoders that misbehave: shell scripts that implement the decoder's side of the socket.
 struct DecoderPoolTests {
   private static let image = Pictures.quarters(4, 4).png()
   private static let drawing = Build.text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"4\" height=\"4\"/>")
@@ -10,14 +10,14 @@ struct DecoderPoolTests {
     printf 'says=done\\nbytes=0\\nwidth=0\\nheight=0\\nframes=1\\nchannels=0\\nsourceWidth=4\\nsourceHeight=4\\n\\n' >&0
     """
 
-  /// What the decoders of all tests leave, until the end of the process: they may outlive their tests by a moment.
+  /// The files of all tests' decoders, kept until the process ends because decoders may briefly outlive their tests.
   private static let folder: String = {
     atexit { try? FileManager.default.removeItem(atPath: DecoderPoolTests.folder) }
     return FileManager.default.temporaryDirectory.appending(path: "pools-\(UUID().uuidString)").path
   }()
 
-  /// A decoder that says it is ready and then does `body` for each request. `$HERE` is a directory of the test's own,
-  /// in which `pids` and `libraries` have a line for each process.
+  /// A decoder that announces it is ready and then runs `body` for each request. `$HERE` is a directory for each test.
+  /// Its files `pids` and `libraries` have a line for each process.
   private func decoding(
     _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), ready: Bool = true, perProcess: Int = 1000,
     idleTime: Duration = .seconds(3600)
@@ -39,8 +39,8 @@ struct DecoderPoolTests {
       """
     let path = "\(here)/decoder"
     try script.write(toFile: path + ".sh", atomically: true, encoding: .utf8)
-    // Copied by another process: a file that this one has open for writing, or a child of another test for a moment,
-    // does not run.
+    // Copied by another process: an executable that this process, or briefly a child of another test, has open for
+    // writing cannot be run.
     let copy = try Process.run(URL(filePath: "/bin/cp"), arguments: [path + ".sh", path])
     copy.waitUntilExit()
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
@@ -70,14 +70,14 @@ struct DecoderPoolTests {
     #expect((decoding.pool.statistics.decoded, decoding.pool.statistics.running) == (3, 1))
   }
 
-  @Test func `a crash is tried again once, in a fresh process`() async throws {
+  @Test func `a task that crashed is retried once, in a fresh process`() async throws {
     let (decoding, here) = try decoding("kill -9 $$")
     #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.crashed))
     #expect(try pids(here).count == 2)
     #expect(decoding.pool.statistics.crashed == 2)
   }
 
-  @Test func `one crash costs the task nothing, and other tasks never anything`() async throws {
+  @Test func `one crash does not fail the task, and never fails other tasks`() async throws {
     let (decoding, here) = try decoding(
       "if [ ! -e \"$HERE/crashed\" ]; then touch \"$HERE/crashed\"; kill -9 $$; fi; \(Self.answer)")
     let image = Self.image
@@ -89,7 +89,7 @@ struct DecoderPoolTests {
     #expect(try pids(here).count == 2)
   }
 
-  @Test func `what finds no memory left by others is tried again in a fresh process`() async throws {
+  @Test func `a task that runs out of memory in a used process is retried in a fresh one`() async throws {
     let failed = "printf 'says=failed\\nkind=outOfMemory\\ntext=x\\n\\n' >&0"
     let (decoding, here) = try decoding("N=$((N + 1)); if [ $N -gt 1 ]; then \(failed); else \(Self.answer); fi")
     for _ in 0..<3 { #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4) }
@@ -108,7 +108,7 @@ struct DecoderPoolTests {
     #expect(try pids(here).count == 1)
   }
 
-  @Test func `what is cancelled is answered at once, whether it waits or runs`() async throws {
+  @Test func `a cancelled task is answered at once, waiting or running`() async throws {
     let (decoding, here) = try decoding("sleep 1000")
     let image = Self.image
     let answers = AsyncStream<Result<Decoded, DecodeError>>.makeStream()
@@ -120,7 +120,7 @@ struct DecoderPoolTests {
     #expect(await iterator.next() == .failure(.cancelled))
     decoding.pool.cancel(tickets[0])
     #expect(await iterator.next() == .failure(.cancelled))
-    // The third runs in another process, for the first is killed.
+    // The third runs in another process, because the first process is killed.
     decoding.pool.cancel(tickets[0])
     decoding.pool.cancel(tickets[2])
     #expect(await iterator.next() == .failure(.cancelled))
@@ -133,13 +133,13 @@ struct DecoderPoolTests {
     "printf 'says=done\\n\\n' >&0", "printf 'says=ready\\ndecode=png\\nencode=\\nsandbox=\\n\\n' >&0",
     "printf 'x\\n\\n' >&0",
     "head -c 100000 /dev/zero >&0",
-  ]) func `a decoder that says what cannot be is no better than one that crashes`(lie: String) async throws {
+  ]) func `a decoder that sends an impossible reply is treated as crashed`(lie: String) async throws {
     let (decoding, _) = try decoding(lie)
     let outcome = await decoding.run(try decoding.task(Self.image, .check))
     #expect(outcome == .failure(.crashed))
   }
 
-  @Test func `without a decoder all tasks are told so`() async throws {
+  @Test func `without a decoder all tasks fail with unavailable`() async throws {
     let decoding = try Decoding(executable: "/nonexistent/decoder")
     let outcome = await decoding.run(try decoding.task(Self.image, .check))
     guard case .failure(.unavailable(let text)) = outcome else { return #expect(Bool(false), "\(outcome)") }
@@ -147,13 +147,13 @@ struct DecoderPoolTests {
     #expect(await formats(of: decoding) == CodecFormats())
   }
 
-  @Test func `a decoder that ends before it is ready is none`() async throws {
+  @Test func `a decoder that always ends before it is ready is unavailable`() async throws {
     let (decoding, _) = try decoding("exit 127", ready: false)
     let outcome = await decoding.run(try decoding.task(Self.image, .check))
     guard case .failure(.unavailable) = outcome else { return #expect(Bool(false), "\(outcome)") }
   }
 
-  @Test func `a decoder that ends once before it is ready costs nobody anything`() async throws {
+  @Test func `a decoder that ends once before it is ready fails no task`() async throws {
     let (decoding, here) = try decoding(
       """
       [ -e "$HERE/again" ] || { touch "$HERE/again"; exit 1; }
@@ -171,7 +171,7 @@ struct DecoderPoolTests {
     #expect(try pids(here).count == 2)
   }
 
-  @Test func `shutting down answers what is left, and leaves no process`() async throws {
+  @Test func `shutting down answers the remaining tasks and leaves no process`() async throws {
     let (decoding, here) = try decoding("sleep 1000", count: 2)
     let answers = AsyncStream<Result<Decoded, DecodeError>>.makeStream()
     for _ in 0..<5 {
@@ -188,7 +188,7 @@ struct DecoderPoolTests {
     #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.cancelled))
   }
 
-  @Test func `a decoder killed from outside in the middle of a decode costs only that decode`() async throws {
+  @Test func `a decoder killed from outside during a decode affects only that decode`() async throws {
     let (decoding, here) = try decoding(
       "touch \"$HERE/busy-$$\"; while [ ! -e \"$HERE/go\" ]; do sleep 0.01; done; \(Self.answer)", count: 2)
     let image = Self.image
@@ -206,17 +206,17 @@ struct DecoderPoolTests {
     #expect(decoding.pool.statistics.crashed == 1)
   }
 
-  @Test func `a process is replaced after so many decodes, and goes when it has nothing to do`() async throws {
+  @Test func `a process is replaced after its maximum of decodes and ends when it is idle`() async throws {
     let (decoding, here) = try decoding(Self.answer, perProcess: 2, idleTime: .milliseconds(1))
     for _ in 0..<4 { _ = try await decoding.run(try decoding.task(Self.image, .check)).get() }
     #expect(try pids(here).count >= 2)
     while decoding.pool.statistics.running > 0 { await Task.yield() }
     for pid in try pids(here) { while !isGone(pid) { await Task.yield() } }
-    // And another one comes.
+    // Another process must be started for the next task.
     #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4)
   }
 
-  @Test func `as many processes work as are allowed, and no more`() async throws {
+  @Test func `the pool runs as many processes as are allowed, and no more`() async throws {
     let (decoding, here) = try decoding(
       "touch \"$HERE/busy-$$\"; while [ ! -e \"$HERE/go\" ]; do sleep 0.01; done; \(Self.answer)", count: 3)
     let image = Self.image
@@ -234,7 +234,7 @@ struct DecoderPoolTests {
     #expect(try pids(here).count == 3)
   }
 
-  @Test func `a decoder has the libraries of its first image, and all serves what needs few`() async throws {
+  @Test func `a decoder loads the libraries of its first image, and one with all serves every image`() async throws {
     let (decoding, here) = try decoding(Self.answer)
     for file in [Self.image, Self.image, Self.drawing, Self.image, Self.drawing] {
       #expect(try await decoding.run(try decoding.task(file, .check)).get().sourceWidth == 4)
@@ -255,7 +255,7 @@ struct DecoderPoolTests {
     }
     while !FileManager.default.fileExists(atPath: "\(here)/busy") { await Task.yield() }
     async let formats = formats(of: decoding)
-    // The pool takes up what it is asked in order.
+    // The pool handles commands in order.
     let cancelled = AsyncStream<Result<Decoded, DecodeError>>.makeStream()
     decoding.pool.cancel(
       decoding.pool.submit(try decoding.task(image, .check), priority: 0) { cancelled.continuation.yield($0) })
@@ -285,7 +285,7 @@ struct DecoderPoolTests {
     #expect(await formats(of: decoding) == CodecFormats())
   }
 
-  @Test func `a pool that nobody asks anything is nothing but a value`() throws {
+  @Test func `a pool without tasks starts no process`() throws {
     let decoding = try Decoding()
     #expect(decoding.pool.statistics == DecoderStatistics())
     decoding.pool.shutDown()

@@ -4,7 +4,7 @@
 
   @testable import ImageCodec
 
-  /// The decoder itself tries to get out and says how that went.
+  /// The decoder itself attempts to escape and reports the results.
   struct SandboxTests {
     private static let ways = [
       "open a file", "list a directory", "create a file", "open a socket", "connect", "run a program",
@@ -30,7 +30,7 @@
       return outcomes
     }
 
-    @Test func `without the sandbox all ways are open, or the test would prove nothing`() throws {
+    @Test func `without the sandbox every attempt succeeds, so that the test proves something`() throws {
       let outcomes = try tryEscape(behind: "none")
       for way in Self.ways where !["create a file", "trace the parent"].contains(way) {
         #expect(outcomes[way] == "done", "\(way)")
@@ -38,14 +38,14 @@
       try? FileManager.default.removeItem(atPath: "/tmp/imageworker-escape")
     }
 
-    @Test func `with the sandbox no way is open, and what was handed over can be read`() throws {
+    @Test func `with the sandbox every attempt is refused, and descriptors that were passed in can be read`() throws {
       let outcomes = try tryEscape(behind: nil)
       #expect(outcomes["in force"]?.contains("seccomp") == true)
       for way in Self.ways { #expect(outcomes[way]?.hasPrefix("refused") == true, "\(way): \(outcomes[way] ?? "-")") }
       #expect(outcomes["read what was open before"] == "done")
     }
 
-    @Test func `Landlock alone keeps files, programs and the network shut`() throws {
+    @Test func `Landlock alone denies files, programs and the network`() throws {
       let outcomes = try tryEscape(behind: "landlock")
       guard outcomes["in force"] == "landlock" else { return print("this kernel has no Landlock") }
       for way in ["open a file", "list a directory", "create a file", "run a program", "reopen itself"] {
@@ -53,7 +53,7 @@
       }
     }
 
-    @Test func `seccomp alone keeps all shut`() throws {
+    @Test func `seccomp alone denies every attempt`() throws {
       let outcomes = try tryEscape(behind: "seccomp")
       #expect(outcomes["in force"] == "seccomp")
       for way in Self.ways { #expect(outcomes[way]?.hasPrefix("refused") == true, "\(way)") }

@@ -7,7 +7,7 @@ import Testing
       let recognition = Recognition(prefix: sample.bytes.prefix(length), isComplete: false)
       #expect(recognition == .needMore || recognition == .image(sample.format))
     }
-    // A slice that does not begin at 0 is read from its own start.
+    // A slice that does not begin at 0 must be read from its own start.
     #expect(Recognition(prefix: ([1, 2, 3] + sample.bytes)[3...], isComplete: true) == .image(sample.format))
   }
 
@@ -24,7 +24,7 @@ import Testing
     ("<!-- x --><p>", .notAnImage), ("<!x", .notAnImage), ("text <svg>", .notAnImage),
   ]
 
-  @Test(arguments: documents) func `text is told from drawings`(text: String, recognition: Recognition) {
+  @Test(arguments: documents) func `other text is distinguished from drawings`(text: String, recognition: Recognition) {
     #expect(Recognition(prefix: Array(text.utf8), isComplete: false) == recognition)
     if recognition == .needMore { #expect(Recognition(prefix: Array(text.utf8), isComplete: true) == .notAnImage) }
   }
@@ -37,7 +37,7 @@ import Testing
     ([0, 0, 0, 8] + Build.text("ftypheic    "), .notAnImage),
   ]
 
-  @Test(arguments: brands) func `brands tell AVIF from HEIC and from films`(bytes: [UInt8], recognition: Recognition) {
+  @Test(arguments: brands) func `brands distinguish AVIF, HEIC and videos`(bytes: [UInt8], recognition: Recognition) {
     #expect(Recognition(prefix: bytes, isComplete: false) == recognition)
   }
 

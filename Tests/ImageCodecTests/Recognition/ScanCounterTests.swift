@@ -7,11 +7,11 @@ struct ScanCounterTests {
     [0xFF, marker, UInt8((content.count + 2) >> 8), UInt8((content.count + 2) & 0xFF)] + content
   }
 
-  /// A scan with stuffed bytes, restarts and fill in its data.
+  /// A scan with stuffed bytes, restart markers and fill bytes in its data.
   private var scan: [UInt8] { segment(0xDA, [1, 2, 3]) + [9, 0xFF, 0, 0xFF, 0xD3, 0xFF, 0xFF, 0, 8] }
 
   private var progressive: [UInt8] {
-    // A thumbnail in APP1, whose markers do not count.
+    // A thumbnail in APP1, whose markers must not count.
     let thumbnail = [0xFF, 0xD8] + segment(0xC2) + segment(0xDA) + [0xFF, 0xD9]
     return [0xFF, 0xD8] + segment(0xE1, thumbnail) + segment(0xC2, [8, 0, 1, 0, 1]) + scan + segment(0xC4, [0]) + scan
       + scan + [0xFF, 0xD9]
@@ -25,7 +25,7 @@ struct ScanCounterTests {
     }
   }
 
-  @Test(arguments: 1...40) func `scans are counted however the bytes are cut`(pieces: Int) {
+  @Test(arguments: 1...40) func `scans are counted for every split of the bytes`(pieces: Int) {
     let counts = counts(progressive, pieces: pieces)
     #expect(counts.last == 3)
     #expect(counts == counts.sorted())
@@ -51,13 +51,13 @@ struct ScanCounterTests {
     #expect(counter.isOver && counter.completeScans == 0)
   }
 
-  @Test func `another format is told by its first bytes`() {
+  @Test func `another format is recognised by its first bytes`() {
     var counter = ScanCounter()
     ([0x89, 0x50] as [UInt8]).withUnsafeBytes { counter.take($0) }
     #expect(counter.isOver)
   }
 
-  @Test func `any bytes come to an end`() {
+  @Test func `counting ends for arbitrary bytes`() {
     var chance = SystemRandomNumberGenerator()
     for _ in 0..<500 {
       var bytes = progressive

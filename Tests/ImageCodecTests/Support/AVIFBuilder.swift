@@ -1,6 +1,6 @@
 import CAVIF
 
-/// AVIF files of one colour or more, through libavif: of kinds that the decoder itself does not write.
+/// Builds AVIF files of one or more colours with libavif, of kinds that the decoder itself does not write.
 struct AVIFBuilder {
   var layout = AVIF_PIXEL_FORMAT_YUV444
   var depth = 8
@@ -10,13 +10,13 @@ struct AVIFBuilder {
   var transfer = 13
   var isPremultiplied = false
   var turns: UInt8?
-  /// The eight fields of the box.
+  /// The eight fields of the clean aperture box.
   var clap: [UInt32]?
   var width = 64
   var height = 64
-  /// A grid of so many pictures has them row by row in place of frames; all have the same size.
+  /// The size of a grid, whose pictures are given row by row instead of frames; all must have the same size.
   var columns: Int?
-  /// Each a number of milliseconds and what its pixels are: R G B A.
+  /// The frames, each with its milliseconds and its pixels in R G B A.
   var frames: [(milliseconds: Int, pixel: (_ x: Int, _ y: Int) -> [Int])]
 
   struct Failure: Error {

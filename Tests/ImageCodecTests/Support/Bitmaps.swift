@@ -1,19 +1,19 @@
-/// BMP and ICO files, field by field.
+/// Builds BMP and ICO files field by field.
 struct Bitmap {
   var width: Int
   var height: Int
   var bits: Int
-  /// The length of the header: 12 for OS/2's, 40, 52, 56, 108 or 124.
+  /// The length of the header: 12 for OS/2, 40, 52, 56, 108 or 124.
   var header = 40
   var compression = 0
   var isTopDown = false
-  /// B G R of each.
+  /// The palette, B G R each.
   var colors: [[UInt8]] = []
-  /// Red, green, blue and alpha; in the header if that has a place for them, behind it otherwise.
+  /// Red, green, blue and alpha; in the header if that has fields for them, otherwise after it.
   var masks: [Int] = []
-  /// As they lie in the file, without padding.
+  /// The rows in file order, without padding.
   var rows: [[UInt8]] = []
-  /// In place of the rows.
+  /// Replaces the rows.
   var content: [UInt8]?
 
   var file: [UInt8] {
@@ -22,10 +22,10 @@ struct Bitmap {
     return Build.text("BM") + Build.little32(14 + bitmap.count) + Build.little32(0) + Build.little32(start) + bitmap
   }
 
-  /// The picture of an icon, with the rows of its mask.
+  /// The picture of an icon with the rows of its mask.
   func inIcon(mask: [[UInt8]]) -> [UInt8] { bitmap(height: 2 * height) + mask.flatMap(Self.padded) }
 
-  /// - Parameter pictures: each with the size that the directory tells, and the number of bits.
+  /// - Parameter pictures: each with its size and bit count for the directory.
   static func icon(
     _ pictures: [(width: Int, height: Int, bits: Int, content: [UInt8])], isCursor: Bool = false
   ) -> [UInt8] {

@@ -1,21 +1,21 @@
-/// A JPEG whose blocks of 8 x 8 samples each have one value, in any sampling (ITU-T T.81): what its pixels are is known
+/// A JPEG whose blocks of 8 x 8 samples each have one value, in any sampling (ITU-T T.81), so that its pixels are known
 /// without a decoder.
 struct BlockJPEG {
   struct Component {
-    /// 1 to 4. More samples are closer together.
+    /// The sampling factor, 1 to 4. More samples are closer together.
     var (across, down): (Int, Int)
-    /// Of a place in the image, 0 to 255.
+    /// The value at a position in the image, 0 to 255.
     var value: (_ x: Int, _ y: Int) -> Int
   }
 
   var width: Int
   var height: Int
   var components: [Component]
-  /// Whether they are RGB as they are: libjpeg tells by their names.
+  /// Whether the components are stored as RGB, which libjpeg recognises by their names.
   var isRGB = false
-  /// Units (MCUs) between restart markers; 0 without them.
+  /// MCUs between restart markers; 0 for no markers.
   var restartInterval = 0
-  /// Whether each component has a scan of its own. All must have one sample for each pixel then.
+  /// Whether each component has a separate scan. All must have one sample for each pixel then.
   var hasScanForEach = false
 
   private var most: (across: Int, down: Int) {
@@ -27,12 +27,12 @@ struct BlockJPEG {
     return component.value(blockX * stepX + stepX / 2, blockY * stepY + stepY / 2)
   }
 
-  /// The samples of one pixel, those of the blocks that it lies in.
+  /// The samples of a pixel, which are the values of the blocks that contain it.
   func samples(_ x: Int, _ y: Int) -> [Int] {
     components.map { value($0, x * $0.across / (8 * most.across), y * $0.down / (8 * most.down)) }
   }
 
-  /// JFIF 1.02, page 3.
+  /// The conversion of JFIF 1.02, page 3.
   func rgb(_ x: Int, _ y: Int) -> [Int] {
     let samples = samples(x, y).map(Double.init)
     guard samples.count == 3, !isRGB else { return samples.map { Int($0) } }
@@ -49,7 +49,7 @@ struct BlockJPEG {
       frame += [name, UInt8(component.across << 4 | component.down), 0]
     }
     let count = UInt8(components.count)
-    // A code of 4 bits for each length that a difference can have, and one of 1 bit for the end of a block.
+    // A code of 4 bits for each length of a difference, and one of 1 bit for the end of a block.
     let codes = [0x00] + lengths(4, 10) + Array(0...9) + [0x10] + lengths(1, 1) + [0]
     var file: [UInt8] = [0xFF, 0xD8] + Build.segment(0xDB, [0] + [UInt8](repeating: 8, count: 64))
     file += Build.segment(0xC0, [8] + Build.big16(height) + Build.big16(width) + [count] + frame)

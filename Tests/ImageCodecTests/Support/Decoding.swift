@@ -2,17 +2,17 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// A pool of real decoder processes and a directory for what they write; both go with it, but for a shared pool.
+/// A pool of real decoder processes and a directory for their output. Both are removed with it, except a shared pool.
 final class Decoding: Sendable {
   let pool: DecoderPool
   let directory: String
   private let isShared: Bool
 
-  /// Started once for all tests that need no settings: a process a test would take longer than most tests.
+  /// Started once for all tests that need no settings, because starting a process takes longer than most tests.
   private static let sharedPool = DecoderPool(
     DecoderSettings(count: ProcessInfo.processInfo.activeProcessorCount, timeout: .seconds(3600)))
 
-  /// - Parameter pool: one that others use as well.
+  /// - Parameter pool: a pool that others use as well.
   private init(pool: DecoderPool) throws {
     (self.pool, isShared, directory) = (pool, true, try Self.newDirectory())
   }
@@ -66,7 +66,7 @@ final class Decoding: Sendable {
 
   struct NotAnImage: Error {}
 
-  /// The pixels, or what is wrong.
+  /// The pixels, or the error.
   func pixels(_ bytes: [UInt8], _ transform: Transform = Transform()) async throws -> Pixels {
     let path = newPath()
     let decoded = try await run(try task(bytes, .pixels(path), transform)).get()
@@ -97,7 +97,7 @@ struct Pixels: Equatable {
     (0..<channels).map { Int(bytes[(y * width + x) * channels + $0]) }
   }
 
-  /// How far samples differ in the mean.
+  /// The mean difference of samples.
   func meanDifference(from other: Pixels) -> Double {
     guard bytes.count == other.bytes.count else { return .infinity }
     let sum = zip(bytes, other.bytes).reduce(0) { $0 + abs(Int($1.0) - Int($1.1)) }

@@ -1,6 +1,6 @@
 import ImageCodec
 
-/// Headers of every format, written field by field: the tests need no image files.
+/// Builds headers of every format field by field, so that the tests need no image files.
 enum Build {
   static func big16(_ number: Int) -> [UInt8] { [UInt8(number >> 8 & 255), UInt8(number & 255)] }
   static func big32(_ number: Int) -> [UInt8] { big16(number >> 16) + big16(number) }
@@ -11,7 +11,7 @@ enum Build {
 
   // MARK: TIFF and EXIF
 
-  /// `tags` are tag, type (3 or 4) and value; `pages` directories with the same tags follow each other.
+  /// `tags` are tag, type (3 or 4) and value; `pages` is the number of consecutive directories with the same tags.
   static func tiff(
     _ tags: [(tag: Int, type: Int, value: Int)], big: Bool = false, isLittleEndian: Bool = true, pages: Int = 1
   )
@@ -127,7 +127,7 @@ enum Build {
 
   static func ispe(_ width: Int, _ height: Int) -> [UInt8] { box("ispe", big32(0) + big32(width) + big32(height)) }
 
-  /// The primary item has number 2; item 1 has a property that is not to be taken for its.
+  /// The primary item is number 2. Item 1 has a property that must not be used for it.
   static func heif(_ fileType: [UInt8], properties: [[UInt8]], isLong: Bool = false, after: [UInt8] = []) -> [UInt8] {
     let thumbnail = ispe(16, 16)
     let number = { (item: Int) in isLong ? big32(item) : big16(item) }
@@ -153,7 +153,7 @@ enum Build {
     return box("moov", sound + pictures)
   }
 
-  /// `bits` are value and number of bits, as JPEG XL writes them.
+  /// `bits` are value and number of bits, as in JPEG XL.
   static func jxl(_ bits: [(value: Int, count: Int)]) -> [UInt8] {
     var flat: [Bool] = []
     for field in bits { flat += (0..<field.count).map { field.value >> $0 & 1 == 1 } }

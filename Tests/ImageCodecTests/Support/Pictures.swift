@@ -1,18 +1,18 @@
 import Foundation
 import ImageCodec
 
-/// Real image files, pixel for pixel, without any image library: PNG, TIFF and GIF. The others are made of these by the
-/// decoder itself.
+/// Builds image files from pixels without any image library: PNG, TIFF and GIF. Files in other formats are made from
+/// these by the decoder.
 struct Pictures {
   var width: Int
   var height: Int
-  /// Samples of a pixel: grey, grey and alpha, R G B, R G B A (or C M Y K in a TIFF).
+  /// The samples of a pixel: grey, grey and alpha, R G B, R G B A (or C M Y K in a TIFF).
   var samples: Int
   var depth = 8
-  /// In the range of `depth`.
+  /// The values of the samples, in the range of `depth`.
   var pixel: (_ x: Int, _ y: Int) -> [Int]
 
-  /// One colour in each quarter: red, green, blue and white.
+  /// One colour in each quadrant: red, green, blue and white.
   static func quarters(_ width: Int, _ height: Int) -> Pictures {
     Pictures(width: width, height: height, samples: 3) { x, y in
       switch (x < width / 2, y < height / 2) {
@@ -24,14 +24,14 @@ struct Pictures {
     }
   }
 
-  /// Something in every frequency.
+  /// Content at every frequency.
   static func waves(_ width: Int, _ height: Int) -> Pictures {
     Pictures(width: width, height: height, samples: 3) { x, y in
       [(x * x / 7 + y) & 255, (x * 3 + y * y / 11) & 255, (x + y * 2) & 255]
     }
   }
 
-  /// Smooth, as most of a photograph is.
+  /// Smooth, as most areas of a photograph are.
   static func hills(_ width: Int, _ height: Int) -> Pictures {
     Pictures(width: width, height: height, samples: 3) { x, y in
       let (x, y) = (Double(x), Double(y))
@@ -72,7 +72,7 @@ struct Pictures {
 
   // MARK: PNG
 
-  /// - Parameter palette: R G B triples; then pixels have one sample, an index.
+  /// - Parameter palette: R G B triples. With a palette, pixels have one sample, an index.
   func png(palette: [UInt8]? = nil, extraChunks: [UInt8] = []) -> [UInt8] {
     let kind: UInt8 = palette != nil ? 3 : [1: 0, 2: 4, 3: 2, 4: 6][samples] ?? 0
     var header: [UInt8] = Build.big32(width) + Build.big32(height)
@@ -90,7 +90,7 @@ struct Pictures {
     return Build.big32(content.count) + named + Build.big32(Int(checksum(named)))
   }
 
-  /// Zlib with stored blocks only.
+  /// Zlib data with stored blocks only.
   static func deflated(_ content: [UInt8]) -> [UInt8] {
     var result: [UInt8] = [0x78, 0x01]
     var start = 0
@@ -122,9 +122,9 @@ struct Pictures {
   /// Uncompressed, in one strip. Four samples are C M Y K.
   ///
   /// - Parameters:
-  ///   - photometric: what the first samples are, by TIFF 6.0; the rest are more than the colours.
+  ///   - photometric: the meaning of the first samples, as in TIFF 6.0; the rest are extra samples.
   ///   - sampleFormat: 1 for unsigned, 2 for signed.
-  ///   - extraSamples: what the samples beside the colours are, where the file says so.
+  ///   - extraSamples: the meaning of the extra samples, if the file declares it.
   func tiff(photometric: Int? = nil, sampleFormat: Int = 1, extraSamples: [Int] = []) -> [UInt8] {
     let content = rows(bigEndian: false).flatMap { $0 }
     let photometric = photometric ?? [1: 1, 3: 2, 4: 5][samples] ?? 1
@@ -156,13 +156,13 @@ struct Pictures {
 
   // MARK: GIF
 
-  /// An animation of frames in one colour each, which begin `delay` hundredths of a second after each other, and each
-  /// stays `step` longer than the one before. They lie at `x` and `y` of the screen, which has their size where none is
-  /// given, or each in its place.
+  /// An animation of frames in one colour each. The first delay is `delay` hundredths of a second, and each delay is
+  /// `step` longer than the one before. The frames are at `x` and `y` of the screen, or each at its own position. The
+  /// screen has their size by default.
   ///
   /// - Parameters:
-  ///   - disposal: what becomes of a frame: 1 it stays, 2 its place is empty again.
-  ///   - isTransparent: whether one of the colours, which no frame has, is declared to be transparent.
+  ///   - disposal: the disposal of a frame: 1 keeps it, 2 clears its area.
+  ///   - isTransparent: whether a colour that no frame uses is declared transparent.
   static func gif(
     _ width: Int, _ height: Int, colors: [(UInt8, UInt8, UInt8)], delay: Int = 10, step: Int = 0, loops: Int = 0,
     x: Int = 0, y: Int = 0, screen: (width: Int, height: Int)? = nil,
@@ -183,7 +183,7 @@ struct Pictures {
     return file + [0x3B]
   }
 
-  /// LZW codes of eight bits: a reset comes before they would get longer.
+  /// LZW codes of eight bits: a reset comes before they would become longer.
   private static func uncompressed(_ index: UInt8, count: Int) -> [UInt8] {
     var codes: [UInt8] = []
     for pixel in 0..<count {

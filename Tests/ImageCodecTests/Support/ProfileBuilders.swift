@@ -1,7 +1,7 @@
-/// ICC profiles (ICC.1:2022), written field by field.
+/// Builds ICC profiles (ICC.1:2022) field by field.
 extension Build {
   /// - Parameters:
-  ///   - space: of the device, four letters.
+  ///   - space: the colour space of the device, four letters.
   ///   - connection: the profile connection space, four letters.
   static func profile(
     _ space: String, connection: String = "XYZ ", _ tags: [(name: String, data: [UInt8])]
@@ -20,18 +20,18 @@ extension Build {
     return head + [UInt8](repeating: 0, count: 128 - head.count) + table + content
   }
 
-  /// D50.
+  /// The white point D50.
   private static let whitePoint = big32(0xF6D6) + big32(0x10000) + big32(0xD32D)
   private static let white = text("XYZ ") + big32(0) + whitePoint
 
-  /// A profile of grey that leaves values as they are.
+  /// A profile of grey that does not change values.
   static func greyProfile() -> [UInt8] {
     profile("GRAY", [("wtpt", white), ("kTRC", text("curv") + big32(0) + big32(0))])
   }
 
-  /// A profile by which all pixels are neutral, and the lighter (L*) the less they have of the channels.
+  /// A profile that makes all pixels neutral: the lower the channels, the lighter (L*) the pixel.
   ///
-  /// - Parameter tags: names of the lookup tables, of which a profile of a scanner may have `A2B0` only.
+  /// - Parameter tags: the names of the lookup tables. A profile of a scanner may have `A2B0` only.
   static func negativeProfile(_ space: String, channels: Int, tags: [String]) -> [UInt8] {
     let identity = (0..<9).flatMap { big32($0 % 4 == 0 ? 0x10000 : 0) }
     let ramp = big16(0) + big16(0xFFFF)

@@ -8,11 +8,11 @@ struct GeometryTests {
     var box: (Int?, Int?)
     var fit = Transform.Fit.inside
     var enlarge = false
-    /// What the source is resized to, the result, and where one lies in the other.
+    /// The size that the source is resized to, the size of the result, and the offset of the former in the latter.
     var scaled: (Int, Int)
     var result: (Int, Int)
     var at = (0, 0)
-    /// The part that is taken from the source, if not all of it: x, y, width, height.
+    /// The part of the source that is used, if not all of it: x, y, width, height.
     var crop: (Int, Int, Int, Int)?
 
     var testDescription: String { "\(source) in \(box), \(fit)\(enlarge ? ", enlarged" : "")" }
@@ -20,7 +20,7 @@ struct GeometryTests {
 
   static let sizings: [Sizing] = [
     Sizing(source: (400, 300), box: (nil, nil), scaled: (400, 300), result: (400, 300)),
-    // One side: the other follows, whatever the fit.
+    // With one side, the other follows for every fit.
     Sizing(source: (400, 300), box: (100, nil), scaled: (100, 75), result: (100, 75)),
     Sizing(source: (400, 300), box: (nil, 100), fit: .fill, scaled: (133, 100), result: (133, 100)),
     Sizing(source: (400, 300), box: (nil, 600), scaled: (400, 300), result: (400, 300)),
@@ -33,14 +33,14 @@ struct GeometryTests {
     Sizing(source: (3, 2), box: (1, 1), scaled: (1, 1), result: (1, 1)),
     Sizing(source: (10_000, 1), box: (100, 100), scaled: (100, 1), result: (100, 1)),
     Sizing(source: (1600, 1200), box: (256, 256), scaled: (256, 192), result: (256, 192)),
-    // Contain: the box is filled in any case.
+    // Contain: the box is always filled.
     Sizing(source: (400, 300), box: (100, 100), fit: .contain, scaled: (100, 75), result: (100, 100), at: (0, 12)),
     Sizing(source: (40, 30), box: (100, 101), fit: .contain, scaled: (40, 30), result: (100, 101), at: (30, 35)),
-    // Cover: what stands out is cut on both sides.
+    // Cover: the excess is cut on both sides.
     Sizing(source: (400, 300), box: (100, 100), fit: .cover, scaled: (133, 100), result: (100, 100), at: (-16, 0)),
     Sizing(source: (300, 400), box: (100, 100), fit: .cover, scaled: (100, 133), result: (100, 100), at: (0, -16)),
     Sizing(source: (100, 50), box: (80, 200), fit: .cover, scaled: (100, 50), result: (80, 50), at: (-10, 0)),
-    // What is made larger is cut before: what shows, 40 to 60, and 3 or 4 pixels on each side.
+    // An enlarged image is cut first: the visible part, 40 to 60, plus 3 or 4 pixels on each side.
     Sizing(
       source: (100, 50), box: (80, 200), fit: .cover, enlarge: true, scaled: (108, 200), result: (80, 200),
       at: (-12, 0), crop: (37, 0, 27, 50)
@@ -57,7 +57,7 @@ struct GeometryTests {
     Sizing(source: (50, 30), box: (100, 200), fit: .fill, enlarge: true, scaled: (100, 200), result: (100, 200)),
   ]
 
-  @Test(arguments: sizings) func `an image goes into its box`(sizing: Sizing) throws {
+  @Test(arguments: sizings) func `an image is fitted into its box`(sizing: Sizing) throws {
     var transform = Transform()
     (transform.width, transform.height) = sizing.box
     transform.fit = sizing.fit
@@ -70,7 +70,7 @@ struct GeometryTests {
     #expect(geometry.crop == .init(x: crop.0, y: crop.1, width: crop.2, height: crop.3))
   }
 
-  @Test func `a crop comes before the size`() throws {
+  @Test func `a crop is applied before the size`() throws {
     var transform = Transform()
     transform.crop = .init(x: 10, y: 20, width: 50, height: 100)
     transform.width = 25
@@ -92,7 +92,7 @@ struct GeometryTests {
     #expect(throws: GeometryError(width: 400, height: 300)) { try transform.geometry(width: 400, height: 300) }
   }
 
-  @Test(arguments: 1...8) func `orientation comes before all else`(orientation: Int) throws {
+  @Test(arguments: 1...8) func `orientation is applied before everything else`(orientation: Int) throws {
     let header = ImageHeader(.jpeg, width: 400, height: 300, orientation: orientation)
     var transform = Transform()
     transform.width = 100
@@ -103,8 +103,8 @@ struct GeometryTests {
     #expect((stored.width, stored.height) == (100, 75))
   }
 
-  /// The rules of each fit, for many sizes.
-  @Test func `whatever the sizes, the result is in its box and the parts fit together`() throws {
+  /// Checks the rules of each fit for many sizes.
+  @Test func `the result is within its box and its parts are consistent for all sizes`() throws {
     var chance = SystemRandomNumberGenerator()
     for _ in 0..<20_000 {
       let (width, height) = (Int.random(in: 1...3000, using: &chance), Int.random(in: 1...3000, using: &chance))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ImageCodec
 
-/// Against hashes that other implementations of https://github.com/evanw/thumbhash give.
+/// Compared with hashes from other implementations of https://github.com/evanw/thumbhash.
 struct ThumbHashTests {
   private func hash(_ width: Int, _ height: Int, _ pixel: (Int, Int) -> [Int]) -> ThumbHash {
     let pixels = (0..<(width * height)).flatMap { pixel($0 % width, $0 / width).map { UInt8($0 & 255) } }
@@ -30,7 +30,7 @@ struct ThumbHashTests {
     #expect(hash.color == 0x0AC81E)
   }
 
-  @Test func `what is transparent has no colour`() {
+  @Test func `transparent pixels do not contribute to the colour`() {
     let hash = hash(10, 1) { x, _ in x < 5 ? [255, 0, 0, 255] : [0, 0, 255, 0] }
     #expect(hash.color == 0xFF0000)
     #expect(self.hash(3, 3) { _, _ in [9, 9, 9, 0] }.bytes.count > 5)
@@ -40,7 +40,7 @@ struct ThumbHashTests {
   func `a plain image of few pixels is plain`(size: (Int, Int)) {
     for alpha in [255, 128] {
       let bytes = hash(size.0, size.1) { _, _ in [255, 40, 0, alpha] }.bytes.map(Int.init)
-      // How much lightness, colours and alpha vary.
+      // The variation of lightness, colours and alpha.
       let header = bytes[0] | bytes[1] << 8 | bytes[2] << 16
       let scales = [header >> 18 & 31, (bytes[3] | bytes[4] << 8) >> 3 & 63, (bytes[3] | bytes[4] << 8) >> 9 & 63]
       #expect(scales == [0, 0, 0])
@@ -48,7 +48,7 @@ struct ThumbHashTests {
     }
   }
 
-  @Test func `few pixels are seen as if each were several`() {
+  @Test func `an image with few pixels is sampled several times for each pixel`() {
     let few = hash(2, 3) { x, y in [x * 200, y * 100, 90, 255] }
     let many = hash(8, 12) { x, y in [x / 4 * 200, y / 4 * 100, 90, 255] }
     for (left, right) in zip(few.bytes, many.bytes) {

@@ -36,7 +36,7 @@ struct TransformTests {
         + ",format=jpeg,quality=60")
   }
 
-  @Test func `what has no effect makes no other variant`() {
+  @Test func `an option without effect does not create another variant`() {
     let plain = transform { $0.width = 100 }
     #expect(
       transform {
@@ -58,7 +58,7 @@ struct TransformTests {
     }
   }
 
-  @Test func `what has an effect makes another variant`() {
+  @Test func `an option with an effect creates another variant`() {
     let box = transform {
       $0.width = 9
       $0.height = 9
@@ -83,7 +83,7 @@ struct TransformTests {
     "v3,format=webp,quality=1", "v3,quality=80", "v3,format=webp,quality=80", "v3,format=avif,quality=80",
     "v3,rotate=none,gray=1,radius=3",
   ])
-  func `the canonical form is read back`(text: String) throws {
+  func `the canonical form is parsed to the same transform`(text: String) throws {
     #expect(try #require(Transform(canonical: text)).canonical == text)
   }
 
@@ -95,7 +95,7 @@ struct TransformTests {
     "v3,background=FFFFFF", "v3,background=+00001",
     "v3,gray=0", "v3,radius=-1", "v3,frames=some", "v3,w=1 ", "w=1", "v3,x=1",
   ])
-  func `what is no canonical form is refused`(text: String) {
+  func `other texts than the canonical form are refused`(text: String) {
     #expect(Transform(canonical: text) == nil)
   }
 
@@ -122,7 +122,7 @@ struct TransformTests {
     #expect(round.outputFormat(of: .jpeg, hasAlpha: false, frames: 1) == .jpeg)
   }
 
-  @Test func `the format that is asked for is the format`() {
+  @Test func `the requested format is used`() {
     #expect(transform { $0.format = .jpeg }.outputFormat(of: .png, hasAlpha: true, frames: 1) == .jpeg)
   }
 }
