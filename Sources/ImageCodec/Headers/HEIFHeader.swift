@@ -30,8 +30,8 @@ struct HEIFItem {
   private(set) var height = 0
   private(set) var orientation = Orientation()
 
-  private static let mostAssociations = 16
-  private static let mostItems = 65_536
+  private static let maxAssociations = 16
+  private static let maxItems = 65_536
 
   init(
     _ reader: inout HeaderReader, meta: BoxSequence.Box, format: ImageFormat
@@ -48,7 +48,7 @@ struct HEIFItem {
       } else if box.name == "iprp", properties.isEmpty {
         var inner = BoxSequence(in: box)
         while let part = try inner.next(&reader) {
-          if part.name == "ipma", associations.count < Self.mostAssociations { associations.append(part) }
+          if part.name == "ipma", associations.count < Self.maxAssociations { associations.append(part) }
           guard part.name == "ipco", properties.isEmpty else { continue }
           var list = BoxSequence(in: part)
           while let property = try list.next(&reader) { properties.append(property) }
@@ -96,7 +96,7 @@ struct HEIFItem {
     let start = box.content.lowerBound
     let isLongItem = try reader.uint8(start) > 0
     let isLongIndex = try reader.uint8(start + 3) & 1 == 1
-    let entries = min(try reader.big32(start + 4), mostItems)
+    let entries = min(try reader.big32(start + 4), maxItems)
     var position = start + 8
     var entry = 0
     while entry < entries, position < box.content.upperBound {

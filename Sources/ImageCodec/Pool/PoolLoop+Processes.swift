@@ -122,7 +122,7 @@ extension PoolLoop {
   func release(_ process: DecoderProcess, hasFailed: Bool = false) {
     process.activity = .idle(since: now)
     let isLookedAt = hasFailed || process.decodes.isMultiple(of: 16)
-    let isDue = isLookedAt && process.allocatedBytes > Self.largestIdleProcess
+    let isDue = isLookedAt && process.allocatedBytes > Self.maxIdleProcessBytes
     if process.decodes >= settings.decodesPerProcess || isDue { terminate(process) }
   }
 

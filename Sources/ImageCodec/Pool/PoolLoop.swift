@@ -38,7 +38,7 @@ final class PoolLoop {
 
   /// The time after which a running decode is killed if it is cancelled.
   private static let cancelGracePeriod = Duration.milliseconds(100)
-  static let largestIdleProcess = 256 << 20
+  static let maxIdleProcessBytes = 256 << 20
   private static let reapingPause = Duration.milliseconds(5)
   static let launchPause = Duration.seconds(1)
   /// The number of consecutive failed starts after which the decoder is unavailable. A single start may fail for lack
