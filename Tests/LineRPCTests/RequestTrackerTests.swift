@@ -41,7 +41,7 @@ struct RequestTrackerTests {
     #expect(answer(token) == #"{"jsonrpc":"2.0","id":1,"result":true}"# + "\n")
   }
 
-  @Test mutating func `a result may be raw JSON, and an error stands in its place`() throws {
+  @Test mutating func `a request is answered with raw JSON or with an error`() throws {
     let first = try #require(tickets(.call(load(1))).first)
     #expect(
       text(tracker.respond(to: first, raw: Array(#"{"a":1}"#.utf8)))
@@ -53,7 +53,7 @@ struct RequestTrackerTests {
         + "\n")
   }
 
-  @Test mutating func `a second response for a ticket is ignored`() throws {
+  @Test mutating func `a second response for a token is ignored`() throws {
     let token = try #require(tickets(.call(load(1))).first)
     #expect(answer(token) != nil)
     #expect(answer(token) == nil)
@@ -72,7 +72,7 @@ struct RequestTrackerTests {
     #expect(tracker.unanswered == 0)
   }
 
-  @Test mutating func `a notification that cannot be carried out is reported, not answered`() {
+  @Test mutating func `a notification that cannot be performed is reported, not answered`() {
     let error = RPCError.invalidParams(member: "params", "m")
     let call = Call.failedNotification(error, method: "load")
     #expect(accept(.call(call)) == [.failedNotification(error, method: "load")])
@@ -80,7 +80,7 @@ struct RequestTrackerTests {
     #expect(tracker.unanswered == 0)
   }
 
-  @Test mutating func `a refusal is sent at once, with id null when there is none`() {
+  @Test mutating func `a refusal is sent at once, with id null if there is no id`() {
     #expect(
       lines(.call(.refused(.parseError("m"), id: nil))) == [
         #"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m","data":{"kind":"parseError","retryable":false}}}"#
@@ -120,7 +120,7 @@ struct RequestTrackerTests {
     #expect(tracker.unanswered == 0)
   }
 
-  @Test mutating func `notifications in a batch are performed in their place and left out of the answer`() {
+  @Test mutating func `notifications in a batch are performed in order and omitted from the answer`() {
     let tickets = tickets(.batch([load(nil), load(1), load(nil)]))
     #expect(tickets.map(\.id) == [nil, .integer(1), nil])
     #expect(answer(tickets[0]) == nil)
@@ -134,7 +134,7 @@ struct RequestTrackerTests {
     for case .send in steps { Issue.record("nothing is sent") }
   }
 
-  @Test mutating func `refused elements of a batch stand in its answer`() throws {
+  @Test mutating func `refused elements of a batch are in its answer`() throws {
     let refused = Call.refused(.invalidRequest("m"), id: nil)
     let error =
       #"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"m","data":{"kind":"invalidRequest","retryable":false}}}"#
@@ -168,7 +168,7 @@ struct RequestTrackerTests {
     #expect(tickets(.call(load(1))).count == 1)
   }
 
-  @Test mutating func `an event carries the request's id, and comes no more once there is a response`() throws {
+  @Test mutating func `an event has the request's id, and there is none after the response`() throws {
     let token = try #require(tickets(.call(load(1))).first)
     #expect(
       text(tracker.event("progress", about: token) { $0.member("received", 5) })
