@@ -31,7 +31,7 @@ package enum ICOHeader {
     for index in 0..<min(count, maxEntries) {
       let entry = try entry(&reader, at: 6 + 16 * index, isCursor: isCursor)
       let rank = (entry.width * entry.height, entry.bitCount)
-      if let known = largest, rank <= (known.width * known.height, known.bitCount) { continue }
+      if let current = largest, rank <= (current.width * current.height, current.bitCount) { continue }
       largest = entry
     }
     guard var largest else { throw .impossible("the icon has no picture") }

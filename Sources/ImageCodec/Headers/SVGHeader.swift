@@ -18,8 +18,8 @@ enum SVGHeader {
     }
     let attributes = attributes(of: tag)
     let proportions = attributes["preserveAspectRatio"] == "none" ? nil : proportions(attributes["viewBox"])
-    let own = (attributes["width"].flatMap(pixels), attributes["height"].flatMap(pixels))
-    let size = size(own.0, own.1, proportions)
+    let declared = (attributes["width"].flatMap(pixels), attributes["height"].flatMap(pixels))
+    let size = size(declared.0, declared.1, proportions)
     guard let width = whole(size.width), let height = whole(size.height) else {
       throw .impossible("the width or height of the SVG is out of range")
     }

@@ -174,7 +174,7 @@ final class PoolLoop {
   private func end() {
     for process in processes { terminate(process) }
     for ticket in pending.keys.sorted(by: { $0.number < $1.number }) { answer(ticket, .failure(.cancelled)) }
-    giveUp(.cancelled)
+    failWaiting(.cancelled)
     for id in unreaped { _ = DecoderProcess.isReaped(id, waits: true) }
     publish()
   }

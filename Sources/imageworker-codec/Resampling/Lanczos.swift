@@ -57,7 +57,7 @@ struct Lanczos {
   /// Returns a cached filter if there is one, because most often all images of a series have the same size.
   static func cached(from part: Range<Double>, to count: Int) -> Lanczos {
     recent.withLock { recent in
-      if let known = recent.first(where: { $0.part == part && $0.filter.spans.count == count }) { return known.filter }
+      if let entry = recent.first(where: { $0.part == part && $0.filter.spans.count == count }) { return entry.filter }
       if recent.count == maxCached { recent.removeFirst() }
       recent.append((part, Lanczos(from: part, to: count)))
       return recent[recent.count - 1].filter
