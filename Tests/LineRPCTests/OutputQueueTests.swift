@@ -9,7 +9,7 @@ struct OutputQueueTests {
 
   private func line(_ text: String) -> [UInt8] { Array((text + "\n").utf8) }
 
-  private mutating func takeAll() -> String {
+  private mutating func dequeueAll() -> String {
     var all: [UInt8] = []
     while !queue.isEmpty { all += queue.dequeue() }
     #expect(queue.dequeue().isEmpty)
@@ -32,7 +32,7 @@ struct OutputQueueTests {
     queue.appendReplaceable(line("1000"), about: first)
     queue.appendReplaceable(line("20"), about: second)
     #expect(queue.count == 5 + 2 + 3)
-    #expect(takeAll() == "1000 x 20")
+    #expect(dequeueAll() == "1000 x 20")
   }
 
   @Test mutating func `progress stays behind another line about the same request`() {
@@ -40,16 +40,16 @@ struct OutputQueueTests {
     queue.append(line("retrying"), about: first)
     queue.appendReplaceable(line("10"), about: first)
     queue.appendReplaceable(line("20"), about: first)
-    #expect(takeAll() == "50 retrying 20")
+    #expect(dequeueAll() == "50 retrying 20")
   }
 
   @Test mutating func `progress that was dequeued is not replaced`() {
     queue.appendReplaceable(line("10"), about: first)
-    #expect(takeAll() == "10")
+    #expect(dequeueAll() == "10")
     queue.append(line("x"), about: second)
     queue.appendReplaceable(line("20"), about: first)
     queue.appendReplaceable(line("30"), about: first)
-    #expect(takeAll() == "x 30")
+    #expect(dequeueAll() == "x 30")
   }
 
   @Test mutating func `dequeued pieces are whole lines of at most 64 kB, or one longer line`() {
@@ -74,7 +74,7 @@ struct OutputQueueTests {
     queue.removeAll()
     #expect(queue.isEmpty)
     queue.appendReplaceable(line("c"), about: first)
-    #expect(takeAll() == "c")
+    #expect(dequeueAll() == "c")
   }
 
   @Test mutating func `a naive queue gives the same lines for all operations`() {

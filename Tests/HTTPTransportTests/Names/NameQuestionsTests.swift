@@ -57,10 +57,10 @@ import Testing
     var questions = NameQuestions(candidates: ["a"], prefersIPv6: true)
     _ = questions.begin()
     #expect(questions.isWorthRepeating(.aaaa))
-    #expect(questions.found == nil)
+    #expect(questions.availableAddresses == nil)
     #expect(questions.answered(.a, found(ipv4, 3600)) == .wait)
-    #expect(questions.found?.addresses == [ipv4])
-    #expect(questions.found?.timeToLive == .seconds(30))
+    #expect(questions.availableAddresses?.addresses == [ipv4])
+    #expect(questions.availableAddresses?.timeToLive == .seconds(30))
     #expect(!questions.isWorthRepeating(.aaaa))
     #expect(questions.answered(.aaaa, .failed) == .resolved([ipv4], timeToLive: .seconds(30)))
   }
