@@ -138,7 +138,7 @@ final class Transfer {
     }
     // An error in a dropped rest is not a failure.
     if let error, !receiver.isDropping || isLate { return .finish(.failure(counted(error))) }
-    if error == nil, receiver.isCutShort {
+    if error == nil, receiver.isTruncated {
       return .finish(.failure(counted(TransferError(.truncated, "\(server) sent an incomplete body"))))
     }
     guard let summary else {
