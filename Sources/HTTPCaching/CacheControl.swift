@@ -18,7 +18,7 @@ struct CacheControl: Equatable {
   var immutable = false
   var staleWhileRevalidate: Int?
   var staleIfError: Int?
-  /// Of requests only. Without a value, any staleness is accepted.
+  /// In requests only. Without a value, any staleness is accepted.
   var maxStale: Int?
   var minFresh: Int?
   var onlyIfCached = false

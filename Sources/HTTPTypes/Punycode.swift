@@ -10,7 +10,7 @@ enum Punycode {
     var codePoint: UInt32 = 0x80
     var delta = 0
     var bias = 72
-    // With at most sixty code points below 2^21, no number here comes near overflow.
+    // With at most sixty code points below 2^21, no number here can overflow.
     while handled < label.count, let next = label.lazy.filter({ $0 >= codePoint }).min() {
       delta += Int(next - codePoint) * (handled + 1)
       codePoint = next

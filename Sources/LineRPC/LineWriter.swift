@@ -207,8 +207,8 @@ public final class LineWriter: Sendable {
     onClosed(number)
   }
 
-  /// A write to a pipe without a reader raises SIGPIPE in the writing thread. If it is blocked there, write returns
-  /// EPIPE only.
+  /// A write to a pipe without a reader raises SIGPIPE in the writing thread. While the signal is blocked
+  /// there, write only returns EPIPE.
   private func blockPipeSignal() {
     var signals = sigset_t()
     sigemptyset(&signals)

@@ -8,8 +8,8 @@ public struct RequestTracker: Sendable {
 
   /// The action that an incoming line requires.
   public enum Step: Sendable, Equatable {
-    /// Perform the request, then answer it with `respond`. Notifications must be answered too, so that `unanswered` is
-    /// correct.
+    /// Perform the request, then call `respond`: also for a notification, which gets no answer but counts as
+    /// `unanswered`.
     case perform(Request, RequestToken)
     /// Send this line at once.
     case send([UInt8])

@@ -58,7 +58,7 @@ import Testing
     Case("max-age\u{A0}=3, é=1, max-age=2") { $0.maxAge = 2 },
   ]
 
-  @Test(arguments: cases) func `every odd form has one reading`(_ test: Case) {
+  @Test(arguments: cases) func `every unusual form has one meaning`(_ test: Case) {
     #expect(CacheControl(test.lines) == test.expected)
   }
 }

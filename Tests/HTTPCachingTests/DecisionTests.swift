@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-/// When every response of the tables was stored, unless it says otherwise.
+/// The time at which every response of the tables was stored, unless it has its own.
 private let stored = 1_795_260_409
 private let policy = CachePolicy(maxAge: 7 * 86_400)
 
@@ -18,9 +18,9 @@ private let plainTag: HeaderFields = ["if-none-match": "\"a\""]
 
 @Suite struct `Cache decisions` {
   struct Case: Sendable, CustomTestStringConvertible {
-    /// What the server said.
+    /// The fields of the stored response.
     var said: HeaderFields
-    /// What is asked.
+    /// The mode and the fields of the request.
     var mode = CacheMode.default
     var asked: HeaderFields = [:]
     /// Seconds after the response was stored.
@@ -191,14 +191,14 @@ private let plainTag: HeaderFields = ["if-none-match": "\"a\""]
   ]
 
   @Test(arguments: modes + requestDirectives + lifetimes + staleWhileRevalidate + clocks)
-  func `what the server said decides`(_ expected: Case) {
+  func `the server's fields decide`(_ expected: Case) {
     let decision = policy.decide(
       mode: expected.mode, requestHeaders: expected.asked, stored: [response(expected.said)],
       now: stored + expected.after)
     #expect(decision == expected.decision)
   }
 
-  @Test(arguments: CacheMode.allCases) func `nothing stored, nothing served`(mode: CacheMode) {
+  @Test(arguments: CacheMode.allCases) func `nothing is served if nothing is stored`(mode: CacheMode) {
     let decision = policy.decide(mode: mode, requestHeaders: [:], stored: [], now: stored)
     let expected: CacheDecision =
       switch mode {
@@ -210,26 +210,26 @@ private let plainTag: HeaderFields = ["if-none-match": "\"a\""]
     #expect(decision == expected)
   }
 
-  @Test func `the time that the request took counts as age`() {
+  @Test func `the duration of the request counts as age`() {
     var slow = response(["cache-control": "max-age=60", "age": "50"])
     slow.requestTime = stored - 10
     #expect(policy.decide(mode: .default, requestHeaders: [:], stored: [slow], now: stored) == Self.fetch)
   }
 
   @Test(arguments: modes + lifetimes + staleWhileRevalidate + clocks)
-  func `what is plainly fresh is what the decision serves as fresh`(_ expected: Case) {
+  func `a plainly fresh response is one that the decision serves as fresh`(_ expected: Case) {
     guard [.default, .forceCache, .onlyIfCached].contains(expected.mode), expected.asked.isEmpty else { return }
     let isFresh = isPlainlyFresh(response(expected.said), now: stored + expected.after)
     #expect(isFresh == (expected.decision == Self.fresh))
   }
 
-  @Test func `a lower max-age than the one by which a response was fresh is heeded at once`() {
+  @Test func `a lowered max-age applies at once to a response that was fresh`() {
     let lower = CachePolicy(maxAge: 30)
     #expect(isPlainlyFresh(response(Self.maxAge), now: stored + 29, by: lower))
     #expect(!isPlainlyFresh(response(Self.maxAge), now: stored + 30, by: lower))
   }
 
-  @Test func `what varies, and what the host's cache headers ask for, is left to the decision`() {
+  @Test func `responses that vary and requests with cache directives are not plain`() {
     #expect(!isPlainlyFresh(response(["cache-control": "max-age=60", "vary": "accept"]), now: stored))
     #expect(CachePolicy.isPlain(["accept": "image/*", "user-agent": "x"]))
     for name in ["cache-control", "pragma", "range", "if-none-match", "if-range", "if-match"] {
@@ -237,7 +237,7 @@ private let plainTag: HeaderFields = ["if-none-match": "\"a\""]
     }
   }
 
-  /// - Parameter policy: the one in force now; `freshUntil` was worked out by the usual one.
+  /// - Parameter policy: the current policy; `freshUntil` was computed by the usual one.
   private func isPlainlyFresh(_ response: CachedResponse, now: Int, by current: CachePolicy? = nil) -> Bool {
     (current ?? policy).isPlainlyFresh(
       freshUntil: policy.freshUntil(response), headers: response.headers, responseTime: response.responseTime, now: now)
@@ -285,7 +285,7 @@ private let plainTag: HeaderFields = ["if-none-match": "\"a\""]
   ]
 
   @Test(arguments: cases)
-  func `a stale response stands in only where the server let it`(
+  func `a stale response replaces an error only if the server allows it`(
     said: String, mode: CacheMode, asked: HeaderFields, failure: Int?, after: Int, served: Bool
   ) {
     let decision = policy.mayServeOnError(
@@ -309,7 +309,7 @@ private let plainTag: HeaderFields = ["if-none-match": "\"a\""]
     (["cache-control": "max-age=60, immutable"], 1, ["immutable"]),
   ]
 
-  @Test(arguments: cases) func `query can say why`(said: HeaderFields, after: Int, words: [String]) {
+  @Test(arguments: cases) func `query can explain a decision`(said: HeaderFields, after: Int, words: [String]) {
     let text = policy.explain(response(said), now: stored + after)
     for word in words { #expect(text.contains(word), "\(text)") }
   }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTPCaching
 
-/// Values are told apart by their bytes: what looks the same, as `\u{e9}` and `e\u{301}` do, is not.
+/// Values are compared by their bytes: `\u{e9}` and `e\u{301}` look the same but differ.
 @Suite struct ExactComparisonTests {
   private static let composed = "caf\u{e9}"
   private static let decomposed = "cafe\u{301}"

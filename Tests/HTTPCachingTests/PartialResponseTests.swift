@@ -6,7 +6,7 @@ private let now = 1_795_260_409
 private let date = HTTPDate.format(now)
 private let url = "http://h/a.png"
 
-/// What begins a response, and what may be added to it.
+/// Creation and completion of a partial response.
 @Suite struct PartialResponseTests {
   private static let headers: HeaderFields = [
     "etag": "\"a\"", "date": date, "content-type": "image/png", "content-length": "1000", "cache-control": "max-age=60",
@@ -20,16 +20,16 @@ private let url = "http://h/a.png"
       status: status, headers: headers, url: url, contentLength: length, requestHeaders: request, receivedAt: now)
   }
 
-  // MARK: - What begins one
+  // MARK: - Creation
 
-  @Test func `the rest is asked for by a strong entity tag`() throws {
+  @Test func `the rest is requested with a strong entity tag`() throws {
     let partial = try #require(beginning())
     #expect(partial.requestFields(from: 400) == ["range": "bytes=400-", "if-range": "\"a\""])
     #expect(partial.headers["connection"] == nil)
     #expect([0, 1, 999, 1000, 1001].map { partial.hasRest(after: $0) } == [false, true, true, false, false])
   }
 
-  @Test func `without an entity tag by a date of change that is strong`() throws {
+  @Test func `without an entity tag the rest is requested with a strong date`() throws {
     let then = HTTPDate.format(now - 60)
     #expect(try #require(beginning(["date": date, "last-modified": then])).requestFields(from: 1)["if-range"] == then)
   }
@@ -50,25 +50,26 @@ private let url = "http://h/a.png"
     ("no ranges", headers.with("accept-ranges", "none")), ("a range", headers.with("content-range", "bytes 0-9/1000")),
   ]
 
-  @Test(arguments: startOver) func `what cannot be told apart for sure starts over`(what: String, headers: HeaderFields)
-  {
+  @Test(arguments: startOver) func `a response without a reliable validator starts over`(
+    what: String, headers: HeaderFields
+  ) {
     #expect(beginning(headers) == nil, "\(what)")
   }
 
-  @Test(arguments: [201, 203, 206, 304, 404]) func `only a 200 is a beginning`(status: Int) {
+  @Test(arguments: [201, 203, 206, 304, 404]) func `only a 200 can be resumed`(status: Int) {
     #expect(beginning(status: status) == nil)
   }
 
   @Test(arguments: ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"])
-  func `a host with ranges and conditions of its own is left alone`(name: String) {
+  func `a request with its own range or conditions is not resumed`(name: String) {
     #expect(beginning(request: [name: "x"]) == nil)
   }
 
-  @Test func `identity is no content coding, and other range units are no refusal`() {
+  @Test func `identity is not a content coding, and another range unit does not refuse ranges`() {
     #expect(beginning(Self.headers.with("content-encoding", "identity").with("accept-ranges", "bytes")) != nil)
   }
 
-  // MARK: - What is added
+  // MARK: - Completion
 
   private func answer(
     _ status: Int = 206, _ change: HeaderFields = [:], range: String? = "bytes 400-999/1000", from: String = url,
@@ -82,7 +83,7 @@ private let url = "http://h/a.png"
       status: status, headers: headers, from: from, contentLength: length, offset: 400, receivedAt: now + 6)
   }
 
-  @Test func `the whole has the fields of both, and the length of the whole`() throws {
+  @Test func `the whole has the fields of both responses, and the whole length`() throws {
     guard case .rest(let whole) = try answer(206, ["etag": "\"a\"", "cache-control": "max-age=9", "x-new": "1"]) else {
       Issue.record("it is the rest"); return
     }
@@ -125,17 +126,17 @@ private let url = "http://h/a.png"
     ("a content coding", "bytes 400-999/1000", 600, 1000, ["content-encoding": "gzip"]),
   ]
 
-  @Test(arguments: misfits) func `a part that does not fit is none`(
+  @Test(arguments: misfits) func `a part that does not match is refused`(
     what: String, range: String?, length: Int64?, known: Int64?, change: HeaderFields
   ) throws {
     #expect(try answer(206, change, range: range, length: length, known: known) == .rangeMismatch, "\(what)")
   }
 
-  @Test func `a part from elsewhere is none`() throws {
+  @Test func `a part from another URL is refused`() throws {
     #expect(try answer(from: "http://h/b.png") == .rangeMismatch)
   }
 
-  @Test func `a date of change must stay, and a tag that comes late is another one`() throws {
+  @Test func `a date must not change, and a part must not have a new entity tag`() throws {
     let then = HTTPDate.format(now - 600)
     let dated = try #require(beginning(["date": date, "last-modified": then]))
     func answer(_ change: HeaderFields) -> PartialResponse.Answer {
@@ -151,7 +152,7 @@ private let url = "http://h/a.png"
     #expect(answer(["last-modified": then, "etag": "\"a\""]) == .rangeMismatch)
   }
 
-  @Test func `other answers are a whole, a refusal, or none`() throws {
+  @Test func `any other answer is a whole, a mismatch or none`() throws {
     for status in [200, 203, 204] { #expect(try answer(status) == .whole) }
     for status in [412, 416] { #expect(try answer(status) == .rangeMismatch) }
     for status in [301, 304, 401, 404, 429, 500, 503] { #expect(try answer(status) == .none) }

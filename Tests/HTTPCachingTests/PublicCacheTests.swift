@@ -3,9 +3,10 @@ import HTTPCaching
 import HTTPTypes
 import Testing
 
-/// Plays the shared part of the public cache-tests suite against the rules alone: an origin and a clock made of values.
+/// Runs the shared part of the public cache-tests suite on the caching rules alone: the origin and the clock are
+/// values.
 @Suite struct `Public cache tests` {
-  /// Looked for beside the package and beside each folder above it.
+  /// Searched for in the folder of the package and in each folder above it.
   private static let file = sequence(first: URL(filePath: #filePath)) {
     $0.path == "/" ? nil : $0.deletingLastPathComponent()
   }
@@ -28,7 +29,7 @@ import Testing
     #expect(played > 70)
   }
 
-  /// Nothing but a success is ever stored, so that what is optimal for errors is left out.
+  /// Only successes are stored, so tests of optimal behaviour for errors are skipped.
   private static func isAsked(kind: String, _ requests: [[String: Any]]) -> Bool {
     let areSuccesses = requests.allSatisfy { request in
       (200...299).contains((request["response_status"] as? [Any])?.first as? Int ?? 200)
@@ -44,7 +45,7 @@ import Testing
   }
 }
 
-/// One test: an origin that answers as told, a cache with one key, and a clock that moves when the test pauses.
+/// One test: an origin with scripted answers, a cache with one key, and a clock that advances when the test pauses.
 private struct Play {
   private let requests: [[String: Any]]
   private var stored: [CachedResponse] = []
@@ -53,7 +54,7 @@ private struct Play {
 
   init(_ requests: [[String: Any]]) { self.requests = requests }
 
-  /// What of the test does not hold, or nil.
+  /// The expectation of the test that fails; nil if all hold.
   mutating func complaint() -> String? {
     for (index, request) in requests.enumerated() {
       let headers = Self.fields(request["request_headers"], now: now)
@@ -80,7 +81,7 @@ private struct Play {
     return nil
   }
 
-  /// What was sent, if anything, and the fields of the answer.
+  /// The request that was sent, if any, and the fields of the answer.
   private mutating func load(_ index: Int, _ headers: HeaderFields) -> (sent: HeaderFields?, answer: HeaderFields) {
     switch policy.decide(mode: .default, requestHeaders: headers, stored: stored, now: now) {
     case .serve(let hit, _): return (nil, Storing.fieldsToServe(stored[hit], now: now))

@@ -3,14 +3,14 @@ import Testing
 
 @testable import HTTPCaching
 
-/// Which requests select the same of what is stored.
+/// Equality of requests in what they select among stored responses.
 struct SelectingFieldsTests {
   private func stored(vary: String...) -> CachedResponse {
     CachedResponse(
       headers: HeaderFields(vary.map { HeaderField("vary", $0) }), requestTime: 1_000_000, responseTime: 1_000_000)
   }
 
-  @Test func `fields that no Vary names make no difference`() {
+  @Test func `fields that no Vary names do not matter`() {
     let plain = [stored()]
     let selection = SelectingFields(of: ["accept": "image/webp"], among: plain)
     #expect(selection != nil)
@@ -18,7 +18,7 @@ struct SelectingFieldsTests {
     #expect(selection == SelectingFields(of: [:], among: plain))
   }
 
-  @Test func `fields that a Vary names do, and so does whether they are there`() {
+  @Test func `fields that a Vary names matter, and so does their absence`() {
     let varying = [stored(vary: "Accept, X-Screen")]
     let selection = SelectingFields(of: ["accept": "image/webp", "x-other": "1"], among: varying)
     #expect(selection == SelectingFields(of: ["x-other": "2", "accept": "image/webp"], among: varying))
@@ -28,14 +28,14 @@ struct SelectingFieldsTests {
     #expect(SelectingFields(of: ["accept": ""], among: varying) != SelectingFields(of: [:], among: varying))
   }
 
-  @Test func `a field is the same however its list is written`() {
+  @Test func `the notation of a list does not matter`() {
     let varying = [stored(vary: "accept")]
     #expect(
       SelectingFields(of: ["accept": "a,b"], among: varying)
         == SelectingFields(of: HeaderFields([HeaderField("accept", "a"), HeaderField("accept", "b")]), among: varying))
   }
 
-  @Test func `case makes no difference where the field's definition says so`() {
+  @Test func `case does not matter if the field's definition says so`() {
     let varying = [stored(vary: "accept-language, accept")]
     #expect(
       SelectingFields(of: ["accept-language": "de-CH"], among: varying)
@@ -44,7 +44,7 @@ struct SelectingFieldsTests {
       SelectingFields(of: ["accept": "A"], among: varying) != SelectingFields(of: ["accept": "a"], among: varying))
   }
 
-  @Test func `the names of all stored responses count`() {
+  @Test func `the names in the Vary of all stored responses count`() {
     let both = [stored(vary: "accept"), stored(vary: "x-screen", "accept")]
     #expect(SelectingFields(of: ["x-screen": "1"], among: both) != SelectingFields(of: ["x-screen": "2"], among: both))
     #expect(SelectingFields(of: ["accept": "1"], among: both) != SelectingFields(of: ["accept": "2"], among: both))
@@ -55,7 +55,7 @@ struct SelectingFieldsTests {
     #expect(SelectingFields(of: [:], among: [stored()]) != SelectingFields(of: [:], among: [stored(vary: "accept")]))
   }
 
-  @Test func `nothing is selected where nothing is known, or anything may matter`() {
+  @Test func `there is no selection if nothing is stored or any field may matter`() {
     #expect(SelectingFields(of: ["accept": "image/webp"], among: []) == nil)
     #expect(SelectingFields(of: [:], among: [stored(vary: "*")]) == nil)
     #expect(SelectingFields(of: [:], among: [stored(), stored(vary: "accept", " * ")]) == nil)
@@ -64,7 +64,7 @@ struct SelectingFieldsTests {
   @Test(arguments: [
     "cache-control", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "pragma",
     "range",
-  ]) func `what speaks to the cache always makes a difference`(name: String) {
+  ]) func `a field with a cache directive always matters`(name: String) {
     let plain = [stored()]
     var headers: HeaderFields = [:]
     headers.append(name, "1")

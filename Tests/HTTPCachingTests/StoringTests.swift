@@ -18,7 +18,7 @@ private let now = 1_795_260_409
     (200, ["vary": "*"], false), (200, ["vary": "accept, *"], false), (200, ["vary": "accept"], true),
   ]
 
-  @Test(arguments: answers) func `complete successes are kept unless forbidden`(
+  @Test(arguments: answers) func `complete successes are stored unless forbidden`(
     status: Int, headers: HeaderFields, stored: Bool
   ) {
     #expect(Storing.mayStore(mode: .default, requestHeaders: [:], status: status, headers: headers) == stored)
@@ -32,7 +32,8 @@ private let now = 1_795_260_409
     (.reload, ["if-none-match": "x"], true), (.default, ["authorization": "x"], true),
   ]
 
-  @Test(arguments: requests) func `the request has a say`(mode: CacheMode, headers: HeaderFields, stored: Bool) {
+  @Test(arguments: requests) func `the request can forbid storing`(mode: CacheMode, headers: HeaderFields, stored: Bool)
+  {
     #expect(Storing.mayStore(mode: mode, requestHeaders: headers, status: 200, headers: [:]) == stored)
   }
 
@@ -41,13 +42,13 @@ private let now = 1_795_260_409
     (["if-match": "x"], false), (["if-range": "x"], false),
   ]
 
-  @Test(arguments: asking) func `a request is for the whole unless it says otherwise`(
+  @Test(arguments: asking) func `a request is for the whole unless it has a range or conditions`(
     headers: HeaderFields, isForWhole: Bool
   ) {
     #expect(Storing.isForWhole(requestHeaders: headers) == isForWhole)
   }
 
-  @Test func `fields of the connection are not kept, and a missing Date is added`() {
+  @Test func `fields of the connection are not stored, and a missing Date is added`() {
     let fields = Storing.fields(
       of: [
         "connection": "X-Hop, close", "x-hop": "1", "keep-alive": "1", "transfer-encoding": "chunked", "etag": "\"a\"",
@@ -57,7 +58,7 @@ private let now = 1_795_260_409
     #expect(Storing.fields(of: ["date": "foo"], receivedAt: now) == ["date": "foo"])
   }
 
-  @Test func `of a long header what caching goes by is kept, and as much of the rest as is usual`() {
+  @Test func `a long header is stored with the fields that caching needs and others up to the limit`() {
     let long = String(repeating: "x", count: 9000)
     var headers: HeaderFields = ["x-a": long, "x-b": long, "x-c": "short", "date": "d", "etag": "\"a\""]
     var kept = Storing.fields(of: headers, receivedAt: now)
@@ -71,7 +72,7 @@ private let now = 1_795_260_409
     #expect(!Storing.mayStore(mode: .default, requestHeaders: [:], status: 200, headers: headers))
   }
 
-  @Test func `a 304 replaces fields but not what describes the bytes`() {
+  @Test func `a 304 replaces fields except those that describe the bytes`() {
     var stored: HeaderFields = [
       "date": "Sun, 06 Nov 1994 08:49:37 GMT", "age": "500", "x-kept": "1", "cache-control": "max-age=1",
       "content-length": "36", "content-encoding": "gzip", "content-type": "image/png",
@@ -92,7 +93,7 @@ private let now = 1_795_260_409
     #expect(merged.values(of: "set-cookie") == ["c=1", "d=1"])
   }
 
-  @Test func `what comes from the cache says its age`() {
+  @Test func `a response from the cache has its Age`() {
     let cached = CachedResponse(
       headers: ["age": "10", "date": HTTPDate.format(now)], requestTime: now - 2, responseTime: now)
     #expect(Storing.fieldsToServe(cached, now: now + 5)["age"] == "17")
@@ -119,7 +120,7 @@ private let now = 1_795_260_409
     (["etag": "\"a\""], [], 0, []),
   ]
 
-  @Test(arguments: cases) func `a 304 updates what it speaks of and nothing else`(
+  @Test(arguments: cases) func `a 304 updates the responses that it matches and no others`(
     notModified: HeaderFields, stored: [CachedResponse], asked: Int, updated: [Int]
   ) {
     #expect(Validation.responsesUpdated(by: notModified, in: stored, asked: asked) == updated)
@@ -135,7 +136,7 @@ private let now = 1_795_260_409
     (["last-modified": "Sun, 06 Nov 1994 08:48:37 GMT"], nil),
   ]
 
-  @Test(arguments: validators) func `only a strong validator lets a transfer go on`(
+  @Test(arguments: validators) func `only a strong validator allows a transfer to be resumed`(
     headers: HeaderFields, validator: String?
   ) {
     #expect(Validation.strongValidator(of: headers, receivedAt: now) == validator)
@@ -171,7 +172,7 @@ private let now = 1_795_260_409
     ([variant("x", [:]), variant("accept", ["accept": "a"], at: now - 1)], ["accept": "a"], 0),
   ]
 
-  @Test(arguments: cases) func `the newest response that fits is served`(
+  @Test(arguments: cases) func `the newest matching response is served`(
     stored: [CachedResponse], asked: HeaderFields, served: Int?
   ) {
     let decision = CachePolicy(maxAge: 600).decide(mode: .default, requestHeaders: asked, stored: stored, now: now)

@@ -28,7 +28,7 @@ import Threads
     #expect(try AddressPolicy.isGloballyRoutable(#require(IPAddress(literal)).bytes))
   }
 
-  @Test func `what is no address is not routable`() {
+  @Test func `bytes that are not an address are not routable`() {
     #expect(!AddressPolicy.isGloballyRoutable([]))
     #expect(!AddressPolicy.isGloballyRoutable([8, 8, 8]))
     #expect(!AddressPolicy.isGloballyRoutable([8, 8, 8, 8, 8]))
@@ -39,11 +39,11 @@ import Threads
     "localhost", "LOCALHOST.", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]",
     "127.0.0.1.", "%31%32%37.0.0.1", "１２７.0.0.1",
   ])
-  func `no spelling of the loopback address gets through`(host: String) throws {
+  func `every spelling of the loopback address is refused`(host: String) throws {
     let server = ScriptedServer { _, connection in connection.respond(body: "secret") }
     let transport = Transport.forTests { $0.network = .publicOnly }
     let error = try transport.get("http://\(host):\(server.port)/").error()
-    // What the resolver does not take for an address at all has no address.
+    // A host that the resolver does not accept as an address has no address.
     #expect(error.kind == .blockedAddress || error.kind == .resolve || error.kind == .invalidRequest, "\(error)")
     if !host.contains("１") && !host.hasSuffix(".") && !host.contains("%") { #expect(error.kind == .blockedAddress) }
     #expect(server.connectionCount == 0)
@@ -52,7 +52,7 @@ import Threads
   @Test func `a redirect to an address that is not public is refused`() throws {
     let inner = ScriptedServer { _, connection in connection.respond(body: "secret") }
     let server = ScriptedServer { _, connection in connection.redirect(to: inner.url()) }
-    // The first connection passes, the second does not.
+    // The policy allows the first connection and refuses the second.
     let passed = Locked(0)
     let transport = Transport.forTests {
       $0.network = .publicOnly
@@ -67,7 +67,7 @@ import Threads
     #expect(server.requests.count == 1)
   }
 
-  @Test func `a stricter policy holds for connections that are open already`() throws {
+  @Test func `a stricter policy applies to connections that are already open`() throws {
     let server = ScriptedServer { _, connection in connection.respond(body: "x") }
     let transport = Transport.forTests()
     _ = try transport.get(server.url()).summary()
@@ -81,7 +81,7 @@ import Threads
     #expect(server.requests.map { $0["user-agent"] } == ["ImageWorker/test", "later"])
   }
 
-  @Test func `addresses that are blocked are skipped when a host has others`() throws {
+  @Test func `blocked addresses are skipped if a host has others`() throws {
     let server = ScriptedServer { _, connection in connection.respond(body: "x") }
     let asked = Locked<[IPAddress]>([])
     let transport = Transport.forTests {
@@ -100,7 +100,7 @@ import Threads
       ("socks5h://127.0.0.1:1", [:]), (nil, ["http_proxy": "127.0.0.1:1"]), (nil, ["HTTPS_PROXY": "127.0.0.1:1"]),
       (nil, ["ALL_PROXY": "socks5://127.0.0.1:1"]), (nil, ["all_proxy": "p:1", "no_proxy": "example.com"]),
     ] as [(String?, [String: String])])
-  func `only direct connections can be public`(proxy: String?, environment: [String: String]) throws {
+  func `the public policy refuses a configuration with a proxy`(proxy: String?, environment: [String: String]) throws {
     let server = ScriptedServer { _, connection in connection.respond(body: "x") }
     let transport = Transport.forTests(environment: environment) {
       $0.network = .publicOnly
@@ -108,7 +108,7 @@ import Threads
     } isPermitted: { _ in
       true
     }
-    // Whether this URL would go through the proxy or not.
+    // It makes no difference whether this URL would go through the proxy.
     for url in [server.url(), "http://localhost.localdomain/", "https://example.com/"] {
       let error = try transport.get(url).error()
       #expect(error.kind == .invalidRequest)
@@ -123,7 +123,7 @@ import Threads
       (nil, ["all_proxy": "p:1", "no_proxy": "a,*"]),
       (nil, ["HTTP_PROXY": "never"]), (nil, ["http_proxy": ""]),
     ] as [(String?, [String: String])])
-  func `where no proxy is used, public can be had`(proxy: String?, environment: [String: String]) throws {
+  func `the public policy is accepted without a proxy`(proxy: String?, environment: [String: String]) throws {
     let server = ScriptedServer { _, connection in connection.respond(body: "x") }
     let transport = Transport.forTests(environment: environment) {
       $0.network = .publicOnly
@@ -134,7 +134,7 @@ import Threads
     #expect(transport.get(server.url()).text == "x")
   }
 
-  @Test func `a proxy's connection is not used when the policy has become stricter`() throws {
+  @Test func `a proxy's connection is not reused after the policy has become stricter`() throws {
     let proxy = ScriptedServer { _, connection in connection.respond(body: "x") }
     let transport = Transport.forTests { $0.proxy = proxy.url("") }
     _ = try transport.get("http://localhost/").summary()

@@ -3,7 +3,7 @@ import Testing
 @testable import HTTPTransport
 
 @Suite struct ConnectionLimitsTests {
-  @Test func `where descriptors run out, half of the connections stay and none is opened before others have closed`() {
+  @Test func `without descriptors, half of the connections are kept, and a new one needs others to close`() {
     var limits = ConnectionLimits(max: 128)
     limits.lower(count: 64)
     #expect((limits.open, limits.kept) == (56, 32))
@@ -17,7 +17,7 @@ import Testing
     #expect((limits.open, limits.kept) == (1, 1))
   }
 
-  @Test func `each transfer that ends allows another connection, and many keep one more idle`() {
+  @Test func `each transfer that ends allows one more connection, and every 64th one more idle connection`() {
     var limits = ConnectionLimits(max: 10)
     limits.lower(count: 8)
     for _ in 0..<64 { limits.raise() }

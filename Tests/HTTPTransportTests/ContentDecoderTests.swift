@@ -7,12 +7,12 @@ import Testing
 
 @Suite struct ContentDecoderTests {
   let transport = Transport.forTests()
-  /// Random enough that its compressed form is long, with a part that is not.
+  /// Random enough for a long compressed form, with a part that compresses well.
   static let content = (0..<200_000).map {
     $0 < 100_000 ? UInt8(truncatingIfNeeded: $0 &* $0 &* 2_654_435_761 >> 13) : 7
   }
 
-  /// - Parameter windowBits: 31 for gzip, 15 for zlib's format, -15 for what is in it.
+  /// - Parameter windowBits: 31 for gzip, 15 for zlib's format, -15 for raw deflate.
   static func coded(_ bytes: [UInt8] = content, windowBits: Int32) -> [UInt8] {
     var stream = z_stream()
     deflateInit2_(
@@ -34,7 +34,7 @@ import Testing
     ("gzip", 31), ("X-GZip", 31), ("deflate", 15), ("deflate", -15),
   ]
 
-  /// The output of a decoder for pieces, if content begins with `isContent`.
+  /// Decodes pieces and collects the output. `isContent` tells whether bytes begin like uncoded content.
   private func decode(
     _ coding: String, _ pieces: [[UInt8]], isContent: TransferRequest.ContentTest? = nil
   ) -> (bytes: [UInt8], isComplete: Bool, isMalformed: Bool) {
@@ -54,7 +54,7 @@ import Testing
     return (bytes, decoder.isComplete, false)
   }
 
-  /// Content of these tests begins so. The first byte alone does not tell.
+  /// The start of the content in these tests. The first byte alone does not suffice.
   static let magic: [UInt8] = [0x89, 0x50, 0x4e, 0x47]
   static let isContent: TransferRequest.ContentTest = { prefix in
     prefix.count < magic.count && magic.starts(with: prefix) ? nil : prefix.starts(with: magic)
@@ -64,7 +64,7 @@ import Testing
     stride(from: 0, to: bytes.count, by: size).map { Array(bytes[$0..<min($0 + size, bytes.count)]) }
   }
 
-  @Test(arguments: codings) func `pieces of any size make the content`(name: String, windowBits: Int32) {
+  @Test(arguments: codings) func `the content is the same for pieces of any size`(name: String, windowBits: Int32) {
     let coded = Self.coded(windowBits: windowBits)
     for size in [1, 2, 3, 1000, coded.count] {
       for test in [nil, Self.isContent] {
@@ -74,14 +74,14 @@ import Testing
     }
   }
 
-  @Test(arguments: codings) func `what breaks off is not complete, wherever it does`(name: String, windowBits: Int32) {
+  @Test(arguments: codings) func `content that breaks off anywhere is incomplete`(name: String, windowBits: Int32) {
     let coded = Self.coded(Array(Self.content.prefix(3000)), windowBits: windowBits)
     for count in 1..<coded.count { #expect(!decode(name.lowercased(), [Array(coded.prefix(count))]).isComplete) }
     #expect(decode(name.lowercased(), []).isComplete, "no content at all")
   }
 
   @Test(arguments: ["none", "utf-8", "binary", "aws-chunked", "identity;q=1", "br", "gzip", "x-gzip", "deflate"])
-  func `content that is not coded passes as it is`(coding: String) {
+  func `content that is not coded passes unchanged`(coding: String) {
     let content = Self.magic + Self.content
     for size in [1, 2, 3, 5, content.count] {
       let result = decode(coding, pieces(content, of: size), isContent: Self.isContent)
@@ -90,14 +90,14 @@ import Testing
   }
 
   @Test(arguments: ["gzip", "deflate", "gzip, identity", "aws-chunked,gzip"])
-  func `the bytes tell gzip from zlib's format, not the name`(coding: String) {
+  func `the bytes distinguish gzip from zlib's format, not the name`(coding: String) {
     let gzip = Self.coded(windowBits: 31)
     #expect(decode(coding, [gzip], isContent: Self.isContent).bytes == Self.content)
     let zlib = decode(coding, [Self.coded(windowBits: 15)], isContent: Self.isContent)
     #expect(coding.contains(",") ? zlib.isMalformed : zlib.bytes == Self.content)
   }
 
-  @Test func `gzip may have several members, and other bytes behind them are padding`() {
+  @Test func `gzip may have several members, and other bytes after them are padding`() {
     let member = Self.coded(windowBits: 31)
     let both = decode("gzip", [member + member])
     #expect(both.bytes == Self.content + Self.content && both.isComplete)
@@ -120,7 +120,7 @@ import Testing
     #expect(decode("gzip", [coded]).isMalformed)
   }
 
-  /// How a transfer ends whose body is those bytes, up to the end of its connection.
+  /// The outcome of a transfer whose body is `bytes`, up to the end of its connection.
   private func outcome(_ coding: String, _ body: [UInt8], maxBytes: Int64 = 1 << 20) -> Recorder {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\n\r\n")
@@ -154,7 +154,7 @@ import Testing
   }
 
   @Test(arguments: ["br", "zstd", "compress", "gzip", "none"])
-  func `a coding that cannot be undone is an error, unless nobody wants the body`(name: String) throws {
+  func `a coding that cannot be decoded is an error unless the body is discarded`(name: String) throws {
     #expect(try outcome(name, [1, 2, 3]).error().kind == .undecodable)
     let server = ScriptedServer { _, connection in
       connection.respond("404 Not Found", ["Content-Encoding: \(name)"], body: "x")
@@ -162,7 +162,7 @@ import Testing
     #expect(try transport.get(server.url(), Recorder(onHead: { _ in .discard })).summary().head.status == 404)
   }
 
-  @Test func `what it is unpacked to counts for the limit`() throws {
+  @Test func `the decoded size counts for the limit`() throws {
     let bomb = Self.coded([UInt8](repeating: 0, count: 50_000_000), windowBits: 31)
     let recorder = outcome("gzip", bomb)
     #expect(try recorder.error().kind == .tooLarge)

@@ -13,7 +13,7 @@ import Testing
   }
 
   /// Curl remembers the host of a Host field in its handle.
-  @Test func `cookies go by the Host field for its own request only`() throws {
+  @Test func `a Host field selects the cookies of its own request only`() throws {
     let server = ScriptedServer { request, connection in
       let isFirst = request.path == "/first"
       connection.respond(isFirst ? "302 Found" : "200 OK", isFirst ? ["Location: /second"] : ["Set-Cookie: b=2"])
@@ -27,7 +27,7 @@ import Testing
     #expect(server.requests.dropFirst(2).allSatisfy { $0["cookie"]?.contains("sid") != true })
   }
 
-  @Test func `the cookies of a request and those of the file are one field`() throws {
+  @Test func `the cookies of a request and of the file are sent as one field`() throws {
     let server = ScriptedServer { request, connection in
       connection.respond(
         request.path == "/" ? "302 Found" : "200 OK", request.path == "/" ? ["Location: /second"] : [])

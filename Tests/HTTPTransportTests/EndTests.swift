@@ -4,7 +4,7 @@ import Threads
 
 @testable import HTTPTransport
 
-/// Cancelling, time-outs and the end of the transport itself.
+/// Cancellation, timeouts and shutdown.
 @Suite struct EndTests {
   let transport = Transport.forTests()
 
@@ -26,7 +26,7 @@ import Threads
     #expect(server.requests.map(\.path) == ["/"])
   }
 
-  @Test func `a transfer can be cancelled before the answer, within the body and while paused`() throws {
+  @Test func `a transfer can be cancelled before the answer, during the body and while paused`() throws {
     let server = ScriptedServer { request, connection in
       if request.path != "/silent" { connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc") }
       connection.waitForClose()
@@ -44,7 +44,7 @@ import Threads
     }
   }
 
-  @Test func `cancelling what has ended does nothing`() throws {
+  @Test func `cancelling a transfer that has ended does nothing`() throws {
     let server = ScriptedServer { _, connection in connection.respond() }
     let recorder = Recorder()
     let id = transport.start(TransferRequest(url: server.url()), consumer: recorder)
@@ -54,8 +54,8 @@ import Threads
     #expect(recorder.now.outcomes.count == 1)
   }
 
-  @Test func `a connection that is not accepted is a time-out while connecting`() throws {
-    // TLS with a server that says nothing: the connection is there, the handshake never ends.
+  @Test func `an unfinished handshake is a timeout of phase connect`() throws {
+    // TLS with a server that sends nothing: the connection is established, the handshake never ends.
     let server = ScriptedServer { _, _ in }
     let transport = Transport.forTests { $0.connectTimeout = .milliseconds(50) }
     let error = try transport.get("https://\(server.origin)/").error()
@@ -63,7 +63,7 @@ import Threads
     #expect(error.phase == .connect)
   }
 
-  @Test func `no answer, no more bytes and the deadline have their phases`() throws {
+  @Test func `a timeout has the phase firstByte, idle or deadline`() throws {
     let server = ScriptedServer { request, connection in
       if request.path != "/silent" { connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc") }
       while request.path == "/drip" && connection.send("x") {}
@@ -81,7 +81,7 @@ import Threads
     #expect(tooLate.phase == .deadline)
   }
 
-  @Test func `shutdown cancels what is running and what comes later`() throws {
+  @Test func `shutdown cancels running transfers and later ones`() throws {
     let server = ScriptedServer { _, connection in connection.waitForClose() }
     let recorder = Recorder()
     _ = transport.start(TransferRequest(url: server.url()), consumer: recorder)
@@ -92,12 +92,12 @@ import Threads
     #expect(recorder.now.outcomes.count == 1)
   }
 
-  @Test func `shutdown of a transport that was never used is no work`() async {
+  @Test func `shutting down an unused transport starts nothing`() async {
     transport.shutdown()
     #expect(await transport.count == 0)
   }
 
-  @Test func `a transport that is shut down goes away`() async throws {
+  @Test func `a transport is released after shutdown`() async throws {
     weak var weakTransport: Transport?
     let recorder = Recorder()
     do {
@@ -126,7 +126,7 @@ import Threads
     #expect(Set(server.requests.map(\.path)) == ["/first", "/next"])
   }
 
-  @Test func `the actor's own work runs on the loop, with transfers or without`() async throws {
+  @Test func `the actor's work runs on the loop's thread, with or without transfers`() async throws {
     #expect(await transport.count == 0)
     let server = ScriptedServer { _, connection in connection.waitForClose() }
     let recorder = Recorder()

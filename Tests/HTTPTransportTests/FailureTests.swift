@@ -32,7 +32,7 @@ import Testing
     "HTTP/1.1 200 OK\r\nContent-Length: 3, 268\r\n\r\nabc",
     "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 268\r\n\r\nabc",
   ])
-  func `an answer that is none is a network error`(response: String) throws {
+  func `an answer that is not HTTP is a network error`(response: String) throws {
     let error = try error(of: response)
     #expect(error.kind == .network)
     #expect(!error.message.contains("secret"))
@@ -44,14 +44,14 @@ import Testing
   }
 
   @Test(arguments: ["200x", "20", "2000", "000", "099", "x", "-20", ""])
-  func `a status that is no number of three digits is named`(status: String) throws {
+  func `the error for a status other than three digits names the status line`(status: String) throws {
     let error = try error(of: "HTTP/1.1 \(status) OK\r\nContent-Length: 3\r\n\r\nabc")
     #expect(error.kind == .network)
     if status == "200x" { #expect(error.message == "the answer has a malformed status line") }
   }
 
   @Test(arguments: ["0x3", "3 bytes", "3;", "+3", "3.0", "3, x", "", "abc", "-3"])
-  func `a length that is no number is named`(length: String) throws {
+  func `the error for a length that is not a number names Content-Length`(length: String) throws {
     let error = try error(of: "HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\r\nabc")
     #expect(error.kind == .network)
     #expect(error.message.contains("malformed Content-Length"))
@@ -60,11 +60,11 @@ import Testing
   @Test(arguments: [
     "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", "Transfer-Encoding: chunked\r\n\r\n3\r\nabcdefg\r\n",
   ])
-  func `a body against the rules is malformed, not cut short`(rest: String) throws {
+  func `a wrongly framed body is malformed, not truncated`(rest: String) throws {
     #expect(try error(of: "HTTP/1.1 200 OK\r\n" + rest).kind == .malformed)
   }
 
-  @Test func `what is there already counts for the largest body, with a part only`() throws {
+  @Test func `stored bytes count for the largest body only if the response is partial`() throws {
     let server = ScriptedServer { request, connection in
       let isPart = request.path == "/part"
       if request.path == "/unsized" {
@@ -90,13 +90,13 @@ import Testing
     #expect(announced.now.calls == 0)
   }
 
-  @Test func `lengths that disagree are a network error, and equal ones are none`() throws {
+  @Test func `different lengths are a network error, equal ones are accepted`() throws {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"
     #expect(try error(of: head + "Content-Length: 3\r\n\r\nabcde").kind == .network)
     #expect(try error(of: head + "Content-Length: 5\r\n\r\nabc").kind == .truncated)
   }
 
-  @Test func `a length beyond all numbers is too large`() throws {
+  @Test func `a length out of range is too large`() throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nabc")
       connection.close()
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(arguments: ["bytes 0-2/10", "bytes 3-5/6", "bytes 0-2/*", "pages 1"])
-  func `a part that nobody asked for is truncated`(range: String) throws {
+  func `a part that was not requested is truncated`(range: String) throws {
     let server = ScriptedServer { _, connection in
       connection.respond("206 Partial Content", ["Content-Range: \(range)"], body: "abc")
     }
@@ -113,14 +113,14 @@ import Testing
     #expect(try transport.get(server.url()) { $0.headers = ["range": "bytes=0-2"] }.summary().head.status == 206)
   }
 
-  @Test func `a part that is the whole is as good as it`() throws {
+  @Test func `a part that is the whole is accepted`() throws {
     let server = ScriptedServer { _, connection in
       connection.respond("206 Partial Content", ["Content-Range: bytes 0-2/3"], body: "abc")
     }
     #expect(try transport.get(server.url()).summary().bytesReceived == 3)
   }
 
-  @Test func `a header without end is too large, be it one line or many`() throws {
+  @Test func `an endless header is too large, in one line or in many`() throws {
     let server = ScriptedServer { request, connection in
       connection.send("HTTP/1.1 200 OK\r\n" + (request.path == "/line" ? "X: " : ""))
       while connection.send(request.path == "/line" ? "xxxxxxxx" : "X-Name: value\r\n") {}
@@ -129,12 +129,12 @@ import Testing
     #expect(try transport.get(server.url("/lines")).error().kind == .tooLarge)
   }
 
-  @Test func `a port where nobody listens is a connect error`() throws {
+  @Test func `a port without a listener is a connect error`() throws {
     let url = ScriptedServer { _, _ in }.url()
     #expect(try transport.get(url).error().kind == .connect)
   }
 
-  @Test func `a name without address is a resolve error`() throws {
+  @Test func `a name without an address is a resolve error`() throws {
     #expect(try transport.get("http://nowhere.invalid/?secret").error().kind == .resolve)
   }
 
@@ -145,7 +145,7 @@ import Testing
     #expect(!error.message.contains("secret"))
   }
 
-  @Test func `a connection that ends within the handshake is closed`() throws {
+  @Test func `a connection that ends during the handshake is closed`() throws {
     let server = ScriptedServer(greeting: nil) { _, _ in }
     let error = try transport.get("https://\(server.origin)/?secret").error()
     #expect(error.kind == .closed)
@@ -157,7 +157,7 @@ import Testing
     "http://x:99999/",
     "http://x/\0", "http://x/\r\nX: y", "http://x/\n", "http://x\r\n/",
   ])
-  func `what is no http URL is refused`(url: String) throws {
+  func `a text that is not an http URL is refused`(url: String) throws {
     #expect(try transport.get(url).error().kind == .invalidRequest)
   }
 
@@ -182,7 +182,7 @@ import Testing
     #expect(server.connectionCount == 0)
   }
 
-  @Test func `an empty value is sent as empty, and replaces curl's own field`() throws {
+  @Test func `an empty value is sent, and replaces curl's own field`() throws {
     let server = ScriptedServer { _, connection in connection.respond() }
     _ = try transport.get(server.url(), headers: ["x-empty": "", "accept": " ", "user-agent": "", "x-b": "@file"])
       .summary()
@@ -193,7 +193,7 @@ import Testing
     #expect(request["x-b"] == "@file")
   }
 
-  @Test func `curl's own fields can be left out where a request has none of the name, but not what a range needs`()
+  @Test func `curl's default fields can be left out unless the request has them or a range needs them`()
     throws
   {
     let server = ScriptedServer { _, connection in connection.respond() }
@@ -205,7 +205,7 @@ import Testing
     #expect(own["accept"] == "a" && own["user-agent"] == "" && own["accept-encoding"] == "identity")
   }
 
-  @Test func `fields of one transfer are not sent with the next`() throws {
+  @Test func `the fields of one transfer are not sent with the next`() throws {
     let server = ScriptedServer { _, connection in connection.respond() }
     _ = try transport.get(server.url(), headers: ["x-one": "1", "range": "bytes=0-"]).summary()
     _ = try transport.get(server.url()).summary()
@@ -215,7 +215,7 @@ import Testing
     #expect(server.requests[1]["accept-encoding"]?.contains("gzip") == true)
   }
 
-  @Test func `a length over the limit is refused before the body, a larger body where it crosses it`() throws {
+  @Test func `a length over the limit is refused before the body, a longer body at the limit`() throws {
     let server = ScriptedServer { request, connection in
       switch request.path {
       case "/declared": connection.send("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n")

@@ -7,7 +7,7 @@ import Testing
     try ProxyRules(option: option) { environment[$0] }.proxy(for: Target(url).origin)
   }
 
-  @Test func `variables are read as curl reads them`() throws {
+  @Test func `environment variables have the same meaning as in curl`() throws {
     let all = [
       "http_proxy": "h", "HTTP_PROXY": "never", "https_proxy": "s", "HTTPS_PROXY": "S", "all_proxy": "a",
       "ALL_PROXY": "A",
@@ -56,7 +56,7 @@ import Testing
     #expect(transport.get(server.url()).text == "direct")
   }
 
-  @Test func `a proxy that fails is a connect error that says so`() throws {
+  @Test func `the failure of a proxy is a connect error that names the proxy`() throws {
     let proxy = ScriptedServer { _, connection in connection.respond("403 Forbidden") }
     let mute = ScriptedServer { _, connection in connection.close() }
     for url in ["http://127.0.0.1:1", "http://nowhere.invalid", "socks5h://127.0.0.1:1", proxy.url(""), mute.url("")] {

@@ -4,7 +4,7 @@ import Threads
 
 @testable import HTTPTransport
 
-/// A consumer that keeps what it is given, says what the test tells it to, and can be waited for.
+/// A consumer that records its calls, returns the verdicts of the test, and can be waited for.
 final class Recorder: TransferConsumer {
   struct Record: Sendable {
     var heads: [ResponseHead] = []
@@ -17,7 +17,7 @@ final class Recorder: TransferConsumer {
   private let onHead: @Sendable (ResponseHead) -> Verdict
   private let onBytes: @Sendable (Record) -> Verdict
 
-  /// - Parameter onBytes: is given what has been recorded, the new bytes included.
+  /// - Parameter onBytes: gets the record, with the new bytes included.
   init(
     onHead: @escaping @Sendable (ResponseHead) -> Verdict = { _ in .proceed },
     onBytes: @escaping @Sendable (Record) -> Verdict = { _ in .proceed }
@@ -78,7 +78,7 @@ final class Recorder: TransferConsumer {
 }
 
 extension Transport {
-  /// The resolver's statistics after all that was asked for before has taken effect.
+  /// The resolver's statistics after all earlier requests have taken effect.
   nonisolated var resolverNow: ResolverStatistics {
     let answer = Locked<ResolverStatistics?>(nil)
     resolverStatistics { statistics in
@@ -88,7 +88,7 @@ extension Transport {
     return answer.wait { $0 }!
   }
 
-  /// A transport that sees no environment variables but those given.
+  /// A transport that sees only the given environment variables.
   static func forTests(
     environment: [String: String] = [:], _ change: (inout TransportConfiguration) -> Void = { _ in },
     isPermitted: @escaping AddressFilter = { AddressPolicy.isGloballyRoutable($0.bytes) },

@@ -12,9 +12,9 @@ import Testing
     return redirectChain
   }
 
-  /// Curl reads `%31%32%37.1` as 127.1, and that as 127.0.0.1 when it connects.
+  /// Curl parses `%31%32%37.1` as 127.1, and that as 127.0.0.1 when it connects.
   @Test(arguments: ["http://%31%32%37.1/x", "http://0x7f%2e1/", "//%32130706433/"])
-  func `a host that is another one when it is read again is malformed`(location: String) throws {
+  func `a host that changes when it is parsed again is malformed`(location: String) throws {
     let base = try Target("http://example.com/")
     #expect(throws: Target.Problem.self) { try Target(parsing: location, relativeTo: base) }
   }
@@ -40,13 +40,13 @@ import Testing
     #expect(try redirectChain(from: from, to: to).fields["x-secret"] == "1")
   }
 
-  @Test func `what was dropped stays dropped on the way back`() throws {
+  @Test func `dropped fields stay dropped after a redirect back`() throws {
     let redirectChain = try redirectChain(from: "http://a.example/", to: "http://b.example/", "http://a.example/")
     #expect(redirectChain.fields["x-secret"] == nil)
     #expect(redirectChain.redirects == 2)
   }
 
-  @Test func `user information belongs to the origin that it was given for`() throws {
+  @Test func `user information is sent only to the origin of its URL`() throws {
     let start = "http://me:pw@a.example/"
     #expect(try redirectChain(from: start).fields["authorization"] == "Basic bWU6cHc=")
     #expect(try redirectChain(from: start, to: "/x").fields["authorization"] == "Basic bWU6cHc=")
@@ -56,7 +56,7 @@ import Testing
     #expect(try !redirectChain(from: start, to: "http://you@b.example/").target.url.contains("you"))
   }
 
-  @Test func `a URL is compared with the validated one after both were normalized`() throws {
+  @Test func `a URL and the validated one are compared in normalized form`() throws {
     let fields = try redirectChain(from: "http://A.example:80#x", validatedURL: Target("http://a.example/").url).fields
     #expect(fields["if-none-match"] == "\"a\"")
   }
@@ -66,8 +66,8 @@ import Testing
     #expect(try Target("http://\(user)@a.example/").authorization == "Basic " + base64)
   }
 
-  /// Pieces of URLs, put together at random: what is taken as it stands is what curl makes of it.
-  @Test func `a plain URL is read as curl reads it`() throws {
+  /// Pieces of URLs, combined at random: a plain URL must equal curl's result.
+  @Test func `a plain URL is parsed like curl does`() throws {
     var random = SystemRandomNumberGenerator()
     let schemes = ["http://", "https://", "HTTP://", "ftp://"]
     let hosts = [

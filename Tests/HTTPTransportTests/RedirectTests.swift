@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: ["300 Choices", "304 Not Modified", "305 Use Proxy", "306 Unused"])
-  func `other statuses are no redirects`(status: String) throws {
+  func `other statuses are not redirects`(status: String) throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 \(status)\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n")
     }
@@ -51,7 +51,7 @@ import Testing
     #expect(try transport.get(server.url("/0")) { $0.maxRedirects = 0 }.summary().redirects == 0)
   }
 
-  @Test func `a circle ends`() throws {
+  @Test func `a redirect loop ends`() throws {
     let server = ScriptedServer { _, connection in connection.redirect(to: "/") }
     #expect(try transport.get(server.url()).error().kind == .redirects)
     #expect(server.requests.count == 11)
@@ -69,7 +69,7 @@ import Testing
     #expect(error.message.contains(location.firstMatch(of: /^(http)?:?\//) == nil ? "a scheme" : "a malformed URL"))
   }
 
-  @Test(arguments: ["", "#part"]) func `a redirect to nothing is one to the same place`(location: String) throws {
+  @Test(arguments: ["", "#part"]) func `an empty Location redirects to the same URL`(location: String) throws {
     let server = ScriptedServer { _, connection in connection.redirect(to: location) }
     #expect(try transport.get(server.url("/a?b")).error().kind == .redirects)
     #expect(Set(server.requests.map(\.path)) == ["/a?b"])
@@ -82,7 +82,7 @@ import Testing
     #expect(try transport.get(server.url()).summary().head.finalURL == server.url("/a%20b/%c3%a9?c%20d+e"))
   }
 
-  @Test func `only what names nobody goes to another origin, and nothing comes back later`() throws {
+  @Test func `only fields without credentials are sent to another origin, and dropped ones stay dropped`() throws {
     let first = Holder()
     let second = ScriptedServer { request, connection in
       request.path == "/back"
@@ -125,7 +125,7 @@ import Testing
     #expect(other.requests[0]["authorization"] == nil)
   }
 
-  @Test func `validators go only to the URL that they came from`() throws {
+  @Test func `validators are sent only to their own URL`() throws {
     let server = ScriptedServer { request, connection in
       request.path == "/" ? connection.redirect(to: "/image") : connection.respond(body: "x")
     }
@@ -138,7 +138,7 @@ import Testing
     #expect(server.requests.allSatisfy { $0["x-other"] == "1" })
   }
 
-  @Test func `a long body of a redirect is not read, and the redirect followed all the same`() throws {
+  @Test func `a redirect is followed without reading its long body`() throws {
     let server = ScriptedServer { request, connection in
       if request.path == "/" {
         connection.send("HTTP/1.1 302 Found\r\nLocation: /image\r\nContent-Length: 100000000\r\n\r\n")
@@ -154,7 +154,7 @@ import Testing
   }
 }
 
-/// A server's URL for scripts that are written before the server is there.
+/// A server's URL, for scripts that are written before the server exists.
 final class Holder: @unchecked Sendable {
   // Unchecked: set before the first request is sent.
   var server = ""

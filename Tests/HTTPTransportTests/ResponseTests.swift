@@ -7,7 +7,7 @@ import Threads
 @Suite struct ResponseTests {
   let transport = Transport.forTests()
 
-  @Test func `a response comes as head, bytes and end, and the summary counts`() throws {
+  @Test func `a response is delivered as head, bytes and end, with a summary`() throws {
     let server = ScriptedServer { _, connection in
       connection.respond("200 Fine", ["X-One: 1", "X-One:  2 ", "Content-Type: image/png"], body: "hello")
     }
@@ -34,7 +34,7 @@ import Threads
     #expect(server.requests[0]["expect"] == nil)
   }
 
-  @Test func `a connection is used again`() throws {
+  @Test func `a connection is reused`() throws {
     let server = ScriptedServer { _, connection in connection.respond(body: "x") }
     #expect(try transport.get(server.url("/1")).summary().newConnection)
     #expect(try !transport.get(server.url("/2")).summary().newConnection)
@@ -42,7 +42,7 @@ import Threads
     #expect(server.connectionCount == 1)
   }
 
-  @Test func `a fresh connection is opened when asked for, and only then`() throws {
+  @Test func `a new connection is opened only if the request needs one`() throws {
     let server = ScriptedServer { _, connection in connection.respond(body: "x") }
     _ = try transport.get(server.url()).summary()
     #expect(try transport.get(server.url()) { $0.needsFreshConnection = true }.summary().newConnection)
@@ -72,7 +72,7 @@ import Threads
     #expect(server.connectionCount == 20)
   }
 
-  @Test func `transfers for other origins close idle connections and wait for those in use`() throws {
+  @Test func `a transfer to another origin closes an idle connection or waits for one in use`() throws {
     let transport = Transport.forTests { $0.maxConnections = 3 }
     let servers = (0..<10).map { _ in ScriptedServer { _, connection in connection.respond(body: "x") } }
     for _ in 0..<3 {
@@ -85,11 +85,11 @@ import Threads
       }
       for recorder in recorders { _ = try recorder.summary() }
     }
-    // One connection to each would be enough if there could be ten.
+    // If there could be ten connections, one to each would be enough.
     #expect(servers.map(\.connectionCount).reduce(0, +) > servers.count)
   }
 
-  @Test func `a connection that died while idle is replaced silently`() throws {
+  @Test func `a connection that was closed while idle is replaced`() throws {
     let server = ScriptedServer { request, connection in
       connection.respond(body: "x")
       if request.path == "/1" { connection.close() }
@@ -99,10 +99,10 @@ import Threads
     #expect(server.connectionCount == 2)
   }
 
-  @Test func `however often a kept connection is closed instead of an answer, the request is sent again`() throws {
+  @Test func `a request is sent again each time a reused connection is closed without an answer`() throws {
     let served = Locked<Set<ObjectIdentifier>>([])
     let server = ScriptedServer { _, connection in
-      // When the second request has come, so that no client can have known.
+      // After the second request has arrived, so that no client can have known.
       if served.withLock({ $0.insert(ObjectIdentifier(connection)).inserted }) {
         connection.respond(body: "x")
       } else {
@@ -135,7 +135,7 @@ import Threads
     #expect(server.connectionCount == 200)
   }
 
-  @Test func `a body in many tiny chunks arrives whole, also with pauses`() throws {
+  @Test func `a body in many tiny chunks arrives completely, with and without pauses`() throws {
     let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
     let chunks = body.flatMap { Array("1\r\n".utf8) + [$0] + Array("\r\n".utf8) }
     for pausesAt in [Int.max, 997] {
@@ -162,7 +162,7 @@ import Threads
     }
   }
 
-  @Test func `tiny chunks without end leave each turn to others`() throws {
+  @Test func `endless tiny chunks do not block other transfers`() throws {
     let chunks = [UInt8](repeatElement(Array("1\r\na\r\n".utf8), count: 50_000).joined())
     let isReady = Gate()
     let server = ScriptedServer { _, connection in
@@ -196,7 +196,7 @@ import Threads
     #expect(recorder.now.heads[0].httpVersion == "1.0")
   }
 
-  @Test func `a chunked body is joined, and its trailer is not taken for a head`() throws {
+  @Test func `a chunked body is joined, and its trailer is ignored`() throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n")
       connection.send("3\r\nabc\r\n2\r\nde\r\n0\r\nX-T: 1\r\n\r\n")
@@ -207,7 +207,7 @@ import Threads
     #expect(recorder.text == "abcde")
   }
 
-  @Test func `a trailer without end is an error`() throws {
+  @Test func `an endless trailer is an error`() throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n")
       while connection.send("X-Name: " + String(repeating: "v", count: 1000) + "\r\n") {}
@@ -215,8 +215,8 @@ import Threads
     #expect(try transport.get(server.url()).error().kind == .malformed)
   }
 
-  /// Which older versions of curl append to a line of the answer before, freed by then.
-  @Test func `a folded line with nothing before it does no harm`() throws {
+  /// Older versions of curl append such a line to a freed line of the previous answer.
+  @Test func `a folded line without a previous line is ignored`() throws {
     let server = ScriptedServer { request, connection in
       if request.path == "/" { return connection.respond("302 Found", ["X-A: y", "Location: /z"]) }
       if request.path == "/plain" { return connection.respond(body: "x") }
@@ -229,7 +229,7 @@ import Threads
     #expect(try transport.get(server.url("/plain")).summary().bytesReceived == 1)
   }
 
-  @Test func `a body that is shorter than its head says is cut, whoever reads the length`() throws {
+  @Test func `a body shorter than its Content-Length is truncated, even if curl ignores that length`() throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 200 OK\r\nContent-Length : 10\r\n\r\nabc")
       connection.close()
@@ -238,14 +238,14 @@ import Threads
   }
 
   @Test(arguments: ["gzip, chunked", "foo, chunked"])
-  func `a transfer coding that is not known is an error`(coding: String) throws {
+  func `an unknown transfer coding is an error`(coding: String) throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: \(coding)\r\n\r\n1\r\na\r\n0\r\n\r\n")
     }
     #expect(try transport.get(server.url()).error().kind == .malformed)
   }
 
-  @Test func `another protocol is no answer`() throws {
+  @Test func `a switch to another protocol is an error`() throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nabc")
     }
@@ -253,7 +253,7 @@ import Threads
   }
 
   @Test(arguments: ["204 No Content", "304 Not Modified"])
-  func `a response without a body has none whatever its length says`(status: String) throws {
+  func `a response without a body has length 0 in spite of its Content-Length`(status: String) throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 \(status)\r\nContent-Length: 1000\r\nETag: \"a\"\r\n\r\n")
     }
@@ -262,7 +262,7 @@ import Threads
     #expect(recorder.now.heads[0].contentLength == 0)
   }
 
-  @Test func `informational responses are not shown`() throws {
+  @Test func `informational responses are not delivered`() throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n")
       connection.respond(body: "x")
@@ -272,7 +272,7 @@ import Threads
     #expect(recorder.now.heads.map(\.status) == [200])
   }
 
-  @Test func `a compressed body is decompressed and its length unknown`() throws {
+  @Test func `a compressed body is decompressed, and its length is unknown`() throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(gzippedZeros.count)\r\n\r\n")
       connection.send(gzippedZeros)
@@ -284,7 +284,7 @@ import Threads
     #expect(summary.wireBytes == Int64(gzippedZeros.count))
   }
 
-  @Test func `a folded header line belongs to the one before`() throws {
+  @Test func `a folded header line continues the previous one`() throws {
     let server = ScriptedServer { _, connection in
       connection.respond("200 OK", ["X-Folded: one\r\n  two", "X-Next: 3"])
     }

@@ -1,7 +1,7 @@
 import Foundation
 import Threads
 
-/// An HTTP server on the loopback interface that does to each request what the test says, on plain blocking sockets.
+/// An HTTP server on the loopback interface that runs a script for each request, on plain blocking sockets.
 final class ScriptedServer: @unchecked Sendable {
   // Unchecked: `state` is a lock; the rest is set in `init`.
   typealias Script = @Sendable (_ request: ReceivedRequest, _ connection: ServerConnection) -> Void
@@ -17,8 +17,8 @@ final class ScriptedServer: @unchecked Sendable {
   private let state = Locked(State())
 
   /// - Parameters:
-  ///   - greeting: sent before any request has come; nil ends the connection.
-  ///   - script: called for each request of each connection, on a thread of its own for each connection.
+  ///   - greeting: sent before any request arrives; nil ends the connection.
+  ///   - script: called for each request of each connection, on one thread per connection.
   init(greeting: String? = "", _ script: @escaping Script) {
     let listener = socket(AF_INET, streamType, 0)
     self.listener = listener
@@ -75,7 +75,7 @@ final class ScriptedServer: @unchecked Sendable {
   var connectionCount: Int { state.withLock { $0.connections.count } }
   var requests: [ReceivedRequest] { state.withLock { $0.requests } }
 
-  /// Waits until so many requests have come in.
+  /// Waits until `count` requests have arrived.
   func waitForRequests(_ count: Int) {
     _ = state.wait { $0.requests.count >= count ? () : nil }
   }
@@ -87,7 +87,7 @@ struct ReceivedRequest: Sendable {
   var line: String { lines[0] }
   var path: String { String(line.split(separator: " ")[1]) }
 
-  /// The value of a header field; nil when it was not sent.
+  /// The value of a header field; nil if it was not sent.
   subscript(name: String) -> String? {
     for line in lines.dropFirst() {
       let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -112,7 +112,7 @@ final class ServerConnection: Sendable {
     #endif
   }
 
-  /// nil when the client has closed the connection.
+  /// nil if the client has closed the connection.
   func readRequest() -> ReceivedRequest? {
     var head = unread.withLock { bytes in
       defer { bytes = [] }
@@ -135,7 +135,7 @@ final class ServerConnection: Sendable {
   @discardableResult
   func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
-  /// False when the client has closed the connection.
+  /// Returns false if the client has closed the connection.
   @discardableResult
   func send(_ bytes: [UInt8]) -> Bool {
     var rest = bytes[...]
@@ -161,7 +161,7 @@ final class ServerConnection: Sendable {
     isOpen.withLock { if $0 { _ = shutdown(socket, Int32(SHUT_RDWR)) } }
   }
 
-  /// Gives the descriptor back. Only its own thread may, or a read would hit a descriptor used anew.
+  /// Closes the descriptor. Only its own thread may, since a read could otherwise hit a reused descriptor.
   fileprivate func release() {
     isOpen.withLock { $0 = false }
     closeDescriptor(socket)
@@ -174,7 +174,7 @@ final class ServerConnection: Sendable {
   }
 }
 
-/// Something that a server holds back until the test lets it go.
+/// A gate at which a server waits until the test opens it.
 final class Gate: Sendable {
   private let isOpen = Locked(false)
 
@@ -186,7 +186,7 @@ final class Gate: Sendable {
   func wait() { _ = isOpen.wait { $0 ? () : nil } }
 }
 
-// Within the classes these names are taken.
+// These names have other meanings inside the classes.
 private let sendBytes: @Sendable (Int32, UnsafeRawPointer?, Int, Int32) -> Int = { send($0, $1, $2, $3) }
 private let closeDescriptor: @Sendable (Int32) -> Void = { _ = close($0) }
 

@@ -2,18 +2,18 @@ import Testing
 
 @testable import HTTPTransport
 
-/// When a connection has been served for too long in one call.
+/// Detection of a connection that has been served for too long in one call.
 @Suite struct ServiceTimeTests {
   private let flooding = UnsafeMutableRawPointer(bitPattern: 16)!
   private let neighbour = UnsafeMutableRawPointer(bitPattern: 32)!
 
-  /// A thread on which time passes at the test's word.
+  /// A thread whose time the test advances.
   private struct Thread {
     var serviceTime = ServiceTime()
     var now = ContinuousClock.now
     var processorTime = Duration.zero
 
-    /// - Parameter share: how much of the time the thread has the processor.
+    /// - Parameter share: the share of the time in which the thread has the processor.
     mutating func reads(
       _ connection: ServiceTime.Connection, after milliseconds: Int, share: Double = 1
     ) -> Bool {
@@ -28,14 +28,14 @@ import Testing
     #expect(!isTooLong, sourceLocation: location)
   }
 
-  @Test func `records without end are ended after a moment`() throws {
+  @Test func `a connection with endless records is ended`() throws {
     var thread = Thread()
     thread.serviceTime.beginCall()
     let milliseconds = (0..<1000).first { _ in thread.reads(flooding, after: 1) }
     #expect((100...150).contains(try #require(milliseconds)))
   }
 
-  @Test func `each call begins anew`() {
+  @Test func `the time of each call is measured separately`() {
     var thread = Thread()
     for _ in 0..<100 {
       thread.serviceTime.beginCall()
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `a thread without processor ends nothing`() {
+  @Test func `a thread without processor time ends no connection`() {
     var thread = Thread()
     thread.serviceTime.beginCall()
     for _ in 0..<10 { expectGoesOn(thread.reads(flooding, after: 1)) }
@@ -51,7 +51,7 @@ import Testing
     for _ in 0..<10 { expectGoesOn(thread.reads(flooding, after: 1)) }
   }
 
-  @Test func `the time of one connection is not another's, also where a call alternates`() {
+  @Test func `the time of each connection is measured separately, even if a call alternates between them`() {
     var thread = Thread()
     thread.serviceTime.beginCall()
     var isEnded = false

@@ -28,7 +28,7 @@ import Testing
     #expect(stuckAfter(watch) == .seconds(40))
   }
 
-  @Test func `bytes on the wire are progress though nothing was delivered, the same number is none`() {
+  @Test func `more bytes on the wire are progress even if nothing was delivered`() {
     var watch = StallDetector(now: start)
     watch.received(now: start)
     watch.read(bytesOnWire: 5, minBytes: 1024, now: start + .seconds(1))
@@ -39,7 +39,7 @@ import Testing
     #expect(stuckAfter(watch) == .seconds(6))
   }
 
-  @Test func `a body is slow when half a minute brings fewer bytes than are enough`() {
+  @Test func `a body is slow if half a minute brings too few bytes`() {
     var watch = StallDetector(now: start)
     watch.requestSent(now: start, unixTime: 100)
     #expect(watch.slowAt == nil, "the time to the first byte has a limit of its own")
@@ -59,7 +59,7 @@ import Testing
     #expect(watch.slowAt == nil)
   }
 
-  @Test func `the first byte and the request have their times`() {
+  @Test func `the times of the request and of the first byte are recorded`() {
     var watch = StallDetector(now: start)
     watch.requestSent(now: start + .seconds(1), unixTime: 100)
     watch.received(now: start + .seconds(2))
@@ -71,7 +71,7 @@ import Testing
     #expect(watch.responseTime == 102)
   }
 
-  @Test func `a look is due at the earliest time asked for, and then has to be asked for anew`() {
+  @Test func `a check is due at the earliest requested time, and must then be requested again`() {
     let clock = LoopClock()
     clock.now = start
     #expect(!clock.beginCheck())

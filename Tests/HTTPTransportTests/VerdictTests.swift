@@ -6,7 +6,7 @@ import Threads
 @Suite struct VerdictTests {
   let transport = Transport.forTests()
 
-  @Test func `a paused transfer delivers nothing until it is resumed, and then all of it`() throws {
+  @Test func `a paused transfer delivers nothing until it is resumed, and then everything`() throws {
     let body = String(repeating: "0123456789abcdef", count: 100_000)
     let server = ScriptedServer { _, connection in connection.respond(body: body) }
     let recorder = Recorder { _ in
@@ -27,7 +27,7 @@ import Threads
     #expect(recorder.text == body)
   }
 
-  @Test func `a paused transfer keeps what has come compressed, and delivers it when it is resumed`() throws {
+  @Test func `a paused transfer keeps compressed bytes and delivers them when it is resumed`() throws {
     let content = [UInt8](repeating: 7, count: 3_000_000) + ContentDecoderTests.content
     let coded = ContentDecoderTests.coded(content, windowBits: 31)
     let server = ScriptedServer { _, connection in
@@ -39,7 +39,7 @@ import Threads
     recorder.wait { $0.calls == 1 }
     var calls = 1
     while recorder.now.outcomes.isEmpty {
-      // All that zlib has read comes, which may take one call more.
+      // Everything that zlib has read is delivered, which may take one more call.
       #expect(recorder.now.calls <= calls + 1)
       calls = recorder.now.calls
       transport.resume(id)
@@ -51,7 +51,7 @@ import Threads
     #expect(recorder.now.body == content)
   }
 
-  @Test func `a resume that comes before the pause has taken effect is not lost`() throws {
+  @Test func `a resume before the pause has taken effect is not lost`() throws {
     let body = String(repeating: "x", count: 1_000_000)
     let server = ScriptedServer { _, connection in connection.respond(body: body) }
     let id = Locked<TransferID?>(nil)
@@ -68,7 +68,7 @@ import Threads
     #expect(try recorder.summary().bytesReceived == 1_000_000)
   }
 
-  @Test func `a pause does not let the idle time-out pass, but the deadline`() throws {
+  @Test func `a pause suspends the idle timeout but not the deadline`() throws {
     let server = ScriptedServer { _, connection in connection.respond(body: "x") }
     let recorder = Recorder { _ in .pause }
     let error = try transport.get(server.url(), recorder) {
@@ -78,7 +78,7 @@ import Threads
     #expect(error.phase == .deadline)
   }
 
-  @Test func `abort at the head or within the body ends the transfer`() throws {
+  @Test func `abort at the head or during the body ends the transfer`() throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
       connection.waitForClose()
@@ -90,7 +90,7 @@ import Threads
     #expect(try atBytes.error() == TransferError(.aborted, "the receiver stopped the transfer", bytesReceived: 3))
   }
 
-  @Test func `a refusal of what was held back ends the transfer`() throws {
+  @Test func `a refusal of held bytes ends the transfer`() throws {
     let server = ScriptedServer { _, connection in
       connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
       connection.waitForClose()
@@ -120,7 +120,7 @@ import Threads
     }
   }
 
-  @Test func `what is discarded may be cut or endless`() throws {
+  @Test func `a discarded body may be truncated or endless`() throws {
     let server = ScriptedServer { request, connection in
       connection.send("HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
       while request.path == "/endless" && connection.send("4\r\n0123\r\n") {}

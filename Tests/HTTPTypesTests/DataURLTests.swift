@@ -19,7 +19,9 @@ import Testing
     ("data:,%%41%4%zz%", "text/plain;charset=US-ASCII", "%A%4%zz%"),
   ]
 
-  @Test(arguments: valid) func `a data URL gives its content`(text: String, mediaType: String, body: String) throws {
+  @Test(arguments: valid) func `the content of a data URL is decoded`(text: String, mediaType: String, body: String)
+    throws
+  {
     let url = try DataURL(text)
     #expect(url.mediaType == mediaType)
     #expect(String(decoding: url.body, as: UTF8.self) == body)
@@ -35,7 +37,7 @@ import Testing
   }
 
   @Test func `every byte survives base64`() throws {
-    // 0x00 0x10 0x83 ... is the alphabet itself, decoded.
+    // Decoded, the alphabet itself is 0x00 0x10 0x83 ...
     let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     let body = try DataURL("data:;base64,\(alphabet)").body
     var bits: [Int] = []
@@ -44,7 +46,7 @@ import Testing
     #expect(sixes == Array(0..<64))
   }
 
-  @Test func `only what stands before the comma is echoed`() {
+  @Test func `only the part before the comma is echoed`() {
     #expect(DataURL.echo("data:image/png;base64,AAAA") == "data:image/png;base64")
     #expect(DataURL.echo("data:" + String(repeating: "x", count: 1000)).count == 256)
     #expect(DataURL.echo("data:,\u{301}secret") == "data:", "the comma is a byte, whatever follows")

@@ -15,16 +15,16 @@ private let now = 1_795_260_409
     ("Thu, 29 Feb 2024 23:59:59 GMT", 1_709_251_199),
     ("Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799),
     ("Tue, 19 Jan 2038 14:14:08 GMT", 2_147_523_248),
-    // A leap second is the first second of the next minute.
+    // A leap second counts as the first second of the next minute.
     ("Sat, 31 Dec 2016 23:59:60 GMT", 1_483_228_800),
-    // Letters of either case, a weekday that does not fit the date.
+    // Letters of either case, and a weekday that does not match the date.
     ("SUN, 06 NOV 1994 08:49:37 gmt", 784_111_777),
     ("Mon, 06 Nov 1994 08:49:37 GMT", 784_111_777),
     ("Thu Aug  8 02:01:18 2050", 2_543_536_878),
     ("Mon Aug 18 02:01:18 2050", 2_544_400_878),
   ]
 
-  @Test(arguments: valid) func `the three forms of RFC 9110 are read`(text: String, seconds: Int) {
+  @Test(arguments: valid) func `the three formats of RFC 9110 are parsed`(text: String, seconds: Int) {
     #expect(HTTPDate.parse(text, now: now) == seconds)
   }
 
@@ -40,7 +40,7 @@ private let now = 1_795_260_409
     "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT", "Sun, +6 Nov 1994 08:49:37 GMT",
     "Sun, 06 Nov 1994 08:49:37 GM\u{212A}", "Sun Nov 06 08:49:37 94", "Sun Nov  06 08:49:37 1994",
     "Sun, 06-Nov-94 08:49:37 GMT", "Sunday, 06 Nov 94 08:49:37 GMT", "Sunday, 31-Feb-94 08:49:37 GMT",
-  ]) func `everything else is no date`(text: String) {
+  ]) func `any other text is not a date`(text: String) {
     #expect(HTTPDate.parse(text, now: now) == nil)
   }
 
@@ -51,12 +51,12 @@ private let now = 1_795_260_409
     #expect(HTTPDate.parse("Sunday, 01-Jan-00 00:00:00 GMT", now: 4_102_444_799) == 4_102_444_800)
   }
 
-  @Test func `a two-digit year at the end of time is no trap`() {
+  @Test func `a two-digit year near the year 9999 does not trap`() {
     #expect(HTTPDate.parse("Sunday, 06-Nov-94 08:49:37 GMT", now: .max) != nil)
     #expect(HTTPDate.parse("Sunday, 06-Nov-94 08:49:37 GMT", now: .min) == nil)
   }
 
-  @Test func `what is written is read again, through all eras`() {
+  @Test func `a formatted date is parsed to the same time, in all eras`() {
     var seconds = -62_167_219_200
     while seconds <= 253_402_300_799 {
       #expect(HTTPDate.parse(HTTPDate.format(seconds), now: now) == seconds)
@@ -65,7 +65,7 @@ private let now = 1_795_260_409
     #expect(HTTPDate.format(784_111_777) == "Sun, 06 Nov 1994 08:49:37 GMT")
   }
 
-  @Test func `moments beyond four-digit years are moved inside`() {
+  @Test func `times beyond four-digit years are moved inside`() {
     #expect(HTTPDate.format(.max) == "Fri, 31 Dec 9999 23:59:59 GMT")
     #expect(Timestamp.format(.min) == "0000-01-01T00:00:00Z")
   }

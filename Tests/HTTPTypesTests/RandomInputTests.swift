@@ -1,7 +1,7 @@
 import HTTPTypes
 import Testing
 
-/// A small generator (SplitMix64), so that a failure can be played again from its seed.
+/// A small generator (SplitMix64), so that a failure can be repeated from its seed.
 private struct Seeded: RandomNumberGenerator {
   var state: UInt64
 
@@ -24,7 +24,7 @@ private struct Seeded: RandomNumberGenerator {
     "[", "]", "::1", "\\", " ", "\"", "\u{7F}", "\n", "80", "65536", "x=1", "。", "\u{FFFD}", "xn--",
   ]
 
-  @Test func `a URL that is taken is sent as it is read again, and so is its key`() throws {
+  @Test func `the sent URL and the cache key of an accepted URL parse to themselves`() throws {
     let seed = UInt64.random(in: 0...UInt64.max)
     var random = Seeded(state: seed)
     let filter = QueryNameFilter(["x", "*a*"])

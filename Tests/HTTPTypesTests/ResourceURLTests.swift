@@ -73,11 +73,11 @@ import Testing
       ("127.0.0.1", true), ("[::1]", true), ("10.1", true), ("a.example", false), ("1a.example1", false),
       ("a.1b", false), ("localhost", false),
     ])
-  func `an address is told from a name`(host: String, isAddress: Bool) {
+  func `an address is distinguished from a name`(host: String, isAddress: Bool) {
     #expect(Origin(scheme: "http", host: host, port: 80).isAddress == isAddress)
   }
 
-  @Test(arguments: cases) func `a URL comes apart`(_ expected: Case) throws {
+  @Test(arguments: cases) func `a URL is split into its parts`(_ expected: Case) throws {
     let url = try ResourceURL(expected.text)
     #expect(url.requestURL == expected.sent)
     #expect(url.origin.description == expected.origin)
@@ -105,7 +105,7 @@ import Testing
     ("http://h:x/", .port), ("http://h:-1/", .port), ("http://h:8 0/", .port), ("http://h/\t", .controlCharacter),
     ("http://h/\nx", .controlCharacter), ("http://h/\u{0}", .controlCharacter), ("http://h/\u{7F}", .controlCharacter),
     ("http://h/\r\nHost: x", .controlCharacter),
-  ]) func `what is no URL is refused with the reason`(text: String, kind: ResourceURLError.Kind) {
+  ]) func `a text that is not a URL is refused with the reason`(text: String, kind: ResourceURLError.Kind) {
     let error = #expect(throws: ResourceURLError.self) { try ResourceURL(text) }
     #expect(error?.kind == kind)
     #expect(error?.description.isEmpty == false)
@@ -115,11 +115,11 @@ import Testing
     "::", "::1", "1::", "1:2:3:4:5:6:7:8", "1::8", "::2:3:4:5:6:7:8", "1:2:3:4:5:6:7::", "::1.2.3.4",
     "1:2:3:4:5:6:1.2.3.4",
   ])
-  func `every spelling of an IPv6 address is taken`(address: String) throws {
+  func `every spelling of an IPv6 address is accepted`(address: String) throws {
     #expect(try ResourceURL("http://[\(address)]/").host == "[\(address)]")
   }
 
-  @Test func `8192 bytes are the most, as given and as sent`() throws {
+  @Test func `a URL has at most 8192 bytes, as written and as sent`() throws {
     let longest = "http://h/" + String(repeating: "a", count: 8192 - 9)
     #expect(try ResourceURL(longest).requestURL == longest)
     for text in [longest + "a", longest + "#", "http://h/" + String(repeating: " ", count: 3000)] {
@@ -127,7 +127,7 @@ import Testing
     }
   }
 
-  @Test func `a label that Punycode makes too long is refused`() {
+  @Test func `a label that is too long in Punycode is refused`() {
     for count in [59, 60, 1000] {
       let text = "http://" + String(repeating: "é", count: count) + "/"
       #expect(#expect(throws: ResourceURLError.self) { try ResourceURL(text) }?.kind == .host)
@@ -164,7 +164,7 @@ import Testing
     ("http://h/a?a=1&&b=2", ["b"], "http://h/a?a=1&"),
   ]
 
-  @Test(arguments: keys) func `the cache key is the URL safely normalised`(
+  @Test(arguments: keys) func `the cache key is the safely normalized URL`(
     text: String, ignoring: [String], key: String
   )
     throws

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import Threads
 
-/// Two connected descriptors, closed at the latest when the test lets go of them.
+/// Two connected descriptors, closed at the latest when the test releases them.
 final class Channel: Sendable {
   let reading: Int32
   let writing: Int32
@@ -55,7 +55,7 @@ final class Channel: Sendable {
     for end in [reading, writing] { _ = fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK) }
   }
 
-  /// What one read gives; empty at the end. Waits.
+  /// The result of one blocking read; empty at the end.
   func read(atMost count: Int = 1 << 16) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     while true {
@@ -95,7 +95,7 @@ final class Channel: Sendable {
   }
 }
 
-/// Collects what other threads report, and waits for it.
+/// Collects values from other threads, and waits for them.
 final class Record<Element: Sendable>: Sendable {
   private let elements = Locked<[Element]>([])
 
@@ -106,13 +106,13 @@ final class Record<Element: Sendable>: Sendable {
     elements.notify()
   }
 
-  /// Waits until `count` have come, and returns all.
+  /// Waits until there are `count` values, and returns all.
   func wait(for count: Int) -> [Element] {
     elements.wait { $0.count >= count ? $0 : nil } ?? []
   }
 }
 
-/// Tells when it is let go of.
+/// Reports its deinitialization.
 final class Token: Sendable {
   private let gone: Record<Void>
   init(_ gone: Record<Void>) { self.gone = gone }

@@ -22,19 +22,19 @@ struct IncomingTests {
     #expect(Incoming(#"{"method":"load"}"#) == .call(load(nil)))
   }
 
-  @Test func `members that JSON-RPC does not know are ignored`() {
+  @Test func `members unknown to JSON-RPC are ignored`() {
     #expect(Incoming(#"{"id":1,"method":"load","trace":[1]}"#) == .call(load(1)))
   }
 
   @Test(arguments: ["{", "nonsense", #"{"id":1,"id":2,"method":"load"}"#, #"[{"id":1},]"#])
-  func `a line that is no JSON is a parse error with id null`(text: String) {
+  func `a line that is not JSON is a parse error with id null`(text: String) {
     #expect(refusal(text)?.error.code == -32700)
     #expect(refusal(text)?.error.kind == "parseError")
     #expect(refusal(text)?.id == nil)
   }
 
   @Test(arguments: ["1", "null", #""load""#, "true", "[]", "{}", #"{"method":5}"#, #"{"params":{}}"#])
-  func `JSON that is no request is refused with id null`(text: String) {
+  func `JSON that is not a request is refused with id null`(text: String) {
     #expect(refusal(text)?.error.code == -32600)
     #expect(refusal(text)?.id == nil)
   }
@@ -62,21 +62,21 @@ struct IncomingTests {
     "-9223372036854775808", "123456789012345678901234567890", "\"\(String(repeating: "a", count: 257))\"",
     "\"\(String(repeating: "é", count: 129))\"",
   ])
-  func `another id is an invalid request with id null`(id: String) {
+  func `any other id is an invalid request with id null`(id: String) {
     let refusal = refusal(#"{"id":\#(id),"method":"load"}"#)
     #expect(refusal?.error.code == -32600)
     #expect(refusal?.id == nil)
   }
 
   @Test(arguments: ["null", "[]", "[1]", "1", #""x""#, "false"])
-  func `params that are no object are invalid, and the id is kept`(params: String) {
+  func `params that are not an object are invalid, and the id is kept`(params: String) {
     let refusal = refusal(#"{"id":7,"method":"load","params":\#(params)}"#)
     #expect(refusal?.error.code == -32602)
     #expect(refusal?.error.details["member"] == .string("params"))
     #expect(refusal?.id == .integer(7))
   }
 
-  @Test func `a notification with invalid params is not to be answered`() {
+  @Test func `a notification with invalid params is not answered`() {
     guard case .call(.failedNotification(let error, let method)) = Incoming(#"{"method":"load","params":[1]}"#) else {
       Issue.record("it is a failed notification")
       return
@@ -85,7 +85,7 @@ struct IncomingTests {
     #expect(method == "load")
   }
 
-  @Test func `a batch is its calls, each judged alone`() {
+  @Test func `the calls of a batch are decoded independently`() {
     guard case .batch(let calls) = Incoming(#"[{"id":1,"method":"load"},1,[],{"method":"load"}]"#) else {
       Issue.record("it is a batch")
       return
@@ -116,7 +116,7 @@ struct IncomingTests {
     #expect(error.code == -32600)
   }
 
-  @Test func `ids are equal when their bytes are`() {
+  @Test func `ids are equal if their bytes are`() {
     #expect(RequestID.string("\u{E9}") != .string("e\u{301}"))
     #expect(RequestID.string("1") != .integer(1))
     #expect(Set([RequestID.string("a"), .string("a"), .integer(1), .integer(1)]).count == 2)
@@ -144,7 +144,7 @@ struct RPCErrorTests {
     #expect(text(.internalError("m")) == #"{"code":-32603,"message":"m","data":{"kind":"internal","retryable":false}}"#)
   }
 
-  @Test func `names that a host made up are cut before they are repeated`() {
+  @Test func `unknown names of a host are truncated before they are repeated`() {
     let long = String(repeating: "\u{1F600}", count: 1_000_000)
     #expect(text(.methodNotFound(long)).utf8.count < 2000)
     #expect(text(.invalidParams(member: long, "m")).utf8.count < 2000)

@@ -4,7 +4,7 @@ import Testing
 import Threads
 
 struct JSONParserTests {
-  @Test func `each kind of value is read as what it is`() throws {
+  @Test func `each kind of value is parsed as that kind`() throws {
     let text = #" { "a" : null , "b":[true,false,[],{}], "c":-12, "d":1.5, "e":"x" } "#
     let object: JSONObject = [
       "a": .null, "b": .array([.bool(true), .bool(false), .array([]), .object([:])]), "c": .integer(-12),
@@ -20,11 +20,12 @@ struct JSONParserTests {
     ("-9223372036854775809", .number(-0x1p63)), ("1.0", .number(1)), ("1e3", .number(1000)),
     ("1E+2", .number(100)), ("25e-1", .number(2.5)), ("-0.0", .number(-0.0)), ("1e-400", .number(0)),
   ])
-  func `only a literal without fraction and exponent that fits is an integer`(text: String, value: JSON) throws {
+  func `only a literal without fraction and exponent that fits 64 bits is an integer`(text: String, value: JSON) throws
+  {
     #expect(try JSON(text) == value)
   }
 
-  @Test func `a number of a hundred thousand digits is read or refused, and nothing else happens`() throws {
+  @Test func `a number of a hundred thousand digits is parsed or refused`() throws {
     let digits = String(repeating: "7", count: 100_000)
     #expect(throws: JSONError.self) { try JSON(digits) }
     #expect(try JSON("0." + digits) == .number(7.0 / 9))
@@ -35,7 +36,7 @@ struct JSONParserTests {
     (#""\ud83d\ude00""#, "😀"), (#""\u0000""#, "\0"), ("\"é€😀\u{7F}\"", "é€😀\u{7F}"),
     (#""a long string, plain\nand then not""#, "a long string, plain\nand then not"),
   ])
-  func `escapes are undone`(text: String, value: String) throws {
+  func `escapes are decoded`(text: String, value: String) throws {
     #expect(try JSON(text) == .string(value))
   }
 
@@ -48,7 +49,7 @@ struct JSONParserTests {
     #""\uDE00\uD83D""#, "\"a\tb\"", "\"a\nb\"", "\"a\0b\"", "1 2", "{}}", "[]]", "1e400", "-1e400", "\u{FEFF}1",
     "/**/1",
   ])
-  func `what is no JSON is refused`(text: String) {
+  func `a text that is not JSON is refused`(text: String) {
     #expect(throws: JSONError.self) { try JSON(text) }
   }
 
@@ -63,7 +64,7 @@ struct JSONParserTests {
   }
 
   @Test(arguments: 0..<24)
-  func `a fault is found wherever it stands in a word of eight bytes`(offset: Int) throws {
+  func `an error is found at every position in a word of eight bytes`(offset: Int) throws {
     let plain = String(repeating: "a", count: offset)
     for fault in ["\u{1F}", "\0", "\n"] {
       let error = #expect(throws: JSONError.self) { try JSON("\"\(plain)\(fault)aaaaaaaaaaaa\"") }
@@ -72,14 +73,14 @@ struct JSONParserTests {
     #expect(try JSON("\"\(plain)\\\"\u{7F}é aaaaaaaaaa\"") == .string(plain + "\"\u{7F}é aaaaaaaaaa"))
   }
 
-  @Test func `the error says where`() {
+  @Test func `the error has the position`() {
     let error = #expect(throws: JSONError.self) { try JSON(#"{"a":1,"b":x}"#) }
     #expect(error?.offset == 11)
     let end = #expect(throws: JSONError.self) { try JSON("[1") }
     #expect(end?.offset == 2)
   }
 
-  @Test func `two members of one name are refused, unescaped names compared`() {
+  @Test func `two members with equal unescaped names are refused`() {
     #expect(throws: JSONError(reason: "duplicate member name", offset: 7)) { try JSON(#"{"a":1,"a":2}"#) }
     #expect(throws: JSONError.self) { try JSON(#"{"a":1,"b":2,"\u0061":3}"#) }
     #expect(throws: JSONError.self) { try JSON(#"[{"x":{"":1,"":2}}]"#) }
@@ -106,7 +107,7 @@ struct JSONParserTests {
   }
 
   @Test(arguments: [("[", "]"), (#"{"a":"#, "}")])
-  func `nesting up to the limit is read and beyond it refused, on the small stack of a thread`(
+  func `nesting is accepted up to the limit and refused beyond it, on a thread's small stack`(
     open: String, close: String
   ) {
     func nested(_ depth: Int) -> String {
@@ -122,12 +123,12 @@ struct JSONParserTests {
     #expect(results.wait { $0 } == [true, false, false, false])
   }
 
-  @Test func `depth is given back when an array or object ends`() throws {
+  @Test func `depth decreases when an array or object ends`() throws {
     let texts = Array(repeating: #"[{"a":[]}]"#, count: 1000)
     #expect(throws: Never.self) { try JSON("[\(texts.joined(separator: ","))]") }
   }
 
-  @Test func `any bytes at all are read or refused`() {
+  @Test func `arbitrary bytes are parsed or refused`() {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<2000 {
@@ -143,13 +144,13 @@ struct JSONParserTests {
       }
       let theirs = try? JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed)
       let ours = try? JSON(parsing: bytes)
-      // Foundation is laxer in places, so that only one direction can be checked.
+      // Foundation accepts more in places, so only one direction can be checked.
       if ours != nil { #expect(theirs != nil, "seed \(seed): \(bytes)") }
     }
   }
 }
 
-/// The files of nst/JSONTestSuite, which lie beside the package or above it where they are there at all.
+/// The files of nst/JSONTestSuite, if they are beside the package or in a folder above it.
 struct JSONTestSuite {
   static let folder: URL? = {
     var folder = URL(filePath: #filePath)
@@ -166,11 +167,11 @@ struct JSONTestSuite {
     return names.filter { $0.hasSuffix(".json") }.sorted()
   }()
 
-  /// The suite goes by the grammar alone; the protocol refuses these.
+  /// The suite tests the grammar alone; the protocol refuses these.
   private static func hasEqualNames(_ name: String) -> Bool { name.hasPrefix("y_object_duplicated_key") }
 
   @Test(.enabled(if: folder != nil), arguments: files)
-  func `what the suite accepts is read, what it rejects is refused`(name: String) throws {
+  func `texts that the suite accepts are parsed, texts that it rejects are refused`(name: String) throws {
     let folder = try #require(Self.folder)
     let text = [UInt8](try Data(contentsOf: folder.appending(path: name)))
     let isRead = (try? JSON(parsing: text)) != nil
@@ -179,13 +180,13 @@ struct JSONTestSuite {
   }
 
   @Test(.enabled(if: folder != nil), arguments: files)
-  func `as a raw line each file gets its answer, and the line after it too`(name: String) throws {
+  func `each file as a raw line gets its answer, and so does the next line`(name: String) throws {
     let folder = try #require(Self.folder)
     let text = [UInt8](try Data(contentsOf: folder.appending(path: name)))
     let next = #"{"id":1,"method":"load"}"#
     var decoded: [Incoming] = []
     var splitter = LineSplitter(maxLine: 1 << 25)
-    // Not the first line of the stream, where a byte order mark would be dropped.
+    // Not the first line of the stream, since a byte order mark would be dropped there.
     (Array("0\n".utf8) + text + [0x0A] + Array(next.utf8)).withUnsafeBytes { bytes in
       splitter.feed(bytes) { if case .text(let line) = $0 { decoded.append(Incoming(line: line)) } }
     }

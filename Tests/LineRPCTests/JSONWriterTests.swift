@@ -3,7 +3,7 @@ import Testing
 import Text
 
 struct JSONWriterTests {
-  @Test func `commas stand between members and elements and nowhere else`() {
+  @Test func `commas are written between members and elements only`() {
     var writer = JSONWriter()
     writer.beginObject()
     writer.member("a", 1)
@@ -37,7 +37,7 @@ struct JSONWriterTests {
     ("\0\u{1F}\u{7F}", #""\u0000\u001f\u007f""#), ("é€\u{2028}", #""\u00e9\u20ac\u2028""#),
     ("😀\u{10FFFF}", #""\ud83d\ude00\udbff\udfff""#), ("seven..é.......", #""seven..\u00e9.......""#),
   ])
-  func `all but printable ASCII is escaped`(value: String, text: String) {
+  func `everything but printable ASCII is escaped`(value: String, text: String) {
     #expect(JSON.string(value).text == text)
   }
 
@@ -52,13 +52,13 @@ struct JSONWriterTests {
     (1.0, "1.0"), (1e300, "1e+300"), (.leastNonzeroMagnitude, "5e-324"), (-0.0, "-0.0"), (.nan, "null"),
     (.infinity, "null"),
   ])
-  func `a double is written so that it reads back the same, null when JSON has no word for it`(
+  func `a double reads back the same, and is null if it is not finite`(
     value: Double, text: String
   ) {
     #expect(JSON.number(value).text == text)
   }
 
-  @Test func `what was written reads back the same, and is printable ASCII`() throws {
+  @Test func `written JSON reads back the same, and is printable ASCII`() throws {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<1000 {

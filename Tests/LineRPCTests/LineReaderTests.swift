@@ -19,7 +19,7 @@ struct LineReaderTests {
 
   private func request(_ id: Int) -> [UInt8] { Array(#"{"id":\#(id),"method":"load"}"#.utf8) }
 
-  @Test func `lines are handed over in their order, then the end`() throws {
+  @Test func `lines are passed on in their order, then the end`() throws {
     let channel = try Channel.pipe()
     start(channel)
     for id in 0..<5000 { channel.write(request(id) + [0x0A]) }
@@ -29,7 +29,7 @@ struct LineReaderTests {
     #expect(batches.all.allSatisfy { !$0.isEmpty })
   }
 
-  @Test func `a byte order mark, CRs, blank lines and a missing last LF do no harm`() throws {
+  @Test func `a byte order mark, CRs, blank lines and a missing last LF are accepted`() throws {
     let channel = try Channel.pipe()
     start(channel)
     channel.write([0xEF, 0xBB, 0xBF] + request(1) + Array("\r\n\n  \n".utf8) + request(2))
@@ -38,7 +38,7 @@ struct LineReaderTests {
     #expect(batches.all.flatMap { $0 } == [.call(load(1)), .call(load(2))])
   }
 
-  @Test func `a request is handed over before the next has come`() throws {
+  @Test func `a request is passed on before the next one arrives`() throws {
     let channel = try Channel.pipe()
     start(channel)
     channel.write(request(1) + [0x0A])
@@ -48,7 +48,7 @@ struct LineReaderTests {
     #expect(ends.all.isEmpty)
   }
 
-  @Test func `a line over the limit is refused with id null, and the next is read`() throws {
+  @Test func `a line over the limit is refused with id null, and the next one is read`() throws {
     let channel = try Channel.pipe()
     start(channel, maxLine: 1000)
     channel.write([UInt8](repeating: 0x20, count: 300_000))
@@ -58,7 +58,7 @@ struct LineReaderTests {
     #expect(batches.wait(for: 2).last == [.call(load(1))])
   }
 
-  @Test func `a broken line is refused, and the next is read`() throws {
+  @Test func `a malformed line is refused, and the next one is read`() throws {
     let channel = try Channel.pipe()
     start(channel)
     channel.write(Array("{\"id\":1,\n[[[[[\n\0\u{FF}\n".utf8) + [0xFF, 0xFE, 0x0A] + request(1) + [0x0A])
@@ -86,7 +86,7 @@ struct LineReaderTests {
     #expect(batches.all.flatMap { $0 }.last == .call(load(1)))
   }
 
-  @Test func `a descriptor that does not block is waited for`() throws {
+  @Test func `the reader waits on a non-blocking descriptor`() throws {
     let channel = try Channel.pipe()
     channel.setNonBlocking()
     start(channel)
@@ -98,13 +98,13 @@ struct LineReaderTests {
     #expect(batches.all.flatMap { $0 } == [.call(load(1)), .call(load(2))])
   }
 
-  @Test func `a failure to read is told apart from the end`() throws {
+  @Test func `a read error is distinguished from the end`() throws {
     start(Channel(reading: open("/", O_RDONLY), writing: open("/dev/null", O_WRONLY)))
     #expect(ends.wait(for: 1) == [.failed(EISDIR)])
     #expect(batches.all.isEmpty)
   }
 
-  @Test func `while the handler blocks the sender is held back, and nothing is lost`() throws {
+  @Test func `a blocked handler blocks the sender, and no line is lost`() throws {
     let channel = try Channel.pipe()
     let gate = Locked(false)
     LineReader(

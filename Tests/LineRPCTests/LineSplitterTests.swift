@@ -43,7 +43,7 @@ struct LineSplitterTests {
     #expect(split([[0xEF, 0xBB], [0xBF], [0x61]]) == texts("a"))
   }
 
-  @Test func `what only begins like a byte order mark is kept`() {
+  @Test func `bytes that only begin like a byte order mark are kept`() {
     #expect(split([[0xEF], [0xBB, 0x61, 0x0A]]) == [.text([0xEF, 0xBB, 0x61])])
     #expect(split([[0xEF, 0xBB]]) == [.text([0xEF, 0xBB])])
     #expect(split([[0xEF, 0x0A, 0xBB]]) == [.text([0xEF]), .text([0xBB])])
@@ -53,12 +53,12 @@ struct LineSplitterTests {
     #expect(split("\n\r\n \t\n  \r\na\n\n \n") == texts("a"))
   }
 
-  @Test func `a line of the greatest length is whole, with CR and byte order mark too`() {
+  @Test func `a line of the maximum length is accepted, also with CR and byte order mark`() {
     #expect(split("abcd\nabcd\r\nabcd", maxLine: 4) == texts("abcd", "abcd", "abcd"))
     #expect(split("\u{FEFF}abcd\r\n", maxLine: 4) == texts("abcd"))
   }
 
-  @Test func `a longer line comes as one report, and the next is whole`() {
+  @Test func `a longer line is reported once, and the next line is complete`() {
     #expect(split("abcde\nx\n", maxLine: 4) == [.tooLong] + texts("x"))
     #expect(split("abcde\r\nx\n", maxLine: 4) == [.tooLong] + texts("x"))
     #expect(split("abcd\r\r\nx", maxLine: 4) == [.tooLong] + texts("x"))
@@ -66,7 +66,7 @@ struct LineSplitterTests {
     #expect(split("abcde\nabcdef\nx\n", maxLine: 4) == [.tooLong, .tooLong] + texts("x"))
   }
 
-  @Test func `a line is reported as too long before its end has come, once`() {
+  @Test func `a line is reported as too long once, before its end has arrived`() {
     var splitter = LineSplitter(maxLine: 4)
     var lines: [Line] = []
     let chunk = [UInt8](repeating: 0x61, count: 1000)
@@ -78,7 +78,7 @@ struct LineSplitterTests {
     #expect(lines == [.tooLong] + texts("b"))
   }
 
-  @Test func `limits at the ends of the range do no harm`() {
+  @Test func `limits at the ends of the range are accepted`() {
     #expect(split("a\n\n", maxLine: 0) == [.tooLong])
     #expect(split("\r\n", maxLine: 0).isEmpty)
     #expect(split([[0xEF], [0xBB], [0x61]], maxLine: 0) == [.tooLong])
@@ -86,13 +86,13 @@ struct LineSplitterTests {
     #expect(split([[0x61], [0x62, 0x0A]], maxLine: .max) == texts("ab"))
   }
 
-  @Test func `a line in many chunks is put together`() {
+  @Test func `a line in many chunks is joined`() {
     let line = (0..<300_000).map { UInt8(ascii: "a") + UInt8($0 % 26) }
     let chunks = stride(from: 0, to: line.count, by: 1000).map { Array(line[$0..<($0 + 1000)]) }
     #expect(split(chunks + [[0x0A, 0x62]], maxLine: 1_000_000) == [.text(line), .text([0x62])])
   }
 
-  /// The rules once more, over the whole input and without care for memory.
+  /// The same rules, applied to the whole input without regard to memory.
   private func model(_ input: [UInt8], maxLine: Int) -> [Line] {
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
     let rest = input.starts(with: mark) ? input.dropFirst(3) : input[...]
@@ -103,7 +103,7 @@ struct LineSplitterTests {
     }
   }
 
-  @Test func `however the input is cut, the lines are the same`() {
+  @Test func `the lines are the same for all chunks of the input`() {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
     let alphabet: [UInt8] = [0x0A, 0x0A, 0x0D, 0x20, 0x61, 0x62, 0x63, 0xEF, 0xBB, 0xBF]

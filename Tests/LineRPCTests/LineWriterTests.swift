@@ -36,7 +36,7 @@ struct LineWriterTests {
     #expect(closed.all.isEmpty)
   }
 
-  @Test func `a deferred line goes with the next flush`() throws {
+  @Test func `a deferred line is written with the next flush`() throws {
     let channel = try Channel.pipe()
     let writer = writer(channel)
     writer.send(line(1), deferred: true)
@@ -54,7 +54,7 @@ struct LineWriterTests {
   }
 
   #if os(Linux)
-    @Test func `many lines go out in one write, and only whole lines`() throws {
+    @Test func `many lines are written at once, and only whole lines`() throws {
       let channel = try Channel.socket(Int32(SOCK_SEQPACKET.rawValue))
       let writer = writer(channel)
       for number in 0..<10_000 { writer.send(line(number)) }
@@ -67,12 +67,13 @@ struct LineWriterTests {
       writer.finish()
       #expect(packets.flatMap { $0 } == (0..<10_000).flatMap { line($0) })
       #expect(packets.allSatisfy { $0.last == 0x0A && $0.count % 100 == 0 })
-      // The socket holds some hundred packets before it is full; all that waits then goes in the largest ones.
+      // The socket takes some hundred packets before it is full; all waiting lines are then written in the largest
+      // pieces.
       #expect(packets.count < 5000)
     }
   #endif
 
-  @Test func `short writes and a full descriptor that does not block lose nothing`() throws {
+  @Test func `short writes and a full non-blocking descriptor lose nothing`() throws {
     let channel = try Channel.socket(streamType)
     channel.setNonBlocking()
     var size: Int32 = 4096
@@ -86,7 +87,7 @@ struct LineWriterTests {
     #expect(received.wait(for: 1) == [(0..<300).flatMap { line($0, count: 9001) }])
   }
 
-  @Test func `a host that does not read is waited for, and loses nothing`() throws {
+  @Test func `the writer waits for a host that does not read, and loses nothing`() throws {
     let channel = try Channel.pipe()
     let writer = writer(channel)
     let lines = (0..<5000).map { line($0) }
@@ -110,7 +111,7 @@ struct LineWriterTests {
     #expect(writer.backlog == 0)
   }
 
-  @Test func `relief comes once for each congestion`() throws {
+  @Test func `relief is reported once for each congestion`() throws {
     let channel = try Channel.pipe()
     let writer = writer(channel, high: 200_000, low: 0)
     for round in 1...3 {
@@ -124,10 +125,10 @@ struct LineWriterTests {
     #expect(relieved.all.count == 3)
   }
 
-  @Test func `progress that waits is replaced by newer`() throws {
+  @Test func `queued progress is replaced by newer progress`() throws {
     let channel = try Channel.pipe()
     let writer = writer(channel)
-    // More than the pipe holds, so that all that follows waits.
+    // More than the pipe holds, so that all later lines wait.
     writer.send([UInt8](repeating: 0x2E, count: 999_999) + [0x0A])
     writer.sendReplaceable(line(1), about: token(1))
     writer.sendReplaceable(line(2), about: token(2))
@@ -152,7 +153,7 @@ struct LineWriterTests {
   }
 
   @Test(arguments: Kind.allCases)
-  func `a reader that goes away is noticed while nothing is written`(kind: Kind) throws {
+  func `a reader's end is noticed while nothing is written`(kind: Kind) throws {
     let channel = try channel(kind)
     let writer = writer(channel)
     writer.send(line(1))
@@ -168,7 +169,7 @@ struct LineWriterTests {
   }
 
   @Test(arguments: [Kind.pipe, .socket])
-  func `a reader that goes away in the middle of a write ends everything that waits`(kind: Kind) throws {
+  func `a reader's end during a write discards all queued lines`(kind: Kind) throws {
     let channel = try channel(kind)
     let writer = writer(channel)
     for number in 0..<20_000 { writer.send(line(number)) }
@@ -183,7 +184,7 @@ struct LineWriterTests {
     }
     _ = channel.read(exactly: 10_000)
     channel.closeReading()
-    // A socket that is closed with something unread in it is reset.
+    // A socket is reset if it is closed with unread data.
     #expect([EPIPE, ECONNRESET].contains(closed.wait(for: 1)[0]))
     _ = passed.wait(for: 2)
     #expect(writer.backlog == 0)
@@ -223,7 +224,7 @@ struct LineWriterTests {
     #expect(closed.wait(for: 1) == [EBADF])
   }
 
-  @Test func `a finished writer leaves nothing behind`() throws {
+  @Test func `a finished writer releases everything`() throws {
     let channel = try Channel.pipe()
     let gone = Record<Void>()
     do {

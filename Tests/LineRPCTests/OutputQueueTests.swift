@@ -9,14 +9,14 @@ struct OutputQueueTests {
 
   private func line(_ text: String) -> [UInt8] { Array((text + "\n").utf8) }
 
-  private mutating func takeAll() -> String {
+  private mutating func dequeueAll() -> String {
     var all: [UInt8] = []
     while !queue.isEmpty { all += queue.dequeue() }
     #expect(queue.dequeue().isEmpty)
     return String(decoding: all, as: UTF8.self).split(separator: "\n").joined(separator: " ")
   }
 
-  @Test mutating func `lines come in their order, all in one`() {
+  @Test mutating func `lines are dequeued in their order, as one piece`() {
     queue.append(line("a"), about: first)
     queue.append(line("b"), about: nil)
     queue.appendReplaceable(line("c"), about: second)
@@ -26,13 +26,13 @@ struct OutputQueueTests {
     #expect(queue.isEmpty)
   }
 
-  @Test mutating func `newer progress takes the place of older`() {
+  @Test mutating func `newer progress replaces older progress in its position`() {
     queue.appendReplaceable(line("10"), about: first)
     queue.append(line("x"), about: second)
     queue.appendReplaceable(line("1000"), about: first)
     queue.appendReplaceable(line("20"), about: second)
     #expect(queue.count == 5 + 2 + 3)
-    #expect(takeAll() == "1000 x 20")
+    #expect(dequeueAll() == "1000 x 20")
   }
 
   @Test mutating func `progress stays behind another line about the same request`() {
@@ -40,19 +40,19 @@ struct OutputQueueTests {
     queue.append(line("retrying"), about: first)
     queue.appendReplaceable(line("10"), about: first)
     queue.appendReplaceable(line("20"), about: first)
-    #expect(takeAll() == "50 retrying 20")
+    #expect(dequeueAll() == "50 retrying 20")
   }
 
-  @Test mutating func `progress that was taken is not replaced`() {
+  @Test mutating func `progress that was dequeued is not replaced`() {
     queue.appendReplaceable(line("10"), about: first)
-    #expect(takeAll() == "10")
+    #expect(dequeueAll() == "10")
     queue.append(line("x"), about: second)
     queue.appendReplaceable(line("20"), about: first)
     queue.appendReplaceable(line("30"), about: first)
-    #expect(takeAll() == "x 30")
+    #expect(dequeueAll() == "x 30")
   }
 
-  @Test mutating func `what is taken is whole lines of at most 64 kB, or one longer line`() {
+  @Test mutating func `dequeued pieces are whole lines of at most 64 kB, or one longer line`() {
     let long = [UInt8](repeating: 0x61, count: 200_000) + [0x0A]
     queue.append(line("a"), about: nil)
     queue.append(long, about: nil)
@@ -68,16 +68,16 @@ struct OutputQueueTests {
     #expect(counts == [60_000, 60_000, 60_000, 20_000])
   }
 
-  @Test mutating func `nothing is left after all is removed`() {
+  @Test mutating func `the queue is empty after removeAll`() {
     queue.append(line("a"), about: first)
     queue.appendReplaceable(line("b"), about: first)
     queue.removeAll()
     #expect(queue.isEmpty)
     queue.appendReplaceable(line("c"), about: first)
-    #expect(takeAll() == "c")
+    #expect(dequeueAll() == "c")
   }
 
-  @Test mutating func `whatever is sent and taken, a naive queue gives the same`() {
+  @Test mutating func `a naive queue gives the same lines for all operations`() {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
     var model: [(text: String, subject: Int, isReplaceable: Bool)] = []
@@ -85,7 +85,7 @@ struct OutputQueueTests {
     for number in 0..<20_000 {
       let subject = Int.random(in: 0..<5, using: &generator)
       let token = RequestToken(id: nil, serial: UInt64(subject), batch: nil)
-      // Long enough that a queue of some hundred is taken in several goes.
+      // Long enough that a queue of some hundred lines is dequeued in several pieces.
       let text = "\(number)" + String(repeating: ".", count: Int.random(in: 0...3000, using: &generator)) + "\n"
       switch Int.random(in: 0..<100, using: &generator) {
       case 0:

@@ -13,7 +13,7 @@ struct RequestTrackerTests {
     }
   }
 
-  private mutating func tickets(_ incoming: Incoming) -> [RequestToken] {
+  private mutating func tokens(_ incoming: Incoming) -> [RequestToken] {
     accept(incoming).compactMap { if case .perform(_, let token) = $0 { token } else { nil } }
   }
 
@@ -27,7 +27,7 @@ struct RequestTrackerTests {
     text(tracker.respond(to: token) { $0.value(true) })
   }
 
-  private static let taken =
+  private static let inUse =
     #"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a request with this id is in flight","data":{"kind":"invalidRequest","retryable":false,"id":1}}}"#
 
   @Test mutating func `a request is performed and its result sent under its id`() throws {
@@ -41,38 +41,38 @@ struct RequestTrackerTests {
     #expect(answer(token) == #"{"jsonrpc":"2.0","id":1,"result":true}"# + "\n")
   }
 
-  @Test mutating func `a result may be raw JSON, and an error stands in its place`() throws {
-    let first = try #require(tickets(.call(load(1))).first)
+  @Test mutating func `a request is answered with raw JSON or with an error`() throws {
+    let first = try #require(tokens(.call(load(1))).first)
     #expect(
       text(tracker.respond(to: first, raw: Array(#"{"a":1}"#.utf8)))
         == #"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"# + "\n")
-    let second = try #require(tickets(Incoming(#"{"id":"é","method":"load"}"#)).first)
+    let second = try #require(tokens(Incoming(#"{"id":"é","method":"load"}"#)).first)
     #expect(
       text(tracker.respond(to: second, error: .internalError("m")))
         == #"{"jsonrpc":"2.0","id":"\u00e9","error":{"code":-32603,"message":"m","data":{"kind":"internal","retryable":false}}}"#
         + "\n")
   }
 
-  @Test mutating func `a second response for a ticket is ignored`() throws {
-    let token = try #require(tickets(.call(load(1))).first)
+  @Test mutating func `a second response for a token is ignored`() throws {
+    let token = try #require(tokens(.call(load(1))).first)
     #expect(answer(token) != nil)
     #expect(answer(token) == nil)
     #expect(tracker.respond(to: token, error: .internalError("m")) == nil)
-    let again = try #require(tickets(.call(load(1))).first)
+    let again = try #require(tokens(.call(load(1))).first)
     #expect(answer(token) == nil)
     #expect(tracker.isOpen(again))
     #expect(tracker.unanswered == 1)
   }
 
   @Test mutating func `a notification is performed and never answered`() throws {
-    let token = try #require(tickets(.call(load(nil))).first)
+    let token = try #require(tokens(.call(load(nil))).first)
     #expect(token.id == nil)
     #expect(tracker.unanswered == 1)
     #expect(answer(token) == nil)
     #expect(tracker.unanswered == 0)
   }
 
-  @Test mutating func `a notification that cannot be carried out is reported, not answered`() {
+  @Test mutating func `a notification that cannot be performed is reported, not answered`() {
     let error = RPCError.invalidParams(member: "params", "m")
     let call = Call.failedNotification(error, method: "load")
     #expect(accept(.call(call)) == [.failedNotification(error, method: "load")])
@@ -80,7 +80,7 @@ struct RequestTrackerTests {
     #expect(tracker.unanswered == 0)
   }
 
-  @Test mutating func `a refusal is sent at once, with id null when there is none`() {
+  @Test mutating func `a refusal is sent at once, with id null if there is no id`() {
     #expect(
       lines(.call(.refused(.parseError("m"), id: nil))) == [
         #"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m","data":{"kind":"parseError","retryable":false}}}"#
@@ -94,38 +94,38 @@ struct RequestTrackerTests {
   }
 
   @Test mutating func `an id in flight is refused with id null, and the first request is unaffected`() throws {
-    let token = try #require(tickets(.call(load(1))).first)
-    #expect(lines(.call(load(1))) == [Self.taken + "\n"])
-    #expect(lines(.call(.refused(.invalidRequest("method must be a string"), id: .integer(1)))) == [Self.taken + "\n"])
+    let token = try #require(tokens(.call(load(1))).first)
+    #expect(lines(.call(load(1))) == [Self.inUse + "\n"])
+    #expect(lines(.call(.refused(.invalidRequest("method must be a string"), id: .integer(1)))) == [Self.inUse + "\n"])
     #expect(tracker.unanswered == 1)
     #expect(answer(token) == #"{"jsonrpc":"2.0","id":1,"result":true}"# + "\n")
-    #expect(tickets(.call(load(1))).count == 1)
+    #expect(tokens(.call(load(1))).count == 1)
   }
 
   @Test mutating func `ids of different kinds do not clash`() {
-    #expect(tickets(.call(load(1))).count == 1)
-    #expect(tickets(Incoming(#"{"id":"1","method":"load"}"#)).count == 1)
+    #expect(tokens(.call(load(1))).count == 1)
+    #expect(tokens(Incoming(#"{"id":"1","method":"load"}"#)).count == 1)
   }
 
   @Test mutating func `a batch is answered by one line when its last response is ready`() throws {
-    let tickets = tickets(.batch([load(1), load(2), load(3)]))
-    #expect(tickets.map(\.id) == [.integer(1), .integer(2), .integer(3)])
-    #expect(answer(tickets[2]) == nil)
-    #expect(answer(tickets[0]) == nil)
+    let tokens = tokens(.batch([load(1), load(2), load(3)]))
+    #expect(tokens.map(\.id) == [.integer(1), .integer(2), .integer(3)])
+    #expect(answer(tokens[2]) == nil)
+    #expect(answer(tokens[0]) == nil)
     #expect(tracker.unanswered == 1)
     #expect(
-      answer(tickets[1])
+      answer(tokens[1])
         == #"[{"jsonrpc":"2.0","id":3,"result":true},{"jsonrpc":"2.0","id":1,"result":true},{"jsonrpc":"2.0","id":2,"result":true}]"#
         + "\n")
     #expect(tracker.unanswered == 0)
   }
 
-  @Test mutating func `notifications in a batch are performed in their place and left out of the answer`() {
-    let tickets = tickets(.batch([load(nil), load(1), load(nil)]))
-    #expect(tickets.map(\.id) == [nil, .integer(1), nil])
-    #expect(answer(tickets[0]) == nil)
-    #expect(answer(tickets[1]) == #"[{"jsonrpc":"2.0","id":1,"result":true}]"# + "\n")
-    #expect(answer(tickets[2]) == nil)
+  @Test mutating func `notifications in a batch are performed in order and omitted from the answer`() {
+    let tokens = tokens(.batch([load(nil), load(1), load(nil)]))
+    #expect(tokens.map(\.id) == [nil, .integer(1), nil])
+    #expect(answer(tokens[0]) == nil)
+    #expect(answer(tokens[1]) == #"[{"jsonrpc":"2.0","id":1,"result":true}]"# + "\n")
+    #expect(answer(tokens[2]) == nil)
   }
 
   @Test mutating func `a batch of notifications gets no answer at all`() {
@@ -134,42 +134,42 @@ struct RequestTrackerTests {
     for case .send in steps { Issue.record("nothing is sent") }
   }
 
-  @Test mutating func `refused elements of a batch stand in its answer`() throws {
+  @Test mutating func `refused elements of a batch are in its answer`() throws {
     let refused = Call.refused(.invalidRequest("m"), id: nil)
     let error =
       #"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"m","data":{"kind":"invalidRequest","retryable":false}}}"#
     #expect(lines(.batch([refused, refused])) == ["[\(error),\(error)]\n"])
-    let token = try #require(tickets(.batch([refused, load(1)])).first)
+    let token = try #require(tokens(.batch([refused, load(1)])).first)
     #expect(answer(token) == #"[\#(error),{"jsonrpc":"2.0","id":1,"result":true}]"# + "\n")
   }
 
   @Test mutating func `an id used twice in one batch is refused the second time`() throws {
-    let tickets = tickets(.batch([load(1), load(1)]))
-    #expect(tickets.count == 1)
-    #expect(answer(tickets[0]) == #"[\#(Self.taken),{"jsonrpc":"2.0","id":1,"result":true}]"# + "\n")
+    let tokens = tokens(.batch([load(1), load(1)]))
+    #expect(tokens.count == 1)
+    #expect(answer(tokens[0]) == #"[\#(Self.inUse),{"jsonrpc":"2.0","id":1,"result":true}]"# + "\n")
   }
 
   @Test mutating func `an id answered within a batch is in flight until the batch is sent`() throws {
-    let batch = tickets(.batch([load(1), load(2)]))
+    let batch = tokens(.batch([load(1), load(2)]))
     #expect(answer(batch[0]) == nil)
     #expect(answer(batch[0]) == nil)
     #expect(!tracker.isOpen(batch[0]))
-    #expect(lines(.call(load(1))) == [Self.taken + "\n"])
+    #expect(lines(.call(load(1))) == [Self.inUse + "\n"])
     #expect(answer(batch[1]) != nil)
-    #expect(tickets(.call(load(1))).count == 1)
+    #expect(tokens(.call(load(1))).count == 1)
   }
 
   @Test mutating func `the id of a refused element is in flight until the batch is sent`() throws {
     let refused = Call.refused(.invalidRequest("m"), id: .integer(1))
-    let batch = tickets(.batch([refused, load(1), load(2)]))
+    let batch = tokens(.batch([refused, load(1), load(2)]))
     #expect(batch.map(\.id) == [.integer(2)])
     let line = try #require(answer(batch[0]))
-    #expect(line.contains(Self.taken))
-    #expect(tickets(.call(load(1))).count == 1)
+    #expect(line.contains(Self.inUse))
+    #expect(tokens(.call(load(1))).count == 1)
   }
 
-  @Test mutating func `an event carries the request's id, and comes no more once there is a response`() throws {
-    let token = try #require(tickets(.call(load(1))).first)
+  @Test mutating func `an event has the request's id, and there is none after the response`() throws {
+    let token = try #require(tokens(.call(load(1))).first)
     #expect(
       text(tracker.event("progress", about: token) { $0.member("received", 5) })
         == #"{"jsonrpc":"2.0","method":"progress","params":{"id":1,"received":5}}"# + "\n")
@@ -178,7 +178,7 @@ struct RequestTrackerTests {
   }
 
   @Test mutating func `an event about a notification has no id`() throws {
-    let token = try #require(tickets(.call(load(nil))).first)
+    let token = try #require(tokens(.call(load(nil))).first)
     #expect(
       text(tracker.event("completed", about: token) { $0.member("bytes", 5) })
         == #"{"jsonrpc":"2.0","method":"completed","params":{"bytes":5}}"# + "\n")
@@ -191,7 +191,7 @@ struct RequestTrackerTests {
     var generator = SeededGenerator(seed: seed)
     var open: [RequestToken] = []
     var answered: [Int64] = []
-    func note(_ line: [UInt8]?) throws {
+    func record(_ line: [UInt8]?) throws {
       guard let line else { return }
       let value = try JSON(parsing: line)
       var responses = [value]
@@ -206,14 +206,14 @@ struct RequestTrackerTests {
         next += 1
         return load(next)
       }
-      open += tickets(calls.count == 1 ? .call(calls[0]) : .batch(calls))
+      open += tokens(calls.count == 1 ? .call(calls[0]) : .batch(calls))
       open.shuffle(using: &generator)
       for _ in 0..<Int.random(in: 0...open.count, using: &generator) {
-        try note(tracker.respond(to: open.removeLast()) { $0.null() })
+        try record(tracker.respond(to: open.removeLast()) { $0.null() })
       }
       #expect(tracker.unanswered == open.count)
     }
-    while let token = open.popLast() { try note(tracker.respond(to: token) { $0.null() }) }
+    while let token = open.popLast() { try record(tracker.respond(to: token) { $0.null() }) }
     #expect(answered.sorted() == Array(1...next), "seed \(seed)")
   }
 }

@@ -1,6 +1,6 @@
 import LineRPC
 
-/// Random numbers that can be had again: a failing test names its seed.
+/// Repeatable random numbers: a failing test names its seed.
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 

@@ -18,7 +18,7 @@ struct Base64Tests {
     "Zm9_",
     "Zmé9", "Zm9\0", "A===", "Zm8=AAAA",
   ])
-  func `what is no base64 is refused`(text: String) {
+  func `a text that is not base64 is refused`(text: String) {
     #expect(Base64.decode(text) == nil)
   }
 
@@ -28,7 +28,7 @@ struct Base64Tests {
   }
 
   @Test(arguments: 0..<70)
-  func `any bytes come back, and Foundation agrees`(count: Int) {
+  func `any bytes survive a round trip, and Foundation agrees`(count: Int) {
     let data = (0..<count).map { _ in UInt8.random(in: .min ... .max) }
     let text = Base64.encode(data)
     #expect(text == Array(Data(data).base64EncodedData()))

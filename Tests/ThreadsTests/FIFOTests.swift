@@ -4,10 +4,10 @@ import Threads
 struct FIFOTests {
   private final class Thing {}
 
-  @Test func `what was first in is first out, whatever goes in between`() {
+  @Test func `the first element in is the first out, for all operations between`() {
     var (queue, model, given) = (FIFO<Int>(), [Int](), 0)
     for number in 0..<10_000 {
-      // As good as random (Knuth's multiplicative hash).
+      // Practically random (Knuth's multiplicative hash).
       if ((number &* 2_654_435_761) >> 16) % 5 < 3 {
         queue.append(number)
         model.append(number)
@@ -27,7 +27,7 @@ struct FIFOTests {
     #expect(given > 1000)
   }
 
-  @Test func `nothing that was given out is kept`() {
+  @Test func `removed elements are released`() {
     var queue = FIFO<Thing>()
     weak var first: Thing?
     do {

@@ -2,7 +2,7 @@ import Testing
 import Threads
 
 @Suite struct ThreadExecutorTests {
-  @Test func `work runs in the order in which it was given`() async {
+  @Test func `work runs in the order in which it was added`() async {
     let executor = ThreadExecutor(name: "test")
     let seen = Locked<[Int]>([])
     for number in 0..<10_000 {
@@ -12,7 +12,7 @@ import Threads
     #expect(seen.withLock { $0 } == Array(0..<10_000))
   }
 
-  @Test func `after each batch the hook runs and is woken when it asked for it`() async {
+  @Test func `the hook runs after each batch and at the time that it returned`() async {
     let executor = ThreadExecutor(name: "test")
     let runs = Locked(0)
     executor.setAfterBatch {
@@ -27,14 +27,14 @@ import Threads
     executor.stop()
   }
 
-  @Test func `an actor on the executor may be entered from a closure on it`() async {
+  @Test func `a closure on the executor may enter an actor of the executor`() async {
     let counter = Counter()
     counter.executor.run { counter.assumeIsolated { $0.count += 1 } }
     #expect(await counter.count == 1)
     counter.executor.stop()
   }
 
-  @Test func `a wait ends at its time-out`() {
+  @Test func `a wait ends at its timeout`() {
     #expect(Locked(0).wait(timeout: .milliseconds(1)) { $0 == 1 ? true : nil } == nil)
   }
 }

@@ -1,6 +1,6 @@
 /// Receives the response of a transfer.
 ///
-/// All calls of one transport come on its thread, one at a time; for one transfer in the order head, bytes, finished. A
+/// All calls of one transport are made on its thread, one at a time; for one transfer in the order head, bytes, finished. A
 /// call blocks every other transfer, so it must return soon. It may call `start`, `cancel` and `resume`, which take
 /// effect after it has returned.
 public protocol TransferConsumer: AnyObject, Sendable {

@@ -28,13 +28,13 @@ public struct TransferRequest: Sendable {
   public var needsFreshConnection = false
 
   /// Tests whether the first bytes of a body are the wanted content. Returns nil to ask for more bytes, but never if it
-  /// has `longestContentTest` of them.
+  /// has `maxContentTestBytes` of them.
   ///
   /// A body that passes is delivered unchanged even if its Content-Encoding is untrue or unknown. Without a test such a
   /// body fails with `undecodable`.
   public typealias ContentTest = @Sendable (ArraySlice<UInt8>) -> Bool?
   public var isContent: ContentTest?
-  public static let longestContentTest = 4096
+  public static let maxContentTestBytes = 4096
 
   public init(
     url: String, headers: HeaderFields = HeaderFields(), validatedURL: String? = nil,

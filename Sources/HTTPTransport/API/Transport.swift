@@ -1,7 +1,6 @@
 internal import CCurl
 public import HTTPTypes
 internal import Platform
-internal import Platform
 internal import Threads
 
 /// HTTP GET requests with streamed responses, on libcurl's multi interface.

@@ -1,6 +1,5 @@
 internal import CCurl
 internal import Platform
-internal import Platform
 internal import Threads
 
 /// Outcomes of the connection attempts of a hop.

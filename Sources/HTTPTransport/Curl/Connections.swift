@@ -38,7 +38,7 @@ final class Connections {
   func socket(of ends: ConnectionEnds) -> curl_socket_t? { sockets.socket(of: ends) }
 
   /// Whether unrequested input has arrived on an HTTP/1 connection, or the peer has closed it. Such input could not be
-  /// told from the next answer.
+  /// distinguished from the next answer.
   ///
   /// TLS messages count as well: a session ticket that arrives after the first answer costs the connection.
   func hasUnread(_ socket: curl_socket_t, _ tls: TLSConnection?) -> Bool {
@@ -65,7 +65,7 @@ final class Connections {
   }
 
   /// Removes the ended connections that no transfer uses any more.
-  func forgetEnded(except transfers: some Sequence<Transfer>) {
+  func removeEnded(except transfers: some Sequence<Transfer>) {
     guard !ended.isEmpty else { return }
     ended.formIntersection(transfers.compactMap(\.connection?.tls))
   }

@@ -17,7 +17,7 @@ final class EasyHandle {
   private var list: UnsafeMutablePointer<curl_slist>?
   private var resolveList: UnsafeMutablePointer<curl_slist>?
 
-  /// Size of curl's receive buffer for HTTP/2, in bytes: the longest header (128 kB) and whatever else one call may
+  /// Size of curl's receive buffer for HTTP/2, in bytes: the longest header (128 kB) and everything else that one call may
   /// read for the stream. Curl allocates it with the connection; only filled pages take memory.
   ///
   /// libcurl before 8.1 makes nghttp2 pause if data does not fit into the buffer. If that data is the rest of a DATA

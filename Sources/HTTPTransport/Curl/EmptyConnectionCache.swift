@@ -19,10 +19,10 @@ final class EmptyConnectionCache {
     curl_share_cleanup(share)
   }
 
-  /// Makes a handle forget its last connection.
+  /// Detaches a handle from its last connection.
   ///
   /// - Parameter easy: a handle whose transfer has ended, still in its multi handle. It cannot be used again.
-  func forgetConnection(of easy: UnsafeMutableRawPointer) {
+  func detachConnection(of easy: UnsafeMutableRawPointer) {
     var socket = CURL_SOCKET_BAD
     _ = ccurl_set_pointer(easy, CURLOPT_SHARE, share)
     _ = ccurl_get_socket(easy, CURLINFO_ACTIVESOCKET, &socket)

@@ -51,11 +51,11 @@ struct ResponseReceiver {
 
   /// Bytes of an unwanted body that are read to keep its connection.
   private static let maxDroppedBytes = 64 << 10
-  /// Largest header. Curl has limits of its own, which differ between its versions.
+  /// Largest header, in bytes. Curl has its own limits, which differ between its versions.
   private static let maxHeaderBytes = 256 << 10
   /// Largest number of header and trailer lines, since a search in a header looks at every line.
   private static let maxLines = 1000
-  /// Largest trailer, which curl would keep.
+  /// Largest trailer, in bytes. Without the limit, curl would store all of it.
   private static let maxTrailerBytes = 64 << 10
 
   init(_ request: TransferRequest, consumer: any TransferConsumer) {
@@ -84,7 +84,7 @@ struct ResponseReceiver {
   }
 
   /// Whether the body ended before its content coding did, or before a length in the head that curl did not see.
-  var isCutShort: Bool {
+  var isTruncated: Bool {
     !isDropping && (decoder?.isComplete == false || bytesReceived < head?.contentLength ?? 0)
   }
 
@@ -158,7 +158,7 @@ struct ResponseReceiver {
   }
 
   /// Makes curl keep bytes for a while, without asking the consumer. Returns false if they must not be kept.
-  mutating func hold() -> Bool {
+  mutating func deferBytes() -> Bool {
     guard !hasRefused, !isPaused else { return false }
     isHeldByCurl = true
     return true

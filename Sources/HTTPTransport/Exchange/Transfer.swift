@@ -136,9 +136,9 @@ final class Transfer {
       needsFreshConnection = true
       return .request
     }
-    // An error in a dropped rest is no failure.
+    // An error in a dropped rest is not a failure.
     if let error, !receiver.isDropping || isLate { return .finish(.failure(counted(error))) }
-    if error == nil, receiver.isCutShort {
+    if error == nil, receiver.isTruncated {
       return .finish(.failure(counted(TransferError(.truncated, "\(server) sent an incomplete body"))))
     }
     guard let summary else {
@@ -255,7 +255,7 @@ final class Transfer {
   func received(bytes: UnsafeRawBufferPointer) -> ResponseReceiver.WriteResult {
     watch.received(now: clock.now)
     recordProgress()
-    if !share.receivePiece(in: clock.now), receiver.hold() {
+    if !share.receivePiece(in: clock.now), receiver.deferBytes() {
       clock.held.append(id)
       return .held
     }

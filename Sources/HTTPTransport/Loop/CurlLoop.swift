@@ -119,7 +119,7 @@ final class CurlLoop {
   /// Lets curl read and write without waiting, and ends the transfers that are complete or have timed out.
   func work() {
     continueHeldTransfers()
-    sockets.tell(multi, beginCall: connections.beginCall)
+    sockets.reportReady(multi, beginCall: connections.beginCall)
     resolver.work()
     var left: Int32 = 0
     while let message = curl_multi_info_read(multi, &left) {
@@ -128,11 +128,11 @@ final class CurlLoop {
       var context: UnsafeMutableRawPointer?
       _ = ccurl_get_pointer(raw, CURLINFO_PRIVATE, &context)
       guard let easy = EasyHandle.behind(context), let transfer = easy.transfer else { continue }
-      emptyConnectionCache.forgetConnection(of: raw)
+      emptyConnectionCache.detachConnection(of: raw)
       let isOurs = code == CURLE_OK || transfer.hasStopped
       end(transfer, isOurs ? nil : connections.error(of: transfer) ?? TransferError(code, of: transfer, on: easy))
     }
-    connections.forgetEnded(except: transfers.values)
+    connections.removeEnded(except: transfers.values)
     // Checked after curl has read: input that arrived while the loop was busy counts as progress.
     if clock.beginCheck() { endLateTransfers() }
   }

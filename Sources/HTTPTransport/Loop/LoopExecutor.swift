@@ -1,5 +1,4 @@
 internal import Platform
-internal import Platform
 internal import Threads
 
 /// The executor of the transport. Its thread sleeps in the poll of curl's sockets; a posted job or command wakes it.

@@ -1,17 +1,16 @@
 internal import CCurl
 internal import Platform
-internal import Platform
 internal import Threads
 
 /// An owner of sockets that are watched together with curl's.
 protocol SocketOwner: AnyObject {
-  /// Called by `SocketPoll.tell`. A socket with an error is reported as readable and writable.
+  /// Called by `SocketPoll.reportReady`. A socket with an error is reported as readable and writable.
   func ready(_ socket: Int32, isReadable: Bool, isWritable: Bool)
 }
 
 /// The sockets for which curl and other owners wait, and the poll in which the thread sleeps.
 ///
-/// Curl registers its sockets once and is told which of them are ready (`curl_multi_socket_action`), so that it works
+/// Curl registers its sockets once and learns which of them are ready (`curl_multi_socket_action`), so that it works
 /// on those only. `curl_multi_perform` would look at all transfers, with a system call for each.
 final class SocketPoll {
   private struct Owner {
@@ -60,7 +59,7 @@ final class SocketPoll {
   /// Reports the sockets that became ready to curl and to the other owners.
   ///
   /// - Parameter beginCall: called before each call into curl.
-  func tell(_ multi: UnsafeMutableRawPointer, beginCall: () -> Void) {
+  func reportReady(_ multi: UnsafeMutableRawPointer, beginCall: () -> Void) {
     var running: Int32 = 0
     if hasReady {
       hasReady = false

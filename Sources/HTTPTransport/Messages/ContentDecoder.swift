@@ -64,7 +64,7 @@ final class ContentDecoder {
     output.deallocate()
   }
 
-  /// Whether the content ends where the bytes so far end. An empty body is complete.
+  /// Whether the content ends with the bytes so far. An empty body is complete.
   var isComplete: Bool {
     switch form {
     case .undecided: prefix.isEmpty
@@ -81,7 +81,7 @@ final class ContentDecoder {
     readBefore -= alreadyRead
     let bytes = UnsafeRawBufferPointer(rebasing: offered[alreadyRead...])
     if form == .undecided {
-      let start = prefix + bytes.prefix(TransferRequest.longestContentTest)
+      let start = prefix + bytes.prefix(TransferRequest.maxContentTestBytes)
       guard let decision = decide(by: start) else {
         prefix = start
         return .done
@@ -146,7 +146,7 @@ final class ContentDecoder {
       stream.pointee.next_out = output.bindMemory(to: UInt8.self).baseAddress
       stream.pointee.avail_out = UInt32(output.count)
       let code = CZlib.inflate(stream, Z_NO_FLUSH)
-      // Z_BUF_ERROR is no error here: the output was full, and nothing was left to write.
+      // Z_BUF_ERROR is not an error here: the output was full, and nothing was left to write.
       guard code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR else {
         return hasMember && stream.pointee.total_out == 0 ? end() : .malformed
       }

@@ -34,7 +34,7 @@ struct NameQuestions {
   private let candidates: [String]
   private let prefersIPv6: Bool
   private var candidateIndex = 0
-  private var asked: Set<RecordType> = []
+  private var askedTypes: Set<RecordType> = []
   private var answers: [RecordType: Answer] = [:]
 
   /// - Parameters:
@@ -52,7 +52,7 @@ struct NameQuestions {
   /// Begins with the current name, and returns the types to ask.
   mutating func begin() -> [RecordType] {
     let types: [RecordType] = prefersIPv6 ? [.a, .aaaa] : [.a]
-    asked = Set(types)
+    askedTypes = Set(types)
     answers = [:]
     return types
   }
@@ -66,26 +66,26 @@ struct NameQuestions {
 
   mutating func answered(_ type: RecordType, _ answer: Answer) -> Step {
     answers[type] = answer
-    guard answers.count == asked.count else { return .wait }
-    if let found { return .resolved(found.addresses, timeToLive: found.timeToLive) }
+    guard answers.count == askedTypes.count else { return .wait }
+    if let result = availableAddresses { return .resolved(result.addresses, timeToLive: result.timeToLive) }
     if answers.values.contains(.failed) { return .unanswered }
-    if !answers.values.contains(.noSuchName), asked.insert(.aaaa).inserted { return .ask([.aaaa]) }
+    if !answers.values.contains(.noSuchName), askedTypes.insert(.aaaa).inserted { return .ask([.aaaa]) }
     guard candidateIndex + 1 < candidates.count else { return .noSuchName }
     candidateIndex += 1
     return .ask(begin())
   }
 
   /// The addresses obtained so far, in the order in which they must be tried.
-  var found: (addresses: [IPAddress], timeToLive: Duration)? {
+  var availableAddresses: (addresses: [IPAddress], timeToLive: Duration)? {
     let order: [RecordType] = prefersIPv6 ? [.aaaa, .a] : [.a, .aaaa]
     var addresses: [IPAddress] = []
-    var kept = Duration.seconds(Int64(Int32.max))
+    var minTimeToLive = Duration.seconds(Int64(Int32.max))
     for case .addresses(let some, let timeToLive)? in order.map({ answers[$0] }) {
       addresses += some
-      kept = min(kept, timeToLive)
+      minTimeToLive = min(minTimeToLive, timeToLive)
     }
     guard !addresses.isEmpty else { return nil }
-    let isHalf = answers.count < asked.count || answers.values.contains(.failed)
-    return (addresses, isHalf ? min(kept, Self.timeToLiveOfHalf) : kept)
+    let isHalf = answers.count < askedTypes.count || answers.values.contains(.failed)
+    return (addresses, isHalf ? min(minTimeToLive, Self.timeToLiveOfHalf) : minTimeToLive)
   }
 }

@@ -1,6 +1,5 @@
 internal import CAres
 internal import Platform
-internal import Platform
 internal import Threads
 
 /// One question to name servers, with its attempts.
@@ -33,7 +32,7 @@ final class NameQuery {
 ///
 /// One attempt is made for each query. c-ares itself repeats a truncated answer's query over TCP.
 final class NameServerChannel: SocketOwner {
-  private(set) var asked = 0
+  private(set) var queryCount = 0
   private(set) var inFlight = 0
   private let poll: SocketPoll
   private let ended: (NameQuery, NameQuery.End) -> Void
@@ -78,7 +77,7 @@ final class NameServerChannel: SocketOwner {
   }
 
   func ask(_ query: NameQuery) {
-    asked += 1
+    queryCount += 1
     inFlight += 1
     let context = Unmanaged.passRetained(Passage(query, self)).toOpaque()
     let type: Int32 = query.type == .a ? 1 : 28

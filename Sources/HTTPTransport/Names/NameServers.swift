@@ -36,7 +36,7 @@ final class NameServers {
   /// Replaced channels, for which some answers are still to come.
   private var retired: [NameServerChannel] = []
 
-  /// - Parameter ended: called once for each query, from within `ask`, `SocketPoll.tell` or `checkTimeouts`.
+  /// - Parameter ended: called once for each query, from within `ask`, `SocketPoll.reportReady` or `checkTimeouts`.
   init(
     _ configuration: NameServerConfiguration, poll: SocketPoll, ended: @escaping (NameQuery, NameQuery.End) -> Void
   ) {
@@ -89,7 +89,7 @@ final class NameServers {
 
   private func channel(to index: Int) -> NameServerChannel? {
     if let channel = channels[index] {
-      if channel.asked < Self.queriesPerChannel { return channel }
+      if channel.queryCount < Self.queriesPerChannel { return channel }
       retired.append(channel)
     }
     channels[index] = NameServerChannel(servers[index], timeout: configuration.timeout, poll: poll, ended: ended)

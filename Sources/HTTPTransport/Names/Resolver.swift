@@ -3,7 +3,7 @@ internal import Threads
 /// Finds the addresses of host names: in the hosts file, in stored answers, or from name servers.
 ///
 /// All waiters for a name share one look-up. It is confined to the transport's thread; all callbacks happen within
-/// `lookUp`, `work` and `SocketPoll.tell`.
+/// `lookUp`, `work` and `SocketPoll.reportReady`.
 final class Resolver {
   enum Outcome: Hashable {
     case addresses([IPAddress])
@@ -223,7 +223,7 @@ final class Resolver {
     if answer == .failed { window.gaveUp(losses: query.losses) }
     switch lookUp.questions.answered(query.type, answer) {
     case .wait:
-      guard lookUp.questions.found != nil else { break }
+      guard lookUp.questions.availableAddresses != nil else { break }
       let due = clock.now + Self.resolutionDelay
       halves.append((lookUp, due))
       nextCheck = nextCheck.map { min($0, due) } ?? due
@@ -264,8 +264,8 @@ final class Resolver {
     }
     while let half = halves.first, half.due <= now {
       _ = halves.popFirst()
-      if let found = half.0.questions.found {
-        conclude(half.0, found.addresses, timeToLive: found.timeToLive)
+      if let result = half.0.questions.availableAddresses {
+        conclude(half.0, result.addresses, timeToLive: result.timeToLive)
       }
     }
     nextCheck = servers.checkTimeouts().map { now + max(.milliseconds(Int64($0) + 1), Self.minPause) }

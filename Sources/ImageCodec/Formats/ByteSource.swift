@@ -22,9 +22,9 @@ struct HeaderReader {
   private let source: any ByteSource
   private var window: ArraySlice<UInt8> = []
   private var windowStart = 0
-  private var windowLength = HeaderReader.shortest
-  private static let shortest = 4096
-  private static let longest = 65_536
+  private var windowLength = HeaderReader.minWindow
+  private static let minWindow = 4096
+  private static let maxWindow = 65_536
 
   init(_ source: any ByteSource) { self.source = source }
 
@@ -42,7 +42,7 @@ struct HeaderReader {
   private mutating func refill(at offset: Int) throws(ImageHeaderError) -> UInt8 {
     guard offset >= 0, offset < source.count else { throw .cut }
     // A read that continues at the end of the window suggests a sequential read; larger pieces are cheaper then.
-    windowLength = offset &- windowStart == window.count ? min(windowLength * 2, Self.longest) : Self.shortest
+    windowLength = offset &- windowStart == window.count ? min(windowLength * 2, Self.maxWindow) : Self.minWindow
     window = source.bytes(at: offset, count: windowLength)
     windowStart = offset
     guard let first = window.first else { throw .cut }

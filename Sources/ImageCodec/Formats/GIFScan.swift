@@ -17,7 +17,7 @@ package struct GIFScan {
   }
 
   /// The offset after which no frame is searched for.
-  private static let longest = 64 << 20
+  private static let maxOffset = 64 << 20
 
   private var reader: HeaderReader
   private var position: Int
@@ -43,7 +43,7 @@ package struct GIFScan {
 
   /// Returns the next frame, or nil after the last. Throws if the file ends within a block.
   package mutating func next() throws(ImageHeaderError) -> Frame? {
-    while position < Self.longest, position < reader.count {
+    while position < Self.maxOffset, position < reader.count {
       switch try reader.uint8(position) {
       case 0x21: try takeExtension()
       case 0x2C: return try takeFrame()

@@ -30,8 +30,8 @@ struct HEIFItem {
   private(set) var height = 0
   private(set) var orientation = Orientation()
 
-  private static let mostAssociations = 16
-  private static let mostItems = 65_536
+  private static let maxAssociations = 16
+  private static let maxItems = 65_536
 
   init(
     _ reader: inout HeaderReader, meta: BoxSequence.Box, format: ImageFormat
@@ -48,7 +48,7 @@ struct HEIFItem {
       } else if box.name == "iprp", properties.isEmpty {
         var inner = BoxSequence(in: box)
         while let part = try inner.next(&reader) {
-          if part.name == "ipma", associations.count < Self.mostAssociations { associations.append(part) }
+          if part.name == "ipma", associations.count < Self.maxAssociations { associations.append(part) }
           guard part.name == "ipco", properties.isEmpty else { continue }
           var list = BoxSequence(in: part)
           while let property = try list.next(&reader) { properties.append(property) }
@@ -56,18 +56,18 @@ struct HEIFItem {
       }
     }
     guard let primary else { throw .impossible("the file has no primary image") }
-    var own: [BoxSequence.Box] = []
+    var selected: [BoxSequence.Box] = []
     for box in associations {
       for index in try Self.indices(&reader, in: box, of: primary) where properties.indices.contains(index - 1) {
-        own.append(properties[index - 1])
+        selected.append(properties[index - 1])
       }
     }
     // The size is that of the coded picture, at any position among the properties. AVIF has a fixed order of the others
     // (MIAF, ISO/IEC 23000-22 section 7.3.6.7), which browsers use even if a file has another order. HEIC properties
     // are applied in the order of the file.
-    for box in own where box.name == "ispe" { try apply(box, &reader) }
-    for box in own where box.name == "clap" { try apply(box, &reader) }
-    let turns = own.filter { ["irot", "imir"].contains($0.name) }
+    for box in selected where box.name == "ispe" { try apply(box, &reader) }
+    for box in selected where box.name == "clap" { try apply(box, &reader) }
+    let turns = selected.filter { ["irot", "imir"].contains($0.name) }
     let inOrder = format == .avif ? turns.filter { $0.name == "irot" } + turns.filter { $0.name == "imir" } : turns
     for box in inOrder { try apply(box, &reader) }
     guard width > 0, height > 0 else { throw .impossible("the primary image has no size") }
@@ -96,7 +96,7 @@ struct HEIFItem {
     let start = box.content.lowerBound
     let isLongItem = try reader.uint8(start) > 0
     let isLongIndex = try reader.uint8(start + 3) & 1 == 1
-    let entries = min(try reader.big32(start + 4), mostItems)
+    let entries = min(try reader.big32(start + 4), maxItems)
     var position = start + 8
     var entry = 0
     while entry < entries, position < box.content.upperBound {

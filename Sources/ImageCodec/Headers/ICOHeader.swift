@@ -1,6 +1,6 @@
 /// Windows icons and cursors: a directory of pictures, of which the largest is the image, as in browsers.
 package enum ICOHeader {
-  private static let mostEntries = 1024
+  private static let maxEntries = 1024
 
   /// A picture in the file: a PNG, or a bitmap without a file header.
   package struct Entry {
@@ -28,10 +28,10 @@ package enum ICOHeader {
     let (isCursor, count) = (try reader.little16(2) == 2, try reader.little16(4))
     guard count > 0 else { throw .impossible("the icon has no picture") }
     var largest: Entry?
-    for index in 0..<min(count, mostEntries) {
+    for index in 0..<min(count, maxEntries) {
       let entry = try entry(&reader, at: 6 + 16 * index, isCursor: isCursor)
       let rank = (entry.width * entry.height, entry.bitCount)
-      if let known = largest, rank <= (known.width * known.height, known.bitCount) { continue }
+      if let current = largest, rank <= (current.width * current.height, current.bitCount) { continue }
       largest = entry
     }
     guard var largest else { throw .impossible("the icon has no picture") }

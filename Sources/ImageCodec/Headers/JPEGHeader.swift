@@ -1,7 +1,7 @@
 /// JPEG (ITU-T T.81 annex B): the segments up to the start of the scan, because EXIF may follow the frame header.
 enum JPEGHeader {
-  private static let mostSegments = 10_000
-  private static let mostGarbage = 65_536
+  private static let maxSegments = 10_000
+  private static let maxGarbage = 65_536
 
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
     var size: (width: Int, height: Int)?
@@ -19,10 +19,10 @@ enum JPEGHeader {
     _ reader: inout HeaderReader, _ size: inout (width: Int, height: Int)?, _ orientation: inout Int?
   ) throws(ImageHeaderError) {
     var position = 2
-    for _ in 0..<mostSegments {
+    for _ in 0..<maxSegments {
       let marker = try nextMarker(&reader, &position)
       switch marker {
-      case 0x01, 0xD0...0xD8: continue  // these stand alone
+      case 0x01, 0xD0...0xD8: continue  // no segment follows
       case 0xD9, 0xDA: return
       default: break
       }
@@ -44,7 +44,7 @@ enum JPEGHeader {
 
   /// Moves `position` past the next marker. Fill bytes and bytes between segments are skipped, as decoders do.
   private static func nextMarker(_ reader: inout HeaderReader, _ position: inout Int) throws(ImageHeaderError) -> Int {
-    for _ in 0..<mostGarbage {
+    for _ in 0..<maxGarbage {
       let isMark = try reader.uint8(position) == 0xFF
       position += 1
       guard isMark else { continue }

@@ -1,7 +1,7 @@
 /// JPEG XL (ISO/IEC 18181): the size and the orientation at the start of the codestream, bare or in its container.
 package enum JXLHeader {
   /// An upper bound of the bytes that size and metadata take.
-  private static let longest = 32
+  private static let maxLength = 32
 
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
     var bits = try bits(&reader)
@@ -24,7 +24,7 @@ package enum JXLHeader {
   private static func bits(_ reader: inout HeaderReader) throws(ImageHeaderError) -> BitReader {
     let start = try codestream(&reader)
     guard try reader.big16(start) == 0xFF0A else { throw .impossible("the JPEG XL codestream has no signature") }
-    return BitReader(try reader.bytes(start + 2, count: min(longest, reader.count - start - 2)))
+    return BitReader(try reader.bytes(start + 2, count: min(maxLength, reader.count - start - 2)))
   }
 
   private static func codestream(_ reader: inout HeaderReader) throws(ImageHeaderError) -> Int {

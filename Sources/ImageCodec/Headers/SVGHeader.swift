@@ -5,12 +5,12 @@
 /// of `viewBox`. With only proportions, the size is the largest within 300 x 150; with nothing, 300 x 150.
 enum SVGHeader {
   /// The maximum offset of the end of the root's tag.
-  private static let longest = 65_536
+  private static let maxLength = 65_536
   private static let usualWidth = 300.0
   private static let usualHeight = 150.0
 
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
-    let count = min(longest, reader.count)
+    let count = min(maxLength, reader.count)
     let bytes = SVGProlog.inBytes(try reader.bytes(0, count: count)[...])
     guard let tag = SVGProlog.rootAttributes(bytes) else {
       if count == reader.count { throw .cut }
@@ -18,8 +18,8 @@ enum SVGHeader {
     }
     let attributes = attributes(of: tag)
     let proportions = attributes["preserveAspectRatio"] == "none" ? nil : proportions(attributes["viewBox"])
-    let own = (attributes["width"].flatMap(pixels), attributes["height"].flatMap(pixels))
-    let size = size(own.0, own.1, proportions)
+    let declared = (attributes["width"].flatMap(pixels), attributes["height"].flatMap(pixels))
+    let size = size(declared.0, declared.1, proportions)
     guard let width = whole(size.width), let height = whole(size.height) else {
       throw .impossible("the width or height of the SVG is out of range")
     }

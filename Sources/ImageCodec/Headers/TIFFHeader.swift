@@ -1,6 +1,6 @@
 /// TIFF and BigTIFF: the first directory, and the number of directories after it.
 package enum TIFFHeader {
-  private static let mostPages = 4096
+  private static let maxPages = 4096
 
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
     let directory = try TIFFDirectory(&reader, fileStart: 0)
@@ -42,7 +42,7 @@ package enum TIFFHeader {
     var directory = first
     var seen: Set = [first.start]
     do throws(ImageHeaderError) {
-      while seen.count < mostPages, let next = try directory.next(&reader), seen.insert(next.start).inserted {
+      while seen.count < maxPages, let next = try directory.next(&reader), seen.insert(next.start).inserted {
         directory = next
       }
     } catch {

@@ -16,7 +16,7 @@ package struct ThumbHash {
   private var hasAlpha = false
 
   /// The largest side of an image to encode; a larger image would have the same hash.
-  package static let longestSide = 100
+  package static let maxSide = 100
 
   /// - Parameter pixels: R G B A with straight alpha, 8 bits each; there are `width * height` pixels.
   package init(pixels: [UInt8], width: Int, height: Int) {

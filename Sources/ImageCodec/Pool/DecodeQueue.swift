@@ -60,7 +60,7 @@ struct DecodeQueue {
   }
 
   /// Removes the next ticket, if it fits. It counts as running from now until `finish`.
-  mutating func takeNext() -> DecodeTicket? {
+  mutating func dequeue() -> DecodeTicket? {
     guard let ticket = nextThatFits() else { return nil }
     let pixels = waiting.removeValue(forKey: ticket)?.pixels ?? 0
     pop()
@@ -69,7 +69,7 @@ struct DecodeQueue {
     return ticket
   }
 
-  /// Returns the ticket that `takeNext` would remove.
+  /// Returns the ticket that `dequeue` would remove.
   mutating func nextThatFits() -> DecodeTicket? {
     while let first = heap.first {
       guard let entry = waiting[first.ticket], entry.priority == first.priority else {

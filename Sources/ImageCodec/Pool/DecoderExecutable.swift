@@ -6,8 +6,8 @@ enum DecoderExecutable {
 
   /// Returns the decoder beside the running executable, whatever that is called. Nil if it does not exist.
   static func find() -> String? {
-    guard let own = pathOfThisExecutable(), let slash = own.lastIndex(of: "/") else { return nil }
-    let path = "\(own[...slash])\(name)"
+    guard let executable = pathOfThisExecutable(), let slash = executable.lastIndex(of: "/") else { return nil }
+    let path = "\(executable[...slash])\(name)"
     return access(path, X_OK) == 0 ? path : nil
   }
 }

@@ -88,13 +88,13 @@ final class DecoderProcess {
   }
 
   func receive() -> Reception {
-    var piece = [UInt8](repeating: 0, count: CodecMessage.longest)
+    var piece = [UInt8](repeating: 0, count: CodecMessage.maxLength)
     let length = read(socket, &piece, piece.count)
     if length < 0 && (errno == EAGAIN || errno == EINTR) { return .nothing }
     guard length > 0 else { return .lost }
     received += piece.prefix(length)
     guard let message = CodecMessage(takenFrom: &received) else {
-      return received.count > CodecMessage.longest ? .lost : .nothing
+      return received.count > CodecMessage.maxLength ? .lost : .nothing
     }
     guard received.isEmpty, let reply = CodecReply(message) else { return .lost }
     return .reply(reply)

@@ -5,7 +5,7 @@ extension PoolLoop {
     while let ticket = queue.nextThatFits() {
       guard let process = processes.first(where: { $0.isIdle && $0.libraries.include(libraries(for: ticket)) })
       else { break }
-      _ = queue.takeNext()
+      _ = queue.dequeue()
       assign(ticket, to: process)
     }
     guard let next = queue.nextThatFits() else { return }
@@ -35,7 +35,7 @@ extension PoolLoop {
       processes.append(process)
       return process
     } catch {
-      if !hasProcess(with: libraries) { giveUp(error, with: libraries) }
+      if !hasProcess(with: libraries) { failWaiting(error, with: libraries) }
       return nil
     }
   }
@@ -45,7 +45,7 @@ extension PoolLoop {
   }
 
   /// Fails all tasks that wait for a process with these or more libraries.
-  func giveUp(_ error: DecodeError, with libraries: DecoderLibraries = .common) {
+  func failWaiting(_ error: DecodeError, with libraries: DecoderLibraries = .common) {
     for ticket in queue.waitingTickets where self.libraries(for: ticket).include(libraries) {
       if queue.remove(ticket) { answer(ticket, .failure(error)) }
     }
@@ -122,7 +122,7 @@ extension PoolLoop {
   func release(_ process: DecoderProcess, hasFailed: Bool = false) {
     process.activity = .idle(since: now)
     let isLookedAt = hasFailed || process.decodes.isMultiple(of: 16)
-    let isDue = isLookedAt && process.allocatedBytes > Self.largestIdleProcess
+    let isDue = isLookedAt && process.allocatedBytes > Self.maxIdleProcessBytes
     if process.decodes >= settings.decodesPerProcess || isDue { terminate(process) }
   }
 
@@ -146,7 +146,7 @@ extension PoolLoop {
         // Other processes are running, or one will be started later; constant attempts would not help.
         nextLaunch = now.advanced(by: Self.launchPause)
       } else {
-        giveUp(.unavailable("the decoder exited before it was ready; it needs libvips"), with: process.libraries)
+        failWaiting(.unavailable("the decoder exited before it was ready; it needs libvips"), with: process.libraries)
       }
     case .busy(let assignment):
       assignment.files.discardOutput()

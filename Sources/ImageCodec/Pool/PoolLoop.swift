@@ -33,7 +33,7 @@ final class PoolLoop {
 
   /// The time after which a running decode is killed if it is cancelled.
   private static let cancelGracePeriod = Duration.milliseconds(100)
-  static let largestIdleProcess = 256 << 20
+  static let maxIdleProcessBytes = 256 << 20
   private static let reapingPause = Duration.milliseconds(5)
   static let launchPause = Duration.seconds(1)
   /// The number of consecutive failed starts after which the decoder is unavailable. A single start may fail for lack
@@ -169,7 +169,7 @@ final class PoolLoop {
   private func end() {
     for process in processes { terminate(process) }
     for ticket in pending.keys.sorted(by: { $0.number < $1.number }) { answer(ticket, .failure(.cancelled)) }
-    giveUp(.cancelled)
+    failWaiting(.cancelled)
     for id in unreaped { _ = DecoderProcess.isReaped(id, waits: true) }
     publish()
   }

@@ -61,8 +61,8 @@ public struct ScanCounter: Sendable {
         state = .markerInScan
       case .markerInScan:
         switch byte {
-        case 0xFF: break  // fill
-        case 0, 0xD0...0xD7: state = .scan  // a byte of data, a restart
+        case 0xFF: break  // a fill byte
+        case 0, 0xD0...0xD7: state = .scan  // a stuffed byte, a restart marker
         default:
           completeScans += 1
           endOfScans = taken + position - 1
@@ -87,7 +87,7 @@ public struct ScanCounter: Sendable {
   private mutating func begin(_ marker: UInt8) {
     self.marker = marker
     switch marker {
-    case 0x01, 0xD0...0xD8: state = .betweenSegments  // these stand alone
+    case 0x01, 0xD0...0xD8: state = .betweenSegments  // no segment follows
     case 0xD9: isOver = true
     case Self.startOfScan where !isProgressive: isOver = true
     default:

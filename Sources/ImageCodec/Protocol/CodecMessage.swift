@@ -5,7 +5,7 @@
 /// the other: a message that does not follow the format is parsed as nil.
 package struct CodecMessage: Sendable, Hashable {
   /// The maximum length of a message in bytes.
-  package static let longest = 4096
+  package static let maxLength = 4096
 
   private var fields: [String: String] = [:]
 

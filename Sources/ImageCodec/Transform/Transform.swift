@@ -1,7 +1,7 @@
-/// The changes to an image before it is delivered to the host: orientation, crop, size, effects and format.
+/// The changes to an image before it is delivered to the host.
 ///
-/// The order is: orientation, crop, size, everything else. Transforms that ask for the same result have the same
-/// `canonical` form, which is part of the cache key.
+/// They are applied in this order: orientation, crop, size, the rest. Transforms that ask for the same result have the
+/// same `canonical` form, which is part of the cache key.
 public struct Transform: Sendable, Hashable {
   /// The way the image fits the box of `width` and `height`. If only one is set, the other follows from the image.
   public enum Fit: String, Sendable, CaseIterable {

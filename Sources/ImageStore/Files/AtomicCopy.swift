@@ -1,5 +1,4 @@
 internal import Platform
-internal import Platform
 internal import Threads
 
 /// The source of a copy.

@@ -1,5 +1,4 @@
 internal import Platform
-internal import Platform
 internal import Threads
 
 /// A temporary file that receives a large body piece by piece, so that no memory is needed for it.

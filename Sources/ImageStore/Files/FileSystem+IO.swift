@@ -1,5 +1,4 @@
 internal import Platform
-internal import Platform
 internal import Threads
 
 /// Reads, writes and lists completely, with retries after partial results.

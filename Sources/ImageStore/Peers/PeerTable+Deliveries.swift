@@ -1,5 +1,4 @@
 internal import Platform
-internal import Platform
 internal import Synchronization
 
 /// Recent deliveries by all workers, which keep the files until the index records the deliveries.

@@ -1,5 +1,4 @@
 internal import Platform
-internal import Platform
 internal import Synchronization
 
 /// Shared-memory coordination of the workers of one directory, without locks and disk access: a file, `board-1`, that

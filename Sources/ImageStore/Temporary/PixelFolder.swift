@@ -1,5 +1,4 @@
 internal import Platform
-internal import Platform
 public import Threads
 
 /// Decoded images in shared memory, which hosts map. Each region is a file that belongs to the host until the host

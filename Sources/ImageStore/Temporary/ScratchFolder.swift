@@ -1,5 +1,4 @@
 internal import Platform
-internal import Platform
 public import Threads
 
 /// A folder for images that are not cached. Each file is kept for 60 s after its last delivery and is never served

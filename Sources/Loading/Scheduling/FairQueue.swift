@@ -26,8 +26,8 @@ struct FairQueue {
   private var jobLinks: [IndexLinkedList.Link] = []
   private var freeLinks: [IndexLinkedList.Link] = []
   /// The sequence numbers of the jobs, by which they are sorted within their origin and priority.
-  private var places: [Int64] = []
-  private var lanes: [QueueClass] = []
+  private var sequences: [Int64] = []
+  private var queueClasses: [QueueClass] = []
   /// Round-robin rings of eligible origins, one per queue class. The "needs decoder" ring contains every origin with a
   /// job of that priority and is the one in use normally. Under decode backpressure the "no decoder" ring is used,
   /// which contains only origins with such jobs.
@@ -68,31 +68,31 @@ struct FairQueue {
   mutating func add(_ job: Int32, of origin: Int32, in queueClass: QueueClass, place: Int64) {
     jobLinks.reach(job)
     freeLinks.reach(job)
-    while places.count <= Int(job) {
-      places.append(0)
-      lanes.append(queueClass)
+    while sequences.count <= Int(job) {
+      sequences.append(0)
+      queueClasses.append(queueClass)
     }
-    (places[Int(job)], lanes[Int(job)]) = (place, queueClass)
+    (sequences[Int(job)], queueClasses[Int(job)]) = (place, queueClass)
     link(job, of: origin)
     refreshRings(of: origin, at: queueClass.priority)
   }
 
   mutating func remove(_ job: Int32, of origin: Int32) {
     unlink(job, of: origin)
-    refreshRings(of: origin, at: lanes[Int(job)].priority)
+    refreshRings(of: origin, at: queueClasses[Int(job)].priority)
   }
 
   /// Moves a job to another queue class. Costs as much as `add` for a new priority; O(1) within a priority, where the
   /// job keeps its sequence number.
   mutating func move(_ job: Int32, of origin: Int32, to queueClass: QueueClass, place: Int64) {
-    let old = lanes[Int(job)]
+    let old = queueClasses[Int(job)]
     if old.priority == queueClass.priority {
       if !old.needsDecoder { freeQueues[index(origin, queueClass.priority)].remove(job, in: &freeLinks) }
-      lanes[Int(job)] = queueClass
+      queueClasses[Int(job)] = queueClass
       linkIfFree(job, of: origin)
     } else {
       unlink(job, of: origin)
-      (places[Int(job)], lanes[Int(job)]) = (place, queueClass)
+      (sequences[Int(job)], queueClasses[Int(job)]) = (place, queueClass)
       link(job, of: origin)
       refreshRings(of: origin, at: old.priority)
     }
@@ -100,16 +100,16 @@ struct FairQueue {
   }
 
   private mutating func link(_ job: Int32, of origin: Int32) {
-    let (place, priority) = (places[Int(job)], lanes[Int(job)].priority)
+    let (place, priority) = (sequences[Int(job)], queueClasses[Int(job)].priority)
     let index = index(origin, priority)
     let queue = queues[index]
-    if queue.isEmpty || places[Int(queue.last)] < place {
+    if queue.isEmpty || sequences[Int(queue.last)] < place {
       queues[index].append(job, in: &jobLinks)
-    } else if place < places[Int(queue.first)] {
+    } else if place < sequences[Int(queue.first)] {
       queues[index].prepend(job, in: &jobLinks)
     } else {
       var before = jobLinks[Int(queue.last)].previous
-      while places[Int(before)] > place { before = jobLinks[Int(before)].previous }
+      while sequences[Int(before)] > place { before = jobLinks[Int(before)].previous }
       queues[index].insert(job, after: before, in: &jobLinks)
     }
     counts[priority] += 1
@@ -117,11 +117,11 @@ struct FairQueue {
   }
 
   private mutating func linkIfFree(_ job: Int32, of origin: Int32) {
-    let queueClass = lanes[Int(job)]
+    let queueClass = queueClasses[Int(job)]
     guard !queueClass.needsDecoder else { return }
     let index = index(origin, queueClass.priority)
     let queue = freeQueues[index]
-    if !queue.isEmpty, places[Int(job)] < places[Int(queue.first)] {
+    if !queue.isEmpty, sequences[Int(job)] < sequences[Int(queue.first)] {
       freeQueues[index].prepend(job, in: &freeLinks)
     } else {
       freeQueues[index].append(job, in: &freeLinks)
@@ -129,7 +129,7 @@ struct FairQueue {
   }
 
   private mutating func unlink(_ job: Int32, of origin: Int32) {
-    let queueClass = lanes[Int(job)]
+    let queueClass = queueClasses[Int(job)]
     let index = index(origin, queueClass.priority)
     queues[index].remove(job, in: &jobLinks)
     if !queueClass.needsDecoder { freeQueues[index].remove(job, in: &freeLinks) }
@@ -144,7 +144,7 @@ struct FairQueue {
       let priority = Priority(rawValue: ring / 2)
     else { return nil }
     let origin = rings[ring].first
-    let queue = freeToGo(of: origin, at: priority)
+    let queue = startable(of: origin, at: priority)
     let next = order == .fifo ? queue.first : queue.last
     remove(next, of: origin)
     for queueClass in [
@@ -158,7 +158,7 @@ struct FairQueue {
   }
 
   /// The jobs of an origin and priority that decode backpressure does not hold back.
-  private func freeToGo(of origin: Int32, at priority: Priority) -> IndexLinkedList {
+  private func startable(of origin: Int32, at priority: Priority) -> IndexLinkedList {
     (areDecodersBehind(at: priority) ? freeQueues : queues)[index(origin, priority)]
   }
 
@@ -182,7 +182,7 @@ struct FairQueue {
 
   /// Whether decode backpressure holds back all jobs of an origin.
   func waitsForDecoders(_ origin: Int32) -> Bool {
-    Priority.allCases.allSatisfy { freeToGo(of: origin, at: $0).isEmpty }
+    Priority.allCases.allSatisfy { startable(of: origin, at: $0).isEmpty }
   }
 
   /// The queued jobs of an origin, most urgent first. O(n).

@@ -15,7 +15,7 @@ extension Scheduler {
     guard let job = jobs[id], job.phase == .preparing || job.phase == .awaitingPeer else { return .accepted }
     guard originFailure(of: id) == nil else { return .originDown }
     if job.phase == .awaitingPeer {
-      elsewhereCount -= 1
+      awaitingPeerCount -= 1
       requeue(id.slot)
       return .accepted
     }
@@ -62,7 +62,7 @@ extension Scheduler {
     while !isPaused, lookUpsPendingAfterResume == 0 || needsPlace, hasFreeSlot, let slot = queue.takeNext(limits.order)
     {
       jobs[slot].phase = .active
-      takeSeat(slot)
+      occupySlot(slot)
       starts.append(jobs.id(at: slot))
     }
     countedAtStarts = countedActive
@@ -74,7 +74,7 @@ extension Scheduler {
     guard jobs[id]?.phase == .active else { return }
     releaseSlot(of: id)
     jobs[id.slot].phase = .awaitingPeer
-    elsewhereCount += 1
+    awaitingPeerCount += 1
   }
 
   /// Releases the slot of a job whose transfer has ended and whose body is to be stored.
@@ -128,7 +128,7 @@ extension Scheduler {
     case .active: releaseSlot(of: id)
     case .finishing: finishingCount -= 1
     case .backingOff: backingOffCount -= 1
-    case .awaitingPeer: elsewhereCount -= 1
+    case .awaitingPeer: awaitingPeerCount -= 1
     }
     let waited = subscribers(of: id)
     for load in waited {
@@ -150,11 +150,11 @@ extension Scheduler {
     if let shared = job.sharedKey { byKey[shared] = nil }
   }
 
-  private mutating func takeSeat(_ slot: Int32) {
+  private mutating func occupySlot(_ slot: Int32) {
     let origin = jobs[slot].origin
     startCount += 1
     jobs[slot].hasTimedOut = false
-    jobs[slot].seat = Int32(running.count)
+    jobs[slot].runningIndex = Int32(running.count)
     running.append(
       Running(job: slot, number: startCount, since: latest, epoch: origins[origin].health.epoch))
     unanswered.append((jobs.id(at: slot), startCount, CompactInstant(latest.instant.advanced(by: Self.patience))))
@@ -171,8 +171,8 @@ extension Scheduler {
   }
 
   mutating func releaseSlot(of id: JobID) {
-    let (seat, origin) = (jobs[id.slot].seat, jobs[id.slot].origin)
-    let transfer = running[Int(seat)]
+    let (runningIndex, origin) = (jobs[id.slot].runningIndex, jobs[id.slot].origin)
+    let transfer = running[Int(runningIndex)]
     if transfer.isAnswered {
       window.answered(active: max(countedActive, countedAtStarts), at: latest.instant)
       // If nothing is queued, nothing takes the freed slot.
@@ -181,8 +181,8 @@ extension Scheduler {
       origins[origin].window.answered(active: before, at: latest.instant)
     }
     if transfer.isQuiet { quietCount -= 1 }
-    running.swapAt(Int(seat), running.count - 1)
-    jobs[running[Int(seat)].job].seat = seat
+    running.swapAt(Int(runningIndex), running.count - 1)
+    jobs[running[Int(runningIndex)].job].runningIndex = runningIndex
     running.removeLast()
     origins[origin].active -= 1
     reconsider(origin)

@@ -38,7 +38,7 @@ extension Scheduler {
       subscribers[load.slot].job = other.slot
       add(subscribers[load.slot], load)
     }
-    updateLane(of: other.slot)
+    updateQueueClass(of: other.slot)
     _ = end(id)
     return moved
   }

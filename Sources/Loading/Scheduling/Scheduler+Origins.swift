@@ -16,27 +16,29 @@ extension Scheduler {
     isAnswered: (JobID) -> Bool = { _ in false }
   ) -> [JobID] {
     guard let job = jobs[id], job.phase == .active else { return [] }
-    let seat = Int(job.seat)
+    let runningIndex = Int(job.runningIndex)
     var signal = signal
     if signal == .unresponsive { jobs[id.slot].hasTimedOut = true }
-    if [.closed, .unreachable, .unresponsive].contains(signal), !isNews(failureOf: running[seat], isAnswered) {
+    if [.closed, .unreachable, .unresponsive].contains(signal),
+      !isNewEvidence(failureOf: running[runningIndex], isAnswered)
+    {
       signal = signal == .closed ? .broken : .inconclusive
     }
-    if signal.isAnswer { running[seat].isAnswered = true }
+    if signal.isAnswer { running[runningIndex].isAnswered = true }
     if isHTTP2, !origins[job.origin].isHTTP2 {
       origins[job.origin].isHTTP2 = true
       origins[job.origin].window.setBounds(limits.window(isHTTP2: true))
     }
-    let waiting = note(signal, at: job.origin, by: running[seat], error(), now: now, random: &random)
-    running[seat].epoch = origins[job.origin].health.epoch
+    let waiting = note(signal, at: job.origin, by: running[runningIndex], error(), now: now, random: &random)
+    running[runningIndex].epoch = origins[job.origin].health.epoch
     return waiting
   }
 
   /// Whether this failure is new evidence against the origin. It is not if the origin has answered since this transfer
   /// started, or is answering another transfer now.
-  private func isNews(failureOf transfer: Running, _ isAnswered: (JobID) -> Bool) -> Bool {
+  private func isNewEvidence(failureOf transfer: Running, _ isAnswered: (JobID) -> Bool) -> Bool {
     let origin = jobs[transfer.job].origin
-    return transfer.number > origins[origin].lastWord
+    return transfer.number > origins[origin].startsAtLastAnswer
       && !running.contains {
         $0.job != transfer.job && jobs[$0.job].origin == origin && ($0.isAnswered || isAnswered(jobs.id(at: $0.job)))
       }
@@ -79,7 +81,7 @@ extension Scheduler {
     }
     reconsider(slot)
     if signal.isAnswer {
-      origins[slot].lastWord = startCount
+      origins[slot].startsAtLastAnswer = startCount
       networkAnswered()
     }
     noteHealth(slot)
@@ -91,9 +93,9 @@ extension Scheduler {
   /// Reports a change of health. The start of a probe is not reported; its outcome is.
   private mutating func noteHealth(_ slot: Int32) {
     let health = origins[slot].stateOfHealth
-    guard health != .probing, health != origins[slot].toldHealth else { return }
-    origins[slot].toldHealth = health
-    var state = state(of: slot, waiting: queue.count(of: slot), isElsewhere: false)
+    guard health != .probing, health != origins[slot].reportedHealth else { return }
+    origins[slot].reportedHealth = health
+    var state = state(of: slot, waiting: queue.count(of: slot), isAwaitingPeer: false)
     state.reason = origins[slot].health.reason
     healthChanges.append(state)
   }
@@ -119,12 +121,12 @@ extension Scheduler {
   /// started failing, the fault may be on this machine. As soon as any origin answers, each suspected one gets a probe.
   private mutating func noteOutage(_ slot: Int32) {
     guard let since = origins[slot].health.failingSince else { return }
-    if lastHeard.map({ $0 < since }) ?? true { suspectedLocalOutage.insert(origins.id(at: slot)) }
+    if lastAnswer.map({ $0 < since }) ?? true { suspectedLocalOutage.insert(origins.id(at: slot)) }
   }
 
   /// Releases the suspected origins for a probe. O(1) except for the first answer after an outage.
   private mutating func networkAnswered() {
-    lastHeard = latest
+    lastAnswer = latest
     guard !suspectedLocalOutage.isEmpty else { return }
     let suspected = suspectedLocalOutage.sorted { $0.serial < $1.serial }
     suspectedLocalOutage = []
@@ -139,7 +141,7 @@ extension Scheduler {
   func wantsFirstByteSignal(of id: JobID) -> Bool {
     guard let job = jobs[id], job.phase == .active else { return false }
     return !suspectedLocalOutage.isEmpty
-      || origins[job.origin].health.isChanged(byAnswerIn: running[Int(job.seat)].epoch)
+      || origins[job.origin].health.isChanged(byAnswerIn: running[Int(job.runningIndex)].epoch)
   }
 
   // MARK: - Starting
@@ -176,7 +178,7 @@ extension Scheduler {
 
   /// How long the state of an origin is kept after its last job. Without it, a host that loads images one by one would
   /// try a dead port for each, and each list would have to find the windows again.
-  private static let memory = Duration.seconds(600)
+  private static let retentionTime = Duration.seconds(600)
   /// The maximum number of such origins.
   static let maxRemembered = 10_000
 
@@ -185,7 +187,7 @@ extension Scheduler {
     guard record.jobs == 0, record.forgetAt == nil else { return }
     let isAsNew = record.health.isClean && !record.window.hasLearned && !record.isHTTP2 && record.nextStart == nil
     guard !isAsNew, rememberedCount < Self.maxRemembered else { return forget(slot) }
-    let due = max(CompactInstant(latest.instant.advanced(by: Self.memory)), record.health.until ?? latest)
+    let due = max(CompactInstant(latest.instant.advanced(by: Self.retentionTime)), record.health.until ?? latest)
     origins[slot].forgetAt = due
     rememberedCount += 1
     addTimer(.forget(origins.id(at: slot)), at: due)

@@ -15,14 +15,15 @@ extension Scheduler {
     while let first = unanswered.first, first.until <= latest {
       unanswered.popFirst()
       let (id, number) = (first.id, first.number)
-      guard let job = jobs[id], job.phase == .active, case let seat = Int(job.seat), running[seat].number == number,
-        !running[seat].isAnswered
+      guard let job = jobs[id], job.phase == .active, case let runningIndex = Int(job.runningIndex),
+        running[runningIndex].number == number,
+        !running[runningIndex].isAnswered
       else { continue }
       switch isAnswered(id) {
-      case true?: running[seat].isAnswered = true
+      case true?: running[runningIndex].isAnswered = true
       case nil: unanswered.append((id, number, CompactInstant(now.advanced(by: Self.patience))))
       case false?:
-        running[seat].isQuiet = true
+        running[runningIndex].isQuiet = true
         quietCount += 1
       }
     }

@@ -13,7 +13,7 @@ extension Scheduler {
       guard record.jobs > 0 || record.health.until != nil else { continue }
       let waiting =
         queue.count(of: id.slot) + putOff.byOrigin[id.slot, default: 0] + heldBack[record.origin, default: 0]
-      let state = state(of: id.slot, waiting: waiting, isElsewhere: putOff.awaitingPeer.contains(id.slot))
+      let state = state(of: id.slot, waiting: waiting, isAwaitingPeer: putOff.awaitingPeer.contains(id.slot))
       // Skip most origins: few of ten thousand are busier than the last of a hundred already found.
       if busiest.count >= limit {
         guard let last = busiest.last, state.precedes(last) else { continue }
@@ -24,12 +24,12 @@ extension Scheduler {
     return busiest
   }
 
-  func state(of slot: Int32, waiting: Int, isElsewhere: Bool) -> OriginState {
+  func state(of slot: Int32, waiting: Int, isAwaitingPeer: Bool) -> OriginState {
     let record = origins[slot]
     return OriginState(
       origin: record.origin, active: record.active, waiting: waiting, window: record.window.size,
       health: record.stateOfHealth, heldUntil: record.health.until?.instant,
-      reason: waiting > 0 ? reason(slot, isElsewhere: isElsewhere) : nil)
+      reason: waiting > 0 ? reason(slot, isAwaitingPeer: isAwaitingPeer) : nil)
   }
 
   /// The waiting jobs that are not in the queue.
@@ -43,7 +43,7 @@ extension Scheduler {
   /// The jobs that wait for their next attempt or for a peer. O(n) in all jobs.
   var putOff: PutOff {
     var counts = PutOff()
-    guard backingOffCount + elsewhereCount > 0 else { return counts }
+    guard backingOffCount + awaitingPeerCount > 0 else { return counts }
     for id in jobs.ids where [.backingOff, .awaitingPeer].contains(jobs[id.slot].phase) {
       counts.byPriority[jobs[id.slot].priority] += 1
       counts.byOrigin[jobs[id.slot].origin, default: 0] += 1
@@ -53,11 +53,11 @@ extension Scheduler {
   }
 
   /// The reason why jobs of the origin wait; nil if they would start at once.
-  private func reason(_ slot: Int32, isElsewhere: Bool) -> WaitReason? {
+  private func reason(_ slot: Int32, isAwaitingPeer: Bool) -> WaitReason? {
     let (record, active) = (origins[slot], origins[slot].active)
     if record.health.state != .healthy, let reason = record.health.reason { return reason }
     if isPaused { return .paused }
-    if queue.count(of: slot) == 0 { return isElsewhere ? .otherWorker : .retry }
+    if queue.count(of: slot) == 0 { return isAwaitingPeer ? .otherWorker : .retry }
     if record.name == .asked { return .resolving }
     if active >= record.window.size { return .perHostLimit }
     if record.nextStart != nil { return .rate }

@@ -46,7 +46,7 @@ struct Scheduler: ~Copyable {
     /// Whether its last transfer ended with a first-byte timeout.
     var hasTimedOut = false
     /// The index of its transfer in `running`.
-    var seat: Int32 = -1
+    var runningIndex: Int32 = -1
     /// The sequence number among the queued jobs of its origin and priority. Assigned before the job is queued.
     var place: Int64
     /// The slots of its subscribers.
@@ -119,7 +119,7 @@ struct Scheduler: ~Copyable {
     var window: ConcurrencyWindow
     var isHTTP2 = false
     /// The number of transfers started by all origins when this one last answered.
-    var lastWord: UInt64 = 0
+    var startsAtLastAnswer: UInt64 = 0
     /// The start number of the last transfer before the window last shrank: transfers up to it do not shrink it again.
     var lastShrink: UInt64 = 0
     /// When the next transfer may start (`--rate`).
@@ -127,7 +127,7 @@ struct Scheduler: ~Copyable {
     /// The error that shows that it is down.
     var failure: LoadError?
     /// The health last reported, or about to be reported, by `takeHealthChanges`.
-    var toldHealth = OriginState.Health.healthy
+    var reportedHealth = OriginState.Health.healthy
     /// When the record is removed; set while the origin has no jobs but state worth keeping.
     var forgetAt: CompactInstant?
   }
@@ -184,7 +184,7 @@ struct Scheduler: ~Copyable {
   var countedAtStarts = 0
   var finishingCount = 0
   var backingOffCount = 0
-  var elsewhereCount = 0
+  var awaitingPeerCount = 0
 
   var jobIDs = GenerationalIDPool<JobID>()
   var jobs = SlotMap<JobID, Job>()
@@ -194,7 +194,7 @@ struct Scheduler: ~Copyable {
   var subscriberLinks: [IndexLinkedList.Link] = []
   /// The origins that failed while no origin answered, and when one last answered. See Scheduler+Origins.
   var suspectedLocalOutage: Set<OriginID> = []
-  var lastHeard: CompactInstant?
+  var lastAnswer: CompactInstant?
 
   var originIDs = GenerationalIDPool<OriginID>()
   var origins = SlotMap<OriginID, OriginRecord>()
@@ -248,7 +248,7 @@ struct Scheduler: ~Copyable {
     subscribers.insert(subscriber, at: id)
     subscriberLinks.reach(id.slot)
     add(subscriber, id)
-    updateLane(of: slot)
+    updateQueueClass(of: slot)
     if deadline != nil { addTimer(.deadline(id), at: due) }
     return result
   }
@@ -279,7 +279,7 @@ struct Scheduler: ~Copyable {
     let job = jobs.id(at: subscriber.job)
     remove(subscriber, id)
     guard !jobs[job.slot].hasSubscribers else {
-      updateLane(of: job.slot)
+      updateQueueClass(of: job.slot)
       return .stillNeeded
     }
     switch jobs[job.slot].phase {
@@ -317,12 +317,12 @@ struct Scheduler: ~Copyable {
     jobs[subscriber.job].byPriority[subscriber.priority] -= 1
     jobs[subscriber.job].byPriority[priority] += 1
     subscribers[id.slot].priority = priority
-    updateLane(of: subscriber.job)
+    updateQueueClass(of: subscriber.job)
     return true
   }
 
   /// Updates the queue class of a job after a change of its subscribers.
-  mutating func updateLane(of slot: Int32) {
+  mutating func updateQueueClass(of slot: Int32) {
     guard let priority = jobs[slot].byPriority.highest else { return }
     let (old, new) = (
       jobs[slot].queueClass,
@@ -369,7 +369,9 @@ struct Scheduler: ~Copyable {
   var waiting: PriorityCounts { queue.counts }
 
   /// How many more jobs may be queued.
-  var freePlaces: Int { max(0, limits.maxQueued - waiting.total - backingOffCount - elsewhereCount - reserved.total) }
+  var freePlaces: Int {
+    max(0, limits.maxQueued - waiting.total - backingOffCount - awaitingPeerCount - reserved.total)
+  }
 
   func contains(_ id: JobID) -> Bool { jobs.contains(id) }
 

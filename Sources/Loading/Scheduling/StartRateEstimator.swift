@@ -4,9 +4,9 @@ internal import Platform
 /// rejected with `overloaded`.
 struct StartRateEstimator {
   /// The time constant: a start of this age counts 1/e.
-  private static let memory = Duration.seconds(10)
-  private static let soonest = Duration.milliseconds(100)
-  private static let latest = Duration.seconds(30)
+  private static let timeConstant = Duration.seconds(10)
+  private static let minTime = Duration.milliseconds(100)
+  private static let maxTime = Duration.seconds(30)
 
   private var starts = 0.0
   private var begin: ContinuousClock.Instant?
@@ -21,16 +21,16 @@ struct StartRateEstimator {
 
   /// The time that so many starts take at the current rate, from 100 ms to 30 s.
   func time(for count: Int, at now: ContinuousClock.Instant) -> Duration {
-    guard let begin else { return Self.latest }
+    guard let begin else { return Self.maxTime }
     // The value of the sum if one transfer had started each second since `begin`.
-    let observed = max(1, Self.memory.inSeconds * (1 - exp(-(begin.duration(to: now) / Self.memory))))
+    let observed = max(1, Self.timeConstant.inSeconds * (1 - exp(-(begin.duration(to: now) / Self.timeConstant))))
     let rate = remaining(at: now) / observed
-    guard rate * Self.latest.inSeconds > Double(count) else { return Self.latest }
-    return max(Self.soonest, .seconds(Double(count) / rate))
+    guard rate * Self.maxTime.inSeconds > Double(count) else { return Self.maxTime }
+    return max(Self.minTime, .seconds(Double(count) / rate))
   }
 
   private func remaining(at now: ContinuousClock.Instant) -> Double {
-    last.map { starts * exp(-($0.duration(to: now) / Self.memory)) } ?? 0
+    last.map { starts * exp(-($0.duration(to: now) / Self.timeConstant)) } ?? 0
   }
 }
 

@@ -68,7 +68,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private var nextProgress: ContinuousClock.Instant
   /// Nil when no more scans can be counted.
   private var scans: ScanCounter? = ScanCounter()
-  private var previewPace = PreviewThrottle()
+  private var previewThrottle = PreviewThrottle()
   private let now: @Sendable () -> ContinuousClock.Instant
   private let unixTime: @Sendable () -> Int
 
@@ -137,10 +137,10 @@ final class Download: TransferConsumer, @unchecked Sendable {
         offset: partialBody.byteCount, receivedAt: unixTime())
       switch answer {
       case .rest(let whole): return goOn(from: partialBody, as: whole, head)
-      case .whole: dropBeginning()
+      case .whole: dropPartialBody()
       case .rangeMismatch:
         isRangeMismatch = true
-        dropBeginning()
+        dropPartialBody()
         return .discard
       case .none: return .discard
       }
@@ -184,7 +184,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
   }
 
-  private func dropBeginning() {
+  private func dropPartialBody() {
     if let partialBody { discard(partialBody.body) }
     partialBody = nil
   }
@@ -196,9 +196,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
     if whole != nil, let length = head?.contentLength, received > length { return .abort }
     countScans(in: chunk)
     if let sink {
-      tellProgress()
+      reportProgress()
       let verdict = sink.append(chunk)
-      tellScan()
+      reportScan()
       return verdict
     }
     bytes.append(contentsOf: chunk)
@@ -206,8 +206,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
       isRefused = true
       return .abort
     }
-    tellProgress()
-    tellScan()
+    reportProgress()
+    reportScan()
     guard bytes.count > Self.spoolThreshold, let head else { return .proceed }
     let sink = makeSink(head, partial, nil) { [weak self] in self?.resume() }
     self.sink = sink
@@ -283,9 +283,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
     if scans?.isOver == true { scans = nil }
   }
 
-  private func tellScan() {
+  private func reportScan() {
     guard let scans, scans.completeScans > 0, format == .jpeg, let onScan, shared.withLock({ $0.wantsPreviews }),
-      previewPace.isDue(scans: scans.completeScans, received: received, total: head?.contentLength, at: now())
+      previewThrottle.isDue(scans: scans.completeScans, received: received, total: head?.contentLength, at: now())
     else { return }
     sink?.flush()
     onScan(
@@ -294,7 +294,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   /// Reports progress, except at the end of the body, which is reported with the outcome.
-  private func tellProgress() {
+  private func reportProgress() {
     guard received != head?.contentLength else { return }
     let now = now()
     guard now >= nextProgress else { return }

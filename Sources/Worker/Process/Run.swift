@@ -4,7 +4,6 @@ internal import ImageStore
 internal import LineRPC
 internal import Loading
 internal import Platform
-internal import Platform
 internal import Threads
 
 /// Runs a worker on standard input and output until it ends. Returns the exit status (sysexits.h).

@@ -1,5 +1,4 @@
 internal import Platform
-internal import Platform
 internal import Threads
 
 /// Handles SIGTERM and SIGINT: the first signal requests a shutdown, the second exits at once.

@@ -50,8 +50,8 @@ struct Decode {
     }
     let rendering = try Rendering(source: source, transform: transform, keepsAlpha: format.holdsAlpha)
     let geometry = rendering.geometry
-    guard max(geometry.width, geometry.height) <= format.longestSide else {
-      throw DecodeError.tooManyPixels("a side of the result is longer than \(format.longestSide) pixels")
+    guard max(geometry.width, geometry.height) <= format.maxSide else {
+      throw DecodeError.tooManyPixels("a side of the result is longer than \(format.maxSide) pixels")
     }
     var picture = try frames > 1 ? rendering.animation() : rendering.still()
     if request.wantsPlaceholder {
@@ -91,7 +91,7 @@ struct Decode {
   private func small(_ source: Source) throws -> Picture {
     var transform = request.transform
     if transform.width == nil, transform.height == nil, transform.blur == 0, transform.cornerRadius == 0 {
-      (transform.width, transform.height) = (ThumbHash.longestSide, ThumbHash.longestSide)
+      (transform.width, transform.height) = (ThumbHash.maxSide, ThumbHash.maxSide)
     }
     let format = outputFormat(of: source, request.transform, frames: 1)
     return try Rendering(source: source, transform: transform, keepsAlpha: format.holdsAlpha).still()
@@ -110,7 +110,7 @@ extension Placeholder {
   /// - Parameter picture: has any size, and standard pixels.
   fileprivate init(of picture: Picture) throws {
     var box = Transform()
-    (box.width, box.height) = (ThumbHash.longestSide, ThumbHash.longestSide)
+    (box.width, box.height) = (ThumbHash.maxSide, ThumbHash.maxSide)
     let geometry = try box.geometry(width: picture.width, height: picture.height)
     let small = try picture.resized(toWidth: geometry.scaledWidth, height: geometry.scaledHeight)
     let bands = small.bands

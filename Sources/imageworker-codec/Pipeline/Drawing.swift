@@ -13,14 +13,14 @@ struct Drawing {
   let height: Int
 
   /// The maximum side of a cairo surface.
-  static let longestSide = 32_767
+  static let maxSide = 32_767
 
   /// - Parameters:
   ///   - crop: the part to draw, in intrinsic pixels.
   ///   - size: the size of the result.
   func raster(_ crop: Transform.Crop, size: (width: Int, height: Int)) throws -> Raster {
-    guard max(size.width, size.height) <= Self.longestSide else {
-      throw DecodeError.tooManyPixels("a side of a drawing is longer than \(Self.longestSide) pixels")
+    guard max(size.width, size.height) <= Self.maxSide else {
+      throw DecodeError.tooManyPixels("a side of a drawing is longer than \(Self.maxSide) pixels")
     }
     let raster = try Raster(width: size.width, height: size.height)
     var place = crsvg_place()

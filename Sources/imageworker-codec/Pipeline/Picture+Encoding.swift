@@ -60,7 +60,7 @@ final class EncodedFile {
 
 extension ImageFormat {
   /// The maximum side of an image in this format.
-  var longestSide: Int {
+  var maxSide: Int {
     switch self {
     case .webp: 16383
     case .avif: 16384

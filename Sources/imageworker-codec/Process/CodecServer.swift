@@ -42,8 +42,8 @@ struct CodecServer {
   private func receive() -> (CodecRequest?, [Int32])? {
     var received: [UInt8] = []
     var descriptors: [Int32] = []
-    while received.count <= CodecMessage.longest {
-      var piece = [UInt8](repeating: 0, count: CodecMessage.longest)
+    while received.count <= CodecMessage.maxLength {
+      var piece = [UInt8](repeating: 0, count: CodecMessage.maxLength)
       var came = [Int32](repeating: -1, count: Int(CSYSTEM_MOST_DESCRIPTORS))
       var count: Int32 = 0
       let length = csystem_receive(socket, &piece, piece.count, &came, &count)

@@ -1,6 +1,6 @@
 /// Decodes the LZW codes of a GIF frame (GIF89a appendix F).
 struct LZWDecoder {
-  private static let mostCodes = 4096
+  private static let maxCodes = 4096
   /// The number of indices that are passed on at a time; one string more is possible.
   private static let atOnce = 1 << 14
 
@@ -19,8 +19,8 @@ struct LZWDecoder {
   ///
   /// - Parameter take: receives the indices in order.
   func decode(_ take: (UnsafeBufferPointer<UInt8>) -> Bool) {
-    withUnsafeTemporaryAllocation(of: Entry.self, capacity: Self.mostCodes) { entries in
-      withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.atOnce + Self.mostCodes) { indices in
+    withUnsafeTemporaryAllocation(of: Entry.self, capacity: Self.maxCodes) { entries in
+      withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.atOnce + Self.maxCodes) { indices in
         let table = entries.baseAddress!
         for code in 0..<(clear + 2) {
           let index = UInt8(truncatingIfNeeded: code)
@@ -63,7 +63,7 @@ struct LZWDecoder {
       if code == clear + 1 { break }
       if previous < 0 {
         guard code < clear else { break }
-      } else if next < Self.mostCodes {
+      } else if next < Self.maxCodes {
         guard code <= next else { break }
         let known = table[previous]
         let last = code == next ? known.first : table[code].first

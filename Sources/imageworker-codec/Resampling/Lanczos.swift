@@ -47,13 +47,13 @@ struct Lanczos {
   }
 
   private static let recent = Mutex<[(part: Range<Double>, filter: Lanczos)]>([])
-  private static let mostRecent = 8
+  private static let maxCached = 8
 
   /// Returns a cached filter if there is one, because most often all images of a series have the same size.
   static func cached(from part: Range<Double>, to count: Int) -> Lanczos {
     recent.withLock { recent in
-      if let known = recent.first(where: { $0.part == part && $0.filter.spans.count == count }) { return known.filter }
-      if recent.count == mostRecent { recent.removeFirst() }
+      if let entry = recent.first(where: { $0.part == part && $0.filter.spans.count == count }) { return entry.filter }
+      if recent.count == maxCached { recent.removeFirst() }
       recent.append((part, Lanczos(from: part, to: count)))
       return recent[recent.count - 1].filter
     }

@@ -20,7 +20,7 @@ final class Resampler {
     var down: Range<Double>
   }
 
-  private static let mostPixels = 1 << 22
+  private static let maxPixels = 1 << 22
   /// The number of rows of interleaved bands that are processed at once.
   private static let atOnce = 8
 
@@ -29,7 +29,7 @@ final class Resampler {
   static func holdsLittle(from source: (width: Int, height: Int), to result: (width: Int, height: Int)) -> Bool {
     // If the height grows, nearly all rows of the result may be open, in the source's width.
     let width = result.height > source.height ? max(source.width, result.width) : result.width
-    return width * result.height <= mostPixels
+    return width * result.height <= maxPixels
   }
 
   private let bands: Bands

@@ -29,7 +29,7 @@ struct PNGInflation {
       withUnsafeMutablePointer(to: &self) { inflation in
         _ = inflateBack(
           &stream,
-          { context, input in PNGInflation.at(context).pointee.takeNext(into: input) }, inflation,
+          { context, input in PNGInflation.at(context).pointee.nextInput(into: input) }, inflation,
           { context, _, count in PNGInflation.at(context).pointee.add(Int(count)) }, inflation)
       }
     }
@@ -41,7 +41,7 @@ struct PNGInflation {
   }
 
   /// Passes the data of the next chunk that is not empty; returns 0 at the end.
-  private mutating func takeNext(into input: UnsafeMutablePointer<UnsafePointer<UInt8>?>?) -> UInt32 {
+  private mutating func nextInput(into input: UnsafeMutablePointer<UnsafePointer<UInt8>?>?) -> UInt32 {
     while let chunk = chunks.next() {
       guard chunk.name == PNGChunks.imageData else { continue }
       let header = min(headerLeft, chunk.content.count)

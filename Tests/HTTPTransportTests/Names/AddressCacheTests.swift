@@ -7,14 +7,14 @@ import Testing
   private let answer = AddressCache.Answer.addresses([IPAddress("192.0.2.1")!])
 
   @Test(arguments: [(0, 5), (4, 5), (60, 60), (3600, 3600), (100_000, 3600)])
-  func `addresses are kept for their time to live within bounds`(timeToLive: Int, kept: Int) {
+  func `addresses are stored for their time to live within bounds`(timeToLive: Int, kept: Int) {
     var cache = AddressCache()
     cache.insert(answer, for: "a", timeToLive: .seconds(timeToLive), now: start)
     #expect(cache.answer(for: "a", now: start + .seconds(kept) - .milliseconds(1)) == answer)
     #expect(cache.answer(for: "a", now: start + .seconds(kept)) == nil)
   }
 
-  @Test func `that a name does not exist is kept for ten seconds`() {
+  @Test func `a nonexistent name is stored for ten seconds`() {
     var cache = AddressCache()
     cache.insert(.noSuchName, for: "a", timeToLive: .seconds(3600), now: start)
     #expect(cache.answer(for: "a", now: start + .seconds(9)) == .noSuchName)
@@ -30,7 +30,7 @@ import Testing
     #expect(cache.count == 2)
   }
 
-  @Test func `the number of names is bounded, and those that are asked for stay`() {
+  @Test func `the number of names is bounded, and names in use stay`() {
     var cache = AddressCache(maxNames: 100)
     cache.insert(answer, for: "popular", timeToLive: .seconds(60), now: start)
     for number in 0..<1000 {
@@ -40,7 +40,7 @@ import Testing
     }
     #expect(cache.answer(for: "0", now: start) == nil)
     #expect(cache.answer(for: "999", now: start) == answer)
-    // At least half of what there is room for is kept.
+    // At least half of the capacity is kept.
     #expect(cache.answer(for: "960", now: start) == answer)
   }
 }

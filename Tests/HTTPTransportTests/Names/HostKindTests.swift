@@ -14,7 +14,7 @@ import Testing
     ("1.2.3", .impossible), ("a.0x7f", .impossible), ("nowhere.invalid", .impossible), ("x.onion.", .impossible),
     ("bücher.example", .system), ("camera.local", .system), ("camera.local.", .system),
   ])
-  func `a host tells how its addresses are found`(host: String, kind: HostKind) {
+  func `the kind of a host determines how its addresses are found`(host: String, kind: HostKind) {
     #expect(HostKind(host) == kind)
   }
 
@@ -35,11 +35,11 @@ import Testing
     ("www.example.com", 5, ["www.example.com.a.test", "www.example.com.b.test", "www.example.com"]),
     ("www.", 1, ["www."]), ("www", 0, ["www", "www.a.test", "www.b.test"]),
   ])
-  func `a name is asked for as it is and in each domain`(name: String, minDots: Int, names: [String]) {
+  func `a name is asked unchanged and in each domain`(name: String, minDots: Int, names: [String]) {
     #expect(SearchList(domains: ["a.test", "b.test"], minDots: minDots).candidates(for: name) == names)
   }
 
-  @Test func `without domains a name is asked for as it is`() {
+  @Test func `without domains a name is asked unchanged`() {
     #expect(SearchList().candidates(for: "www") == ["www"])
     #expect(SearchList().candidates(for: "www.example.com") == ["www.example.com"])
   }
@@ -54,7 +54,7 @@ import Testing
     #expect(file["ads-10000.example"] == [])
   }
 
-  @Test func `a file is read when it has changed`() throws {
+  @Test func `a file is read again after it has changed`() throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hosts-\(UUID().uuidString)")
     var file = WatchedFile(path: path.path)
     let start = ContinuousClock.now

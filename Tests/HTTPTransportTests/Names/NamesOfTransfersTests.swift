@@ -5,7 +5,7 @@ import Threads
 
 @testable import HTTPTransport
 
-/// Transfers whose hosts have names that a name server of the test knows.
+/// Transfers to hosts whose names a name server of the test resolves.
 @Suite struct NamesOfTransfersTests {
   private func transport(
     _ names: ScriptedNameServer, _ change: (inout TransportConfiguration) -> Void = { _ in },
@@ -17,7 +17,7 @@ import Threads
     return Transport.forTests(environment: environment, change, nameServers: configuration)
   }
 
-  @Test func `a transfer goes to the address that the name server tells, and says how long that took`() throws {
+  @Test func `a transfer uses the name server's address and reports the look-up's duration`() throws {
     let server = ScriptedServer { request, connection in connection.respond(body: request["host"] ?? "") }
     let names = ScriptedNameServer { _, _ in .address("127.0.0.1") }
     let transport = transport(names)
@@ -32,7 +32,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `each redirect to another host is looked up`() throws {
+  @Test func `the host of each redirect is looked up`() throws {
     let server = ScriptedServer { request, connection in
       request["host"]!.hasPrefix("a.")
         ? connection.redirect(to: "http://b.test:\(request["host"]!.split(separator: ":")[1])/")
@@ -45,7 +45,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `the next address is tried when nobody listens at the first`() throws {
+  @Test func `the next address is tried if the first one has no listener`() throws {
     let server = ScriptedServer { _, connection in connection.respond(body: "there") }
     let names = ScriptedNameServer { _, _ in .addresses(["127.0.0.2", "127.0.0.1"], timeToLive: 60) }
     let transport = transport(names)
@@ -57,7 +57,7 @@ import Threads
     (ScriptedNameServer.Reply.noSuchName, TransferError.Kind.resolve), (.serverFailed, .unanswered),
     (.drop, .unanswered),
   ])
-  func `no such name and no answer are different errors`(reply: ScriptedNameServer.Reply, kind: TransferError.Kind)
+  func `a missing name differs from a missing answer`(reply: ScriptedNameServer.Reply, kind: TransferError.Kind)
     throws
   {
     let names = ScriptedNameServer { _, _ in reply }
@@ -68,7 +68,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `a name server that does not answer counts for the time that connecting may take`() throws {
+  @Test func `the wait for a name server counts towards the connect timeout`() throws {
     let names = ScriptedNameServer { _, _ in .drop }
     let transport = transport(names) {
       $0.connectTimeout = .milliseconds(50)
@@ -79,7 +79,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `a transfer that is cancelled leaves the resolver`() throws {
+  @Test func `a cancelled transfer ends its look-up`() throws {
     let names = ScriptedNameServer { _, _ in .drop }
     let transport = transport(names) { _ in
     } servers: {
@@ -107,7 +107,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `a name that cannot exist is not asked for`() throws {
+  @Test func `a name that cannot exist is not asked`() throws {
     let names = ScriptedNameServer { _, _ in .address("127.0.0.1") }
     let transport = transport(names)
     for host in ["nowhere.invalid", "a..b", "127.0.0.1.", "x.onion"] {
@@ -132,7 +132,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `a proxy finds the names`() throws {
+  @Test func `a proxy resolves the names`() throws {
     let proxy = ScriptedServer { request, connection in connection.respond(body: request.line) }
     let names = ScriptedNameServer { _, _ in .noSuchName }
     let transport = transport(names) { $0.proxy = proxy.url("") }
@@ -143,7 +143,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `the system finds the names if it is to`() throws {
+  @Test func `the system resolves the names if it is configured to`() throws {
     let names = ScriptedNameServer { _, _ in .address("127.0.0.1") }
     let transport = transport(names) { $0.resolver = .system }
     #expect(try transport.get("http://nowhere.invalid/").error().kind == .resolve)
@@ -151,7 +151,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `an address that is not public is refused whoever found it`() throws {
+  @Test func `an address that is not public is refused with either resolver`() throws {
     let server = ScriptedServer { _, connection in connection.respond(body: "secret") }
     let names = ScriptedNameServer { _, _ in .addresses(["127.0.0.1", "10.0.0.1"], timeToLive: 60) }
     let transport = transport(names) { $0.network = .publicOnly }

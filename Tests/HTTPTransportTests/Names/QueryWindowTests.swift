@@ -32,7 +32,7 @@ import Testing
     #expect(window.inFlight == 0)
   }
 
-  @Test func `each lost query takes a place down to a limit, and gives it back if the name is the cause`() {
+  @Test func `each lost query shrinks the window down to a limit, and grows it again if the name is the cause`() {
     var window = QueryWindow()
     fill(&window)
     var losses = 0
@@ -44,7 +44,7 @@ import Testing
     #expect(window.size == 64)
   }
 
-  @Test func `the window grows once a round trip when the server has dropped queries`() {
+  @Test func `the window grows once a round trip after the server has dropped queries`() {
     var window = QueryWindow()
     fill(&window)
     let losses = window.lost() ? 1 : 0
@@ -59,7 +59,7 @@ import Testing
   }
 }
 
-/// A name server that takes its time and drops what exceeds a number of queries, and a client behind a window.
+/// A model of a name server that is slow and drops queries beyond a number, and of a client with a window.
 private struct Simulation {
   struct Query {
     var attempts = 0
@@ -70,14 +70,14 @@ private struct Simulation {
   }
 
   let maxAtOnce: Int
-  /// In steps, as the client's time-out of 2,000.
+  /// In steps; the client's timeout is 2,000 steps.
   let delay = 30
   var window = QueryWindow()
   var sent = 0
   var resolved = 0
   var steps = 0
 
-  /// Asks for so many names, with three attempts each. Of `deadEvery` names one is never answered.
+  /// Asks for `count` names, with three attempts each. One in `deadEvery` names is never answered.
   mutating func resolve(_ count: Int, deadEvery: Int = .max) {
     var waiting = (0..<count).map { Query(isDead: ($0 + 1).isMultiple(of: deadEvery)) }[...]
     var again: [Query] = []
@@ -116,7 +116,7 @@ private struct Simulation {
 
 extension QueryWindowTests {
   @Test(arguments: [(30, 5_000), (100, 5_000), (100, 50_000), (400, 50_000), (10, 1_000)])
-  func `behind a name server that drops, all names are found with few more queries than names`(
+  func `all names are resolved by a server that drops queries, with few more queries than names`(
     maxAtOnce: Int, names: Int
   ) {
     var simulation = Simulation(maxAtOnce: maxAtOnce)
@@ -127,7 +127,7 @@ extension QueryWindowTests {
   }
 
   @Test(arguments: [10, 20, 50])
-  func `names that are never answered do not keep the others back`(deadEvery: Int) {
+  func `names that are never answered do not delay the others`(deadEvery: Int) {
     var simulation = Simulation(maxAtOnce: 10_000)
     simulation.resolve(20_000, deadEvery: deadEvery)
     #expect(simulation.resolved == 20_000 - 20_000 / deadEvery)

@@ -4,7 +4,7 @@ import Threads
 
 @testable import HTTPTransport
 
-/// The resolver against a name server of the test, as far as it goes without transfers.
+/// The resolver with a name server of the test, without transfers.
 @Suite struct ResolverTests {
   /// Long enough for an answer on a busy machine.
   private let short = Duration.milliseconds(500)
@@ -13,7 +13,7 @@ import Threads
     begin([name], transport).wait { $0.first }!
   }
 
-  /// Asks for each of the names. The outcomes are collected in the order in which they come.
+  /// Looks up each of the names. The outcomes are collected in the order of their arrival.
   private func begin(_ names: [String], _ transport: Transport) -> Locked<[NameResolution]> {
     let outcomes = Locked<[NameResolution]>([])
     for name in names {
@@ -37,7 +37,7 @@ import Threads
     (.garbage([UInt8](repeating: 0xff, count: 300)), .unanswered), (.garbage([0xC0, 0x1D, 0, 1]), .unanswered),
     (.rubbish, .unanswered), (.drop, .unanswered),
   ])
-  func `what a name server answers is told`(reply: ScriptedNameServer.Reply, outcome: NameResolution.Outcome) {
+  func `the name server's reply is the outcome`(reply: ScriptedNameServer.Reply, outcome: NameResolution.Outcome) {
     let server = ScriptedNameServer { _, _ in reply }
     var configuration = server.configuration
     configuration.timeout = short
@@ -47,7 +47,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `all who wait for a name share one query, and later ones its answer`() {
+  @Test func `all waiters for a name share one query, and later ones its answer`() {
     let gate = Gate()
     let server = ScriptedNameServer { _, _ in
       gate.wait()
@@ -69,7 +69,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `that a name does not exist is remembered, that there was no answer is not`() {
+  @Test func `a nonexistent name is stored, a missing answer is not`() {
     let server = ScriptedNameServer { question, number in
       if question.name == "gone.test" { return .noSuchName }
       return number == 0 ? .serverFailed : .address("192.0.2.1")
@@ -97,7 +97,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `a truncated answer is asked for again over TCP`() {
+  @Test func `a query with a truncated answer is repeated over TCP`() {
     let server = ScriptedNameServer { _, number in
       number == 0 ? .truncated : .addresses((1...30).map { "192.0.2.\($0)" }, timeToLive: 60)
     }
@@ -107,7 +107,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `where one name server does not answer another one does, and is asked first from then on`() {
+  @Test func `a name server that answers instead of another one is asked first from then on`() {
     let dead = ScriptedNameServer { _, _ in .drop }
     let alive = ScriptedNameServer { _, _ in .address("192.0.2.1") }
     var configuration = dead.configuration
@@ -121,7 +121,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `a name that one server cannot find out is asked of the next`() {
+  @Test func `a name for which one server fails is asked of the next`() {
     let ill = ScriptedNameServer { _, _ in .serverFailed }
     let well = ScriptedNameServer { _, _ in .address("192.0.2.1") }
     var configuration = ill.configuration
@@ -132,7 +132,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `with IPv6 both types are asked for, and one of them is enough`() {
+  @Test func `with IPv6 both types are asked, and one of them is enough`() {
     let server = ScriptedNameServer { question, _ in
       switch question.name {
       case "both.test": .address(question.type == .a ? "192.0.2.1" : "2001:db8::1")
@@ -142,7 +142,7 @@ import Threads
     }
     var configuration = server.configuration
     configuration.hasIPv6 = true
-    // The answer that does not come is not waited for.
+    // The look-up does not wait for the missing answer.
     configuration.timeout = .seconds(3600)
     let transport = transport(configuration)
     for name in ["both.test", "new.test", "old.test"] {
@@ -152,7 +152,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `when nothing listens where the name server should be, there is no answer`() {
+  @Test func `a name server's port without a listener is a missing answer`() {
     var configuration = ScriptedNameServer { _, _ in .drop }.configuration
     configuration.timeout = short
     let transport = transport(configuration)
@@ -160,7 +160,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `a look-up that is taken back is not asked for, and its completion is not called`() {
+  @Test func `a cancelled look-up sends no query, and its completion is not called`() {
     let server = ScriptedNameServer { question, _ in question.name == "last.test" ? .address("192.0.2.1") : .drop }
     var configuration = server.configuration
     configuration.timeout = short
@@ -179,7 +179,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `while no name server answers, look-ups that wait end without having been asked for`() {
+  @Test func `waiting look-ups end without a query while no name server answers`() {
     let server = ScriptedNameServer { _, _ in .drop }
     var configuration = server.configuration
     configuration.timeout = short
@@ -193,7 +193,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `all waiters of a name can leave`() {
+  @Test func `all waiters for a name can be cancelled`() {
     let server = ScriptedNameServer { question, _ in question.name == "last.test" ? .address("192.0.2.1") : .drop }
     var configuration = server.configuration
     configuration.timeout = .seconds(3600)
@@ -210,7 +210,7 @@ import Threads
     transport.shutdown()
   }
 
-  @Test func `shutting down ends the look-ups`() {
+  @Test func `shutdown ends the look-ups`() {
     let server = ScriptedNameServer { _, _ in .drop }
     let transport = transport(server.configuration)
     let outcomes = begin(["a.test"], transport)
@@ -220,7 +220,7 @@ import Threads
     #expect(lookUp("b.test", transport).outcome == .unanswered)
   }
 
-  @Test func `thousands of names are found, also those that were dropped`() {
+  @Test func `thousands of names are resolved even if queries are dropped`() {
     let server = ScriptedNameServer { question, number in
       number == 0 && question.name.hasPrefix("7") ? .drop : .address("192.0.2.1")
     }

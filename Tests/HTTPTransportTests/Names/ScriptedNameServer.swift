@@ -3,7 +3,7 @@ import Threads
 
 @testable import HTTPTransport
 
-/// A name server on the loopback interface (RFC 1035, over UDP and TCP) that answers as the test says.
+/// A name server on the loopback interface (RFC 1035, over UDP and TCP) that gives the answers of a script.
 final class ScriptedNameServer: @unchecked Sendable {
   // Unchecked: `state` is a lock; the rest is set in `init`.
   struct Question: Sendable, Hashable {
@@ -13,16 +13,16 @@ final class ScriptedNameServer: @unchecked Sendable {
 
   enum Reply: Sendable {
     case addresses([String], timeToLive: Int)
-    /// An alias of a name that has an address, with a time to live of its own.
+    /// An alias of a name that has an address, with its own time to live.
     case alias(String, timeToLive: Int, address: String)
     case noData
     /// A response code (RFC 1035 section 4.1.1).
     case code(UInt8)
-    /// Over UDP an answer that is cut short.
+    /// Over UDP, a truncated answer.
     case truncated
-    /// These bytes behind the header and the question.
+    /// These bytes after the header and the question.
     case garbage([UInt8])
-    /// As the one without header.
+    /// Like the one without a header.
     case rubbish
     case drop
     static let noSuchName = code(3)
@@ -31,7 +31,7 @@ final class ScriptedNameServer: @unchecked Sendable {
     static func address(_ address: String) -> Reply { .addresses([address], timeToLive: 60) }
   }
 
-  /// - Parameter number: how many times the question has been asked before, over TCP as well.
+  /// - Parameter number: how often the question has been asked before, over TCP as well.
   typealias Script = @Sendable (_ question: Question, _ number: Int) -> Reply
 
   private struct State {
@@ -113,7 +113,7 @@ final class ScriptedNameServer: @unchecked Sendable {
   var names: [String] { questions.map(\.name) }
   var overTCP: Int { state.withLock { $0.overTCP } }
 
-  /// Waits until so many questions have come.
+  /// Waits until `count` questions have arrived.
   func waitForQuestions(_ count: Int) {
     _ = state.wait { $0.questions.count >= count ? () : nil }
   }
@@ -173,7 +173,7 @@ final class ScriptedNameServer: @unchecked Sendable {
   }
 }
 
-// Within the class these names are taken.
+// These names have other meanings inside the class.
 private let makeSocket: @Sendable (Int32, Int32, Int32) -> Int32 = { socket($0, $1, $2) }
 private let closeDescriptor: @Sendable (Int32) -> Void = { _ = close($0) }
 

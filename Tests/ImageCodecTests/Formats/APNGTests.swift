@@ -98,7 +98,8 @@ struct APNGTests {
     #expect(pixels[1, 1] == [255, 0, 0, 255] && pixels[6, 6] == [0, 0, 0, 0])
   }
 
-  @Test(arguments: [1, 2_147_483_649, 4_294_967_295]) func `the count in acTL is not trusted`(announced: Int) async throws {
+  @Test(arguments: [1, 2_147_483_649, 4_294_967_295])
+  func `the number of frames in acTL is not trusted`(announced: Int) async throws {
     let frames = [Animation.Frame(color: Self.red), .init(color: Self.green)]
     let file = Animation(frames: frames, announced: announced).file
     #expect(try Decoding.header(file).frames == min(2, announced))

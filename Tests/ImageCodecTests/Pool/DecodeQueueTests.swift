@@ -8,13 +8,13 @@ struct DecodeQueueTests {
   private func ticket(_ number: UInt64) -> DecodeTicket { DecodeTicket(number: number) }
 
   private mutating func expectNext(_ expected: DecodeTicket?, _ location: SourceLocation = #_sourceLocation) {
-    let next = queue.takeNext()
+    let next = queue.dequeue()
     #expect(next == expected, sourceLocation: location)
   }
 
   private mutating func takeAll() -> [UInt64] {
     var order: [UInt64] = []
-    while let next = queue.takeNext() {
+    while let next = queue.dequeue() {
       order.append(next.number)
       queue.finish(next)
     }
@@ -111,7 +111,7 @@ struct DecodeQueueTests {
             (-model[$0].priority, model[$0].number) < (-model[$1].priority, model[$1].number)
           }
           let expected = next.map { model.remove(at: $0).number }
-          let taken = queue.takeNext()
+          let taken = queue.dequeue()
           #expect(taken?.number == expected)
           if let taken { queue.finish(taken) }
         }

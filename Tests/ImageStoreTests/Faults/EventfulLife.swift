@@ -127,7 +127,8 @@ struct EventfulLife {
   }
 
   private mutating func resumePartial(in tier: DiskTier) async {
-    guard await tier.hasPartial(key: "partial", partition: ""), let (partial, spool) = await tier.resumePartial(identity)
+    guard await tier.hasPartial(key: "partial", partition: ""),
+      let (partial, spool) = await tier.resumePartial(identity)
     else {
       return
     }

@@ -77,7 +77,7 @@ struct NaiveScheduler {
   private var starts = 0
   private var countedAtStarts = 0
   private var latest = Instant.now
-  private var lastHeard: Instant?
+  private var lastAnswer: Instant?
   /// The origins whose names must be looked up.
   private var namesToAsk: [Origin] = []
   /// How many suspensions ended because another origin answered.
@@ -92,7 +92,7 @@ struct NaiveScheduler {
     var name = Scheduler.Name.unknown
     var isHTTP2 = false
     /// How many transfers all origins had started when it last answered, and when its window last shrank.
-    var lastWord = 0
+    var startsAtLastAnswer = 0
     var lastShrink = 0
     var nextStart: Instant?
     /// The start number of its last transfer.
@@ -384,7 +384,7 @@ struct NaiveScheduler {
     let isAnswering = jobs.contains {
       $0.origin == job.origin && $0.phase == .active && $0.id != id && ($0.isAnswered || answered.contains($0.id))
     }
-    if job.number <= before.lastWord || isAnswering {
+    if job.number <= before.startsAtLastAnswer || isAnswering {
       switch signal {
       case .closed: signal = .broken
       case .unreachable, .unresponsive: signal = .inconclusive
@@ -412,7 +412,7 @@ struct NaiveScheduler {
     suspect(job.origin, before)
     refresh(job.origin)
     if signal.isAnswer {
-      change(job.origin) { $0.lastWord = starts }
+      change(job.origin) { $0.startsAtLastAnswer = starts }
       hear()
     }
     let epoch = known(job.origin).health.epoch
@@ -462,7 +462,7 @@ struct NaiveScheduler {
   private mutating func suspect(_ origin: Origin, _ before: Known) {
     let after = known(origin)
     if let since = after.health.failingSince, after.health.until != nil, after.health.until != before.health.until,
-      lastHeard == nil || lastHeard! < since.instant
+      lastAnswer == nil || lastAnswer! < since.instant
     {
       change(origin) { $0.isSuspected = true }
     }
@@ -476,7 +476,7 @@ struct NaiveScheduler {
 
   /// Gives each suspected origin a probe.
   private mutating func hear() {
-    lastHeard = latest
+    lastAnswer = latest
     for known in origins where known.isSuspected {
       change(known.origin) { $0.isSuspected = false }
       guard known.health.failingSince != nil, let until = known.health.until else { continue }

@@ -438,7 +438,7 @@ private struct ModelRun: ~Copyable {
     same("active", real.activeCount, naive.count(.active))
     same("finishing", real.finishingCount, naive.count(.finishing))
     same("backing off", real.backingOffCount, naive.backingOff)
-    same("elsewhere", real.elsewhereCount, naive.count(.awaitingPeer))
+    same("elsewhere", real.awaitingPeerCount, naive.count(.awaitingPeer))
     same("waiting", real.waiting.total, naive.count(.waiting))
     same("quiet", real.quietCount, naive.jobs.count { $0.phase == .active && $0.isQuiet })
     same("window of all", real.window.size, naive.window.size)
@@ -518,7 +518,7 @@ private struct ModelRun: ~Copyable {
     same(
       "slots leaked",
       [
-        real.activeCount, real.finishingCount, real.backingOffCount, real.elsewhereCount, real.quietCount,
+        real.activeCount, real.finishingCount, real.backingOffCount, real.awaitingPeerCount, real.quietCount,
         real.lookUpCount,
       ], [0, 0, 0, 0, 0, 0])
     same("names leaked", [real.jobIDs.count, real.originIDs.count, names.count], [0, 0, 0])
