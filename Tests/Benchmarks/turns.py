@@ -44,7 +44,8 @@ def urgent_loads(report: Report, workspace: Workspace, worker: Path, rounds: int
 
 def urgent(worker: Path, directory: Path, port: int, waiting: int) -> float:
     """Milliseconds from the request to the answer: the median of loads that are sent one after the other."""
-    running = Worker(worker, directory / "cache", "--eof", "cancel")
+    limits = ["--max-concurrent", "32", "--max-per-host", "6"]
+    running = Worker(worker, directory / "cache", "--eof", "cancel", *limits)
     times: List[float] = []
     try:
         # Some more, for those that are done meanwhile.

@@ -110,12 +110,13 @@ class Flow(unittest.TestCase):
         self.all_delivered(worker, 600)
         self.assertLessEqual(internet.end()["web"]["refused"], 0.02 * 600)
 
-    def test_a_weak_host_is_not_overloaded(self) -> None:
+    def test_the_window_of_a_weak_host_stays_small(self) -> None:
         internet = self.internet(Habit("weak", median=0.05, sigma=0.3, at_once=3))
         worker = self.worker(internet)
         worker.load([f"http://{host('weak', 0)}/{number}.png" for number in range(300)])
         self.all_delivered(worker, 300)
-        self.assertLessEqual(internet.end()["web"]["longestOverload"], 1)
+        # It finds the limit by going beyond it. Without a window, all 300 would be under way at once.
+        self.assertLessEqual(internet.end()["web"]["mostAtOnce"], 24)
 
     def test_names_are_found_behind_a_name_server_that_drops(self) -> None:
         internet = self.internet(Habit("good", median=0.01, size=1000), names_at_once=100)

@@ -76,7 +76,7 @@ class ShellRecipes(Running):
         lines = sorted(line.split("\t") for line in run.stdout.splitlines())
         self.assertEqual([line[1] for line in lines], ["png", "gif", "FAILED", "FAILED"])
         self.assertEqual([line[3] for line in lines], urls)
-        self.assertRegex(lines[3][2], "^invalidParams: the URL has no scheme")
+        self.assertRegex(lines[3][2], "^invalidParams: the URL must begin with http")
         self.assertEqual(sorted(path.name for path in (self.folder / "pictures").iterdir()), ["1", "2"])
         self.assertEqual((self.folder / "pictures" / "2").read_bytes()[:3], b"GIF")
 
@@ -89,7 +89,7 @@ class ShellRecipes(Running):
     def test_what_looks_like_an_option_is_a_url(self) -> None:
         run = self.run_example("shell/progress", f"{self.origin.url}/image/1.png", "--help")
         self.assertEqual(run.returncode, 3, run.stdout)
-        self.assertIn("2: the URL has no scheme", run.stdout)
+        self.assertIn("2: the URL must begin with http", run.stdout)
 
     def test_each_recipe_prints_what_it_does_and_when_it_is_called_otherwise_exits_with_64(self) -> None:
         for path in sorted((EXAMPLES / "shell").iterdir()):
