@@ -1,8 +1,8 @@
 /// Receives the response of a transfer.
 ///
-/// All calls of one transport are made on its thread, one at a time; for one transfer in the order head, bytes, finished. A
-/// call blocks every other transfer, so it must return soon. It may call `start`, `cancel` and `resume`, which take
-/// effect after it has returned.
+/// All calls of one transport are made on its thread, one at a time; for one transfer in the order head, bytes,
+/// finished. A call blocks every other transfer, so it must return soon. It may call `start`, `cancel` and `resume`,
+/// which take effect after it has returned.
 public protocol TransferConsumer: AnyObject, Sendable {
   /// Receives the head of the final response; called at most once. Informational responses and redirects that are
   /// followed are not delivered.

@@ -17,8 +17,8 @@ final class EasyHandle {
   private var list: UnsafeMutablePointer<curl_slist>?
   private var resolveList: UnsafeMutablePointer<curl_slist>?
 
-  /// Size of curl's receive buffer for HTTP/2, in bytes: the longest header (128 kB) and everything else that one call may
-  /// read for the stream. Curl allocates it with the connection; only filled pages take memory.
+  /// Size of curl's receive buffer for HTTP/2, in bytes: the longest header (128 kB) and everything else that one call
+  /// may read for the stream. Curl allocates it with the connection; only filled pages take memory.
   ///
   /// libcurl before 8.1 makes nghttp2 pause if data does not fit into the buffer. If that data is the rest of a DATA
   /// frame and all that was read, libcurl does not call nghttp2 for the end of the frame until more arrives, and an

@@ -5,8 +5,8 @@ struct Parameters {
   private let object: JSONObject
   /// The prefix of member names in errors: empty, or the name of the member that contains the object, and a dot.
   private let prefix: String
-  /// A filter with one bit for the length of each name. Most members that are asked for are absent, and the filter saves
-  /// the search for them.
+  /// A filter with one bit for the length of each name. Most members that are asked for are absent, and the filter
+  /// saves the search for them.
   private let lengths: UInt64
 
   /// - Throws: for a member that is not in `known`.

@@ -42,8 +42,8 @@ public func run(_ parsedOptions: Options) -> Int32 {
     descriptor: streams.output,
     marks: LineWriter.Marks(high: OutputMarks.transfersWait, low: OutputMarks.transfersGoOn),
     onRelief: { LoadingActor.run {} },
-    // No one can receive further answers. Cancel all requests, start and save nothing more, and exit after the half second
-    // in which the cache can store the bytes received so far.
+    // No one can receive further answers. Cancel all requests, start and save nothing more, and exit after the half
+    // second in which the cache can store the bytes received so far.
     onClosed: { _ in
       end(ExitStatus.inputOrOutput)
       withSession { $0.terminate() }

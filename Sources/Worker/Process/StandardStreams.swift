@@ -2,8 +2,8 @@ internal import Platform
 
 /// The standard streams of the process, protected from libraries that write to descriptor 1.
 struct StandardStreams {
-  /// A duplicate of standard output. Descriptor 1 itself is redirected to standard error, so that the output of a library
-  /// cannot corrupt the protocol.
+  /// A duplicate of standard output. Descriptor 1 itself is redirected to standard error, so that the output of a
+  /// library cannot corrupt the protocol.
   let output: Int32
 
   /// Must be called before the process starts a thread or uses a library.

@@ -308,7 +308,8 @@ import Testing
         try await worker.call("clear", filter)
         let after = worker.request("load", ["url": url, "cache": "force-cache"])
         try await worker.call("resume")
-        // Both requests must be at the origin before one is answered, since the first answer could serve the other load.
+        // Both requests must be at the origin before one is answered, since the first answer could serve the other
+        // load.
         try await origin.held(2, at: gate)
         try await origin.release(gate)
         #expect(try await worker.response(to: after)["result"]["cache"] == "miss")

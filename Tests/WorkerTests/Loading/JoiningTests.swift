@@ -105,7 +105,8 @@ import Testing
     }
   }
 
-  /// Sends three loads, one of which is transferred; lets it be answered and returns the `cache` members of the results.
+  /// Sends three loads, one of which is transferred; lets it be answered and returns the `cache` members of the
+  /// results.
   private func waiting(
     _ target: String, reads: ([JSON], [JSON]) throws -> Void
   ) async throws {

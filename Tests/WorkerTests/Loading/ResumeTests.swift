@@ -320,8 +320,8 @@ import Testing
     try await origin.script(name, ["\(Self.image)&etag=a&hold=gate@500000\(isSized ? "" : "&chunked")"] + then)
   }
 
-  /// Waits until the bytes before the gate are on disk, except for less than one piece. There is no event for it, so this
-  /// polls; the interval does not matter.
+  /// Waits until the bytes before the gate are on disk, except for less than one piece. There is no event for it, so
+  /// this polls; the interval does not matter.
   private func waitForPartialBody(_ worker: WorkerProcess, besides others: Int = 0) async throws {
     let patienceEnds = ContinuousClock.now.advanced(by: patience)
     while try sizes(ofTemporariesOf: worker).count(where: { $0 > 300_000 }) <= others {

@@ -252,8 +252,8 @@ import Testing
     }
   }
 
-  /// Sends loads while the only transfer is held, and returns their indices in the order of their requests at the origin.
-  /// A member `target` replaces the URL of the load.
+  /// Sends loads while the only transfer is held, and returns their indices in the order of their requests at the
+  /// origin. A member `target` replaces the URL of the load.
   private func arrivals(_ loads: [JSON], _ options: String..., then more: [JSON] = []) async throws -> [Int] {
     var order: [Int] = []
     try await turns.taking {
