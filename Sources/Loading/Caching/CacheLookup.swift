@@ -36,7 +36,7 @@ extension Loader {
     if !hostStores.isEmpty, let put = hostStores[ExactString(record.first.request.key)], first < put.latest {
       return true
     }
-    return recentHostStores.serveFromMemory(record.identity, now: .now).map { first < $0 } ?? false
+    return recentHostStores.value(of: record.identity, now: .now).map { first < $0 } ?? false
   }
 
   /// Stores a new response in the memory tier. If it comes without its bytes, or has been cleared since, the entry that

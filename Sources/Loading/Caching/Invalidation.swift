@@ -26,7 +26,7 @@ extension Loader {
       }
       // The job has not started, or will start again: its result is newer than the clear and may be cached, but its
       // partial body is older.
-      if matches, let partialBody = takeBeginning(of: record) { storage.discard(partialBody.body) }
+      if matches, let partialBody = takePartialBody(of: record) { storage.discard(partialBody.body) }
       // The result may be cached, but the candidates found before the clear must not serve later loads.
       if hadSuch { scheduler.detach(job) }
       // The stored response is gone, so there is nothing to revalidate.
@@ -61,7 +61,7 @@ extension Loader {
   /// Attaches to the peer table of a cache directory that has been recreated. Clears published in the meantime are
   /// unknown, so everything in memory is cleared.
   func reattachPeerTable() {
-    guard let current = storage.tier?.companyBoard, current !== peerTable else { return }
+    guard let current = storage.tier?.livePeerTable, current !== peerTable else { return }
     if peerTable != nil { _ = forget(.all, in: .all) }
     peerTable = current
     clearCount = current.clearCount

@@ -33,7 +33,7 @@ struct NegativeCache {
   func failure(
     of image: CacheIdentity, acceptsAnything: Bool, maxBytes: Int64, now: ContinuousClock.Instant
   ) -> Failure? {
-    guard let failure = failures.serveFromMemory(image, now: now) else { return nil }
+    guard let failure = failures.value(of: image, now: now) else { return nil }
     if failure.error.kind == .notAnImage && acceptsAnything { return nil }
     if failure.error.kind == .tooLarge && maxBytes > failure.maxBytes { return nil }
     return failure

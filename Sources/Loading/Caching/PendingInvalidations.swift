@@ -31,26 +31,26 @@ extension Candidate {
 /// queued after it arrive later. So a pending clear applies to every result that arrives before its completion, and a
 /// completed one to none.
 struct PendingInvalidations {
-  private var pendingInvalidations: [Clear] = []
+  private var clears: [Clear] = []
   /// The number of completed clears at the front of the array.
   private var overCount = 0
   /// The number of clears begun so far.
   private(set) var count = 0
 
-  private var pending: ArraySlice<Clear> { pendingInvalidations[overCount...] }
+  private var pending: ArraySlice<Clear> { clears[overCount...] }
 
   var isEmpty: Bool { pending.isEmpty }
 
   mutating func begin(_ clear: Clear) {
     count += 1
-    pendingInvalidations.append(clear)
+    clears.append(clear)
   }
 
   /// Completes the oldest pending clear.
   mutating func endFirst() {
     overCount += 1
-    guard 2 * overCount >= pendingInvalidations.count else { return }
-    pendingInvalidations.removeFirst(overCount)
+    guard 2 * overCount >= clears.count else { return }
+    clears.removeFirst(overCount)
     overCount = 0
   }
 
@@ -66,6 +66,6 @@ struct PendingInvalidations {
   func mark(_ candidates: inout [Candidate]) -> Int? {
     for place in candidates.indices { mark(&candidates[place]) }
     return pending.firstIndex { clear in candidates.contains { clear.matches($0.response) } }
-      .map { count - pendingInvalidations.count + $0 + 1 }
+      .map { count - clears.count + $0 + 1 }
   }
 }

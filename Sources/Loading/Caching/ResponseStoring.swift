@@ -24,14 +24,14 @@ extension Loader {
       revalidationTarget.retention = .forbidden
     }
     failures.forget(record.identity)
-    var pendingRevalidations = revalidationTarget.response.cached
-    pendingRevalidations.selectingFields =
-      Vary.selectingFields(of: pendingRevalidations.headers, from: record.first.request.headers) ?? [:]
+    var confirmed = revalidationTarget.response.cached
+    confirmed.selectingFields =
+      Vary.selectingFields(of: confirmed.headers, from: record.first.request.headers) ?? [:]
     let attempts = scheduler.job(job)?.attempt ?? 1
     jobs[job] = nil
     for id in scheduler.end(job) {
       guard let load = loads[id] else { continue }
-      guard record.isAnswered(load, by: pendingRevalidations) else {
+      guard record.isAnswered(load, by: confirmed) else {
         refetchUnshared(load)
         continue
       }
@@ -54,10 +54,10 @@ extension Loader {
       $0 != revalidationTarget && Vary.matches(stored[$0].response.cached, record.first.request.headers)
     }
     let asked = [stored[revalidationTarget]] + others.map { stored[$0] }
-    let pendingRevalidations = Validation.responsesUpdated(
+    let confirmed = Validation.responsesUpdated(
       by: summary.head.headers, in: asked.map(\.response.cached), asked: 0)
-    guard pendingRevalidations.first == 0 else { return nil }
-    return pendingRevalidations.map { index in
+    guard confirmed.first == 0 else { return nil }
+    return confirmed.map { index in
       var candidate = asked[index]
       candidate.response.headers = Storing.fields(
         candidate.response.headers, updatedBy: summary.head.headers, receivedAt: summary.responseTime)
@@ -129,7 +129,7 @@ extension Loader {
         headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: mediaType), at: now),
         requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + policy.maxAge,
         mediaType: StoredResponse.mediaType(told: mediaType)),
-      retention: record.first.request.cacheMode == .noStore ? [] : places(of: job))
+      keeping: record.first.request.cacheMode == .noStore ? [] : places(of: job))
   }
 
   func arrived(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Outcome) {
@@ -160,13 +160,13 @@ extension Loader {
         refetchUnshared(load)
       }
     }
-    store(job, record, body: ending.body, format: ending.format, as: draft, retention: places, supersedes: supersedes)
+    store(job, record, body: ending.body, format: ending.format, as: draft, keeping: places, supersedes: supersedes)
   }
 
   /// Passes a complete body to the disk thread, which stores it if it may be stored and serves the loads that wait.
   private func store(
     _ job: JobID, _ record: JobRecord, body: Download.Body, format: ImageFormat?, as draft: StoredResponse,
-    retention places: LoadRequest.Places, supersedes: Bool = false
+    keeping places: LoadRequest.Places, supersedes: Bool = false
   ) {
     let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }
     let mayHavePartials = storage.tier?.mayHavePartials == true
@@ -179,12 +179,12 @@ extension Loader {
         (load.id, load.request.digest, load.request.processing == nil ? DeliveryPlan(load.request) : .forDecoder)
       })
     storage.perform({ [storage] in operation.store(in: storage) }) { [weak self] outcome in
-      self?.stored(job, outcome, retention: places, supersedes: supersedes)
+      self?.stored(job, outcome, keeping: places, supersedes: supersedes)
     }
   }
 
   private func stored(
-    _ job: JobID, _ outcome: StoreOperation.Outcome, retention places: LoadRequest.Places, supersedes: Bool
+    _ job: JobID, _ outcome: StoreOperation.Outcome, keeping places: LoadRequest.Places, supersedes: Bool
   ) {
     applyPeerInvalidations()
     guard let record = jobs[job] else { return }

@@ -37,7 +37,7 @@ struct ExpiringCache<Subject: Hashable, Value> {
   }
 
   /// The value of a subject, unless it has expired.
-  func serveFromMemory(_ subject: Subject, now: ContinuousClock.Instant) -> Value? {
+  func value(of subject: Subject, now: ContinuousClock.Instant) -> Value? {
     guard timeToLive > .zero, !entries.isEmpty, let entry = entries[subject], entry.until > now else { return nil }
     return entry.value
   }

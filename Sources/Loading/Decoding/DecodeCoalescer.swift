@@ -69,7 +69,7 @@ struct DecodeCoalescer {
   private(set) var arrived = PriorityCounts()
 
   var isEmpty: Bool { decodes.isEmpty }
-  var seatCount: Int { subscriptions.count }
+  var subscriptionCount: Int { subscriptions.count }
 
   enum EnqueueResult: Equatable {
     case created(ID)

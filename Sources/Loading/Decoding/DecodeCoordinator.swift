@@ -17,7 +17,7 @@ extension Loader {
     }
     let transform = step == .encode || step == .pixels ? load.request.processing?.transform : nil
     let subject = CorruptDecodeKey(response, step, to: transform?.canonical ?? "")
-    if !load.request.retriesFailed, let error = corrupt.serveFromMemory(subject, now: .now) {
+    if !load.request.retriesFailed, let error = corrupt.value(of: subject, now: .now) {
       return complete(load, .failure(error), isFinal: isFinal)
     }
     let work = DecodeCoalescer.Work(
@@ -184,7 +184,7 @@ extension Loader {
     guard let deadline = load.request.deadline else { return }
     decodeDeadlines.add(load.id, at: CompactInstant(load.acceptedAt.advanced(by: deadline)))
     // Most loads end long before their deadline: drop the timers of those that have ended.
-    guard decodeDeadlines.count > 4 * decodes.seatCount + 64 else { return }
+    guard decodeDeadlines.count > 4 * decodes.subscriptionCount + 64 else { return }
     var known: [LoadID: Set<CompactInstant>] = [:]
     decodeDeadlines = decodeDeadlines.filter { decodes.contains($1) && known[$1, default: []].insert($0).inserted }
   }

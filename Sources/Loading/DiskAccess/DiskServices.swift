@@ -194,12 +194,12 @@ extension DiskServices {
   ///   - partial: the record under which the file may stay if the transfer is interrupted.
   ///   - spooled: the part of the body that is already on disk.
   func makeSink(
-    retention: Bool, expected: Int64?, of partial: PartialRecord? = nil, continuing spooled: SpooledBody? = nil,
+    keeping: Bool, expected: Int64?, of partial: PartialRecord? = nil, continuing spooled: SpooledBody? = nil,
     onRoom: @escaping @Sendable () -> Void
   ) -> BodySink {
     BodySink(
       executor: executor, continuing: spooled,
-      makeCacheSpool: retention ? tier.map { makeSpool(in: $0, expected: expected, of: partial) } : nil,
+      makeCacheSpool: keeping ? tier.map { makeSpool(in: $0, expected: expected, of: partial) } : nil,
       makeScratchSpool: makeScratchSpool, onRoom: onRoom)
   }
 

@@ -98,20 +98,20 @@ extension Loader {
       return storage.inspect(key, partition, variant)
     }) { [weak self] onDisk in
       guard let self else { return }
-      let lookUpMemory = (isBeingPut ? self.peekMemory(key, partition, variant) : before).filter {
+      let inMemory = (isBeingPut ? self.peekMemory(key, partition, variant) : before).filter {
         $0.response.variant == variant
       }
       var report = CacheReport()
-      report.isInMemory = !lookUpMemory.isEmpty
+      report.isInMemory = !inMemory.isEmpty
       report.isOnDisk = !onDisk.candidates.isEmpty
-      report.variants = max(onDisk.candidates.count, lookUpMemory.count)
-      let all = (lookUpMemory + onDisk.candidates).map(\.response)
+      report.variants = max(onDisk.candidates.count, inMemory.count)
+      let all = (inMemory + onDisk.candidates).map(\.response)
       report.varyingFields = Set(all.flatMap { $0.varyingHeaders.lines.map(\.name) }).sorted()
       report.transforms = onDisk.transforms
       report.failure = failure?.error.kind
       report.failedUntil = failure?.until
       if let failure { report.reason = "not stored; failed recently: \(failure.error.message)" }
-      if let first = lookUpMemory.first ?? onDisk.candidates.first { self.describe(first.response, in: &report) }
+      if let first = inMemory.first ?? onDisk.candidates.first { self.describe(first.response, in: &report) }
       if let first = onDisk.candidates.first, let tier = self.storage.tier(of: first) {
         report.path = tier.absolutePath(of: first.response)
         report.directory = tier.cacheDirectory

@@ -42,7 +42,7 @@ extension TransferRequest {
 
 extension TransferError {
   /// Whether the received bytes can be trusted and the rest may still be obtained.
-  var leavesBeginning: Bool { [.truncated, .timeout, .network, .cancelled].contains(kind) }
+  var leavesPartialBody: Bool { [.truncated, .timeout, .network, .cancelled].contains(kind) }
 }
 
 /// The budget for partial bodies kept for later attempts. If many transfers are interrupted at once, some must start

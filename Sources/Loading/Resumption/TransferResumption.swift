@@ -18,7 +18,7 @@ extension Loader {
   }
 
   /// Removes the partial body from the record and the budget. The caller owns it from here on.
-  func takeBeginning(of record: JobRecord) -> PartialBody? {
+  func takePartialBody(of record: JobRecord) -> PartialBody? {
     guard let partialBody = record.partialBody else { return nil }
     record.partialBody = nil
     partialBodies.remove(partialBody)
@@ -28,7 +28,7 @@ extension Loader {
   /// Removes a job that ends without a result. Its partial body is retained on disk for a later load if that is
   /// allowed, unless the error shows that it is useless.
   func forget(_ job: JobID, after error: LoadError? = nil) {
-    guard let record = jobs.remove(job), let partialBody = takeBeginning(of: record) else { return }
+    guard let record = jobs.remove(job), let partialBody = takePartialBody(of: record) else { return }
     if error?.isRetryable ?? true {
       leave(partialBody, of: record)
     } else {

@@ -232,11 +232,11 @@ final class Download: TransferConsumer, @unchecked Sendable {
     guard let sink else {
       ending.body = .bytes(bytes)
       bytes = []
-      onEnd(ending.leavesBeginning ? ending.retainingPartialBody(of: partial) : ending)
+      onEnd(ending.leavesPartialBody ? ending.retainingPartialBody(of: partial) : ending)
       return
     }
     // The pieces on their way to the disk are written before `finish` completes.
-    let partial = ending.leavesBeginning ? partial : nil
+    let partial = ending.leavesPartialBody ? partial : nil
     sink.finish { [onEnd, ending] result in
       var ending = ending
       switch result {

@@ -32,9 +32,9 @@ extension Download {
 
 extension Download.Outcome {
   /// Whether the transfer was interrupted in a way that leaves a usable partial body.
-  var leavesBeginning: Bool {
+  var leavesPartialBody: Bool {
     guard case .failure(let error) = outcome else { return false }
-    return error.leavesBeginning && !isRefused
+    return error.leavesPartialBody && !isRefused
   }
 
   /// Returns the outcome with its body as a partial body, if it can be one.

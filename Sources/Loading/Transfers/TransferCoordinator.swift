@@ -16,7 +16,7 @@ extension Loader {
     if shouldResume(job, record) {
       resumePartial(for: job, record)
     } else {
-      send(job, record, goingOnFrom: takeBeginning(of: record))
+      send(job, record, goingOnFrom: takePartialBody(of: record))
     }
   }
 
@@ -51,14 +51,14 @@ extension Loader {
           PartialRecord($0, identity: first.request.partialIdentity(in: first.partition), url: url.requestURL)
         }
         return storage.makeSink(
-          retention: mayKeep, expected: head.contentLength, of: stored, continuing: spooled, onRoom: onRoom)
+          keeping: mayKeep, expected: head.contentLength, of: stored, continuing: spooled, onRoom: onRoom)
       },
       discard: { storage.discard($0) }, onAnswer: onAnswer,
       onProgress: { received, total in
         LoadingActor.run { [weak self] in self?.progressed(job, received: received, total: total) }
       },
-      onScan: { jobsBeingStored in
-        LoadingActor.run { [weak self] in self?.preview(jobsBeingStored, of: job) }
+      onScan: { scans in
+        LoadingActor.run { [weak self] in self?.preview(scans, of: job) }
       },
       onEnd: { ending in
         LoadingActor.run { [weak self] in self?.ended(job, ending) }

@@ -78,9 +78,9 @@ final class DiskFixture: Sendable {
     }
   }
 
-  func makeSink(retention: Bool = true, expected: Int64? = nil, onRoom: @escaping @Sendable () -> Void = {}) -> BodySink
+  func makeSink(keeping: Bool = true, expected: Int64? = nil, onRoom: @escaping @Sendable () -> Void = {}) -> BodySink
   {
-    storage.makeSink(retention: retention, expected: expected, onRoom: onRoom)
+    storage.makeSink(keeping: keeping, expected: expected, onRoom: onRoom)
   }
 }
 

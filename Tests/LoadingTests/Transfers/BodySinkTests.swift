@@ -35,7 +35,7 @@ struct BodySinkTests {
 
   @Test func `a body that must not be stored goes to the scratch folder`() throws {
     let disk = try DiskFixture()
-    let sink = disk.makeSink(retention: false)
+    let sink = disk.makeSink(keeping: false)
     let bytes = body(300_000)
     for piece in bytes.pieces() { _ = sink.append(piece) }
     let spooled = try sink.finish().get()

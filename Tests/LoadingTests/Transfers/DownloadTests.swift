@@ -29,7 +29,7 @@ struct DownloadTests {
         makeSink: { [disk, sinks] head, _, spooled, onRoom in
           sinks.add()
           return disk.storage.makeSink(
-            retention: true, expected: head.contentLength, continuing: spooled, onRoom: onRoom)
+            keeping: true, expected: head.contentLength, continuing: spooled, onRoom: onRoom)
         },
         discard: { [disk, discarded] body in
           disk.storage.discard(body)
