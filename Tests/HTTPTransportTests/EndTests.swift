@@ -63,7 +63,7 @@ import Threads
     #expect(error.phase == .connect)
   }
 
-  @Test func `a timeout has the phase firstByte, idle or deadline`() throws {
+  @Test func `a timeout has the phase firstByte or idle`() throws {
     let server = ScriptedServer { request, connection in
       if request.path != "/silent" { connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc") }
       while request.path == "/drip" && connection.send("x") {}
@@ -75,10 +75,6 @@ import Threads
     let idle = try transport.get(server.url("/idle")) { $0.idleTimeout = .milliseconds(50) }.error()
     #expect(idle.phase == .idle)
     #expect(idle.bytesReceived == 3)
-    let late = try transport.get(server.url("/idle")) { $0.deadline = .now + .milliseconds(50) }.error()
-    #expect(late.phase == .deadline)
-    let tooLate = try transport.get(server.url("/idle")) { $0.deadline = .now - .seconds(1) }.error()
-    #expect(tooLate.phase == .deadline)
   }
 
   @Test func `shutdown cancels running transfers and later ones`() throws {

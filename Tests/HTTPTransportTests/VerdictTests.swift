@@ -68,14 +68,22 @@ import Threads
     #expect(try recorder.summary().bytesReceived == 1_000_000)
   }
 
-  @Test func `a pause suspends the idle timeout but not the deadline`() throws {
-    let server = ScriptedServer { _, connection in connection.respond(body: "x") }
+  @Test func `a pause suspends the idle timeout`() throws {
+    let server = ScriptedServer { request, connection in
+      if request.path == "/silent" { connection.waitForClose() } else { connection.respond(body: "x") }
+    }
     let recorder = Recorder { _ in .pause }
-    let error = try transport.get(server.url(), recorder) {
-      $0.idleTimeout = .milliseconds(50)
-      $0.deadline = .now + .milliseconds(400)
-    }.error()
-    #expect(error.phase == .deadline)
+    let short = Duration.milliseconds(50)
+    var request = TransferRequest(url: server.url())
+    request.idleTimeout = short
+    let paused = transport.start(request, consumer: recorder)
+    recorder.wait { !$0.heads.isEmpty }
+    for _ in 0..<3 {
+      let silent = try transport.get(server.url("/silent")) { $0.idleTimeout = short }.error()
+      #expect(silent.phase == .firstByte)
+    }
+    transport.resume(paused)
+    #expect(try recorder.summary().bytesReceived == 1)
   }
 
   @Test func `abort at the head or during the body ends the transfer`() throws {

@@ -28,16 +28,12 @@ public struct TransferSummary: Sendable {
   public var head: ResponseHead
   /// Bytes of the body as delivered.
   public var bytesReceived: Int64
-  /// Bytes of the final response's body on the wire, before content decoding.
-  public var wireBytes: Int64
   /// Number of redirects that were followed.
   public var redirects: Int
   /// Time at which the final request had a connection and was about to be sent.
   public var requestSentAt: ContinuousClock.Instant
   /// Time at which the first line of the final response had arrived.
   public var firstByteAt: ContinuousClock.Instant
-  /// Time that the final request waited for its connection; close to zero on a reused one.
-  public var connectDuration: Duration
   /// Time that the look-up of the host's addresses took for the final request; nil if they were known.
   public var nameDuration: Duration?
   /// Durations of the final request's TCP connect and TLS handshake; nil for a step that was not needed.
@@ -50,17 +46,15 @@ public struct TransferSummary: Sendable {
   public var responseTime: Int
 
   public init(
-    head: ResponseHead, bytesReceived: Int64, wireBytes: Int64, redirects: Int,
-    requestSentAt: ContinuousClock.Instant, firstByteAt: ContinuousClock.Instant, connectDuration: Duration,
+    head: ResponseHead, bytesReceived: Int64, redirects: Int,
+    requestSentAt: ContinuousClock.Instant, firstByteAt: ContinuousClock.Instant,
     newConnection: Bool, requestTime: Int, responseTime: Int
   ) {
     self.head = head
     self.bytesReceived = bytesReceived
-    self.wireBytes = wireBytes
     self.redirects = redirects
     self.requestSentAt = requestSentAt
     self.firstByteAt = firstByteAt
-    self.connectDuration = connectDuration
     self.newConnection = newConnection
     self.requestTime = requestTime
     self.responseTime = responseTime

@@ -51,8 +51,6 @@ public struct TransferError: Error, Sendable, Hashable {
     case idle
     /// Enough bytes for `TransportConfiguration.minRate`.
     case slow
-    /// The end of the transfer, at `TransferRequest.deadline`.
-    case deadline
   }
 
   public var kind: Kind

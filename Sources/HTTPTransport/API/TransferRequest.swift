@@ -15,8 +15,6 @@ public struct TransferRequest: Sendable {
   public var validatedURL: String?
   /// Longest time without a byte. Time in which the consumer has paused the transfer does not count.
   public var idleTimeout: Duration
-  /// Time by which the whole transfer must have ended, pauses included; nil for no deadline.
-  public var deadline: ContinuousClock.Instant?
   /// Largest body, in delivered bytes.
   public var maxBytes: Int64
   /// Bytes of the body that are already stored, if `range` asks for the rest. They count towards `maxBytes` of a 206.
@@ -38,14 +36,13 @@ public struct TransferRequest: Sendable {
 
   public init(
     url: String, headers: HeaderFields = HeaderFields(), validatedURL: String? = nil,
-    idleTimeout: Duration = .seconds(15), deadline: ContinuousClock.Instant? = nil, maxBytes: Int64 = .max,
+    idleTimeout: Duration = .seconds(15), maxBytes: Int64 = .max,
     maxRedirects: Int = 10
   ) {
     self.url = url
     self.headers = headers
     self.validatedURL = validatedURL
     self.idleTimeout = idleTimeout
-    self.deadline = deadline
     self.maxBytes = maxBytes
     self.maxRedirects = maxRedirects
   }

@@ -116,12 +116,11 @@ final class Transfer {
   ///
   /// - Parameter error: the reason why it ended; nil if the response is complete or a callback has stopped it.
   func step(after error: TransferError?) -> Step {
-    let isLate = error?.phase == .deadline
-    if hasFoundUnread, !isLate {
+    if hasFoundUnread {
       needsFreshConnection = true
       return .request
     }
-    if let location = receiver.location, receiver.failure == nil, !isLate {
+    if let location = receiver.location, receiver.failure == nil {
       do {
         try redirectChain.follow(location)
         return .request
@@ -137,7 +136,7 @@ final class Transfer {
       return .request
     }
     // An error in a dropped rest is not a failure.
-    if let error, !receiver.isDropping || isLate { return .finish(.failure(counted(error))) }
+    if let error, !receiver.isDropping { return .finish(.failure(counted(error))) }
     if error == nil, receiver.isTruncated {
       return .finish(.failure(counted(TransferError(.truncated, "\(server) sent an incomplete body"))))
     }
@@ -164,9 +163,8 @@ final class Transfer {
   private var summary: TransferSummary? {
     guard let head = receiver.head, let easy else { return nil }
     var summary = TransferSummary(
-      head: head, bytesReceived: receiver.bytesReceived, wireBytes: easy.bytesOnWire,
+      head: head, bytesReceived: receiver.bytesReceived,
       redirects: redirectChain.redirects, requestSentAt: watch.requestSentAt, firstByteAt: watch.firstByteAt,
-      connectDuration: watch.hopStartedAt.duration(to: watch.requestSentAt),
       newConnection: easy.connectionsOpened > 0, requestTime: watch.requestTime, responseTime: watch.responseTime)
     let durations = easy.durations
     summary.tcpDuration = durations.connect
@@ -294,19 +292,16 @@ final class Transfer {
   /// The time at which the transfer times out unless something arrives; nil means never.
   var due: ContinuousClock.Instant? {
     guard let configuration = settings?.configuration else { return nil }
-    guard !receiver.isPaused else { return request.deadline }
+    guard !receiver.isPaused else { return nil }
     let stuckAt = watch.stuckAt(connectTimeout: configuration.connectTimeout, idleTimeout: request.idleTimeout)
     let slowAt = configuration.minRate > 0 ? watch.slowAt : nil
-    return [stuckAt, slowAt, request.deadline].compactMap(\.self).min()
+    return [stuckAt, slowAt].compactMap(\.self).min()
   }
 
   /// The timeout that has occurred; nil if none has.
   func timeout() -> TransferError? {
     recordProgress()
     guard let due, due <= clock.now else { return nil }
-    if let deadline = request.deadline, deadline <= clock.now {
-      return TransferError(.timeout, "the deadline has passed", phase: .deadline)
-    }
     if due == watch.slowAt {
       let text = "\(server) sent fewer than \(settings?.configuration.minRate ?? 0) bytes in 30 s"
       return TransferError(.timeout, text, phase: .slow)

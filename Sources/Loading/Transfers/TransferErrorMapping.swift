@@ -55,7 +55,7 @@ extension TransferSignal {
         case .connect: self = .unreachable
         case .firstByte, .idle: self = .unresponsive
         case .slow: self = .broken
-        case .deadline, nil: self = .inconclusive
+        case nil: self = .inconclusive
         }
       case .flood: self = .unresponsive
       // The origin answered; the client rejected the response.

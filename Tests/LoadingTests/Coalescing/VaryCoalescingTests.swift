@@ -73,8 +73,8 @@ struct VaryCoalescingTests {
       loader.notModified(
         job, record,
         TransferSummary(
-          head: ResponseHead(status: 304, headers: headers, finalURL: "http://a/"), bytesReceived: 0, wireBytes: 0,
-          redirects: 0, requestSentAt: now, firstByteAt: now, connectDuration: .zero, newConnection: true,
+          head: ResponseHead(status: 304, headers: headers, finalURL: "http://a/"), bytesReceived: 0,
+          redirects: 0, requestSentAt: now, firstByteAt: now, newConnection: true,
           requestTime: 1_700_000_000, responseTime: 1_700_000_000))
     }
 

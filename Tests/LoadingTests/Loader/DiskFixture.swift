@@ -78,8 +78,7 @@ final class DiskFixture: Sendable {
     }
   }
 
-  func makeSink(keeping: Bool = true, expected: Int64? = nil, onRoom: @escaping @Sendable () -> Void = {}) -> BodySink
-  {
+  func makeSink(keeping: Bool = true, expected: Int64? = nil, onRoom: @escaping @Sendable () -> Void = {}) -> BodySink {
     storage.makeSink(keeping: keeping, expected: expected, onRoom: onRoom)
   }
 }

@@ -10,8 +10,8 @@ struct TransferSignalTests {
     var headers = HeaderFields()
     if let retryAfter { headers = ["retry-after": retryAfter] }
     let summary = TransferSummary(
-      head: ResponseHead(status: status, headers: headers, finalURL: "http://a/"), bytesReceived: 0, wireBytes: 0,
-      redirects: redirects, requestSentAt: .now, firstByteAt: .now, connectDuration: .zero, newConnection: true,
+      head: ResponseHead(status: status, headers: headers, finalURL: "http://a/"), bytesReceived: 0,
+      redirects: redirects, requestSentAt: .now, firstByteAt: .now, newConnection: true,
       requestTime: 0, responseTime: 0)
     return TransferSignal(.success(summary), now: 1_700_000_000)
   }

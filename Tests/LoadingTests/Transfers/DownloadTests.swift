@@ -69,8 +69,8 @@ struct DownloadTests {
 
     func succeed(status: Int = 200, bytes: Int64 = 0) -> Download.Outcome {
       let summary = TransferSummary(
-        head: Self.head(status, nil), bytesReceived: bytes, wireBytes: bytes, redirects: 0, requestSentAt: .now,
-        firstByteAt: .now, connectDuration: .zero, newConnection: true, requestTime: 0, responseTime: 0)
+        head: Self.head(status, nil), bytesReceived: bytes, redirects: 0, requestSentAt: .now,
+        firstByteAt: .now, newConnection: true, requestTime: 0, responseTime: 0)
       download.finished(.success(summary))
       return ending.value
     }
