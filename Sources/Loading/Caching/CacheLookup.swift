@@ -163,7 +163,7 @@ extension Loader {
   private func looked(for job: JobID, found: [Candidate]) {
     guard let known = scheduler.job(job), let record = jobs[job] else { return }
     // The transfer has started during a repeated lookup, and keeps the candidates that it started with.
-    guard known.phase != .active && known.phase != .finishing else { return serve(job, from: found) }
+    guard known.phase != .active && known.phase != .storing else { return serve(job, from: found) }
     record.candidates = found
     serve(job, from: found)
     for id in scheduler.subscribers(of: job) {

@@ -23,7 +23,7 @@ extension Loader {
     return switch scheduler.job(job)?.phase {
     case .waiting, .active, .backingOff, .awaitingPeer: true
     // The response being stored is the newest.
-    case .preparing, .finishing, nil: false
+    case .lookingUp, .storing, nil: false
     }
   }
 

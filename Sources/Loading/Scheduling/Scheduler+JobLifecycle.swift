@@ -12,7 +12,7 @@ extension Scheduler {
   /// Queues a job after its cache lookup. Changes nothing if the queue is full or the origin is down. A job that was
   /// deferred to a peer is always readmitted unless the origin is down.
   mutating func enqueue(_ id: JobID) -> Admission {
-    guard let job = jobs[id], job.phase == .preparing || job.phase == .awaitingPeer else { return .accepted }
+    guard let job = jobs[id], job.phase == .lookingUp || job.phase == .awaitingPeer else { return .accepted }
     guard originFailure(of: id) == nil else { return .originDown }
     if job.phase == .awaitingPeer {
       awaitingPeerCount -= 1
@@ -20,7 +20,7 @@ extension Scheduler {
       return .accepted
     }
     guard freePlaces > 0 || startsAtOnce(id) else { return .queueFull }
-    endPreparing(id)
+    endCacheLookup(id)
     jobs[id.slot].phase = .waiting
     addToBacklog(id.slot)
     return .accepted
@@ -81,7 +81,7 @@ extension Scheduler {
   mutating func finish(_ id: JobID) {
     guard jobs[id]?.phase == .active else { return }
     releaseSlot(of: id)
-    jobs[id.slot].phase = .finishing
+    jobs[id.slot].phase = .storing
     finishingCount += 1
   }
 
@@ -123,10 +123,10 @@ extension Scheduler {
   mutating func end(_ id: JobID) -> [LoadID] {
     guard let job = jobs[id] else { return [] }
     switch job.phase {
-    case .preparing: endPreparing(id)
+    case .lookingUp: endCacheLookup(id)
     case .waiting: queue.remove(id.slot, of: job.origin)
     case .active: releaseSlot(of: id)
-    case .finishing: finishingCount -= 1
+    case .storing: finishingCount -= 1
     case .backingOff: backingOffCount -= 1
     case .awaitingPeer: awaitingPeerCount -= 1
     }

@@ -7,13 +7,12 @@ internal import Threads
 /// A pure value: it does no I/O and has no clock; time and randomness are passed in. Actions are returned, and `Loader`
 /// carries them out. The phases of a job:
 ///
-///     preparing ─▶ waiting ─▶ active ─▶ finishing ─▶ (end)
-///                     ▲         │ │
-///                     └─────────┘
+///     looking up ─▶ waiting ─▶ active ─▶ storing ─▶ (end)
+///                      ▲         │
+///                      └─────────┘
 ///          backing off, awaiting a peer
 ///
-/// *Preparing* jobs look into the disk cache and need no transfer slot. *Finishing* jobs have received their bytes,
-/// which are being stored. Jobs *awaiting a peer* wait for the transfer of another worker, then look into the cache
+/// Jobs *looking up* search the disk cache and need no transfer slot. *Storing* jobs have received their bytes. Jobs *awaiting a peer* wait for the transfer of another worker, then look into the cache
 /// again. Loads may join in every phase, until `detach` or the end.
 ///
 /// When a transfer has ended, `note` records its signal about the origin (`OriginHealth` and `ConcurrencyWindow`
@@ -28,7 +27,7 @@ internal import Threads
 /// Not copyable: as a property of a class it would be copied, with a retain per reference, for each call that reads it.
 struct Scheduler: ~Copyable {
   enum Phase {
-    case preparing, waiting, active, finishing, backingOff, awaitingPeer
+    case lookingUp, waiting, active, storing, backingOff, awaitingPeer
   }
 
   struct Job {
@@ -37,7 +36,7 @@ struct Scheduler: ~Copyable {
     var sharedKey: TransferKey?
     /// The origin's slot.
     let origin: Int32
-    var phase = Phase.preparing
+    var phase = Phase.lookingUp
     /// The priority and the need for a decoder, derived from its subscribers.
     var queueClass = FairQueue.QueueClass(priority: .lowest, needsDecoder: true)
     /// False after `detach`: later loads do not join it.
@@ -222,7 +221,7 @@ struct Scheduler: ~Copyable {
   // MARK: - Subscribing
 
   enum Subscription: Equatable {
-    /// A new job in the phase `preparing`: look into the cache, then call `enqueue` or `end`.
+    /// A new job in the phase `lookingUp`: look into the cache, then call `enqueue` or `end`.
     case created(JobID)
     /// An existing job. `attempt` is set if a transfer is running.
     case joined(JobID, attempt: Int?)
@@ -283,11 +282,11 @@ struct Scheduler: ~Copyable {
       return .stillNeeded
     }
     switch jobs[job.slot].phase {
-    case .finishing:
+    case .storing:
       return .stillNeeded
     case .active:
       return .orphanedTransfer(job)
-    case .preparing, .waiting, .backingOff, .awaitingPeer:
+    case .lookingUp, .waiting, .backingOff, .awaitingPeer:
       _ = end(job)
       return .orphanedJob(job)
     }
@@ -338,7 +337,7 @@ struct Scheduler: ~Copyable {
   }
 
   /// Ends the cache lookup of a job, or skips it.
-  mutating func endPreparing(_ id: JobID) {
+  mutating func endCacheLookup(_ id: JobID) {
     preparingCount -= 1
     if lookUpsPendingAfterResume > 0, id.serial <= lastAwaited { lookUpsPendingAfterResume -= 1 }
   }

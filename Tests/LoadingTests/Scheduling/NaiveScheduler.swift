@@ -15,7 +15,7 @@ struct NaiveScheduler {
     let origin: Origin
     /// The sequence number. Lower ones go first.
     var place: Int
-    var phase = Scheduler.Phase.preparing
+    var phase = Scheduler.Phase.lookingUp
     /// When the next attempt is due, in the backing-off phase.
     var due: Instant?
     var attempt = 1
@@ -55,11 +55,11 @@ struct NaiveScheduler {
   private(set) var window: ConcurrencyWindow
   var undecoded = PriorityCounts()
   var isPaused = false {
-    didSet { if oldValue, !isPaused { awaited = jobs.filter { $0.phase == .preparing }.map(\.id) } }
+    didSet { if oldValue, !isPaused { awaited = jobs.filter { $0.phase == .lookingUp }.map(\.id) } }
   }
   /// The jobs that were in their cache lookup when a pause ended.
   private var awaited: [JobID] = []
-  var awaitsLooks: Bool { awaited.contains { job($0)?.phase == .preparing } }
+  var awaitsLooks: Bool { awaited.contains { job($0)?.phase == .lookingUp } }
   var reserved = 0
   private(set) var jobs: [Job] = []
   private(set) var subscribers: [Subscriber] = []
@@ -134,7 +134,7 @@ struct NaiveScheduler {
 
   var hasFreeSlot: Bool {
     counted < window.size && count(.active) < min(limits.mostTransfers, 2 * window.size)
-      && count(.finishing) < limits.maxFinishing
+      && count(.storing) < limits.maxFinishing
   }
 
   /// The state for `stats`; nil for an origin that is only kept.
@@ -219,7 +219,7 @@ struct NaiveScheduler {
       return .stillNeeded
     }
     switch job(id)!.phase {
-    case .finishing: return .stillNeeded
+    case .storing: return .stillNeeded
     case .active: return .orphanedTransfer(id)
     default:
       _ = end(id)
@@ -264,7 +264,7 @@ struct NaiveScheduler {
   // MARK: - Phases
 
   mutating func enqueue(_ id: JobID) -> Scheduler.Admission {
-    guard let job = job(id), job.phase == .preparing || job.phase == .awaitingPeer else { return .accepted }
+    guard let job = job(id), job.phase == .lookingUp || job.phase == .awaitingPeer else { return .accepted }
     if isDown(job.origin) { return .originDown }
     if job.phase == .awaitingPeer {
       putBack(id)
@@ -368,7 +368,7 @@ struct NaiveScheduler {
   mutating func finish(_ id: JobID) {
     guard let job = job(id), job.phase == .active else { return }
     release(job)
-    change(id) { $0.phase = .finishing }
+    change(id) { $0.phase = .storing }
     refresh(job.origin)
   }
 

@@ -65,7 +65,7 @@ struct SchedulerLimitTests {
     guard case .created(let job) = subscription else { return #expect(Bool(false)) }
     var admission = queue.scheduler.enqueue(job)
     #expect(admission == .queueFull)
-    #expect(queue.phase(job) == .preparing)
+    #expect(queue.phase(job) == .lookingUp)
     #expect(queue.scheduler.waiting.total == 2)
     // It can be queued when there is space again.
     #expect(queue.starts() == ["1"])

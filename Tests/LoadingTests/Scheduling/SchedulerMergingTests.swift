@@ -11,18 +11,18 @@ struct SchedulerMergingTests {
     let (load, subscription) = queue.subscribe("x")
     guard case .created(let job) = subscription else { fatalError("the first load makes a job") }
     let place = Queue.Place(load: load, job: job)
-    if phase == .preparing { return (queue, place) }
+    if phase == .lookingUp { return (queue, place) }
     _ = queue.scheduler.enqueue(job)
     if phase == .waiting { return (queue, place) }
     _ = queue.scheduler.takeStarts(at: queue.now)
-    if phase == .finishing { queue.scheduler.finish(job) }
+    if phase == .storing { queue.scheduler.finish(job) }
     if phase == .backingOff { _ = queue.retry(job) }
     if phase == .awaitingPeer { queue.scheduler.deferToPeer(job) }
     return (queue, place)
   }
 
   private static let phases: [Scheduler.Phase] = [
-    .preparing, .waiting, .active, .finishing, .backingOff, .awaitingPeer,
+    .lookingUp, .waiting, .active, .storing, .backingOff, .awaitingPeer,
   ]
 
   @Test(arguments: phases) func `a load joins a job in every phase`(phase: Scheduler.Phase) {
@@ -34,7 +34,7 @@ struct SchedulerMergingTests {
   }
 
   @Test func `a renamed job is joined under its new key, unless another job has it`() {
-    var (queue, place) = job(in: .preparing)
+    var (queue, place) = job(in: .lookingUp)
     let other = queue.wait(for: "z")
     var outcome = queue.scheduler.rename(place.job, to: Queue.key("y"))
     #expect(outcome == nil)
@@ -56,7 +56,7 @@ struct SchedulerMergingTests {
     #expect(queue.scheduler.subscribers(of: place.job) == [other.load])
   }
 
-  @Test(arguments: [Scheduler.Phase.preparing, .waiting, .backingOff, .awaitingPeer])
+  @Test(arguments: [Scheduler.Phase.lookingUp, .waiting, .backingOff, .awaitingPeer])
   func `a job without a transfer ends with its last load`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
     let outcome2 = queue.scheduler.leave(place.load)
@@ -104,7 +104,7 @@ struct SchedulerMergingTests {
   }
 
   @Test func `a job that is being stored continues without loads, and can be joined`() {
-    var (queue, place) = job(in: .finishing)
+    var (queue, place) = job(in: .storing)
     let outcome6 = queue.scheduler.leave(place.load)
     #expect(outcome6 == .stillNeeded)
     let late = queue.wait(for: "x")
@@ -199,7 +199,7 @@ struct SchedulerMergingTests {
   private static let shared = Queue.key("x, whatever the rest")
 
   @Test func `a shared job is joined under both keys until it is detached`() {
-    var (queue, place) = job(in: .preparing)
+    var (queue, place) = job(in: .lookingUp)
     #expect(queue.scheduler.share(place.job, under: Self.shared) == nil)
     #expect(queue.scheduler.job(for: Self.shared) == place.job)
     #expect(queue.scheduler.job(for: Queue.key("x")) == place.job)

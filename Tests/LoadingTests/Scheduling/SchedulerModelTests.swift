@@ -117,17 +117,17 @@ private struct ModelRun: ~Copyable {
     now = now.advanced(by: .milliseconds(milliseconds) + .nanoseconds(1))
     switch random(100) {
     case ..<22: subscribe()
-    case ..<32: enqueue(in: .preparing)
+    case ..<32: enqueue(in: .lookingUp)
     case ..<34: enqueue(in: .awaitingPeer)
     case ..<36: share()
     case ..<42: leave(load())
     case ..<50: setPriority()
     case ..<65: takeStarts()
     case ..<85: isSluggish && random(5) > 0 ? findQuiet() : endTransfer()
-    case ..<89: end(in: .finishing)
+    case ..<89: end(in: .storing)
     case ..<91: findQuiet()
     case 91: deferToPeer()
-    case ..<94: end(in: [.active, .waiting, .preparing, .awaitingPeer][random(4)])
+    case ..<94: end(in: [.active, .waiting, .lookingUp, .awaitingPeer][random(4)])
     case ..<96: expire()
     case ..<97 where random(2) == 0: endLookUp(isAnswered: random(3) > 0)
     case 96: decode()
@@ -205,7 +205,7 @@ private struct ModelRun: ~Copyable {
 
   /// Shares or renames a job by a key that another may have; jobs with the same key are merged.
   private mutating func share() {
-    guard let id = job(in: .preparing) else { return }
+    guard let id = job(in: .lookingUp) else { return }
     let isRenamed = random(3) == 0
     let key = Queue.key("any of \(random(8))")
     let other = isRenamed ? real.rename(id, to: key) : real.share(id, under: key)
@@ -436,7 +436,7 @@ private struct ModelRun: ~Copyable {
 
   private mutating func compare() {
     same("active", real.activeCount, naive.count(.active))
-    same("finishing", real.finishingCount, naive.count(.finishing))
+    same("finishing", real.finishingCount, naive.count(.storing))
     same("backing off", real.backingOffCount, naive.backingOff)
     same("elsewhere", real.awaitingPeerCount, naive.count(.awaitingPeer))
     same("waiting", real.waiting.total, naive.count(.waiting))
@@ -495,7 +495,7 @@ private struct ModelRun: ~Copyable {
     while !naive.jobs.isEmpty, difference == nil {
       rounds += 1
       if rounds > most { return same("a job starves", naive.jobs.map(\.phase), []) }
-      for job in naive.jobs where job.phase == .preparing || job.phase == .awaitingPeer {
+      for job in naive.jobs where job.phase == .lookingUp || job.phase == .awaitingPeer {
         let admission = real.enqueue(job.id)
         same("enqueue", admission, naive.enqueue(job.id))
         if admission == .originDown { end(job.id) }
@@ -506,7 +506,7 @@ private struct ModelRun: ~Copyable {
       expire()
       takeStarts()
       for job in naive.jobs where job.phase == .active { endTransfer(of: job.id, .answered) }
-      for job in naive.jobs where job.phase == .finishing { end(job.id) }
+      for job in naive.jobs where job.phase == .storing { end(job.id) }
       compareEverything()
     }
     now = now.advanced(by: .seconds(3600))

@@ -67,7 +67,6 @@ struct TransferSignalTests {
       #expect(signal(kind) == .inconclusive)
     }
     #expect(signal(.unanswered) == .inconclusive)
-    #expect(signal(.timeout, phase: .deadline) == .inconclusive)
   }
 
   @Test func `a connection that ends early is closed before a response, and broken during one`() {
