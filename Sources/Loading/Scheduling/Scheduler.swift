@@ -12,8 +12,9 @@ internal import Threads
 ///                      └─────────┘
 ///          backing off, awaiting a peer
 ///
-/// Jobs *looking up* search the disk cache and need no transfer slot. *Storing* jobs have received their bytes. Jobs *awaiting a peer* wait for the transfer of another worker, then look into the cache
-/// again. Loads may join in every phase, until `detach` or the end.
+/// Jobs *looking up* search the disk cache and need no transfer slot. *Storing* jobs have received their bytes. Jobs
+/// *awaiting a peer* wait for the transfer of another worker, then look into the cache again. Loads may join in every
+/// phase, until `detach` or the end.
 ///
 /// When a transfer has ended, `note` records its signal about the origin (`OriginHealth` and `ConcurrencyWindow`
 /// determine the consequences), then `finish`, `retry` or `end` moves the job on.
