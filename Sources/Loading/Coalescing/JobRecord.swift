@@ -69,8 +69,6 @@ final class JobRecord {
   private var activeState: ActiveState?
   /// Whether a preview of the arriving image is being made. See ProgressivePreviews.
   var isPreviewing = false
-  /// The tiers requested by loads that have unsubscribed. See TransferAbandonment.
-  var departedStorePolicy: LoadRequest.Places = []
   /// Whether an attempt has timed out: the open connections may be dead.
   var hasTimedOut = false
   /// False after a matching clear: the result is delivered, but not cached.

@@ -42,8 +42,6 @@ public final class Loader {
   var peerTable: PeerTable?
   /// The number of clears published in the peer table that this worker has applied.
   var clearCount: UInt64 = 0
-  /// The transfers without subscribers that continue for the cache, and their time limits. See TransferAbandonment.
-  var orphanedTransfers: [JobID: ContinuousClock.Instant] = [:]
   /// The job whose response is being stored, by key and partition. See PreTransferRecheck.
   var jobsBeingStored: [CacheIdentity: JobID] = [:]
   var pendingInvalidations = PendingInvalidations()
@@ -148,7 +146,7 @@ public final class Loader {
     reattachPeerTable()
     pollPeerWaits(at: now)
     startTransfers(at: now)
-    return [scheduler.nextTimer, abortOverdue(at: now), sendHeartbeat(at: now), endOverdueDecodes(at: now)]
+    return [scheduler.nextTimer, sendHeartbeat(at: now), endOverdueDecodes(at: now)]
       .compactMap(\.self).min()
   }
 
@@ -217,7 +215,7 @@ public final class Loader {
     switch scheduler.leave(load.id) {
     case .unknown, .stillNeeded: break
     case .orphanedJob(let job): forget(job)
-    case .orphanedTransfer(let job): abandonTransfer(of: job, leftBy: load)
+    case .orphanedTransfer(let job): abortTransfer(of: job)
     }
   }
 

@@ -44,7 +44,6 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private let shared: Locked<Shared>
 
   private struct Shared {
-    var progress: CompletionEstimate
     var isAnswered = false
     var resume: (@Sendable () -> Void)?
     /// The number of `resume` calls before the transfer had an ID.
@@ -89,9 +88,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
     self.requestHeaders = requestHeaders
     self.now = now
     self.unixTime = unixTime
-    let began = now()
-    nextProgress = began
-    shared = Locked(Shared(progress: CompletionEstimate(beganAt: began)))
+    nextProgress = now()
+    shared = Locked(Shared())
     self.makeSink = makeSink
     self.discard = discard
     self.onAnswer = onAnswer
@@ -116,9 +114,6 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
     resume?()
   }
-
-  /// The progress of the transfer. May be read from any thread.
-  var progress: CompletionEstimate { shared.withLock { $0.progress } }
 
   /// Whether the head of a response has arrived. May be read from any thread.
   var isAnswered: Bool { shared.withLock { $0.isAnswered } }
@@ -147,7 +142,6 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
     self.head = head
     guard (200..<300).contains(head.status) else { return .discard }
-    shared.withLock { $0.progress.answered(head, kept: 0, at: now()) }
     headReceivedAt = unixTime()
     if let length = head.contentLength, length <= Self.spoolThreshold { bytes.reserveCapacity(Int(length)) }
     return .proceed
@@ -164,7 +158,6 @@ final class Download: TransferConsumer, @unchecked Sendable {
     head.headers = whole.headers
     head.contentLength = whole.completeLength
     self.head = head
-    shared.withLock { [received] in $0.progress.answered(head, kept: received, at: now()) }
     switch partialBody.body {
     case .bytes(let bytes): self.bytes = bytes
     case .spool(let spooled): sink = makeSink(head, whole, spooled) { [weak self] in self?.resume() }
@@ -191,7 +184,6 @@ final class Download: TransferConsumer, @unchecked Sendable {
 
   func received(bytes chunk: UnsafeRawBufferPointer) -> Verdict {
     received += Int64(chunk.count)
-    shared.withLock { [received] in $0.progress.received = received }
     // The body is longer than the declared range: none of it can be trusted.
     if whole != nil, let length = head?.contentLength, received > length { return .abort }
     countScans(in: chunk)

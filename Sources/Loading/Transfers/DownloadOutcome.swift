@@ -21,12 +21,6 @@ extension Download {
     /// Whether the response was neither the requested range nor a whole body: the request must be sent again without a
     /// range.
     var isRangeMismatch = false
-
-    /// Whether the body is complete and acceptable.
-    var isSuccess: Bool {
-      guard case .success(let summary) = outcome, case (200..<300) = summary.head.status else { return false }
-      return !isRangeMismatch && !isRefused
-    }
   }
 }
 

@@ -74,10 +74,10 @@ extension Loader {
     download.began { [transport] in transport.resume(transfer) }
   }
 
-  /// The union of the tiers requested by the loads of the job, including those that unsubscribed during the transfer.
+  /// The union of the tiers requested by the loads of the job, as long as it may be cached.
   func places(of job: JobID) -> LoadRequest.Places {
-    guard let record = jobs[job], record.mayKeep else { return [] }
-    var places = record.departedStorePolicy
+    guard jobs[job]?.mayKeep == true else { return [] }
+    var places: LoadRequest.Places = []
     var wasLost = false
     scheduler.forEachSubscriber(of: job) { id in
       guard let load = loads[id] else { return }
@@ -107,8 +107,7 @@ extension Loader {
     record.transfer = nil
     record.download = nil
     if let preview = record.preview.take() { decoder.cancel(preview) }
-    let wentOnAlone = orphanedTransfers.removeValue(forKey: job) != nil
-    guard scheduler.job(job)?.hasSubscribers == true || wentOnAlone && ending.isSuccess else {
+    guard scheduler.job(job)?.hasSubscribers == true else {
       // All loads have left; the job only kept its slot until the connection was closed.
       storage.discard(ending.body)
       if let partialBody = ending.partialBody { leave(partialBody, of: record) }
