@@ -1,7 +1,7 @@
 internal import HTTPTransport
 
-/// Abandonment of transfers that no load needs any more. The bytes received so far are retained, so that a later load can
-/// resume them (`TransferResumption.swift`).
+/// Abandonment of transfers that no load needs any more. The bytes received so far are retained, so that a later load
+/// can resume them (`TransferResumption.swift`).
 extension Loader {
   /// Aborts the transfer. The job stays active until the connection is known to be closed.
   func abortTransfer(of job: JobID) {
