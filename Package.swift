@@ -72,10 +72,10 @@ let package = Package(
     .systemLibrary(name: "CTLS", pkgConfig: "libssl", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]),
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
-    tests(of: "LineRPC", uses: ["Text", "Threads"]),
+    tests(of: "LineRPC", uses: ["Text", "Threads", "Platform"]),
     tests(
       of: "Loading", uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads"]),
-    tests(of: "HTTPTransport", uses: ["HTTPTypes", "Threads", "CZlib"]),
+    tests(of: "HTTPTransport", uses: ["HTTPTypes", "Threads", "Platform", "CZlib"]),
     tests(of: "HTTPCaching", uses: ["HTTPTypes"]),
     tests(of: "HTTPTypes"),
     tests(of: "ImageStore", uses: ["HTTPTypes", "Threads", "CSQLite", "CSystem"]),

@@ -1,4 +1,5 @@
 import Foundation
+import Platform
 import Threads
 
 /// An HTTP server on the loopback interface that runs a script for each request, on plain blocking sockets.
@@ -20,7 +21,7 @@ final class ScriptedServer: @unchecked Sendable {
   ///   - greeting: sent before any request arrives; nil ends the connection.
   ///   - script: called for each request of each connection, on one thread per connection.
   init(greeting: String? = "", _ script: @escaping Script) {
-    let listener = socket(AF_INET, streamType, 0)
+    let listener = socket(AF_INET, streamSocket, 0)
     self.listener = listener
     var address = sockaddr_in()
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -140,7 +141,7 @@ final class ServerConnection: Sendable {
   func send(_ bytes: [UInt8]) -> Bool {
     var rest = bytes[...]
     while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { sendBytes(socket, $0.baseAddress, $0.count, noSignal) }
+      let count = rest.withUnsafeBytes { sendBytes(socket, $0.baseAddress, $0.count, noSignalFlag) }
       if count <= 0 { return false }
       rest = rest.dropFirst(count)
     }
@@ -189,11 +190,3 @@ final class Gate: Sendable {
 // These names have other meanings inside the classes.
 private let sendBytes: @Sendable (Int32, UnsafeRawPointer?, Int, Int32) -> Int = { send($0, $1, $2, $3) }
 private let closeDescriptor: @Sendable (Int32) -> Void = { _ = close($0) }
-
-#if canImport(Darwin)
-  private let streamType = SOCK_STREAM
-  private let noSignal: Int32 = 0
-#else
-  private let streamType = Int32(SOCK_STREAM.rawValue)
-  private let noSignal = Int32(MSG_NOSIGNAL)
-#endif

@@ -1,4 +1,5 @@
 import Foundation
+import Platform
 import Testing
 import Threads
 
@@ -74,7 +75,7 @@ struct LineWriterTests {
   #endif
 
   @Test func `short writes and a full non-blocking descriptor lose nothing`() throws {
-    let channel = try Channel.socket(streamType)
+    let channel = try Channel.socket(streamSocket)
     channel.setNonBlocking()
     var size: Int32 = 4096
     setsockopt(channel.writing, SOL_SOCKET, SO_SNDBUF, &size, 4)
@@ -147,7 +148,7 @@ struct LineWriterTests {
   private func channel(_ kind: Kind) throws -> Channel {
     switch kind {
     case .pipe: try .pipe()
-    case .socket: try .socket(streamType)
+    case .socket: try .socket(streamSocket)
     case .terminal: try .terminal()
     }
   }
@@ -239,13 +240,5 @@ struct LineWriterTests {
     #expect(gone.wait(for: 1).count == 1)
     channel.closeWriting()
     #expect(channel.readToEnd() == line(1))
-  }
-
-  private var streamType: Int32 {
-    #if os(Linux)
-      Int32(SOCK_STREAM.rawValue)
-    #else
-      SOCK_STREAM
-    #endif
   }
 }

@@ -23,7 +23,7 @@ enum SandboxProbe {
       attempt("open a file") { open("/etc/passwd", O_RDONLY | O_CLOEXEC) }
       attempt("list a directory") { open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
       attempt("create a file") { open("/tmp/imageworker-escape", O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
-      attempt("open a socket") { socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) }
+      attempt("open a socket") { socket(AF_INET, streamSocket, 0) }
       attempt("connect") { connectSomewhere() }
       attempt("run a program") { run("/bin/true") }
       attempt("become a program") { becomeNothing() }
@@ -57,7 +57,7 @@ enum SandboxProbe {
 
   #if os(Linux)
     private static func connectSomewhere() -> Int32 {
-      let file = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+      let file = socket(AF_INET, streamSocket | Int32(SOCK_NONBLOCK.rawValue), 0)
       guard file >= 0 else { return -1 }
       defer { close(file) }
       var address = sockaddr_in()

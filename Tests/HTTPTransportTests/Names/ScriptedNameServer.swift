@@ -1,4 +1,5 @@
 import Foundation
+import Platform
 import Threads
 
 @testable import HTTPTransport
@@ -49,8 +50,8 @@ final class ScriptedNameServer: @unchecked Sendable {
 
   init(_ script: @escaping Script) {
     self.script = script
-    listener = makeSocket(AF_INET, streamType, 0)
-    socket = makeSocket(AF_INET, datagramType, 0)
+    listener = makeSocket(AF_INET, streamSocket, 0)
+    socket = makeSocket(AF_INET, datagramSocket, 0)
     var address = sockaddr_in()
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     address.sin_family = sa_family_t(AF_INET)
@@ -176,11 +177,3 @@ final class ScriptedNameServer: @unchecked Sendable {
 // These names have other meanings inside the class.
 private let makeSocket: @Sendable (Int32, Int32, Int32) -> Int32 = { socket($0, $1, $2) }
 private let closeDescriptor: @Sendable (Int32) -> Void = { _ = close($0) }
-
-#if canImport(Darwin)
-  private let streamType = SOCK_STREAM
-  private let datagramType = SOCK_DGRAM
-#else
-  private let streamType = Int32(SOCK_STREAM.rawValue)
-  private let datagramType = Int32(SOCK_DGRAM.rawValue)
-#endif
