@@ -122,11 +122,11 @@ public actor ScratchFolder {
   }
 
   /// Pins a file that `store` returned. `unpin` must follow.
-  public func hold(_ path: String) {
+  public func pin(_ path: String) {
     if let relative = relative(path), files[relative] != nil { pinCounts[relative, default: 0] += 1 }
   }
 
-  /// Ends a `hold`, which restarts the 60 s.
+  /// Ends a `pin`, which restarts the 60 s.
   ///
   /// - Parameter removing: whether to delete the file at once because it was never delivered.
   public func unpin(_ path: String, removing: Bool) {

@@ -129,7 +129,7 @@ struct DecodePreparation: Sendable {
 extension DiskServices {
   /// Pins a scratch file. Must run on the disk thread.
   fileprivate func pin(_ path: String, isOwn: Bool) -> DecodePreparation.HeldFile {
-    scratch.assumeIsolated { $0.hold(path) }
+    scratch.assumeIsolated { $0.pin(path) }
     return .scratch(path, isOwn: isOwn)
   }
 

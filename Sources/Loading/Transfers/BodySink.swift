@@ -167,7 +167,7 @@ extension BodySpool {
   nonisolated func drop() { assumeIsolated { $0.discard() } }
 
   /// Discards the spool, unless its file may stay for a later load.
-  nonisolated func unpin() { assumeIsolated { $0.leave() } }
+  nonisolated func dropUnlessResumable() { assumeIsolated { $0.leave() } }
 
   nonisolated func digest() throws(StoreError) -> [UInt8] {
     try assumeIsolatedThrowing { spool throws(StoreError) in try spool.takeDigest() }

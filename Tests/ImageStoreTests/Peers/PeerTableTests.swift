@@ -107,7 +107,7 @@ import Threads
     let buckets = UInt64(PeerTable.Layout.buckets)
     let held = (1...7).map { lease(take(5 + $0 * buckets, on: a)) }
     #expect(held.allSatisfy { $0 != nil })
-    guard case .none = take(5 + 8 * buckets, on: b) else { return #expect(Bool(false), "there is no room") }
+    guard case .none = take(5 + 8 * buckets, on: b) else { return #expect(Bool(false), "the bucket must be full") }
   }
 
   @Test func `the lease of a dead worker is free after dead peers are detected`() async throws {

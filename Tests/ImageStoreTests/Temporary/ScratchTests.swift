@@ -33,7 +33,7 @@ import Threads
     let fixture = Fixture()
     let scratch = makeScratch(fixture)
     let first = try await scratch.store(.bytes([1]), format: "png")
-    await scratch.hold(first)
+    await scratch.pin(first)
     try FileManager.default.removeItem(atPath: fixture.directory + "/scratch")
     let second = try await scratch.store(.bytes([2]), format: "png")
     #expect(exists(second) && !exists(first))
@@ -48,7 +48,7 @@ import Threads
     let scratch = makeScratch(fixture)
     let path = try await scratch.store(.bytes([1, 2]), format: "png")
     let unshared = try await scratch.store(.bytes([3]), format: "png")
-    for path in [path, path, unshared] { await scratch.hold(path) }
+    for path in [path, path, unshared] { await scratch.pin(path) }
     for _ in 0..<3 {
       fixture.advance(61)
       #expect(await scratch.runMaintenance() != nil)
