@@ -94,7 +94,7 @@ class Bulk(unittest.TestCase):
         self.write("list.csv", "address", "http://example.com/")
         run = subprocess.run(self.command("list.csv"), stderr=subprocess.PIPE, text=True)
         self.assertEqual(run.returncode, 1)
-        self.assertIn("no column 'url'; it has address", run.stderr)
+        self.assertIn("must have a column 'url'; it has address", run.stderr)
 
     def test_images_that_must_not_be_used_are_left_out(self) -> None:
         url = f"{self.origin.url}/image/1.png"
@@ -145,13 +145,13 @@ class Bulk(unittest.TestCase):
         self.write("list.txt", f"{self.origin.url}/image/1.png")
         self.out = self.folder / os.fsdecode(b"m\xff")
         status, words = self.refused("list.txt")
-        self.assertEqual((status, "is no UTF-8" in words, self.out.exists()), (1, True, False))
+        self.assertEqual((status, "must be UTF-8" in words, self.out.exists()), (1, True, False))
 
     def test_two_runs_on_one_folder_do_not_get_into_each_others_way(self) -> None:
         self.write("list.txt", f"{self.origin.url}/image/1.png?hold=gate")
         run = self.begin("list.txt")
         self.origin.command({"do": "await", "gate": "gate", "held": 1})
-        self.assertEqual(self.refused("list.txt"), (1, f"bulk.py: another run is at work in {self.out}"))
+        self.assertEqual(self.refused("list.txt"), (1, f"bulk.py: another run uses the folder {self.out}"))
         self.origin.command({"do": "release", "gate": "gate"})
         self.assertEqual(run.wait(), 0)
         self.assertEqual([summary["succeeded"] for summary in self.summaries()], [1])
@@ -214,7 +214,7 @@ class Bulk(unittest.TestCase):
         missing = str(self.folder / "missing")
         with unittest.mock.patch.dict(os.environ, IMAGEWORKER=missing):
             run = subprocess.run(self.command("list.txt"), stderr=subprocess.PIPE, text=True)
-        words = f"bulk.py: no worker at {missing} (No such file or directory): set IMAGEWORKER to its path\n"
+        words = f"bulk.py: cannot run {missing} (No such file or directory): set IMAGEWORKER to the path of the worker\n"
         self.assertEqual((run.returncode, run.stderr), (1, words), "and no figures of a run that has not begun")
 
     def test_a_list_that_cannot_be_read_leaves_no_folder(self) -> None:
@@ -227,7 +227,7 @@ class Bulk(unittest.TestCase):
         for option in ("--size", "--quality", "--at-once", "--shard-size", "--shards-at-once"):
             status, words = self.refused("list.txt", option, "0")
             self.assertEqual(status, 2)
-            self.assertIn(f"argument {option}: 0 is not within 1 to", words)
+            self.assertIn(f"argument {option}: must be an integer from 1 to", words)
 
     def test_a_list_that_has_grown_has_its_last_shard_loaded_again(self) -> None:
         urls = [f"{self.origin.url}/image/{n}.png" for n in range(5)]
@@ -246,7 +246,7 @@ class Bulk(unittest.TestCase):
             self.assertEqual((status, "other settings" in words), (1, True), words)
         self.write("list.txt", f"{self.origin.url}/image/2.png")
         status, words = self.refused("list.txt")
-        self.assertEqual((status, "of other rows" in words), (1, True), words)
+        self.assertEqual((status, "for other rows" in words), (1, True), words)
         self.assertEqual(self.summaries(), before)
 
     def test_quotes_mean_nothing_in_a_tsv_and_must_be_closed_in_a_csv(self) -> None:

@@ -342,14 +342,14 @@ class ShellRecipes(Running):
                 "/3.xml": b"<!DOCTYPE a [<!ENTITY b 'c'>]>" + images(f"{at}/9.png").encode(),
             }
         )
-        self.assertEqual((run.returncode, "/3.xml: it has a DOCTYPE" in run.stdout), (3, True), run.stdout)
+        self.assertEqual((run.returncode, "/3.xml: it must not have a DOCTYPE" in run.stdout), (3, True), run.stdout)
         targets = {entry["target"] for entry in self.origin.command({"do": "log", "path": "/image"})["exchanges"]}
         expected = ["1.png?x-a&x-b", "2.png", "3.png?x-&", "4.png", "5.png?x-v=1"]
         self.assertEqual(targets, {f"/image/{name}" for name in expected})
 
     def test_prefetch_sitemap_of_a_page_loads_nothing(self) -> None:
         run = self.prefetch_sitemap({"/sitemap.xml": b"<html><body>not found</body></html>"})
-        self.assertEqual((run.returncode, "it is not a sitemap" in run.stdout), (3, True), run.stdout)
+        self.assertEqual((run.returncode, "its root must be <urlset>" in run.stdout), (3, True), run.stdout)
         self.assertNotIn("downloaded", run.stdout)
 
     def prefetch_sitemap(self, files: Mapping[str, bytes]) -> subprocess.CompletedProcess[str]:

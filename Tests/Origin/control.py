@@ -39,7 +39,7 @@ async def perform(ledger: Ledger, command: Command) -> Dict[str, Any]:
             return {}
     except (KeyError, ValueError, TypeError) as error:
         return {"error": f"{name}: {error!r}"}
-    return {"error": f"there is no command {name!r}"}
+    return {"error": f"`do` must be the name of a command (given: {name!r})"}
 
 
 def condition(ledger: Ledger, command: Command) -> Callable[[], bool]:

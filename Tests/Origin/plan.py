@@ -83,10 +83,10 @@ def plan(target: str, requests: int, request_headers: Dict[str, str]) -> Plan:
             REPEATED[name](made, value)
         elif name in SINGLE:
             if name in wishes:
-                raise BadPlan(f"`{name}` is there twice")
+                raise BadPlan(f"`{name}` must be there only once")
             wishes[name] = value
         else:
-            raise BadPlan(f"there is no behaviour `{name}`")
+            raise BadPlan(f"`{name}` must be the name of a behaviour")
     try:
         content(made, wishes, request_headers)
         manners(made, wishes)

@@ -186,12 +186,12 @@ class Bulk:
             return False  # Cut short, as by a crash of the machine: the shard is loaded again.
         settings = report.get("settings") if isinstance(report, dict) else None
         if settings != self.settings:
-            raise Problem(f"{path} is of a run with other settings, {json.dumps(settings)}: choose another folder")
+            raise Problem(f"{path} was written by a run with other settings, {json.dumps(settings)}: choose another folder")
         if report["list"] == digest(shard.rows):
             return True
         if report["list"] == digest(shard.rows[: report["rows"]]):
             return False
-        raise Problem(f"{path} is of other rows: choose another folder for another list")
+        raise Problem(f"{path} was written for other rows: choose another folder for another list")
 
     async def load_shard(self, shard: Shard) -> None:
         self.report_of(shard).unlink(missing_ok=True)
@@ -299,14 +299,14 @@ def alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Problem(f"another run is at work in {folder}") from None
+            raise Problem(f"another run uses the folder {folder}") from None
         yield
 
 
 def within(low: int, high: int) -> Callable[[str], int]:
     def integer(text: str) -> int:
         if not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"{text} is not within {low} to {high}")
+            raise argparse.ArgumentTypeError(f"must be an integer from {low} to {high} (given: {text})")
         return int(text)
 
     return integer
@@ -343,7 +343,7 @@ async def run(worker: ImageWorker, given: argparse.Namespace, list_rows: Iterato
     try:
         await worker.start()
     except (FileNotFoundError, PermissionError) as error:
-        raise Problem(f"no worker at {error.filename} ({error.strerror}): set IMAGEWORKER to its path") from error
+        raise Problem(f"cannot run {error.filename} ({error.strerror}): set IMAGEWORKER to the path of the worker") from error
     try:
         await Bulk(worker, given, progress).run(shards(list_rows, given.shard_size), given.shards_at_once)
     except BaseException:
@@ -360,7 +360,7 @@ def main() -> int:
     try:
         os.path.abspath(given.out).encode()
     except UnicodeEncodeError:
-        raise Problem(f"the worker cannot be told of a folder whose name is no UTF-8: {os.fsencode(given.out)!r}") from None
+        raise Problem(f"the name of the output folder must be UTF-8 (given: {os.fsencode(given.out)!r})") from None
     # They are strangers' servers: as many connections to each as a browser has.
     worker = ImageWorker(["--max-connections-per-host", "6", *given.worker_option])
     # A list that cannot be read is to leave no folder.

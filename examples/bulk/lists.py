@@ -86,7 +86,7 @@ def parquet_lines(path: Path, columns: Sequence[str]) -> Iterator[Sequence[Any]]
 def check_columns(path: Path, names: Iterable[str], columns: Sequence[str]) -> None:
     for column in columns:
         if column not in names:
-            raise Problem(f"{path} has no column {column!r}; it has {', '.join(names)}")
+            raise Problem(f"{path} must have a column {column!r}; it has {', '.join(names)}")
 
 
 def shards(list_rows: Iterator[Row], size: int) -> Iterator[Shard]:

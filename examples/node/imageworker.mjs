@@ -98,7 +98,7 @@ export function findWorker(binary) {
       // Look further.
     }
   }
-  throw new Error("no imageworker: build it (swift build -c release), or set IMAGEWORKER to its path");
+  throw new Error("imageworker was not found: build it (swift build -c release), or set IMAGEWORKER to its path");
 }
 
 /** Why a binary cannot be started, by the system's errors, where it is not for now only. */
@@ -266,7 +266,7 @@ class Life {
     if (message?.method !== undefined) this.#receiveEvent(message.method, message.params ?? {});
     else if (message?.id !== undefined) this.#receiveAnswer(message);
     else if (unread !== undefined) this.#receiveAnswer({ id: Number(unread), error: { ...unreadable } });
-    else this.#note(`no message: ${line.slice(0, 40)}`);
+    else this.#note(`the worker wrote a line that is not a message: ${line.slice(0, 40)}`);
   }
 
   /** An event without an id is a notification's, and the host's. One of a call that was aborted is nobody's. */
@@ -312,7 +312,7 @@ function encode(request) {
   if (/(?<!\\)(?:\\\\)*\\ud[89a-f]/.test(line)) {
     const url = request.params?.url;
     const data = { kind: "invalidParams", retryable: false, url: url && String(url) };
-    throw new RequestError(-32602, "half a surrogate pair in the parameters", data);
+    throw new RequestError(-32602, "the parameters must not contain half a surrogate pair", data);
   }
   return `${line}\n`;
 }

@@ -529,7 +529,7 @@ def find_worker(binary: Optional[StrPath] = None) -> str:
     built = Path(__file__).resolve().parent.parent.parent / ".build" / "release" / "imageworker"
     found = str(built) if os.access(built, os.X_OK) else shutil.which("imageworker")
     if found is None:
-        raise FileNotFoundError("no imageworker: build it (swift build -c release), or set IMAGEWORKER to its path")
+        raise FileNotFoundError("imageworker was not found: build it (swift build -c release), or set IMAGEWORKER to its path")
     return found
 
 
@@ -835,7 +835,7 @@ def _encode(request: Mapping[str, Any]) -> bytes:
         return (_to_json(request) + "\n").encode()
     except (TypeError, ValueError, RecursionError) as error:
         data = {"kind": "invalidParams", "retryable": False, "url": request["params"].get("url")}
-        raise RequestError(-32602, f"this cannot be sent: {error}", data) from error
+        raise RequestError(-32602, f"the parameters must be JSON: {error}", data) from error
 
 
 def _urls(params: Mapping[str, Any]) -> Iterator[str]:
@@ -937,7 +937,7 @@ class ImageWorker:
 
     async def start(self) -> None:
         if self._loop is not None or self._is_closed:
-            raise RuntimeError("this ImageWorker has been started or closed before")
+            raise RuntimeError("an ImageWorker must be started only once, and not after close")
         self._loop = asyncio.get_running_loop()
         self._starting = self._loop.create_task(self._start())
         try:
@@ -1029,7 +1029,7 @@ class ImageWorker:
 
     def _check_loop(self) -> None:
         if asyncio.get_running_loop() is not self._loop:
-            raise RuntimeError("this ImageWorker belongs to the event loop that it was started in")
+            raise RuntimeError("this ImageWorker must be used from the event loop that started it")
 
     def _release(self, path: str) -> None:
         """Comes from any thread: from where the last reference to pixels went."""
@@ -1171,7 +1171,7 @@ class BlockingImageWorker:
         down, so are up to `at_once`: the others are not to wait for them. `urls` is read no faster than that.
         """
         if at_once < 1:
-            raise ValueError("at_once has to be 1 or more")
+            raise ValueError("at_once must be 1 or more")
         ended: SimpleQueue[tuple[str, Union[Image, BaseException]]] = SimpleQueue()
 
         async def load(worker: ImageWorker, url: str) -> None:

@@ -37,7 +37,7 @@ def locations(sitemap: bytes) -> list[tuple[str, str]]:
     def start(name: str, attributes: object) -> None:
         name = name.rpartition(":")[2]
         if not names and name not in ("urlset", "sitemapindex"):
-            raise ValueError(f"it is not a sitemap, but has the root <{name}>")
+            raise ValueError(f"its root must be <urlset> or <sitemapindex>, not <{name}>")
         names.append(name)
         text.clear()
 
@@ -46,7 +46,7 @@ def locations(sitemap: bytes) -> list[tuple[str, str]]:
             found.append((names[-1], "".join(text).strip().replace("\n", "")))
 
     def refuse(*_: object) -> NoReturn:
-        raise ValueError("it has a DOCTYPE, and with it entities of its own")
+        raise ValueError("it must not have a DOCTYPE")
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = start
@@ -61,7 +61,7 @@ def uncompressed(data: bytes) -> bytes:
     if data.startswith(b"\x1f\x8b"):
         data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(LARGEST + 1)
     if len(data) > LARGEST:
-        raise ValueError(f"it has over {LARGEST} bytes")
+        raise ValueError(f"it must not have more than {LARGEST} bytes")
     return data
 
 

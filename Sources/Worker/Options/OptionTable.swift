@@ -83,7 +83,9 @@ struct OptionDefinition: Sendable {
     .init(
       "memory-limit", "SIZE", .size(\.memoryLimit, anySize),
       "bytes of image data in the memory tier; 0 turns it off [128M]"),
-    .init("disk-limit", "SIZE", .size(\.diskLimit, anySize), "bytes in the disk tier; 0 turns it off [1G]"),
+    .init(
+      "disk-limit", "SIZE", .size(\.diskLimit, anySize),
+      "allocated bytes of image and temporary files in the disk tier; 0 turns it off [1G]"),
     .init("max-age", "DURATION", .duration(\.maxAge), "age at which a cached image is revalidated in any case [7d]"),
     .init(
       "max-concurrent", "N|auto", .limit(\.maxConcurrent, 1...10_000),
@@ -93,10 +95,10 @@ struct OptionDefinition: Sendable {
       "max. concurrent transfers per origin; auto adapts the number to the throughput [auto]"),
     .init(
       "max-connections-per-host", "N", .count(\.maxConnectionsPerHost, 0...10_000),
-      "max. concurrent connections per origin (an HTTP/2 connection carries many transfers); 0 is unlimited [0]"),
+      "max. concurrent connections per origin (an HTTP/2 connection carries up to 100 transfers); 0 is unlimited [0]"),
     .init(
       "rate", "N/s", .optionalText(\.rate, check: { RequestRate.problem(in: $0) }),
-      "max. requests per second and origin, evenly spaced, such as 5/s or 0.5/s [no limit]"),
+      "max. requests per second and origin, evenly spaced, such as 5/s or 0.5/s"),
     .init("max-line", "SIZE", .size(\.maxLine, 1...(1 << 31)), runtime: false, "max. length of a request line [32M]"),
     .init("max-redirects", "N", .count(\.maxRedirects, 0...100), "max. redirects per load [10]"),
     .init(
@@ -140,7 +142,8 @@ struct OptionDefinition: Sendable {
       "proxy", "URL", .optionalText(\.proxy, check: { TransportConfiguration.problem(inProxy: $0) }),
       secret: true, "as in curl; '' connects directly [http_proxy etc. of the environment]"),
     .init(
-      "user-agent", "TEXT", .text(\.userAgent, check: checkUserAgent), "as in curl [ImageWorker/\(Version.current)]"),
+      "user-agent", "TEXT", .text(\.userAgent, check: checkUserAgent),
+      "as in curl; '' sends none [ImageWorker/\(Version.current)]"),
     .init(
       "header", "'Name: value'", .list(\.headers, separator: nil, check: { HeaderOption.problem(in: $0) }),
       secret: true, "header field of every request; 'Name;' is sent empty, 'Name:' is left out; repeatable"),
