@@ -20,11 +20,11 @@ extension DiskTier {
     let unstored = elsewhere.filter { $0.id == 0 }
     uncounted[0] = nil
     var cleared = Cleared(removed: unstored.count, bytes: unstored.reduce(0) { $0 + $1.byteCount })
-    if mode == .readWrite && !isClosed {
+    if mode == .readWrite && !session.isClosed {
       let clearing = PeerTable.Clearing(filter, reachesMemory: reachesMemory)
       // Publish the clear before the commit, so that peers that store afterwards see it; publish it again after the
       // commit, for peers that read the old rows in between.
-      _ = try? withIndex { index throws(SQLiteError) in try index.beginWriting() }
+      _ = try? session.withIndex { index throws(SQLiteError) in try index.beginWriting() }
       peerTable?.publish(clearing)
       removeMatches(of: filter, &cleared, &uncounted)
       peerTable?.publish(clearing)
@@ -40,7 +40,7 @@ extension DiskTier {
     let grace = hasPeers ? MaintenanceSchedule.flushInterval + 1 : 0
     do throws(StoreError) {
       // Partial files are not counted as entries.
-      try withIndex { index throws(SQLiteError) in
+      try session.withIndex { index throws(SQLiteError) in
         for id in try index.partials(matching: filter, now: now) { try remove(partial: id, from: index) }
         try recordPartialTotals(of: index)
       }
@@ -58,7 +58,7 @@ extension DiskTier {
     if let error = commit() { cleared.failure = error }
     // The deleted rows may leave hundreds of megabytes free in the index. A failure to shrink is ignored: the images
     // are deleted.
-    if cleared.failure == nil, cleared.removed > 0 { try? session?.index?.shrink() }
+    if cleared.failure == nil, cleared.removed > 0 { session.shrinkIndex() }
     // If the index belongs to an incompatible version, nothing is ever served from it, so failing to clear it is not an
     // error.
     if case .unusable = cleared.failure?.kind { cleared.failure = nil }
@@ -67,7 +67,7 @@ extension DiskTier {
   private func removeSomeMatches(
     of filter: ClearFilter, now: Int, grace: Int
   ) throws(StoreError) -> [(id: Int64, bytes: Int64)] {
-    try withIndex { index throws(SQLiteError) in
+    try session.withIndex { index throws(SQLiteError) in
       var removed: [(id: Int64, bytes: Int64)] = []
       for match in try index.matches(filter, now: now, limit: 512) {
         var records = [match.record]

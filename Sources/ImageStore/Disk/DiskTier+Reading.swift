@@ -7,8 +7,8 @@ extension DiskTier {
   ///
   /// A response may be deleted before it is read: `read` and `check` detect that.
   public func look(up key: String, partition: String = "", variant: String = "") -> [StoredResponse] {
-    guard let boot = try? usableSession().bootNumber else { return [] }
-    let responses = try? withIndex { index throws(SQLiteError) in
+    guard let boot = try? session.usable().bootNumber else { return [] }
+    let responses = try? session.withIndex { index throws(SQLiteError) in
       try index.find(key: key, partition: partition, variant: variant, boot: boot)
     }
     guard let responses, responses.count > 1 else { return responses ?? [] }
@@ -17,7 +17,9 @@ extension DiskTier {
 
   /// The stored variants of an original, as canonical transforms.
   public func variants(of key: String, partition: String = "") -> [String] {
-    let names = try? withIndex { index throws(SQLiteError) in try index.variantNames(key: key, partition: partition) }
+    let names = try? session.withIndex { index throws(SQLiteError) in
+      try index.variantNames(key: key, partition: partition)
+    }
     return names ?? []
   }
 
@@ -33,7 +35,7 @@ extension DiskTier {
   /// deleted.
   public func usage(of response: StoredResponse) -> Usage? {
     notePins()
-    let written = try? withIndex { index throws(SQLiteError) in try index.usage(of: response.id) }
+    let written = try? session.withIndex { index throws(SQLiteError) in try index.usage(of: response.id) }
     guard let (written, uses) = written ?? nil else { return nil }
     let unwritten = deliveries.uses[response.id]
     let lastUse = max(written, unwritten?.at ?? 0)
@@ -47,8 +49,8 @@ extension DiskTier {
   /// Throws `damaged` if the file is missing, has another size or, if `Verification` asks for a check now, another
   /// digest. The response is then dropped.
   public func read(_ response: StoredResponse) throws(StoreError) -> [UInt8] {
-    let session = try usableSession()
-    let file = try open(response, in: session)
+    let folder = try session.usable().folder
+    let file = try open(response, in: folder)
     defer { closeFile(file) }
     let bytes = try readBytes(Int(response.byteCount), at: 0, from: file, response.file, environment.files)
     guard bytes.count == response.byteCount else { throw drop(response, "is truncated") }
@@ -61,9 +63,9 @@ extension DiskTier {
 
   /// Whether the file can be delivered by its path. Makes the same checks as `read` without keeping the bytes.
   public func check(_ response: StoredResponse) -> Bool {
-    guard let session = try? usableSession() else { return false }
-    guard mustVerify(response) else { return hasFile(of: response, in: session) }
-    guard let file = try? open(response, in: session) else { return false }
+    guard let folder = try? session.usable().folder else { return false }
+    guard mustVerify(response) else { return hasFile(of: response, in: folder) }
+    guard let file = try? open(response, in: folder) else { return false }
     defer { closeFile(file) }
     var hash = SHA256()
     do throws(FileError) {
@@ -81,14 +83,14 @@ extension DiskTier {
 
   /// Whether the file exists and has its size, regardless of `Verification`. Drops the response otherwise.
   public func hasFile(of response: StoredResponse) -> Bool {
-    guard let session = try? usableSession() else { return false }
-    return hasFile(of: response, in: session)
+    guard let folder = try? session.usable().folder else { return false }
+    return hasFile(of: response, in: folder)
   }
 
-  private func hasFile(of response: StoredResponse, in session: Session) -> Bool {
+  private func hasFile(of response: StoredResponse, in folder: CacheFolder) -> Bool {
     let path = response.file
     do throws(FileError) {
-      let status = try environment.files.status(path, in: session.folder.descriptor)
+      let status = try environment.files.status(path, in: folder.descriptor)
       if status.byteCount == response.byteCount { return true }
       _ = drop(response, "does not have its recorded size")
     } catch {
@@ -97,11 +99,11 @@ extension DiskTier {
     return false
   }
 
-  private func open(_ response: StoredResponse, in session: Session) throws(StoreError) -> Int32 {
+  private func open(_ response: StoredResponse, in folder: CacheFolder) throws(StoreError) -> Int32 {
     let path = response.file
     var file: Int32 = -1
     do throws(FileError) {
-      file = try environment.files.openFile(path, in: session.folder.descriptor)
+      file = try environment.files.openFile(path, in: folder.descriptor)
       if try environment.files.status(of: file, path).byteCount == response.byteCount { return file }
     } catch {
       if file >= 0 { closeFile(file) }
@@ -114,8 +116,8 @@ extension DiskTier {
 
   private func drop(_ response: StoredResponse, _ reason: String) -> StoreError {
     if mode == .readWrite {
-      _ = try? withIndex { index throws(SQLiteError) in try index.delete(response.id) }
-      session?.folder.remove(response.file)
+      _ = try? session.withIndex { index throws(SQLiteError) in try index.delete(response.id) }
+      session.folder?.remove(response.file)
     }
     return StoreError(.damaged, "\(absolutePath(of: response)) \(reason)")
   }

@@ -7,7 +7,7 @@ extension DiskTier {
   /// Writes the decode metadata of a stored response. Does nothing if the response is deleted.
   public func note(findingsOf response: StoredResponse) {
     guard mode == .readWrite else { return }
-    try? withIndex { index throws(SQLiteError) in try index.setDecodeMetadata(of: response) }
+    try? session.withIndex { index throws(SQLiteError) in try index.setDecodeMetadata(of: response) }
     schedule.noteWrite()
   }
 

@@ -11,9 +11,9 @@ extension DiskTier {
   ///
   /// Throws `noRoom`, `diskFull` or `io`.
   public func makeSpool(expected: Int64? = nil, of partial: PartialRecord? = nil) throws(StoreError) -> BodySpool {
-    let spool = try withFolder { session throws(FileError) in
-      let id = session.nextID()
-      return try BodySpool(id: id, in: session.folder, executor: executor, reservation: reservation(for: id))
+    let spool = try withFolder { opened throws(FileError) in
+      let id = opened.nextID()
+      return try BodySpool(id: id, in: opened.folder, executor: executor, reservation: reservation(for: id))
     }
     spooled[spool.id] = 0
     if let expected, let error = reserve(expected, for: spool.id) {
@@ -38,9 +38,9 @@ extension DiskTier {
 
   private func reserve(_ byteCount: Int64, for id: Int64) -> StoreError? {
     // The next worker may resume from bytes that arrive while this one closes.
-    if isClosed && listedSpools.contains(id) { return nil }
+    if session.isClosed && listedSpools.contains(id) { return nil }
     do throws(StoreError) {
-      let folder = try usableSession().folder
+      let folder = try session.usable().folder
       let wanted = folder.allocated(byteCount)
       let reserved = spooled[id] ?? 0
       if wanted > reserved {
@@ -73,12 +73,14 @@ extension DiskTier {
     response.isVerified = true
     if hasPeers {
       // Take the write lock: no peer can clear or store anything until the commit.
-      try withIndex { index throws(SQLiteError) in try index.beginWriting() }
+      try session.withIndex { index throws(SQLiteError) in try index.beginWriting() }
       if let clearCount, isCleared(draft, since: clearCount) {
         throw StoreError(.cleared, "the image was cleared from the cache while it was being stored")
       }
     }
-    if !response.variant.isEmpty, try withIndex({ index throws(SQLiteError) in try isOutdated(draft, in: index) }) {
+    if !response.variant.isEmpty,
+      try session.withIndex({ index throws(SQLiteError) in try isOutdated(draft, in: index) })
+    {
       throw StoreError(.outdated, "the original has been replaced")
     }
     switch body {
@@ -88,7 +90,7 @@ extension DiskTier {
     do throws(StoreError) {
       try list(response, delivered: delivered)
     } catch {
-      session?.folder.remove(response.file)
+      session.folder?.remove(response.file)
       throw error
     }
     if case .spool(let spool) = body { spool.assumeIsolated { $0.discard() } }
@@ -96,22 +98,22 @@ extension DiskTier {
   }
 
   private func writeFile(_ bytes: [UInt8], as response: inout StoredResponse, delivered: Bool) throws(StoreError) {
-    let session = try writableSession()
-    let allocated = session.folder.allocated(Int64(bytes.count))
-    guard allocated <= maxFileBytes(in: session.folder) else { throw tooLarge }
+    let folder = try session.writable().folder
+    let allocated = folder.allocated(Int64(bytes.count))
+    guard allocated <= maxFileBytes(in: folder) else { throw tooLarge }
     try makeRoom(for: allocated, allowOverLimit: delivered)
     response.byteCount = Int64(bytes.count)
     if response.digest.isEmpty { response.digest = SHA256.digest(of: bytes) }
     let (digest, format) = (response.digest, response.format)
-    response.id = try withFolder { session throws(FileError) in
-      let file = FileName(id: session.nextID(), digest: digest, format: format)
-      try session.folder.write(bytes, id: file.id, as: file.path)
+    response.id = try withFolder { opened throws(FileError) in
+      let file = FileName(id: opened.nextID(), digest: digest, format: format)
+      try opened.folder.write(bytes, id: file.id, as: file.path)
       return file.id
     }
   }
 
   private func publish(_ spool: BodySpool, as response: inout StoredResponse) throws(StoreError) {
-    let folder = try writableSession().folder
+    let folder = try session.writable().folder
     response = try spool.assumeIsolatedThrowing { spool throws(StoreError) in
       var draft = response
       draft.id = spool.id
@@ -130,12 +132,12 @@ extension DiskTier {
 
   private func list(_ response: StoredResponse, delivered: Bool) throws(StoreError) {
     let now = now
-    let session = try usableSession()
-    let allocated = session.folder.allocated(response.byteCount)
+    let opened = try session.usable()
+    let allocated = opened.folder.allocated(response.byteCount)
     let deliveredAt = delivered ? now : 0
-    try withIndex { index throws(SQLiteError) in
+    try session.withIndex { index throws(SQLiteError) in
       while try !index.insert(
-        response, allocated: allocated, usedAt: now, deliveredAt: deliveredAt, boot: session.bootNumber)
+        response, allocated: allocated, usedAt: now, deliveredAt: deliveredAt, boot: opened.bootNumber)
       {
         if let conflictingRow = try index.conflictingRow(of: response) {
           try replace(conflictingRow, in: index, now: now)
@@ -153,27 +155,11 @@ extension DiskTier {
     if delivered { deliveries.pin(response.id, at: now) }
     schedule.noteWrite()
     try removeReplaced()
-    if suspension == nil && writeSuspension == nil { hasWarned = false }
+    session.recordSuccess()
   }
 
-  /// Runs `work` on the folder. Retries once: in a new folder if the folder was deleted, or after evicting some files
-  /// if the disk is full.
-  private func withFolder<Result>(_ work: (Session) throws(FileError) -> Result) throws(StoreError) -> Result {
-    var mayRetry = true
-    while true {
-      let session = try writableSession()
-      do throws(FileError) {
-        return try work(session)
-      } catch {
-        if mayRetry && error.isMissing {
-          scheduleOrphanSweep()
-          self.session = nil
-        } else if !mayRetry || !error.isOutOfSpace || !makeSomeRoom() {
-          throw error.concernsFolder || error.isMissing ? suspendWrites(StoreError(error)) : StoreError(error)
-        }
-        mayRetry = false
-      }
-    }
+  private func withFolder<Result>(_ work: (OpenFolder) throws(FileError) -> Result) throws(StoreError) -> Result {
+    try session.withFolder(makeRoom: makeSomeRoom, work)
   }
 
   private var tooLarge: StoreError { StoreError(.noRoom, "the image is larger than a tenth of the disk cache's limit") }
@@ -181,7 +167,7 @@ extension DiskTier {
   /// Writes the header fields, times and derived values that a 304 changed. Does nothing if the response is deleted.
   public func update(_ response: StoredResponse) {
     guard mode == .readWrite else { return }
-    try? withIndex { index throws(SQLiteError) in
+    try? session.withIndex { index throws(SQLiteError) in
       try index.update(response, id: response.id)
       try updateSiblings(of: response, in: index)
     }
@@ -240,7 +226,7 @@ extension DiskTier {
   public func remove(replacedBy response: StoredResponse) {
     guard mode == .readWrite else { return }
     let now = now
-    try? withIndex { index throws(SQLiteError) in
+    try? session.withIndex { index throws(SQLiteError) in
       if let conflictingRow = try index.conflictingRow(of: response), conflictingRow.id != response.id {
         try replace(conflictingRow, in: index, now: now)
       }

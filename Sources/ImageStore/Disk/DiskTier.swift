@@ -49,18 +49,12 @@ public actor DiskTier {
   nonisolated let directory: String
   public nonisolated let mode: Mode
   nonisolated let environment: StoreEnvironment
-  let onWarning: @Sendable (String) -> Void
   var minFreeFraction: Double
   /// Also read by other threads.
   nonisolated let verification: Locked<Verification>
   var limit: Int64
 
-  // Session state. See IndexSession.
-  var session: Session?
-  var isClosed = false
-  var suspension: Suspension?
-  var writeSuspension: Suspension?
-  var hasWarned = false
+  let session: IndexSession
   /// Whether this worker may have lost rows of existing files.
   var hasLeftovers = false
   /// Whether files were evicted because the index found the disk full, and no commit has succeeded since.
@@ -94,8 +88,6 @@ public actor DiskTier {
 
   // Peers. See DiskTier+Peers.
   var peerTable: PeerTable?
-  /// Leases on responses whose rows are not committed yet.
-  var leases: [Lease] = []
   /// Whether peers were alive at the last survey. Used if there is no peer table.
   var peersLived = false
 
@@ -119,7 +111,30 @@ public actor DiskTier {
     self.mode = mode
     self.executor = executor
     self.environment = environment
-    self.onWarning = onWarning
+    let session = IndexSession(
+      path: self.directory, mode: mode, environment: environment, onWarning: onWarning)
+    self.session = session
+    session.onEvent = { [unowned self] event in self.assumeIsolated { $0.react(to: event) } }
+  }
+
+  private func react(to event: IndexSession.Event) {
+    switch event {
+    case .folderOpened:
+      openPeerTable()
+      hasAdopted = false
+      schedule.surveyAt = .distantPast
+      sweep = nil
+    case .indexOpened(let isNew, let nextDue):
+      schedule.nextDue = nextDue
+      if mode == .readWrite {
+        schedule.trimAt = now
+        schedule.clockCheckWanted = true
+      }
+      evictionCursor = EvictionCursor()
+      if isNew { schedule.sweepWanted = true }
+    case .rowsLost:
+      scheduleOrphanSweep()
+    }
   }
 
   /// Whether a namespace is a valid folder name: 1 to 64 bytes, without separators, a leading dot, spaces or control
@@ -134,9 +149,9 @@ public actor DiskTier {
   ///
   /// Throws `unusable` with the path.
   public func open() throws(StoreError) {
-    isClosed = false
+    session.isClosed = false
     do throws(FileError) {
-      try openSession()
+      try session.open()
     } catch {
       throw StoreError(.unusable(path: error.path.hasPrefix("/") ? error.path : directory), error.message)
     }
@@ -145,20 +160,19 @@ public actor DiskTier {
   /// Writes all pending changes and closes the directory. Later calls fail until `open`.
   public func close() {
     flushUses()
-    isClosed = true
-    guard let session else { return }
+    session.isClosed = true
+    guard let lock = session.current?.lock else { return session.closeFolder() }
     commit()
-    session.index = nil
     let isSwept = sweep == nil && !schedule.sweepWanted && schedule.sweepAt == nil
-    if !hasLeftovers && spooled.isEmpty && isSwept { session.lock?.remove() }
+    if !hasLeftovers && spooled.isEmpty && isSwept { lock.remove() }
     sweep = nil
-    self.session = nil
+    session.closeFolder()
     setPeerTable(nil)
   }
 
   /// The current usage. All values except the limit are 0 if the tier cannot be used.
   public var counts: Counts {
-    let totals = try? withIndex { index throws(SQLiteError) in try index.totals() }
+    let totals = try? session.withIndex { index throws(SQLiteError) in try index.totals() }
     let unlisted = spooledBytes + (peerTable?.unlistedBytesOfPeers ?? 0)
     return Counts(
       entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + unlisted, limit: limit, evicted: evicted)

@@ -1,41 +1,22 @@
 internal import Platform
 
-/// Opens the directory and the index, suspends them after failures, and rebuilds a damaged index.
-extension DiskTier {
-  /// The open directory, this worker's lock file, and the index once it is needed.
-  final class Session {
-    let folder: CacheFolder
-    let lock: PeerLock?
-    /// The run of the system whose files need no verification, or this worker if the system does not name its runs.
-    let boot: String
-    let bootNumber: Int64
-    var index: DiskIndex?
-    /// The identity of the file that `index` was opened from. If it changes, another worker has replaced the index.
-    var indexIdentity: FileIdentity?
-    var indexModifiedAt: Int?
-    private var lastID: Int64
-
-    init(folder: CacheFolder, lock: PeerLock?, boot: String?) {
-      self.folder = folder
-      self.lock = lock
-      self.boot = boot ?? "worker \(lock?.instance ?? 0)"
-      bootNumber = fnv1a(self.boot)
-      // The counter starts at a random shard, so that the first shards do not fill up.
-      let instance = Int64(lock?.instance ?? 0)
-      lastID = instance << 32 | instance & 0xff
-    }
-
-    func nextID() -> Int64 {
-      lastID += 1
-      return lastID
-    }
-
-    /// Continues the ids of an earlier worker that drew the same instance number.
-    func continueIDs(after id: Int64) { lastID = max(lastID, id) }
+/// The open directory and index of a disk tier. The other parts of the tier reach the index only through `withIndex`
+/// and the files only through the open folder.
+///
+/// Opens both when they are needed, and replaces a damaged index with an empty one. It is a circuit breaker: after a
+/// failure of the directory or of the whole index it warns once, and calls fail at once for `retryInterval`.
+final class IndexSession {
+  /// A change that the tier must react to. It is reported before the call that caused it continues.
+  enum Event: Sendable {
+    case folderOpened
+    /// - Parameter nextDue: when the first scheduled deletion of a file is due.
+    case indexOpened(isNew: Bool, nextDue: Int?)
+    /// Rows of existing files may be lost.
+    case rowsLost
   }
 
   /// A failure, after which the tier is not used or not written for `retryInterval`. `since` is in Unix seconds.
-  struct Suspension {
+  private struct Suspension {
     let error: StoreError
     let since: Int
 
@@ -43,116 +24,166 @@ extension DiskTier {
     func isActive(at now: Int) -> Bool { (since..<since + retryInterval).contains(now) }
   }
 
-  static let indexName = "index.sqlite"
-  private static let rebuildLock = PeerLock.directory + "/index.lock"
-
   /// The duration of a suspension, in seconds.
   static let retryInterval = 30
+  private static let indexName = "index.sqlite"
+  private static let rebuildLock = PeerLock.directory + "/index.lock"
 
-  func openSession() throws(FileError) {
-    let folder = try CacheFolder(path: directory, writable: mode == .readWrite, files: environment.files)
+  private let path: String
+  private let mode: DiskTier.Mode
+  private let environment: StoreEnvironment
+  private let onWarning: @Sendable (String) -> Void
+  var onEvent: (Event) -> Void = { _ in }
+
+  /// Whether calls fail because the tier is closed.
+  var isClosed = false
+  private(set) var current: OpenFolder?
+  private var index: DiskIndex?
+  /// The identity of the file that `index` was opened from. If it changes, another worker has replaced the index.
+  private var indexIdentity: FileIdentity?
+  private var indexModifiedAt: Int?
+  /// Leases on responses whose rows are not committed yet.
+  private var leases: [Lease] = []
+  private var suspension: Suspension?
+  private var writeSuspension: Suspension?
+  private var hasWarned = false
+
+  /// - Parameter path: the directory.
+  init(
+    path: String, mode: DiskTier.Mode, environment: StoreEnvironment, onWarning: @escaping @Sendable (String) -> Void
+  ) {
+    self.path = path
+    self.mode = mode
+    self.environment = environment
+    self.onWarning = onWarning
+  }
+
+  var folder: CacheFolder? { current?.folder }
+  var isIndexOpen: Bool { index != nil }
+  var isSuspended: Bool { suspension != nil }
+
+  func open() throws(FileError) {
+    let folder = try CacheFolder(path: path, writable: mode == .readWrite, files: environment.files)
     if mode == .readWrite { try checkIndexPlace(in: folder) }
     let lock = mode == .readWrite ? try PeerLock(in: folder, random: environment.random) : nil
-    session = Session(folder: folder, lock: lock, boot: environment.boot())
-    openPeerTable()
-    hasAdopted = false
-    schedule.surveyAt = .distantPast
-    sweep = nil
+    index = nil
+    indexModifiedAt = nil
+    current = OpenFolder(folder: folder, lock: lock, boot: environment.boot())
+    onEvent(.folderOpened)
   }
 
   /// Reports at the start, and not only at the first use, an index that SQLite could never open. Does not open the
   /// file: closing it would release this process's POSIX locks on it.
   private func checkIndexPlace(in folder: CacheFolder) throws(FileError) {
-    let path = directory + "/" + Self.indexName
-    guard path.utf8.count + "-journal".utf8.count < Database.maxPathLength else {
-      throw FileError(operation: .index, path: path, code: ENAMETOOLONG)
+    let indexPath = path + "/" + Self.indexName
+    guard indexPath.utf8.count + "-journal".utf8.count < Database.maxPathLength else {
+      throw FileError(operation: .index, path: indexPath, code: ENAMETOOLONG)
     }
     do throws(FileError) {
       let status = try folder.files.status(Self.indexName, in: folder.descriptor)
       guard status.st_mode & S_IFMT == S_IFREG else {
-        throw FileError(operation: .index, path: path, code: status.st_mode & S_IFMT == S_IFDIR ? EISDIR : EINVAL)
+        throw FileError(operation: .index, path: indexPath, code: status.st_mode & S_IFMT == S_IFDIR ? EISDIR : EINVAL)
       }
     } catch {
       if !error.isMissing { throw error }
     }
   }
 
-  /// The open session; opens one if necessary.
-  func usableSession() throws(StoreError) -> Session {
+  /// The open folder; opens it if necessary.
+  func usable() throws(StoreError) -> OpenFolder {
     if isClosed { throw StoreError(.io, "the disk tier is closed") }
-    if let suspension, suspension.isActive(at: now) { throw suspension.error }
+    if let suspension, suspension.isActive(at: environment.now()) { throw suspension.error }
     suspension = nil
-    if let session { return session }
+    if let current { return current }
     do throws(FileError) {
-      try openSession()
+      try open()
     } catch {
       throw suspend(StoreError(error))
     }
-    return session!
+    return current!
   }
 
-  func writableSession() throws(StoreError) -> Session {
-    if mode == .readOnly { throw StoreError(.io, "\(directory) is a read-only cache") }
-    if let writeSuspension, writeSuspension.isActive(at: now) { throw writeSuspension.error }
+  func writable() throws(StoreError) -> OpenFolder {
+    if mode == .readOnly { throw StoreError(.io, "\(path) is a read-only cache") }
+    if let writeSuspension, writeSuspension.isActive(at: environment.now()) { throw writeSuspension.error }
     writeSuspension = nil
-    return try usableSession()
+    return try usable()
   }
 
-  /// Runs `work` on the index. Replaces a damaged index with an empty one and runs `work` again.
-  func withIndex<Result>(_ work: (DiskIndex) throws(SQLiteError) -> Result) throws(StoreError) -> Result {
-    let session = try usableSession()
-    var mayRebuild = mode == .readWrite
+  /// Runs `work` on the folder. Retries once: in a new folder if the folder was deleted, or after `makeRoom` if the
+  /// disk is full.
+  ///
+  /// - Parameter makeRoom: deletes some files; returns false if none can be deleted.
+  func withFolder<Result>(
+    makeRoom: () -> Bool, _ work: (OpenFolder) throws(FileError) -> Result
+  ) throws(StoreError) -> Result {
+    var mayRetry = true
     while true {
-      let index = try openIndex(of: session)
-      do throws(SQLiteError) {
-        return try work(index)
+      let opened = try writable()
+      do throws(FileError) {
+        return try work(opened)
       } catch {
-        scheduleOrphanSweep()
-        index.rollBack()
-        // Their responses were rolled back.
-        leases.removeAll()
-        if error.isOutOfSpace { throw suspendWrites(StoreError(error)) }
-        session.index = nil
-        guard error.isDamage && mayRebuild else { throw suspend(StoreError(error)) }
-        mayRebuild = false
-        try rebuildIndex(of: session)
+        if mayRetry && error.isMissing {
+          onEvent(.rowsLost)
+          closeFolder()
+        } else if !mayRetry || !error.isOutOfSpace || !makeRoom() {
+          throw error.concernsFolder || error.isMissing ? suspendWrites(StoreError(error)) : StoreError(error)
+        }
+        mayRetry = false
       }
     }
   }
 
-  private func openIndex(of session: Session) throws(StoreError) -> DiskIndex {
-    if let index = session.index { return index }
+  /// Runs `work` on the index. Replaces a damaged index with an empty one and runs `work` again.
+  func withIndex<Result>(_ work: (DiskIndex) throws(SQLiteError) -> Result) throws(StoreError) -> Result {
+    let opened = try usable()
     var mayRebuild = mode == .readWrite
     while true {
-      session.indexIdentity = FileIdentity(Self.indexName, in: session.folder)
+      let index = try openIndex(in: opened)
+      do throws(SQLiteError) {
+        return try work(index)
+      } catch {
+        onEvent(.rowsLost)
+        index.rollBack()
+        // Their responses were rolled back.
+        leases.removeAll()
+        if error.isOutOfSpace { throw suspendWrites(StoreError(error)) }
+        self.index = nil
+        guard error.isDamage && mayRebuild else { throw suspend(StoreError(error)) }
+        mayRebuild = false
+        try rebuildIndex(in: opened.folder)
+      }
+    }
+  }
+
+  private func openIndex(in opened: OpenFolder) throws(StoreError) -> DiskIndex {
+    if let index { return index }
+    let folder = opened.folder
+    var mayRebuild = mode == .readWrite
+    while true {
+      indexIdentity = FileIdentity(Self.indexName, in: folder)
       do throws(DiskIndex.OpeningError) {
         var created = false
         let index = try DiskIndex(
-          path: directory + "/" + Self.indexName, mode: databaseMode(session), logLimit: logLimit(of: session.folder),
+          path: path + "/" + Self.indexName, mode: databaseMode(in: folder), logLimit: logLimit(of: folder),
           fault: indexFault, created: &created)
-        try continueIDs(of: session, after: index)
-        session.index = index
-        if created { session.indexIdentity = FileIdentity(Self.indexName, in: session.folder) }
-        schedule.nextDue = try? index.nextDue()
-        if mode == .readWrite {
-          schedule.trimAt = now
-          schedule.clockCheckWanted = true
-        }
-        evictionCursor = EvictionCursor()
-        if created { schedule.sweepWanted = true }
+        try continueIDs(of: opened, after: index)
+        self.index = index
+        if created { indexIdentity = FileIdentity(Self.indexName, in: folder) }
+        onEvent(.indexOpened(isNew: created, nextDue: try? index.nextDue()))
         return index
       } catch {
         switch error {
         case .foreignVersion(let version):
-          let message = "\(directory) has version \(version) of the index; this worker needs \(IndexSchema.version)"
-          throw suspend(StoreError(.unusable(path: directory), message))
+          let message = "\(path) has version \(version) of the index; this worker needs \(IndexSchema.version)"
+          throw suspend(StoreError(.unusable(path: path), message))
         case .failed(let error):
           guard error.isDamage && mayRebuild else {
-            if !session.folder.isInPlace { self.session = nil }
+            if !folder.isInPlace { closeFolder() }
             throw suspend(StoreError(error))
           }
           mayRebuild = false
-          try rebuildIndex(of: session)
+          try rebuildIndex(in: folder)
         }
       }
     }
@@ -165,31 +196,70 @@ extension DiskTier {
     return min(max(64, Int(total / 200 / 4096)), maxPages)
   }
 
-  private func continueIDs(of session: Session, after index: DiskIndex) throws(DiskIndex.OpeningError) {
-    guard let lock = session.lock else { return }
+  private func continueIDs(of opened: OpenFolder, after index: DiskIndex) throws(DiskIndex.OpeningError) {
+    guard let lock = opened.lock else { return }
     do throws(SQLiteError) {
-      session.continueIDs(after: try index.greatestID(ofInstance: lock.instance))
+      opened.continueIDs(after: try index.greatestID(ofInstance: lock.instance))
     } catch {
       throw .failed(error)
     }
   }
 
+  /// Commits the batch of rows and ends the read snapshot of look-ups. Completes the leases, or ends them as failed.
+  ///
+  /// - Returns: whether there were rows to write.
+  func commit() throws(SQLiteError) -> Bool {
+    defer { leases.removeAll(keepingCapacity: true) }
+    guard let index else { return false }
+    let hasWritten = index.transaction == .writing
+    try index.commit()
+    for lease in leases { lease.succeed() }
+    return hasWritten
+  }
+
+  /// Keeps the lease on a response that was just stored or updated, until the commit.
+  func retain(_ lease: Lease) { leases.append(lease) }
+
+  var hasLeases: Bool { !leases.isEmpty }
+
+  /// Ends the leases as failed.
+  func abandonLeases() { leases = [] }
+
+  /// Shrinks the file after many rows were deleted. Errors are ignored.
+  func shrinkIndex() { try? index?.shrink() }
+
+  func closeIndex() { index = nil }
+
+  /// Closes the folder and the index, whose uncommitted rows are lost. The next call opens them again.
+  func closeFolder() {
+    index = nil
+    indexModifiedAt = nil
+    current = nil
+  }
+
+  /// The part of the open session that was deleted or replaced by another process.
+  enum Replacement { case folder, index }
+
+  func detectReplacement() -> Replacement? {
+    guard let folder else { return nil }
+    if !folder.isInPlace { return .folder }
+    guard index != nil, let indexIdentity else { return nil }
+    return FileIdentity(Self.indexName, in: folder) == indexIdentity ? nil : .index
+  }
+
   /// Closes the index of a read-only tier if a writer has come, gone or written, so that the next look-up sees the
   /// change.
   func refreshReading() {
-    schedule.surveyAt = now
-    guard let session, let index = session.index else { return }
-    let status = try? session.folder.files.status(Self.indexName, in: session.folder.descriptor)
-    if index.mode != databaseMode(session) || session.indexModifiedAt != status?.modificationSecond {
-      session.index = nil
-    }
-    session.indexModifiedAt = status?.modificationSecond
+    guard let folder, let index else { return }
+    let status = try? folder.files.status(Self.indexName, in: folder.descriptor)
+    if index.mode != databaseMode(in: folder) || indexModifiedAt != status?.modificationSecond { closeIndex() }
+    indexModifiedAt = status?.modificationSecond
   }
 
   /// A read-only tier opens the index without creating SQLite's side files, unless a writer has created them.
-  private func databaseMode(_ session: Session) -> Database.Mode {
+  private func databaseMode(in folder: CacheFolder) -> Database.Mode {
     if mode == .readWrite { return .readWrite }
-    return FileIdentity(Self.indexName + "-wal", in: session.folder) == nil ? .immutable : .readOnly
+    return FileIdentity(Self.indexName + "-wal", in: folder) == nil ? .immutable : .readOnly
   }
 
   private var indexFault: (() -> Int32?)? {
@@ -198,15 +268,15 @@ extension DiskTier {
   }
 
   /// Removes the damaged index, unless another worker has replaced it already. The next use creates a new one.
-  private func rebuildIndex(of session: Session) throws(StoreError) {
-    let (folder, files) = (session.folder, session.folder.files)
+  private func rebuildIndex(in folder: CacheFolder) throws(StoreError) {
+    let files = folder.files
     do throws(FileError) {
       let lock = try files.openOrCreate(Self.rebuildLock, in: folder.descriptor)
       defer { closeFile(lock) }
       guard try files.lock(lock, Self.rebuildLock) else {
         throw FileError(operation: .lock, path: Self.rebuildLock, code: EWOULDBLOCK)
       }
-      guard FileIdentity(Self.indexName, in: folder) == session.indexIdentity else { return }
+      guard FileIdentity(Self.indexName, in: folder) == indexIdentity else { return }
       for suffix in ["", "-wal", "-shm"] {
         do throws(FileError) {
           try files.remove(Self.indexName + suffix, in: folder.descriptor)
@@ -217,27 +287,32 @@ extension DiskTier {
     } catch {
       throw suspend(StoreError(error))
     }
-    onWarning("the index of the cache \(directory) was damaged; the cache starts empty")
+    onWarning("the index of the cache \(path) was damaged; the cache starts empty")
   }
 
   /// Disables the tier for `retryInterval` and warns once.
   func suspend(_ error: StoreError) -> StoreError {
-    suspension = Suspension(error: error, since: now)
-    session?.index = nil
+    suspension = Suspension(error: error, since: environment.now())
+    index = nil
     warn(error)
     return error
   }
 
   /// Disables writing for `retryInterval` and warns once; stored responses can still be read.
   func suspendWrites(_ error: StoreError) -> StoreError {
-    writeSuspension = Suspension(error: error, since: now)
+    writeSuspension = Suspension(error: error, since: environment.now())
     warn(error)
     return error
+  }
+
+  /// Makes the next failure produce a warning again, unless the tier is suspended.
+  func recordSuccess() {
+    if suspension == nil && writeSuspension == nil { hasWarned = false }
   }
 
   private func warn(_ error: StoreError) {
     if hasWarned { return }
     hasWarned = true
-    onWarning("continuing without the cache \(directory): \(error.message)")
+    onWarning("continuing without the cache \(path): \(error.message)")
   }
 }

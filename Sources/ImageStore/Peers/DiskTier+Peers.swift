@@ -11,8 +11,8 @@ extension DiskTier {
 
   /// Opens the peer table. Without one, each worker transfers its own images, and everything else still works.
   func openPeerTable() {
-    guard let session, let lock = session.lock else { return setPeerTable(nil) }
-    setPeerTable(try? PeerTable(in: session.folder, instance: lock.instance))
+    guard let opened = session.current, let lock = opened.lock else { return setPeerTable(nil) }
+    setPeerTable(try? PeerTable(in: opened.folder, instance: lock.instance))
   }
 
   func setPeerTable(_ peerTable: PeerTable?) {
@@ -40,7 +40,7 @@ extension DiskTier {
 
   /// Detects dead peers now, for a caller that waits for one.
   public func detectDeadPeersNow() {
-    if mode == .readWrite, !isClosed { detectDeadPeers() }
+    if mode == .readWrite, !session.isClosed { detectDeadPeers() }
   }
 
   /// Whether a peer has made a clear that matches the response since `clearCount` was `number`.
@@ -53,5 +53,5 @@ extension DiskTier {
   }
 
   /// Keeps the lease on a response that was just stored or updated, until the commit.
-  public func keep(_ lease: Lease) { leases.append(lease) }
+  public func keep(_ lease: Lease) { session.retain(lease) }
 }

@@ -147,7 +147,7 @@ import Threads
 
 extension DiskTier {
   func plan(_ sql: String) -> String {
-    let lines = try? withIndex { index throws(SQLiteError) in
+    let lines = try? session.withIndex { index throws(SQLiteError) in
       try index.database.prepare("EXPLAIN QUERY PLAN \(sql)").rows { $0.text(3) }
     }
     return lines?.joined(separator: "; ") ?? ""

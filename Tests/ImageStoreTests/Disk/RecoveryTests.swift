@@ -131,7 +131,7 @@ import Threads
     for _ in 0..<3 {
       #expect(await tier.look(up: "a").isEmpty)
       await #expect(throws: StoreError.self) { try await tier.store([1], as: fixture.draft("a")) }
-      fixture.advance(DiskTier.retryInterval + 1)
+      fixture.advance(IndexSession.retryInterval + 1)
     }
     #expect(fixture.imageFiles.isEmpty)
     #expect(fixture.warnings.withLock { $0.count } == 1)

@@ -101,7 +101,7 @@
         // As after each batch of work.
         _ = await tier.runMaintenance()
       }
-      fixture.advance(DiskTier.retryInterval + 1)
+      fixture.advance(IndexSession.retryInterval + 1)
       for tier in tiers {
         _ = await tier.runMaintenance()
         let stored = try await tier.store([3], as: fixture.draft("later"))

@@ -36,11 +36,11 @@ struct EventfulLife {
     faults.fail(at: number, with: code, extent)
     await firstHalf(of: tier)
     await tier.close()
-    fixture.advance(DiskTier.retryInterval + 1)
+    fixture.advance(IndexSession.retryInterval + 1)
     await secondHalf(of: tier)
     let seen = faults.stop()
 
-    fixture.advance(DiskTier.retryInterval + 1)
+    fixture.advance(IndexSession.retryInterval + 1)
     try await check(tier)
     return seen
   }

@@ -43,7 +43,7 @@ import Threads
       for key in ["a", "b"] {
         _ = try? await tier.store([2], as: fixture.draft(key))
         await tier.commitNow()
-        fixture.advance(DiskTier.retryInterval + 1)
+        fixture.advance(IndexSession.retryInterval + 1)
       }
       isOver = faults.stop() < number
       #expect(fixture.warnings.withLock { $0.count } == (isOver ? 0 : 1), "operation \(number)")
@@ -65,7 +65,7 @@ import Threads
       faults.fail(at: number, with: code, only: .index)
       let cleared = await tier.clear(.key("a"))
       isOver = faults.stop() < number
-      fixture.advance(DiskTier.retryInterval + 1)
+      fixture.advance(IndexSession.retryInterval + 1)
       #expect(cleared.failure == nil || cleared.failure?.kind == kind, "operation \(number)")
       #expect(await tier.look(up: "a") == (cleared.failure == nil ? [] : [stored]), "operation \(number)")
       if cleared.failure != nil { failed += 1 }
@@ -93,7 +93,7 @@ import Threads
     #expect(fixture.warnings.withLock { $0.count } == 1)
     #expect(fixture.imageFiles.isEmpty)
     full.withLock { $0 = false }
-    fixture.advance(DiskTier.retryInterval)
+    fixture.advance(IndexSession.retryInterval)
     _ = try await tier.store([1], as: fixture.draft("a"))
   }
 
@@ -129,7 +129,7 @@ import Threads
     #expect(fixture.imageFiles.count == 2, "what is being spooled stays")
     #expect(await tier.look(up: "old") == [old])
     await spool.discard()
-    fixture.advance(DiskTier.retryInterval)
+    fixture.advance(IndexSession.retryInterval)
     let later = try await tier.store([2], as: fixture.draft("a"))
     await tier.close()
     #expect(fixture.imageFiles == [old.file, later.file])

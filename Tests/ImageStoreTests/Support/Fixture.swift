@@ -113,12 +113,10 @@ extension DiskTier {
 
   /// Ends like a killed process: nothing is committed, and the lock file stays without its lock.
   func die() {
-    session?.index?.rollBack()
-    session?.index = nil
-    session = nil
+    session.closeFolder()
     // The sweep holds the locks of the dead workers.
     sweep = nil
-    isClosed = true
+    session.isClosed = true
   }
 
   /// Runs the sweep to its end, once no other worker is alive.

@@ -9,22 +9,25 @@ extension DiskTier {
   public func runMaintenance() -> ContinuousClock.Instant? {
     // Reopen the directory if it was deleted. A worker that serves only from memory would otherwise never notice, and
     // would miss invalidations by its peers.
-    if session == nil { _ = try? usableSession() }
-    guard session != nil, !isClosed else {
-      leases = []
+    if session.current == nil { _ = try? session.usable() }
+    guard session.current != nil, !session.isClosed else {
+      session.abandonLeases()
       return nil
     }
     let instant = ContinuousClock.now
     notePins()
     if let by = schedule.flushBy, by <= instant { flushUses() }
     commitUnlessGathering(at: instant)
-    guard suspension == nil else { return nil }
+    guard !session.isSuspended else { return nil }
     let now = now
     let surveyIsDue =
       now - schedule.surveyAt >= MaintenanceSchedule.surveyInterval || now < schedule.surveyAt
       || peerTable?.isSurveyDue == true
     if mode == .readOnly {
-      if surveyIsDue { refreshReading() }
+      if surveyIsDue {
+        schedule.surveyAt = now
+        session.refreshReading()
+      }
       return nil
     }
     deliveries.expire(now: now)
@@ -65,7 +68,7 @@ extension DiskTier {
 
   /// Commits if leases wait for it, which completes them.
   public func endLeases() {
-    if !leases.isEmpty { commit() }
+    if session.hasLeases { commit() }
   }
 
   /// Commits the batch of rows and ends the read snapshot of look-ups. If it fails, the rows are lost and their files
@@ -73,23 +76,17 @@ extension DiskTier {
   @discardableResult
   func commit() -> StoreError? {
     schedule.commitBy = nil
-    // Leases whose rows are not committed end as failed.
-    defer { leases.removeAll(keepingCapacity: true) }
-    guard let index = session?.index else { return nil }
     do throws(SQLiteError) {
-      let hasWritten = index.transaction == .writing
-      try index.commit()
-      if hasWritten { hasMadeRoom = false }
-      for lease in leases { lease.succeed() }
+      if try session.commit() { hasMadeRoom = false }
       return nil
     } catch {
       scheduleOrphanSweep()
       let failure = StoreError(error)
-      if !error.isOutOfSpace { return suspend(failure) }
+      if !error.isOutOfSpace { return session.suspend(failure) }
       // Only once: a second eviction would find the same rows, whose files are deleted already.
       guard !hasMadeRoom, makeSomeRoom() else {
         hasMadeRoom = false
-        return suspendWrites(failure)
+        return session.suspendWrites(failure)
       }
       hasMadeRoom = true
       return failure
@@ -100,7 +97,7 @@ extension DiskTier {
     schedule.flushBy = nil
     notePins()
     guard mode == .readWrite, !(deliveries.uses.isEmpty && verified.isEmpty) else { return }
-    try? withIndex { index throws(SQLiteError) in try flushUses(to: index) }
+    try? session.withIndex { index throws(SQLiteError) in try flushUses(to: index) }
     schedule.noteWrite()
   }
 
@@ -112,34 +109,34 @@ extension DiskTier {
 
   /// Detects dead peers and surveys the living ones. Reopens the directory or the index if it was replaced.
   func detectDeadPeers() {
-    guard let session, let lock = session.lock else { return }
+    guard let opened = session.current, let lock = opened.lock else { return }
     schedule.surveyAt = now
-    guard session.folder.isInPlace else {
+    switch session.detectReplacement() {
+    case .folder:
       commit()
-      self.session = nil
-      setPeerTable(nil)
-      return
-    }
-    if let opened = session.indexIdentity, session.index != nil,
-      FileIdentity(Self.indexName, in: session.folder) != opened
-    {
+      session.closeFolder()
+      return setPeerTable(nil)
+    case .index:
       commit()
-      session.index = nil
+      session.closeIndex()
       scheduleOrphanSweep()
+    case nil: break
     }
     let hadPeers = hasPeers
-    guard let dead = try? detectDeadPeers(session.folder, lock) else { return }
+    guard let dead = try? detectDeadPeers(opened.folder, lock) else { return }
     if sweep == nil && (!dead.isEmpty || schedule.sweepWanted || (schedule.sweepAt.map { $0 <= now } ?? false)) {
       schedule.sweepWanted = false
       schedule.sweepAt = nil
       sweep = Sweep(deadPeers: dead, ownInstance: hasLeftovers ? lock.instance : nil)
       hasLeftovers = false
     }
-    if !dead.isEmpty || !hasAdopted && session.index != nil { adoptPartials() }
-    if hadPeers || hasPeers, let index = session.index {
-      try? recordPartialTotals(of: index)
-      // Delete files whose deletion dead peers have scheduled.
-      schedule.nextDue = try? index.nextDue()
+    if !dead.isEmpty || !hasAdopted && session.isIndexOpen { adoptPartials() }
+    if hadPeers || hasPeers, session.isIndexOpen {
+      try? session.withIndex { index throws(SQLiteError) in
+        try recordPartialTotals(of: index)
+        // Delete files whose deletion dead peers have scheduled.
+        schedule.nextDue = try index.nextDue()
+      }
       // Commit, so that later look-ups see the writes of peers.
       commit()
     }
@@ -147,7 +144,7 @@ extension DiskTier {
 
   /// Evicts if other programs have taken the free space.
   private func watchFreeSpace() {
-    guard session?.index != nil else { return }
+    guard session.isIndexOpen else { return }
     try? makeRoom(for: 0, allowOverLimit: true)
   }
 
@@ -156,7 +153,7 @@ extension DiskTier {
   func clampFutureTimestamps() {
     schedule.clockCheckWanted = false
     let now = now
-    try? withIndex { index throws(SQLiteError) in
+    try? session.withIndex { index throws(SQLiteError) in
       guard try index.isAhead(of: now) else { return }
       try index.clampFutureTimestamps(to: now)
       schedule.nextDue = try index.nextDue()
@@ -172,15 +169,15 @@ extension DiskTier {
 
   /// Sweeps one shard, so that other work does not wait.
   private func sweepNextShard(now: Int) {
-    guard var sweep, let session, let lock = session.lock else { return }
-    let suspects = sweep.step(in: session.folder, lock: lock)
+    guard var sweep, let opened = session.current, let lock = opened.lock else { return }
+    let suspects = sweep.step(in: opened.folder, lock: lock)
     do throws(StoreError) {
       if !suspects.isEmpty {
         // Use a separate transaction, which sees the rows of peers and does not block their writes.
         commit()
-        try withIndex { index throws(SQLiteError) in
+        try session.withIndex { index throws(SQLiteError) in
           for suspect in suspects where spooled[suspect.id] == nil {
-            try remove(suspect, in: session.folder, from: index, now: now)
+            try remove(suspect, in: opened.folder, from: index, now: now)
           }
           schedule.nextDue = try index.nextDue()
         }
@@ -192,7 +189,7 @@ extension DiskTier {
       self.sweep = nil
       if sweep.ownInstance != nil { hasLeftovers = true }
       schedule.sweepWanted = false
-      schedule.sweepAt = now + Self.retryInterval
+      schedule.sweepAt = now + IndexSession.retryInterval
     }
   }
 

@@ -17,9 +17,9 @@ extension DiskTier {
 
   /// Inserts the row of a new file, which its spool may then retain for resuming.
   func list(_ partial: PartialRecord, id: Int64) throws(StoreError) {
-    let boot = try usableSession().boot
+    let boot = try session.usable().boot
     let now = now
-    try withIndex { index throws(SQLiteError) in
+    try session.withIndex { index throws(SQLiteError) in
       try index.insert(partial, id: id, boot: boot, storedAt: now, expiresAt: now + Self.partialLifetime)
     }
     listedSpools.insert(id)
@@ -31,10 +31,10 @@ extension DiskTier {
   /// - Returns: whether the file may be removed. Once the tier is closed, a file with a row is retained for the next
   ///   worker.
   func release(_ id: Int64) -> Bool {
-    if isClosed && listedSpools.contains(id) { return false }
+    if session.isClosed && listedSpools.contains(id) { return false }
     spooled[id] = nil
     if listedSpools.remove(id) != nil {
-      try? withIndex { index throws(SQLiteError) in try index.remove(partial: id) }
+      try? session.withIndex { index throws(SQLiteError) in try index.remove(partial: id) }
       schedule.noteWrite()
     }
     return true
@@ -43,11 +43,11 @@ extension DiskTier {
   /// Ends the spool and retains its file for resuming. Returns false if the file may not be retained. Once the tier is
   /// closed, the row is left as a killed worker leaves it.
   func retainForResume(_ id: Int64, byteCount: Int64) -> Bool {
-    if isClosed { return listedSpools.contains(id) }
-    guard listedSpools.contains(id), byteCount > 0, let folder = session?.folder else { return false }
+    if session.isClosed { return listedSpools.contains(id) }
+    guard listedSpools.contains(id), byteCount > 0, let folder = session.folder else { return false }
     let allocated = folder.allocated(byteCount)
     guard allocated <= partialLimit else { return false }
-    let isListed = try? withIndex { index throws(SQLiteError) in
+    let isListed = try? session.withIndex { index throws(SQLiteError) in
       guard try index.retain(partial: id, allocated: allocated) else { return false }
       try limitPartials(of: index)
       return try index.contains(partial: id)
@@ -63,7 +63,7 @@ extension DiskTier {
   public func hasPartial(key: String, partition: String) -> Bool {
     guard mayHavePartials else { return false }
     adoptPartialsOnce()
-    let hasPartial = try? withIndex { index throws(SQLiteError) in
+    let hasPartial = try? session.withIndex { index throws(SQLiteError) in
       try index.hasPartial(key: key, partition: partition)
     }
     return hasPartial ?? false
@@ -79,15 +79,15 @@ extension DiskTier {
   ) -> (partial: PartialRecord, spool: BodySpool)? {
     guard mode == .readWrite else { return nil }
     adoptPartialsOnce()
-    guard let session = try? writableSession() else { return nil }
+    guard let opened = try? session.writable() else { return nil }
     let now = now
-    let found = try? withIndex { index throws(SQLiteError) in
-      try index.partial(of: identity, maxBytes: maxBytes, boot: session.boot, now: now)
+    let found = try? session.withIndex { index throws(SQLiteError) in
+      try index.partial(of: identity, maxBytes: maxBytes, boot: opened.boot, now: now)
     }
-    guard let (id, partial) = found ?? nil, let spool = resumePartial(id, in: session) else { return nil }
+    guard let (id, partial) = found ?? nil, let spool = resumePartial(id, in: opened) else { return nil }
     let byteCount = spool.assumeIsolated { $0.byteCount }
     listedSpools.insert(spool.id)
-    spooled[spool.id] = session.folder.allocated(byteCount)
+    spooled[spool.id] = opened.folder.allocated(byteCount)
     guard byteCount > 0, byteCount < partial.completeLength ?? .max else {
       spool.assumeIsolated { $0.discard() }
       return nil
@@ -96,17 +96,17 @@ extension DiskTier {
     return (partial, spool)
   }
 
-  private func resumePartial(_ id: Int64, in session: Session) -> BodySpool? {
-    let newID = session.nextID()
-    let spool = try? withIndex { index throws(SQLiteError) in
+  private func resumePartial(_ id: Int64, in opened: OpenFolder) -> BodySpool? {
+    let newID = opened.nextID()
+    let spool = try? session.withIndex { index throws(SQLiteError) in
       guard try index.acquire(partial: id, as: newID) else { return nil as BodySpool? }
       do throws(FileError) {
-        try session.folder.moveTemporary(id: id, to: newID)
+        try opened.folder.moveTemporary(id: id, to: newID)
         return try BodySpool(
-          resuming: newID, in: session.folder, executor: executor, reservation: reservation(for: newID))
+          resuming: newID, in: opened.folder, executor: executor, reservation: reservation(for: newID))
       } catch {
         try remove(partial: newID, from: index)
-        session.folder.removeTemporary(id: id)
+        opened.folder.removeTemporary(id: id)
         try recordPartialTotals(of: index)
         return nil
       }
@@ -119,7 +119,7 @@ extension DiskTier {
   /// Removes the partial files of a response that is stored completely.
   public func removePartials(of identity: PartialRecord.Identity) {
     guard mayHavePartials else { return }
-    try? withIndex { index throws(SQLiteError) in
+    try? session.withIndex { index throws(SQLiteError) in
       for id in try index.partials(of: identity) { try remove(partial: id, from: index) }
       try recordPartialTotals(of: index)
     }
@@ -137,24 +137,24 @@ extension DiskTier {
   /// Makes the files of dead workers resumable, and removes those that cannot be resumed. Runs before the sweep, which
   /// ignores files with a row.
   func adoptPartials() {
-    guard mode == .readWrite, let session, let lock = session.lock else { return }
+    guard mode == .readWrite, let opened = session.current, let lock = opened.lock else { return }
     let swept = sweep?.instances ?? []
     func belongsToDeadWorker(_ id: Int64) -> Bool {
       let instance = Int32(truncatingIfNeeded: id >> 32)
       return instance != lock.instance && (swept.contains(instance) || !lock.exists(instance))
     }
     let now = now
-    try? withIndex { index throws(SQLiteError) in
+    try? session.withIndex { index throws(SQLiteError) in
       for id in try index.unfinishedPartials() where belongsToDeadWorker(id) && !listedSpools.contains(id) {
-        let status = try? session.folder.files.status(FileName.temporaryPath(id: id), in: session.folder.descriptor)
+        let status = try? opened.folder.files.status(FileName.temporaryPath(id: id), in: opened.folder.descriptor)
         if let size = status?.byteCount, size > 0 {
-          _ = try index.retain(partial: id, allocated: session.folder.allocated(size))
+          _ = try index.retain(partial: id, allocated: opened.folder.allocated(size))
         } else {
           try remove(partial: id, from: index)
         }
       }
       // After a system crash a file may have its length but not its bytes.
-      for id in try index.partials(ofOtherBootThan: session.boot) where belongsToDeadWorker(id) {
+      for id in try index.partials(ofOtherBootThan: opened.boot) where belongsToDeadWorker(id) {
         try remove(partial: id, from: index)
       }
       for id in try index.expiredPartials(now: now) { try remove(partial: id, from: index) }
@@ -166,7 +166,7 @@ extension DiskTier {
 
   func removeExpiredPartials() {
     let now = now
-    try? withIndex { index throws(SQLiteError) in
+    try? session.withIndex { index throws(SQLiteError) in
       for id in try index.expiredPartials(now: now) { try remove(partial: id, from: index) }
       try recordPartialTotals(of: index)
     }
@@ -189,6 +189,6 @@ extension DiskTier {
 
   func remove(partial id: Int64, from index: DiskIndex) throws(SQLiteError) {
     try index.remove(partial: id)
-    session?.folder.removeTemporary(id: id)
+    session.folder?.removeTemporary(id: id)
   }
 }

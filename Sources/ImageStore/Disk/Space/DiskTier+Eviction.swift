@@ -14,12 +14,12 @@ extension DiskTier {
 
   /// Evicts down to the limit, as far as the 60 s rule allows, and deletes files whose 60 s have ended.
   public func trim() {
-    guard mode == .readWrite, !isClosed else { return }
+    guard mode == .readWrite, !session.isClosed else { return }
     schedule.trimAt = nil
     removeDue()
     spaceCheck = nil
     try? makeRoom(for: 0, allowOverLimit: true)
-    try? withIndex { index throws(SQLiteError) in try limitPartials(of: index) }
+    try? session.withIndex { index throws(SQLiteError) in try limitPartials(of: index) }
   }
 
   /// Evicts until `bytes` more fit.
@@ -53,7 +53,7 @@ extension DiskTier {
     if now >= evictionCursor.until || now < evictionCursor.lastLook { evictionCursor = EvictionCursor() }
     evictionCursor.lastLook = now
     let spare = reason == .limit ? limit / 100 : 0
-    return try withIndex { index throws(SQLiteError) in
+    return try session.withIndex { index throws(SQLiteError) in
       var freed: Int64 = 0
       while freed < bytes, let partial = try index.oldestPartial() {
         try remove(partial: partial.id, from: index)
@@ -113,7 +113,7 @@ extension DiskTier {
   /// Deletes a file without a row, at once or when its 60 s end.
   func deleteFile(of record: FileRecord, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
     var until = max(pinned(record, now: now) ?? now, now + grace)
-    if until <= now && !pins.unlessPinned(record.id, now: now, { session?.folder.remove(record.file) }) {
+    if until <= now && !pins.unlessPinned(record.id, now: now, { session.folder?.remove(record.file) }) {
       until = endOfLife(deliveredAt: now)
     }
     guard until > now else { return }
@@ -148,8 +148,8 @@ extension DiskTier {
     }
     spaceCheck = (now, Self.maxUncheckedBytes)
     spaceLimit = .max
-    guard minFreeFraction > 0, let session,
-      let space = try? environment.files.space(of: session.folder.descriptor)
+    guard minFreeFraction > 0, let folder = session.folder,
+      let space = try? environment.files.space(of: folder.descriptor)
     else { return }
     let spare = space.free - Int64(minFreeFraction * Double(space.total))
     spaceLimit = max(0, try usedBytes() + spare)
@@ -160,7 +160,7 @@ extension DiskTier {
   /// the next commit.
   private func usedBytes() throws(StoreError) -> Int64 {
     let isShared = hasPeers
-    let listed = try withIndex { index throws(SQLiteError) in
+    let listed = try session.withIndex { index throws(SQLiteError) in
       if isShared { try index.beginWriting() }
       return try index.totals().bytes
     }
@@ -193,12 +193,12 @@ extension DiskTier {
     // Another thread may have delivered the path of a response that it had in memory.
     notePins()
     let now = now
-    try? withIndex { index throws(SQLiteError) in
+    try? session.withIndex { index throws(SQLiteError) in
       try flushUses(to: index)
       while true {
         let due = try index.due(now: now, limit: 256)
         for (id, file) in due {
-          if pinCounts[id] == nil, pins.unlessPinned(id, now: now, { session?.folder.remove(file) }) {
+          if pinCounts[id] == nil, pins.unlessPinned(id, now: now, { session.folder?.remove(file) }) {
             try index.removePendingDeletion(id)
           } else {
             try index.touch(id, UsageJournal.Use(at: now, times: 0))
