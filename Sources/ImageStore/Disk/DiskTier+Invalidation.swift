@@ -41,8 +41,7 @@ extension DiskTier {
     do throws(StoreError) {
       // Partial files are not counted as entries.
       try session.withIndex { index throws(SQLiteError) in
-        for id in try index.partials(matching: filter, now: now) { try remove(partial: id, from: index) }
-        try recordPartialTotals(of: index)
+        try partials.remove(matching: filter, from: index, now: now)
       }
       while case let removed = try removeSomeMatches(of: filter, now: now, grace: grace), !removed.isEmpty {
         for (id, bytes) in removed {

@@ -20,7 +20,7 @@ extension DiskTier {
       spool.assumeIsolated { $0.discard() }
       throw error
     }
-    if let partial { try? list(partial, id: spool.id) }
+    if let partial { try? partials.list(partial, id: spool.id, now: now) }
     return spool
   }
 
@@ -38,7 +38,7 @@ extension DiskTier {
 
   private func reserve(_ byteCount: Int64, for id: Int64) -> StoreError? {
     // The next worker may resume from bytes that arrive while this one closes.
-    if session.isClosed && listedSpools.contains(id) { return nil }
+    if session.isClosed && partials.isListed(id) { return nil }
     do throws(StoreError) {
       let folder = try session.usable().folder
       let wanted = folder.allocated(byteCount)

@@ -70,10 +70,8 @@ public actor DiskTier {
   var spooled: [Int64: Int64] = [:] {
     didSet { peerTable?.setUnlistedBytes(spooledBytes) }
   }
-  /// The spools whose files have a row in `partials`. See PartialFiles.
-  var listedSpools: Set<Int64> = []
   nonisolated let partialsExist = Locked(true)
-  var hasAdopted = false
+  let partials: PartialFiles
   /// The number of users of each pinned file, by id.
   var pinCounts: [Int64: Int] = [:]
   var evicted = EvictionStatistics()
@@ -113,7 +111,10 @@ public actor DiskTier {
     self.environment = environment
     let session = IndexSession(
       path: self.directory, mode: mode, environment: environment, onWarning: onWarning)
+    let partials = PartialFiles(session: session, mayExist: partialsExist)
     self.session = session
+    self.partials = partials
+    partials.commit = { [unowned self] in self.assumeIsolated { _ = $0.commit() } }
     session.onEvent = { [unowned self] event in self.assumeIsolated { $0.react(to: event) } }
   }
 
@@ -121,7 +122,7 @@ public actor DiskTier {
     switch event {
     case .folderOpened:
       openPeerTable()
-      hasAdopted = false
+      partials.folderOpened()
       schedule.surveyAt = .distantPast
       sweep = nil
     case .indexOpened(let isNew, let nextDue):

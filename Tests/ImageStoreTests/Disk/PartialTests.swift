@@ -316,7 +316,7 @@ import Threads
   @Test func `partial bodies expire after a day`() async throws {
     let tier = try await fixture.openTier()
     try await leave(identity(), in: tier)
-    fixture.advance(DiskTier.partialLifetime - 1)
+    fixture.advance(PartialFiles.lifetime - 1)
     _ = await tier.runMaintenance()
     let (_, spool) = try #require(await tier.resumePartial(identity()))
     await spool.leave()

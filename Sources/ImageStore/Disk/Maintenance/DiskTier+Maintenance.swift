@@ -39,7 +39,7 @@ extension DiskTier {
       detectDeadPeers()
     }
     if let at = schedule.trimAt, at <= now { trim() }
-    if let due = schedule.partialsDue, due <= now { removeExpiredPartials() }
+    if let due = partials.nextExpiry, due <= now { partials.removeExpired(now: now) }
     sweepNextShard(now: now)
     // Commit, so that maintenance neither holds the write lock nor pins an old read snapshot.
     commitUnlessGathering(at: instant)
@@ -54,7 +54,7 @@ extension DiskTier {
   private func nextWake(_ instant: ContinuousClock.Instant, _ now: Int) -> ContinuousClock.Instant? {
     if sweep != nil { return instant }
     let sweepAt = schedule.sweepWanted ? now : schedule.sweepAt
-    let seconds = [schedule.nextDue, schedule.trimAt, sweepAt, schedule.partialsDue].compactMap(\.self).min()
+    let seconds = [schedule.nextDue, schedule.trimAt, sweepAt, partials.nextExpiry].compactMap(\.self).min()
     let later = seconds.map { instant + .seconds(max($0 - now, 1)) }
     // With peers, survey at intervals: a dead peer may have left work to do.
     let detectDeadPeers = hasPeers ? instant + .seconds(MaintenanceSchedule.idleSurveyInterval) : nil
@@ -130,10 +130,10 @@ extension DiskTier {
       sweep = Sweep(deadPeers: dead, ownInstance: hasLeftovers ? lock.instance : nil)
       hasLeftovers = false
     }
-    if !dead.isEmpty || !hasAdopted && session.isIndexOpen { adoptPartials() }
+    if !dead.isEmpty || !partials.hasAdopted && session.isIndexOpen { adoptPartials() }
     if hadPeers || hasPeers, session.isIndexOpen {
       try? session.withIndex { index throws(SQLiteError) in
-        try recordPartialTotals(of: index)
+        try partials.recordTotals(of: index)
         // Delete files whose deletion dead peers have scheduled.
         schedule.nextDue = try index.nextDue()
       }

@@ -20,8 +20,6 @@ struct MaintenanceSchedule {
   /// When the first scheduled deletion is due.
   var nextDue: Int?
   var trimAt: Int?
-  /// When the first partial file expires.
-  var partialsDue: Int?
 
   mutating func noteWrite() {
     if commitBy == nil { commitBy = .now + Self.commitInterval }

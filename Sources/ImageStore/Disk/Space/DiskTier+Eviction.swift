@@ -19,7 +19,7 @@ extension DiskTier {
     removeDue()
     spaceCheck = nil
     try? makeRoom(for: 0, allowOverLimit: true)
-    try? session.withIndex { index throws(SQLiteError) in try limitPartials(of: index) }
+    limitPartials()
   }
 
   /// Evicts until `bytes` more fit.
@@ -55,10 +55,7 @@ extension DiskTier {
     let spare = reason == .limit ? limit / 100 : 0
     return try session.withIndex { index throws(SQLiteError) in
       var freed: Int64 = 0
-      while freed < bytes, let partial = try index.oldestPartial() {
-        try remove(partial: partial.id, from: index)
-        freed += partial.allocated
-      }
+      while freed < bytes, let partialBytes = try partials.removeOldest(from: index) { freed += partialBytes }
       search: while freed < bytes {
         let candidates = try index.leastRecentlyUsed(after: evictionCursor.upTo, limit: 16)
         if candidates.isEmpty { break }
