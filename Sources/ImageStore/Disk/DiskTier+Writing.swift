@@ -15,7 +15,7 @@ extension DiskTier {
       let id = opened.nextID()
       return try BodySpool(id: id, in: opened.folder, executor: executor, reservation: reservation(for: id))
     }
-    spooled[spool.id] = 0
+    setReservation(0, for: spool.id)
     if let expected, let error = reserve(expected, for: spool.id) {
       spool.assumeIsolated { $0.discard() }
       throw error
@@ -36,17 +36,23 @@ extension DiskTier {
       })
   }
 
+  /// Sets the bytes reserved for a spool, and publishes the sum to the peers.
+  func setReservation(_ byteCount: Int64?, for id: Int64) {
+    budget[reservation: id] = byteCount
+    peerTable?.setUnlistedBytes(budget.reservedBytes)
+  }
+
   private func reserve(_ byteCount: Int64, for id: Int64) -> StoreError? {
     // The next worker may resume from bytes that arrive while this one closes.
     if session.isClosed && partials.isListed(id) { return nil }
     do throws(StoreError) {
       let folder = try session.usable().folder
       let wanted = folder.allocated(byteCount)
-      let reserved = spooled[id] ?? 0
+      let reserved = budget[reservation: id] ?? 0
       if wanted > reserved {
-        guard wanted <= maxFileBytes(in: folder) else { throw tooLarge }
+        guard wanted <= budget.maxFileBytes(blockSize: folder.blockSize) else { throw tooLarge }
         try makeRoom(for: wanted - reserved, allowOverLimit: false)
-        spooled[id] = wanted
+        setReservation(wanted, for: id)
         // Publish it to the peers now: the next commit may be far away.
         if hasPeers { commit() }
       }
@@ -100,7 +106,7 @@ extension DiskTier {
   private func writeFile(_ bytes: [UInt8], as response: inout StoredResponse, delivered: Bool) throws(StoreError) {
     let folder = try session.writable().folder
     let allocated = folder.allocated(Int64(bytes.count))
-    guard allocated <= maxFileBytes(in: folder) else { throw tooLarge }
+    guard allocated <= budget.maxFileBytes(blockSize: folder.blockSize) else { throw tooLarge }
     try makeRoom(for: allocated, allowOverLimit: delivered)
     response.byteCount = Int64(bytes.count)
     if response.digest.isEmpty { response.digest = SHA256.digest(of: bytes) }

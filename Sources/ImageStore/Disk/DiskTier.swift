@@ -49,16 +49,12 @@ public actor DiskTier {
   nonisolated let directory: String
   public nonisolated let mode: Mode
   nonisolated let environment: StoreEnvironment
-  var minFreeFraction: Double
   /// Also read by other threads.
   nonisolated let verification: Locked<Verification>
-  var limit: Int64
 
   let session: IndexSession
   /// Whether this worker may have lost rows of existing files.
   var hasLeftovers = false
-  /// Whether files were evicted because the index found the disk full, and no commit has succeeded since.
-  var hasMadeRoom = false
 
   // Eviction. See DiskTier+Eviction.
   nonisolated let pins = PinTable()
@@ -66,19 +62,11 @@ public actor DiskTier {
   /// Responses whose digest matched, but which the index does not mark as verified: not yet, or never if the tier is
   /// read-only.
   var verified: Set<Int64> = []
-  /// Allocated bytes of the temporary files of spools, by id.
-  var spooled: [Int64: Int64] = [:] {
-    didSet { peerTable?.setUnlistedBytes(spooledBytes) }
-  }
+  var budget: SpaceBudget
   nonisolated let partialsExist = Locked(true)
   let partials: PartialFiles
   /// The number of users of each pinned file, by id.
   var pinCounts: [Int64: Int] = [:]
-  var evicted = EvictionStatistics()
-  var evictionCursor = EvictionCursor()
-  var spaceLimit = Int64.max
-  /// When the free space was measured, and how many bytes may be written before it is measured again.
-  var spaceCheck: (at: Int, budget: Int64)?
 
   // Maintenance.
   var schedule = MaintenanceSchedule()
@@ -103,8 +91,7 @@ public actor DiskTier {
   ) {
     cacheDirectory = directory
     self.directory = directory + "/" + namespace
-    self.limit = limit
-    self.minFreeFraction = minFreeFraction
+    budget = SpaceBudget(limit: limit, minFreeFraction: minFreeFraction)
     verification = Locked(verify)
     self.mode = mode
     self.executor = executor
@@ -131,7 +118,7 @@ public actor DiskTier {
         schedule.trimAt = now
         schedule.clockCheckWanted = true
       }
-      evictionCursor = EvictionCursor()
+      budget.resetCursor()
       if isNew { schedule.sweepWanted = true }
     case .rowsLost:
       scheduleOrphanSweep()
@@ -165,7 +152,7 @@ public actor DiskTier {
     guard let lock = session.current?.lock else { return session.closeFolder() }
     commit()
     let isSwept = sweep == nil && !schedule.sweepWanted && schedule.sweepAt == nil
-    if !hasLeftovers && spooled.isEmpty && isSwept { lock.remove() }
+    if !hasLeftovers && !budget.hasReservations && isSwept { lock.remove() }
     sweep = nil
     session.closeFolder()
     setPeerTable(nil)
@@ -174,21 +161,20 @@ public actor DiskTier {
   /// The current usage. All values except the limit are 0 if the tier cannot be used.
   public var counts: Counts {
     let totals = try? session.withIndex { index throws(SQLiteError) in try index.totals() }
-    let unlisted = spooledBytes + (peerTable?.unlistedBytesOfPeers ?? 0)
+    let unlisted = budget.reservedBytes + (peerTable?.unlistedBytesOfPeers ?? 0)
     return Counts(
-      entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + unlisted, limit: limit, evicted: evicted)
+      entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + unlisted, limit: budget.limit, evicted: budget.evicted)
   }
 
   /// Sets the limit and evicts down to it. A stored file larger than a tenth of the new limit stays until it is evicted
   /// in its turn.
   public func setLimit(_ limit: Int64) {
-    self.limit = limit
+    budget.limit = limit
     trim()
   }
 
   public func setMinFreeFraction(_ fraction: Double) {
-    minFreeFraction = fraction
-    spaceCheck = nil
+    budget.minFreeFraction = fraction
     trim()
   }
 
@@ -197,5 +183,4 @@ public actor DiskTier {
   }
 
   var now: Int { environment.now() }
-  var spooledBytes: Int64 { spooled.values.reduce(0, +) }
 }

@@ -18,7 +18,7 @@ extension DiskTier {
   func setPeerTable(_ peerTable: PeerTable?) {
     self.peerTable = peerTable
     pins.setPeerTable(peerTable)
-    peerTable?.setUnlistedBytes(spooledBytes)
+    peerTable?.setUnlistedBytes(budget.reservedBytes)
   }
 
   /// Determines the living peers and reclaims the rows of dead ones in the peer table.

@@ -77,18 +77,18 @@ extension DiskTier {
   func commit() -> StoreError? {
     schedule.commitBy = nil
     do throws(SQLiteError) {
-      if try session.commit() { hasMadeRoom = false }
+      if try session.commit() { budget.hasMadeRoom = false }
       return nil
     } catch {
       scheduleOrphanSweep()
       let failure = StoreError(error)
       if !error.isOutOfSpace { return session.suspend(failure) }
       // Only once: a second eviction would find the same rows, whose files are deleted already.
-      guard !hasMadeRoom, makeSomeRoom() else {
-        hasMadeRoom = false
+      guard !budget.hasMadeRoom, makeSomeRoom() else {
+        budget.hasMadeRoom = false
         return session.suspendWrites(failure)
       }
-      hasMadeRoom = true
+      budget.hasMadeRoom = true
       return failure
     }
   }
@@ -176,7 +176,7 @@ extension DiskTier {
         // Use a separate transaction, which sees the rows of peers and does not block their writes.
         commit()
         try session.withIndex { index throws(SQLiteError) in
-          for suspect in suspects where spooled[suspect.id] == nil {
+          for suspect in suspects where budget[reservation: suspect.id] == nil {
             try remove(suspect, in: opened.folder, from: index, now: now)
           }
           schedule.nextDue = try index.nextDue()

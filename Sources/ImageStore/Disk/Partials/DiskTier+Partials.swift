@@ -2,9 +2,6 @@ internal import Threads
 
 /// Resuming broken transfers. See `PartialFiles`.
 extension DiskTier {
-  /// The maximum allocated bytes of all partial files.
-  private var partialLimit: Int64 { min(limit, spaceLimit) / 4 }
-
   /// Whether partial files may exist, as far as is known. Callable from any thread.
   public nonisolated var mayHavePartials: Bool { mode == .readWrite && partialsExist.withLock { $0 } }
 
@@ -30,7 +27,7 @@ extension DiskTier {
     }
     guard let (partial, spool) = resumed else { return nil }
     let byteCount = spool.assumeIsolated { $0.byteCount }
-    spooled[spool.id] = session.folder?.allocated(byteCount) ?? byteCount
+    setReservation(session.folder?.allocated(byteCount) ?? byteCount, for: spool.id)
     guard byteCount > 0, byteCount < partial.completeLength ?? .max else {
       spool.assumeIsolated { $0.discard() }
       return nil
@@ -56,14 +53,14 @@ extension DiskTier {
       partials.unlist(id)
       schedule.noteWrite()
     }
-    spooled[id] = nil
+    setReservation(nil, for: id)
     return true
   }
 
   /// Ends the spool and retains its file for resuming. Returns false if the file may not be retained.
   func retainForResume(_ id: Int64, byteCount: Int64) -> Bool {
-    guard partials.retain(id, byteCount: byteCount, limit: partialLimit) else { return false }
-    if !session.isClosed { spooled[id] = nil }
+    guard partials.retain(id, byteCount: byteCount, limit: budget.partialLimit) else { return false }
+    if !session.isClosed { setReservation(nil, for: id) }
     return true
   }
 
@@ -73,9 +70,9 @@ extension DiskTier {
     if !partials.hasAdopted { adoptPartials() }
   }
 
-  func adoptPartials() { partials.adopt(swept: sweep?.instances ?? [], limit: partialLimit, now: now) }
+  func adoptPartials() { partials.adopt(swept: sweep?.instances ?? [], limit: budget.partialLimit, now: now) }
 
   func limitPartials() {
-    try? session.withIndex { index throws(SQLiteError) in try partials.enforce(limit: partialLimit, in: index) }
+    try? session.withIndex { index throws(SQLiteError) in try partials.enforce(limit: budget.partialLimit, in: index) }
   }
 }

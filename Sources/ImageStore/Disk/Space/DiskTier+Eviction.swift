@@ -1,84 +1,66 @@
 /// Evicts files to stay within the limit, and deletes files whose deletion is due.
 extension DiskTier {
-  /// The maximum number of bytes written before the free space is measured again.
-  private static var maxUncheckedBytes: Int64 { 1 << 24 }
-
-  /// The position up to which eviction has found only pinned rows, so that it does not scan them again before a pin can
-  /// have ended. Rows used later come after it in the order.
-  struct EvictionCursor {
-    var upTo: (usedAt: Int, id: Int64) = (.min, .min)
-    /// When the first of the skipped rows may be evicted.
-    var until = Int.max
-    var lastLook = Int.min
-  }
-
   /// Evicts down to the limit, as far as the 60 s rule allows, and deletes files whose 60 s have ended.
   public func trim() {
     guard mode == .readWrite, !session.isClosed else { return }
     schedule.trimAt = nil
     removeDue()
-    spaceCheck = nil
+    budget.expireMeasurement()
     try? makeRoom(for: 0, allowOverLimit: true)
     limitPartials()
   }
 
   /// Evicts until `bytes` more fit.
   func makeRoom(for bytes: Int64, allowOverLimit: Bool) throws(StoreError) {
-    try checkFreeSpace(adding: bytes)
+    let now = now
     let used = try usedBytes()
-    let excess = used + bytes - min(limit, spaceLimit)
-    if excess <= 0 { return }
-    if try evict(excess, for: spaceLimit < limit ? .freeSpace : .limit) >= excess { return }
+    if budget.mustMeasure(adding: bytes, now: now), let folder = session.folder,
+      let space = try? environment.files.space(of: folder.descriptor)
+    {
+      budget.recordSpace(free: space.free, total: space.total, used: used, adding: bytes, now: now)
+    }
+    guard let demand = budget.demand(adding: bytes, used: used), try evict(demand) < demand.bytes else { return }
     guard allowOverLimit else {
       throw StoreError(.noRoom, "the disk cache is full of files delivered in the last \(deliveredFileLifetime) s")
     }
-    let next = min(evictionCursor.until, schedule.nextDue ?? .max)
+    let next = min(budget.cursor.until, schedule.nextDue ?? .max)
     schedule.trimAt = next == .max ? nil : next
   }
 
-  /// Evicts 4 MB when the system reports a full disk. Returns false if nothing can be evicted.
-  func makeSomeRoom() -> Bool { ((try? evict(1 << 22, for: .diskFull)) ?? 0) > 0 }
+  /// Evicts some files when the system reports a full disk. Returns false if nothing can be evicted.
+  func makeSomeRoom() -> Bool { ((try? evict(SpaceBudget.demandOfFullDisk)) ?? 0) > 0 }
 
-  /// The maximum allocated size of a file: a tenth of the limit, so that one image cannot displace all others. One
-  /// block is always allowed.
-  func maxFileBytes(in folder: CacheFolder) -> Int64 { max(limit / 10, min(folder.blockSize, limit)) }
-
-  /// Evicts partial files, then the least recently used images, until `bytes` are free. At the limit, evicts up to 1 %
-  /// of the limit more, so that the next stores need not evict again.
+  /// Evicts partial files, then the least recently used images, until the demand is met.
   ///
   /// - Returns: the bytes freed; fewer than requested if the other files were delivered recently.
-  private func evict(_ bytes: Int64, for reason: EvictionStatistics.Reason) throws(StoreError) -> Int64 {
+  private func evict(_ demand: SpaceBudget.Demand) throws(StoreError) -> Int64 {
     notePins()
     let now = now
-    if now >= evictionCursor.until || now < evictionCursor.lastLook { evictionCursor = EvictionCursor() }
-    evictionCursor.lastLook = now
-    let spare = reason == .limit ? limit / 100 : 0
+    budget.startScan(now: now)
     return try session.withIndex { index throws(SQLiteError) in
-      var freed: Int64 = 0
-      while freed < bytes, let partialBytes = try partials.removeOldest(from: index) { freed += partialBytes }
-      search: while freed < bytes {
-        let candidates = try index.leastRecentlyUsed(after: evictionCursor.upTo, limit: 16)
+      var demand = demand
+      while !demand.isMet, let bytes = try partials.removeOldest(from: index) { demand.freed += bytes }
+      search: while !demand.isMet {
+        let candidates = try index.leastRecentlyUsed(after: budget.cursor.upTo, limit: 16)
         if candidates.isEmpty { break }
         for candidate in candidates {
-          let isSpare = candidate.allocated > 0 && freed + candidate.allocated <= bytes + spare
-          guard freed < bytes || isSpare else { break search }
+          guard demand.includes(candidate.allocated) else { break search }
           if deliveries.uses[candidate.id] != nil {
             // It was used, and the index is not updated yet.
             try flushUses(to: index)
             continue search
           }
           if let until = pinned(candidate, now: now) {
-            evictionCursor.upTo = (candidate.usedAt, candidate.id)
-            evictionCursor.until = min(evictionCursor.until, until)
+            budget.skip(candidate, until: until)
           } else {
             try removeEntry(candidate, from: index, now: now)
-            freed += candidate.allocated
-            evicted.count(reason)
+            demand.freed += candidate.allocated
+            budget.recordEviction(demand.reason)
           }
         }
       }
-      if freed > 0 { schedule.noteWrite() }
-      return freed
+      if demand.freed > 0 { schedule.noteWrite() }
+      return demand.freed
     }
   }
 
@@ -133,26 +115,6 @@ extension DiskTier {
     return until > now && delivered <= now + deliveredFileLifetime ? until : nil
   }
 
-  /// Measures the free space at intervals. Below `minFreeFraction` the tier must not grow, and shrinks by the missing
-  /// bytes.
-  ///
-  /// The nearer the minimum, the sooner it measures again.
-  private func checkFreeSpace(adding bytes: Int64) throws(StoreError) {
-    let now = now
-    if let check = spaceCheck, now - check.at < 5, now >= check.at, bytes <= check.budget {
-      spaceCheck?.budget -= bytes
-      return
-    }
-    spaceCheck = (now, Self.maxUncheckedBytes)
-    spaceLimit = .max
-    guard minFreeFraction > 0, let folder = session.folder,
-      let space = try? environment.files.space(of: folder.descriptor)
-    else { return }
-    let spare = space.free - Int64(minFreeFraction * Double(space.total))
-    spaceLimit = max(0, try usedBytes() + spare)
-    spaceCheck = (now, min(Self.maxUncheckedBytes, max(0, spare / 2 - bytes)))
-  }
-
   /// Allocated bytes of the files of all workers. With peers, takes the write lock, so that no peer adds a file until
   /// the next commit.
   private func usedBytes() throws(StoreError) -> Int64 {
@@ -161,7 +123,7 @@ extension DiskTier {
       if isShared { try index.beginWriting() }
       return try index.totals().bytes
     }
-    return listed + spooledBytes + (isShared ? peerTable?.unlistedBytesOfPeers ?? 0 : 0)
+    return listed + budget.reservedBytes + (isShared ? peerTable?.unlistedBytesOfPeers ?? 0 : 0)
   }
 
   /// Pins the file of a response that a caller is about to read; counts as a use. `unpin` must follow. Pinned files
@@ -180,7 +142,7 @@ extension DiskTier {
     guard let count = pinCounts[id] else { return }
     pinCounts[id] = count > 1 ? count - 1 : nil
     // The eviction cursor may have passed the file.
-    if count == 1 { evictionCursor = EvictionCursor() }
+    if count == 1 { budget.resetCursor() }
   }
 
   /// Deletes the files whose scheduled deletion is due.
