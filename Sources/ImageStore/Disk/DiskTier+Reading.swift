@@ -34,10 +34,10 @@ extension DiskTier {
   /// The use of a response by all workers, except for uses by peers in the last seconds. Nil if the response is
   /// deleted.
   public func usage(of response: StoredResponse) -> Usage? {
-    notePins()
+    drainPins()
     let written = try? session.withIndex { index throws(SQLiteError) in try index.usage(of: response.id) }
     guard let (written, uses) = written ?? nil else { return nil }
-    let unwritten = deliveries.uses[response.id]
+    let unwritten = retention.unwritten.uses[response.id]
     let lastUse = max(written, unwritten?.at ?? 0)
     return Usage(lastUse: lastUse > 0 ? lastUse : nil, count: uses + (unwritten?.times ?? 0))
   }
@@ -126,13 +126,14 @@ extension DiskTier {
     switch verification.withLock({ $0 }) {
     case .always: true
     case .never: false
-    case .random: !response.isVerified && !verified.contains(response.id) || environment.random() % 100 == 0
+    case .random:
+      !response.isVerified && !retention.unwritten.verified.contains(response.id) || environment.random() % 100 == 0
     }
   }
 
   /// Records that the digest matched. The index is updated with the next flush of uses.
   private func recordVerified(_ response: StoredResponse) {
-    guard !response.isVerified, verified.insert(response.id).inserted, mode == .readWrite else { return }
+    guard !response.isVerified, retention.recordVerified(response.id), mode == .readWrite else { return }
     schedule.noteUse()
   }
 }

@@ -1,7 +1,7 @@
 internal import HTTPTypes
 internal import Threads
 
-/// Stores responses and records deliveries.
+/// Stores responses.
 extension DiskTier {
   /// Creates a temporary file for a large body. Its bytes count against the limit as it grows.
   ///
@@ -158,7 +158,7 @@ extension DiskTier {
         try reconcileVariants(of: response, in: index, now: now)
       }
     }
-    if delivered { deliveries.pin(response.id, at: now) }
+    if delivered { retention.recordDelivery(of: response.id, at: now) }
     schedule.noteWrite()
     try removeReplaced()
     session.recordSuccess()
@@ -178,53 +178,6 @@ extension DiskTier {
       try updateSiblings(of: response, in: index)
     }
     schedule.noteWrite()
-  }
-
-  /// Records that an image was delivered at `time` (Unix seconds), which counts as a use. If it was delivered by path,
-  /// its file is kept for 60 s.
-  ///
-  /// The index is updated seconds later, when uses are flushed.
-  public func markDelivered(_ id: Int64, at time: Int, byPath: Bool = true) {
-    guard mode == .readWrite else { return }
-    noteUse(of: id, UsageJournal.Use(at: time, isDelivery: byPath))
-  }
-
-  /// Records another delivery of a path that `absolutePath` returned; its use was counted before. Ignores any other
-  /// path.
-  public func markDelivered(path: String, at time: Int) {
-    guard path.hasPrefix(directory + "/"), let name = path.split(separator: "/").last,
-      let file = FileName.parse(String(name))
-    else { return }
-    noteUse(of: file.id, UsageJournal.Use(at: time, times: 0))
-  }
-
-  func noteUse(of id: Int64, _ use: UsageJournal.Use) {
-    // Announce before the file is checked: peers see the use in the index only later.
-    pins.announce(id, at: use.at)
-    deliveries.record(id, use)
-    schedule.noteUse()
-  }
-
-  /// The path of a stored response, to be delivered now. Callable from any thread, without waiting for the executor.
-  /// Keeps the file for 60 s and counts as a use. Nil if the file is missing, has another size, or must be verified
-  /// first.
-  public nonisolated func pin(_ response: StoredResponse) -> String? {
-    if verification.withLock({ $0 }) == .always { return nil }
-    noteUse(of: response)
-    let path = absolutePath(of: response)
-    return (try? environment.files.status(path))?.byteCount == response.byteCount ? path : nil
-  }
-
-  /// Records a use of an image that was delivered from another tier. Callable from any thread.
-  public nonisolated func noteUse(of response: StoredResponse) {
-    guard mode == .readWrite, pins.pin(response.id, at: environment.now()) else { return }
-    // Wake the executor, which may be idle for long: maintenance runs after each batch.
-    executor.run {}
-  }
-
-  /// Moves the pins of other threads into `deliveries`.
-  func notePins() {
-    for (id, use) in pins.drain() { noteUse(of: id, use) }
   }
 
   /// Removes the responses that storing `response` would have replaced, variants included. A file is deleted when the

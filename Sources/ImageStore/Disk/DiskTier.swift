@@ -58,15 +58,10 @@ public actor DiskTier {
 
   // Eviction. See DiskTier+Eviction.
   nonisolated let pins = PinTable()
-  var deliveries = UsageJournal()
-  /// Responses whose digest matched, but which the index does not mark as verified: not yet, or never if the tier is
-  /// read-only.
-  var verified: Set<Int64> = []
+  var retention = RetentionTracker()
   var budget: SpaceBudget
   nonisolated let partialsExist = Locked(true)
   let partials: PartialFiles
-  /// The number of users of each pinned file, by id.
-  var pinCounts: [Int64: Int] = [:]
 
   // Maintenance.
   var schedule = MaintenanceSchedule()
@@ -163,7 +158,8 @@ public actor DiskTier {
     let totals = try? session.withIndex { index throws(SQLiteError) in try index.totals() }
     let unlisted = budget.reservedBytes + (peerTable?.unlistedBytesOfPeers ?? 0)
     return Counts(
-      entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + unlisted, limit: budget.limit, evicted: budget.evicted)
+      entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + unlisted, limit: budget.limit,
+      evicted: budget.evicted)
   }
 
   /// Sets the limit and evicts down to it. A stored file larger than a tenth of the new limit stays until it is evicted

@@ -30,10 +30,3 @@ public struct StoreEnvironment: Sendable {
       return text.isEmpty ? nil : String(decoding: text.prefix { $0 > 0x20 }, as: UTF8.self)
     })
 }
-
-/// How long a delivered path remains valid, regardless of eviction, replacement and clearing, in seconds.
-public let deliveredFileLifetime = 60
-
-/// The Unix second from which a file delivered at `time` may be deleted. Both times are rounded down to seconds, hence
-/// one more.
-func endOfLife(deliveredAt time: Int) -> Int { time + deliveredFileLifetime + 1 }

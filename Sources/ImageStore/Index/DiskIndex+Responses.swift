@@ -130,7 +130,7 @@ extension DiskIndex {
   }
 
   /// Records a use. If the row is deleted meanwhile, extends the time of its file instead.
-  func touch(_ id: Int64, _ use: UsageJournal.Use) throws(SQLiteError) {
+  func touch(_ id: Int64, _ use: RetentionTracker.Use) throws(SQLiteError) {
     let touch = try writing(
       """
       UPDATE responses SET used_at = max(used_at, ?2), delivered_at = max(delivered_at, ?3), uses = uses + ?4

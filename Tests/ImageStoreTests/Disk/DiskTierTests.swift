@@ -11,9 +11,9 @@ import Threads
     let tier = try await fixture.openTier(verify: .never)
     let stored = try await tier.store([1], as: fixture.draft("a"))
     _ = await tier.runMaintenance()  // what is due after opening
-    let entered = Locked<UsageJournal.Use?>(nil)
+    let entered = Locked<RetentionTracker.Use?>(nil)
     fixture.executor.setAfterBatch {
-      let (wake, use) = tier.assumeIsolated { ($0.runMaintenance(), $0.deliveries.uses[stored.id]) }
+      let (wake, use) = tier.assumeIsolated { ($0.runMaintenance(), $0.retention.unwritten.uses[stored.id]) }
       entered.withLock { $0 = use }
       entered.notify()
       return wake
@@ -21,7 +21,7 @@ import Threads
     fixture.advance(1)
     #expect(tier.pin(stored) != nil)
     let use = entered.wait(timeout: .seconds(60)) { $0 }
-    #expect(use == UsageJournal.Use(at: fixture.now))
+    #expect(use == RetentionTracker.Use(at: fixture.now))
     fixture.executor.setAfterBatch(nil)
   }
 

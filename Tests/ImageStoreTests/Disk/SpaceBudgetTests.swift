@@ -3,6 +3,10 @@ import Testing
 @testable import ImageStore
 
 @Suite struct SpaceBudgetTests {
+  private func isDue(_ budget: inout SpaceBudget, adding bytes: Int64, now: Int) -> Bool {
+    budget.mustMeasure(adding: bytes, now: now)
+  }
+
   private func record(_ id: Int64, usedAt: Int, allocated: Int64 = 4096) -> FileRecord {
     FileRecord(id: id, file: "\(id)", allocated: allocated, usedAt: usedAt, deliveredAt: 0)
   }
@@ -24,7 +28,7 @@ import Testing
 
   @Test func `with too little free space, the demand is what is missing to the minimum, and nothing to spare`() throws {
     var budget = SpaceBudget(limit: 1 << 40, minFreeFraction: 0.1)
-    #expect(budget.mustMeasure(adding: 0, now: 0))
+    #expect(isDue(&budget, adding: 0, now: 0))
     budget.recordSpace(free: 60, total: 1000, used: 500, adding: 0, now: 0)
     let demand = try #require(budget.demand(adding: 5, used: 500))
     #expect(demand.bytes == 45 && demand.reason == .freeSpace && demand.spare == 0)
@@ -35,24 +39,24 @@ import Testing
     var budget = SpaceBudget(limit: 1 << 40, minFreeFraction: 0.1)
     func measure() { budget.recordSpace(free: 300, total: 1000, used: 0, adding: 20, now: 100) }
     measure()
-    #expect(!budget.mustMeasure(adding: 50, now: 104))
-    #expect(budget.mustMeasure(adding: 31, now: 104), "80 bytes were allowed, and 50 are used")
+    #expect(!isDue(&budget, adding: 50, now: 104))
+    #expect(isDue(&budget, adding: 31, now: 104), "80 bytes were allowed, and 50 are used")
     measure()
-    #expect(budget.mustMeasure(adding: 0, now: 105))
+    #expect(isDue(&budget, adding: 0, now: 105))
     measure()
-    #expect(budget.mustMeasure(adding: 0, now: 99))
+    #expect(isDue(&budget, adding: 0, now: 99))
     measure()
     budget.minFreeFraction = 0.2
-    #expect(budget.mustMeasure(adding: 0, now: 100))
+    #expect(isDue(&budget, adding: 0, now: 100))
     budget.minFreeFraction = 0
-    #expect(!budget.mustMeasure(adding: 0, now: 100), "without a minimum, nothing is measured")
+    #expect(!isDue(&budget, adding: 0, now: 100), "without a minimum, nothing is measured")
   }
 
   @Test func `a measurement that is due and fails limits nothing`() {
     var budget = SpaceBudget(limit: 1 << 40, minFreeFraction: 0.1)
     budget.recordSpace(free: 0, total: 1000, used: 500, adding: 0, now: 0)
     #expect(budget.demand(adding: 0, used: 500) != nil)
-    #expect(budget.mustMeasure(adding: 0, now: 5))
+    #expect(isDue(&budget, adding: 0, now: 5))
     #expect(budget.demand(adding: 0, used: 500) == nil)
   }
 

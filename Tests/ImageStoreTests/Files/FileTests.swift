@@ -56,20 +56,4 @@ import Testing
   func `a URL without a host has no authority`(url: String) {
     #expect(Authority(of: url) == nil)
   }
-
-  @Test func `a delivery pins a file until 60 s after the last one`() {
-    var deliveries = UsageJournal()
-    deliveries.record(1, UsageJournal.Use(at: 0))
-    deliveries.record(2, UsageJournal.Use(at: 10, times: 7))
-    deliveries.record(1, UsageJournal.Use(at: 30))
-    let uses = deliveries.drainUses()
-    #expect(uses == [1: UsageJournal.Use(at: 30, times: 2), 2: UsageJournal.Use(at: 10, times: 7)])
-    #expect(deliveries.uses.isEmpty)
-    deliveries.expire(now: 61)
-    #expect(deliveries.lastDelivery(of: 1) == 30)
-    deliveries.expire(now: 71)
-    #expect(deliveries.lastDelivery(of: 2) == nil)
-    deliveries.expire(now: 91)
-    #expect(deliveries.lastDelivery(of: 1) == nil)
-  }
 }

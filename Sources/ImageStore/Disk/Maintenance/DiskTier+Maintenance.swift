@@ -15,7 +15,7 @@ extension DiskTier {
       return nil
     }
     let instant = ContinuousClock.now
-    notePins()
+    drainPins()
     if let by = schedule.flushBy, by <= instant { flushUses() }
     commitUnlessGathering(at: instant)
     guard !session.isSuspended else { return nil }
@@ -30,7 +30,7 @@ extension DiskTier {
       }
       return nil
     }
-    deliveries.expire(now: now)
+    retention.expire(now: now)
     if now < schedule.surveyAt || schedule.clockCheckWanted { clampFutureTimestamps() }
     // Delete due files before evicting: that may free enough space.
     removeDueIfAny()
@@ -91,20 +91,6 @@ extension DiskTier {
       budget.hasMadeRoom = true
       return failure
     }
-  }
-
-  func flushUses() {
-    schedule.flushBy = nil
-    notePins()
-    guard mode == .readWrite, !(deliveries.uses.isEmpty && verified.isEmpty) else { return }
-    try? session.withIndex { index throws(SQLiteError) in try flushUses(to: index) }
-    schedule.noteWrite()
-  }
-
-  func flushUses(to index: DiskIndex) throws(SQLiteError) {
-    for (id, use) in deliveries.drainUses() { try index.touch(id, use) }
-    for id in verified { try index.markVerified(id) }
-    verified = []
   }
 
   /// Detects dead peers and surveys the living ones. Reopens the directory or the index if it was replaced.

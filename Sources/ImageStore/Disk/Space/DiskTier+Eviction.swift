@@ -34,7 +34,7 @@ extension DiskTier {
   ///
   /// - Returns: the bytes freed; fewer than requested if the other files were delivered recently.
   private func evict(_ demand: SpaceBudget.Demand) throws(StoreError) -> Int64 {
-    notePins()
+    drainPins()
     let now = now
     budget.startScan(now: now)
     return try session.withIndex { index throws(SQLiteError) in
@@ -45,12 +45,12 @@ extension DiskTier {
         if candidates.isEmpty { break }
         for candidate in candidates {
           guard demand.includes(candidate.allocated) else { break search }
-          if deliveries.uses[candidate.id] != nil {
+          if retention.unwritten.uses[candidate.id] != nil {
             // It was used, and the index is not updated yet.
             try flushUses(to: index)
             continue search
           }
-          if let until = pinned(candidate, now: now) {
+          if let until = retentionEnd(of: candidate, now: now) {
             budget.skip(candidate, until: until)
           } else {
             try removeEntry(candidate, from: index, now: now)
@@ -68,8 +68,8 @@ extension DiskTier {
   /// killed before the commit leaves the old row with its file.
   func replace(_ record: FileRecord, in index: DiskIndex, now: Int) throws(SQLiteError) {
     guard try index.delete(record.id) else { return }
-    _ = deliveries.removeUse(of: record.id)
-    try schedulePendingDeletion(record, due: pinned(record, now: now) ?? now, in: index)
+    retention.rowDeleted(record.id)
+    try schedulePendingDeletion(record, due: retentionEnd(of: record, now: now) ?? now, in: index)
   }
 
   /// Commits, then deletes the files of replaced rows whose 60 s have ended.
@@ -85,14 +85,14 @@ extension DiskTier {
   /// - Parameter grace: how long a delivery by a peer may be unknown to this worker, in seconds.
   func removeEntry(_ record: FileRecord, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
     guard try index.delete(record.id) else { return }
-    _ = deliveries.removeUse(of: record.id)
+    retention.rowDeleted(record.id)
     try deleteFile(of: record, from: index, now: now, grace: grace)
   }
 
   /// Deletes a file without a row, at once or when its 60 s end.
   func deleteFile(of record: FileRecord, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
-    var until = max(pinned(record, now: now) ?? now, now + grace)
-    if until <= now && !pins.unlessPinned(record.id, now: now, { session.folder?.remove(record.file) }) {
+    var until = max(retentionEnd(of: record, now: now) ?? now, now + grace)
+    if until <= now && !removeUnlessRetained(record.id, record.file, now: now) {
       until = endOfLife(deliveredAt: now)
     }
     guard until > now else { return }
@@ -102,17 +102,6 @@ extension DiskTier {
   private func schedulePendingDeletion(_ record: FileRecord, due: Int, in index: DiskIndex) throws(SQLiteError) {
     try index.schedulePendingDeletion(record, due: due)
     schedule.nextDue = min(schedule.nextDue ?? .max, due)
-  }
-
-  /// When the pin of the file ends; nil if the file may be deleted now.
-  ///
-  /// A delivery in the future, recorded before the clock was set back, does not count.
-  private func pinned(_ record: FileRecord, now: Int) -> Int? {
-    if pinCounts[record.id] != nil { return now + deliveredFileLifetime }
-    let byPeers = hasPeers ? peerTable?.recentDelivery(of: record.id, now: now) ?? 0 : 0
-    let delivered = max(deliveries.lastDelivery(of: record.id) ?? 0, record.deliveredAt, byPeers)
-    let until = endOfLife(deliveredAt: delivered) + (hasPeers ? MaintenanceSchedule.flushInterval : 0)
-    return until > now && delivered <= now + deliveredFileLifetime ? until : nil
   }
 
   /// Allocated bytes of the files of all workers. With peers, takes the write lock, so that no peer adds a file until
@@ -126,41 +115,22 @@ extension DiskTier {
     return listed + budget.reservedBytes + (isShared ? peerTable?.unlistedBytesOfPeers ?? 0 : 0)
   }
 
-  /// Pins the file of a response that a caller is about to read; counts as a use. `unpin` must follow. Pinned files
-  /// count against the limit: if they fill the tier, nothing more is stored.
-  ///
-  /// - Returns: false, without a pin, if the file does not match the response.
-  public func pin(_ response: StoredResponse) -> Bool {
-    pinCounts[response.id, default: 0] += 1
-    markDelivered(response.id, at: now, byPath: false)
-    if check(response) { return true }
-    unpin(response.id)
-    return false
-  }
-
-  public func unpin(_ id: Int64) {
-    guard let count = pinCounts[id] else { return }
-    pinCounts[id] = count > 1 ? count - 1 : nil
-    // The eviction cursor may have passed the file.
-    if count == 1 { budget.resetCursor() }
-  }
-
   /// Deletes the files whose scheduled deletion is due.
   private func removeDue() {
     // A row whose deletion is not committed may reappear, and needs its file.
     guard commit() == nil else { return }
     // Another thread may have delivered the path of a response that it had in memory.
-    notePins()
+    drainPins()
     let now = now
     try? session.withIndex { index throws(SQLiteError) in
       try flushUses(to: index)
       while true {
         let due = try index.due(now: now, limit: 256)
         for (id, file) in due {
-          if pinCounts[id] == nil, pins.unlessPinned(id, now: now, { session.folder?.remove(file) }) {
+          if removeUnlessRetained(id, file, now: now) {
             try index.removePendingDeletion(id)
           } else {
-            try index.touch(id, UsageJournal.Use(at: now, times: 0))
+            try index.touch(id, RetentionTracker.Use(at: now, times: 0))
           }
         }
         if due.count < 256 { break }

@@ -1,3 +1,10 @@
+/// How long a delivered path remains valid, regardless of eviction, replacement and clearing, in seconds.
+public let deliveredFileLifetime = 60
+
+/// The Unix second from which a file delivered at `time` may be deleted. Both times are rounded down to seconds, hence
+/// one more.
+func endOfLife(deliveredAt time: Int) -> Int { time + deliveredFileLifetime + 1 }
+
 /// The time of the last delivery of each subject, for as long as it protects the subject from deletion.
 struct GracePeriods<Subject: Hashable> {
   private var last: [Subject: Int] = [:]

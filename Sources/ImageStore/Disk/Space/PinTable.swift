@@ -6,7 +6,7 @@ internal import Threads
 /// exists. In either order, no path is delivered whose file is deleted right after.
 final class PinTable: Sendable {
   private struct Pins {
-    var uses: [Int64: UsageJournal.Use] = [:]
+    var uses: [Int64: RetentionTracker.Use] = [:]
     var lastTime = Int.min
     var peerTable: PeerTable?
   }
@@ -17,7 +17,7 @@ final class PinTable: Sendable {
   /// peers see them in the index.
   func pin(_ id: Int64, at time: Int) -> Bool {
     pins.withLock { pins in
-      pins.uses[id, default: UsageJournal.Use(at: time, times: 0)].add(UsageJournal.Use(at: time))
+      pins.uses[id, default: RetentionTracker.Use(at: time, times: 0)].add(RetentionTracker.Use(at: time))
       pins.peerTable?.recordDelivery(of: id, at: time)
       defer { pins.lastTime = time }
       return pins.lastTime != time
@@ -43,7 +43,7 @@ final class PinTable: Sendable {
   }
 
   /// Returns and removes the pins since the last call, for the usage journal.
-  func drain() -> [Int64: UsageJournal.Use] {
+  func drain() -> [Int64: RetentionTracker.Use] {
     pins.withLock { pins in
       if pins.uses.isEmpty { return [:] }
       defer { pins.uses = [:] }
