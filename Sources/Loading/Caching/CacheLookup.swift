@@ -183,7 +183,7 @@ extension Loader {
     } else {
       releasePlace(of: load)
       // The job may wait for hours: do not hold the bytes of candidates that are on disk.
-      record.candidates = found.map { $0.response.isOnDisk ? withoutBytes($0) : $0 }
+      record.candidates = found.map { $0.response.isOnDisk ? storage.withoutBytes($0) : $0 }
       enqueue(job, record)
     }
   }

@@ -32,7 +32,7 @@ extension Loader {
       // The stored response is gone, so there is nothing to revalidate.
       if record.revalidationTarget?.retention == .cleared, isWaiting { record.dropConditions() }
     }
-    detachDecodes(clear)
+    decodes.detach(clear)
     return tiers == .disk ? [] : memory.clear(filter, now: clear.time)
   }
 

@@ -18,7 +18,7 @@ extension Loader {
       let delivered = deliverAtOnce(response, entry.bytes, in: .memory, DeliveryPlan(request))
     else { return nil }
     clearSlot(for: request)
-    let image = image(for: request, response, delivered, as: .memory)
+    let image = LoadedImage(response, delivered, for: request, as: .memory, now: storage.now())
     count(image)
     return image
   }

@@ -214,7 +214,7 @@ extension Loader {
           if !own.response.isOnDisk, own.bytes == nil, let path = delivered.path { own.place = .scratch(path) }
           deliver(own, to: load, as: .miss)
         case .success(let delivered):
-          answer(id, .success(image(for: load, candidate.response, delivered, as: .miss)))
+          answer(id, .success(LoadedImage(candidate.response, delivered, for: load, as: .miss, now: storage.now())))
         case .failure(let error):
           answer(id, .failure(error))
         // The remaining loads joined while the others were being served.

@@ -67,8 +67,6 @@ final class JobRecord {
   /// The identity of the transfer in the peer table. See PeerCoordinator.
   var leaseRequest: LeaseRequest?
   private var activeState: ActiveState?
-  /// Whether a preview of the arriving image is being made. See ProgressivePreviews.
-  var isPreviewing = false
   /// Whether an attempt has timed out: the open connections may be dead.
   var hasTimedOut = false
   /// False after a matching clear: the result is delivered, but not cached.
@@ -87,7 +85,6 @@ final class JobRecord {
     var peerWaitStart: ContinuousClock.Instant?
     var mayWaitForPeer = true
     var arrived: CachedResponse?
-    var preview: DecodeTicket?
   }
 
   private var madeActiveState: ActiveState {
@@ -142,12 +139,6 @@ final class JobRecord {
   var mayWaitForPeer: Bool {
     get { activeState?.mayWaitForPeer ?? true }
     set { madeActiveState.mayWaitForPeer = newValue }
-  }
-
-  /// The running or queued decode of a preview.
-  var preview: DecodeTicket? {
-    get { activeState?.preview }
-    set { if newValue != nil || activeState != nil { madeActiveState.preview = newValue } }
   }
 
   /// The response of the transfer, while it is being stored.

@@ -26,8 +26,7 @@ struct DecodeCoalescer {
   /// The role of a load in a decode.
   struct Subscription: Hashable {
     var load: LoadID
-    /// False for the `cached` event, which precedes the answer.
-    var isFinal: Bool
+    var stage: DeliveryStage
   }
 
   struct Subscriber {
@@ -60,6 +59,9 @@ struct DecodeCoalescer {
       subscribers[subscription] = subscriber
     }
   }
+
+  /// The stages in the order in which a load leaves its decodes.
+  private static let stages = [DeliveryStage.answer, .cachedEvent]
 
   private var decodes: [ID: Decode] = [:]
   private var byWork: [Work: ID] = [:]
@@ -105,8 +107,8 @@ struct DecodeCoalescer {
 
   /// Removes all subscriptions of the load.
   mutating func leave(_ load: LoadID) -> [Change] {
-    [true, false].compactMap { isFinal in
-      let subscription = Subscription(load: load, isFinal: isFinal)
+    Self.stages.compactMap { stage in
+      let subscription = Subscription(load: load, stage: stage)
       guard let id = subscriptions.removeValue(forKey: subscription) else { return nil }
       decodes[id]?.set(nil, at: subscription)
       guard let decode = decodes[id], !decode.subscribers.isEmpty else {
@@ -119,7 +121,7 @@ struct DecodeCoalescer {
 
   /// Returns nil if the load has no subscription, or already has that priority.
   mutating func setPriority(_ priority: Priority, of load: LoadID) -> [Change]? {
-    let own = [true, false].map { Subscription(load: load, isFinal: $0) }.filter { subscriptions[$0] != nil }
+    let own = Self.stages.map { Subscription(load: load, stage: $0) }.filter { subscriptions[$0] != nil }
     guard
       own.contains(where: { subscription in
         subscriptions[subscription].map { decodes[$0]?.subscribers[subscription]?.priority != priority } ?? false
@@ -129,8 +131,8 @@ struct DecodeCoalescer {
   }
 
   /// Makes the decode for the load's `cached` event urgent: its answer waits for the event.
-  mutating func boost(whatIsShownTo load: LoadID) -> Change? {
-    change(Subscription(load: load, isFinal: false)) { $0.isUrgent = true }
+  mutating func boostCachedEvent(of load: LoadID) -> Change? {
+    change(Subscription(load: load, stage: .cachedEvent)) { $0.isUrgent = true }
   }
 
   private mutating func change(_ subscription: Subscription, _ body: (inout Subscriber) -> Void) -> Change? {
@@ -182,13 +184,13 @@ struct DecodeCoalescer {
   }
 
   private func subscribers(of decode: Decode) -> [(subscription: Subscription, subscriber: Subscriber)] {
-    decode.subscribers.sorted { ($0.key.load, $0.key.isFinal ? 1 : 0) < ($1.key.load, $1.key.isFinal ? 1 : 0) }
+    decode.subscribers.sorted { ($0.key.load, $0.key.stage) < ($1.key.load, $1.key.stage) }
       .map { ($0.key, $0.value) }
   }
 
   func priority(of id: ID) -> Priority? { decodes[id]?.priority }
 
   func contains(_ load: LoadID) -> Bool {
-    [true, false].contains { subscriptions[Subscription(load: load, isFinal: $0)] != nil }
+    Self.stages.contains { subscriptions[Subscription(load: load, stage: $0)] != nil }
   }
 }

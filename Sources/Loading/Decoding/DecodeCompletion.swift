@@ -2,37 +2,30 @@ internal import ImageCodec
 internal import ImageStore
 internal import Threads
 
-/// Handles the output of a decoder.
-extension Loader {
+/// Completes a decode with the output of the decoder.
+extension DecodeCoordinator {
   /// Merges the result of a check or a placeholder into the cached metadata and continues the loads.
-  func note(_ decoded: Decoded, of id: DecodeCoalescer.ID, _ record: ActiveDecode) {
-    let source = record.candidate.response.metadata?.source
+  func note(_ decoded: Decoded, of id: DecodeCoalescer.ID, _ decode: ActiveDecode) {
     let found = DecodeMetadata(
-      source: source, placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init),
-      isChecked: record.step == .check,
+      source: decode.candidate.response.metadata?.source,
+      placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init), isChecked: decode.step == .check,
       isDamaged: decoded.isDamaged)
-    let candidate = noted(found, of: record.candidate)
-    record.keepFile()
-    goOn(id, with: candidate)
+    let candidate = noted(found, of: decode.candidate)
+    decode.keepFile()
+    proceed(id, with: candidate)
   }
 
-  /// Merges metadata into that of a stored image, in the candidate and in both tiers.
+  /// Merges metadata into that of a stored image, in the candidate and in the cache.
   private func noted(_ found: DecodeMetadata, of candidate: Candidate) -> Candidate {
     var candidate = candidate
     candidate.response.metadata = candidate.response.metadata?.adding(found) ?? found
-    if !candidate.isTransient {
-      memory.note(findingsOf: candidate.response)
-      if let tier = storage.tier(of: candidate) {
-        let response = candidate.response
-        storage.executor.run { tier.assumeIsolated { $0.note(findingsOf: response) } }
-      }
-    }
+    if !candidate.isTransient { cache?.noteMetadata(of: candidate) }
     return candidate
   }
 
   /// Returns the original of a variant or of pixels, after recording damage that the decoder reported.
-  private func originalDecoded(_ decoded: Decoded, _ record: ActiveDecode) -> StoredResponse {
-    let original = record.candidate
+  private func originalDecoded(_ decoded: Decoded, _ decode: ActiveDecode) -> StoredResponse {
+    let original = decode.candidate
     guard decoded.isDamaged, original.response.metadata?.isDamaged != true else { return original.response }
     return noted(DecodeMetadata(isDamaged: true), of: original).response
   }
@@ -40,11 +33,11 @@ extension Loader {
   // MARK: - Variants
 
   /// Stores a new variant and serves the loads that wait for it.
-  func keep(_ decoded: Decoded, at path: String, of id: DecodeCoalescer.ID, _ record: ActiveDecode) {
-    let original = originalDecoded(decoded, record)
+  func keep(_ decoded: Decoded, at path: String, of id: DecodeCoalescer.ID, _ decode: ActiveDecode) {
+    let original = originalDecoded(decoded, decode)
     var draft = original
     draft.id = 0
-    draft.variant = record.transform?.canonical ?? ""
+    draft.variant = decode.transform?.canonical ?? ""
     draft.digest = []
     draft.orientation = 1
     draft.metadata = DecodeMetadata(
@@ -54,19 +47,18 @@ extension Loader {
       placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init),
       isChecked: original.metadata?.isChecked == true,
       isDamaged: original.metadata?.isDamaged == true)
-    let subscribers = decodes.subscribers(of: id)
+    let waiters = waiters(for: id)
     var places: LoadRequest.Places = []
-    if !record.candidate.isTransient {
-      for (subscription, _) in subscribers { places.formUnion(loads[subscription.load]?.request.store ?? []) }
+    if !decode.candidate.isTransient {
+      for waiter in waiters { places.formUnion(waiter.load.request.store) }
     }
-    let served = Dictionary(grouping: subscribers.map(\.subscription), by: \.load).compactMap { id, subscriptions in
-      loads[id].map { ($0, isFinal: subscriptions.contains(where: \.isFinal)) }
-    }
+    // A load that waits for both stages is served once, as for its answer.
+    let served = Dictionary(waiters.map { ($0.load.id, $0) }) { $0.stage > $1.stage ? $0 : $1 }
     let operation = StoreOperation(
-      body: .bytes([]), format: decoded.format, draft: draft, places: places, largestInMemory: memory.largestEntry,
-      needsSize: true, clearCount: record.clearCount,
-      deliveries: served.map { ($0.id, nil, DeliveryPlan($0.request, isFinal: $1)) })
-    let subscriptions = Set(subscribers.map(\.subscription))
+      body: .bytes([]), format: decoded.format, draft: draft, places: places,
+      largestInMemory: cache?.largestInMemory ?? 0, needsSize: true, clearCount: decode.clearCount,
+      deliveries: served.values.map { ($0.load.id, nil, DeliveryPlan($0.load.request, at: $0.stage)) })
+    let subscriptions = Set(waiters.map(\.subscription))
     storage.perform({ [storage] in operation.storing(fileAt: path, in: storage) }) { [weak self] outcome in
       self?.kept(id, outcome, places, servedIn: subscriptions)
     }
@@ -78,59 +70,62 @@ extension Loader {
     _ id: DecodeCoalescer.ID, _ outcome: StoreOperation.Outcome, _ places: LoadRequest.Places,
     servedIn subscriptions: Set<DecodeCoalescer.Subscription>
   ) {
-    applyPeerInvalidations()
-    guard let record = decodeRecords[id] else { return }
+    cache?.applyPeerInvalidations()
+    guard let decode = activeDecode(id) else { return }
     switch outcome {
-    case .failure(let error): failDecode(id, error)
+    case .failure(let error): fail(id, error)
     case .success(let stored):
       var variant = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
-      variant.retention = record.candidate.retention
-      pendingInvalidations.mark(&variant)
+      variant.retention = decode.candidate.retention
+      cache?.markCleared(&variant)
       if !places.isEmpty, !variant.isTransient, !stored.isOutdated {
-        remember(variant.response, places.contains(.memory) ? stored.bytes : nil)
+        cache?.remember(variant.response, places.contains(.memory) ? stored.bytes : nil)
       }
-      for (load, subscriber, isFinal) in endDecode(id) {
-        let isServed = subscriptions.contains(DecodeCoalescer.Subscription(load: load.id, isFinal: isFinal))
-        if isServed, let result = stored.delivered[load.id],
+      for waiter in end(id) {
+        let (load, stage) = (waiter.load, waiter.stage)
+        if subscriptions.contains(waiter.subscription), let result = stored.delivered[load.id],
           load.request.processing?.step(for: variant.response) == nil
         {
-          complete(
-            load, result.map { image(for: load, variant.response, $0, as: subscriber.status) }, isFinal: isFinal)
+          client?.complete(load, result.map { image(for: waiter, variant.response, $0) }, at: stage)
         } else if stored.bytes != nil || variant.response.isOnDisk {
-          deliver(variant, to: load, as: subscriber.status, isFinal: isFinal)
-        } else if isFinal {
-          // The load subscribed while an uncacheable variant was being delivered to the others.
-          join(load)
+          client?.deliver(variant, to: load, as: waiter.status, at: stage)
         } else {
-          endShowing(of: load)
+          // The load subscribed while an uncacheable variant was being delivered to the others.
+          client?.lostSource(for: load, at: stage)
         }
       }
     }
   }
 
+  private func image(
+    for waiter: Waiter, _ response: StoredResponse,
+    _ content: DeliveryPlan.DeliveredContent = DeliveryPlan.DeliveredContent()
+  ) -> LoadedImage {
+    LoadedImage(response, content, for: waiter.load, as: waiter.status, now: storage.now())
+  }
+
   // MARK: - Pixels
 
   /// Delivers pixels to the load that requested them. From here on the host owns them.
-  func handOver(_ decoded: Decoded, at path: String, of id: DecodeCoalescer.ID, _ record: ActiveDecode) {
+  func handOver(_ decoded: Decoded, at path: String, of id: DecodeCoalescer.ID, _ decode: ActiveDecode) {
     let byteCount = Int64(decoded.width * decoded.height * decoded.channels)
-    let response = originalDecoded(decoded, record)
-    let subscribers = endDecode(id)
-    guard let (load, subscriber, _) = subscribers.first else { return storage.discard(.pixels(path)) }
+    let response = originalDecoded(decoded, decode)
+    guard let waiter = end(id).first else { return storage.discard(.pixels(path)) }
     storage.executor.run { [storage] in
       storage.pixels.assumeIsolated { $0.deliver(path, byteCount: byteCount) }
     }
-    var image = image(for: load, response, DeliveryPlan.DeliveredContent(), as: subscriber.status)
+    var image = image(for: waiter, response)
     image.pixels = LoadedImage.Pixels(
       path: path, width: decoded.width, height: decoded.height, channels: decoded.channels, byteCount: byteCount)
-    if record.transform != nil {
+    if decode.transform != nil {
       image.source = LoadedImage.Source(response)
       (image.width, image.height, image.frames, image.orientation) = (decoded.width, decoded.height, 1, 1)
     }
-    if load.request.processing?.wantsPlaceholder == true {
+    if waiter.load.request.processing?.wantsPlaceholder == true {
       image.placeholder = decoded.placeholder.map(DecodeMetadata.Placeholder.init)
     }
-    answer(load.id, .success(image))
+    client?.complete(waiter.load, .success(image), at: .answer)
   }
 }
 

@@ -3,76 +3,104 @@ internal import ImageStore
 internal import Text
 internal import Threads
 
-/// Decodes images that a load needs decoded before it can be answered.
-extension Loader {
+/// Decodes images that a load needs decoded before it can be answered: one decode for all loads that need the same.
+///
+/// A decode is prepared on the disk thread, performed by a decoder, and completed as its output requires
+/// (DecodeCompletion). It is abandoned when its last load leaves.
+@LoadingActor
+final class DecodeCoordinator {
+  let decoder: any ImageDecoding
+  let storage: DiskServices
+  /// The budget for sources that wait for a decoder in memory.
+  let memory = DecodeMemoryBudget()
+  weak var client: (any DecodeClient)?
+  weak var cache: (any DecodeCache)?
+  /// The maximum width x height x frames that is decoded or written.
+  var maxPixels: Int
+
+  private var coalescer = DecodeCoalescer()
+  private var decodes: [DecodeCoalescer.ID: ActiveDecode] = [:]
+  /// The deadlines of loads that wait for a decode. Those of loads that no longer do are removed later.
+  private var deadlines = TimerQueue<LoadID>()
+  private var corrupt = ExpiringCache<CorruptDecodeKey, LoadError>(
+    timeToLive: .seconds(60), capacity: CorruptDecodeKey.capacity)
+
+  init(decoder: any ImageDecoding, storage: DiskServices, maxPixels: Int) {
+    (self.decoder, self.storage, self.maxPixels) = (decoder, storage, maxPixels)
+  }
+
+  /// Whether no load waits for a decode.
+  var isEmpty: Bool { coalescer.isEmpty && decodes.isEmpty }
+
+  /// The number of decodes by priority whose source has just been transferred.
+  var arrived: PriorityCounts { coalescer.arrived }
+
+  var deadlineCount: Int { deadlines.count }
+
+  /// The time for which a `corrupt` failure is remembered.
+  var corruptTimeToLive: Duration {
+    get { corrupt.timeToLive }
+    set { corrupt.timeToLive = newValue }
+  }
+
+  /// Forgets the `corrupt` failures and returns their number.
+  func forgetFailures() -> Int { corrupt.forgetAll() }
+
+  // MARK: - Decodes
+
   /// Starts the next decode step of the load, or joins an equal one that is under way.
   ///
-  /// - Parameter isFinal: false for the `cached` event of `refresh`.
+  /// - Parameter isUrgent: whether the decode precedes all others, whatever the priority of the load.
   func process(
-    _ candidate: Candidate, for load: ActiveLoad, _ step: DecodePlan.Step, as status: CacheStatus, isFinal: Bool
+    _ candidate: Candidate, for load: ActiveLoad, _ step: DecodePlan.Step, as status: CacheStatus,
+    at stage: DeliveryStage, isUrgent: Bool
   ) {
     let response = candidate.response
-    if step == .encode, let variant = variantInMemory(of: candidate, named: load.request.variant) {
-      return deliver(variant, to: load, as: status, isFinal: isFinal)
+    if step == .encode, let variant = cache?.variantInMemory(of: candidate, named: load.request.variant) {
+      client?.deliver(variant, to: load, as: status, at: stage)
+      return
     }
     let transform = step == .encode || step == .pixels ? load.request.processing?.transform : nil
     let subject = CorruptDecodeKey(response, step, to: transform?.canonical ?? "")
     if !load.request.retriesFailed, let error = corrupt.value(of: subject, now: .now) {
-      return complete(load, .failure(error), isFinal: isFinal)
+      client?.complete(load, .failure(error), at: stage)
+      return
     }
     let work = DecodeCoalescer.Work(
       key: ExactString(response.key), partition: response.partition, varyKey: response.varyKey,
       original: response.originalDigest, from: response.variant, to: subject.to, step: step,
       retention: candidate.retention, owner: step == .pixels ? load.id : nil)
-    let subscription = DecodeCoalescer.Subscription(load: load.id, isFinal: isFinal)
-    // Decode first: a load whose source was evicted while it waited (it must not happen twice), and a `cached` event
-    // that a finished answer is waiting for.
-    let isUrgent = isFinal ? load.hasRestarted : load.showing?.end != nil
+    let subscription = DecodeCoalescer.Subscription(load: load.id, stage: stage)
     let subscriber = DecodeCoalescer.Subscriber(priority: load.priority, status: status, isUrgent: isUrgent)
-    switch decodes.take(subscription, as: subscriber, for: work) {
+    switch coalescer.take(subscription, as: subscriber, for: work) {
     case .joined(let id, let raised):
-      if storage.tier(of: candidate) != nil { decodeRecords[id]?.adopt(withoutBytes(candidate)) }
-      if let raised, let ticket = decodeRecords[id]?.ticket { decoder.reprioritize(ticket, to: raised.rawValue) }
+      if storage.tier(of: candidate) != nil { decodes[id]?.adopt(storage.withoutBytes(candidate)) }
+      if let raised, let ticket = decodes[id]?.ticket { decoder.reprioritize(ticket, to: raised.rawValue) }
     case .created(let id):
-      let record = ActiveDecode(withoutBytes(candidate), step, transform, subject, clearCount: clearCount)
-      prepare(id, for: load, candidate, record)
+      let decode = ActiveDecode(
+        storage.withoutBytes(candidate), step, transform, subject, clearCount: cache?.clearCount ?? 0)
+      prepare(id, for: load, candidate, decode)
     }
     noteDeadline(of: load)
   }
 
   /// Prepares a decode on the disk thread.
-  private func prepare(_ id: DecodeCoalescer.ID, for load: ActiveLoad, _ candidate: Candidate, _ record: ActiveDecode) {
+  private func prepare(_ id: DecodeCoalescer.ID, for load: ActiveLoad, _ candidate: Candidate, _ decode: ActiveDecode) {
     var order = DecodePreparation(
-      candidate: record.candidate, step: record.step, transform: record.transform,
-      wantsPlaceholder: load.request.processing?.wantsPlaceholder == true && record.step != .check,
-      maxPixels: settings.maxPixels)
+      candidate: decode.candidate, step: decode.step, transform: decode.transform,
+      wantsPlaceholder: load.request.processing?.wantsPlaceholder == true && decode.step != .check,
+      maxPixels: maxPixels)
     if let bytes = candidate.bytes, storage.tier(of: candidate) == nil {
       order.candidate.bytes = bytes
-      order.mayHoldBytes = waitingBytes.take(bytes.count)
-      if order.mayHoldBytes { record.hold(bytes) }
+      order.mayHoldBytes = memory.take(bytes.count)
+      if order.mayHoldBytes { decode.hold(bytes) }
     }
-    decodeRecords[id] = record
+    decodes[id] = decode
     storage.perform({ [storage, order] in order.prepare(in: storage) }) { [weak self] in self?.begin(id, $0) }
   }
 
-  /// Drops the candidate's bytes, since many decodes may wait. `prepare` puts them back if the memory budget allows.
-  func withoutBytes(_ candidate: Candidate) -> Candidate {
-    var candidate = candidate
-    candidate.bytes = nil
-    if candidate.place == .memory, candidate.response.isOnDisk, storage.tier != nil { candidate.place = .disk }
-    return candidate
-  }
-
-  /// The variant in memory, if it was made from this original.
-  private func variantInMemory(of original: Candidate, named name: String) -> Candidate? {
-    guard !original.isTransient else { return nil }
-    let response = original.response
-    return memory.peek(at: response.key, partition: response.partition, variant: name)
-      .first { $0.response.sharesOriginal(with: response) }.map(Candidate.init(inMemory:))
-  }
-
   private func begin(_ id: DecodeCoalescer.ID, _ readiness: DecodePreparation.PreparedDecode) {
-    guard let record = decodeRecords[id] else {
+    guard let decode = decodes[id], let priority = coalescer.priority(of: id) else {
       if case .ready(let task, let file) = readiness {
         storage.discard(task.output)
         if let file { storage.unpin(file) }
@@ -80,136 +108,165 @@ extension Loader {
       return
     }
     switch readiness {
-    case .lost: restartAfterSourceLoss(id)
-    case .failed(let error): failDecode(id, error)
+    case .lost: restartAfterSourceLoss(id, decode)
+    case .failed(let error): fail(id, error)
     case .found(var variant):
-      variant.retention = record.candidate.retention
-      pendingInvalidations.mark(&variant)
-      goOn(id, with: variant)
+      variant.retention = decode.candidate.retention
+      cache?.markCleared(&variant)
+      proceed(id, with: variant)
     case .ready(let task, let file):
-      if let file { record.wait(with: file) }
-      let priority = decodes.priority(of: id)?.rawValue ?? Priority.lowest.rawValue
-      let ticket = decoder.submit(task, priority: priority) { result in
+      if let file { decode.wait(with: file) }
+      decode.ticket = decoder.submit(task, priority: priority.rawValue) { result in
         LoadingActor.run { [weak self] in self?.decoded(id, task, result) }
       }
-      record.ticket = ticket
     }
   }
 
   private func decoded(_ id: DecodeCoalescer.ID, _ task: DecodeTask, _ result: Result<Decoded, DecodeError>) {
-    guard let record = decodeRecords[id] else { return storage.discard(task.output) }
-    record.ticket = nil
+    guard let decode = decodes[id] else { return storage.discard(task.output) }
+    decode.ticket = nil
     switch (result, task.output) {
     case (.failure(let error), _):
       storage.discard(task.output)
-      if case .io = error, case .file = task.source { return restartAfterSourceLoss(id) }
+      if case .io = error, case .file = task.source { return restartAfterSourceLoss(id, decode) }
       let failure = LoadError(error)
-      if case .corrupt = error, record.candidate.response.isOnDisk {
-        corrupt.remember(failure, of: record.subject, now: .now)
+      if case .corrupt = error, decode.candidate.response.isOnDisk {
+        corrupt.remember(failure, of: decode.subject, now: .now)
       }
-      failDecode(id, failure)
-    case (.success(let decoded), .encoded(let path)): keep(decoded, at: path, of: id, record)
-    case (.success(let decoded), .pixels(let path)): handOver(decoded, at: path, of: id, record)
-    case (.success(let decoded), _): note(decoded, of: id, record)
-    }
-  }
-
-  /// Ends the decode and delivers the candidate to its subscribers.
-  func goOn(_ id: DecodeCoalescer.ID, with candidate: Candidate) {
-    for (load, subscriber, isFinal) in endDecode(id) {
-      deliver(candidate, to: load, as: subscriber.status, isFinal: isFinal)
+      fail(id, failure)
+    case (.success(let decoded), .encoded(let path)): keep(decoded, at: path, of: id, decode)
+    case (.success(let decoded), .pixels(let path)): handOver(decoded, at: path, of: id, decode)
+    case (.success(let decoded), _): note(decoded, of: id, decode)
     }
   }
 
   /// Restarts the loads of a decode whose source file was evicted before its turn, or is damaged. Each load looks into
   /// the cache once more and may find the image in memory.
-  private func restartAfterSourceLoss(_ id: DecodeCoalescer.ID) {
-    if let record = decodeRecords[id] { memory.forgetFile(of: record.candidate.response) }
-    for (load, _, isFinal) in endDecode(id) {
-      guard isFinal, !load.hasRestarted else {
+  private func restartAfterSourceLoss(_ id: DecodeCoalescer.ID, _ decode: ActiveDecode) {
+    cache?.forgetFile(of: decode.candidate.response)
+    for waiter in end(id) {
+      guard waiter.stage == .answer, !waiter.load.hasRestarted else {
         let error = LoadError(.io, "the image was removed before it could be decoded")
-        complete(load, .failure(error), isFinal: isFinal)
+        client?.complete(waiter.load, .failure(error), at: waiter.stage)
         continue
       }
-      load.hasRestarted = true
-      join(load)
+      waiter.load.hasRestarted = true
+      client?.lostSource(for: waiter.load, at: waiter.stage)
     }
   }
 
-  func failDecode(_ id: DecodeCoalescer.ID, _ error: LoadError) {
-    for (load, _, isFinal) in endDecode(id) { complete(load, .failure(error), isFinal: isFinal) }
+  // MARK: - The end of a decode
+
+  /// A load that waits for a decode.
+  struct Waiter {
+    let load: ActiveLoad
+    let stage: DeliveryStage
+    /// The `cache` status that the load's result will report.
+    let status: CacheStatus
+
+    var subscription: DecodeCoalescer.Subscription { DecodeCoalescer.Subscription(load: load.id, stage: stage) }
   }
 
-  func endDecode(_ id: DecodeCoalescer.ID) -> [(
-    load: ActiveLoad, subscriber: DecodeCoalescer.Subscriber, isFinal: Bool
-  )] {
-    _ = removeRecord(id)
-    return decodes.end(id).compactMap { subscription, subscriber in
-      loads[subscription.load].map { ($0, subscriber, subscription.isFinal) }
+  /// The decode; nil if it has been abandoned.
+  func activeDecode(_ id: DecodeCoalescer.ID) -> ActiveDecode? { decodes[id] }
+
+  func waiters(for id: DecodeCoalescer.ID) -> [Waiter] { waiters(coalescer.subscribers(of: id)) }
+
+  /// Ends a decode.
+  ///
+  /// - Returns: the loads that waited for it, in the order in which they were submitted.
+  func end(_ id: DecodeCoalescer.ID) -> [Waiter] {
+    _ = remove(id)
+    return waiters(coalescer.end(id))
+  }
+
+  /// Ends a decode and delivers the candidate to its loads.
+  func proceed(_ id: DecodeCoalescer.ID, with candidate: Candidate) {
+    for waiter in end(id) { client?.deliver(candidate, to: waiter.load, as: waiter.status, at: waiter.stage) }
+  }
+
+  /// Ends a decode and its loads with an error.
+  func fail(_ id: DecodeCoalescer.ID, _ error: LoadError) {
+    for waiter in end(id) { client?.complete(waiter.load, .failure(error), at: waiter.stage) }
+  }
+
+  private func waiters(
+    _ subscribers: [(subscription: DecodeCoalescer.Subscription, subscriber: DecodeCoalescer.Subscriber)]
+  ) -> [Waiter] {
+    subscribers.compactMap { subscription, subscriber in
+      guard let load = client?.activeLoad(subscription.load) else {
+        assert(client == nil, "a load that has ended must leave its decodes")
+        return nil
+      }
+      return Waiter(load: load, stage: subscription.stage, status: subscriber.status)
     }
   }
 
-  /// Removes the record and releases the memory and the file that it held.
-  private func removeRecord(_ id: DecodeCoalescer.ID) -> ActiveDecode? {
-    guard let record = decodeRecords.removeValue(forKey: id) else { return nil }
-    waitingBytes.giveBack(record.waitingBytes)
-    if let file = record.file { storage.unpin(file) }
-    return record
+  /// Removes a decode and releases the memory and the file that it held.
+  private func remove(_ id: DecodeCoalescer.ID) -> ActiveDecode? {
+    guard let decode = decodes.removeValue(forKey: id) else {
+      assertionFailure("a decode must end once")
+      return nil
+    }
+    memory.giveBack(decode.waitingBytes)
+    if let file = decode.file { storage.unpin(file) }
+    return decode
   }
 
-  // MARK: - Subscriptions
+  // MARK: - The loads
 
-  /// Removes the load's subscriptions to decodes.
-  func unsubscribeFromDecodes(_ id: LoadID) { apply(decodes.leave(id)) }
+  /// Removes a load that has ended from its decodes.
+  func unsubscribe(_ load: LoadID) { apply(coalescer.leave(load)) }
 
   /// Returns false if the load waits for no decode, or already has that priority.
-  func setDecodePriority(_ priority: Priority, of id: LoadID) -> Bool {
-    guard let changes = decodes.setPriority(priority, of: id) else { return false }
+  func setPriority(_ priority: Priority, of load: LoadID) -> Bool {
+    guard let changes = coalescer.setPriority(priority, of: load) else { return false }
     apply(changes)
     return true
   }
 
-  func apply(_ changes: [DecodeCoalescer.Change]) {
+  /// Makes the decode for the load's `cached` event urgent, and limits the wait for it.
+  func boostCachedEvent(of load: LoadID, until limit: ContinuousClock.Instant) {
+    deadlines.add(load, at: CompactInstant(limit))
+    if let change = coalescer.boostCachedEvent(of: load) { apply([change]) }
+  }
+
+  private func apply(_ changes: [DecodeCoalescer.Change]) {
     for change in changes {
       switch change {
       case .priority(let id, let priority):
-        if let ticket = decodeRecords[id]?.ticket { decoder.reprioritize(ticket, to: priority.rawValue) }
+        if let ticket = decodes[id]?.ticket { decoder.reprioritize(ticket, to: priority.rawValue) }
       case .abandoned(let id):
-        if let ticket = removeRecord(id)?.ticket { decoder.cancel(ticket) }
+        if let ticket = remove(id)?.ticket { decoder.cancel(ticket) }
       }
     }
   }
 
   private func noteDeadline(of load: ActiveLoad) {
     guard let deadline = load.request.deadline else { return }
-    decodeDeadlines.add(load.id, at: CompactInstant(load.acceptedAt.advanced(by: deadline)))
+    deadlines.add(load.id, at: CompactInstant(load.acceptedAt.advanced(by: deadline)))
     // Most loads end long before their deadline: drop the timers of those that have ended.
-    guard decodeDeadlines.count > 4 * decodes.subscriptionCount + 64 else { return }
+    guard deadlines.count > 4 * coalescer.subscriptionCount + 64 else { return }
     var known: [LoadID: Set<CompactInstant>] = [:]
-    decodeDeadlines = decodeDeadlines.filter { decodes.contains($1) && known[$1, default: []].insert($0).inserted }
+    deadlines = deadlines.filter { coalescer.contains($1) && known[$1, default: []].insert($0).inserted }
   }
 
   /// Ends the loads whose deadline has passed while they wait for a decode.
   ///
   /// - Returns: when the next deadline is due.
-  func endOverdueDecodes(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+  func endOverdue(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
     let moment = CompactInstant(now)
-    while let (_, id) = decodeDeadlines.take(dueAt: moment) {
-      guard decodes.contains(id) else { continue }
-      if let load = loads[id], load.showing?.end != nil {
-        endShowing(of: load)
-      } else {
-        finish(id, .failure(LoadError.timeout(.deadline, "the deadline passed")))
-      }
+    while let (_, id) = deadlines.take(dueAt: moment) {
+      if coalescer.contains(id), let load = client?.activeLoad(id) { client?.deadlinePassed(for: load) }
     }
-    return decodeDeadlines.next?.instant
+    return deadlines.next?.instant
   }
 
-  /// Closes the matching decodes to further loads. Their results are delivered, but not cached.
-  func detachDecodes(_ clear: Clear) {
-    for (id, record) in decodeRecords where clear.matches(record.candidate.response) {
-      record.mark(clear)
-      decodes.detach(id)
+  /// Closes the decodes that a clear matches to further loads. Their results are delivered, but not cached.
+  func detach(_ clear: Clear) {
+    for (id, decode) in decodes where clear.matches(decode.candidate.response) {
+      decode.mark(clear)
+      coalescer.detach(id)
     }
   }
 }

@@ -16,61 +16,84 @@ struct ArrivingImage: Sendable {
   var end: Int
 }
 
-/// Previews of progressive images while their transfers run.
-extension Loader {
+/// The jobs with a transfer, as `PreviewCoordinator` sees them.
+@LoadingActor
+protocol PreviewClient: AnyObject {
+  /// The running transfer of the job.
+  func transfer(of job: JobID) -> TransferID?
+  func priority(of job: JobID) -> Priority?
+  /// The loads of the job that want a preview with so many scans.
+  func loads(of job: JobID, awaitingPreviewOf scans: Int) -> [ActiveLoad]
+}
+
+/// Makes previews of progressive images while their transfers run. A job has at most one under way; a scan that
+/// completes in the meantime gets none.
+@LoadingActor
+final class PreviewCoordinator {
   /// The maximum number of bytes that a preview is made from: they are held in memory. Scans that end later get no
   /// preview.
-  nonisolated static let maxPreviewBytes = 8 << 20
+  nonisolated static let maxBytes = 8 << 20
   /// The pixels of a preview's longer side.
-  private nonisolated static let previewSide = 1024
+  private nonisolated static let maxSide = 1024
 
-  /// Makes a preview for the loads that want one. A transfer has at most one under way; a scan that completes in the
-  /// meantime gets none.
-  func preview(_ arriving: ArrivingImage, of job: JobID) {
-    guard let record = jobs[job], let transfer = record.transfer, !record.isPreviewing,
-      !awaitingPreview(of: arriving.scans, of: job).isEmpty
+  private struct Preview {
+    /// The decode's handle in the decoder pool, while it is there.
+    var ticket: DecodeTicket?
+  }
+
+  weak var client: (any PreviewClient)?
+  private let decodes: DecodeCoordinator
+  private var previews: [JobID: Preview] = [:]
+
+  /// - Parameter decodes: supplies the decoder, its limits and its memory budget.
+  init(_ decodes: DecodeCoordinator) { self.decodes = decodes }
+
+  /// Makes a preview for the loads that want one.
+  func make(from arriving: ArrivingImage, of job: JobID) {
+    guard let client, let transfer = client.transfer(of: job), previews[job] == nil,
+      !client.loads(of: job, awaitingPreviewOf: arriving.scans).isEmpty
     else { return }
     // The memory budget of the decoders is used up; a later scan will try again.
-    guard waitingBytes.take(arriving.end) else { return }
-    record.isPreviewing = true
-    storage.perform({ [storage, maxPixels = settings.maxPixels] in
-      storage.previewTask(of: arriving, maxSide: Self.previewSide, maxPixels: maxPixels)
-    }) { [weak self] task in
+    guard decodes.memory.take(arriving.end) else { return }
+    previews[job] = Preview()
+    let (storage, maxPixels) = (decodes.storage, decodes.maxPixels)
+    storage.perform({ storage.previewTask(of: arriving, maxSide: Self.maxSide, maxPixels: maxPixels) }) {
+      [weak self] task in
       guard let self else { return }
-      guard let task, record.transfer == transfer, let priority = self.scheduler.job(job)?.priority else {
-        record.isPreviewing = false
-        self.waitingBytes.giveBack(arriving.end)
+      guard let task, self.client?.transfer(of: job) == transfer, let priority = self.client?.priority(of: job) else {
+        self.previews[job] = nil
+        self.decodes.memory.giveBack(arriving.end)
         return
       }
-      record.preview = self.decoder.submit(task, priority: priority.rawValue) { result in
+      self.previews[job]?.ticket = self.decodes.decoder.submit(task, priority: priority.rawValue) { result in
         LoadingActor.run { [weak self] in
-          self?.waitingBytes.giveBack(arriving.end)
-          self?.previewed(job, record, transfer, task, result, scans: arriving.scans)
+          self?.decodes.memory.giveBack(arriving.end)
+          self?.previewed(job, transfer, task, result, scans: arriving.scans)
         }
       }
     }
   }
 
-  private func awaitingPreview(of scans: Int, of job: JobID) -> [ActiveLoad] {
-    scheduler.subscribers(of: job).compactMap { loads[$0] }.filter { $0.awaitsPreview(of: scans) }
+  /// Cancels the preview of a job whose transfer has ended.
+  func cancel(of job: JobID) {
+    if let ticket = previews[job]?.ticket.take() { decodes.decoder.cancel(ticket) }
   }
 
   private func previewed(
-    _ job: JobID, _ record: JobRecord, _ transfer: TransferID, _ task: DecodeTask,
-    _ result: Result<Decoded, DecodeError>, scans: Int
+    _ job: JobID, _ transfer: TransferID, _ task: DecodeTask, _ result: Result<Decoded, DecodeError>, scans: Int
   ) {
-    guard case .preview(let path, _) = task.output else { return }
-    record.preview = nil
+    guard case .preview(let path, _) = task.output else { return assertionFailure("the task must be a preview") }
+    previews[job]?.ticket = nil
+    let storage = decodes.storage
     // A partial image that cannot be decoded is not an error; the complete one may be decodable.
-    guard case .success(let decoded) = result, record.transfer == transfer else {
-      record.isPreviewing = false
+    guard case .success(let decoded) = result, client?.transfer(of: job) == transfer else {
+      previews[job] = nil
       return storage.discard(task.output)
     }
-    storage.perform({ [storage] in storage.keepScratch(fileAt: path, format: decoded.format?.rawValue) }) {
-      [weak self] path in
-      record.isPreviewing = false
-      guard let self, let path, record.transfer == transfer else { return }
-      for load in self.awaitingPreview(of: scans, of: job) {
+    storage.perform({ storage.keepScratch(fileAt: path, format: decoded.format?.rawValue) }) { [weak self] path in
+      self?.previews[job] = nil
+      guard let client = self?.client, let path, client.transfer(of: job) == transfer else { return }
+      for load in client.loads(of: job, awaitingPreviewOf: scans) {
         load.emit(.preview(path: path, width: decoded.width, height: decoded.height, scan: scans))
       }
     }
@@ -82,7 +105,7 @@ extension ScanCounter {
   /// or no preview would be made.
   init?(countingIn spool: BodySpool) {
     self.init()
-    guard spool.length <= Loader.maxPreviewBytes else { return nil }
+    guard spool.length <= PreviewCoordinator.maxBytes else { return nil }
     var offset: Int64 = 0
     while !isOver, offset < spool.length {
       guard let piece = try? spool.bytes(from: offset, count: 128 << 10), !piece.isEmpty else { return nil }
@@ -96,7 +119,7 @@ extension ScanCounter {
 extension DiskServices {
   /// Builds the decode task for a preview, on the disk thread. Returns nil if the bytes do not suffice.
   fileprivate func previewTask(of arriving: ArrivingImage, maxSide: Int, maxPixels: Int) -> DecodeTask? {
-    guard arriving.end <= Loader.maxPreviewBytes else { return nil }
+    guard arriving.end <= PreviewCoordinator.maxBytes else { return nil }
     var bytes: [UInt8] = []
     switch arriving.content {
     case .bytes(let all): bytes = Array(all.prefix(arriving.end))

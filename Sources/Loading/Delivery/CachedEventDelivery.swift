@@ -15,7 +15,7 @@ extension Loader {
     // No one would release the pixels of an event.
     if load.request.processing?.deliversPixels == true { return }
     load.showing = ActiveLoad.Showing()
-    deliver(candidate, to: load, as: status, isFinal: false)
+    deliver(candidate, to: load, as: status, at: .cachedEvent)
   }
 
   /// Ends the wait for the `cached` event, and with it the load if its answer is ready.
@@ -26,12 +26,12 @@ extension Loader {
     finish(load.id, end)
   }
 
-  /// Delivers the answer of a load (`isFinal`) or its `cached` event.
-  func complete(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>, isFinal: Bool) {
-    if isFinal { return answer(load.id, result) }
+  /// Delivers the answer of a load or its `cached` event.
+  func complete(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>, at stage: DeliveryStage) {
+    if stage == .answer { return answer(load.id, result) }
     if case .success(let image) = result {
       if isOutputStuck, image.data != nil {
-        return deferCompletion(load) { $0.complete(load, result, isFinal: false) }
+        return deferCompletion(load) { $0.complete(load, result, at: .cachedEvent) }
       }
       load.emit(.cached(image))
     }
@@ -47,7 +47,6 @@ extension Loader {
     }
     showing.end = result
     unsubscribe(load)
-    decodeDeadlines.add(id, at: CompactInstant(.now + Self.longestWait))
-    if let change = decodes.boost(whatIsShownTo: id) { apply([change]) }
+    decodes.boostCachedEvent(of: id, until: .now + Self.longestWait)
   }
 }

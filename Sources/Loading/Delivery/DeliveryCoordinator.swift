@@ -6,15 +6,16 @@ internal import Text
 /// Delivers stored responses to loads.
 extension Loader {
   /// Delivers a candidate to a load: at once if its bytes or its file suffice, otherwise through the disk thread.
-  ///
-  /// - Parameter isFinal: false for the `cached` event of `refresh`.
-  func deliver(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus, isFinal: Bool = true) {
+  func deliver(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus, at stage: DeliveryStage = .answer) {
     if let step = load.request.processing?.step(for: candidate.response) {
-      return process(candidate, for: load, step, as: status, isFinal: isFinal)
+      // Decode first: a load whose source was evicted while it waited (it must not happen twice), and a `cached` event
+      // that a finished answer is waiting for.
+      let isUrgent = stage == .answer ? load.hasRestarted : load.showing?.end != nil
+      return decodes.process(candidate, for: load, step, as: status, at: stage, isUrgent: isUrgent)
     }
-    var delivery = DeliveryPlan(load.request, isFinal: isFinal)
+    var delivery = DeliveryPlan(load.request, at: stage)
     if let delivered = deliverAtOnce(candidate.response, candidate.bytes, in: candidate.place, delivery) {
-      return complete(load.id, candidate, delivered, as: status, isFinal: isFinal)
+      return complete(load.id, candidate, delivered, as: status, at: stage)
     }
     let source: DeliveryPlan.Source
     if case .scratch(let path) = candidate.place {
@@ -37,11 +38,11 @@ extension Loader {
           if let tier { storage.perform({ tier.assumeIsolated { $0.unpin(candidate.response.id) } }) {} }
         }
         guard let self, self.loads[id] != nil else { return end() }
-        self.deliver(candidate, from: source, order, to: id, as: status, isFinal: isFinal, then: end)
+        self.deliver(candidate, from: source, order, to: id, as: status, at: stage, then: end)
       }
     }
     if !delivery.wantsData || candidate.bytes != nil {
-      deliver(candidate, from: source, delivery, to: load.id, as: status, isFinal: isFinal) {}
+      deliver(candidate, from: source, delivery, to: load.id, as: status, at: stage) {}
     } else if case .stored(let response, let tier) = source, !inlineReads.isOpen(for: byteCount) {
       // The pin keeps the file from a clear that comes later and does not apply to this load.
       storage.perform({ tier.assumeIsolated { $0.pin(response) } }) { isHeld in read(isHeld ? tier : nil) }
@@ -54,7 +55,7 @@ extension Loader {
   private func deliver(
     _ candidate: Candidate, from source: DeliveryPlan.Source, _ order: DeliveryPlan, to id: LoadID,
     as status: CacheStatus,
-    isFinal: Bool, then: @escaping @LoadingActor @Sendable () -> Void
+    at stage: DeliveryStage, then: @escaping @LoadingActor @Sendable () -> Void
   ) {
     storage.deliver(order, from: source) { [weak self] result in
       defer { then() }
@@ -68,16 +69,16 @@ extension Loader {
             self.memory.update(response)
           }
         }
-        self.complete(id, candidate, delivered, as: status, isFinal: isFinal)
+        self.complete(id, candidate, delivered, as: status, at: stage)
       case .failure(.damaged) where candidate.bytes != nil:
         // The file was evicted, but memory still has the bytes.
-        self.deliver(self.withoutFile(candidate), to: load, as: status, isFinal: isFinal)
+        self.deliver(self.withoutFile(candidate), to: load, as: status, at: stage)
       case .failure(.damaged):
         _ = self.memory.clear(.key(candidate.response.key), now: self.storage.now())
         load.bypassesCache = true
-        if isFinal { self.join(load) } else { self.endShowing(of: load) }
+        self.lostSource(for: load, at: stage)
       case .failure(.failed(let error)):
-        self.complete(load, .failure(error), isFinal: isFinal)
+        self.complete(load, .failure(error), at: stage)
       }
     }
   }
@@ -108,46 +109,10 @@ extension Loader {
 
   private func complete(
     _ id: LoadID, _ candidate: Candidate, _ delivered: DeliveryPlan.DeliveredContent, as status: CacheStatus,
-    isFinal: Bool
+    at stage: DeliveryStage
   ) {
     guard let load = loads[id] else { return }
-    complete(load, .success(image(for: load, candidate.response, delivered, as: status)), isFinal: isFinal)
-  }
-
-  /// The result of a load, with its timing.
-  func image(
-    for load: ActiveLoad, _ response: StoredResponse, _ delivered: DeliveryPlan.DeliveredContent, as status: CacheStatus
-  ) -> LoadedImage {
-    var image = image(for: load.request, response, delivered, as: status)
-    image.isKept = load.isKept
-    image.timing.total = load.acceptedAt.duration(to: .now)
-    image.timing.firstByte = load.transfer?.firstByte ?? image.timing.total
-    if let transfer = load.transfer {
-      image.attempts = transfer.attempts
-      image.timing.queued = transfer.queued
-      image.timing.name = transfer.name
-      image.timing.connect = transfer.connect
-      image.timing.tls = transfer.tls
-    }
-    return image
-  }
-
-  /// The result of a request, without timing.
-  func image(
-    for request: LoadRequest, _ response: StoredResponse, _ delivered: DeliveryPlan.DeliveredContent,
-    as status: CacheStatus
-  ) -> LoadedImage {
-    LoadedImage(
-      response, as: status, path: request.delivery == .path ? delivered.path : nil,
-      data: request.delivery == .data ? delivered.bytes : nil,
-      placeholder: request.processing?.wantsPlaceholder == true ? response.metadata?.placeholder : nil,
-      head: request.wantsResponse || request.validation == .none ? head(of: response, as: status) : nil)
-  }
-
-  private func head(of response: StoredResponse, as status: CacheStatus) -> LoadedImage.Response {
-    let headers =
-      status == .miss || status == .revalidated
-      ? response.headers : Storing.fieldsToServe(response.cached, now: storage.now())
-    return LoadedImage.Response(status: response.status, headers: headers)
+    let image = LoadedImage(candidate.response, delivered, for: load, as: status, now: storage.now())
+    complete(load, .success(image), at: stage)
   }
 }

@@ -16,10 +16,10 @@ struct DeliveryPlan: Sendable {
     saveTo = request.saveTo
   }
 
-  /// - Parameter isFinal: false for the `cached` event of `refresh`, which does not write `saveTo`.
-  init(_ request: LoadRequest, isFinal: Bool) {
+  /// - Parameter stage: a `cached` event does not write `saveTo`.
+  init(_ request: LoadRequest, at stage: DeliveryStage) {
     self.init(request)
-    if !isFinal { saveTo = nil }
+    if stage == .cachedEvent { saveTo = nil }
   }
 
   private init() {

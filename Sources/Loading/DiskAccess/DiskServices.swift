@@ -178,6 +178,14 @@ public final class DiskServices: Sendable {
     case .scratch: nil
     }
   }
+
+  /// The candidate without its bytes, for work that may wait: its file, if it has one, is read instead.
+  func withoutBytes(_ candidate: Candidate) -> Candidate {
+    var candidate = candidate
+    candidate.bytes = nil
+    if candidate.place == .memory, candidate.response.isOnDisk, tier != nil { candidate.place = .disk }
+    return candidate
+  }
 }
 
 extension StoredResponse {

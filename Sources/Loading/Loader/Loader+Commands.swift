@@ -90,7 +90,7 @@ extension Loader {
     return (others + (scheduler.limits.order == .fifo ? lowered.reversed() : lowered)).count { id in
       loads[id]?.priority = priority
       let isQueued = scheduler.setPriority(priority, of: id)
-      return setDecodePriority(priority, of: id) || isQueued
+      return decodes.setPriority(priority, of: id) || isQueued
     }
   }
 
@@ -133,5 +133,5 @@ extension Loader {
   }
 
   /// Removes all remembered failures and returns their number.
-  public func clearFailures() -> Int { failures.forgetAll() + corrupt.forgetAll() }
+  public func clearFailures() -> Int { failures.forgetAll() + decodes.forgetFailures() }
 }

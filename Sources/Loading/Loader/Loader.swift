@@ -15,7 +15,8 @@ internal import Threads
 public final class Loader {
   let transport: Transport
   let storage: DiskServices
-  public let decoder: any ImageDecoding
+  let decodes: DecodeCoordinator
+  let previews: PreviewCoordinator
   private(set) var settings: LoaderSettings
 
   var scheduler: Scheduler
@@ -28,13 +29,6 @@ public final class Loader {
   var prefetches: [LoadID: Prefetch] = [:]
   /// The number of loads with a reserved queue place that they have not used yet (`ActiveLoad.place`).
   var placesOfLoads = 0
-  // The loads and records that wait for a decoder. See DecodeCoordinator.
-  var decodes = DecodeCoalescer()
-  var decodeRecords: [DecodeCoalescer.ID: ActiveDecode] = [:]
-  var decodeDeadlines = TimerQueue<LoadID>()
-  var waitingBytes = DecodeMemoryBudget()
-  var corrupt = ExpiringCache<CorruptDecodeKey, LoadError>(
-    timeToLive: .seconds(60), capacity: CorruptDecodeKey.capacity)
   var random = SystemRandomNumberGenerator()
   var startRate = StartRateEstimator()
   var peerWaits = PeerWaitList()
@@ -57,6 +51,8 @@ public final class Loader {
   public internal(set) var counts = LoaderCounts()
   /// The IDs of loads, prefetches and host stores.
   private(set) var names = GenerationalIDPool<LoadID>()
+
+  public var decoder: any ImageDecoding { decodes.decoder }
 
   var policy: CachePolicy { CachePolicy(maxAge: settings.maxAge) }
 
@@ -81,11 +77,13 @@ public final class Loader {
   public init(transport: Transport, storage: DiskServices, decoder: any ImageDecoding, settings: LoaderSettings) {
     self.transport = transport
     self.storage = storage
-    self.decoder = decoder
+    decodes = DecodeCoordinator(decoder: decoder, storage: storage, maxPixels: settings.maxPixels)
+    previews = PreviewCoordinator(decodes)
     scheduler = Scheduler(limits: settings.limits)
     memory = MemoryTier(limit: settings.memoryLimit)
     partialBodies = PartialBodyBudget(diskLimit: settings.diskLimit)
     self.settings = settings
+    (decodes.client, decodes.cache, previews.client) = (self, self, self)
     apply(settings)
     reattachPeerTable()
   }
@@ -97,7 +95,8 @@ public final class Loader {
     memory.setLimit(settings.memoryLimit)
     partialBodies.setDiskLimit(settings.diskLimit)
     failures.timeToLive = settings.failedTimeToLive
-    corrupt.timeToLive = settings.failedTimeToLive
+    decodes.maxPixels = settings.maxPixels
+    decodes.corruptTimeToLive = settings.failedTimeToLive
   }
 
   /// Returns an ID for a load or a prefetch, which must then be submitted. The ID becomes free when its observer has
@@ -146,7 +145,7 @@ public final class Loader {
     reattachPeerTable()
     pollPeerWaits(at: now)
     startTransfers(at: now)
-    return [scheduler.nextTimer, sendHeartbeat(at: now), endOverdueDecodes(at: now)]
+    return [scheduler.nextTimer, sendHeartbeat(at: now), decodes.endOverdue(at: now)]
       .compactMap(\.self).min()
   }
 
@@ -189,7 +188,7 @@ public final class Loader {
     loads.remove(id)
     index.remove(id, load.labels)
     releasePlace(of: load)
-    if load.request.processing != nil { unsubscribeFromDecodes(id) }
+    if load.request.processing != nil { decodes.unsubscribe(id) }
     unsubscribe(load)
     switch result {
     case .success(var image):

@@ -58,7 +58,7 @@ extension Loader {
         LoadingActor.run { [weak self] in self?.progressed(job, received: received, total: total) }
       },
       onScan: { scans in
-        LoadingActor.run { [weak self] in self?.preview(scans, of: job) }
+        LoadingActor.run { [weak self] in self?.previews.make(from: scans, of: job) }
       },
       onEnd: { ending in
         LoadingActor.run { [weak self] in self?.ended(job, ending) }
@@ -106,7 +106,7 @@ extension Loader {
     if isSupersededByHostStore(record) { record.mayKeep = false }
     record.transfer = nil
     record.download = nil
-    if let preview = record.preview.take() { decoder.cancel(preview) }
+    previews.cancel(of: job)
     guard scheduler.job(job)?.hasSubscribers == true else {
       // All loads have left; the job only kept its slot until the connection was closed.
       storage.discard(ending.body)

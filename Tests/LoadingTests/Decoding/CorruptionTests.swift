@@ -138,7 +138,7 @@ struct CorruptionTests {
       scene.decoder.answer()
       _ = scene.witness.end(of: id)
     }
-    let count = await { @LoadingActor in scene.loader.decodeDeadlines.count }()
+    let count = await { @LoadingActor in scene.loader.decodes.deadlineCount }()
     #expect(count < 100)
   }
 }

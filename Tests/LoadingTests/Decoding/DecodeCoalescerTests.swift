@@ -9,8 +9,8 @@ struct DecodeCoalescerTests {
       key: "a", partition: "", varyKey: "", original: [1], from: "", to: to, step: .encode, retention: .allowed)
   }
 
-  private func subscription(_ load: Int32, isFinal: Bool = true) -> DecodeCoalescer.Subscription {
-    DecodeCoalescer.Subscription(load: LoadID(load), isFinal: isFinal)
+  private func subscription(_ load: Int32, at stage: DeliveryStage = .answer) -> DecodeCoalescer.Subscription {
+    DecodeCoalescer.Subscription(load: LoadID(load), stage: stage)
   }
 
   private func subscriber(_ priority: Priority = .normal, isUrgent: Bool = false) -> DecodeCoalescer.Subscriber {
@@ -77,11 +77,11 @@ struct DecodeCoalescerTests {
 
   @Test func `boost makes the decode of the cached event urgent, and not that of the answer`() throws {
     var sharing = DecodeCoalescer()
-    let shown = try created(sharing.take(subscription(1, isFinal: false), as: subscriber(), for: work("old")))
+    let shown = try created(sharing.take(subscription(1, at: .cachedEvent), as: subscriber(), for: work("old")))
     _ = try created(sharing.take(subscription(1), as: subscriber(), for: work("new")))
-    #expect(sharing.boost(whatIsShownTo: LoadID(1)) == .priority(shown, .highest))
-    #expect(sharing.boost(whatIsShownTo: LoadID(1)) == nil)
-    #expect(sharing.boost(whatIsShownTo: LoadID(2)) == nil)
+    #expect(sharing.boostCachedEvent(of: LoadID(1)) == .priority(shown, .highest))
+    #expect(sharing.boostCachedEvent(of: LoadID(1)) == nil)
+    #expect(sharing.boostCachedEvent(of: LoadID(2)) == nil)
   }
 
   @Test func `a decode is abandoned when its last subscriber leaves`() throws {
@@ -97,7 +97,7 @@ struct DecodeCoalescerTests {
 
   @Test func `a load with a cached event leaves both decodes`() throws {
     var sharing = DecodeCoalescer()
-    let shown = try created(sharing.take(subscription(1, isFinal: false), as: subscriber(), for: work("old")))
+    let shown = try created(sharing.take(subscription(1, at: .cachedEvent), as: subscriber(), for: work("old")))
     let final = try created(sharing.take(subscription(1), as: subscriber(), for: work("new")))
     #expect(sharing.leave(LoadID(1)) == [.abandoned(final), .abandoned(shown)])
     #expect(sharing.isEmpty)

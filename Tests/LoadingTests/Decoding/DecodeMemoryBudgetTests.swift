@@ -12,7 +12,7 @@ struct DecodeMemoryBudgetTests {
   /// The memory budget admits one image.
   private func scene() async throws -> Scene {
     let scene = try await Scene()
-    await { @LoadingActor in scene.loader.waitingBytes.limit = Scene.image.count }()
+    await { @LoadingActor in scene.loader.decodes.memory.limit = Scene.image.count }()
     return scene
   }
 
@@ -25,7 +25,7 @@ struct DecodeMemoryBudgetTests {
     }
   }
 
-  private func waiting(in scene: Scene) async -> Int { await scene.loader.waitingBytes.count }
+  private func waiting(in scene: Scene) async -> Int { await scene.loader.decodes.memory.count }
 
   private func file(of order: ScriptedDecoder.Order) -> String? {
     if case .file(let path) = order.task.source { path } else { nil }
@@ -63,7 +63,7 @@ struct DecodeMemoryBudgetTests {
   @Test(arguments: [LoadRequest.Delivery.path, .data])
   func `an image that waited in a file is delivered from that file`(delivery: LoadRequest.Delivery) async throws {
     let scene = try await scene()
-    await { @LoadingActor in scene.loader.waitingBytes.limit = 0 }()
+    await { @LoadingActor in scene.loader.decodes.memory.limit = 0 }()
     let id = await scene.submit {
       Self.ask(Ask.for(placeholder: true, checks: true))(&$0)
       $0.delivery = delivery

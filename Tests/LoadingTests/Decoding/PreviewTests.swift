@@ -43,14 +43,14 @@ struct PreviewTests {
     let scene = try await Scene()
     let (id, job, silence) = try await load(in: scene)
     defer { silence.close() }
-    await scene.loader.preview(arriving(1), of: job)
+    await scene.loader.previews.make(from: arriving(1), of: job)
     let order = scene.decoder.next()
-    #expect(await scene.loader.waitingBytes.count == Self.partialBody.count)
+    #expect(await scene.loader.decodes.memory.count == Self.partialBody.count)
     #expect(await scene.loader.cancel(id))
     scene.decoder.waitForCancel(of: order)
     order.then(.failure(.cancelled))
     try await scene.settle()
-    #expect(await scene.loader.waitingBytes.count == 0)
+    #expect(await scene.loader.decodes.memory.count == 0)
     #expect(scene.witness.scans.withLock { $0.isEmpty })
   }
 
@@ -60,17 +60,17 @@ struct PreviewTests {
     let (id, job, silence) = try await load(in: scene)
     defer { silence.close() }
     await { @LoadingActor in
-      scene.loader.waitingBytes.limit = 10
-      scene.loader.preview(arriving(1), of: job)
-      scene.loader.waitingBytes.limit = 1000
-      scene.loader.preview(arriving(2), of: job)
-      scene.loader.preview(arriving(3), of: job)
+      scene.loader.decodes.memory.limit = 10
+      scene.loader.previews.make(from: arriving(1), of: job)
+      scene.loader.decodes.memory.limit = 1000
+      scene.loader.previews.make(from: arriving(2), of: job)
+      scene.loader.previews.make(from: arriving(3), of: job)
     }()
     scene.decoder.answer()
     try await scene.settle()
     try await scene.settle()
     #expect(scene.witness.scans.withLock { $0[id] } == [2])
-    await scene.loader.preview(arriving(4), of: job)
+    await scene.loader.previews.make(from: arriving(4), of: job)
     scene.decoder.answer()
     try await scene.settle()
     try await scene.settle()

@@ -161,7 +161,7 @@ struct CachedEventTests {
   @Test func `an image waits no longer than its file is guaranteed to exist`() async throws {
     let scene = try await scene()
     let (id, old) = try await waiting(in: scene)
-    _ = await scene.loader.endOverdueDecodes(at: .now + .seconds(31))
+    _ = await scene.loader.decodes.endOverdue(at: .now + .seconds(31))
     #expect(scene.witness.end(of: id) == "miss")
     scene.decoder.waitForCancel(of: old)
     #expect(!isShown(id, in: scene))

@@ -1,0 +1,38 @@
+internal import ImageStore
+
+/// The loads that wait for decodes, as `DecodeCoordinator` sees them.
+@LoadingActor
+protocol DecodeClient: AnyObject {
+  /// The load with this ID; nil if it has ended.
+  func activeLoad(_ id: LoadID) -> ActiveLoad?
+  /// Delivers the candidate that a decode produced, which may need a further decode.
+  func deliver(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus, at stage: DeliveryStage)
+  /// Delivers the final result of a decode.
+  func complete(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>, at stage: DeliveryStage)
+  /// Looks for the image once more, in the cache and then by a transfer; drops a `cached` event instead.
+  func lostSource(for load: ActiveLoad, at stage: DeliveryStage)
+  /// Ends a load that waits for a decode at its deadline.
+  func deadlinePassed(for load: ActiveLoad)
+}
+
+/// The cache, as `DecodeCoordinator` sees it.
+@LoadingActor
+protocol DecodeCache: AnyObject {
+  /// `PeerTable.clearCount`: the clears so far by all workers of the directory that this worker has applied.
+  var clearCount: UInt64 { get }
+  /// The largest body that the memory tier takes, in bytes.
+  var largestInMemory: Int64 { get }
+  /// The variant in the memory tier that was made from this original.
+  func variantInMemory(of original: Candidate, named name: String) -> Candidate?
+  /// Merges the metadata of a candidate into that of both tiers.
+  func noteMetadata(of candidate: Candidate)
+  /// Records in the memory tier that the response has no file any more.
+  func forgetFile(of response: StoredResponse)
+  /// Applies the clears that peers have published.
+  func applyPeerInvalidations()
+  /// Marks a candidate that a pending clear removes.
+  func markCleared(_ candidate: inout Candidate)
+  /// Stores a response in the memory tier, or removes the entry that it replaces if it comes without its bytes.
+  @discardableResult
+  func remember(_ response: StoredResponse, _ bytes: [UInt8]?) -> Bool
+}

@@ -1,0 +1,47 @@
+internal import HTTPCaching
+internal import ImageStore
+
+/// The results of loads, from a stored response and the content that was delivered.
+extension LoadedImage {
+  /// The result of a load, with its timing.
+  ///
+  /// - Parameter now: Unix seconds.
+  @LoadingActor
+  init(
+    _ response: StoredResponse, _ content: DeliveryPlan.DeliveredContent, for load: ActiveLoad, as status: CacheStatus,
+    now: Int
+  ) {
+    self.init(response, content, for: load.request, as: status, now: now)
+    isKept = load.isKept
+    timing.total = load.acceptedAt.duration(to: .now)
+    timing.firstByte = load.transfer?.firstByte ?? timing.total
+    if let transfer = load.transfer {
+      attempts = transfer.attempts
+      timing.queued = transfer.queued
+      timing.name = transfer.name
+      timing.connect = transfer.connect
+      timing.tls = transfer.tls
+    }
+  }
+
+  /// The result of a request, without timing.
+  init(
+    _ response: StoredResponse, _ content: DeliveryPlan.DeliveredContent, for request: LoadRequest,
+    as status: CacheStatus, now: Int
+  ) {
+    self.init(
+      response, as: status, path: request.delivery == .path ? content.path : nil,
+      data: request.delivery == .data ? content.bytes : nil,
+      placeholder: request.processing?.wantsPlaceholder == true ? response.metadata?.placeholder : nil,
+      head: request.wantsResponse || request.validation == .none ? Response(response, as: status, now: now) : nil)
+  }
+}
+
+extension LoadedImage.Response {
+  fileprivate init(_ response: StoredResponse, as status: CacheStatus, now: Int) {
+    let headers =
+      status == .miss || status == .revalidated
+      ? response.headers : Storing.fieldsToServe(response.cached, now: now)
+    self.init(status: response.status, headers: headers)
+  }
+}
