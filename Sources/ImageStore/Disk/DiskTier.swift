@@ -53,22 +53,13 @@ public actor DiskTier {
   nonisolated let verification: Locked<Verification>
 
   let session: IndexSession
-  /// Whether this worker may have lost rows of existing files.
-  var hasLeftovers = false
-
-  // Eviction. See DiskTier+Eviction.
   nonisolated let pins = PinTable()
   var retention = RetentionTracker()
   var budget: SpaceBudget
   nonisolated let partialsExist = Locked(true)
   let partials: PartialFiles
-
-  // Maintenance.
   var schedule = MaintenanceSchedule()
   var sweep: Sweep?
-
-  // Peers. See DiskTier+Peers.
-  var peerTable: PeerTable?
   /// Whether peers were alive at the last survey. Used if there is no peer table.
   var peersLived = false
 
@@ -116,7 +107,7 @@ public actor DiskTier {
       budget.resetCursor()
       if isNew { schedule.sweepWanted = true }
     case .rowsLost:
-      scheduleOrphanSweep()
+      schedule.requestSweep()
     }
   }
 
@@ -147,7 +138,7 @@ public actor DiskTier {
     guard let lock = session.current?.lock else { return session.closeFolder() }
     commit()
     let isSwept = sweep == nil && !schedule.sweepWanted && schedule.sweepAt == nil
-    if !hasLeftovers && !budget.hasReservations && isSwept { lock.remove() }
+    if !schedule.hasLeftovers && !budget.hasReservations && isSwept { lock.remove() }
     sweep = nil
     session.closeFolder()
     setPeerTable(nil)

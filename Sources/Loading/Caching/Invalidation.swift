@@ -61,7 +61,7 @@ extension Loader {
   /// Attaches to the peer table of a cache directory that has been recreated. Clears published in the meantime are
   /// unknown, so everything in memory is cleared.
   func reattachPeerTable() {
-    guard let current = storage.tier?.livePeerTable, current !== peerTable else { return }
+    guard let current = storage.tier?.peerTable, current !== peerTable else { return }
     if peerTable != nil { _ = forget(.all, in: .all) }
     peerTable = current
     clearCount = current.clearCount

@@ -20,11 +20,11 @@
     @Test(arguments: [0, 1, 2]) func `workers whose peer table is truncated agree on a new one`(part: Int) async throws
     {
       let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
-      let held = lease(7, on: try #require(a.livePeerTable))
+      let held = lease(7, on: try #require(a.peerTable))
       #expect(held != nil)
       try truncateFile(PeerTable.path, toPart: part)
       for tier in [a, b] {
-        let peerTable = try #require(tier.livePeerTable)
+        let peerTable = try #require(tier.peerTable)
         for hash in 0..<5000 as Range<UInt64> { _ = lease(hash, on: peerTable) }
         peerTable.recordDelivery(of: 1, at: fixture.now)
         _ = peerTable.clearings(since: 0)
@@ -35,7 +35,7 @@
       // The new worker finds a truncated file, since the others have not accessed the truncated part.
       let c = try await fixture.openTier()
       for tier in [a, b, c] { await tier.detectDeadPeersNow() }
-      let peerTables = try [a, b, c].map { try #require($0.livePeerTable) }
+      let peerTables = try [a, b, c].map { try #require($0.peerTable) }
       #expect(peerTables.allSatisfy { $0.identity == peerTables[0].identity && !$0.isLost })
       #expect(peerTables.allSatisfy { $0.others.count == 2 })
       let new = lease(9, on: peerTables[0])

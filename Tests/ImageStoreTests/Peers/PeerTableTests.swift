@@ -26,7 +26,7 @@ import Threads
 
   private func peerTables() async throws -> (DiskTier, PeerTable, DiskTier, PeerTable) {
     let (a, b) = (try await fixture.openTier(), try await fixture.openTier())
-    return (a, try #require(a.livePeerTable), b, try #require(b.livePeerTable))
+    return (a, try #require(a.peerTable), b, try #require(b.peerTable))
   }
 
   @Test(
@@ -76,7 +76,7 @@ import Threads
 
   @Test func `a worker without peers need not repeat a look-up`() async throws {
     let tier = try await fixture.openTier()
-    let peerTable = try #require(tier.livePeerTable)
+    let peerTable = try #require(tier.peerTable)
     var early = peerTable.leaseRequest(7)
     _ = lease(peerTable.take(&early))
     #expect(lease(peerTable.take(&early)) != nil)
@@ -112,8 +112,8 @@ import Threads
 
   @Test func `the lease of a dead worker is free after dead peers are detected`() async throws {
     let (living, b) = (try await fixture.openTier(), try await fixture.openTier())
-    let peerTable = try #require(living.livePeerTable)
-    let dead = try #require(b.livePeerTable)
+    let peerTable = try #require(living.peerTable)
+    let dead = try #require(b.peerTable)
     let held = lease(take(7, on: dead))
     dead.setUnlistedBytes(4096)
     // As after kill -9: its lock is released, its row and its lease remain.
@@ -143,7 +143,7 @@ import Threads
   @Test func `at most one of several simultaneous requests for the same lease acquires it`() async throws {
     var tiers: [DiskTier] = []
     for _ in 0..<4 { tiers.append(try await fixture.openTier()) }
-    let peerTables = tiers.compactMap(\.livePeerTable)
+    let peerTables = tiers.compactMap(\.peerTable)
     let holders = Locked(0)
     let maxHolders = Locked(0)
     await withTaskGroup(of: Void.self) { group in
@@ -199,7 +199,7 @@ import Threads
 
   @Test func `a worker without peers ignores any number of its own clears`() async throws {
     let tier = try await fixture.openTier()
-    let peerTable = try #require(tier.livePeerTable)
+    let peerTable = try #require(tier.peerTable)
     var count = peerTable.clearCount
     for _ in 0..<PeerTable.Layout.clearings { _ = await tier.clear(.key("x")) }
     #expect(peerTable.takeClearings(since: &count).isEmpty && count == peerTable.clearCount)
@@ -283,7 +283,7 @@ import Threads
     let path = fixture.directory + "/test/" + PeerTable.path
     try Data(count: length).write(to: URL(filePath: path))
     let b = try await fixture.openTier()
-    #expect(b.livePeerTable != nil)
+    #expect(b.peerTable != nil)
   }
 
   @Test func `the spools of a peer count against the limit`() async throws {
@@ -306,7 +306,7 @@ import Threads
 
   @Test func `a worker on a full disk works without a peer table`() async throws {
     let tier = try await fixture.openTier(files: FileSystem { $0 == .write ? ENOSPC : nil })
-    #expect(tier.livePeerTable == nil)
+    #expect(tier.peerTable == nil)
     #expect(await tier.look(up: "x").isEmpty)
     #expect(fixture.warnings.withLock { $0.isEmpty })
   }

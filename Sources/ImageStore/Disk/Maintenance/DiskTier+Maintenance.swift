@@ -80,7 +80,7 @@ extension DiskTier {
       if try session.commit() { budget.hasMadeRoom = false }
       return nil
     } catch {
-      scheduleOrphanSweep()
+      schedule.requestSweep()
       let failure = StoreError(error)
       if !error.isOutOfSpace { return session.suspend(failure) }
       // Only once: a second eviction would find the same rows, whose files are deleted already.
@@ -105,7 +105,7 @@ extension DiskTier {
     case .index:
       commit()
       session.closeIndex()
-      scheduleOrphanSweep()
+      schedule.requestSweep()
     case nil: break
     }
     let hadPeers = hasPeers
@@ -113,8 +113,8 @@ extension DiskTier {
     if sweep == nil && (!dead.isEmpty || schedule.sweepWanted || (schedule.sweepAt.map { $0 <= now } ?? false)) {
       schedule.sweepWanted = false
       schedule.sweepAt = nil
-      sweep = Sweep(deadPeers: dead, ownInstance: hasLeftovers ? lock.instance : nil)
-      hasLeftovers = false
+      sweep = Sweep(deadPeers: dead, ownInstance: schedule.hasLeftovers ? lock.instance : nil)
+      schedule.hasLeftovers = false
     }
     if !dead.isEmpty || !partials.hasAdopted && session.isIndexOpen { adoptPartials() }
     if hadPeers || hasPeers, session.isIndexOpen {
@@ -147,12 +147,6 @@ extension DiskTier {
     }
   }
 
-  /// Schedules a sweep for files whose rows may be lost.
-  func scheduleOrphanSweep() {
-    hasLeftovers = true
-    schedule.sweepWanted = true
-  }
-
   /// Sweeps one shard, so that other work does not wait.
   private func sweepNextShard(now: Int) {
     guard var sweep, let opened = session.current, let lock = opened.lock else { return }
@@ -173,7 +167,7 @@ extension DiskTier {
       if sweep.isOver { sweep.finish() }
     } catch {
       self.sweep = nil
-      if sweep.ownInstance != nil { hasLeftovers = true }
+      if sweep.ownInstance != nil { schedule.hasLeftovers = true }
       schedule.sweepWanted = false
       schedule.sweepAt = now + IndexSession.retryInterval
     }

@@ -13,6 +13,8 @@ struct MaintenanceSchedule {
   var flushBy: ContinuousClock.Instant?
   var surveyAt = Int.distantPast
   var sweepWanted = false
+  /// Whether this worker may have lost rows of existing files.
+  var hasLeftovers = false
   /// Whether to check for times in the future.
   var clockCheckWanted = false
   /// In Unix seconds, like the following properties.
@@ -20,6 +22,12 @@ struct MaintenanceSchedule {
   /// When the first scheduled deletion is due.
   var nextDue: Int?
   var trimAt: Int?
+
+  /// Makes the next survey start a sweep for files whose rows may be lost.
+  mutating func requestSweep() {
+    hasLeftovers = true
+    sweepWanted = true
+  }
 
   mutating func noteWrite() {
     if commitBy == nil { commitBy = .now + Self.commitInterval }
