@@ -11,16 +11,11 @@ extension DiskIndex {
         source_height = ?9 WHERE id = ?1
       """)
     let (placeholder, source) = (response.metadata?.placeholder, response.metadata?.source)
-    set.bind(1, response.id)
-    set.bind(2, (response.metadata?.isChecked == true ? 1 : 0) | (response.metadata?.isDamaged == true ? 2 : 0))
-    set.bind(3, placeholder?.thumbHash)
-    set.bind(4, placeholder.map { Int($0.color) })
-    set.bind(5, source?.digest)
-    set.bind(6, source.map { Int($0.byteCount) })
-    set.bind(7, source?.format)
-    set.bind(8, source?.width)
-    set.bind(9, source?.height)
-    try set.run()
+    try set.bind(
+      response.id, (response.metadata?.isChecked == true ? 1 : 0) | (response.metadata?.isDamaged == true ? 2 : 0),
+      placeholder?.thumbHash, placeholder.map { Int($0.color) }, source?.digest, source.map { Int($0.byteCount) },
+      source?.format, source?.width, source?.height
+    ).run()
   }
 
   /// The rows with the same key, partition and varying fields but another variant: for an original its variants, for a
@@ -31,11 +26,9 @@ extension DiskIndex {
       SELECT id, digest, format, allocated, used_at, delivered_at, coalesce(source_digest, digest)
       FROM responses WHERE key = ?1 AND partition = ?2 AND selection = ?3 AND variant <> ?4
       """)
-    find.bind(1, response.key)
-    find.bind(2, response.partition)
-    find.bind(3, response.varyKey.text)
-    find.bind(4, response.variant)
-    return try find.rows { SiblingRow(record: FileRecord($0), originalDigest: $0.bytes(6)) }
+    return try find.bind(response.key, response.partition, response.varyKey.text, response.variant).rows {
+      SiblingRow(record: FileRecord($0), originalDigest: $0.bytes(6))
+    }
   }
 
   /// The digest of the stored original with the same key, partition and varying fields as the variant; nil if there is
@@ -43,10 +36,7 @@ extension DiskIndex {
   func digest(ofOriginalOf variant: StoredResponse) throws(SQLiteError) -> [UInt8]? {
     let find = try writing(
       "SELECT digest FROM responses WHERE key = ?1 AND partition = ?2 AND variant = '' AND selection = ?3")
-    find.bind(1, variant.key)
-    find.bind(2, variant.partition)
-    find.bind(3, variant.varyKey.text)
-    return try find.first { $0.bytes(0) }
+    return try find.bind(variant.key, variant.partition, variant.varyKey.text).first { $0.bytes(0) }
   }
 
   struct SiblingRow {

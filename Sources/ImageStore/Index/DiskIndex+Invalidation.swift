@@ -21,41 +21,26 @@ extension DiskIndex {
   }
 
   /// Prepares a statement for a single use and binds its parameters.
-  func query(_ sql: String, _ values: [ClearFilter.Value]) throws(SQLiteError) -> Statement {
-    let statement = try database.prepare(sql)
-    for (parameter, value) in zip(Int32(1)..., values) {
-      switch value {
-      case .integer(let value): statement.bind(parameter, value)
-      case .text(let value): statement.bind(parameter, value)
-      }
-    }
-    return statement
+  func query(_ sql: String, _ values: [any SQLiteValue]) throws(SQLiteError) -> Statement {
+    try database.prepare(sql).bind(values)
   }
 
   func variants(key: String, partition: String) throws(SQLiteError) -> [FileRecord] {
     try beginWriting()
     let find = try records("WHERE key = ?1 AND partition = ?2 AND variant > ''")
-    find.bind(1, key)
-    find.bind(2, partition)
-    return try find.rows { FileRecord($0) }
+    return try find.bind(key, partition).rows { FileRecord($0) }
   }
 
   /// Schedules the deletion of a deleted row's file at `due`.
   func schedulePendingDeletion(_ record: FileRecord, due: Int) throws(SQLiteError) {
     let insert = try writing("INSERT OR REPLACE INTO doomed VALUES (?1, ?2, ?3, ?4)")
-    insert.bind(1, record.id)
-    insert.bind(2, record.file)
-    insert.bind(3, record.allocated)
-    insert.bind(4, due)
-    try insert.run()
+    try insert.bind(record.id, record.file, record.allocated, due).run()
   }
 
   /// The files whose scheduled deletion is due.
   func due(now: Int, limit: Int) throws(SQLiteError) -> [(id: Int64, file: String)] {
     let find = try writing("SELECT id, file FROM doomed WHERE due <= ?1 ORDER BY due LIMIT ?2")
-    find.bind(1, now)
-    find.bind(2, limit)
-    return try find.rows { ($0.integer(0), $0.text(1)) }
+    return try find.bind(now, limit).rows { ($0.integer(0), $0.text(1)) }
   }
 
   func nextDue() throws(SQLiteError) -> Int? {
@@ -74,32 +59,23 @@ extension DiskIndex {
       SELECT EXISTS (SELECT 1 FROM responses WHERE used_at > ?1) OR EXISTS (SELECT 1 FROM doomed WHERE due > ?2)
         OR EXISTS (SELECT 1 FROM partials WHERE stored_at > ?1)
       """)
-    find.bind(1, now + Self.tolerance)
-    find.bind(2, endOfLife(deliveredAt: now) + Self.tolerance)
-    return try find.first { $0.int(0) == 1 } ?? false
+    return try find.bind(now + Self.tolerance, endOfLife(deliveredAt: now) + Self.tolerance).first { $0.int(0) == 1 }
+      ?? false
   }
 
   /// Sets all times in the future to `now`.
   func clampFutureTimestamps(to now: Int) throws(SQLiteError) {
     let use = try writing(
       "UPDATE responses SET used_at = ?2, delivered_at = min(delivered_at, ?2) WHERE used_at > ?1")
-    use.bind(1, now + Self.tolerance)
-    use.bind(2, now)
-    try use.run()
+    try use.bind(now + Self.tolerance, now).run()
     let end = try writing("UPDATE doomed SET due = ?2 WHERE due > ?1")
-    end.bind(1, endOfLife(deliveredAt: now) + Self.tolerance)
-    end.bind(2, endOfLife(deliveredAt: now))
-    try end.run()
+    try end.bind(endOfLife(deliveredAt: now) + Self.tolerance, endOfLife(deliveredAt: now)).run()
     let partial = try writing(
       "UPDATE partials SET expires_at = expires_at - stored_at + ?2, stored_at = ?2 WHERE stored_at > ?1")
-    partial.bind(1, now + Self.tolerance)
-    partial.bind(2, now)
-    try partial.run()
+    try partial.bind(now + Self.tolerance, now).run()
   }
 
   func removePendingDeletion(_ id: Int64) throws(SQLiteError) {
-    let delete = try writing("DELETE FROM doomed WHERE id = ?1")
-    delete.bind(1, id)
-    try delete.run()
+    try writing("DELETE FROM doomed WHERE id = ?1").bind(id).run()
   }
 }

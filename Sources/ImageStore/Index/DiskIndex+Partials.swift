@@ -7,22 +7,11 @@ extension DiskIndex {
     let insert = try writing(
       "INSERT INTO partials VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)")
     let authority = Authority(of: partial.url)
-    insert.bind(1, id)
-    insert.bind(2, partial.identity.key)
-    insert.bind(3, partial.identity.partition)
-    insert.bind(4, partial.identity.request)
-    insert.bind(5, partial.url)
-    insert.bind(6, fnv1a(partial.url))
-    insert.bind(7, authority?.host ?? "")
-    insert.bind(8, authority?.port ?? 0)
-    insert.bind(9, partial.finalURL)
-    insert.bind(10, partial.validator)
-    insert.bind(11, partial.headers.storedText)
-    insert.bind(12, partial.completeLength.map { Int($0) })
-    insert.bind(13, storedAt)
-    insert.bind(14, expiresAt)
-    insert.bind(15, boot)
-    try insert.run()
+    try insert.bind(
+      id, partial.identity.key, partial.identity.partition, partial.identity.request, partial.url, fnv1a(partial.url),
+      authority?.host ?? "", authority?.port ?? 0, partial.finalURL, partial.validator, partial.headers.storedText,
+      partial.completeLength.map { Int($0) }, storedAt, expiresAt, boot
+    ).run()
   }
 
   /// The largest partial file that can be resumed and whose complete body may have at most `maxBytes`.
@@ -36,13 +25,7 @@ extension DiskIndex {
         AND allocated < ?6 AND (length IS NULL OR length <= ?6)
       ORDER BY allocated DESC LIMIT 1
       """)
-    find.bind(1, identity.key)
-    find.bind(2, identity.partition)
-    find.bind(3, identity.request)
-    find.bind(4, boot)
-    find.bind(5, now)
-    find.bind(6, maxBytes)
-    return try find.first { row in
+    return try find.bind(identity.key, identity.partition, identity.request, boot, now, maxBytes).first { row in
       let partial = PartialRecord(
         identity: identity, url: row.text(1), finalURL: row.text(2), validator: row.text(3),
         headers: HeaderFields(storedText: row.text(4)), completeLength: row.optionalInt(5).map { Int64($0) })
@@ -53,49 +36,34 @@ extension DiskIndex {
   /// Whether the key has a partial file that is not being written.
   func hasPartial(key: String, partition: String) throws(SQLiteError) -> Bool {
     let find = try reading("SELECT 1 FROM partials WHERE key = ?1 AND partition = ?2 AND allocated > 0 LIMIT 1")
-    find.bind(1, key)
-    find.bind(2, partition)
-    return try find.first { _ in true } ?? false
+    return try find.bind(key, partition).first { _ in true } ?? false
   }
 
   /// The partial files of an identity that are not being written.
   func partials(of identity: PartialRecord.Identity) throws(SQLiteError) -> [Int64] {
     let find = try writing(
       "SELECT id FROM partials WHERE key = ?1 AND partition = ?2 AND request = ?3 AND allocated > 0")
-    find.bind(1, identity.key)
-    find.bind(2, identity.partition)
-    find.bind(3, identity.request)
-    return try find.rows { $0.integer(0) }
+    return try find.bind(identity.key, identity.partition, identity.request).rows { $0.integer(0) }
   }
 
   /// Marks a partial file as being written, under a new id. Returns false if another worker was first.
   func acquire(partial id: Int64, as newID: Int64) throws(SQLiteError) -> Bool {
-    let update = try writing("UPDATE partials SET id = ?2, allocated = 0 WHERE id = ?1 AND allocated > 0")
-    update.bind(1, id)
-    update.bind(2, newID)
-    try update.run()
+    try writing("UPDATE partials SET id = ?2, allocated = 0 WHERE id = ?1 AND allocated > 0").bind(id, newID).run()
     return database.changes == 1
   }
 
   /// Marks a partial file as no longer being written. Returns false if the row is deleted.
   func retain(partial id: Int64, allocated: Int64) throws(SQLiteError) -> Bool {
-    let update = try writing("UPDATE partials SET allocated = ?2 WHERE id = ?1")
-    update.bind(1, id)
-    update.bind(2, allocated)
-    try update.run()
+    try writing("UPDATE partials SET allocated = ?2 WHERE id = ?1").bind(id, allocated).run()
     return database.changes == 1
   }
 
   func remove(partial id: Int64) throws(SQLiteError) {
-    let remove = try writing("DELETE FROM partials WHERE id = ?1")
-    remove.bind(1, id)
-    try remove.run()
+    try writing("DELETE FROM partials WHERE id = ?1").bind(id).run()
   }
 
   func contains(partial id: Int64) throws(SQLiteError) -> Bool {
-    let find = try reading("SELECT 1 FROM partials WHERE id = ?1")
-    find.bind(1, id)
-    return try find.first { _ in true } ?? false
+    return try reading("SELECT 1 FROM partials WHERE id = ?1").bind(id).first { _ in true } ?? false
   }
 
   /// The partial files that are being written, or whose writer died.
@@ -104,15 +72,12 @@ extension DiskIndex {
   }
 
   func partials(ofOtherBootThan boot: String) throws(SQLiteError) -> [Int64] {
-    let find = try reading("SELECT id FROM partials WHERE boot <> ?1 AND allocated > 0")
-    find.bind(1, boot)
-    return try find.rows { $0.integer(0) }
+    return try reading("SELECT id FROM partials WHERE boot <> ?1 AND allocated > 0").bind(boot).rows { $0.integer(0) }
   }
 
   func expiredPartials(now: Int) throws(SQLiteError) -> [Int64] {
     let find = try reading("SELECT id FROM partials WHERE expires_at <= ?1 AND allocated > 0")
-    find.bind(1, now)
-    return try find.rows { $0.integer(0) }
+    return try find.bind(now).rows { $0.integer(0) }
   }
 
   /// The partial files that match the filter. Files that are being written are included unless the filter depends on

@@ -40,35 +40,30 @@ public enum ClearFilter: Sendable, Equatable {
   }
 
   /// The filter as an SQL condition that uses an index, with the values of its parameters.
-  func condition(now: Int) -> (sql: String, values: [Value]) {
+  func condition(now: Int) -> (sql: String, values: [any SQLiteValue]) {
     switch self {
     case .all: ("1", [])
     case .url(let url, let key):
       (
         "(url_hash = ?1 AND coalesce(url, key) = ?2) OR key = ?3",
-        [.integer(fnv1a(url)), .text(url), .text(key)]
+        [fnv1a(url), url, key]
       )
-    case .key(let key): ("key = ?1", [.text(key)])
+    case .key(let key): ("key = ?1", [key])
     case .prefix(let prefix):
       if let end = Self.successor(of: prefix) {
-        ("key >= ?1 AND key < ?2", [.text(prefix), .text(end)])
+        ("key >= ?1 AND key < ?2", [prefix, end])
       } else {
-        ("key >= ?1", [.text(prefix)])
+        ("key >= ?1", [prefix])
       }
     case .host(let name, let port):
       if let port {
-        ("host = ?1 AND port = ?2", [.text(Authority.canonical(name)), .integer(Int64(port))])
+        ("host = ?1 AND port = ?2", [Authority.canonical(name), Int64(port)])
       } else {
-        ("host = ?1", [.text(Authority.canonical(name))])
+        ("host = ?1", [Authority.canonical(name)])
       }
-    case .olderThan(let seconds): ("stored_at <= ?1", [.integer(Int64(now) - Int64(seconds))])
-    case .expired: ("expires_at <= ?1", [.integer(Int64(now))])
+    case .olderThan(let seconds): ("stored_at <= ?1", [Int64(now) - Int64(seconds)])
+    case .expired: ("expires_at <= ?1", [Int64(now)])
     }
-  }
-
-  enum Value {
-    case integer(Int64)
-    case text(String)
   }
 
   /// The first text after all texts with this prefix, in the order of UTF-8 bytes. Nil if there is none.

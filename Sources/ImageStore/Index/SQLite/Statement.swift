@@ -32,49 +32,20 @@ final class Statement {
     return results
   }
 
-  // MARK: Binding. Parameters count from 1 and keep their values until they are bound again.
-
-  func bind(_ parameter: Int32, _ value: Int64) { sqlite3_bind_int64(handle, parameter, value) }
-
-  func bind(_ parameter: Int32, _ value: Int) { sqlite3_bind_int64(handle, parameter, Int64(value)) }
-
-  func bind(_ parameter: Int32, _ value: Int?) {
-    if let value { bind(parameter, value) } else { sqlite3_bind_null(handle, parameter) }
-  }
-
-  func bind(_ parameter: Int32, _ value: String) {
-    var value = value
-    value.withUTF8 { text in
-      text.withMemoryRebound(to: CChar.self) { text in
-        _ = sqlite3_bind_text(
-          handle, parameter, text.baseAddress ?? Self.nothing, Int32(clamping: text.count), Self.copied)
-      }
+  /// Binds the parameters from the first on. They keep their values until they are bound again.
+  func bind<each Value: SQLiteValue>(_ values: repeat each Value) -> Statement {
+    var parameter: Int32 = 0
+    for value in repeat each values {
+      parameter += 1
+      value.bind(to: handle, parameter)
     }
+    return self
   }
 
-  func bind(_ parameter: Int32, _ value: String?) {
-    if let value { bind(parameter, value) } else { sqlite3_bind_null(handle, parameter) }
+  func bind(_ values: [any SQLiteValue]) -> Statement {
+    for (parameter, value) in zip(Int32(1)..., values) { value.bind(to: handle, parameter) }
+    return self
   }
-
-  func bind(_ parameter: Int32, _ value: [UInt8]?) {
-    if let value { bind(parameter, value) } else { sqlite3_bind_null(handle, parameter) }
-  }
-
-  func bind(_ parameter: Int32, _ value: [UInt8]) {
-    value.withUnsafeBytes { bytes in
-      _ = sqlite3_bind_blob(handle, parameter, bytes.baseAddress, Int32(clamping: bytes.count), Self.copied)
-    }
-  }
-
-  /// SQLITE_TRANSIENT: SQLite copies the value before the call returns.
-  private static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
-
-  // Unsafe: one byte that is never written. An empty text needs an address, or it is bound as NULL.
-  nonisolated(unsafe) private static let nothing: UnsafePointer<CChar> = {
-    let byte = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
-    byte.initialize(to: 0)
-    return UnsafePointer(byte)
-  }()
 }
 
 /// The current row of a statement. Columns count from 0.
