@@ -53,7 +53,7 @@ extension DiskTier {
     } catch {
       cleared.failure = error
     }
-    schedule.noteWrite()
+    schedule.recordWrite()
     if let error = commit() { cleared.failure = error }
     // The deleted rows may leave hundreds of megabytes free in the index. A failure to shrink is ignored: the images
     // are deleted.

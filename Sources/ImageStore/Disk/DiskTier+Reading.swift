@@ -134,6 +134,6 @@ extension DiskTier {
   /// Records that the digest matched. The index is updated with the next flush of uses.
   private func recordVerified(_ response: StoredResponse) {
     guard !response.isVerified, retention.recordVerified(response.id), mode == .readWrite else { return }
-    schedule.noteUse()
+    schedule.recordUse()
   }
 }

@@ -5,10 +5,10 @@
 /// is evicted first.
 extension DiskTier {
   /// Writes the decode metadata of a stored response. Does nothing if the response is deleted.
-  public func note(findingsOf response: StoredResponse) {
+  public func recordMetadata(of response: StoredResponse) {
     guard mode == .readWrite else { return }
     try? session.withIndex { index throws(SQLiteError) in try index.setDecodeMetadata(of: response) }
-    schedule.noteWrite()
+    schedule.recordWrite()
   }
 
   /// Whether the original that the variant was made from has been replaced by one of another content.

@@ -9,7 +9,7 @@ extension DiskTier {
   ///   - expected: the body's length, if known; the space for it is reserved at once.
   ///   - partial: the identity of the partial body, if the file may be retained for resuming when the transfer breaks.
   ///
-  /// Throws `noRoom`, `diskFull` or `io`.
+  /// Throws `overLimit`, `diskFull` or `io`.
   public func makeSpool(expected: Int64? = nil, of partial: PartialRecord? = nil) throws(StoreError) -> BodySpool {
     let spool = try withFolder { opened throws(FileError) in
       let id = opened.nextID()
@@ -51,7 +51,7 @@ extension DiskTier {
       let reserved = budget[reservation: id] ?? 0
       if wanted > reserved {
         guard wanted <= budget.maxFileBytes(blockSize: folder.blockSize) else { throw tooLarge }
-        try makeRoom(for: wanted - reserved, allowOverLimit: false)
+        try makeSpace(for: wanted - reserved, allowOverLimit: false)
         setReservation(wanted, for: id)
         // Publish it to the peers now: the next commit may be far away.
         if hasPeers { commit() }
@@ -70,7 +70,7 @@ extension DiskTier {
   ///   - clearCount: the peer table's `clearCount` when the transfer began.
   /// - Returns: the draft with its id, size and digest.
   ///
-  /// Throws `outdated`, `cleared`, `noRoom`, `diskFull` or `io`. Nothing is cached then; a spool remains readable, and
+  /// Throws `outdated`, `cleared`, `overLimit`, `diskFull` or `io`. Nothing is cached then; a spool remains readable, and
   /// the caller must `discard` it.
   public func store(
     _ body: Body, as draft: StoredResponse, delivered: Bool, clearCount: UInt64? = nil
@@ -107,7 +107,7 @@ extension DiskTier {
     let folder = try session.writable().folder
     let allocated = folder.allocated(Int64(bytes.count))
     guard allocated <= budget.maxFileBytes(blockSize: folder.blockSize) else { throw tooLarge }
-    try makeRoom(for: allocated, allowOverLimit: delivered)
+    try makeSpace(for: allocated, allowOverLimit: delivered)
     response.byteCount = Int64(bytes.count)
     if response.digest.isEmpty { response.digest = SHA256.digest(of: bytes) }
     let (digest, format) = (response.digest, response.format)
@@ -159,16 +159,16 @@ extension DiskTier {
       }
     }
     if delivered { retention.recordDelivery(of: response.id, at: now) }
-    schedule.noteWrite()
+    schedule.recordWrite()
     try removeReplaced()
     session.recordSuccess()
   }
 
   private func withFolder<Result>(_ work: (OpenFolder) throws(FileError) -> Result) throws(StoreError) -> Result {
-    try session.withFolder(makeRoom: makeSomeRoom, work)
+    try session.withFolder(evict: evictAfterDiskFull, work)
   }
 
-  private var tooLarge: StoreError { StoreError(.noRoom, "the image is larger than a tenth of the disk cache's limit") }
+  private var tooLarge: StoreError { StoreError(.overLimit, "the image is larger than a tenth of the disk cache's limit") }
 
   /// Writes the header fields, times and derived values that a 304 changed. Does nothing if the response is deleted.
   public func update(_ response: StoredResponse) {
@@ -177,7 +177,7 @@ extension DiskTier {
       try index.update(response, id: response.id)
       try updateSiblings(of: response, in: index)
     }
-    schedule.noteWrite()
+    schedule.recordWrite()
   }
 
   /// Removes the responses that storing `response` would have replaced, variants included. A file is deleted when the
@@ -192,7 +192,7 @@ extension DiskTier {
       if response.variant.isEmpty, try index.hasVariants() {
         try reconcileVariants(of: response, in: index, now: now)
       }
-      schedule.noteWrite()
+      schedule.recordWrite()
     }
     try? removeReplaced()
   }

@@ -110,12 +110,12 @@ final class IndexSession {
     return try usable()
   }
 
-  /// Runs `work` on the folder. Retries once: in a new folder if the folder was deleted, or after `makeRoom` if the
+  /// Runs `work` on the folder. Retries once: in a new folder if the folder was deleted, or after `evict` if the
   /// disk is full.
   ///
-  /// - Parameter makeRoom: deletes some files; returns false if none can be deleted.
+  /// - Parameter evict: deletes some files; returns false if none can be deleted.
   func withFolder<Result>(
-    makeRoom: () -> Bool, _ work: (OpenFolder) throws(FileError) -> Result
+    evict: () -> Bool, _ work: (OpenFolder) throws(FileError) -> Result
   ) throws(StoreError) -> Result {
     var mayRetry = true
     while true {
@@ -126,7 +126,7 @@ final class IndexSession {
         if mayRetry && error.isMissing {
           onEvent(.rowsLost)
           closeFolder()
-        } else if !mayRetry || !error.isOutOfSpace || !makeRoom() {
+        } else if !mayRetry || !error.isOutOfSpace || !evict() {
           throw error.concernsFolder || error.isMissing ? suspendWrites(StoreError(error)) : StoreError(error)
         }
         mayRetry = false

@@ -1,5 +1,6 @@
 internal import Platform
 internal import Threads
+internal import Text
 
 /// The source of a copy.
 public enum CopySource: Sendable {

@@ -69,7 +69,7 @@ public actor BodySpool {
 
   /// Adds a piece of the body.
   ///
-  /// Throws `noRoom` if the limit does not allow it, `diskFull` or `io`. The bytes added before remain readable, so
+  /// Throws `overLimit` if the limit does not allow it, `diskFull` or `io`. The bytes added before remain readable, so
   /// that the caller can move the body elsewhere; the caller must `discard` the spool.
   public func append(_ bytes: [UInt8]) throws(StoreError) {
     let result = bytes.withUnsafeBytes { buffer in
@@ -106,7 +106,7 @@ public actor BodySpool {
   }
 
   /// The digest of all bytes. Nothing may be added afterwards.
-  public func takeDigest() throws(StoreError) -> [UInt8] {
+  public func finalizeDigest() throws(StoreError) -> [UInt8] {
     if let digest { return digest }
     while hashedCount < byteCount { try hashPiece() }
     let digest = hash.finish()
@@ -115,7 +115,7 @@ public actor BodySpool {
   }
 
   /// Reads the earlier bytes of a resumed file into the digest, in pieces between other work of the thread.
-  /// `takeDigest` reads the remainder.
+  /// `finalizeDigest` reads the remainder.
   func hashEarlierBytes() {
     executor.run { [weak self] in
       self?.assumeIsolated { spool in
@@ -133,7 +133,7 @@ public actor BodySpool {
   }
 
   /// Closes the file and retains it for `DiskTier.resumePartial` if that is allowed, or discards it. Ends the spool.
-  public func leave() {
+  public func retainForResume() {
     guard descriptor >= 0 else { return }
     guard !isFinished, reservation.retain(byteCount) else { return discard() }
     close(descriptor)
@@ -154,7 +154,7 @@ public actor BodySpool {
   /// readable until `discard`.
   func finish(_ publish: (_ digest: [UInt8]) throws(StoreError) -> Void) throws(StoreError) {
     guard descriptor >= 0 else { throw StoreError(.io, "the temporary file was discarded") }
-    try publish(takeDigest())
+    try publish(finalizeDigest())
     isFinished = true
     _ = reservation.release()
   }

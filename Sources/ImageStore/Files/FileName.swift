@@ -1,3 +1,5 @@
+internal import Text
+
 /// The path of an image file, which identifies its shard, its row and its worker.
 ///
 /// It consists of the row's id, which contains the worker's instance number, and the first bytes of the content's
@@ -85,15 +87,6 @@ struct FileName: Equatable {
   }
 }
 
-/// The lowest `digits` hexadecimal digits of `value`, in lower case.
-func hexadecimal(_ value: UInt64, digits: Int) -> String {
-  String(unsafeUninitializedCapacity: digits) { text in
-    var rest = text[...]
-    rest.write(hexadecimal: value, digits: digits)
-    return digits
-  }
-}
-
 /// The unwritten remainder of a buffer.
 extension Slice where Base == UnsafeMutableBufferPointer<UInt8> {
   fileprivate mutating func write(_ byte: UInt8) {
@@ -108,15 +101,7 @@ extension Slice where Base == UnsafeMutableBufferPointer<UInt8> {
   /// Writes the lowest `digits` hexadecimal digits of `value`, in lower case.
   fileprivate mutating func write(hexadecimal value: UInt64, digits: Int) {
     precondition(digits <= count)
-    // Avoids the buffer's bounds check of each index.
-    let start = base.baseAddress! + startIndex
-    var (value, index) = (value, digits)
-    while index > 0 {
-      index -= 1
-      let digit = UInt8(truncatingIfNeeded: value) & 15
-      start[index] = digit < 10 ? 48 + digit : 87 + digit
-      value >>= 4
-    }
+    writeHexadecimal(value, digits: digits, to: base.baseAddress! + startIndex)
     self = dropFirst(digits)
   }
 }

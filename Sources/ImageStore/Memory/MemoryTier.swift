@@ -189,13 +189,13 @@ public struct MemoryTier: Sendable {
   }
 
   /// Merges the decode metadata into the entry. Does nothing if the entry is removed or replaced.
-  public mutating func note(findingsOf response: StoredResponse) {
+  public mutating func recordMetadata(of response: StoredResponse) {
     guard let index = index(of: response), let metadata = response.metadata else { return }
     change(index) { $0.metadata = $0.metadata?.adding(metadata) ?? metadata }
   }
 
   /// Records that the disk tier no longer has a file of the response.
-  public mutating func forgetFile(of response: StoredResponse) {
+  public mutating func recordMissingFile(of response: StoredResponse) {
     if let index = index(of: response) { change(index) { $0.id = 0 } }
   }
 

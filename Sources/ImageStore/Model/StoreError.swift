@@ -11,7 +11,7 @@ public struct StoreError: Error, Sendable, Equatable {
     case damaged
     /// The limit does not allow the body: everything that could be evicted was delivered in the last 60 s or is pinned,
     /// or the body is larger than a tenth of the limit.
-    case noRoom
+    case overLimit
     /// A clear that matches the response was made since the transfer began.
     case cleared
     /// The original of the variant has been replaced.

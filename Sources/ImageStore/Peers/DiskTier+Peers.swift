@@ -52,5 +52,5 @@ extension DiskTier {
   }
 
   /// Keeps the lease on a response that was just stored or updated, until the commit.
-  public func keep(_ lease: Lease) { session.retain(lease) }
+  public func retainUntilCommit(_ lease: Lease) { session.retain(lease) }
 }

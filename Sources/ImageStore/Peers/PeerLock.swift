@@ -1,4 +1,5 @@
 internal import Platform
+internal import Text
 
 /// A worker's lock file `workers/INSTANCE.lock`, on which it holds an flock for its lifetime.
 ///

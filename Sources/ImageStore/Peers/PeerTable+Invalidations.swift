@@ -38,12 +38,12 @@ extension PeerTable {
   /// The clears by peers since `clearCount` was `number`, or a clear of everything if the entries were overwritten.
   public func clearings(since number: UInt64) -> [Clearing] {
     var number = number
-    return takeClearings(since: &number)
+    return drainClearings(since: &number)
   }
 
   /// The same as `clearings(since:)`, for repeated calls. Leaves an entry that is still being written for the next
   /// call: its clear has not been answered yet.
-  public func takeClearings(since number: inout UInt64) -> [Clearing] {
+  public func drainClearings(since number: inout UInt64) -> [Clearing] {
     var last = clearCount
     while last > number, last - number <= UInt64(Layout.clearings),
       words[Layout.clearing(last)].load(ordering: .sequentiallyConsistent) < last

@@ -1,5 +1,6 @@
 internal import Platform
 internal import Synchronization
+internal import Text
 
 /// Shared-memory coordination of the workers of one directory, without locks and disk access: a file, `board-1`, that
 /// each worker maps.

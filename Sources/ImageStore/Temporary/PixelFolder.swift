@@ -56,8 +56,8 @@ public actor PixelFolder {
   /// Reserves space for a region of at most `byteCount` bytes and returns the path where it is to be created. `deliver`
   /// or `drop` must follow.
   ///
-  /// Throws `noRoom` if the budget does not allow it, `diskFull` or `io`.
-  public func makeRoom(for byteCount: Int64) throws(StoreError) -> String {
+  /// Throws `overLimit` if the budget does not allow it, `diskFull` or `io`.
+  public func reserve(byteCount: Int64) throws(StoreError) -> String {
     let folder: CacheFolder
     let free: Int64
     do throws(FileError) {
@@ -69,7 +69,7 @@ public actor PixelFolder {
     // The free space excludes existing regions; it may or may not exclude regions that are being filled.
     let maxBytes = min(Self.budget, bytes + Int64(Double(free) * Self.maxFraction))
     guard byteCount <= maxBytes - bytes else {
-      throw StoreError(.noRoom, "\(regions.count) pixel regions with \(bytes) bytes leave no space; release some")
+      throw StoreError(.overLimit, "\(regions.count) pixel regions with \(bytes) bytes leave no space; release some")
     }
     counter += 1
     let path = folder.path + "/\(counter).pixels"

@@ -1,4 +1,5 @@
 internal import Platform
+internal import Text
 
 /// A folder of this process, in a parent folder for all processes of the same user. Created at the first use.
 ///

@@ -53,7 +53,7 @@ extension Loader {
   /// memory lookup, before a response that was read is stored in memory, and with every heartbeat.
   func applyPeerInvalidations() {
     guard let peerTable, peerTable.clearCount != clearCount else { return }
-    for clearing in peerTable.takeClearings(since: &clearCount) {
+    for clearing in peerTable.drainClearings(since: &clearCount) {
       _ = forget(clearing.filter, in: clearing.reachesMemory ? .all : .disk)
     }
   }

@@ -103,7 +103,7 @@ extension Loader {
     storage.perform({
       tier.assumeIsolated { tier in
         tier.update(response)
-        if let lease { tier.keep(lease) }
+        if let lease { tier.retainUntilCommit(lease) }
       }
     }) { [weak self] in
       if self?.pendingRevalidations[response.id] == response { self?.pendingRevalidations[response.id] = nil }

@@ -130,12 +130,12 @@ struct StoreOperation: Sendable {
     switch body {
     case .bytes(let bytes): content = .bytes(bytes)
     case .spool(let body) where !body.isScratch: content = .spool(body.spool)
-    default: return .failure(StoreError(.noRoom, "the body is in a scratch file"))
+    default: return .failure(StoreError(.overLimit, "the body is in a scratch file"))
     }
     return tier.assumeIsolated { [partials, lease, clearCount] tier in
       Result { () throws(StoreError) in
         let stored = try tier.store(content, as: draft, delivered: isDelivered, clearCount: clearCount)
-        if let lease { tier.keep(lease) }
+        if let lease { tier.retainUntilCommit(lease) }
         if let partials { tier.removePartials(of: partials) }
         return stored
       }

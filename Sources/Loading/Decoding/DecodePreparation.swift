@@ -103,8 +103,8 @@ struct DecodePreparation: Sendable {
     case .pixels:
       let byteCount = Int64(min(try pixelCount(header), .max / 4) * 4)
       do {
-        return .pixels(try storage.pixels.assumeIsolated { try $0.makeRoom(for: byteCount) })
-      } catch let error as StoreError where error.kind == .noRoom {
+        return .pixels(try storage.pixels.assumeIsolated { try $0.reserve(byteCount: byteCount) })
+      } catch let error as StoreError where error.kind == .overLimit {
         throw LoadError(.overloaded, error.message)
       }
     }

@@ -84,7 +84,7 @@ extension Loader {
   }
 
   private func withoutFile(_ candidate: Candidate) -> Candidate {
-    memory.forgetFile(of: candidate.response)
+    memory.recordMissingFile(of: candidate.response)
     var candidate = candidate
     candidate.response.id = 0
     candidate.place = .memory
@@ -100,10 +100,10 @@ extension Loader {
     guard place == .memory, delivery.saveTo == nil else { return nil }
     let tier = storage.tier(of: response, in: place)
     if delivery.wantsPath {
-      guard let path = tier?.pin(response) else { return nil }
+      guard let path = tier?.deliverPath(of: response) else { return nil }
       return DeliveryPlan.DeliveredContent(path: path, bytes: nil)
     }
-    tier?.noteUse(of: response)
+    tier?.recordUse(of: response)
     return DeliveryPlan.DeliveredContent(path: nil, bytes: bytes)
   }
 

@@ -125,7 +125,7 @@ extension LoadError {
   init(_ error: StoreError) {
     let kind: Kind =
       switch error.kind {
-      case .diskFull, .noRoom: .diskFull
+      case .diskFull, .overLimit: .diskFull
       // As for a socket without a descriptor: a retry may succeed.
       case .noDescriptor: .network
       default: .io

@@ -43,12 +43,12 @@ extension Loader: DecodeCache {
 
   func noteMetadata(of candidate: Candidate) {
     let response = candidate.response
-    memory.note(findingsOf: response)
+    memory.recordMetadata(of: response)
     guard let tier = storage.tier(of: candidate) else { return }
-    storage.executor.run { tier.assumeIsolated { $0.note(findingsOf: response) } }
+    storage.executor.run { tier.assumeIsolated { $0.recordMetadata(of: response) } }
   }
 
-  func forgetFile(of response: StoredResponse) { memory.forgetFile(of: response) }
+  func forgetFile(of response: StoredResponse) { memory.recordMissingFile(of: response) }
 
   func markCleared(_ candidate: inout Candidate) { pendingInvalidations.mark(&candidate) }
 }

@@ -31,8 +31,8 @@ extension Loader {
     guard let record = jobs[job], record.lease == nil, record.leaseRequest != nil, record.mayKeep, let peerTable else {
       return true
     }
-    switch peerTable.take(&record.leaseRequest!) {
-    case .taken(let lease): record.lease = lease
+    switch peerTable.acquire(&record.leaseRequest!) {
+    case .acquired(let lease): record.lease = lease
     case .none: break
     case .cacheChanged:
       scheduler.deferToPeer(job)

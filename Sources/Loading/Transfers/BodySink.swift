@@ -167,10 +167,10 @@ extension BodySpool {
   nonisolated func drop() { assumeIsolated { $0.discard() } }
 
   /// Discards the spool, unless its file may stay for a later load.
-  nonisolated func dropUnlessResumable() { assumeIsolated { $0.leave() } }
+  nonisolated func dropUnlessResumable() { assumeIsolated { $0.retainForResume() } }
 
   nonisolated func digest() throws(StoreError) -> [UInt8] {
-    try assumeIsolatedThrowing { spool throws(StoreError) in try spool.takeDigest() }
+    try assumeIsolatedThrowing { spool throws(StoreError) in try spool.finalizeDigest() }
   }
 
   nonisolated var length: Int64 { assumeIsolated { $0.byteCount } }

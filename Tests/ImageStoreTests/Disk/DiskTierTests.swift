@@ -19,7 +19,7 @@ import Threads
       return wake
     }
     fixture.advance(1)
-    #expect(tier.pin(stored) != nil)
+    #expect(tier.deliverPath(of: stored) != nil)
     let use = entered.wait(timeout: .seconds(60)) { $0 }
     #expect(use == RetentionTracker.Use(at: fixture.now))
     fixture.executor.setAfterBatch(nil)
@@ -32,8 +32,8 @@ import Threads
     #expect(await tier.usage(of: stored) == DiskTier.Usage(lastUse: nil, count: 0))
     fixture.advance(5)
     await tier.markDelivered(stored.id, at: fixture.now)
-    for _ in 0..<3 { #expect(tier.pin(stored) != nil) }
-    tier.noteUse(of: stored)
+    for _ in 0..<3 { #expect(tier.deliverPath(of: stored) != nil) }
+    tier.recordUse(of: stored)
     let expected = DiskTier.Usage(lastUse: fixture.now, count: 5)
     #expect(await tier.usage(of: stored) == expected)
     await tier.close()

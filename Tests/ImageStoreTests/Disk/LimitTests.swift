@@ -29,7 +29,7 @@ import Threads
     for key in ["a", "b", "c"] { _ = try await tier.store([1], as: fixture.draft(key), delivered: true) }
     #expect(await tier.counts.bytes == 3 * 4096)
     let error = await #expect(throws: StoreError.self) { try await tier.store([1], as: fixture.draft("d")) }
-    #expect(error?.kind == .noRoom)
+    #expect(error?.kind == .overLimit)
     fixture.advance(60)
     await tier.trim()
     #expect(await tier.counts.entries == 3)
@@ -59,7 +59,7 @@ import Threads
     let tier = try await fixture.openTier(limit: limit)
     _ = try await tier.store([1], as: fixture.draft("a"))
     let error = await #expect(throws: StoreError.self) { try await tier.makeSpool(expected: expected) }
-    #expect(error?.kind == .noRoom)
+    #expect(error?.kind == .overLimit)
     #expect(await tier.look(up: "a").count == 1)
   }
 
@@ -74,7 +74,7 @@ import Threads
     let error = await #expect(throws: StoreError.self) {
       try await tier.store(bytes(maxBytes + 1), as: fixture.draft("large"), delivered: true)
     }
-    #expect(error?.kind == .noRoom)
+    #expect(error?.kind == .overLimit)
     let spool = try await tier.makeSpool()
     try await spool.append(bytes(maxBytes))
     await #expect(throws: StoreError.self) { try await spool.append([1]) }
@@ -210,7 +210,7 @@ import Threads
     await spool.discard()
     #expect(await tier.counts.bytes == 27 * 4096)
     let error = await #expect(throws: StoreError.self) { try await tier.makeSpool(expected: 1 << 20) }
-    #expect(error?.kind == .noRoom)
+    #expect(error?.kind == .overLimit)
   }
 
   @Test func `a spool that exceeds the limit leaves nothing behind`() async throws {

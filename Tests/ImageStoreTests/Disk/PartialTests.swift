@@ -63,10 +63,10 @@ import Threads
     try await leave(identity(), in: tier)
     let first = try #require(await tier.resumePartial(identity()))
     try await first.spool.append(bytes(3000, 4))
-    await first.spool.leave()
+    await first.spool.retainForResume()
     let second = try #require(await tier.resumePartial(identity()))
     #expect(try await second.spool.read(from: 0, count: 10_000) == bytes(5000, 3) + bytes(3000, 4))
-    #expect(try await second.spool.takeDigest() == SHA256.digest(of: bytes(5000, 3) + bytes(3000, 4)))
+    #expect(try await second.spool.finalizeDigest() == SHA256.digest(of: bytes(5000, 3) + bytes(3000, 4)))
     await second.spool.discard()
     #expect(fixture.imageFiles.isEmpty)
     #expect(await tier.counts.bytes == 0)
@@ -83,7 +83,7 @@ import Threads
       _ = await tier.counts
     }
     let whole = bytes(count, 3) + (0..<5).flatMap { bytes(1000, UInt8($0)) }
-    #expect(try await spool.takeDigest() == SHA256.digest(of: whole))
+    #expect(try await spool.finalizeDigest() == SHA256.digest(of: whole))
   }
 
   @Test func `a request of another identity does not resume a partial body`() async throws {
@@ -319,7 +319,7 @@ import Threads
     fixture.advance(PartialFiles.lifetime - 1)
     _ = await tier.runMaintenance()
     let (_, spool) = try #require(await tier.resumePartial(identity()))
-    await spool.leave()
+    await spool.retainForResume()
     fixture.advance(1)
     #expect(await tier.resumePartial(identity()) == nil)
     _ = await tier.runMaintenance()
@@ -336,7 +336,7 @@ import Threads
     #expect(fixture.imageFiles.count == 2)
     #expect(await tier.resumePartial(identity()) == nil)
     #expect(await tier.resumePartial(identity(request: 2)) != nil)
-    await spool.leave()
+    await spool.retainForResume()
     #expect(await tier.resumePartial(identity()) != nil)
   }
 
@@ -356,7 +356,7 @@ import Threads
     fixture.advance(10)
     #expect(await tier.clear(filter) == DiskTier.Cleared())
     // The file that is being written is removed when it breaks, unless the filter depends on time.
-    await spool.leave()
+    await spool.retainForResume()
     #expect(fixture.imageFiles.count == (!isMatch ? 2 : filter.dependsOnTime ? 1 : 0))
     #expect(await (tier.resumePartial(identity()) == nil) == (isMatch && !filter.dependsOnTime))
   }

@@ -42,14 +42,14 @@
       #expect(new != nil)
       for peerTable in peerTables[1...] {
         var leaseRequest = peerTable.leaseRequest(9)
-        guard case .held = peerTable.take(&leaseRequest) else { return #expect(Bool(false), "it is the first one's") }
+        guard case .held = peerTable.acquire(&leaseRequest) else { return #expect(Bool(false), "it is the first one's") }
       }
       withExtendedLifetime((held, new)) {}
     }
 
     private func lease(_ hash: UInt64, on peerTable: PeerTable) -> Lease? {
       var leaseRequest = peerTable.leaseRequest(hash)
-      if case .taken(let lease) = peerTable.take(&leaseRequest) { return lease }
+      if case .acquired(let lease) = peerTable.acquire(&leaseRequest) { return lease }
       return nil
     }
 

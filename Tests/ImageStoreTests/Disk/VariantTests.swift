@@ -31,11 +31,11 @@ import Threads
     #expect(await again.look(up: "a") == [original])
     var checked = original
     checked.metadata = DecodeMetadata(isChecked: true)
-    await again.note(findingsOf: checked)
+    await again.recordMetadata(of: checked)
     #expect(await again.look(up: "a") == [checked])
     // Another decode does not know these results and removes none of them.
     checked.metadata = DecodeMetadata(isDamaged: true)
-    await again.note(findingsOf: checked)
+    await again.recordMetadata(of: checked)
     #expect(await again.look(up: "a").first?.metadata == DecodeMetadata(isChecked: true, isDamaged: true))
   }
 
@@ -166,7 +166,7 @@ extension VariantTests {
   @Test func `regions are counted from their delivery to their release`() async throws {
     let fixture = Fixture()
     let pixels = folder(fixture)
-    let path = try await pixels.makeRoom(for: 100)
+    let path = try await pixels.reserve(byteCount: 100)
     fill(path)
     #expect(await pixels.counts == PixelFolder.Counts())
     #expect(await !pixels.release(path))
@@ -180,24 +180,24 @@ extension VariantTests {
   @Test func `a region larger than half of the free space is refused`() async throws {
     let fixture = Fixture()
     let pixels = folder(fixture, space: (1000, 1000))
-    let path = try await pixels.makeRoom(for: 400)
-    await #expect(throws: StoreError.self) { try await pixels.makeRoom(for: 501) }
+    let path = try await pixels.reserve(byteCount: 400)
+    await #expect(throws: StoreError.self) { try await pixels.reserve(byteCount: 501) }
     await pixels.drop(path)
-    _ = try await pixels.makeRoom(for: 500)
+    _ = try await pixels.reserve(byteCount: 500)
   }
 
   @Test func `the budget applies to all regions together`() async throws {
     let fixture = Fixture()
     let pixels = folder(fixture, space: (1 << 40, 1 << 40))
-    _ = try await pixels.makeRoom(for: PixelFolder.budget - 1)
-    await #expect(throws: StoreError.self) { try await pixels.makeRoom(for: 2) }
-    _ = try await pixels.makeRoom(for: 1)
+    _ = try await pixels.reserve(byteCount: PixelFolder.budget - 1)
+    await #expect(throws: StoreError.self) { try await pixels.reserve(byteCount: 2) }
+    _ = try await pixels.reserve(byteCount: 1)
   }
 
   @Test func `regions are deleted by close, and not while their process is alive`() async throws {
     let fixture = Fixture()
     let first = folder(fixture)
-    let path = try await first.makeRoom(for: 1)
+    let path = try await first.reserve(byteCount: 1)
     fill(path)
     await first.deliver(path, byteCount: 1)
     let second = folder(fixture)

@@ -123,7 +123,7 @@ struct EventfulLife {
       completeLength: 12_000)
     guard let spool = try? await tier.makeSpool(of: partial) else { return }
     try? await spool.append(half)
-    await spool.leave()
+    await spool.retainForResume()
   }
 
   private mutating func resumePartial(in tier: DiskTier) async {

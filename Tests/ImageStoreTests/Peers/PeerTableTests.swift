@@ -10,7 +10,7 @@ import Threads
   private let fixture = Fixture()
 
   private func lease(_ answer: PeerTable.Answer?) -> Lease? {
-    if case .taken(let lease)? = answer { return lease }
+    if case .acquired(let lease)? = answer { return lease }
     return nil
   }
 
@@ -21,7 +21,7 @@ import Threads
 
   private func take(_ hash: UInt64, on peerTable: PeerTable) -> PeerTable.Answer {
     var leaseRequest = peerTable.leaseRequest(hash)
-    return peerTable.take(&leaseRequest)
+    return peerTable.acquire(&leaseRequest)
   }
 
   private func peerTables() async throws -> (DiskTier, PeerTable, DiskTier, PeerTable) {
@@ -43,7 +43,7 @@ import Threads
       peerTable.publish(PeerTable.Clearing(.expired, reachesMemory: true))
       _ = peerTable.clearings(since: 0)
       var since = UInt64.max - 3
-      _ = peerTable.takeClearings(since: &since)
+      _ = peerTable.drainClearings(since: &since)
       peerTable.recordDelivery(of: 1, at: 1_000_000)
       _ = peerTable.unlessDelivered(1, now: 1_000_000) {}
       #expect(peerTable.unlistedBytesOfPeers >= 0)
@@ -57,7 +57,7 @@ import Threads
     var leaseRequest = b.leaseRequest(7)
     var held = lease(take(7, on: a))
     #expect(held != nil && a.hasLeases)
-    #expect(isHeld(b.take(&leaseRequest)))
+    #expect(isHeld(b.acquire(&leaseRequest)))
     #expect(b.progress(of: leaseRequest) == .running(worker: try #require(a.row)))
     #expect(b.holder(of: leaseRequest) == Int(getpid()))
     held = nil
@@ -70,7 +70,7 @@ import Threads
     let (_, a, _, b) = try await peerTables()
     var early = b.leaseRequest(7)
     _ = lease(take(7, on: a))
-    guard case .cacheChanged = b.take(&early) else { return #expect(Bool(false), "the index may have it") }
+    guard case .cacheChanged = b.acquire(&early) else { return #expect(Bool(false), "the index may have it") }
     #expect(lease(take(7, on: b)) != nil)
   }
 
@@ -78,8 +78,8 @@ import Threads
     let tier = try await fixture.openTier()
     let peerTable = try #require(tier.peerTable)
     var early = peerTable.leaseRequest(7)
-    _ = lease(peerTable.take(&early))
-    #expect(lease(peerTable.take(&early)) != nil)
+    _ = lease(peerTable.acquire(&early))
+    #expect(lease(peerTable.acquire(&early)) != nil)
   }
 
   @Test func `a lease on a stored response succeeds with the commit`() async throws {
@@ -88,9 +88,9 @@ import Threads
     do {
       let lease = try #require(self.lease(take(7, on: a)))
       _ = try await tier.store([1], as: fixture.draft("x"))
-      await tier.keep(lease)
+      await tier.retainUntilCommit(lease)
     }
-    #expect(isHeld(b.take(&leaseRequest)))
+    #expect(isHeld(b.acquire(&leaseRequest)))
     await tier.commitNow()
     #expect(b.progress(of: leaseRequest) == .over(failed: false))
   }
@@ -133,7 +133,7 @@ import Threads
     var old = lease(take(7, on: a))
     #expect(old != nil)
     b.revoke(leaseRequest, from: try #require(a.row))
-    let new = lease(b.take(&leaseRequest))
+    let new = lease(b.acquire(&leaseRequest))
     #expect(new != nil)
     old = nil
     #expect(isHeld(take(7, on: a)))
@@ -150,7 +150,7 @@ import Threads
       for peerTable in peerTables {
         group.addTask {
           for round in 0..<20_000 {
-            guard case .taken(let lease) = take(UInt64(round % 3) * UInt64(PeerTable.Layout.buckets), on: peerTable)
+            guard case .acquired(let lease) = take(UInt64(round % 3) * UInt64(PeerTable.Layout.buckets), on: peerTable)
             else { continue }
             // At most one holder of each of the three leases.
             let now = holders.withLock { count in
@@ -202,11 +202,11 @@ import Threads
     let peerTable = try #require(tier.peerTable)
     var count = peerTable.clearCount
     for _ in 0..<PeerTable.Layout.clearings { _ = await tier.clear(.key("x")) }
-    #expect(peerTable.takeClearings(since: &count).isEmpty && count == peerTable.clearCount)
+    #expect(peerTable.drainClearings(since: &count).isEmpty && count == peerTable.clearCount)
     let other = try await fixture.openTier()
     _ = await other.clear(.key("y"))
     let clearing = PeerTable.Clearing(.key("y"), reachesMemory: true)
-    #expect(peerTable.takeClearings(since: &count) == [clearing, clearing])
+    #expect(peerTable.drainClearings(since: &count) == [clearing, clearing])
   }
 
   @Test func `a clear that is still being published is left for the next call`() async throws {
@@ -215,11 +215,11 @@ import Threads
     _ = await tier.clear(.key("x"))
     a.words[PeerTable.Layout.clears].add(1, ordering: .sequentiallyConsistent)
     let clearing = PeerTable.Clearing(.key("x"), reachesMemory: true)
-    #expect(b.takeClearings(since: &count) == [clearing, clearing])
-    #expect(b.takeClearings(since: &count).isEmpty && count == b.clearCount - 1)
+    #expect(b.drainClearings(since: &count) == [clearing, clearing])
+    #expect(b.drainClearings(since: &count).isEmpty && count == b.clearCount - 1)
     // Its publication was never completed.
     _ = await tier.clear(.key("x"))
-    #expect(b.takeClearings(since: &count) == [PeerTable.Clearing(.all, reachesMemory: true), clearing, clearing])
+    #expect(b.drainClearings(since: &count) == [PeerTable.Clearing(.all, reachesMemory: true), clearing, clearing])
     #expect(count == b.clearCount)
   }
 

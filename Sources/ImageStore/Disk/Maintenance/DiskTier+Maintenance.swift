@@ -77,18 +77,18 @@ extension DiskTier {
   func commit() -> StoreError? {
     schedule.commitBy = nil
     do throws(SQLiteError) {
-      if try session.commit() { budget.hasMadeRoom = false }
+      if try session.commit() { budget.hasEvictedForCommit = false }
       return nil
     } catch {
       schedule.requestSweep()
       let failure = StoreError(error)
       if !error.isOutOfSpace { return session.suspend(failure) }
       // Only once: a second eviction would find the same rows, whose files are deleted already.
-      guard !budget.hasMadeRoom, makeSomeRoom() else {
-        budget.hasMadeRoom = false
+      guard !budget.hasEvictedForCommit, evictAfterDiskFull() else {
+        budget.hasEvictedForCommit = false
         return session.suspendWrites(failure)
       }
-      budget.hasMadeRoom = true
+      budget.hasEvictedForCommit = true
       return failure
     }
   }
@@ -131,7 +131,7 @@ extension DiskTier {
   /// Evicts if other programs have taken the free space.
   private func watchFreeSpace() {
     guard session.isIndexOpen else { return }
-    try? makeRoom(for: 0, allowOverLimit: true)
+    try? makeSpace(for: 0, allowOverLimit: true)
   }
 
   /// Sets times in the future, left by a clock that was ahead, to now: otherwise their rows would be evicted and their
@@ -143,7 +143,7 @@ extension DiskTier {
       guard try index.isAhead(of: now) else { return }
       try index.clampFutureTimestamps(to: now)
       schedule.nextDue = try index.nextDue()
-      schedule.noteWrite()
+      schedule.recordWrite()
     }
   }
 

@@ -29,11 +29,11 @@ struct MaintenanceSchedule {
     sweepWanted = true
   }
 
-  mutating func noteWrite() {
+  mutating func recordWrite() {
     if commitBy == nil { commitBy = .now + Self.commitInterval }
   }
 
-  mutating func noteUse() {
+  mutating func recordUse() {
     if flushBy == nil { flushBy = .now + .seconds(Self.flushInterval) }
   }
 }

@@ -40,7 +40,7 @@ extension DiskTier {
   public func removePartials(of identity: PartialRecord.Identity) {
     guard mayHavePartials else { return }
     partials.remove(of: identity)
-    schedule.noteWrite()
+    schedule.recordWrite()
   }
 
   /// Ends the spool after its file was stored or removed.
@@ -51,7 +51,7 @@ extension DiskTier {
     if partials.isListed(id) {
       if session.isClosed { return false }
       partials.unlist(id)
-      schedule.noteWrite()
+      schedule.recordWrite()
     }
     setReservation(nil, for: id)
     return true

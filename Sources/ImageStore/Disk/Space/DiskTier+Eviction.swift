@@ -6,12 +6,12 @@ extension DiskTier {
     schedule.trimAt = nil
     removeDue()
     budget.expireMeasurement()
-    try? makeRoom(for: 0, allowOverLimit: true)
+    try? makeSpace(for: 0, allowOverLimit: true)
     limitPartials()
   }
 
   /// Evicts until `bytes` more fit.
-  func makeRoom(for bytes: Int64, allowOverLimit: Bool) throws(StoreError) {
+  func makeSpace(for bytes: Int64, allowOverLimit: Bool) throws(StoreError) {
     let now = now
     let used = try usedBytes()
     if budget.mustMeasure(adding: bytes, now: now), let folder = session.folder,
@@ -21,14 +21,14 @@ extension DiskTier {
     }
     guard let demand = budget.demand(adding: bytes, used: used), try evict(demand) < demand.bytes else { return }
     guard allowOverLimit else {
-      throw StoreError(.noRoom, "the disk cache is full of files delivered in the last \(deliveredFileLifetime) s")
+      throw StoreError(.overLimit, "the disk cache is full of files delivered in the last \(deliveredFileLifetime) s")
     }
     let next = min(budget.cursor.until, schedule.nextDue ?? .max)
     schedule.trimAt = next == .max ? nil : next
   }
 
   /// Evicts some files when the system reports a full disk. Returns false if nothing can be evicted.
-  func makeSomeRoom() -> Bool { ((try? evict(SpaceBudget.demandOfFullDisk)) ?? 0) > 0 }
+  func evictAfterDiskFull() -> Bool { ((try? evict(SpaceBudget.demandOfFullDisk)) ?? 0) > 0 }
 
   /// Evicts partial files, then the least recently used images, until the demand is met.
   ///
@@ -59,7 +59,7 @@ extension DiskTier {
           }
         }
       }
-      if demand.freed > 0 { schedule.noteWrite() }
+      if demand.freed > 0 { schedule.recordWrite() }
       return demand.freed
     }
   }
@@ -137,7 +137,7 @@ extension DiskTier {
       }
       schedule.nextDue = try index.nextDue()
     }
-    schedule.noteWrite()
+    schedule.recordWrite()
   }
 
   func removeDueIfAny() {

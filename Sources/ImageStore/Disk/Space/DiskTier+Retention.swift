@@ -24,21 +24,21 @@ extension DiskTier {
     // Announce before the file is checked: peers see the use in the index only later.
     pins.announce(id, at: use.at)
     retention.record(id, use)
-    schedule.noteUse()
+    schedule.recordUse()
   }
 
   /// The path of a stored response, to be delivered now. Callable from any thread, without waiting for the executor.
   /// Keeps the file for 60 s and counts as a use. Nil if the file is missing, has another size, or must be verified
   /// first.
-  public nonisolated func pin(_ response: StoredResponse) -> String? {
+  public nonisolated func deliverPath(of response: StoredResponse) -> String? {
     if verification.withLock({ $0 }) == .always { return nil }
-    noteUse(of: response)
+    recordUse(of: response)
     let path = absolutePath(of: response)
     return (try? environment.files.status(path))?.byteCount == response.byteCount ? path : nil
   }
 
   /// Records a use of an image that was delivered from another tier. Callable from any thread.
-  public nonisolated func noteUse(of response: StoredResponse) {
+  public nonisolated func recordUse(of response: StoredResponse) {
     guard mode == .readWrite, pins.pin(response.id, at: environment.now()) else { return }
     // Wake the executor, which may be idle for long: maintenance runs after each batch.
     executor.run {}
@@ -83,7 +83,7 @@ extension DiskTier {
     drainPins()
     guard mode == .readWrite, !retention.unwritten.isEmpty else { return }
     try? session.withIndex { index throws(SQLiteError) in try flushUses(to: index) }
-    schedule.noteWrite()
+    schedule.recordWrite()
   }
 
   func flushUses(to index: DiskIndex) throws(SQLiteError) {

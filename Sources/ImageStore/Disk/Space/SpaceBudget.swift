@@ -21,7 +21,7 @@ struct SpaceBudget {
   private(set) var evicted = EvictionStatistics()
   private(set) var cursor = Cursor()
   /// Whether files were evicted because the index found the disk full, and no commit has succeeded since.
-  var hasMadeRoom = false
+  var hasEvictedForCommit = false
 
   init(limit: Int64, minFreeFraction: Double) {
     self.limit = limit
