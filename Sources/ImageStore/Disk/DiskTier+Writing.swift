@@ -145,9 +145,9 @@ extension DiskTier {
       while try !index.insert(
         response, allocated: allocated, usedAt: now, deliveredAt: deliveredAt, boot: opened.bootNumber)
       {
-        if let conflictingRow = try index.conflictingRow(of: response) {
-          try replace(conflictingRow, in: index, now: now)
-        }
+        // Only a damaged index refuses a row without a conflicting one; it is replaced.
+        guard let conflictingRow = try index.conflictingRow(of: response) else { throw SQLiteError.damage }
+        try replace(conflictingRow, in: index, now: now)
       }
       if !response.varyingHeaders.isEmpty {
         for row in try index.excessVariants(beside: response) {
@@ -168,7 +168,9 @@ extension DiskTier {
     try session.withFolder(evict: evictAfterDiskFull, work)
   }
 
-  private var tooLarge: StoreError { StoreError(.overLimit, "the image is larger than a tenth of the disk cache's limit") }
+  private var tooLarge: StoreError {
+    StoreError(.overLimit, "the image is larger than a tenth of the disk cache's limit")
+  }
 
   /// Writes the header fields, times and derived values that a 304 changed. Does nothing if the response is deleted.
   public func update(_ response: StoredResponse) {

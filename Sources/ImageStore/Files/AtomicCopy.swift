@@ -1,6 +1,6 @@
 internal import Platform
-internal import Threads
 internal import Text
+internal import Threads
 
 /// The source of a copy.
 public enum CopySource: Sendable {

@@ -80,6 +80,7 @@ public actor BodySpool {
 
   func append(_ bytes: UnsafeRawBufferPointer) throws(StoreError) {
     guard descriptor >= 0 else { throw StoreError(.io, "the temporary file was discarded") }
+    assert(digest == nil, "a body whose digest is final must not grow")
     if let error = reservation.reserve(byteCount + Int64(bytes.count)) { throw error }
     do throws(FileError) {
       try folder.files.write(bytes, to: descriptor, path)
@@ -154,6 +155,7 @@ public actor BodySpool {
   /// readable until `discard`.
   func finish(_ publish: (_ digest: [UInt8]) throws(StoreError) -> Void) throws(StoreError) {
     guard descriptor >= 0 else { throw StoreError(.io, "the temporary file was discarded") }
+    assert(!isFinished, "a body can be published once")
     try publish(finalizeDigest())
     isFinished = true
     _ = reservation.release()

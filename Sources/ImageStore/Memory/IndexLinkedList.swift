@@ -50,7 +50,7 @@ struct IndexGroups<Label: Hashable & Sendable>: Sendable {
   mutating func insert(_ index: Int, _ label: Label) { links.append(index, to: &lists[label, default: .init()]) }
 
   mutating func remove(_ index: Int, _ label: Label) {
-    guard var list = lists[label] else { return }
+    guard var list = lists[label] else { return assertionFailure("an index must be in the group that it leaves") }
     links.remove(index, from: &list)
     lists[label] = list.isEmpty ? nil : list
   }

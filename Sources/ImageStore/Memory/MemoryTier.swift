@@ -200,7 +200,7 @@ public struct MemoryTier: Sendable {
   }
 
   private mutating func change(_ index: Int, _ change: (inout StoredResponse) -> Void) {
-    guard let entry = slots[index] else { return }
+    guard let entry = slots[index] else { return assertionFailure("an entry that is looked up must exist") }
     var response = entry.response
     change(&response)
     slots[index] = Entry(response: response, bytes: entry.bytes)
@@ -273,7 +273,7 @@ public struct MemoryTier: Sendable {
   }
 
   private mutating func vacate(_ index: Int) {
-    guard let entry = slots[index] else { return }
+    guard let entry = slots[index] else { return assertionFailure("an entry that is removed must exist") }
     slots[index] = nil
     free.append(index)
     unlabel(index, entry.response)

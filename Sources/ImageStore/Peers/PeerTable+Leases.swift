@@ -41,8 +41,8 @@ extension PeerTable {
   private func acquire(_ leaseRequest: LeaseRequest, _ holder: inout UInt64?) -> Answer {
     guard let row else { return .none }
     let (bucket, word) = (leaseRequest.bucket, leaseRequest.tag | row)
-    var acquired: Int?
-    while acquired == nil {
+    let acquired: Int
+    while true {
       var free: Int?
       for index in Self.slots(of: bucket) {
         let other = words[index].load(ordering: .sequentiallyConsistent)
@@ -54,9 +54,9 @@ extension PeerTable {
       guard let free else { return .none }
       if words[free].compareExchange(expected: 0, desired: word, ordering: .sequentiallyConsistent).exchanged {
         acquired = free
+        break
       }
     }
-    guard let acquired else { return .none }
     // If two workers acquired the lease in two slots at the same moment, at least one of them sees the other here.
     for index in Self.slots(of: bucket) where index != acquired {
       let other = words[index].load(ordering: .sequentiallyConsistent)

@@ -42,7 +42,9 @@
       #expect(new != nil)
       for peerTable in peerTables[1...] {
         var leaseRequest = peerTable.leaseRequest(9)
-        guard case .held = peerTable.acquire(&leaseRequest) else { return #expect(Bool(false), "it is the first one's") }
+        guard case .held = peerTable.acquire(&leaseRequest) else {
+          return #expect(Bool(false), "it is the first one's")
+        }
       }
       withExtendedLifetime((held, new)) {}
     }

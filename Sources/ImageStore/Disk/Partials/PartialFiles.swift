@@ -45,7 +45,7 @@ final class PartialFiles {
 
   /// Deletes the row of a spool's file, which is stored or removed.
   func unlist(_ id: Int64) {
-    listed.remove(id)
+    if listed.remove(id) == nil { assertionFailure("only a listed spool has a row to delete") }
     try? session.withIndex { index throws(SQLiteError) in try index.remove(partial: id) }
   }
 

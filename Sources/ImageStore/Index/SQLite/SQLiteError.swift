@@ -16,6 +16,8 @@ struct SQLiteError: Error {
     }
   }
 
+  static let damage = SQLiteError(code: SQLITE_CORRUPT, message: "the database disk image is malformed")
+
   private var primary: Int32 { code & 0xff }
   /// Whether the file is not a database, is corrupt, or lacks tables or columns of its version.
   var isDamage: Bool {
