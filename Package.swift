@@ -78,7 +78,7 @@ let package = Package(
     tests(of: "HTTPTransport", uses: ["HTTPTypes", "Threads", "Platform", "CZlib"]),
     tests(of: "HTTPCaching", uses: ["HTTPTypes"]),
     tests(of: "HTTPTypes"),
-    tests(of: "ImageStore", uses: ["HTTPTypes", "Threads", "CSQLite", "CSystem"]),
+    tests(of: "ImageStore", uses: ["HTTPTypes", "Text", "Threads", "CSQLite", "CSystem"]),
     tests(of: "ImageCodec", uses: ["CAVIF", "CVectors", "CZlib"]),
     tests(of: "Threads"),
     tests(of: "Text"),

@@ -34,14 +34,14 @@ import Threads
   private func leave(
     _ identity: PartialRecord.Identity, _ count: Int = 5000, url: String = "http://h/a", in tier: DiskTier
   ) async throws {
-    try await begin(identity, count, url: url, in: tier).leave()
+    try await begin(identity, count, url: url, in: tier).retainForResume()
   }
 
   // MARK: - Resuming
 
   @Test func `a retained partial body is resumed once, with its record and its bytes`() async throws {
     let tier = try await fixture.openTier()
-    try await begin(identity(), length: 9000, in: tier).leave()
+    try await begin(identity(), length: 9000, in: tier).retainForResume()
     #expect(await tier.counts.bytes == 8192)
     let (found, spool) = try #require(await tier.resumePartial(identity()))
     #expect(found == partial(identity(), length: 9000))
@@ -152,7 +152,7 @@ import Threads
 
   @Test func `a partial body larger than the maximum of the request is left for other requests`() async throws {
     let tier = try await fixture.openTier()
-    try await begin(identity("known"), length: 9000, in: tier).leave()
+    try await begin(identity("known"), length: 9000, in: tier).retainForResume()
     try await leave(identity("unknown"), 4 * 4096, in: tier)
     #expect(await tier.resumePartial(identity("known"), maxBytes: 8999) == nil)
     #expect(await tier.resumePartial(identity("unknown"), maxBytes: 4 * 4096) == nil)
@@ -162,17 +162,17 @@ import Threads
 
   @Test func `a partial body of complete length is not resumed`() async throws {
     let tier = try await fixture.openTier()
-    try await begin(identity(), length: 5000, in: tier).leave()
+    try await begin(identity(), length: 5000, in: tier).retainForResume()
     #expect(await tier.resumePartial(identity()) == nil)
     #expect(fixture.imageFiles.isEmpty)
   }
 
   @Test func `a partial body that is empty or has no row is not retained`() async throws {
     let tier = try await fixture.openTier()
-    try await tier.makeSpool(of: partial(identity())).leave()
+    try await tier.makeSpool(of: partial(identity())).retainForResume()
     let plain = try await tier.makeSpool()
     try await plain.append([1])
-    await plain.leave()
+    await plain.retainForResume()
     #expect(fixture.imageFiles.isEmpty)
     #expect(await tier.counts.bytes == 0)
   }
@@ -226,7 +226,7 @@ import Threads
     var spool: BodySpool? = try await begin(identity(), in: ending)
     await ending.close()
     try await spool?.append(bytes(1000, 4))
-    if isRetained { await spool?.leave() }
+    if isRetained { await spool?.retainForResume() }
     spool = nil
     let tier = try await fixture.openTier()
     #expect(await tier.takeUpPatiently(identity())?.spool.byteCount == 6000)
