@@ -50,11 +50,7 @@ public func save(
 
 private func fill(_ file: Int32, _ target: String, from source: CopySource, _ files: FileSystem) throws(FileError) {
   switch source {
-  case .bytes(let bytes):
-    let result = bytes.withUnsafeBytes { buffer in
-      Result { () throws(FileError) in try files.write(buffer, to: file, target) }
-    }
-    try result.get()
+  case .bytes(let bytes): try files.write(bytes, to: file, target)
   case .file(let path):
     let original = try files.openFile(path)
     defer { close(original) }

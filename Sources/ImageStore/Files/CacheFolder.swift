@@ -111,14 +111,7 @@ final class CacheFolder: Sendable {
 
   /// Writes a small file and renames it to `path`.
   func write(_ bytes: [UInt8], id: Int64, as path: String) throws(FileError) {
-    try make(id: id, as: path) { file throws(FileError) in try writeAll(bytes, to: file, path) }
-  }
-
-  private func writeAll(_ bytes: [UInt8], to file: Int32, _ path: String) throws(FileError) {
-    let result = bytes.withUnsafeBytes { buffer in
-      Result { () throws(FileError) in try files.write(buffer, to: file, path) }
-    }
-    try result.get()
+    try make(id: id, as: path) { file throws(FileError) in try files.write(bytes, to: file, path) }
   }
 
   func publish(id: Int64, as path: String) throws(FileError) {

@@ -16,6 +16,13 @@ extension FileSystem {
     } while done < bytes.count
   }
 
+  func write(_ bytes: [UInt8], to file: Int32, _ path: String) throws(FileError) {
+    let result = bytes.withUnsafeBytes { bytes in
+      Result { () throws(FileError) in try write(bytes, to: file, path) }
+    }
+    try result.get()
+  }
+
   /// Reads up to `buffer.count` bytes; fewer only at the end of the file.
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64 = 0, from file: Int32, _ path: String)
     throws(FileError) -> Int

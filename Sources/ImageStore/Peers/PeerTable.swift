@@ -99,11 +99,7 @@ public final class PeerTable: Sendable {
       close(file)
       try? files.remove(draft, in: folder.descriptor)
     }
-    let zeros = [UInt8](repeating: 0, count: Layout.byteCount)
-    let result = zeros.withUnsafeBytes { bytes in
-      Result { () throws(FileError) in try files.write(bytes, to: file, draft) }
-    }
-    try result.get()
+    try files.write([UInt8](repeating: 0, count: Layout.byteCount), to: file, draft)
     do throws(FileError) {
       try files.link(draft, to: path, in: folder.descriptor)
     } catch {
