@@ -52,10 +52,13 @@ let package = Package(
     module("ImageCodec", uses: ["Threads", "Platform", "CSystem"]),
     .executableTarget(
       name: "imageworker-codec",
-      dependencies: ["ImageCodec", "Platform", "CSystem", "CVectors", "CVips", "CJPEG", "CAVIF", "CRSVG", "CZlib"],
+      dependencies: [
+        "ImageCodec", "CodecSandbox", "Platform", "CSystem", "CVectors", "CVips", "CJPEG", "CAVIF", "CRSVG", "CZlib",
+      ],
       swiftSettings: strict,
       linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(platforms: [.linux], configuration: .release))]
     ),
+    module("CodecSandbox", uses: ["CSystem"]),
     module("Threads", uses: ["Platform"]),
     module("Platform"),
     module("Text"),
@@ -80,6 +83,9 @@ let package = Package(
     tests(of: "HTTPTypes"),
     tests(of: "ImageStore", uses: ["HTTPTypes", "Text", "Threads", "CSQLite", "CSystem"]),
     tests(of: "ImageCodec", uses: ["CAVIF", "CVectors", "CZlib"]),
+    .executableTarget(
+      name: "sandbox-probe", dependencies: ["CodecSandbox", "Platform", "CSystem"], path: "Tests/SandboxProbe",
+      swiftSettings: strict),
     tests(of: "Threads"),
     tests(of: "Text"),
     tests(of: "Worker", uses: ["LineRPC", "Threads"]),

@@ -1,3 +1,4 @@
+internal import CodecSandbox
 internal import ImageCodec
 
 extension Input {

@@ -4,7 +4,7 @@
 
   @testable import ImageCodec
 
-  /// The decoder itself attempts to escape and reports the results.
+  /// `sandbox-probe` attempts to escape from the decoder's sandbox and reports the results.
   struct SandboxTests {
     private static let ways = [
       "open a file", "list a directory", "create a file", "open a socket", "connect", "run a program",
@@ -14,8 +14,9 @@
 
     private func tryEscape(behind lock: String?) throws -> [String: String] {
       let process = Process()
-      process.executableURL = URL(filePath: try #require(DecoderExecutable.find()))
-      process.arguments = ["--try-escape"] + (lock.map { [$0] } ?? [])
+      let decoder = URL(filePath: try #require(DecoderExecutable.find()))
+      process.executableURL = decoder.deletingLastPathComponent().appending(path: "sandbox-probe")
+      process.arguments = lock.map { [$0] } ?? []
       let output = Pipe()
       process.standardOutput = output
       try process.run()

@@ -1,11 +1,13 @@
 internal import CSystem
-internal import ImageCodec
+internal import CodecSandbox
 internal import Platform
 
-/// Tries from inside the sandbox what the sandbox must prevent, and prints the result of each attempt, for the tests.
+SandboxProbe.tryAll(behind: CommandLine.arguments.dropFirst().first)
+
+/// Tries from inside the decoder's sandbox what the sandbox must prevent, and prints the result of each attempt.
 ///
-/// `--try-escape landlock` and `--try-escape seccomp` activate only that mechanism; without a name all are active, as
-/// for a decode.
+/// With the argument `landlock` or `seccomp`, only that mechanism is active, with `none` nothing. Without an argument all
+/// are active, as in a decoder.
 enum SandboxProbe {
   static func tryAll(behind lock: String?) {
     #if os(Linux)
@@ -13,11 +15,11 @@ enum SandboxProbe {
       let before = open("/etc/passwd", O_RDONLY | O_CLOEXEC)
       let inForce: [String]
       switch lock {
-      case nil: inForce = Sandbox.close(libraries: .all, memoryLimit: 1 << 30)
+      case nil: inForce = Sandbox.close(memoryLimit: 1 << 30) {}
       case "landlock": inForce = Sandbox.noNewPrivileges() && Sandbox.landlock() ? ["landlock"] : []
       case "seccomp": inForce = Sandbox.noNewPrivileges() && Sandbox.seccomp() ? ["seccomp"] : []
       case "none": inForce = []
-      default: return
+      default: exit(EX_USAGE)
       }
       report("in force", inForce.joined(separator: ","))
       attempt("open a file") { open("/etc/passwd", O_RDONLY | O_CLOEXEC) }
@@ -39,7 +41,6 @@ enum SandboxProbe {
     #else
       report("in force", "")
     #endif
-    exit(0)
   }
 
   /// Prints one line: the name of the attempt, and `done` or `refused` with the reason.

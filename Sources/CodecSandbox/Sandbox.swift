@@ -1,23 +1,24 @@
 internal import CSystem
-internal import ImageCodec
-internal import Platform
 
-/// The restrictions that the process applies to itself before it reads the first byte of an image.
-enum Sandbox {
+/// The restrictions that a decoder process applies to itself before it reads the first byte of an image.
+public enum Sandbox {
   /// Bytes of memory that the process may have; `Int.max` without a limit.
-  private(set) nonisolated(unsafe) static var memoryLimit = Int.max  // set once, before there is a second thread
+  public private(set) nonisolated(unsafe) static var memoryLimit = Int.max  // set once, before there is a second thread
 
-  /// Starts libvips, so that nothing must be opened later, then applies the restrictions.
+  /// Loads libraries, since no file can be opened later, then applies the restrictions.
   ///
+  /// - Parameters:
+  ///   - memoryLimit: bytes; nil or 0 for no limit.
+  ///   - loadLibraries: may read files and start threads, but not write files.
   /// - Returns: the active mechanisms. A mechanism that the system lacks is skipped.
-  static func close(libraries: DecoderLibraries, memoryLimit: Int?) -> [String] {
+  public static func close(memoryLimit: Int?, loadLibraries: () -> Void) -> [String] {
     var inForce: [String] = []
     // First, because a worker that ends from now on is noticed at the other end of the socket.
     _ = csystem_die_with_parent()
     if noNewPrivileges() { inForce.append("noNewPrivileges") }
-    // Before the library starts, because its threads keep the restrictions that they start with.
+    // Before the libraries start threads, because threads keep the restrictions that they start with.
     _ = csystem_landlock(1)
-    Library.start(libraries)
+    loadLibraries()
     if let memoryLimit, memoryLimit > 0 { self.memoryLimit = memoryLimit }
     if csystem_limit_resources(UInt64(max(0, memoryLimit ?? 0))) == 0 { inForce.append("rlimits") }
     _ = csystem_not_dumpable()
@@ -26,11 +27,11 @@ enum Sandbox {
     return inForce
   }
 
-  static func noNewPrivileges() -> Bool { csystem_no_new_privileges() == 0 }
+  public static func noNewPrivileges() -> Bool { csystem_no_new_privileges() == 0 }
 
   /// Denies file system access, TCP and signals to other processes, for this thread and those that it starts.
-  static func landlock() -> Bool { csystem_landlock(0) == 0 }
+  public static func landlock() -> Bool { csystem_landlock(0) == 0 }
 
   /// Permits only the system calls that decoding needs, for all threads.
-  static func seccomp() -> Bool { csystem_seccomp() == 0 }
+  public static func seccomp() -> Bool { csystem_seccomp() == 0 }
 }
