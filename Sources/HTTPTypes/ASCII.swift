@@ -41,4 +41,16 @@ enum PercentEncoding {
     else { return nil }
     return high << 4 | low
   }
+
+  /// The bytes that a text encodes. A `%` without two hexadecimal digits after it stands for itself.
+  static func decoded(_ bytes: [UInt8]) -> [UInt8] {
+    var output: [UInt8] = []
+    var index = 0
+    while index < bytes.count {
+      let encoded = bytes[index] == UInt8(ascii: "%") ? decodedByte(at: index, of: bytes) : nil
+      output.append(encoded ?? bytes[index])
+      index += encoded == nil ? 1 : 3
+    }
+    return output
+  }
 }

@@ -19,11 +19,17 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
   /// Host and port, always with the port: the address of a connection.
   public var hostAndPort: String { "\(host):\(port)" }
 
-  /// Whether the host is an IP address: in brackets, or with a number as its last label (WHATWG URL, section 3.5).
-  public var isAddress: Bool {
-    guard !host.hasPrefix("[") else { return true }
-    let label = host.utf8.lazy.reversed().prefix { $0 != UInt8(ascii: ".") }
-    return !label.isEmpty && label.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+  /// Whether the host is an IP address in any notation.
+  public var isAddress: Bool { Self.isAddress(host) }
+
+  /// Whether a host in lower case is in brackets, or has a number as its last label (WHATWG URL, "ends in a number").
+  public static func isAddress(_ host: String) -> Bool {
+    if host.hasPrefix("[") { return true }
+    let name = host.utf8.last == UInt8(ascii: ".") ? host.utf8.dropLast() : host.utf8[...]
+    let label = name.suffix(from: name.lastIndex(of: UInt8(ascii: ".")).map(name.index(after:)) ?? name.startIndex)
+    guard !label.isEmpty else { return false }
+    return label.allSatisfy(\.isASCIIDigit)
+      || label.starts(with: "0x".utf8) && label.dropFirst(2).allSatisfy { $0.hexadecimalValue != nil }
   }
 
   static func defaultPort(of scheme: String) -> Int { scheme == "https" ? 443 : 80 }

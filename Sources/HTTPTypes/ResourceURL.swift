@@ -36,6 +36,20 @@ public struct ResourceURL: Sendable, Hashable {
     parts.hostStart == parts.authorityStart ? nil : text(parts.authorityStart, parts.hostStart - 1)
   }
 
+  /// `name:password` as HTTP's Basic scheme sends it (RFC 7617), without percent-encoding; nil if the URL has no user
+  /// info.
+  public var basicCredentials: [UInt8]? {
+    guard let userInfo else { return nil }
+    let credentials = PercentEncoding.decoded(Array(userInfo.utf8))
+    return userInfo.utf8.contains(UInt8(ascii: ":")) ? credentials : credentials + [UInt8(ascii: ":")]
+  }
+
+  /// `requestURL` without user info.
+  public var withoutUserInfo: String {
+    parts.hostStart == parts.authorityStart
+      ? requestURL : text(0, parts.authorityStart) + text(parts.hostStart, parts.end)
+  }
+
   /// Path and query as in the request line; at least `/`.
   public var requestTarget: String {
     let target = text(parts.pathStart, parts.end)

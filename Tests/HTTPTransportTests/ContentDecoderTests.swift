@@ -36,7 +36,7 @@ import Testing
 
   /// Decodes pieces and collects the output. `isContent` tells whether bytes begin like uncoded content.
   private func decode(
-    _ coding: String, _ pieces: [[UInt8]], isContent: TransferRequest.ContentTest? = nil
+    _ coding: String, _ pieces: [[UInt8]], isContent: @escaping TransferRequest.ContentTest = { _ in false }
   ) -> (bytes: [UInt8], isComplete: Bool, isMalformed: Bool) {
     let decoder = ContentDecoder(coding, isContent: isContent)
     var bytes: [UInt8] = []
@@ -67,7 +67,7 @@ import Testing
   @Test(arguments: codings) func `the content is the same for pieces of any size`(name: String, windowBits: Int32) {
     let coded = Self.coded(windowBits: windowBits)
     for size in [1, 2, 3, 1000, coded.count] {
-      for test in [nil, Self.isContent] {
+      for test in [{ _ in false }, Self.isContent] {
         let result = decode(name.lowercased(), pieces(coded, of: size), isContent: test)
         #expect(result.bytes == Self.content && result.isComplete && !result.isMalformed)
       }

@@ -54,7 +54,7 @@ import Testing
     }
     let transport = Transport.forTests { $0.cookies = cookies }
     let held = Recorder()
-    _ = transport.start(TransferRequest(url: server.url("/hold")), consumer: held)
+    _ = transport.start(TransferRequest(server.url("/hold")), consumer: held)
     server.waitForRequests(1)
     _ = try transport.get(server.url("/set")).summary()
     _ = try transport.get(server.url("/get")).summary()

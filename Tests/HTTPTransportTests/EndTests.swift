@@ -16,10 +16,10 @@ import Threads
       blocker.wait()
       return .proceed
     }
-    _ = transport.start(TransferRequest(url: server.url()), consumer: busy)
+    _ = transport.start(TransferRequest(server.url()), consumer: busy)
     busy.wait { $0.heads.count == 1 }
     let recorder = Recorder()
-    transport.cancel(transport.start(TransferRequest(url: server.url("/never")), consumer: recorder))
+    transport.cancel(transport.start(TransferRequest(server.url("/never")), consumer: recorder))
     blocker.open()
     #expect(try recorder.error().kind == .cancelled)
     _ = try busy.summary()
@@ -34,7 +34,7 @@ import Threads
     for path in ["/silent", "/body", "/paused"] {
       let recorder = Recorder { _ in path == "/paused" ? .pause : .proceed }
       let seen = server.requests.count
-      let id = transport.start(TransferRequest(url: server.url(path)), consumer: recorder)
+      let id = transport.start(TransferRequest(server.url(path)), consumer: recorder)
       server.waitForRequests(seen + 1)
       if path == "/paused" { recorder.wait { $0.heads.count == 1 } }
       if path == "/body" { recorder.wait { $0.body.count == 3 } }
@@ -47,7 +47,7 @@ import Threads
   @Test func `cancelling a transfer that has ended does nothing`() throws {
     let server = ScriptedServer { _, connection in connection.respond() }
     let recorder = Recorder()
-    let id = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+    let id = transport.start(TransferRequest(server.url()), consumer: recorder)
     _ = try recorder.summary()
     transport.cancel(id)
     _ = try transport.get(server.url()).summary()
@@ -80,7 +80,7 @@ import Threads
   @Test func `shutdown cancels running transfers and later ones`() throws {
     let server = ScriptedServer { _, connection in connection.waitForClose() }
     let recorder = Recorder()
-    _ = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+    _ = transport.start(TransferRequest(server.url()), consumer: recorder)
     server.waitForRequests(1)
     transport.shutdown()
     #expect(try recorder.error().kind == .cancelled)
@@ -100,7 +100,7 @@ import Threads
       let transport = Transport.forTests()
       weakTransport = transport
       let server = ScriptedServer { _, connection in connection.respond() }
-      _ = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+      _ = transport.start(TransferRequest(server.url()), consumer: recorder)
       _ = try recorder.summary()
       transport.shutdown()
     }
@@ -112,8 +112,8 @@ import Threads
     let last = Recorder()
     let cancelled = Recorder()
     let recorder = Recorder { [transport] _ in
-      _ = transport.start(TransferRequest(url: server.url("/next")), consumer: last)
-      transport.cancel(transport.start(TransferRequest(url: server.url("/never")), consumer: cancelled))
+      _ = transport.start(TransferRequest(server.url("/next")), consumer: last)
+      transport.cancel(transport.start(TransferRequest(server.url("/never")), consumer: cancelled))
       return .proceed
     }
     _ = try transport.get(server.url("/first"), recorder).summary()
@@ -126,7 +126,7 @@ import Threads
     #expect(await transport.count == 0)
     let server = ScriptedServer { _, connection in connection.waitForClose() }
     let recorder = Recorder()
-    let id = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+    let id = transport.start(TransferRequest(server.url()), consumer: recorder)
     server.waitForRequests(1)
     #expect(await transport.count == 1)
     transport.cancel(id)

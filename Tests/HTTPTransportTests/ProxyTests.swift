@@ -1,10 +1,11 @@
+import HTTPTypes
 import Testing
 
 @testable import HTTPTransport
 
 @Suite struct ProxyTests {
   func proxy(_ url: String, option: String? = nil, _ environment: [String: String]) throws -> String? {
-    try ProxyRules(option: option) { environment[$0] }.proxy(for: Target(url).origin)
+    try ProxyRules(option: option) { environment[$0] }.proxy(for: ResourceURL(url).origin)
   }
 
   @Test func `environment variables have the same meaning as in curl`() throws {

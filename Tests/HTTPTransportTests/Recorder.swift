@@ -106,10 +106,17 @@ extension Transport {
     _ url: String, headers: HeaderFields = [:], _ recorder: Recorder = Recorder(),
     _ change: (inout TransferRequest) -> Void = { _ in }
   ) -> Recorder {
-    var request = TransferRequest(url: url, headers: headers)
+    var request = TransferRequest(url, headers: headers)
     change(&request)
     _ = start(request, consumer: recorder)
     recorder.outcome()
     return recorder
+  }
+}
+
+extension TransferRequest {
+  /// - Parameter url: must be valid.
+  init(_ url: String, headers: HeaderFields = [:], validatedURL: String? = nil) {
+    self.init(url: try! ResourceURL(url), headers: headers, validatedURL: validatedURL)
   }
 }

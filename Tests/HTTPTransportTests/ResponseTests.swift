@@ -59,7 +59,7 @@ import Threads
     for path in ["/first", "/second"] {
       let recorders = (0..<20).map { _ in
         let recorder = Recorder()
-        _ = transport.start(TransferRequest(url: server.url(path)), consumer: recorder)
+        _ = transport.start(TransferRequest(server.url(path)), consumer: recorder)
         return recorder
       }
       if path == "/first" {
@@ -78,7 +78,7 @@ import Threads
       let recorders = servers.flatMap { server in
         (0..<5).map { _ in
           let recorder = Recorder()
-          _ = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+          _ = transport.start(TransferRequest(server.url()), consumer: recorder)
           return recorder
         }
       }
@@ -122,7 +122,7 @@ import Threads
     }
     let recorders = (0..<200).map { number in
       let recorder = Recorder()
-      _ = transport.start(TransferRequest(url: server.url("/\(number)")), consumer: recorder)
+      _ = transport.start(TransferRequest(server.url("/\(number)")), consumer: recorder)
       return recorder
     }
     server.waitForRequests(200)
@@ -153,7 +153,7 @@ import Threads
         transport.resume(id)
         return .pause
       }
-      let started = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+      let started = transport.start(TransferRequest(server.url()), consumer: recorder)
       id.withLock { $0 = started }
       isReady.open()
       _ = try recorder.summary()
@@ -177,7 +177,7 @@ import Threads
       if record.calls == 5000, let id = id.withLock({ $0 }) { transport.cancel(id) }
       return .proceed
     }
-    let started = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+    let started = transport.start(TransferRequest(server.url()), consumer: recorder)
     id.withLock { $0 = started }
     isReady.open()
     #expect(try recorder.error().kind == .cancelled)

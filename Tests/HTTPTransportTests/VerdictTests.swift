@@ -14,7 +14,7 @@ import Threads
     } onBytes: { _ in
       .pause
     }
-    let id = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+    let id = transport.start(TransferRequest(server.url()), consumer: recorder)
     recorder.wait { $0.heads.count == 1 }
     var calls = 0
     while recorder.now.outcomes.isEmpty {
@@ -35,7 +35,7 @@ import Threads
       connection.send(coded)
     }
     let recorder = Recorder(onBytes: { _ in .pause })
-    let id = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+    let id = transport.start(TransferRequest(server.url()), consumer: recorder)
     recorder.wait { $0.calls == 1 }
     var calls = 1
     while recorder.now.outcomes.isEmpty {
@@ -62,7 +62,7 @@ import Threads
       id.withLock { $0 }.map(transport.resume)
       return .pause
     }
-    let started = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+    let started = transport.start(TransferRequest(server.url()), consumer: recorder)
     id.withLock { $0 = started }
     id.notify()
     #expect(try recorder.summary().bytesReceived == 1_000_000)
@@ -74,7 +74,7 @@ import Threads
     }
     let recorder = Recorder { _ in .pause }
     let short = Duration.milliseconds(50)
-    var request = TransferRequest(url: server.url())
+    var request = TransferRequest(server.url())
     request.idleTimeout = short
     let paused = transport.start(request, consumer: recorder)
     recorder.wait { !$0.heads.isEmpty }
@@ -109,7 +109,7 @@ import Threads
     } onBytes: { _ in
       resumed.withLock { $0 } ? .abort : .proceed
     }
-    let id = transport.start(TransferRequest(url: server.url()), consumer: recorder)
+    let id = transport.start(TransferRequest(server.url()), consumer: recorder)
     recorder.wait { $0.heads.count == 1 }
     resumed.withLock { $0 = true }
     transport.resume(id)

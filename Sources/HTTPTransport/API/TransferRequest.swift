@@ -2,8 +2,8 @@ public import HTTPTypes
 
 /// One HTTP GET, redirects included.
 public struct TransferRequest: Sendable {
-  /// `http` or `https`. The fragment is not sent. User information becomes an `authorization` field if there is none.
-  public var url: String
+  /// User information becomes an `authorization` field if there is none.
+  public var url: ResourceURL
   /// Sent in this order. `RequestHeaders` defines which fields are refused and which follow a redirect to another
   /// origin.
   public var headers: HeaderFields
@@ -28,14 +28,14 @@ public struct TransferRequest: Sendable {
   /// Tests whether the first bytes of a body are the wanted content. Returns nil to ask for more bytes, but never if it
   /// has `maxContentTestBytes` of them.
   ///
-  /// A body that passes is delivered unchanged even if its Content-Encoding is untrue or unknown. Without a test such a
-  /// body fails with `undecodable`.
+  /// A body that passes is delivered unchanged even if its Content-Encoding is untrue or unknown. Another body with an
+  /// unknown Content-Encoding fails with `undecodable`.
   public typealias ContentTest = @Sendable (ArraySlice<UInt8>) -> Bool?
-  public var isContent: ContentTest?
+  public var isContent: ContentTest = { _ in false }
   public static let maxContentTestBytes = 4096
 
   public init(
-    url: String, headers: HeaderFields = HeaderFields(), validatedURL: String? = nil,
+    url: ResourceURL, headers: HeaderFields = HeaderFields(), validatedURL: String? = nil,
     idleTimeout: Duration = .seconds(15), maxBytes: Int64 = .max,
     maxRedirects: Int = 10
   ) {

@@ -18,11 +18,12 @@ struct RedirectChain {
     do {
       target = try Target(request.url)
     } catch {
-      throw TransferError(.invalidRequest, error == .scheme ? "the scheme must be http or https" : "malformed URL")
+      throw TransferError(.invalidRequest, "the host of the URL must be a valid address or name")
     }
     headers = request.headers
     authorization = target.authorization
-    validatedURL = request.validatedURL.flatMap { try? Target($0).url }
+    let start = (written: request.url.requestURL, sent: target.url)
+    validatedURL = request.validatedURL.flatMap { $0 == start.written ? start.sent : try? Target(parsing: $0).url }
     if request.validatedURL != nil, validatedURL == nil { headers = RequestHeaders.withoutConditions(headers) }
     maxRedirects = request.maxRedirects
   }

@@ -24,7 +24,7 @@ struct ResponseReceiver {
   private let bytesKept: Int64
   /// Whether the response may be partial.
   private let asksForRange: Bool
-  private let isContent: TransferRequest.ContentTest?
+  private let isContent: TransferRequest.ContentTest
 
   // State of the hop.
   private var parser = ResponseHeadParser()

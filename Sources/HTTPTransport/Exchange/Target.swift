@@ -2,29 +2,34 @@ internal import CCurl
 internal import HTTPTypes
 internal import Text
 
-/// The URL of one hop, parsed by the code that connects later.
+/// The URL of one hop.
 struct Target {
   enum Problem: Error {
     case malformed
     case scheme
   }
 
-  /// Without fragment, user information and default port; the host is in lower case.
-  private(set) var url: String
-  private(set) var origin: Origin
+  /// Without fragment and user information; the host is in lower case.
+  let url: String
+  let origin: Origin
   /// Value of an `authorization` field, made from the URL's user information.
-  private(set) var authorization: String?
+  let authorization: String?
 
-  init(url: String, origin: Origin) {
-    self.url = url
+  init(_ url: ResourceURL) throws(Problem) {
+    let origin = url.origin
+    // Curl reads addresses in all notations, such as 127.1, and connects to their usual form.
+    if origin.isAddress, IPAddress(origin.host) == nil {
+      self = try Target(parsing: url.requestURL)
+      return
+    }
+    self.url = url.withoutUserInfo
     self.origin = origin
+    authorization = url.basicCredentials.map(Self.basic)
   }
 
-  init(_ url: String) throws(Problem) {
-    if let plain = Target(plain: url) { self = plain } else { try self.init(parsing: url) }
-  }
-
-  /// - Parameter base: the URL against which a relative `reference` (a Location) is resolved (RFC 3986 section 5).
+  /// Parses a Location as curl does, which connects later.
+  ///
+  /// - Parameter base: the URL against which a relative `reference` is resolved (RFC 3986 section 5).
   init(parsing reference: String, relativeTo base: Target? = nil) throws(Problem) {
     // Curl turns spaces in a query into plus signs, which no browser does (WHATWG URL).
     let reference = String(decoding: reference.utf8.prefix { $0 != UInt8(ascii: "#") }, as: UTF8.self)
@@ -71,10 +76,13 @@ struct Target {
     else { throw .malformed }
     self.url = url
     origin = Origin(scheme: scheme, host: host, port: port)
-    if user != nil || password != nil {
-      authorization =
-        "Basic " + String(decoding: Base64.encode(Array("\(user ?? ""):\(password ?? "")".utf8)), as: UTF8.self)
-    }
+    let hasUserInfo = user != nil || password != nil
+    authorization = hasUserInfo ? Self.basic(Array("\(user ?? ""):\(password ?? "")".utf8)) : nil
+  }
+
+  /// The value of an `authorization` field (RFC 7617) for `user:password`.
+  private static func basic(_ credentials: [UInt8]) -> String {
+    "Basic " + String(decoding: Base64.encode(credentials), as: UTF8.self)
   }
 
   /// Whether a reference begins with a scheme (RFC 3986 section 3.1) other than http and https.

@@ -35,7 +35,7 @@ final class ContentDecoder {
   static let accepted = "gzip, deflate"
 
   private let coding: String
-  private let isContent: TransferRequest.ContentTest?
+  private let isContent: TransferRequest.ContentTest
   private var form = Form.undecided
   /// The first bytes, until they determine the form.
   private var prefix: [UInt8] = []
@@ -51,8 +51,8 @@ final class ContentDecoder {
 
   /// - Parameters:
   ///   - coding: the value of Content-Encoding, in lower case.
-  ///   - isContent: whether the first bytes are uncoded content; nil if there is no test for it.
-  init(_ coding: String, isContent: TransferRequest.ContentTest?) {
+  ///   - isContent: whether the first bytes are uncoded content.
+  init(_ coding: String, isContent: @escaping TransferRequest.ContentTest) {
     self.coding = coding
     self.isContent = isContent
   }
@@ -104,7 +104,6 @@ final class ContentDecoder {
     // RFC 1950 section 2.2.
     let isZlib = start[0] & 0x0f == 8 && (Int(start[0]) << 8 | Int(start[1])) % 31 == 0
     if isKnown, isZlib { return begin(windowBits: 15) }
-    guard let isContent else { return coding == "deflate" ? begin(windowBits: -15) : .unknown }
     guard let isPlain = isContent(start[...]) else { return nil }
     return isPlain ? .plain : coding == "deflate" ? begin(windowBits: -15) : .unknown
   }

@@ -29,7 +29,7 @@ enum HostKind: Hashable {
     let name = host.hasSuffix(".") ? host.dropLast() : host[...]
     let labels = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     let areLabels = labels.allSatisfy { (1...63).contains($0.count) && $0.allSatisfy(Self.mayStandInName) }
-    guard name.utf8.count <= 253, areLabels, let last = labels.last, !Self.isNumber(last) else {
+    guard name.utf8.count <= 253, areLabels, let last = labels.last, !Origin.isAddress(host) else {
       self = .impossible
       return
     }
@@ -44,13 +44,4 @@ enum HostKind: Hashable {
   private static func mayStandInName(_ byte: UInt8) -> Bool {
     (0x61...0x7a).contains(byte) || byte.isASCIIDigit || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
   }
-
-  /// Whether a last label makes the host an IPv4 address (WHATWG URL, "ends in a number").
-  private static func isNumber(_ label: Substring.UTF8View) -> Bool {
-    label.allSatisfy(\.isASCIIDigit) || label.starts(with: "0x".utf8) && label.dropFirst(2).allSatisfy(\.isHexDigit)
-  }
-}
-
-extension UInt8 {
-  fileprivate var isHexDigit: Bool { isASCIIDigit || (0x61...0x66).contains(self) }
 }

@@ -25,7 +25,7 @@ extension Loader {
     guard case .http(let url) = record.first.request.source else { return }
     counts.transfersStarted += 1
     var request = TransferRequest(
-      url: url.requestURL, headers: HeaderFields(record.first.request.headers.lines + record.conditions.lines),
+      url: url, headers: HeaderFields(record.first.request.headers.lines + record.conditions.lines),
       validatedURL: record.revalidationTarget.map { $0.response.finalURL ?? url.requestURL },
       idleTimeout: record.first.request.timeout, maxBytes: record.first.request.maxBytes,
       maxRedirects: settings.maxRedirects)

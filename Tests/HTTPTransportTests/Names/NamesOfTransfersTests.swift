@@ -87,7 +87,7 @@ import Threads
     }
     let recorders = (0..<200).map { _ in Recorder() }
     let ids = recorders.enumerated().map { number, recorder in
-      transport.start(TransferRequest(url: "http://\(number).test/"), consumer: recorder)
+      transport.start(TransferRequest("http://\(number).test/"), consumer: recorder)
     }
     names.waitForQuestions(64)
     for id in ids { transport.cancel(id) }
