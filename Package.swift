@@ -49,7 +49,7 @@ let package = Package(
     module("HTTPCaching", uses: ["HTTPTypes", "Text"]),
     module("HTTPTypes", uses: ["Text"]),
     module("ImageStore", uses: ["HTTPTypes", "Text", "Threads", "Platform", "CSQLite", "CCrypto", "CSystem"]),
-    module("ImageCodec", uses: ["Threads", "Platform", "CSystem"]),
+    module("ImageCodec", uses: ["Threads", "Platform", "CSystem", "CZlib"]),
     .executableTarget(
       name: "imageworker-codec",
       dependencies: [

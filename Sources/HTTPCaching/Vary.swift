@@ -35,7 +35,9 @@ public enum Vary {
 
   /// The members of a comma-separated list of names, in lower case.
   static func members(_ line: String) -> [String] {
-    line.utf8.split(separator: UInt8(ascii: ",")).map { trimmed($0).lowercased() }.filter { !$0.isEmpty }
+    line.utf8.split(separator: UInt8(ascii: ",")).map(\.trimmingBlanks).filter { !$0.isEmpty }.map {
+      Substring($0).lowercased()
+    }
   }
 
   /// The field names in Vary, in lower case; possibly with `*`.
@@ -56,17 +58,12 @@ public enum Vary {
   static func normalized(_ value: String?, of name: String) -> [ExactString]? {
     guard let value else { return nil }
     guard !value.utf8.contains(UInt8(ascii: "\"")) else { return [ExactString(value)] }
-    let members = value.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).map(trimmed)
+    let members = value.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).map {
+      Substring($0.trimmingBlanks)
+    }
     return switch name {
     case "accept-charset", "accept-encoding", "accept-language": members.map { ExactString($0.lowercased()) }
     default: members.map { ExactString(String($0)) }
     }
-  }
-
-  private static func trimmed(_ text: Substring.UTF8View) -> Substring {
-    func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
-    var text = text.drop(while: isBlank)
-    while let last = text.last, isBlank(last) { text.removeLast() }
-    return Substring(text)
   }
 }

@@ -41,7 +41,7 @@ public struct DataURL: Sendable, Hashable {
     guard let comma = url.firstIndex(of: UInt8(ascii: ",")) else {
       return .failure(Invalid(description: "it must have a comma before its content"))
     }
-    var description = trimmed(Array(url[scheme.count..<comma])[...])
+    var description = Array(url[scheme.count..<comma]).trimmingBlanks
     let isBase64 = removeBase64Mark(from: &description)
     let encoded = url[(comma + 1)...]
     var body: [UInt8] = []
@@ -71,12 +71,6 @@ public struct DataURL: Sendable, Hashable {
     let text = String(decoding: description, as: UTF8.self)
     if text.hasPrefix(";") { return "text/plain" + text }
     return text.utf8.contains(UInt8(ascii: "/")) ? text : "text/plain;charset=US-ASCII"
-  }
-
-  private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    var bytes = bytes.drop { $0 == UInt8(ascii: " ") }
-    while bytes.last == UInt8(ascii: " ") { bytes.removeLast() }
-    return bytes
   }
 
   private static func forEachDecoded(_ bytes: Slice<UnsafeBufferPointer<UInt8>>, _ body: (UInt8) -> Void) {

@@ -67,7 +67,7 @@ import Testing
   @Test(arguments: codings) func `the content is the same for pieces of any size`(name: String, windowBits: Int32) {
     let coded = Self.coded(windowBits: windowBits)
     for size in [1, 2, 3, 1000, coded.count] {
-      for test in [{ _ in false }, Self.isContent] {
+      for test: TransferRequest.ContentTest in [{ _ in false }, Self.isContent] {
         let result = decode(name.lowercased(), pieces(coded, of: size), isContent: test)
         #expect(result.bytes == Self.content && result.isComplete && !result.isMalformed)
       }

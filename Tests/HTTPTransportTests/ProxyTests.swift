@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct ProxyTests {
   func proxy(_ url: String, option: String? = nil, _ environment: [String: String]) throws -> String? {
-    try ProxyRules(option: option) { environment[$0] }.proxy(for: ResourceURL(url).origin)
+    try ProxyRules(option: option) { environment[$0] }.proxy(for: Target(ResourceURL(url)).origin)
   }
 
   @Test func `environment variables have the same meaning as in curl`() throws {

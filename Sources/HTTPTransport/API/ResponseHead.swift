@@ -39,8 +39,6 @@ public struct TransferSummary: Sendable {
   /// Durations of the final request's TCP connect and TLS handshake; nil for a step that was not needed.
   public var tcpDuration: Duration?
   public var tlsDuration: Duration?
-  /// Whether the final request opened a connection.
-  public var newConnection: Bool
   /// Unix seconds at which the final request was sent and its response's head had arrived (RFC 9111 section 4.2.3).
   public var requestTime: Int
   public var responseTime: Int
@@ -48,14 +46,13 @@ public struct TransferSummary: Sendable {
   public init(
     head: ResponseHead, bytesReceived: Int64, redirects: Int,
     requestSentAt: ContinuousClock.Instant, firstByteAt: ContinuousClock.Instant,
-    newConnection: Bool, requestTime: Int, responseTime: Int
+    requestTime: Int, responseTime: Int
   ) {
     self.head = head
     self.bytesReceived = bytesReceived
     self.redirects = redirects
     self.requestSentAt = requestSentAt
     self.firstByteAt = firstByteAt
-    self.newConnection = newConnection
     self.requestTime = requestTime
     self.responseTime = responseTime
   }

@@ -112,7 +112,7 @@ public actor Transport {
   }
 
   /// How many transfers are running.
-  public var count: Int { curl?.count ?? 0 }
+  var count: Int { curl?.count ?? 0 }
 
   /// Counters and the state of the resolver.
   ///

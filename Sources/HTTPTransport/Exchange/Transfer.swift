@@ -165,7 +165,7 @@ final class Transfer {
     var summary = TransferSummary(
       head: head, bytesReceived: receiver.bytesReceived,
       redirects: redirectChain.redirects, requestSentAt: watch.requestSentAt, firstByteAt: watch.firstByteAt,
-      newConnection: easy.connectionsOpened > 0, requestTime: watch.requestTime, responseTime: watch.responseTime)
+      requestTime: watch.requestTime, responseTime: watch.responseTime)
     let durations = easy.durations
     summary.tcpDuration = durations.connect
     summary.tlsDuration = durations.tls

@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import Text
 
 /// Assembles the head of a response from the header lines that curl delivers one by one.
 struct ResponseHeadParser {
@@ -21,7 +22,7 @@ struct ResponseHeadParser {
       fold(line)
     } else if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
       if lines.isEmpty { lines.reserveCapacity(16) }
-      lines.append(HeaderField(name: line.trimmed(0..<colon), value: line.trimmed(colon + 1..<line.count)))
+      lines.append(HeaderField(name: line[..<colon].withoutBlanks, value: line[(colon + 1)...].withoutBlanks))
     }
     return false
   }
@@ -86,7 +87,7 @@ struct ResponseHeadParser {
   /// Obsolete line folding: the line continues the previous value (RFC 9112 section 5.2).
   private mutating func fold(_ line: UnsafeRawBufferPointer) {
     guard let last = lines.indices.last else { return }
-    lines[last].value += " " + String(decoding: line.trimmed(0..<line.count), as: UTF8.self)
+    lines[last].value += " " + String(decoding: line.trimmingBlanks, as: UTF8.self)
   }
 }
 
@@ -96,13 +97,8 @@ extension UnsafeRawBufferPointer {
     while end > 0, self[end - 1] == 0x0d || self[end - 1] == 0x0a { end -= 1 }
     return UnsafeRawBufferPointer(rebasing: self[..<end])
   }
+}
 
-  /// The bytes of `range` without surrounding white space.
-  fileprivate func trimmed(_ range: Range<Int>) -> UnsafeRawBufferPointer {
-    func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-    var (start, end) = (range.lowerBound, range.upperBound)
-    while start < end, isBlank(self[start]) { start += 1 }
-    while end > start, isBlank(self[end - 1]) { end -= 1 }
-    return UnsafeRawBufferPointer(rebasing: self[start..<end])
-  }
+extension Slice<UnsafeRawBufferPointer> {
+  fileprivate var withoutBlanks: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: trimmingBlanks) }
 }

@@ -31,7 +31,7 @@ enum PNGHeader {
     guard exists(color: color, depth: depth) else {
       throw .impossible("the PNG has colour type \(color) with \(depth) bits, which is not a valid combination")
     }
-    guard try reader.big32(start + 29) == checksum(try reader.bytes(start + 12, count: 17)) else {
+    guard try reader.big32(start + 29) == Int(CRC32.checksum(reader.bytes(start + 12, count: 17))) else {
       throw .impossible("the checksum of the PNG's header is wrong")
     }
     return (width, height)
@@ -70,15 +70,5 @@ enum PNGHeader {
       frames += 1
     }
     return max(1, frames)
-  }
-
-  /// CRC-32 bit by bit, because it is needed for 17 bytes only.
-  private static func checksum(_ bytes: [UInt8]) -> Int {
-    var remainder = UInt32.max
-    for byte in bytes {
-      remainder ^= UInt32(byte)
-      for _ in 0..<8 { remainder = remainder & 1 == 1 ? remainder >> 1 ^ 0xEDB8_8320 : remainder >> 1 }
-    }
-    return Int(~remainder)
   }
 }

@@ -119,7 +119,7 @@ extension Loader {
     var format: ImageFormat?
     if case .image(let found) = Recognition(prefix: bytes, isComplete: true) { format = found }
     guard format != nil || record.first.request.validation == .none else {
-      return fail(job, LoadError(.notAnImage, Self.refusal))
+      return fail(job, .unknownFormat)
     }
     let now = storage.now()
     store(

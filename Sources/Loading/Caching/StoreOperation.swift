@@ -214,7 +214,7 @@ extension StoreOperation {
       guard case .image(let format) = Recognition(prefix: prefix, isComplete: prefix.count < Recognition.prefixLength)
       else {
         storage.discardNow(body)
-        throw LoadError(.notAnImage, "the content is not an image of a known format")
+        throw LoadError.unknownFormat
       }
       return StoreOperation(
         body: body, format: format, draft: draft, places: .all, largestInMemory: largestInMemory, needsSize: true,

@@ -86,7 +86,7 @@ struct DecodePreparation: Sendable {
     get throws {
       let response = candidate.response
       guard let format = response.format.flatMap(ImageFormat.init) else {
-        throw LoadError(.notAnImage, "the content is not an image of a known format")
+        throw LoadError.unknownFormat
       }
       return ImageHeader(
         format, width: response.width, height: response.height, frames: response.frames,

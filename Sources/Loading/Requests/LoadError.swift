@@ -35,6 +35,8 @@ public struct LoadError: Error, Sendable {
     self.message = message
   }
 
+  static var unknownFormat: LoadError { LoadError(.notAnImage, "the content is not an image of a known format") }
+
   static func timeout(_ phase: Phase, _ message: String) -> LoadError {
     var error = LoadError(.timeout, message)
     error.phase = phase

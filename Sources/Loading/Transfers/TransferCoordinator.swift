@@ -127,7 +127,7 @@ extension Loader {
       counts.transfersFailed += 1
       let isForNoPlace = error.kind == .aborted
       switch ending.body {
-      case _ where ending.isRefused: failed(job, record, LoadError(.notAnImage, Self.refusal))
+      case _ where ending.isRefused: failed(job, record, .unknownFormat)
       case .failed(let error) where isForNoPlace: failed(job, record, LoadError(error))
       default: failed(job, record, LoadError(error))
       }
@@ -217,8 +217,6 @@ extension Loader {
     revalidationTarget.response.finalURL.map { $0 == summary.head.finalURL } ?? (summary.redirects == 0)
   }
 
-  static let refusal = "the content is not an image of a known format"
-
   private func answered(_ job: JobID, _ record: JobRecord, _ summary: TransferSummary, _ ending: Download.Outcome) {
     switch summary.head.status {
     case 304 where record.revalidationTarget.map { isAsked(about: $0, summary) } ?? false:
@@ -228,7 +226,7 @@ extension Loader {
       if ending.isRefused {
         storage.discard(ending.body)
         counts.transfersFailed += 1
-        return failed(job, record, LoadError(.notAnImage, Self.refusal))
+        return failed(job, record, .unknownFormat)
       }
       if case .failed(let error) = ending.body {
         counts.transfersFailed += 1

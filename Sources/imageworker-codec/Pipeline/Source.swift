@@ -44,8 +44,11 @@ struct Source {
   var orientedHeight: Int { isTurned ? width : height }
 
   func geometry(_ transform: Transform) throws(DecodeError) -> Geometry {
-    guard let geometry = try? transform.geometry(width: orientedWidth, height: orientedHeight) else {
-      throw .cropOutside("the crop must overlap the image, which has \(orientedWidth) x \(orientedHeight) pixels")
+    let geometry: Geometry
+    do throws(GeometryError) {
+      geometry = try transform.geometry(width: orientedWidth, height: orientedHeight)
+    } catch {
+      throw .cropOutside(error.description)
     }
     try check(width: geometry.width, height: geometry.height * frames)
     try check(width: geometry.scaledWidth, height: geometry.scaledHeight * frames)

@@ -1,5 +1,4 @@
 internal import CVips
-internal import CZlib
 internal import ImageCodec
 
 /// Decodes an animated PNG (PNG, third edition, section 4.9), frame by frame, onto its canvas.
@@ -72,7 +71,7 @@ struct APNGReader: FrameReader {
     }
     func add(_ number: Int) { withUnsafeBytes(of: UInt32(truncatingIfNeeded: number).bigEndian) { add($0) } }
     func endChunk(from start: Int) {
-      add(Int(Self.checksum(UnsafeRawBufferPointer(start: memory + start, count: count - start))))
+      add(Int(CRC32.checksum(UnsafeRawBufferPointer(start: memory + start, count: count - start))))
     }
     add(UnsafeRawBufferPointer(rebasing: bytes[..<16]))
     add(frame.width)
@@ -84,7 +83,7 @@ struct APNGReader: FrameReader {
     let start = count
     add(Int(PNGChunks.imageData))
     for chunk in frame.chunks {
-      let sum = Self.checksum(UnsafeRawBufferPointer(rebasing: bytes[chunk.checked]))
+      let sum = CRC32.checksum(UnsafeRawBufferPointer(rebasing: bytes[chunk.checked]))
       guard sum == bytes.bigEndian(at: chunk.checked.upperBound) else {
         throw .corrupt("the checksum of a frame of the APNG is wrong")
       }
@@ -95,11 +94,6 @@ struct APNGReader: FrameReader {
     add(Int(PNGChunks.end))
     endChunk(from: count - 4)
     return file
-  }
-
-  private static func checksum(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
-    UInt32(
-      truncatingIfNeeded: crc32_z(0, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), z_size_t(bytes.count)))
   }
 }
 

@@ -74,8 +74,8 @@ struct VaryCoalescingTests {
         job, record,
         TransferSummary(
           head: ResponseHead(status: 304, headers: headers, finalURL: "http://a/"), bytesReceived: 0,
-          redirects: 0, requestSentAt: now, firstByteAt: now, newConnection: true,
-          requestTime: 1_700_000_000, responseTime: 1_700_000_000))
+          redirects: 0, requestSentAt: now, firstByteAt: now, requestTime: 1_700_000_000,
+          responseTime: 1_700_000_000))
     }
 
     @LoadingActor func fail(_ id: LoadID, _ error: LoadError) throws { loader.fail(try job(of: id).0, error) }

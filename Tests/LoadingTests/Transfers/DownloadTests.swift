@@ -70,7 +70,7 @@ struct DownloadTests {
     func succeed(status: Int = 200, bytes: Int64 = 0) -> Download.Outcome {
       let summary = TransferSummary(
         head: Self.head(status, nil), bytesReceived: bytes, redirects: 0, requestSentAt: .now,
-        firstByteAt: .now, newConnection: true, requestTime: 0, responseTime: 0)
+        firstByteAt: .now, requestTime: 0, responseTime: 0)
       download.finished(.success(summary))
       return ending.value
     }
