@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Paints a few PNGs and serves them on the loopback interface: something to load where there is no network.
+"""Paints a few PNGs and serves them on the loopback interface: images to load without a network.
 
 Prints a JSON line with the pictures' addresses when it is ready, and ends when its standard input ends. Bodies are sent
 in pieces, so that there is progress to see.

@@ -1,4 +1,4 @@
-"""What waiting loads cost: memory, the time to cancel them, and what each makes the next one cost."""
+"""The cost of waiting loads: memory, the time to cancel them, and the delay of the next load."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def photographs(port: int, count: int) -> List[str]:
     ]
 
 
-# What waits takes memory, and can be cancelled.
+# Waiting loads take memory, and can be cancelled.
 
 
 def waiting_loads(report: Report, workspace: Workspace, worker: Path, rounds: int) -> None:
@@ -198,7 +198,7 @@ class Cycle:
                     return sum(answer["result"]["queue"]["waiting"].values())
 
     def _answers(self) -> List[Dict[str, Any]]:
-        """What has come, each load in it replaced by another."""
+        """The received lines. Each load among them is replaced by another."""
         *lines, self._tail = (self._tail + self._worker.read()).split(b"\n")
         answers = [json.loads(line) for line in lines]
         loaded = [answer for answer in answers if answer["id"] != 0]

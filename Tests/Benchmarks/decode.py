@@ -1,4 +1,4 @@
-"""What the decoders do: thumbnails beside a pool of pyvips processes, variants from the cache, and pixels for the host."""
+"""The decoders: thumbnails compared with a pool of pyvips processes, variants from the cache, pixels for the host."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def thumbnails(
     report.add(f"decode: {what}, worker", median(rates["worker"]), "images/s", samples=rates["worker"])
     name = f"decode: {what}, {processes} processes with pyvips"
     report.add(name, median(rates["pool"]), "images/s", samples=rates["pool"])
-    # Of each round: the machine's pace changes from one to the next.
+    # For each round, since the machine's speed changes between rounds.
     ratios = [mine / other for mine, other in zip(rates["worker"], rates["pool"])]
     target = 0.95 if extension == "jpg" else None
     report.add(f"decode: {what}, worker / pyvips", median(ratios), "x", at_least=target, samples=ratios)

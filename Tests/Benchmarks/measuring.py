@@ -1,4 +1,4 @@
-"""What all benchmarks share: fresh directories, interleaved rounds, medians, targets, and how they are told."""
+"""Common to all benchmarks: fresh directories, interleaved rounds, medians, targets and the report."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def median(samples: Sequence[float]) -> float:
 
 
 def program(name: str) -> str:
-    """Where a program is; servers may lie in a folder that is not searched for ordinary users."""
+    """The path of a program; servers may be in a folder that is not searched for ordinary users."""
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin:/opt/homebrew/bin")
     if found is None:
         raise Skipped(f"{name} is not installed")

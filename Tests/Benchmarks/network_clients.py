@@ -18,7 +18,7 @@ from network_scenarios import SIZE, Scenario
 from worker import existing, loads
 
 THREADS = 256
-"""Of each process of img2dataset."""
+"""Threads of each process of img2dataset."""
 KILL_AFTER = 10.0
 
 

@@ -93,7 +93,7 @@ class Worker:
                     return line
 
     def read(self) -> bytes:
-        """What has come, of whatever length."""
+        """The bytes received so far, of any number."""
         chunk = os.read(self._output, PIPE_SIZE)
         if not chunk:
             raise RuntimeError("the worker ended")

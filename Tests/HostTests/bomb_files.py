@@ -64,7 +64,7 @@ def zeros(megabytes: int) -> bytes:
 
 
 def png(side: int, rows: bytes, *chunks: Tuple[bytes, bytes], interlaced: bool = False) -> bytes:
-    """Of one bit a pixel."""
+    """An image of one bit a pixel."""
     header = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, interlaced)
     file = b"\x89PNG\r\n\x1a\n"
     for kind, data in [(b"IHDR", header), *chunks, (b"IDAT", rows), (b"IEND", b"")]:

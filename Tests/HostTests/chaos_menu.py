@@ -1,4 +1,4 @@
-"""What the chaos test asks for: URLs of every kind of misbehaviour, each with what it may give."""
+"""The URLs of the chaos test: every kind of misbehaviour, each with its permitted outcomes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CREDENTIALS = ("authorization", "cookie")
 
 @dataclass(frozen=True)
 class Ports:
-    """Where everybody lives."""
+    """The ports of all servers."""
 
     origins: list[int]
     """Origins that answer, each in its way."""
@@ -60,7 +60,7 @@ class Dish:
         return any("&by=" in target for target in self.contents)
 
     def bodies(self, headers: Mapping[str, str]) -> set[bytes]:
-        """What a load with these header fields may get."""
+        """The permitted outcomes of a load with these header fields."""
         fields = {name.lower(): value for name, value in headers.items()}
         if self.user_info:
             fields.setdefault("authorization", "Basic " + base64.b64encode(self.user_info.encode()).decode())
@@ -71,14 +71,14 @@ class Dish:
 
 @lru_cache(maxsize=8192)
 def body(target: str, fields: tuple[tuple[str, str], ...]) -> bytes:
-    """What the origin would send if it behaved."""
+    """The content that the origin would send if it behaved."""
     planned = plan(target, 1, dict(fields)).body
     assert planned is not None, target
     return planned.read(0, planned.length)
 
 
 class Menu:
-    """Makes dishes without end, none twice. What is `scripts` is for the origin to know before it is asked."""
+    """Makes dishes without end, none twice. The origin must get `scripts` before the first request."""
 
     def __init__(self, random: Random, ports: Ports) -> None:
         self._random = random
@@ -105,7 +105,7 @@ class Menu:
         [make] = self._random.choices(list(self._makers), list(self._makers.values()))
         return make()
 
-    # What is served, and how.
+    # Content and manner.
 
     def _picture(self, most: int = 40_000) -> tuple[str, str]:
         """The path and query of a picture that is nobody else's, and its format."""

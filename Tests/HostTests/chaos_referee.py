@@ -30,7 +30,7 @@ class Referee:
 
     def __init__(self) -> None:
         self.waiting: dict[int, Asked] = {}
-        """What has no answer yet, in the order of its sending, by its place in it."""
+        """The requests without an answer, by their number in the order of sending."""
         self.tally: Counter[str] = Counter()
         self.ends: Counter[str] = Counter()
         """How many loads and prefetches succeeded, failed and were cancelled."""
@@ -41,7 +41,7 @@ class Referee:
         self._places: dict[int, int] = {}
         self._refused = 0
 
-    # What is sent.
+    # Sent lines.
 
     def expect(self, step: Step) -> None:
         """Before the line is sent."""
@@ -73,7 +73,7 @@ class Referee:
         for asked in self.waiting.values():
             asked.may_be_cancelled = True
 
-    # What is heard.
+    # Received lines.
 
     def hear(self, line: bytes) -> None:
         if not line.endswith(b"\n") or not line.isascii():
@@ -130,7 +130,7 @@ class Referee:
         self._check_targets(asked)
 
     def _check_targets(self, asked: Asked) -> None:
-        """What was cancelled has its answer before anything is heard of what cancelled it."""
+        """Checks that cancelled requests are answered before the request that cancelled them."""
         for target in asked.targets:
             if not target.is_answered and not target.is_batched and not asked.is_batched:
                 self._complain(asked, f"has not cancelled {story(target)}")
@@ -263,7 +263,7 @@ class Referee:
                 self._complain(asked, f"saveTo has {None if saved is None else len(saved)} bytes")
 
     def _content(self, asked: Asked, result: Message) -> Optional[bytes]:
-        """What was delivered; None if nothing was asked for."""
+        """The delivered content; None if none was requested."""
         deliver = asked.params.get("deliver", "path" if asked.method == "load" else "none")
         if ("path" in result, "data" in result) != (deliver == "path", deliver == "data"):
             if asked.method == "load":

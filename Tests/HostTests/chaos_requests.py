@@ -1,4 +1,4 @@
-"""What the chaos test sends: random requests, drawn from a seed alone, and what each of them may lead to."""
+"""The requests of the chaos test: random by a seed alone, each with its permitted outcomes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Asked:
     is_batched: bool = False
     may_be_cancelled: bool = False
     targets: list[Asked] = field(default_factory=list)
-    """What a `cancel`, or a load for a slot, ends unless it has ended before."""
+    """The requests that a `cancel`, or a load for a slot, ends unless they have ended before."""
     is_answered: bool = False
     result: Optional[Message] = None
     """Without an error."""
@@ -49,7 +49,7 @@ class Asked:
     has_shown: bool = False
     """Whether `cached` came."""
     items: Counter[str] = field(default_factory=Counter)
-    """Of a prefetch: how many events of each name came."""
+    """The numbers of a prefetch's events by name."""
 
     @property
     def id(self) -> Union[int, str, None]:

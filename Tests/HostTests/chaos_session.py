@@ -61,7 +61,7 @@ class Surroundings:
 
 
     def print_log(self, asked: Asked) -> None:
-        """What the origin has seen of a load."""
+        """The exchanges of a load at the origin."""
         parts = urlsplit(str(asked.params.get("url", "")))
         for exchange in self.origin.command({"do": "log", "path": parts.path})["exchanges"]:
             if exchange["target"].startswith(parts.path + "?"):

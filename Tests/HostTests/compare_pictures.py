@@ -71,7 +71,7 @@ MEDIA_TYPES |= {"BMP": "image/bmp", "ICO": "image/x-icon", "PNG": "image/png", "
 
 
 class Chromium:
-    """What a page shows. `ImageDecoder` needs a page from a server on this machine."""
+    """The pixels that a page shows. `ImageDecoder` needs a page from a server on this machine."""
 
     def __enter__(self) -> Chromium:
         class Blank(http.server.BaseHTTPRequestHandler):
@@ -121,7 +121,7 @@ def by_pillow(content: bytes) -> list[Pixels]:
 
 
 class Painter:
-    """What the worker makes of an image."""
+    """The worker's variant of an image."""
 
     def __init__(self, worker: BlockingImageWorker) -> None:
         self._worker = worker
@@ -192,7 +192,7 @@ def compare(case: Case, painter: Painter, chromium: Chromium) -> Row:
 
 
 def written(painter: Painter, chromium: Chromium) -> Iterator[Row]:
-    """What a browser shows of images that the worker writes, beside their sources."""
+    """Compares a browser's pixels of images that the worker wrote with their sources."""
     lossy = "lossy"
     for name, pixels in (("RGB", picture_cases.colours()), ("RGBA", picture_cases.with_alpha())):
         source = picture_cases.saved(Image.fromarray(pixels), "PNG")

@@ -82,7 +82,7 @@ class GalleryTest(unittest.TestCase):
 
 
 class Page:
-    """What a page does, without a browser: it reads events, and says what it looks at."""
+    """Acts like a page, without a browser: reads events, and reports the cells in view."""
 
     def __init__(self, address: str) -> None:
         self._host = urlsplit(address).netloc

@@ -30,7 +30,7 @@ def allocated(size: int) -> int:
 
 @dataclass
 class Found:
-    """What is there."""
+    """The content of the folder."""
 
     files: dict[str, int] = field(default_factory=dict)
     """The size of each image and temporary file, by its path in the folder."""

@@ -1,4 +1,4 @@
-"""What a worker that may be killed at any time may say of pictures that change."""
+"""The permitted results for pictures that change, from a worker that may be killed at any time."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Asked:
     """The pictures that it may transfer, store or clear."""
     language: str = "-"
     version: int = 0
-    """What a `store` brings."""
+    """The content of a `store`."""
     oldest_transfer: dict[str, int] = field(default_factory=dict)
     """The version of each below which no transfer can be that it may have begun or joined."""
     oldest_hit: int = 0
     """The version below which nothing may come from the cache."""
     floors: dict[Subject, int] = field(default_factory=dict)
-    """What is below, for those that clear or settle something."""
+    """The objects below, for requests that clear or settle something."""
     is_answered: bool = False
     is_cut_off: bool = False
     """No later load joins it: a `clear` stands between them."""
@@ -64,7 +64,7 @@ class Delivery:
 
 
 class Book:
-    """What survives a worker's death: what was acknowledged as durable, and what was delivered. For several threads."""
+    """The facts that survive a worker's death: acknowledged as durable, or delivered. Safe for several threads."""
 
     def __init__(self, origin: ChangingOrigin) -> None:
         self.origin = origin
@@ -93,7 +93,7 @@ class Oracle:
         self._floors = dict(book.floors)
         self._touched: dict[str, list[Asked]] = {}
 
-    # What is sent.
+    # Sent lines.
 
     def expect(self, asked: Asked, others: Iterable[Oracle]) -> None:
         """Before the line is sent."""
@@ -115,7 +115,7 @@ class Oracle:
                 asked.oldest_hit = self._floors.get((asked.names[0], asked.language), 0)
 
     def _under_way(self, name: str) -> list[Asked]:
-        """What may have a transfer of the picture: answered it has none, but a cancelled one may go on for a while."""
+        """The requests that may have a transfer of the picture: none after its answer, but a cancelled one may continue briefly."""
         return [
             each
             for each in self._touched.get(name, [])
@@ -123,7 +123,7 @@ class Oracle:
         ]
 
     def _expect_clear(self, asked: Asked, others: Iterable[Oracle]) -> None:
-        """What is sent from now on sees nothing older than what is current now."""
+        """Requests from now on must not get anything older than the current picture."""
         version = self.book.origin.version
         for name in asked.names:
             floor = version(name)
@@ -146,7 +146,7 @@ class Oracle:
             for name in each.names:
                 self.book.perhaps[name] = time.monotonic()
 
-    # What is heard.
+    # Received lines.
 
     def hear(self, line: bytes) -> None:
         message = json.loads(line)
@@ -233,7 +233,7 @@ class Oracle:
             self._note_content(name, picture.version, asked)
 
     def _check_content(self, asked: Asked, result: dict[str, Any], is_final: bool) -> Optional[Picture]:
-        """What was delivered is wholly one picture, and the one that was asked for."""
+        """Checks that the delivered content is exactly one picture, and the requested one."""
         content: Optional[bytes] = None
         if "data" in result:
             content = base64.b64decode(result["data"], validate=True)
@@ -261,7 +261,7 @@ class Oracle:
             content = Path(path).read_bytes()
         except FileNotFoundError:
             raise Violation(f"{asked}: there is no such path: {result}") from None
-        # Who comes to a transfer when it is being stored gets what is there by then.
+        # A load that joins a transfer while it is being stored gets the content of that time.
         is_new = result["cache"] == "miss" and not asked.may_share
         before = self.book.delivered.get(path)
         if before is not None and before.content != content:

@@ -27,7 +27,7 @@ MANNERS = {"good": 80, "slow": 10, "cut": 6, "failing": 4}
 
 @dataclass(frozen=True)
 class Picture:
-    """What a body is."""
+    """The identity of a body."""
 
     name: str
     version: int
@@ -61,7 +61,7 @@ def body_of(picture: Picture) -> bytes:
 
 
 def picture_of(body: bytes) -> Optional[Picture]:
-    """What the first bytes say that the body is; None if they are nobody's."""
+    """The identity that the first bytes of a body give; None if they have none."""
     start = 8 + 25
     if body[start + 4 : start + 8] != LABEL:
         return None

@@ -25,7 +25,7 @@ class Requests:
         self._folder = folder
         self._numbers = itertools.count(1)
         self.limits: list[int] = []
-        """What `--disk-limit` and `configure` have asked for since the list was emptied."""
+        """The limits that `--disk-limit` and `configure` have set since the list was emptied."""
         for name in ("saved", "brought"):
             (folder / name).mkdir()
 

@@ -1,4 +1,4 @@
-"""What examples/python/imageworker.py must let pass, and what it must not: mypy finds fault with an ignored error that is none."""
+"""Uses of examples/python/imageworker.py that mypy must accept or refuse: it reports an ignored error that does not exist."""
 
 from __future__ import annotations
 

@@ -291,7 +291,7 @@ class Bulk(unittest.TestCase):
             self.assertFalse(outcomes.refuses({"x-robots-tag": allowed}), allowed)
 
     def shown(self, list_name: str) -> list[str]:
-        """What is drawn on a terminal, one after the other, each on a line that is not wrapped."""
+        """The successive states of a terminal's line, which is not wrapped."""
         master, terminal = pty.openpty()
         with os.fdopen(master, "rb", buffering=0) as screen:
             run = subprocess.Popen(self.command(list_name), stderr=terminal)

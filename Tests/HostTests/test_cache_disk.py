@@ -1,4 +1,4 @@
-"""What the disk may do to the cache, done to the built worker: it is full, read-only, gone, or holds something else."""
+"""Faults of the disk, with the built worker: it is full, read-only or missing, or holds something else."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class CacheDisk(unittest.TestCase):
         return self.exits.enter_context(Worker(cache, "--memory-limit", "0", *options))
 
     def load(self, worker: Worker, name: str, **params: Any) -> str:
-        """Where the image came from; it has to be whole."""
+        """The source of the image, which must be complete."""
         response = worker.call("load", url=self.origin.url(name), **params)
         self.assertIn("result", response)
         content = Path(response["result"]["path"]).read_bytes()

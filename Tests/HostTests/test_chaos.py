@@ -85,7 +85,7 @@ class Chaos(unittest.TestCase):
         return list(folder.rglob("*.tmp"))
 
     def nothing_unfinished_is_left(self, torn: set[Path]) -> None:
-        """What is kept of broken transfers, the cache knows and clears; elsewhere nothing but what the kill left."""
+        """The cache lists and clears all partial files of broken transfers; other folders have only the remains of a kill."""
         third = self.start()
         third.answer(self.requests.plain("clear"))
         third.close_input()

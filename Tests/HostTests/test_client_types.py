@@ -96,7 +96,7 @@ class Names(unittest.TestCase):
         self.assertEqual(changed, set(imageworker._WIRE_NAMES))
 
     def test_members_of_an_image(self) -> None:
-        document = properties("Image", "LoadResult")  # What load adds to what store and the events send.
+        document = properties("Image", "LoadResult")  # The members that only load has.
         self.assertEqual(interface("Image"), document)
         members = {name: value for name, value in vars(imageworker.Image).items() if isinstance(value, property)}
         python = {

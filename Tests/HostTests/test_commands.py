@@ -1,4 +1,4 @@
-"""What the commands of examples and tests say before they begin, or where they cannot."""
+"""The help and the errors of the commands of examples and tests."""
 
 from __future__ import annotations
 

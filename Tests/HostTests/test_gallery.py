@@ -45,7 +45,7 @@ MEAN_COLOUR = """
 """
 
 TOP = range(12)
-"""What is always on the first screen."""
+"""The cells that are always on the first screen."""
 
 
 def final(numbers: Iterable[int]) -> str:
@@ -53,7 +53,7 @@ def final(numbers: Iterable[int]) -> str:
 
 
 def first_places(log: list[dict[str, Any]], drawn: str) -> dict[int, int]:
-    """Where in the log something was first drawn in each cell."""
+    """The place in the log of the first drawing in each cell."""
     return {entry["n"]: place for place, entry in reversed(list(enumerate(log))) if entry.get("drawn") == drawn}
 
 
@@ -137,7 +137,7 @@ class Gallery(GalleryTest):
             self.assertNotIn("miss", {entry["cache"] for entry in images})
 
     def assert_order(self, browser: Browser, earlier: str, later: str) -> set[int]:
-        """Of the cells in which both were drawn, of which there are some: which they are."""
+        """The cells in which both were drawn; there must be some."""
         log = browser.evaluate("gallery.log")
         before, after = first_places(log, earlier), first_places(log, later)
         both = before.keys() & after.keys()

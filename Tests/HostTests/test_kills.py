@@ -81,7 +81,7 @@ class Kills(unittest.TestCase):
         self.requests.limits = [limit]
         options = ["--cache-dir", str(self.folder / "cache"), "--disk-limit", f"{limit}", "--retries", "0"]
         options += ["--failed-ttl", "0", "--min-free", "0%", "--verify", self.random.choice(["always", "random"])]
-        # What one worker clears, the memory of the other is not told.
+        # A clear in one worker does not reach the memory of the other.
         options += ["--memory-limit", "0" if count > 1 else self.random.choice(["0", "200K", "2M"])]
         workers = []
         for _ in range(count):

@@ -1,4 +1,4 @@
-"""What examples/operating says is complete."""
+"""Checks that examples/operating is complete."""
 
 from __future__ import annotations
 

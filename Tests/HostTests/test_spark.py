@@ -29,7 +29,7 @@ from imageworker import ImageWorkerError, find_worker  # noqa: E402
 
 
 class Partitions(unittest.TestCase):
-    """What an executor does, without Spark."""
+    """The work of an executor, without Spark."""
 
     def setUp(self) -> None:
         exits = contextlib.ExitStack()

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Optional
 
 MOST_HOSTS = 65_536
-"""Of one kind: an address has two bytes for the number."""
+"""Maximum number of hosts of one kind: an address has two bytes for the number."""
 CLOSED_PORT = 81
 """Nobody listens there: a URL with this port is one of a host that refuses connections."""
 
@@ -17,7 +17,7 @@ class Habit:
 
     kind: str
     median: float = 0.15
-    """Of the time that an answer takes. The times are log-normal; each path always has the same one."""
+    """The distribution of response times: log-normal; each path always has the same time."""
     sigma: float = 0.5
     at_once: Optional[int] = None
     """Requests that a host serves at the same time; the others wait in the order in which they came."""

@@ -26,7 +26,7 @@ from web import WebServer  # noqa: E402
 
 NAME_SERVER = "127.0.0.53"
 ADDRESSES = ("192.0.2.1/32", "2001:db8::1/128")
-"""Of documentation (RFC 5737, RFC 3849)."""
+"""Addresses for documentation (RFC 5737, RFC 3849)."""
 
 
 def set_up_namespace(folder: Path) -> None:

@@ -24,7 +24,7 @@ FACTORS = 4096
 PICTURES = 16
 REASONS = {200: "OK", 404: "Not Found", 429: "Too Many Requests", 503: "Service Unavailable"}
 ABORT = struct.pack("ii", 1, 0)
-"""Of SO_LINGER: closing sends a reset."""
+"""The value of SO_LINGER with which closing sends a reset."""
 
 
 class Host:
@@ -72,7 +72,7 @@ class Connection:
         self.incoming = b""
         self.outgoing = b""
         self.path: Optional[bytes] = None
-        """Of the request that is under way."""
+        """The path of the current request."""
 
 
 class WebServer:
@@ -95,7 +95,7 @@ class WebServer:
         loop.watch(self._listener.fileno(), self._accept)
 
     def report(self) -> Dict[str, Any]:
-        """What was seen. `served` are the times (of the monotonic clock) at which URLs were first answered with 200."""
+        """The observations. `served` are the times (of the monotonic clock) at which URLs were first answered with 200."""
         hosts = list(self._hosts.values())
         return {
             "connections": self._connections,

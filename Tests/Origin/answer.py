@@ -98,7 +98,7 @@ def phrase(status: int) -> str:
 
 
 def echo(request: Request, connection: int) -> Body:
-    """What was asked, as JSON."""
+    """The request, as JSON."""
     told = {
         "method": request.method,
         "target": request.target,

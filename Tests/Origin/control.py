@@ -43,7 +43,7 @@ async def perform(ledger: Ledger, command: Command) -> Dict[str, Any]:
 
 
 def condition(ledger: Ledger, command: Command) -> Callable[[], bool]:
-    """What `await` waits for: counts that only grow reach at least that number, the others fall to at most that."""
+    """The condition of `await`: counters reach at least the number, other counts fall to at most the number."""
     if "held" in command:
         gate, held = command["gate"], int(command["held"])
         return lambda: len(ledger.gate(gate).waiting) >= held

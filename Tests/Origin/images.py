@@ -19,7 +19,7 @@ Colour = Tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Picture:
-    """What is asked for. `size` is in bytes, None for as few as it takes."""
+    """The requested image. `size` is in bytes; None for the minimum."""
 
     number: int
     width: int = 32

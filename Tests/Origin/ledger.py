@@ -1,4 +1,4 @@
-"""What happened so far, the gates that hold exchanges back, and a way to wait for either."""
+"""The exchanges so far, the gates that hold exchanges back, and a way to wait for either."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Ledger:
         return self._requests[target]
 
     def scripted(self, target: str) -> str:
-        """What a target stands for: itself, or the next line of its script, whose last line stays."""
+        """The meaning of a target: itself, or the next line of its script; the last line stays."""
         script = self.scripts.get(target)
         return script[min(self.requests(target), len(script)) - 1] if script else target
 

@@ -1,4 +1,4 @@
-"""What a URL asks the origin to do: its path says what is served, its query how."""
+"""The plan that a URL gives the origin: its path is the content, its query the behaviour."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from body import Body, compressed, zeros
 from images import MAKERS, Picture, image
 
-# Where an exchange can be held or broken: before the status line, in the middle of the headers, after the headers,
+# The places at which an exchange can be held or broken: before the status line, in the middle of the headers, after the headers,
 # after that many bytes of the body, or after the last of them.
 START, MID_HEADERS, HEADERS, END = -3, -2, -1, 1 << 62
 PLACES = {"start": START, "mid-headers": MID_HEADERS, "headers": HEADERS, "end": END}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A list of URLs to a folder or to WebDataset shards of (resized) images. See README.md.
+"""Loads a list of URLs into a folder or into WebDataset shards of (resized) images. See README.md.
 
     bulk.py LIST OUT [--size 256] [--format files|webdataset] [--worker-option=...]
 
@@ -32,14 +32,14 @@ from outcomes import Failure, extension_of, outcome_of  # noqa: E402
 from progress import Progress  # noqa: E402
 
 LONGEST_URL = 4 << 20
-"""Characters. Even if JSON writes each in six bytes it fits into the worker's --max-line. All but `data:` URLs end at 8 kB."""
+"""Maximum length of a URL in characters. Even at six bytes of JSON each it fits into --max-line. Only `data:` URLs exceed 8 kB."""
 
 
 # Writing a shard
 
 
 class Output:
-    """Where the images of one shard go. The worker saves them in a folder NNNNN.*.partial; nothing has its final name before `finish`."""
+    """The output of one shard. The worker saves images in a folder NNNNN.*.partial; `finish` gives the final names."""
 
     def __init__(self, folder: Path, shard: Shard) -> None:
         self.final = folder / shard.name
@@ -49,16 +49,16 @@ class Output:
         self.partial.mkdir()
 
     def remove_partials(self) -> None:
-        """Of runs that were killed."""
+        """Removes the folders of runs that were killed."""
         for partial in self.final.parent.glob(f"{self.final.name}.*partial"):
             shutil.rmtree(partial, ignore_errors=True)
 
     def place(self, row: Row) -> str:
-        """Where the worker is to save the image: the bytes need not pass through this process."""
+        """The path at which the worker must save the image, so that its bytes do not pass through this process."""
         return os.path.join(self.partial, name_of(row))
 
     def add(self, row: Row, extension: str, about: Mapping[str, Any]) -> None:
-        """Takes the image that lies in its place now."""
+        """Adds the image that the worker has saved."""
         raise NotImplementedError
 
     def leave_out(self, row: Row) -> None:
@@ -101,7 +101,7 @@ class WebDataset(Output):
             self._write(row, "txt", row.caption.encode())
 
     def _write(self, row: Row, extension: str, content: bytes) -> None:
-        """A member. TarFile would look for what its name and size can never have, and remember each to its end."""
+        """Writes a member. TarFile would search for extended headers that these members never need, and store every member."""
         info = tarfile.TarInfo(f"{name_of(row)}.{extension}")
         info.size = len(content)
         padding = bytes(-len(content) % tarfile.BLOCKSIZE)
@@ -128,7 +128,7 @@ class Bulk:
         self.output = WebDataset if arguments.format == "webdataset" else Files
         self.places = asyncio.Semaphore(arguments.at_once)
         self.turn = asyncio.Lock()
-        """Of the shard whose rows are being begun: in the order of the list, so that a kill finds few shards begun."""
+        """Yields the rows of the open shards in the order of the list, so that few shards are incomplete after a kill."""
         self.progress = progress
         self.ignores_robots: bool = arguments.ignore_robots
         self.params: LoadParams = {
@@ -152,10 +152,10 @@ class Bulk:
             "ignoreRobots": arguments.ignore_robots,
             "transform": self.params.get("transform"),
         }
-        """What the shards depend on, besides the list."""
+        """The settings on which the shards depend."""
 
     async def run(self, all_shards: Iterator[Shard], shards_at_once: int) -> None:
-        """Several shards at a time, so that the queue stays full while the last images of one come in, or its servers are down."""
+        """Loads several shards at a time, so that the queue stays full while a shard waits for its last images or for its servers."""
         running: set[asyncio.Task[None]] = set()
         try:
             for shard in all_shards:
@@ -176,7 +176,7 @@ class Bulk:
         return self.folder / f"{shard.name}.json"
 
     def is_finished(self, shard: Shard) -> bool:
-        """Whether its report is there. A list may have grown since: then the shard that was the last is loaded again."""
+        """Whether its report exists. If the list has grown since, the shard that was the last is loaded again."""
         path = self.report_of(shard)
         if not path.exists():
             return False
@@ -218,7 +218,7 @@ class Bulk:
         replace(self.report_of(shard), json.dumps(summary))
 
     async def load_rows(self, of_shard: Sequence[Row], output: Output) -> AsyncIterator[tuple[Row, Union[Image, Failure]]]:
-        """Each row with its outcome, in the order in which they end. Raises what ended a load in any other way."""
+        """Yields each row with its outcome, in the order in which they end. Raises any other exception of a load."""
         ended: asyncio.Queue[tuple[Row, Union[Image, Failure, Exception]]] = asyncio.Queue()
 
         async def load(row: Row) -> None:
@@ -249,7 +249,7 @@ class Bulk:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def load(self, url: str, place: str) -> Union[Image, Failure]:
-        """What is the fault of the run is tried again: after the end of a worker another starts by itself, a few times."""
+        """Loads a row again after a fault of the run, such as the end of the worker: another one starts, a few times."""
         if len(url) > LONGEST_URL:
             return Failure("invalidParams", "the URL is too long")
         for pause in (0.1, 0.2, 0.4, 0.8):  # Of a worker that ends there are still answers.
@@ -294,7 +294,7 @@ def replace(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Nobody else works on the folder meanwhile. The lock goes with the process, however that ends."""
+    """Locks the folder against other runs. The lock ends with the process, however that ends."""
     with (folder / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

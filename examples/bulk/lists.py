@@ -1,4 +1,4 @@
-"""The list of a data set: its rows, and the shards that it is cut into."""
+"""The list of a data set: its rows and its division into shards."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Shard(NamedTuple):
 
 
 class Problem(Exception):
-    """What ends the run, in a line for people."""
+    """The reason why the run ends, in a line for people."""
 
 
 def rows(path: Path, url_column: str, caption_column: Optional[str]) -> Iterator[Row]:
     """The rows of a list, by its extension: .csv and .tsv with a header line, .parquet, else one URL a line. Empty URLs are left out.
 
-    A value that is no text is taken as Python writes it: the worker says of such a URL what it is not.
+    A value that is not text is taken as Python writes it: the worker refuses such a URL.
     """
     columns = [url_column, *([caption_column] if caption_column else [])]
     try:

@@ -1,4 +1,4 @@
-"""What becomes of a load in a data set: an image that may be used, a failure of its row, or a fault of the whole run."""
+"""The outcome of a load in a data set: an image that may be used, a failure of its row, or a fault of the run."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Mapping, NamedTuple, Union
 from imageworker import DecodingError, Image, ImageWorkerError, NetworkError, RequestError
 
 REFUSALS = {"noai", "noimageai", "noindex", "noimageindex", "none"}
-"""What X-Robots-Tag may say against this use. The first two are for training, the others for indexes; `none` is `noindex, nofollow`."""
+"""Directives of X-Robots-Tag against this use. The first two concern training, the others indexes; `none` is `noindex, nofollow`."""
 
 ADDRESSEES = {"", "*", "imageworker"}
 
 
 class Failure(NamedTuple):
-    """Why a row has no image."""
+    """The reason why a row has no image."""
 
     kind: str
     error: str
 
 
 def outcome_of(result: Union[Image, ImageWorkerError], ignores_robots: bool) -> Union[Image, Failure]:
-    """Raises what is no answer about the row, such as a full disk or a worker that ended: the row has not been tried then."""
+    """Raises an exception that does not concern the row, such as a full disk or the end of the worker."""
     if isinstance(result, ImageWorkerError):
         if not is_about_row(result):
             raise result
@@ -32,14 +32,14 @@ def outcome_of(result: Union[Image, ImageWorkerError], ignores_robots: bool) -> 
 
 
 def is_about_row(error: ImageWorkerError) -> bool:
-    """Whether the server, the image or the URL is to blame. A parameter that is refused, of all but the URL, is wrong for every row."""
+    """Whether the server, the image or the URL is at fault. A refused parameter other than the URL is wrong for every row."""
     if isinstance(error, RequestError):
         return error.kind != "internal" and bool(error.data.get("member", "url") == "url")
     return isinstance(error, (NetworkError, DecodingError))
 
 
 def extension_of(image: Image) -> str:
-    """What follows the dot in its name."""
+    """The extension of the file name."""
     return "jpg" if image.format == "jpeg" else image.format or "bin"
 
 

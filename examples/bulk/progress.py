@@ -1,4 +1,4 @@
-"""How far a run is: a bar on a terminal, one line at the end elsewhere."""
+"""The progress of a run: a bar on a terminal, otherwise one line at the end."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import timedelta
 from typing import Callable, Iterable, Optional, TextIO
 
 WIDTH = 30
-"""Of the bar, in characters."""
+"""Length of the bar in characters."""
 
 
 class Progress:
-    """Redrawn at most five times a second. How many rows there are is counted beside the run: a list may take a while to read."""
+    """The bar, redrawn at most five times a second. The rows are counted during the run, since a list may be slow to read."""
 
     def __init__(self, stream: TextIO, list_rows: Callable[[], Iterable[object]]) -> None:
         self.stream = stream
@@ -64,7 +64,7 @@ class Progress:
         return text + (f", {self.skipped} done before" if self.skipped else "")
 
     def pace(self) -> float:
-        """Rows a second, without those that were done before."""
+        """Rows a second, without the rows of earlier runs."""
         return (self.loaded + self.failed) / max(time.monotonic() - self.began, 0.001)
 
     def finish(self, is_complete: bool) -> None:

@@ -2,7 +2,7 @@
 
 declare global {
   interface SymbolConstructor {
-    /** Here for libraries before TypeScript 5.2, which lack it. */
+    /** Declared for libraries before TypeScript 5.2, which lack it. */
     readonly asyncDispose: unique symbol;
   }
 }
@@ -17,7 +17,7 @@ export type Method =
   | "release" | "stats" | "configure" | "shutdown";
 export type Format = "jpeg" | "png" | "gif" | "webp" | "avif" | "heic" | "jxl" | "jp2" | "tiff" | "bmp" | "ico" | "svg";
 
-/** What is made of an image: "Transforms" in protocol/README.md. */
+/** The members of `transform`. See "Transforms" in protocol/README.md. */
 export interface Transform {
   width?: number;
   height?: number;
@@ -58,7 +58,7 @@ export interface LoadParams {
   digest?: string;
 }
 
-/** Decoded pixels in a file to map: 8-bit sRGB, rows of `stride` bytes, straight alpha. The host's until `release`. */
+/** Decoded pixels in a file to map: 8-bit sRGB, rows of `stride` bytes, straight alpha. They belong to the host until `release`. */
 export interface Pixels {
   path: string;
   offset: number;
@@ -85,9 +85,9 @@ export interface Image {
   /** Base64. */
   data?: string;
   pixels?: Pixels;
-  /** False if the disk was to keep it and did not. */
+  /** False if the disk cache could not store the image. */
   kept?: boolean;
-  /** True if a decode has found the original to be damaged. It is shown as browsers show it. */
+  /** True if a decode found that the original is damaged. The decoded part is as in browsers. */
   damaged?: boolean;
   finalURL?: string;
   frames?: number;
@@ -118,7 +118,7 @@ export interface PrefetchResult {
   errors: { url: string; kind: ErrorKind }[];
 }
 
-/** A URL of a `prefetch` that needs more to be said. */
+/** A URL of a `prefetch` with parameters of its own. */
 export interface PrefetchItem {
   url: string;
   key?: string;
@@ -156,7 +156,7 @@ export class ImageWorkerError extends Error {
   readonly data: Record<string, any>;
 }
 
-/** The request was refused as it stood: -32700 to -32600. */
+/** The request is invalid: -32700 to -32600. */
 export class RequestError extends ImageWorkerError {}
 /** The load was cancelled by another request: `cancel`, a new URL in its slot, or the end of the worker. */
 export class CancelledByRequest extends ImageWorkerError {}
@@ -164,14 +164,14 @@ export class CancelledByRequest extends ImageWorkerError {}
 export class NetworkError extends ImageWorkerError {}
 /** The cache has nothing, or the disk failed: 3001 and on. */
 export class CacheError extends ImageWorkerError {}
-/** What came is no image, or none that can be decoded: 4001 and on. */
+/** The content is not an image, or cannot be decoded: 4001 and on. */
 export class DecodingError extends ImageWorkerError {}
 /** The worker takes no more requests, or none now: 5001 and on. */
 export class LifecycleError extends ImageWorkerError {}
 
 /**
  * The worker ended before it answered. `data` has its exit status or signal, null if it did not start, and the end of its log.
- * It is retryable unless no worker will be started any more.
+ * It is retryable unless no other worker will be started.
  */
 export class WorkerExited extends LifecycleError {
   constructor(
@@ -183,18 +183,18 @@ export class WorkerExited extends LifecycleError {
 }
 
 export interface Settings {
-  /** The worker's own, such as ["--max-per-host", "8"]. */
+  /** Options of the worker, such as ["--max-per-host", "8"]. */
   options?: string[];
-  /** Else $IMAGEWORKER, this package's release build, or `imageworker` on the PATH. */
+  /** Default: $IMAGEWORKER, else this package's release build, else `imageworker` on the PATH. */
   binary?: string;
-  /** Gets the outcomes of what was sent by `notify`. */
+  /** Gets the outcomes of requests that were sent by `notify`. */
   onEvent?: (event: WorkerEvent) => void;
-  /** Gets the lines of the worker's log, and what else went wrong with it. */
+  /** Gets the lines of the worker's log, and problems of the process. */
   onLog?: (line: string) => void;
   /** Gets each unexpected end, with the loads `lost`. */
   onExit?: (end: WorkerExited) => void;
   /**
-   * How often it may die in a row, without one answer in between, and be started again. After that, calls fail at once;
+   * Maximum number of restarts in a row without an answer in between. After that, calls fail at once;
    * once `longestPauseMs` have passed since the last death, one call tries again. 0 never restarts. Default: 5.
    */
   maxRestarts?: number;
@@ -216,7 +216,7 @@ export class ImageWorker {
   /** Loads one image and yields its events; the last is `completed` with the result. Leaving the loop early cancels the load. */
   loadEvents(url: string, options?: LoadParams & { signal?: AbortSignal }): AsyncGenerator<WorkerEvent, void, undefined>;
 
-  /** Brings images into the cache. */
+  /** Loads images into the cache. */
   prefetch(urls: (string | PrefetchItem)[], options?: PrefetchParams & CallOptions): Promise<PrefetchResult>;
 
   /** The pixels of a load with `deliver: "pixels"`, copied into a Buffer and released: Node has no way to map memory. */
@@ -228,7 +228,7 @@ export class ImageWorker {
   /** Sends a request that is carried out but not answered. Lost when the worker is dead. */
   notify(method: Method, params?: Record<string, any>): void;
 
-  /** Ends the worker. Calls still pending are cancelled; notifications sent before are carried out, if `graceMs` is enough. */
+  /** Ends the worker. Calls still pending are cancelled; earlier notifications are carried out if `graceMs` suffices. */
   close(graceMs?: number): Promise<void>;
 
   /** `close`, for `await using worker = new ImageWorker()`. */

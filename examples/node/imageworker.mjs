@@ -6,15 +6,15 @@
  *     console.log(image.path, image.width, image.height);
  *     await worker.close();
  *
- * The rules this client keeps, so that a program built on it need not know them:
+ * Guarantees:
  *
  * - Reading never waits for writing: requests go to the pipe's buffer, all of one turn of the event loop at once.
  * - A line may be of any length; the worker's log on standard error is always read.
- * - Each call ends once: in a result, in an ImageWorkerError, or in the reason of its AbortSignal, which cancels the load.
+ * - Each call ends once: with a result, an ImageWorkerError, or the reason of its AbortSignal, which cancels the load.
  * - When the worker dies, every pending call fails with WorkerExited, which names the loads lost with it. The next call starts
- *   another worker, after a pause that doubles with each death in a row. After `maxRestarts` of them calls fail at once;
+ *   another worker, after a pause that doubles with each death in a row. After `maxRestarts` deaths calls fail at once;
  *   once `longestPauseMs` have passed since the last death, one call tries again.
- * - A worker without pending calls does not keep the program alive, and ends with it. Ctrl-C is for the host alone.
+ * - A worker without pending calls does not keep the program alive, and ends with it. Ctrl-C reaches only the host.
  * - `close` ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL.
  *
  * The protocol is in protocol/README.md.
@@ -41,14 +41,14 @@ export class ImageWorkerError extends Error {
     this.data = data;
   }
 
-  /** The error that an answer carries, in the class of its family; `internal` if it carries none that can be read. */
+  /** The error of an answer, in the class of its family; `internal` if the answer has no readable error. */
   static of({ code = -32603, message = "the worker's answer cannot be read", data }) {
     const family = code === -32800 ? CancelledByRequest : families[Math.floor(code / 1000)] ?? RequestError;
     return new family(code, message, data ?? {});
   }
 }
 
-/** The request was refused as it stood: -32700 to -32600. */
+/** The request is invalid: -32700 to -32600. */
 export class RequestError extends ImageWorkerError {}
 
 /** The load was cancelled by another request: `cancel`, a new URL in its slot, or the end of the worker. */
@@ -60,7 +60,7 @@ export class NetworkError extends ImageWorkerError {}
 /** The cache has nothing, or the disk failed: 3001 and on. */
 export class CacheError extends ImageWorkerError {}
 
-/** What came is no image, or none that can be decoded: 4001 and on. */
+/** The content is not an image, or cannot be decoded: 4001 and on. */
 export class DecodingError extends ImageWorkerError {}
 
 /** The worker takes no more requests, or none now: 5001 and on. */
@@ -69,9 +69,9 @@ export class LifecycleError extends ImageWorkerError {}
 const families = { 2: NetworkError, 3: CacheError, 4: DecodingError, 5: LifecycleError };
 
 /**
- * The worker ended before it answered. `lost` are the URLs of all loads and prefetches that ended with it. `code` is 0; `data`
- * has its exit status or signal, null if it did not start, and the end of its log. It is retryable unless no worker will be started
- * any more.
+ * The worker ended before it answered. `lost` has the URLs of all loads and prefetches that ended with it. `code` is 0; `data`
+ * has its exit status or signal, null if it did not start, and the end of its log. It is retryable unless no other worker will
+ * be started.
  */
 export class WorkerExited extends LifecycleError {
   constructor({ exitStatus, log, retryable, url }, lost = []) {
@@ -101,7 +101,7 @@ export function findWorker(binary) {
   throw new Error("imageworker was not found: build it (swift build -c release), or set IMAGEWORKER to its path");
 }
 
-/** Why a binary cannot be started, by the system's errors, where it is not for now only. */
+/** The system's errors for a binary that can never be started. */
 const refusals = { ENOENT: "no such file", EACCES: "permission denied" };
 
 const children = new Set();
@@ -114,31 +114,31 @@ class Life {
   #calls = new Map();
   #log = [];
   #lastID = 0;
-  /** The last call of which the worker has been asked whether it knows it. */
+  /** The last call about which the worker was asked whether it knows it. */
   #askedID = 0;
   #outgoing = [];
   #child;
   #listener;
-  /** The WorkerExited without a URL, once the process is gone and all that it wrote has been read. */
+  /** The WorkerExited without a URL, once the process has ended and all its output has been read. */
   end;
   ended;
 
-  /** Whether there is no such binary, or none that may be run. */
+  /** Whether the binary does not exist or must not be run. */
   #isMissing = false;
 
   /**
-   * `listener` has answered(), died(exitStatus, isMissing), which tells whether there can be another, onEvent?(event),
+   * `listener` has answered(), died(exitStatus, isMissing), which returns whether a restart is possible, onEvent?(event),
    * onLog?(line).
    */
   constructor(binary, options, listener) {
     this.#listener = listener;
-    // In a session of its own: Ctrl-C is for the host, which may want to finish what is under way.
+    // In a session of its own, Ctrl-C reaches only the host, which may want to finish its loads.
     let child;
     try {
       child = spawn(binary, options, { stdio: ["pipe", "pipe", "pipe"], detached: true });
     } catch (error) {
-      if (!error.syscall) throw error; // The program's own mistake.
-      // Some failures come as an event and some do not, such as that of a binary that is being written.
+      if (!error.syscall) throw error; // A mistake of the program.
+      // Some failures are not events, such as that of a binary that is being written.
       this.#child = {};
       this.#note(error.message);
       this.ended = new Promise((done) => setImmediate(() => done(this.#finished(null))));
@@ -151,10 +151,10 @@ class Life {
       this.#note(this.#isMissing ? `${binary}: ${refusals[error.code]}` : error.message);
     });
     this.ended = new Promise((done) => child.on("close", (code, signal) => done(this.#finished(code ?? signal))));
-    // Somebody else may hold the pipes of a process that is gone; "close" comes only when they are closed.
+    // Another process may hold the pipes of the ended one; "close" is emitted only when they are closed.
     child.on("exit", () => setTimeout(() => child.stdio.forEach((pipe) => pipe?.destroy()), 1000).unref());
-    if (!child.stdin) return; // No descriptor was free. "error" and "close" come all the same.
-    // Who cannot be talked to answers no call. To one that is gone already this does nothing.
+    if (!child.stdin) return; // No descriptor was free. "error" and "close" are emitted nevertheless.
+    // A worker that does not read cannot answer. For an ended process this does nothing.
     child.stdin.on("error", () => child.kill("SIGKILL"));
     child.stdout.on("end", () => child.kill("SIGKILL"));
     eachLine(child.stdout, (line) => this.#receive(line));
@@ -169,7 +169,7 @@ class Life {
   call(method, params, { signal, onEvent }) {
     const id = ++this.#lastID;
     const line = encode({ id, method, params });
-    const url = params?.url && String(params.url); // Throws for what cannot be a string.
+    const url = params?.url && String(params.url); // Throws if it cannot be converted to a string.
     return new Promise((resolveCall, rejectCall) => {
       const ignoreSignal = whenAborted(signal, (reason) => {
         this.#take(id);
@@ -183,7 +183,7 @@ class Life {
     });
   }
 
-  /** Sends what nobody waits for. With an id, its outcome is an answer, and not an event for the host. */
+  /** Sends a request whose answer is ignored. It has an id, so that its outcome is not an event for the host. */
   tell(method, params) {
     this.send({ id: ++this.#lastID, method, params });
   }
@@ -197,7 +197,7 @@ class Life {
     this.#outgoing.push(line);
   }
 
-  /** Line by line, and joined by the pipe: all of a turn may be more than one string can hold. */
+  /** Writes line by line, and the pipe joins the lines: one string may be too short for all lines of a turn. */
   #flush() {
     const lines = this.#outgoing;
     this.#outgoing = [];
@@ -231,7 +231,7 @@ class Life {
     return this.end;
   }
 
-  /** The call with this id, which waits no longer. */
+  /** Removes and returns the call with this id. */
   #take(id) {
     const call = this.#calls.get(id);
     if (!call) return undefined;
@@ -241,7 +241,7 @@ class Life {
     return call;
   }
 
-  /** Whether the program must not end before the worker has answered. */
+  /** Keeps the program alive until the worker has answered, or no longer. */
   #holdProgram(holds) {
     for (const handle of [this.#child, this.#child.stdin, this.#child.stdout, this.#child.stderr]) {
       if (holds) handle?.ref?.();
@@ -260,7 +260,7 @@ class Life {
     try {
       message = JSON.parse(line);
     } catch {
-      // Said below, with what else is none.
+      // Logged below, like other lines that are not messages.
     }
     const unread = message ? undefined : /^{"jsonrpc":"2\.0","id":(\d+),/.exec(line)?.[1];
     if (message?.method !== undefined) this.#receiveEvent(message.method, message.params ?? {});
@@ -269,7 +269,7 @@ class Life {
     else this.#note(`the worker wrote a line that is not a message: ${line.slice(0, 40)}`);
   }
 
-  /** An event without an id is a notification's, and the host's. One of a call that was aborted is nobody's. */
+  /** An event without an id belongs to a notification and goes to the host. An event of an aborted call is dropped. */
   #receiveEvent(name, params) {
     const receiver = params.id === undefined ? this.#listener : this.#calls.get(params.id);
     callHandler(receiver?.onEvent, { name, params });
@@ -280,7 +280,7 @@ class Life {
     if (id === null) return this.#askWhose(error);
     const call = this.#take(id);
     if (!call) {
-      // Aborted meanwhile. Nobody else would give its pixels back.
+      // The call was aborted meanwhile. Nobody else would release its pixels.
       if (result?.pixels) this.tell("release", { path: result.pixels.path });
     } else if (error || result === undefined) {
       const isUnread = call.refusal && error?.code === -32600;
@@ -291,9 +291,9 @@ class Life {
   }
 
   /**
-   * A line that the worker cannot read, such as one over `--max-line`, is refused without an id. Whose it was, the worker
-   * knows: of the ids, sent again without a method, those in flight are refused a second time, with the id in `data`, and
-   * go on; the one that it has never heard of is answered.
+   * A line that the worker cannot read, such as one over `--max-line`, is refused without an id. To find its call, all ids
+   * are sent again without a method: the worker refuses those in flight as duplicates, with the id in `data`, and continues
+   * them; it answers the one that it does not know.
    */
   #askWhose(refusal) {
     if (refusal?.data?.id !== undefined) return;
@@ -306,7 +306,7 @@ class Life {
   }
 }
 
-/** A request as a line. Half a surrogate pair, of an emoji that was cut in two, is no JSON to the worker. */
+/** A request as a line. The worker refuses half a surrogate pair, as of an emoji that was cut in two. */
 function encode(request) {
   const line = JSON.stringify(request);
   if (/(?<!\\)(?:\\\\)*\\ud[89a-f]/.test(line)) {
@@ -317,14 +317,14 @@ function encode(request) {
   return `${line}\n`;
 }
 
-/** The URLs that a request is to bring. */
+/** The URLs of a request. */
 function wanted(method, params) {
   if (method === "load") return [String(params?.url)];
   if (method === "prefetch") return [params?.urls].flat().map((item) => String(item?.url ?? item));
   return [];
 }
 
-/** Calls a handler of the host. What it throws is thrown where an uncaught error belongs, and not between two lines. */
+/** Calls a handler of the host. Its errors are thrown as uncaught errors, and not while lines are being read. */
 function callHandler(handler, value) {
   try {
     handler?.(value);
@@ -335,10 +335,10 @@ function callHandler(handler, value) {
   }
 }
 
-/** What is done when a signal is aborted. Thousands of calls may share one, and Node warns of more than ten listeners. */
+/** The actions for each signal. Thousands of calls may share one, and Node warns of more than ten listeners. */
 const aborts = new WeakMap();
 
-/** Calls `act` with the reason when `signal`, if any, is aborted; throws it if it already is. Returns what undoes that. */
+/** Calls `act` with the reason when `signal`, if any, is aborted; throws the reason if it is. Returns a function that undoes this. */
 function whenAborted(signal, act) {
   signal?.throwIfAborted();
   if (!signal) return () => {};
@@ -360,13 +360,13 @@ function whenAborted(signal, act) {
 
 // The worker
 
-/** Exit statuses that another start will not change: a bad option, no cookie file, a cache directory that cannot be used. */
+/** Exit statuses after which a restart would fail again: an invalid option, an unusable cookie file or cache directory. */
 const hopeless = new Set([64, 66, 73]);
 
-/** Milliseconds. Node's timers take a longer time for none. */
+/** Milliseconds. With a longer time, Node's timers fire at once. */
 const longestTimer = 2 ** 31 - 1;
 
-/** Why a load is aborted whose events nobody wants any more. */
+/** The abort reason of a load whose events are not wanted any more. */
 const unwanted = Symbol("unwanted");
 
 export class ImageWorker {
@@ -402,7 +402,7 @@ export class ImageWorker {
   loadEvents(url, { signal, ...params } = {}) {
     const leaving = new AbortController();
     const events = this.#eventsOf(url, params, signal, leaving);
-    // A generator leaves only when its `next` has come back, which may wait for long.
+    // A generator ends only after its pending `next` has returned, which may take long.
     for (const way of ["return", "throw"]) {
       const leave = events[way].bind(events);
       events[way] = (value) => {
@@ -488,7 +488,7 @@ export class ImageWorker {
     if (!this.#life.end) await this.#life.finish(graceMs);
   }
 
-  // Life and death
+  // Start, end and restart
 
   #start() {
     const { onEvent, onLog, onExit } = this.#settings;
@@ -500,7 +500,7 @@ export class ImageWorker {
     });
   }
 
-  /** Whether there can be another. A binary that has been there may only be about to be replaced. */
+  /** Whether another worker can be started. A binary that existed before may be about to be replaced. */
   #died(exitStatus, isMissing) {
     this.#deaths += 1;
     this.#diedAt = performance.now();
@@ -509,7 +509,7 @@ export class ImageWorker {
     return !this.#isClosing && !isHopeless && this.#settings.maxRestarts > 0;
   }
 
-  /** Milliseconds until another is started. Throws if that is never, or too many have died and it is not at once. */
+  /** Milliseconds until the next start. Throws if there will be none, or if too many workers died and it is not due yet. */
   #pauseLeft() {
     const { maxRestarts, longestPauseMs } = this.#settings;
     const { data, retryable } = this.#life.end;
@@ -521,7 +521,7 @@ export class ImageWorker {
     return leftMs;
   }
 
-  /** The running worker, when there is one. */
+  /** Waits for a running worker. */
   async #running(signal) {
     while (this.#life.end) {
       const dead = this.#life;
@@ -531,7 +531,7 @@ export class ImageWorker {
     return this.#life;
   }
 
-  /** All who wait share one pause, and so keep their order. When they have all been aborted, it does not hold the program. */
+  /** All waiting calls share one pause, and so keep their order. If all are aborted, it does not keep the program alive. */
   #wait(milliseconds, signal) {
     return new Promise((done, fail) => {
       const leave = () => {
@@ -557,7 +557,7 @@ export class ImageWorker {
   }
 }
 
-// Where the language has it: `await using worker = new ImageWorker()`.
+// If the language supports it: `await using worker = new ImageWorker()`.
 if (Symbol.asyncDispose) {
   Object.defineProperty(ImageWorker.prototype, Symbol.asyncDispose, {
     value() {
@@ -566,7 +566,7 @@ if (Symbol.asyncDispose) {
   });
 }
 
-/** What becomes of a call whose answer is no JSON, or more than a string can hold. */
+/** The error of a call whose answer is not JSON, or longer than a string can be. */
 const unreadable = {
   code: -32603,
   message: "the answer cannot be read: it may be longer than a string can be",
@@ -574,8 +574,8 @@ const unreadable = {
 };
 
 /**
- * Lines of any length, without joining the start of a long one again and again. Of one that is longer than a string can be
- * the first piece is handed on: it tells whose it is.
+ * Splits lines of any length without joining the start of a long line again and again. If a line is longer than a string can
+ * be, its first piece is delivered, which has the id of the call.
  */
 function eachLine(stream, receive) {
   let start = [];

@@ -136,7 +136,7 @@ class ImageWorkerError(Exception):
         self.data = data
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle and copy, which would call `__init__` with the message alone."""
+        """Support for pickle and copy, which would call `__init__` with the message alone."""
         return _without_init, (type(self), *self.args), self.__dict__
 
     @staticmethod
@@ -148,7 +148,7 @@ class ImageWorkerError(Exception):
 
 
 class RequestError(ImageWorkerError):
-    """The request was refused as it stood: -32700 to -32600."""
+    """The request is invalid: -32700 to -32600."""
 
 
 class CancelledByRequest(ImageWorkerError):
@@ -164,7 +164,7 @@ class CacheError(ImageWorkerError):
 
 
 class DecodingError(ImageWorkerError):
-    """What came is no image, or none that can be decoded: 4001 and on."""
+    """The content is not an image, or cannot be decoded: 4001 and on."""
 
 
 class LifecycleError(ImageWorkerError):
@@ -172,7 +172,7 @@ class LifecycleError(ImageWorkerError):
 
 
 class WorkerExited(LifecycleError):
-    """The worker ended before it answered, or could not be started again. `lost` are the URLs of all loads that ended with it.
+    """The worker ended before it answered, or could not be started again. `lost` has the URLs of all loads that ended with it.
 
     `code` is 0; `data` has its exit status (negative for a signal, None if it did not start) and the end of its log. It is
     `retryable` unless no worker will be started any more.
@@ -209,7 +209,7 @@ class Crop(TypedDict):
 
 
 class Transform(TypedDict, total=False):
-    """What is made of an image: "Transforms" in protocol/README.md, by the protocol's names."""
+    """The members of `transform`, by the protocol's names. See "Transforms" in protocol/README.md."""
 
     width: int
     height: int
@@ -227,7 +227,7 @@ class Transform(TypedDict, total=False):
 
 
 class LoadParams(TypedDict, total=False):
-    """The parameters of `load` besides the URL, as protocol/README.md has them, in Python's spelling."""
+    """The parameters of `load` except the URL, as in protocol/README.md, in Python's spelling."""
 
     key: str
     priority: Priority
@@ -252,7 +252,7 @@ class LoadParams(TypedDict, total=False):
 
 
 class PrefetchParams(TypedDict, total=False):
-    """The parameters of `prefetch` besides the URLs."""
+    """The parameters of `prefetch` except the URLs."""
 
     priority: Priority
     group: str
@@ -266,7 +266,7 @@ class _NamedItem(TypedDict):
 
 
 class PrefetchItem(_NamedItem, total=False):
-    """A URL of a `prefetch` that needs more to be said."""
+    """A URL of a `prefetch` with parameters of its own."""
 
     key: str
     headers: Mapping[str, str]
@@ -278,7 +278,7 @@ class PrefetchError(TypedDict):
 
 
 class PrefetchResult(TypedDict):
-    """How many became what. `errors` has the first 100."""
+    """The numbers of items by outcome. `errors` has the first 100."""
 
     total: int
     downloaded: int
@@ -300,12 +300,12 @@ _ALL_EVENTS = ("started", "progress", "retrying", "cached")
 
 
 class Event(NamedTuple):
-    """Something that happened on the way to a result: `started`, `progress`, `retrying`, `preview`, `cached` …"""
+    """An event before the result: `started`, `progress`, `retrying`, `preview`, `cached` …"""
 
     name: EventName
     params: Mapping[str, Any]
     image: Optional[Image] = None
-    """Comes with the `completed` of `load_events`. Its pixels are there for as long as this is."""
+    """The image of the `completed` event of `load_events`. Its pixels stay valid as long as this object exists."""
 
 
 class Pixels:
@@ -330,7 +330,7 @@ class Pixels:
             raise
 
     def release(self) -> None:
-        """Gives the memory back to the worker's budget. Later calls do nothing."""
+        """Returns the memory to the worker's budget. Later calls do nothing."""
         self._finalizer()
 
     def __enter__(self) -> Pixels:
@@ -363,7 +363,7 @@ _UNTRACKED: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) e
 
 
 def _content(path: Path, start: int, size: int) -> memoryview:
-    """A part of a file that does not change, and may be removed from now on."""
+    """The mapped part of a file. The file does not change, and may be removed from now on."""
     with open(path, "rb") as file:
         if size <= _COPIED:
             file.seek(start)
@@ -372,12 +372,12 @@ def _content(path: Path, start: int, size: int) -> memoryview:
 
 
 class Placeholder(TypedDict):
-    """What stands for an image until it is there."""
+    """A substitute to show until the image is loaded."""
 
     thumbhash: str
     """Base64; evanw.github.io/thumbhash."""
     color: str
-    """The mean, as #rrggbb."""
+    """The mean colour, as #rrggbb."""
 
 
 class HTTPResponse(TypedDict):
@@ -392,7 +392,7 @@ class _Original(TypedDict):
 
 
 class Source(_Original, total=False):
-    """The original of an image that a transform was made of."""
+    """The original of a transformed image."""
 
     width: int
     height: int
@@ -403,7 +403,7 @@ class _Total(TypedDict):
 
 
 class Timing(_Total, total=False):
-    """Milliseconds from the request on; of `dnsMs`, `connectMs` and `tlsMs`, what each took."""
+    """Milliseconds since the request; `dnsMs`, `connectMs` and `tlsMs` are durations."""
 
     queuedMs: float
     dnsMs: float
@@ -413,7 +413,7 @@ class Timing(_Total, total=False):
 
 
 class Image:
-    """A loaded image. `wire` is the whole result as the worker sent it; the rest reads it.
+    """A loaded image. `wire` is the complete result as the worker sent it; the other members read it.
 
     What need not be there is None. With a transform, all but `source` tells of the variant.
     """
@@ -434,7 +434,7 @@ class Image:
 
     @property
     def final_url(self) -> Optional[str]:
-        """Where redirects led to."""
+        """The URL after redirects."""
         return self.wire.get("finalURL")
 
     @property
@@ -443,13 +443,13 @@ class Image:
 
     @property
     def cache(self) -> Literal["miss", "memory", "disk", "revalidated", "stale"]:
-        """Where it came from: `miss` is the network, `revalidated` a 304, `stale` is no longer fresh."""
+        """The source of the image: `miss` is the network, `revalidated` a 304, `stale` a cached image that is not fresh."""
         place: Literal["miss", "memory", "disk", "revalidated", "stale"] = self.wire["cache"]
         return place
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size of the content in bytes."""
         return int(self.wire["bytes"])
 
     @property
@@ -500,12 +500,12 @@ class Image:
 
     @property
     def kept(self) -> bool:
-        """False if the disk was to keep it and did not."""
+        """False if the disk cache could not store the image."""
         return bool(self.wire.get("kept", True))
 
     @property
     def damaged(self) -> bool:
-        """True if a decode has found the original to be damaged. It is shown as browsers show it."""
+        """True if a decode found that the original is damaged. The decoded part is as in browsers."""
         return bool(self.wire.get("damaged", False))
 
     @property
@@ -541,9 +541,9 @@ class _Call(NamedTuple):
     params: Mapping[str, Any]
     on_event: Optional[EventHandler]
     made: Callable[[Any], Any]
-    """What the caller gets, of the result as it came. Made even if nobody waits any more: pixels that are dropped are released."""
+    """Makes the caller's value of the result. Called even if nobody waits, so that pixels are released when they are dropped."""
     refusal: Optional[Mapping[str, Any]] = None
-    """Of a line that may have been this call's."""
+    """The refusal of a line that may be the line of this call."""
 
 
 class _Life:
@@ -569,7 +569,7 @@ class _Life:
         self._is_ending = False
         self._pipes: dict[int, Any] = {}
         self._left: set[object] = {1, 2, "process"}
-        """What has to end before the life does."""
+        """The resources that must end before the life does."""
         self._calls: dict[int, _Call] = {}  # Until the answer, which comes to cancelled ones, too.
         self._last_id = 0
         self._outgoing: dict[object, bytes] = {}  # Lines in their order; that of a call by its id.
@@ -578,7 +578,7 @@ class _Life:
         self._line: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
         self._log: deque[str] = deque(maxlen=20)
         with _starts:
-            # A session of its own, so that Ctrl-C at a terminal leaves it to the host what becomes of its loads.
+            # In a session of its own, Ctrl-C at a terminal reaches only the host, which decides about its loads.
             self._process = Popen(arguments, bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True)
             self._files: tuple[Any, ...] = (self._process.stdin, self._process.stdout, self._process.stderr)
             _living.add(self)
@@ -601,7 +601,7 @@ class _Life:
             raise
         self.resume_writing()
 
-    # What the program wants
+    # Requests
 
     @property
     def pid(self) -> int:
@@ -629,12 +629,12 @@ class _Life:
         self._send(object(), {"method": method, "params": params})
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
-        """A request of the client's own. It has an id, so that the host gets no event of it; nobody waits for its answer."""
+        """Sends a request of the client itself. It has an id, so that the host gets no event of it; its answer is ignored."""
         self._last_id += 1
         self._send(object(), {"id": self._last_id, "method": method, "params": params})
 
     def _send(self, key: object, request: Mapping[str, Any]) -> None:
-        """Writes at the end of this turn of the loop, or once there is room, and never waits. The calls that wait bound the buffer."""
+        """Writes at the end of this turn of the loop, or once the pipe has room. Never waits. The pending calls bound the buffer."""
         line = _encode(request)
         if not self._outgoing:
             self.loop.call_soon(self._flush)
@@ -668,12 +668,12 @@ class _Life:
             self._close()  # Also when this wait itself is cancelled.
 
     def leave_to_parent(self) -> None:
-        """Closes, in a forked child, its copies of the pipes: else the worker would not see its host end."""
+        """Closes a forked child's copies of the pipes. Otherwise the worker would not notice the end of its host."""
         for file in self._files:
             file.close()
 
     def _close(self) -> None:
-        """Closes the pipes, and kills what still runs."""
+        """Closes the pipes, and kills the process if it still runs."""
         for pipe in self._pipes.values():
             pipe.close()
         with contextlib.suppress(ProcessLookupError):
@@ -684,7 +684,7 @@ class _Life:
         is_hopeless = self._is_last or self._is_ending or status in _HOPELESS
         return WorkerExited(status, self._log, url, lost, retryable=not is_hopeless)
 
-    # What the process does
+    # Output and end of the process
 
     def pause_writing(self) -> None:
         self._is_full = True
@@ -721,11 +721,11 @@ class _Life:
         self._end_without("process")
 
     def _end_soon(self) -> None:
-        """For when somebody else holds the pipes of a process that is gone, or one lives on that has closed one."""
+        """Ends a life whose pipes stay open after the process has ended, or whose process runs on after it closed a pipe."""
         self.loop.call_later(1.0, self._close)
 
     def _end_without(self, part: object) -> None:
-        """The life ends once the process is gone, and all that it wrote has been read."""
+        """Ends the life once the process has ended and all its output has been read."""
         self._left.discard(part)
         if self._left or self.ended.done():
             return
@@ -817,7 +817,7 @@ class _Pipe(asyncio.Protocol):
 def _await_exit(
     process: Popen[bytes], loop: asyncio.AbstractEventLoop, exited: weakref.WeakMethod[Callable[[], None]]
 ) -> None:
-    """Runs on a thread of its own. It does not keep a life that was dropped, whose pipes then close."""
+    """Runs on a thread of its own. It holds no reference to the life, so that the pipes of a dropped life close."""
     process.wait()
     tell = exited()
     if tell is not None:
@@ -825,12 +825,12 @@ def _await_exit(
             loop.call_soon_threadsafe(tell)
 
 
-# Sorting fails where one key is text and another is not: 1 and "1" would become one name that comes twice, which is no JSON here.
+# Sorting fails if one key is text and another is not: 1 and "1" would become a duplicate name, which the worker refuses.
 _to_json = json.JSONEncoder(separators=(",", ":"), default=os.fspath, ensure_ascii=False, allow_nan=False, sort_keys=True).encode
 
 
 def _encode(request: Mapping[str, Any]) -> bytes:
-    """The line of a request. What JSON cannot say (NaN, half a surrogate pair, an object) is refused before anything is sent."""
+    """The line of a request. Values that JSON does not have (NaN, half a surrogate pair, an object) are refused here."""
     try:
         return (_to_json(request) + "\n").encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -839,7 +839,7 @@ def _encode(request: Mapping[str, Any]) -> bytes:
 
 
 def _urls(params: Mapping[str, Any]) -> Iterator[str]:
-    """Those that a request names: the one of a load, all of a prefetch."""
+    """The URLs of a request: one of a load, all of a prefetch."""
     urls = params.get("urls")
     for item in (params, *(urls if isinstance(urls, (list, tuple)) else ())):
         url = item.get("url") if isinstance(item, Mapping) else item
@@ -848,13 +848,13 @@ def _urls(params: Mapping[str, Any]) -> Iterator[str]:
 
 
 _starts = threading.RLock()
-"""Held while a process is being started, and by a fork: else the child would have pipes of it that nobody knows yet."""
+"""Held while a process is being started, and by a fork. Otherwise a forked child would inherit pipes that are not yet listed."""
 _living: weakref.WeakSet[_Life] = weakref.WeakSet()
 _blocking: weakref.WeakSet[BlockingImageWorker] = weakref.WeakSet()
 
 
 def _leave_to_parent() -> None:
-    """In a forked child, before any thread but this one can be there."""
+    """Runs in a forked child, before it can start a thread."""
     _starts.release()
     for life in list(_living):
         life.leave_to_parent()
@@ -877,7 +877,7 @@ _Told = TypeVar("_Told")
 
 
 def _tell(handler: Callable[[_Told], None], what: _Told, complaint: str) -> None:
-    """Calls a handler, whose mistakes must end neither the reading nor the loop."""
+    """Calls a handler of the host. Its exceptions must end neither the reading nor the loop."""
     try:
         handler(what)
     except (Exception, SystemExit) as error:
@@ -947,7 +947,7 @@ class ImageWorker:
             raise
 
     async def close(self, grace: float = 5.0) -> None:
-        """Ends the worker. Calls still pending are cancelled; notifications sent before are carried out, if `grace` is enough.
+        """Ends the worker. Calls still pending are cancelled; earlier notifications are carried out if `grace` suffices.
 
         Each step (close input, SIGTERM, SIGKILL) gets `grace` seconds.
         """
@@ -1000,7 +1000,7 @@ class ImageWorker:
         on_event: Optional[EventHandler] = None,
         **params: Unpack[PrefetchParams],
     ) -> PrefetchResult:
-        """Brings images into the cache. Cancelling the task cancels what is left. With `on_event`, `events` defaults to `progress`."""
+        """Loads images into the cache. Cancelling the task cancels the remaining loads. With `on_event`, `events` defaults to `progress`."""
         if on_event is not None:
             params.setdefault("events", ["progress"])
         result: PrefetchResult = await self.call("prefetch", {"urls": urls, **params}, on_event=on_event)
@@ -1032,7 +1032,7 @@ class ImageWorker:
             raise RuntimeError("this ImageWorker must be used from the event loop that started it")
 
     def _release(self, path: str) -> None:
-        """Comes from any thread: from where the last reference to pixels went."""
+        """Called on any thread: the one that dropped the last reference to pixels."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # The loop is closed, and the worker with it.
                 self._loop.call_soon_threadsafe(self._tell_of_release, path)
@@ -1041,7 +1041,7 @@ class ImageWorker:
         if self._life is not None:
             self._life.tell("release", {"path": path})
 
-    # Life and death
+    # Start, end and restart
 
     async def _start(self) -> _Life:
         is_last = self._max_restarts == 0
@@ -1049,7 +1049,7 @@ class ImageWorker:
         return self._life
 
     async def _started(self, url: Optional[str]) -> _Life:
-        """The worker, once it runs. All callers share one attempt; none of them can cancel it, and each has an error of its own."""
+        """The running worker. All callers share one attempt to start it; none can cancel it, and each gets an error of its own."""
         starting = self._starting
         if starting is None or (starting.done() and self._end is not None):
             self._check_hope(url)
@@ -1069,7 +1069,7 @@ class ImageWorker:
             raise self._dead(url)
 
     def _dead(self, url: Optional[str]) -> WorkerExited:
-        """The last end, as the error of one more call."""
+        """The reason of the last end, as an error for another call."""
         assert self._end is not None
         error = WorkerExited(self._end.data["exitStatus"], self._end.data["log"], url, retryable=self._end.retryable)
         error.__cause__ = self._end.__cause__
@@ -1097,14 +1097,14 @@ class ImageWorker:
         self._deaths += 1
         pause = 0.1 * 2 ** min(self._deaths - 1, 20) if self._deaths <= self._max_restarts else self._longest_pause
         self._next_start = loop.time() + min(pause, self._longest_pause)
-        # How many, and not which: a URL may carry a password or a signature, which no log should.
+        # The log gets the number of URLs only: a URL may contain a password or a signature.
         logger.warning("%s; URLs lost with it: %d", end, len(end.lost))
         if self._on_exit is not None:
             loop.call_soon(_tell, self._on_exit, end, "on_exit failed")
 
 
 _HOPELESS = (64, 66, 73)
-"""Exit statuses that another start will not change: a bad option, a cookie file or a cache directory that cannot be used."""
+"""Exit statuses after which a restart would fail again: an invalid option, an unusable cookie file or cache directory."""
 
 
 # The worker, for scripts and threads
@@ -1112,27 +1112,27 @@ _HOPELESS = (64, 66, 73)
 _Result = TypeVar("_Result")
 
 _FIRST = 1000
-"""What `load_all` has under way as long as they end."""
+"""Maximum number of concurrent loads of `load_all` while loads end."""
 _FEW = 50
-"""Of them in half a second: fewer are taken for loads that wait for servers in trouble."""
+"""Ended loads in half a second below which `load_all` assumes that loads wait for servers in trouble."""
 
 
 class BlockingImageWorker:
-    """The same for scripts and threads: its methods wait for their results. Any number of threads may share one.
+    """A worker for scripts and threads: its methods wait for their results. Any number of threads may share one.
 
     It starts when it is first used, and again in a forked child. The loop that it needs runs on a thread of its own.
     """
 
     def __init__(self, options: Sequence[str] = (), **settings: Any) -> None:
-        """Takes the arguments of ImageWorker. Handlers are called on the loop's thread, and cannot wait there for another call."""
-        find_worker(settings.get("binary"))  # Where there is none, that is told here and not by the first load.
+        """Takes the arguments of ImageWorker. Handlers are called on the loop's thread, and must not wait there for another call."""
+        find_worker(settings.get("binary"))  # A missing binary is an error here and not of the first load.
         self._arguments = (tuple(options), settings)
         self._is_closed = False
         self._forget()
         _blocking.add(self)
 
     def _forget(self) -> None:
-        """As it is at first, and in a forked child again: the thread is the parent's, and somebody there may have held the lock."""
+        """Resets the state, also in a forked child: the thread belongs to the parent, where another thread may hold the lock."""
         self._lock = threading.RLock()  # Held for moments; a signal handler that calls `close` may come in one of them.
         self._thread: Optional[_WorkerThread] = None
 
@@ -1148,7 +1148,7 @@ class BlockingImageWorker:
         return thread.worker.pid if thread else None
 
     def close(self, grace: float = 5.0) -> None:
-        """Ends the worker; what other threads still wait for is cancelled."""
+        """Ends the worker. Pending calls of other threads are cancelled."""
         self._check_thread()
         with self._lock:
             self._is_closed = True
@@ -1165,7 +1165,7 @@ class BlockingImageWorker:
     def load_all(
         self, urls: Iterable[str], *, at_once: int = 20_000, **params: Unpack[LoadParams]
     ) -> Iterator[tuple[str, Union[Image, ImageWorkerError]]]:
-        """Loads many and yields each with its URL as it ends, image or error.
+        """Loads many URLs and yields each with its image or error, in the order in which the loads end.
 
         A thousand are under way, so that no more than that wait for a slow caller. Where hardly any ends, since their servers are
         down, so are up to `at_once`: the others are not to wait for them. `urls` is read no faster than that.
@@ -1195,8 +1195,8 @@ class BlockingImageWorker:
                     elif came < _FEW:
                         limit = min(at_once, pending + _FIRST)
                     came, looked = 0, time.monotonic()
-                # As many again as are under way: to hand over one piece costs more than a load from the cache, and where
-                # `urls` is slow to read, neither the first loads nor what has ended must wait for a large one.
+                # A piece has as many URLs as loads are under way: handing over a piece costs more than a load from the cache. If
+                # `urls` is slow to read, neither the first loads nor ended ones must wait for a large piece.
                 if ended.empty() or pending <= limit // 2:
                     some = list(itertools.islice(left, max(min(max(pending, 1), limit - pending), 0)))
                     if some:
@@ -1297,21 +1297,21 @@ class _WorkerThread(threading.Thread):
         self.worker = worker
         self._owner = weakref.ref(owner, self._lose_owner)
         self.loop: Future[asyncio.AbstractEventLoop] = Future()
-        """Once the worker has started."""
+        """The worker, once it has started."""
         self._end: Future[float] = Future()
 
     @property
     def has_ended(self) -> bool:
-        """Once started."""
+        """The loop, once it has started."""
         return not self.is_alive() or (self.loop.done() and self.loop.exception() is not None)
 
     def end_soon(self, grace: float) -> None:
-        """Before `start`, too. Never waits."""
+        """May be called before `start`. Never waits."""
         with contextlib.suppress(InvalidStateError):  # It ends already.
             self._end.set_result(grace)
 
     def _lose_owner(self, _: object) -> None:
-        """Comes from any thread, this one too: from where the owner was collected. In a forked child the thread is not alive."""
+        """Called on any thread: the one that collected the owner. In a forked child the thread is not alive."""
         if self.is_alive():
             self.end_soon(1.0)
 

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from imageworker import BlockingImageWorker, ImageWorkerError, WorkerExited  # noqa: E402
 
 LARGEST = 50 << 20
-"""Bytes of a sitemap once it is uncompressed, by sitemaps.org."""
+"""Maximum size of an uncompressed sitemap in bytes, by sitemaps.org."""
 
 IMAGES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif")
 

@@ -1,4 +1,4 @@
-"""What runs on the executors: a module of its own, so that its worker outlives the task."""
+"""The code that runs on the executors: a module of its own, so that its worker outlives the task."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def end_worker() -> None:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port, in the one spelling that all URLs of an origin share."""
+    """Scheme, host and port, in one spelling for all URLs of an origin."""
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".").encode("idna").decode()
@@ -48,12 +48,12 @@ def origin(url: str) -> str:
 
 
 def partition_of(key: str, count: int) -> int:
-    """The same in every process and every run, unlike `hash`: finished partitions must be found again."""
+    """A hash that is the same in every process and run, unlike `hash`, so that finished partitions are found again."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % count
 
 
 class Digest:
-    """Of URLs in any order, which Spark does not keep."""
+    """A digest of URLs in any order, because Spark does not keep their order."""
 
     def __init__(self) -> None:
         self.sum = 0
@@ -123,7 +123,7 @@ def load_partition(number: int, urls: Iterable[str], settings: dict[str, Any]) -
 
 
 def write(attempt: Attempt, urls: Iterable[str], settings: dict[str, Any]) -> tuple[int, int]:
-    """Returns how many images and how many failures there are."""
+    """Returns the numbers of images and of failures."""
     succeeded = failed = 0
     with contextlib.ExitStack() as files:
         tar = files.enter_context(tarfile.open(attempt.folder / f"{attempt.name}.tar", "w"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A list of URLs to WebDataset shards of images, on a Spark cluster. See README.md.
+"""Loads a list of URLs into WebDataset shards of images, on a Spark cluster. See README.md.
 
     spark-submit spark_load.py LIST OUT [--partitions 200] [--size 256]
 
