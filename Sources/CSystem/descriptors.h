@@ -13,14 +13,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CSYSTEM_MOST_DESCRIPTORS 4
+#define CSYSTEM_MAX_DESCRIPTORS 4
 
 /// write(2) that also sends `count` descriptors with the first byte. The receiver gets copies.
 static inline ssize_t csystem_send(int socket, const void *bytes, size_t length, const int *descriptors, int count) {
   struct iovec piece = {.iov_base = (void *)bytes, .iov_len = length};
   struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * CSYSTEM_MOST_DESCRIPTORS)];
-  if (count > CSYSTEM_MOST_DESCRIPTORS) {
+  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * CSYSTEM_MAX_DESCRIPTORS)];
+  if (count > CSYSTEM_MAX_DESCRIPTORS) {
     errno = EINVAL;
     return -1;
   }
@@ -41,10 +41,10 @@ static inline ssize_t csystem_send(int socket, const void *bytes, size_t length,
 #endif
 }
 
-/// read(2) that also stores up to CSYSTEM_MOST_DESCRIPTORS received descriptors in `descriptors`, close-on-exec.
+/// read(2) that also stores up to CSYSTEM_MAX_DESCRIPTORS received descriptors in `descriptors`, close-on-exec.
 static inline ssize_t csystem_receive(int socket, void *bytes, size_t length, int *descriptors, int *count) {
   struct iovec piece = {.iov_base = bytes, .iov_len = length};
-  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * CSYSTEM_MOST_DESCRIPTORS)];
+  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * CSYSTEM_MAX_DESCRIPTORS)];
   struct msghdr message = {
       .msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
   *count = 0;

@@ -31,7 +31,7 @@ public struct LineSplitter: Sendable {
 
   /// Consumes the next bytes of the stream, and passes on the lines that end in them.
   public mutating func feed(_ chunk: UnsafeRawBufferPointer, _ body: (Line) -> Void) {
-    var rest = droppingMark(chunk)
+    var rest = withoutByteOrderMark(chunk)
     while !rest.isEmpty {
       guard let end = rest.firstLineFeed else { return store(rest, body) }
       let piece = UnsafeRawBufferPointer(rebasing: rest[..<end])
@@ -56,7 +56,7 @@ public struct LineSplitter: Sendable {
     isSkipping = false
   }
 
-  private mutating func droppingMark(_ chunk: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+  private mutating func withoutByteOrderMark(_ chunk: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     guard var length = markLength else { return chunk }
     var index = 0
     while index < chunk.count, length < 3, chunk[index] == Self.mark[length] {

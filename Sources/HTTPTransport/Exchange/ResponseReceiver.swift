@@ -139,7 +139,7 @@ struct ResponseReceiver {
         return fail(.malformed, "the answer has an unknown transfer coding")
       }
     }
-    return obey(verdict, remaining: contentLength)
+    return apply(verdict, remaining: contentLength)
   }
 
   /// The announced length of the body. A partial response has one even without a Content-Length.
@@ -192,7 +192,7 @@ struct ResponseReceiver {
   private mutating func deliver(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard Int64(bytes.count) <= allowance - bytesReceived else { return tooLarge() }
     bytesReceived += Int64(bytes.count)
-    return obey(consumer.received(bytes: bytes), remaining: head?.contentLength.map { $0 - bytesReceived })
+    return apply(consumer.received(bytes: bytes), remaining: head?.contentLength.map { $0 - bytesReceived })
   }
 
   /// Lifts a pause. Returns true if curl holds bytes, which it must then be asked for.
@@ -202,7 +202,7 @@ struct ResponseReceiver {
     return isHeldByCurl
   }
 
-  private mutating func obey(_ verdict: Verdict, remaining: Int64?) -> Bool {
+  private mutating func apply(_ verdict: Verdict, remaining: Int64?) -> Bool {
     switch verdict {
     case .proceed: return true
     case .pause:

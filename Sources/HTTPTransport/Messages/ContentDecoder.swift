@@ -155,8 +155,7 @@ final class ContentDecoder {
       switch receive(UnsafeRawBufferPointer(rebasing: output[..<count])) {
       case .more: break
       case .later:
-        // Of the bytes that it has read, zlib holds back one match at most (258 bytes), which is delivered in the same
-        // way.
+        // Zlib holds back at most one match (258 bytes) of the bytes that it has read. It is delivered in the same way.
         if stream.pointee.avail_in > 0 { return .paused }
       case .none: return .stopped
       }

@@ -45,15 +45,15 @@ package struct GIFScan {
   package mutating func next() throws(ImageHeaderError) -> Frame? {
     while position < Self.maxOffset, position < reader.count {
       switch try reader.uint8(position) {
-      case 0x21: try takeExtension()
-      case 0x2C: return try takeFrame()
+      case 0x21: try readExtension()
+      case 0x2C: return try readFrame()
       default: return nil
       }
     }
     return nil
   }
 
-  private mutating func takeExtension() throws(ImageHeaderError) {
+  private mutating func readExtension() throws(ImageHeaderError) {
     let label = try reader.uint8(position + 1)
     let length = try reader.uint8(position + 2)
     switch label {
@@ -76,7 +76,7 @@ package struct GIFScan {
     position = try endOfBlocks(at: position + 2)
   }
 
-  private mutating func takeFrame() throws(ImageHeaderError) -> Frame {
+  private mutating func readFrame() throws(ImageHeaderError) -> Frame {
     let flags = try reader.uint8(position + 9)
     let colors = position + 10
     let data = colors + Self.colorTableLength(flags)

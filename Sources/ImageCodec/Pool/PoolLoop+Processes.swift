@@ -112,7 +112,7 @@ extension PoolLoop {
       return queue.finish(assignment.ticket)
     }
     // A decoder whose reply is not true is treated as crashed.
-    guard assignment.files.keep(decoded, for: task.output) else { return handleCrash(process) }
+    guard assignment.files.accept(decoded, for: task.output) else { return handleCrash(process) }
     release(process)
     finish(assignment.ticket, .success(decoded))
   }

@@ -48,13 +48,13 @@ final class PoolLoop {
   /// Runs one iteration. False after `shutDown`, when nothing is left.
   func turn() -> Bool {
     now = .now
-    for command in mailbox.takeCommands() { carryOut(command) }
+    for command in mailbox.takeCommands() { perform(command) }
     if isShuttingDown {
       end()
       return false
     }
     dispatch()
-    dismissLate()
+    terminateOverdue()
     // Expired tasks may have freed capacity.
     dispatch()
     unreaped.removeAll { DecoderProcess.isReaped($0) }
@@ -65,7 +65,7 @@ final class PoolLoop {
 
   // MARK: Commands
 
-  private func carryOut(_ command: PoolMailbox.Command) {
+  private func perform(_ command: PoolMailbox.Command) {
     switch command {
     case .submit(let ticket, let task, let priority, let then): submit(ticket, task, priority, then)
     case .reprioritize(let ticket, let priority): queue.reprioritize(ticket, to: priority)
@@ -128,7 +128,7 @@ final class PoolLoop {
 
   // MARK: Time
 
-  private func dismissLate() {
+  private func terminateOverdue() {
     for process in processes {
       guard let due = process.due(settings), due <= now else { continue }
       switch process.activity {

@@ -42,8 +42,8 @@ final class TaskFiles {
     closeOutput()
   }
 
-  /// Keeps the output file if it matches the decoder's reply.
-  func keep(_ decoded: Decoded, for output: DecodeTask.Output) -> Bool {
+  /// Accepts the output file if it matches the decoder's reply.
+  func accept(_ decoded: Decoded, for output: DecodeTask.Output) -> Bool {
     guard let file = self.output else { return decoded.bytes == 0 }
     var status = stat()
     guard fstat(file, &status) == 0, status.st_size == decoded.bytes, decoded.bytes > 0 else { return false }

@@ -38,7 +38,7 @@ public struct ScanCounter: Sendable {
   public init() {}
 
   /// Consumes the next bytes of the file.
-  public mutating func take(_ bytes: UnsafeRawBufferPointer) {
+  public mutating func consume(_ bytes: UnsafeRawBufferPointer) {
     defer { taken += bytes.count }
     var position = 0
     while position < bytes.count, !isOver {

@@ -33,7 +33,7 @@ enum SVGProlog {
 
     var rest: ArraySlice<UInt8>
 
-    mutating func take(_ expected: some Collection<UInt8>) -> Match {
+    mutating func consume(_ expected: some Collection<UInt8>) -> Match {
       guard rest.starts(with: expected.prefix(rest.count)) else { return .no }
       guard rest.count >= expected.count else { return .tooShort }
       rest = rest.dropFirst(expected.count)
@@ -42,7 +42,7 @@ enum SVGProlog {
 
     /// Skips the prolog. Whether anything follows it.
     mutating func skipToRoot() -> Bool {
-      if take([0xEF, 0xBB, 0xBF]) == .tooShort { return false }
+      if consume([0xEF, 0xBB, 0xBF]) == .tooShort { return false }
       while true {
         skipWhiteSpace()
         guard !rest.isEmpty, let isSkipped = skipMarkup() else { return false }
@@ -57,13 +57,13 @@ enum SVGProlog {
     mutating func skipMarkup() -> Bool? {
       var isCut = false
       for (start, end) in [("<?", "?>"), ("<!--", "-->")] {
-        switch take(start.utf8) {
+        switch consume(start.utf8) {
         case .yes: return skip(past: Array(end.utf8)) ? true : nil
         case .tooShort: isCut = true
         case .no: break
         }
       }
-      switch take("<!DOCTYPE".utf8) {
+      switch consume("<!DOCTYPE".utf8) {
       case .yes: return skipDocumentType() ? true : nil
       case .tooShort: isCut = true
       case .no: break
@@ -116,7 +116,7 @@ enum SVGProlog {
     private mutating func skip(past end: [UInt8]) -> Bool {
       while let first = end.first, let index = rest.firstIndex(of: first) {
         rest = rest[index...]
-        if take(end) == .yes { return true }
+        if consume(end) == .yes { return true }
         rest = rest.dropFirst()
       }
       return false

@@ -30,8 +30,8 @@ struct PrefetchQueue {
   init(_ items: [LoadRequest], limits: SchedulerLimits, places: Int) {
     self.items = items
     order = limits.order
-    maxPerOrigin = max(128, 2 * limits.mostPerOrigin)
-    maxTotal = max(8192, 2 * limits.mostConcurrent)
+    maxPerOrigin = max(128, 2 * limits.maxOriginWindow)
+    maxTotal = max(8192, 2 * limits.maxWindow)
     nextWithoutPlace = min(places, items.count)
     rowOfItem.reserveCapacity(items.count)
     for (number, item) in items.enumerated() {

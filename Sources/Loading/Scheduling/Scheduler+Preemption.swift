@@ -34,7 +34,7 @@ extension Scheduler {
 
   /// Whether the global limits permit another transfer. At most as many transfers may be quiet as the window has slots.
   var hasFreeSlot: Bool {
-    let most = min(limits.mostTransfers, 2 * window.size)
+    let most = min(limits.maxTransfers, 2 * window.size)
     return countedActive < window.size && running.count < max(most, 1) && finishingCount < limits.maxFinishing
   }
 }

@@ -49,7 +49,7 @@ public struct SchedulerLimits: Sendable, Equatable {
   /// The minimum time between two starts at one origin.
   public var startInterval: Duration?
   /// The maximum number of concurrent transfers for which file descriptors suffice.
-  public var mostTransfers = 1024
+  public var maxTransfers = 1024
   /// The maximum number of concurrent host name lookups ahead of the transfers; 0 leaves lookups to the transfers.
   public var maxLookUps = 4096
   /// The maximum number of queued jobs; further ones are rejected.
@@ -75,7 +75,7 @@ public struct SchedulerLimits: Sendable, Equatable {
   /// The bounds of the global window, which reflects the capacity of this machine and starts large.
   var windowForAll: ConcurrencyWindow.Bounds {
     switch maxConcurrent {
-    case .auto: .init(initial: min(128, mostTransfers), max: min(Self.maxGlobal, mostTransfers))
+    case .auto: .init(initial: min(128, maxTransfers), max: min(Self.maxGlobal, maxTransfers))
     case .fixed(let size): .fixed(size)
     }
   }
@@ -91,8 +91,8 @@ public struct SchedulerLimits: Sendable, Equatable {
   }
 
   /// The maximum sizes of the windows.
-  public var mostConcurrent: Int { windowForAll.max }
-  public var mostPerOrigin: Int { max(window(isHTTP2: false).max, window(isHTTP2: true).max) }
+  public var maxWindow: Int { windowForAll.max }
+  public var maxOriginWindow: Int { max(window(isHTTP2: false).max, window(isHTTP2: true).max) }
 }
 
 /// The state of an origin with jobs, for `stats`.

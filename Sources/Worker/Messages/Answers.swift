@@ -50,7 +50,7 @@ final class LoadAnswer: LoadObserver {
       }
     case .cached(let image):
       session.send("cached", about: token) { $0.members(of: image, url: url) }
-      if image.data != nil { session.noteCongestion() }
+      if image.data != nil { session.pauseDeliveryIfCongested() }
     }
   }
 
@@ -154,7 +154,7 @@ extension Session {
     }
     counts.succeeded += 1
     answer(token) { $0.members(of: image, url: url) }
-    if image.data != nil { noteCongestion() }
+    if image.data != nil { pauseDeliveryIfCongested() }
   }
 
   private func logEnd(of url: String, _ outcome: () -> String) {

@@ -48,8 +48,8 @@ extension Session {
       writer.object("limits") { writer in
         writer.member("maxLine", options.maxLine)
         writer.member("maxURL", ResourceURL.maximumLength)
-        writer.member("maxConcurrent", options.loaderSettings.limits.mostConcurrent)
-        writer.member("maxPerHost", options.loaderSettings.limits.mostPerOrigin)
+        writer.member("maxConcurrent", options.loaderSettings.limits.maxWindow)
+        writer.member("maxPerHost", options.loaderSettings.limits.maxOriginWindow)
         writer.member("maxQueued", options.maxQueued)
         writer.member("maxBytes", options.maxBytes)
         writer.member("maxPixels", options.maxPixels)

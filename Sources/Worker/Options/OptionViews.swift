@@ -14,7 +14,7 @@ extension Options {
   var loaderSettings: LoaderSettings {
     var settings = LoaderSettings()
     settings.limits.maxConcurrent = concurrentTransfers
-    settings.limits.mostTransfers = DescriptorBudget.current.transfers
+    settings.limits.maxTransfers = DescriptorBudget.current.transfers
     settings.limits.maxFinishing = min(settings.limits.maxFinishing, DescriptorBudget.current.finishing)
     settings.limits.maxPerOrigin = maxPerHost
     settings.limits.maxQueued = maxQueued
@@ -41,7 +41,7 @@ extension Options {
     configuration.cookies = cookieFile
     configuration.insecure = insecure
     configuration.fieldsLeftOut = headersLeftOut
-    let maxTransfers = loaderSettings.limits.mostConcurrent
+    let maxTransfers = loaderSettings.limits.maxWindow
     configuration.maxConnections = min(max(128, 4 * maxTransfers), DescriptorBudget.current.connections)
     return configuration
   }

@@ -145,7 +145,7 @@ final class Session {
   }
 
   /// Must be called after a line that may be large, so that the next is made only when the output has space for it.
-  func noteCongestion() {
+  func pauseDeliveryIfCongested() {
     if writer.isCongested { loader.isOutputStuck = true }
   }
 

@@ -91,7 +91,7 @@ final class JPEGReader {
     while !resampler.isComplete {
       try check(cjpeg_read_planes(reader))
       for (index, plane) in planes.enumerated() {
-        for row in 0..<Int(plane.row_count) { resampler.give(plane.rows[row]!, to: index) }
+        for row in 0..<Int(plane.row_count) { resampler.addRow(plane.rows[row]!, to: index) }
       }
       resampler.addRows()
     }

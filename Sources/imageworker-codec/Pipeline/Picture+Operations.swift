@@ -11,7 +11,7 @@ extension Picture {
   func resized(toWidth width: Int, height: Int) throws -> Picture {
     if width == self.width, height == self.height { return self }
     if bandFormat == VIPS_FORMAT_UCHAR, bands <= 4,
-      Resampler.holdsLittle(from: (self.width, self.height), to: (width, height))
+      Resampler.needsLittleMemory(from: (self.width, self.height), to: (width, height))
     {
       return try resampled(toWidth: width, height: height)
     }

@@ -27,11 +27,11 @@ struct Rendering {
       return try finished(try source.input.draw(drawing, geometry.crop, size: size))
     }
     let stored = StoredLayout(source: source, geometry: geometry)
-    if stored.holdsLittle, source.hasPlainPlanes, let reader = try source.jpegReader() {
-      return try finished(try taken(from: reader, stored))
+    if stored.needsLittleMemory, source.hasPlainPlanes, let reader = try source.jpegReader() {
+      return try finished(try extracted(from: reader, stored))
     }
     let frame = try source.frame(0, of: try source.reopened(shrink: stored.shrink))
-    return try finished(try taken(from: frame, stored))
+    return try finished(try extracted(from: frame, stored))
   }
 
   /// All frames, stacked vertically.
@@ -40,13 +40,13 @@ struct Rendering {
     let roll = try source.reopened(shrink: stored.shrink).inMemory()
     var frames: [Picture] = []
     for index in 0..<source.frames {
-      frames.append(try finished(try taken(from: try source.frame(index, of: roll), stored)))
+      frames.append(try finished(try extracted(from: try source.frame(index, of: roll), stored)))
     }
     return try Picture.stacked(frames, from: roll)
   }
 
   /// The requested part, in its final size and upright.
-  private func taken(from frame: Picture, _ stored: StoredLayout) throws -> Picture {
+  private func extracted(from frame: Picture, _ stored: StoredLayout) throws -> Picture {
     let area = stored.area(loadedWidth: frame.width, loadedHeight: frame.height)
     var result = try frame.extracted(x: area.x, y: area.y, width: area.width, height: area.height)
     // Deep and rare kinds of pixels are converted first. The profile of common ones is applied later, to fewer pixels.
@@ -57,7 +57,7 @@ struct Rendering {
     return try result.standardized().oriented(source.orientation)
   }
 
-  private func taken(from reader: JPEGReader, _ stored: StoredLayout) throws -> Picture {
+  private func extracted(from reader: JPEGReader, _ stored: StoredLayout) throws -> Picture {
     let size = (width: stored.scaledWidth, height: stored.scaledHeight)
     let result: Picture
     if stored.isScaled {

@@ -32,8 +32,8 @@ struct StoredLayout {
       } ?? 1
   }
 
-  var holdsLittle: Bool {
-    Resampler.holdsLittle(from: (crop.width, crop.height), to: (scaledWidth, scaledHeight))
+  var needsLittleMemory: Bool {
+    Resampler.needsLittleMemory(from: (crop.width, crop.height), to: (scaledWidth, scaledHeight))
   }
 
   var isScaled: Bool { crop.width != scaledWidth || crop.height != scaledHeight }

@@ -44,7 +44,7 @@ struct CodecServer {
     var descriptors: [Int32] = []
     while received.count <= CodecMessage.maxLength {
       var piece = [UInt8](repeating: 0, count: CodecMessage.maxLength)
-      var came = [Int32](repeating: -1, count: Int(CSYSTEM_MOST_DESCRIPTORS))
+      var came = [Int32](repeating: -1, count: Int(CSYSTEM_MAX_DESCRIPTORS))
       var count: Int32 = 0
       let length = csystem_receive(socket, &piece, piece.count, &came, &count)
       if length < 0 && errno == EINTR { continue }

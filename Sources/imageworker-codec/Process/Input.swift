@@ -122,7 +122,7 @@ final class Input {
   }
 
   /// The reason that a picture could not be read to its end, if libvips does not know it.
-  var refusal: DecodeError? { ends.contains(where: \.goesOn) ? PNGScreening.refusal : nil }
+  var refusal: DecodeError? { ends.contains(where: \.hasExcessData) ? PNGScreening.refusal : nil }
 }
 
 extension Input: ByteSource {

@@ -67,7 +67,7 @@ final class ResampledPlane {
   /// - Parameters:
   ///   - stride: the distance from one sample of this band to the next.
   ///   - alpha: the alpha of the same pixels, if it weights them.
-  func give(_ row: UnsafePointer<UInt8>, every stride: Int, weightedBy alpha: UnsafePointer<UInt8>?) {
+  func addRow(_ row: UnsafePointer<UInt8>, every stride: Int, weightedBy alpha: UnsafePointer<UInt8>?) {
     seen += 1
     guard rows.contains(seen - 1) else { return }
     let (place, count, offset) = (waiting + given * length, samples.count, samples.lowerBound * stride)
@@ -111,7 +111,7 @@ final class ResampledPlane {
   func has(_ numbers: Range<Int>) -> Bool { down.spans[numbers.upperBound - 1].upperBound <= next }
 
   /// Puts these result rows into `result`: at most as many as there are lanes; the other lanes are unused.
-  func take(_ numbers: Range<Int>) {
+  func writeRows(_ numbers: Range<Int>) {
     let last = numbers.upperBound - 1
     let rows = (numbers.lowerBound..<(numbers.lowerBound + Lanes.scalarCount)).map {
       UnsafePointer?(place(of: min($0, last)))

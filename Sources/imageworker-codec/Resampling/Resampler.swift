@@ -24,9 +24,9 @@ final class Resampler {
   /// The number of rows of interleaved bands that are processed at once.
   private static let atOnce = 8
 
-  /// Whether so little memory is needed at a time that it does not matter. libvips holds only a few rows, whatever the
+  /// Whether resampling needs little memory at a time. libvips holds only a few rows, whatever the
   /// size.
-  static func holdsLittle(from source: (width: Int, height: Int), to result: (width: Int, height: Int)) -> Bool {
+  static func needsLittleMemory(from source: (width: Int, height: Int), to result: (width: Int, height: Int)) -> Bool {
     // If the height grows, nearly all rows of the result may be open, in the source's width.
     let width = result.height > source.height ? max(source.width, result.width) : result.width
     return width * result.height <= maxPixels
@@ -74,13 +74,13 @@ final class Resampler {
   var isComplete: Bool { complete == height }
 
   /// Passes the next row of a plane, from the top.
-  func give(_ row: UnsafePointer<UInt8>, to plane: Int) { planes[plane].give(row, every: 1, weightedBy: nil) }
+  func addRow(_ row: UnsafePointer<UInt8>, to plane: Int) { planes[plane].addRow(row, every: 1, weightedBy: nil) }
 
   /// Adds the next row of interleaved bands, from the top.
   func add(_ row: UnsafePointer<UInt8>) {
     let alpha = bands == .alphaLast ? row + planes.count - 1 : nil
     for (band, plane) in planes.enumerated() {
-      plane.give(row + band, every: planes.count, weightedBy: band < planes.count - 1 ? alpha : nil)
+      plane.addRow(row + band, every: planes.count, weightedBy: band < planes.count - 1 ? alpha : nil)
     }
     if planes[0].given == Self.atOnce || planes[0].hasAll { addRows() }
   }
@@ -97,7 +97,7 @@ final class Resampler {
   }
 
   private func finish(_ rows: Range<Int>) {
-    for plane in planes { plane.take(rows) }
+    for plane in planes { plane.writeRows(rows) }
     switch bands {
     case .plain: break
     case .alphaLast: unweight()

@@ -22,7 +22,9 @@ struct PNGScreening {
     // The first test catches data that inflates to almost nothing and is slow all the same. libvips reads an interlaced
     // image completely before it returns a row, so that is checked now. Other images are checked before their end: see
     // `TrailingDataGuard`.
-    if let rows = bytesOfRows, imageData > 2 * rows + 16384 || isInterlaced && mayGoOn(in: imageData) && goesOn() {
+    if let rows = bytesOfRows,
+      imageData > 2 * rows + 16384 || isInterlaced && mayExceedRows(in: imageData) && hasExcessData()
+    {
       throw Self.refusal
     }
     // libpng uses the first of these two chunks, but the profile must take precedence.
@@ -38,10 +40,10 @@ struct PNGScreening {
   var hasPalette: Bool { file.count >= 33 && file[25] == 3 }
 
   /// Whether this amount of image data could keep libpng busy for longer than a tenth of a second.
-  func mayGoOn(in imageData: Int) -> Bool { imageData > (48 << 20) / PNGInflation.maxExpansion }
+  func mayExceedRows(in imageData: Int) -> Bool { imageData > (48 << 20) / PNGInflation.maxExpansion }
 
   /// Whether the image data inflates to much more than the rows. Takes about as long as decoding.
-  func goesOn() -> Bool {
+  func hasExcessData() -> Bool {
     guard let rows = bytesOfRows else { return false }
     var inflation = PNGInflation(file)
     return inflation.exceeds(rows + Self.tolerance)
@@ -112,17 +114,17 @@ struct PNGScreening {
       throw LibraryError.memory
     }
     var count = 0
-    func take(_ range: Range<Int>) {
+    func copyRange(_ range: Range<Int>) {
       copy.advanced(by: count).copyMemory(from: start + range.lowerBound, byteCount: range.count)
       count += range.count
     }
     var end = PNGChunks.start
-    take(0..<end)
+    copyRange(0..<end)
     for chunk in PNGChunks(file) {
-      if !isUnwanted(chunk) { take(chunk.range) }
+      if !isUnwanted(chunk) { copyRange(chunk.range) }
       end = chunk.range.upperBound
     }
-    take(end..<file.count)
+    copyRange(end..<file.count)
     return EncodedFile(bytes: copy, count: count)
   }
 }

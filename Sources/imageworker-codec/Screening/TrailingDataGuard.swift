@@ -8,7 +8,7 @@ final class TrailingDataGuard {
   private let source: UnsafeMutablePointer<VipsSource>
   private var isNear = false
   /// Whether excess image data was found and the last rows were refused.
-  private(set) var goesOn = false
+  private(set) var hasExcessData = false
 
   /// - Parameter source: the source from which libpng reads the file.
   init(of file: UnsafeRawBufferPointer, readFrom source: UnsafeMutablePointer<VipsSource>) {
@@ -35,8 +35,8 @@ final class TrailingDataGuard {
     if !isNear {
       isNear = true
       let left = screening.endOfImageData - Int(source.pointee.read_position)
-      goesOn = screening.mayGoOn(in: left) && screening.goesOn()
+      hasExcessData = screening.mayExceedRows(in: left) && screening.hasExcessData()
     }
-    return !goesOn
+    return !hasExcessData
   }
 }

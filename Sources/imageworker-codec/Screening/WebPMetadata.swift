@@ -13,7 +13,7 @@ struct WebPMetadata {
 
   private func remove() -> Int {
     var length = WebPChunks.headerLength
-    for chunk in WebPChunks(of: file) where keeps(chunk) {
+    for chunk in WebPChunks(of: file) where isKept(chunk) {
       file[length..<(length + chunk.whole.count)].copyBytes(from: file[chunk.whole])
       length += chunk.whole.count
     }
@@ -22,7 +22,7 @@ struct WebPMetadata {
   }
 
   /// The extended header is removed if the features that it announces are all removed.
-  private func keeps(_ chunk: WebPChunks.Chunk) -> Bool {
+  private func isKept(_ chunk: WebPChunks.Chunk) -> Bool {
     switch chunk.name {
     case "EXIF", "XMP ", "ICCP": return false
     case "VP8X" where !chunk.content.isEmpty:

@@ -20,7 +20,7 @@ struct ScanCounterTests {
   private func counts(_ bytes: [UInt8], pieces: Int) -> [Int] {
     var counter = ScanCounter()
     return stride(from: 0, to: bytes.count, by: pieces).map { start in
-      Array(bytes[start..<min(bytes.count, start + pieces)]).withUnsafeBytes { counter.take($0) }
+      Array(bytes[start..<min(bytes.count, start + pieces)]).withUnsafeBytes { counter.consume($0) }
       return counter.completeScans
     }
   }
@@ -39,7 +39,7 @@ struct ScanCounterTests {
       var counter = ScanCounter()
       let bytes = first + [0xFF, 0xC4, 0, 3, 1]
       for start in stride(from: 0, to: bytes.count, by: pieces) {
-        Array(bytes[start..<min(bytes.count, start + pieces)]).withUnsafeBytes { counter.take($0) }
+        Array(bytes[start..<min(bytes.count, start + pieces)]).withUnsafeBytes { counter.consume($0) }
       }
       #expect(counter.endOfScans == first.count)
     }
@@ -47,13 +47,13 @@ struct ScanCounterTests {
 
   @Test func `a baseline JPEG has nothing to count`() {
     var counter = ScanCounter()
-    ([0xFF, 0xD8] + segment(0xC0) + scan + scan).withUnsafeBytes { counter.take($0) }
+    ([0xFF, 0xD8] + segment(0xC0) + scan + scan).withUnsafeBytes { counter.consume($0) }
     #expect(counter.isOver && counter.completeScans == 0)
   }
 
   @Test func `another format is recognised by its first bytes`() {
     var counter = ScanCounter()
-    ([0x89, 0x50] as [UInt8]).withUnsafeBytes { counter.take($0) }
+    ([0x89, 0x50] as [UInt8]).withUnsafeBytes { counter.consume($0) }
     #expect(counter.isOver)
   }
 

@@ -133,7 +133,7 @@ struct NaiveScheduler {
   var counted: Int { jobs.count { $0.phase == .active && !$0.isQuiet } }
 
   var hasFreeSlot: Bool {
-    counted < window.size && count(.active) < min(limits.mostTransfers, 2 * window.size)
+    counted < window.size && count(.active) < min(limits.maxTransfers, 2 * window.size)
       && count(.storing) < limits.maxFinishing
   }
 

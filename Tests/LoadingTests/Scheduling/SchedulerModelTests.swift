@@ -422,7 +422,7 @@ private struct ModelRun: ~Copyable {
     case 2: limits.maxQueued = random(60)
     case 3: limits.maxFinishing = 1 + random(6)
     case 4: limits.maxUndecoded = 1 + random(8)
-    case 6: limits.mostTransfers = 4 + random(12)
+    case 6: limits.maxTransfers = 4 + random(12)
     case 7: limits.startInterval = random(3) == 0 ? .milliseconds(10 + random(2000)) : nil
     case 8: limits.maxConnectionsPerOrigin = random(2) == 0 ? 1 + random(4) : nil
     case 9: limits.maxLookUps = random(6)
