@@ -179,7 +179,11 @@ final class Transfer {
 
   /// Opens a socket for a connection to `address` if the policy allows it; otherwise curl tries the next address.
   func openSocket(for request: curl_sockaddr, to address: UnsafePointer<sockaddr>) -> curl_socket_t {
-    guard let easy, mayConnect(to: IPAddress(address)) else {
+    guard let easy else {
+      assertionFailure("curl must open sockets only for a hop that has a handle")
+      return CURL_SOCKET_BAD
+    }
+    guard mayConnect(to: IPAddress(address)) else {
       sockets.blocked += 1
       return CURL_SOCKET_BAD
     }
@@ -192,11 +196,14 @@ final class Transfer {
   /// Called when the request has a connection, new or reused. The policy may have become stricter since the connection
   /// was opened, and unrequested input may have followed its last answer.
   func mayRequest(on ends: ConnectionEnds) -> Bool {
+    guard let easy else {
+      assertionFailure("curl must send requests only for a hop that has a handle")
+      return false
+    }
     guard mayConnect(to: IPAddress(ends.peerAddress)) else {
       receiver.failure = blocked
       return false
     }
-    guard let easy else { return false }
     let tls = TLSConnection(of: easy)
     let connection = Connection(
       socket: connections.socket(of: ends), tls: tls?.identity, isHTTP2: tls?.isHTTP2 ?? false)
@@ -274,7 +281,8 @@ final class Transfer {
     let isHeld = receiver.resume()
     watch.resumed(now: clock.now)
     clock.check(by: due)
-    guard isHeld, let easy else { return }
+    guard isHeld else { return }
+    guard let easy else { return assertionFailure("curl must hold bytes only for a hop that has a handle") }
     // Curl does not end a transfer whose consumer refuses held bytes; the loop does, by `receiver.hasRefused`.
     if !easy.resume(), receiver.failure == nil, !receiver.hasRefused {
       receiver.failure = TransferError(.network, "the transfer could not be resumed")

@@ -123,11 +123,17 @@ final class CurlLoop {
     resolver.work()
     var left: Int32 = 0
     while let message = curl_multi_info_read(multi, &left) {
-      guard message.pointee.msg == CURLMSG_DONE, let raw = message.pointee.easy_handle else { continue }
+      guard message.pointee.msg == CURLMSG_DONE, let raw = message.pointee.easy_handle else {
+        assertionFailure("curl has messages about ended transfers only")
+        continue
+      }
       let code = message.pointee.data.result
       var context: UnsafeMutableRawPointer?
       _ = ccurl_get_pointer(raw, CURLINFO_PRIVATE, &context)
-      guard let easy = EasyHandle.behind(context), let transfer = easy.transfer else { continue }
+      guard let easy = EasyHandle.behind(context), let transfer = easy.transfer else {
+        assertionFailure("a handle that curl drives must belong to a transfer")
+        continue
+      }
       emptyConnectionCache.detachConnection(of: raw)
       let isOurs = code == CURLE_OK || transfer.hasStopped
       end(transfer, isOurs ? nil : connections.error(of: transfer) ?? TransferError(code, of: transfer, on: easy))

@@ -23,7 +23,7 @@ struct AddressesInCurl {
 
   /// Ends a hop's use of an entry.
   mutating func end(_ key: String) {
-    guard let count = users[key] else { return }
+    guard let count = users[key] else { return assertionFailure("a hop must begin to use an entry before it ends") }
     users[key] = count > 1 ? count - 1 : nil
     if count == 1 { unused.insert(key) }
   }

@@ -63,7 +63,7 @@ final class NameServerChannel: SocketOwner {
     options.tries = 1
     options.sock_state_cb_data = Unmanaged.passUnretained(self).toOpaque()
     options.sock_state_cb = { context, socket, isReading, isWriting in
-      guard let context else { return }
+      guard let context else { return assertionFailure("c-ares must pass on the channel's address") }
       let channel = Unmanaged<NameServerChannel>.fromOpaque(context).takeUnretainedValue()
       channel.poll.watch(socket, reading: isReading != 0, writing: isWriting != 0, for: channel)
     }
@@ -84,7 +84,7 @@ final class NameServerChannel: SocketOwner {
     ares_query(
       channel, query.name, 1, type,
       { context, status, _, answer, length in
-        guard let context else { return }
+        guard let context else { return assertionFailure("c-ares must pass on the query's address") }
         let passage = Unmanaged<Passage>.fromOpaque(context).takeRetainedValue()
         guard status != cares_destruction else { return }
         passage.channel.inFlight -= 1

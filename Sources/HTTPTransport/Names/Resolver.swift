@@ -191,7 +191,9 @@ final class Resolver {
   }
 
   private func ended(_ query: NameQuery, _ end: NameQuery.End) {
-    guard let lookUp = inFlight.removeValue(forKey: ObjectIdentifier(query)) else { return }
+    guard let lookUp = inFlight.removeValue(forKey: ObjectIdentifier(query)) else {
+      return assertionFailure("a query must be in flight when it ends, and end once")
+    }
     switch end {
     case .answered(let answer):
       heardAt = clock.now
