@@ -26,20 +26,22 @@ struct ResponseReceiver {
   private let asksForRange: Bool
   private let isContent: TransferRequest.ContentTest
 
-  // State of the hop.
-  private var parser = ResponseHeadParser()
-  private var use = Use.deliver
-  private var decoder: ContentDecoder?
-  private(set) var isHeadComplete = false
-  /// Bytes of header, then of trailer, that may still arrive; and lines of both together.
-  private var headerBytesLeft = maxHeaderBytes
-  private var linesLeft = maxLines
-  /// The target of a redirect.
-  private(set) var location: String?
-  /// Whether curl was told to stop.
-  private(set) var hasRefused = false
+  private var hop = Hop()
 
-  // State of the transfer.
+  private struct Hop {
+    var parser = ResponseHeadParser()
+    var use = Use.deliver
+    var decoder: ContentDecoder?
+    var isHeadComplete = false
+    /// Bytes of header, then of trailer, that may still arrive; and lines of both together.
+    var headerBytesLeft = ResponseReceiver.maxHeaderBytes
+    var linesLeft = ResponseReceiver.maxLines
+    /// The target of a redirect.
+    var location: String?
+    /// Whether curl was told to stop.
+    var hasRefused = false
+  }
+
   private(set) var head: ResponseHead?
   private(set) var bytesReceived: Int64 = 0
   /// Largest body that this response may have, in bytes.
@@ -67,65 +69,62 @@ struct ResponseReceiver {
   }
 
   /// Discards the response of the previous hop.
-  mutating func beginHop() {
-    parser = ResponseHeadParser()
-    use = .deliver
-    decoder = nil
-    isHeadComplete = false
-    headerBytesLeft = Self.maxHeaderBytes
-    linesLeft = Self.maxLines
-    location = nil
-    hasRefused = false
-  }
+  mutating func beginHop() { hop = Hop() }
+
+  var isHeadComplete: Bool { hop.isHeadComplete }
+  /// The target of a redirect.
+  var location: String? { hop.location }
+  /// Whether curl was told to stop.
+  var hasRefused: Bool { hop.hasRefused }
 
   /// Whether the rest of the response is dropped.
   var isDropping: Bool {
-    if case .drop = use { true } else { false }
+    if case .drop = hop.use { true } else { false }
   }
 
   /// Whether the body ended before its content coding did, or before a length in the head that curl did not see.
   var isTruncated: Bool {
-    !isDropping && (decoder?.isComplete == false || bytesReceived < head?.contentLength ?? 0)
+    !isDropping && (hop.decoder?.isComplete == false || bytesReceived < head?.contentLength ?? 0)
   }
 
   /// Consumes a header line of the response to `url`, or a line of its trailer, which is ignored. Returns false to make
   /// curl stop.
   mutating func received(line: UnsafeRawBufferPointer, from url: String) -> Bool {
-    headerBytesLeft -= line.count
-    linesLeft -= 1
-    let isTooLong = headerBytesLeft < 0 || linesLeft < 0
+    hop.headerBytesLeft -= line.count
+    hop.linesLeft -= 1
+    let isTooLong = hop.headerBytesLeft < 0 || hop.linesLeft < 0
     if isHeadComplete { return !isTooLong || fail(.malformed, "the trailer of the answer is too long") }
     if isTooLong {
-      hasRefused = true
+      hop.hasRefused = true
       return fail(.tooLarge, "the header of the answer is too large")
     }
-    let isEnd = parser.consume(line)
-    if parser.isStatusMalformed {
-      hasRefused = true
+    let isEnd = hop.parser.consume(line)
+    if hop.parser.isStatusMalformed {
+      hop.hasRefused = true
       return fail(.network, "the answer has a malformed status line")
     }
     guard isEnd else { return true }
-    isHeadComplete = true
-    headerBytesLeft = Self.maxTrailerBytes
-    hasRefused = !received(headFrom: url)
+    hop.isHeadComplete = true
+    hop.headerBytesLeft = Self.maxTrailerBytes
+    hop.hasRefused = !received(headFrom: url)
     return !hasRefused
   }
 
   private mutating func received(headFrom url: String) -> Bool {
-    let headers = parser.headers
-    let hasBody = parser.status != 204 && parser.status != 304
-    let contentLength = hasBody ? parser.contentLength : 0
-    if parser.status < 200 { return fail(.network, "the answer switches to another protocol") }
-    if hasBody, parser.hasMalformedLength { return fail(.network, "the answer has a malformed Content-Length") }
-    if parser.hasAmbiguousLength { return fail(.network, "the answer has several different lengths") }
-    location = RedirectChain.location(status: parser.status, headers: headers)
+    let headers = hop.parser.headers
+    let hasBody = hop.parser.status != 204 && hop.parser.status != 304
+    let contentLength = hasBody ? hop.parser.contentLength : 0
+    if hop.parser.status < 200 { return fail(.network, "the answer switches to another protocol") }
+    if hasBody, hop.parser.hasMalformedLength { return fail(.network, "the answer has a malformed Content-Length") }
+    if hop.parser.hasAmbiguousLength { return fail(.network, "the answer has several different lengths") }
+    hop.location = RedirectChain.location(status: hop.parser.status, headers: headers)
     if location != nil { return drop(contentLength) }
     let head = ResponseHead(
-      status: parser.status, headers: headers, finalURL: url, httpVersion: parser.httpVersion,
+      status: hop.parser.status, headers: headers, finalURL: url, httpVersion: hop.parser.httpVersion,
       contentLength: contentLength)
     self.head = head
-    allowance = parser.status == 206 ? maxBytes - bytesKept : maxBytes
-    if parser.isPartial && !asksForRange {
+    allowance = hop.parser.status == 206 ? maxBytes - bytesKept : maxBytes
+    if hop.parser.isPartial && !asksForRange {
       return fail(.truncated, "the answer is a partial response to a request without Range")
     }
     let verdict = consumer.received(head: head)
@@ -133,7 +132,7 @@ struct ResponseReceiver {
     if verdict == .proceed || verdict == .pause {
       if let announcedLength, announcedLength > allowance { return tooLarge() }
       if let coding = headers["content-encoding"]?.lowercased(), hasBody, !coding.isEmpty, coding != "identity" {
-        decoder = ContentDecoder(coding, isContent: isContent)
+        hop.decoder = ContentDecoder(coding, isContent: isContent)
       }
       if let coding = headers["transfer-encoding"]?.lowercased(), coding != "chunked", coding != "identity" {
         return fail(.malformed, "the answer has an unknown transfer coding")
@@ -153,7 +152,7 @@ struct ResponseReceiver {
     if hasRefused { return .refused }
     let result = isPaused ? .held : consume(bytes)
     isHeldByCurl = isHeldByCurl || result == .held
-    hasRefused = result == .refused
+    hop.hasRefused = result == .refused
     return result
   }
 
@@ -165,11 +164,11 @@ struct ResponseReceiver {
   }
 
   private mutating func consume(_ bytes: UnsafeRawBufferPointer) -> WriteResult {
-    if case .drop(let left) = use {
-      use = .drop(left: left - bytes.count)
+    if case .drop(let left) = hop.use {
+      hop.use = .drop(left: left - bytes.count)
       return bytes.count <= left ? .taken : .refused
     }
-    guard let decoder else { return deliver(bytes) ? .taken : .refused }
+    guard let decoder = hop.decoder else { return deliver(bytes) ? .taken : .refused }
     let outcome = decoder.decode(bytes) { piece in
       guard deliver(piece), !isDropping else { return .none }
       return isPaused ? .later : .more
@@ -217,7 +216,7 @@ struct ResponseReceiver {
   }
 
   private mutating func drop(_ remaining: Int64?) -> Bool {
-    use = .drop(left: Self.maxDroppedBytes)
+    hop.use = .drop(left: Self.maxDroppedBytes)
     return remaining ?? 0 <= Self.maxDroppedBytes
   }
 

@@ -12,26 +12,30 @@ final class Transfer {
   private let connections: Connections
   private let isPermitted: AddressFilter
 
-  /// Settings of the current hop; nil before the first hop.
-  private(set) var settings: ResolvedConfiguration?
+  /// The settings of all hops.
+  let settings: ResolvedConfiguration
   /// The look-up for which the hop waits.
   var lookUp: Resolver.Ticket?
   /// The key of the host's entry in `AddressesInCurl` while curl may need it.
   var addressKey: String?
   /// The handle of the current hop while it is in use.
   private(set) var easy: EasyHandle?
-  private(set) var proxy: String?
-  private(set) var sockets = ConnectionAttempts()
+  private var hop = Hop()
   private(set) var receiver: ResponseReceiver
   private var redirectChain: RedirectChain
   private var watch: StallDetector
   private var share = TurnShare()
   /// Whether this hop and those after it must not reuse a connection.
   private var needsFreshConnection: Bool
-  /// Whether the connection that curl chose for the request had unrequested input.
-  private var hasFoundUnread = false
-  /// The connection of the request; nil before it is sent.
-  private(set) var connection: Connection?
+
+  private struct Hop {
+    var proxy: String?
+    var sockets = ConnectionAttempts()
+    /// Whether the connection that curl chose for the request had unrequested input.
+    var hasFoundUnread = false
+    /// The connection of the request; nil before it is sent.
+    var connection: Connection?
+  }
 
   struct Connection {
     /// nil if it cannot be determined.
@@ -41,8 +45,8 @@ final class Transfer {
   }
 
   init(
-    id: TransferID, request: TransferRequest, consumer: any TransferConsumer, clock: LoopClock,
-    connections: Connections, isPermitted: @escaping AddressFilter
+    id: TransferID, request: TransferRequest, consumer: any TransferConsumer, settings: ResolvedConfiguration,
+    clock: LoopClock, connections: Connections, isPermitted: @escaping AddressFilter
   ) throws(TransferError) {
     redirectChain = try RedirectChain(request)
     receiver = ResponseReceiver(request, consumer: consumer)
@@ -50,12 +54,16 @@ final class Transfer {
     needsFreshConnection = request.needsFreshConnection
     self.id = id
     self.request = request
+    self.settings = settings
     self.clock = clock
     self.connections = connections
     self.isPermitted = isPermitted
   }
 
   var origin: Origin { redirectChain.target.origin }
+  var proxy: String? { hop.proxy }
+  var sockets: ConnectionAttempts { hop.sockets }
+  var connection: Connection? { hop.connection }
   /// The origin as messages name it.
   var server: String { origin.hostAndPort }
   /// The host to which the hop connects, as messages name it.
@@ -71,13 +79,9 @@ final class Transfer {
   // MARK: Hops
 
   /// Begins a hop to the current target. The addresses of its host must be found next.
-  func beginHop(with settings: ResolvedConfiguration) throws(TransferError) {
+  func beginHop() throws(TransferError) {
     if let problem = settings.problem { throw TransferError(.invalidRequest, problem) }
-    self.settings = settings
-    proxy = settings.proxies.proxy(for: origin)
-    sockets = ConnectionAttempts()
-    connection = nil
-    hasFoundUnread = false
+    hop = Hop(proxy: settings.proxies.proxy(for: origin))
     receiver.beginHop()
     watch.beginHop(now: clock.now)
     clock.check(by: due)
@@ -88,7 +92,7 @@ final class Transfer {
   /// - Parameter addresses: see `EasyHandle.prepare`.
   func prepare(_ easy: EasyHandle, addresses: [String]?) throws(TransferError) {
     watch.resolved(now: clock.now)
-    let connectTimeout = easy.settings.configuration.connectTimeout
+    let connectTimeout = settings.configuration.connectTimeout
     let isReady = easy.prepare(
       redirectChain.target, headers: redirectChain.fields, proxy: proxy, addresses: addresses,
       connectTimeout: connectTimeout - watch.hopStartedAt.duration(to: clock.now),
@@ -116,7 +120,7 @@ final class Transfer {
   ///
   /// - Parameter error: the reason why it ended; nil if the response is complete or a callback has stopped it.
   func step(after error: TransferError?) -> Step {
-    if hasFoundUnread {
+    if hop.hasFoundUnread {
       needsFreshConnection = true
       return .request
     }
@@ -179,16 +183,12 @@ final class Transfer {
 
   /// Opens a socket for a connection to `address` if the policy allows it; otherwise curl tries the next address.
   func openSocket(for request: curl_sockaddr, to address: UnsafePointer<sockaddr>) -> curl_socket_t {
-    guard let easy else {
-      assertionFailure("curl must open sockets only for a hop that has a handle")
-      return CURL_SOCKET_BAD
-    }
     guard mayConnect(to: IPAddress(address)) else {
-      sockets.blocked += 1
+      hop.sockets.blocked += 1
       return CURL_SOCKET_BAD
     }
-    let socket = sockets.open(
-      request, acknowledgementTimeout: max(easy.settings.configuration.connectTimeout, .seconds(10)))
+    let socket = hop.sockets.open(
+      request, acknowledgementTimeout: max(settings.configuration.connectTimeout, .seconds(10)))
     if socket >= 0 { connections.opened(socket) }
     return socket
   }
@@ -209,10 +209,10 @@ final class Transfer {
       socket: connections.socket(of: ends), tls: tls?.identity, isHTTP2: tls?.isHTTP2 ?? false)
     if easy.connectionsOpened == 0, hasUnread(connection, tls) {
       // Curl closes the connection of a request that is refused here.
-      hasFoundUnread = true
+      hop.hasFoundUnread = true
       return false
     }
-    self.connection = connection
+    hop.connection = connection
     watch.requestSent(now: clock.now, unixTime: secondsSinceEpoch())
     clock.check(by: due)
     return true
@@ -226,7 +226,7 @@ final class Transfer {
   }
 
   private func mayConnect(to address: @autoclosure () -> IPAddress?) -> Bool {
-    guard easy?.settings.configuration.network == .publicOnly else { return true }
+    guard settings.configuration.network == .publicOnly else { return true }
     return address().map(isPermitted) ?? false
   }
 
@@ -294,15 +294,15 @@ final class Transfer {
   private func recordProgress() {
     guard let easy else { return }
     watch.read(
-      bytesOnWire: easy.bytesOnWire, minBytes: easy.settings.configuration.minRate, now: clock.now)
+      bytesOnWire: easy.bytesOnWire, minBytes: settings.configuration.minRate, now: clock.now)
   }
 
   /// The time at which the transfer times out unless something arrives; nil means never.
   var due: ContinuousClock.Instant? {
-    guard let configuration = settings?.configuration else { return nil }
     guard !receiver.isPaused else { return nil }
-    let stuckAt = watch.stuckAt(connectTimeout: configuration.connectTimeout, idleTimeout: request.idleTimeout)
-    let slowAt = configuration.minRate > 0 ? watch.slowAt : nil
+    let stuckAt = watch.stuckAt(
+      connectTimeout: settings.configuration.connectTimeout, idleTimeout: request.idleTimeout)
+    let slowAt = settings.configuration.minRate > 0 ? watch.slowAt : nil
     return [stuckAt, slowAt].compactMap(\.self).min()
   }
 
@@ -311,7 +311,7 @@ final class Transfer {
     recordProgress()
     guard let due, due <= clock.now else { return nil }
     if due == watch.slowAt {
-      let text = "\(server) sent fewer than \(settings?.configuration.minRate ?? 0) bytes in 30 s"
+      let text = "\(server) sent fewer than \(settings.configuration.minRate) bytes in 30 s"
       return TransferError(.timeout, text, phase: .slow)
     }
     return switch watch.stage {

@@ -65,10 +65,10 @@ final class CurlLoop {
   func start(_ id: TransferID, _ request: TransferRequest, _ consumer: any TransferConsumer) {
     do {
       let transfer = try Transfer(
-        id: id, request: request, consumer: consumer, clock: clock, connections: connections,
+        id: id, request: request, consumer: consumer, settings: settings, clock: clock, connections: connections,
         isPermitted: isPermitted)
       transfers[id] = transfer
-      begin(transfer, with: settings)
+      begin(transfer)
     } catch {
       consumer.finished(.failure(error))
     }
@@ -174,35 +174,35 @@ final class CurlLoop {
   // MARK: Hops
 
   /// Begins a hop, and sends its request once the addresses of its host are known.
-  private func begin(_ transfer: Transfer, with settings: ResolvedConfiguration) {
+  private func begin(_ transfer: Transfer) {
     do throws(TransferError) {
-      try transfer.beginHop(with: settings)
+      try transfer.beginHop()
     } catch {
       return finish(transfer, .failure(transfer.counted(error)))
     }
-    switch resolver.need(for: transfer.origin, under: settings) {
-    case .nothing: send(transfer, with: settings, to: nil)
-    case .known(let outcome): proceed(transfer, with: settings, outcome)
+    switch resolver.need(for: transfer.origin, under: transfer.settings) {
+    case .nothing: send(transfer, to: nil)
+    case .known(let outcome): proceed(transfer, outcome)
     case .lookUp(let name):
       transfer.lookUp = resolver.lookUp(name) { [unowned self, unowned transfer] outcome in
         transfer.lookUp = nil
-        proceed(transfer, with: settings, outcome)
+        proceed(transfer, outcome)
       }
     }
   }
 
-  private func proceed(_ transfer: Transfer, with settings: ResolvedConfiguration, _ outcome: Resolver.Outcome) {
+  private func proceed(_ transfer: Transfer, _ outcome: Resolver.Outcome) {
     switch outcome {
-    case .addresses(let addresses): send(transfer, with: settings, to: addresses)
+    case .addresses(let addresses): send(transfer, to: addresses)
     case .noSuchName: finish(transfer, .failure(transfer.counted(transfer.noAddress)))
     case .unanswered: finish(transfer, .failure(transfer.counted(transfer.noAnswer)))
     }
   }
 
   /// - Parameter hostAddresses: the addresses of the host; nil if curl resolves it.
-  private func send(_ transfer: Transfer, with settings: ResolvedConfiguration, to hostAddresses: [IPAddress]?) {
+  private func send(_ transfer: Transfer, to hostAddresses: [IPAddress]?) {
     do throws(TransferError) {
-      guard let easy = EasyHandle(settings: settings, connections: connections) else {
+      guard let easy = EasyHandle(settings: transfer.settings, connections: connections) else {
         throw TransferError(.network, "out of memory for another transfer")
       }
       transfer.addressKey = hostAddresses.map { _ in AddressesInCurl.key(transfer.origin) }
@@ -222,9 +222,8 @@ final class CurlLoop {
     switch transfer.step(after: error) {
     case .finish(let outcome): finish(transfer, outcome)
     case .request:
-      let settings = transfer.settings ?? settings
       detach(transfer)
-      begin(transfer, with: settings)
+      begin(transfer)
     }
   }
 

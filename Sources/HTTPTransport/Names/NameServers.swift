@@ -22,11 +22,18 @@ struct NameServerConfiguration: Sendable {
 /// guess a new port (RFC 5452 section 9.2), and a channel's receive buffer can hold all its answers.
 final class NameServers {
   private static let queriesPerChannel = 256
+  /// Interval after which the servers are read again even if their file is unchanged: it may have been unreadable.
+  private static let reloadInterval = Duration.seconds(60)
   private static let isReady = ares_library_init(ARES_LIB_INIT_ALL) == cares_success
 
   private(set) var searchList = SearchList()
+  /// The server for the first attempt of a query.
+  var choice = ServerChoice(now: .now)
   private let configuration: NameServerConfiguration
   private let poll: SocketPoll
+  private var resolvConf: WatchedFile
+  private var reloadedAt = ContinuousClock.now
+  private var ipv6Route = IPv6Route()
   private let ended: (NameQuery, NameQuery.End) -> Void
   /// The list from c-ares, which owns the servers.
   private var list: UnsafeMutablePointer<ares_addr_port_node>?
@@ -43,14 +50,26 @@ final class NameServers {
     self.configuration = configuration
     self.poll = poll
     self.ended = ended
+    resolvConf = WatchedFile(path: configuration.resolvConf)
   }
 
   deinit { ares_free_data(list) }
 
   var count: Int { servers.count }
 
-  /// Reads the list of servers. Queries in flight continue.
-  func reload() {
+  /// Whether IPv6 addresses must be looked up and tried first.
+  func prefersIPv6(now: ContinuousClock.Instant) -> Bool { configuration.hasIPv6 ?? ipv6Route.exists(now: now) }
+
+  /// Reads the list of servers if it may have changed. Queries in flight continue.
+  func reloadIfNeeded(now: ContinuousClock.Instant) {
+    let hasChanged = resolvConf.hasChanged(now: now)
+    if hasChanged { choice = ServerChoice(now: now) }
+    guard hasChanged || reloadedAt.duration(to: now) > Self.reloadInterval else { return }
+    reloadedAt = now
+    reload()
+  }
+
+  private func reload() {
     retired += channels.compactMap { $0 }
     ares_free_data(list)
     (list, servers, searchList) = (nil, [], SearchList())

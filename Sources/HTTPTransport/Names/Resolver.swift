@@ -36,8 +36,6 @@ final class Resolver {
   }
 
   private static let maxAttempts = 3
-  /// Interval after which the servers are read again even if their file is unchanged: it may have been unreadable.
-  private static let reloadInterval = Duration.seconds(60)
   /// Time for which addresses of one type wait for those of the other (RFC 8305 section 3).
   private static let resolutionDelay = Duration.milliseconds(50)
   /// Shortest time between two checks of the queries in flight.
@@ -46,11 +44,7 @@ final class Resolver {
   private let configuration: NameServerConfiguration
   private let clock: LoopClock
   private var servers: NameServers!
-  private var resolvConf: WatchedFile
-  private var hostsFile: WatchedFile
-  private var hosts = HostsFile()
-  private var ipv6Route = IPv6Route()
-  private var cache = AddressCache()
+  private var knownNames: KnownNames
   private var window = QueryWindow()
 
   private var lookUps: [String: LookUp] = [:]
@@ -65,9 +59,7 @@ final class Resolver {
   private var halves = FIFO<(LookUp, due: ContinuousClock.Instant)>()
   private var lastNumber = 0
 
-  private var choice = ServerChoice(now: .now)
   private var heardAt = ContinuousClock.now
-  private var reloadedAt = ContinuousClock.now
   /// Latest time for the next call of `work`; nil for never.
   private(set) var nextCheck: ContinuousClock.Instant?
   private var counts = ResolverStatistics(kind: .cAres)
@@ -75,14 +67,13 @@ final class Resolver {
   init(_ configuration: NameServerConfiguration, poll: SocketPoll, clock: LoopClock) {
     self.configuration = configuration
     self.clock = clock
-    resolvConf = WatchedFile(path: configuration.resolvConf)
-    hostsFile = WatchedFile(path: configuration.hostsFile)
+    knownNames = KnownNames(hostsFile: configuration.hostsFile)
     servers = NameServers(configuration, poll: poll) { [unowned self] query, end in endedQueries.append((query, end)) }
   }
 
   var statistics: ResolverStatistics {
     var statistics = counts
-    statistics.names = cache.count
+    statistics.names = knownNames.count
     statistics.waiting = lookUps.values.count { !$0.hasBegun }
     statistics.inFlight = window.inFlight
     statistics.window = window.size
@@ -95,14 +86,7 @@ final class Resolver {
   ///
   /// - Parameter name: a host whose `HostKind` is `name`.
   func known(_ name: String) -> Outcome? {
-    if let bytes = hostsFile.change(now: clock.now) { hosts = HostsFile(bytes) }
-    let hostsAddresses = hosts[name]
-    if !hostsAddresses.isEmpty { return .addresses(hostsAddresses) }
-    return switch cache.answer(for: name, now: clock.now) {
-    case .addresses(let addresses): .addresses(addresses)
-    case .noSuchName: .noSuchName
-    case nil: nil
-    }
+    knownNames.outcome(for: name, now: clock.now)
   }
 
   /// Looks up a name that has no known outcome.
@@ -128,14 +112,9 @@ final class Resolver {
   }
 
   private func begin(_ name: String) -> LookUp {
-    let hasChanged = resolvConf.hasChanged(now: clock.now)
-    if hasChanged { choice = ServerChoice(now: clock.now) }
-    if hasChanged || reloadedAt.duration(to: clock.now) > Self.reloadInterval {
-      reloadedAt = clock.now
-      servers.reload()
-    }
-    let prefersIPv6 = configuration.hasIPv6 ?? ipv6Route.exists(now: clock.now)
-    let questions = NameQuestions(candidates: servers.searchList.candidates(for: name), prefersIPv6: prefersIPv6)
+    servers.reloadIfNeeded(now: clock.now)
+    let questions = NameQuestions(
+      candidates: servers.searchList.candidates(for: name), prefersIPv6: servers.prefersIPv6(now: clock.now))
     let lookUp = LookUp(name, questions, askedAt: clock.now)
     lookUps[name] = lookUp
     waiting.append(lookUp)
@@ -179,7 +158,7 @@ final class Resolver {
 
   private func send(_ query: NameQuery, of lookUp: LookUp) {
     guard isNeeded(lookUp) else { return complete(query, .failed, of: lookUp) }
-    query.server = query.attempts == 0 ? choice.first(now: clock.now) : query.server + 1
+    query.server = query.attempts == 0 ? servers.choice.first(now: clock.now) : query.server + 1
     if inFlight.isEmpty { heardAt = clock.now }
     query.attempts += 1
     counts.queries += 1
@@ -197,7 +176,7 @@ final class Resolver {
     switch end {
     case .answered(let answer):
       heardAt = clock.now
-      choice.answered(by: query.server % max(1, servers.count), now: clock.now)
+      servers.choice.answered(by: query.server % max(1, servers.count), now: clock.now)
       window.answered(losses: query.losses)
       complete(query, answer, of: lookUp)
     case .serverFailed:
@@ -232,7 +211,7 @@ final class Resolver {
     case .ask(let types): ask(types, of: lookUp)
     case .resolved(let addresses, let timeToLive): conclude(lookUp, addresses, timeToLive: timeToLive)
     case .noSuchName:
-      cache.insert(.noSuchName, for: lookUp.name, timeToLive: .zero, now: clock.now)
+      knownNames.insert(.noSuchName, for: lookUp.name, now: clock.now)
       finish(lookUp, .noSuchName)
     case .unanswered: finish(lookUp, .unanswered)
     }
@@ -240,7 +219,7 @@ final class Resolver {
 
   /// Stores addresses and ends the look-up. Addresses that arrive later are stored as well.
   private func conclude(_ lookUp: LookUp, _ addresses: [IPAddress], timeToLive: Duration) {
-    cache.insert(.addresses(addresses), for: lookUp.name, timeToLive: timeToLive, now: clock.now)
+    knownNames.insert(.addresses(addresses), for: lookUp.name, timeToLive: timeToLive, now: clock.now)
     finish(lookUp, .addresses(addresses))
   }
 

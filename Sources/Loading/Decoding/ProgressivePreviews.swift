@@ -109,7 +109,7 @@ extension ScanCounter {
     var offset: Int64 = 0
     while !isOver, offset < spool.length {
       guard let piece = try? spool.bytes(from: offset, count: 128 << 10), !piece.isEmpty else { return nil }
-      piece.withUnsafeBytes { take($0) }
+      piece.withUnsafeBytes { consume($0) }
       offset += Int64(piece.count)
     }
     if isOver { return nil }

@@ -271,7 +271,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   private func countScans(in chunk: UnsafeRawBufferPointer) {
-    scans?.take(chunk)
+    scans?.consume(chunk)
     if scans?.isOver == true { scans = nil }
   }
 

@@ -23,9 +23,7 @@ final class Session {
   var tracker = RequestTracker()
   var counts = RequestCounts()
   let startedAt = ContinuousClock.now
-  private var hasFailures = false
-  private var wasCancelledBySignal = false
-  private var hasLostInput = false
+  private var outcome = SessionOutcome()
   private var shutdownReason: ShutdownReason?
   private var drainState = DrainState.notYet
   private let onEnd: @Sendable (Int32) -> Void
@@ -126,13 +124,13 @@ final class Session {
 
   /// Answers with an error. The error of a notification is sent as an event.
   func answer(_ token: RequestToken, _ error: RPCError, url: String? = nil) {
-    hasFailures = true
+    outcome.hasFailures = true
     if token.id == nil { sendFailure(error, of: token, url: url) }
     if let line = tracker.respond(to: token, error: error) { send(line, about: token) }
   }
 
   private func sendFailure(_ error: RPCError, of token: RequestToken?, url: String? = nil) {
-    hasFailures = true
+    outcome.hasFailures = true
     let line = tracker.event("failed", about: token) { writer in
       if let url { writer.member("url", url) }
       writer.member("error", error)
@@ -195,7 +193,7 @@ final class Session {
   /// Ends the session after the input has ended or failed.
   func endOfInput(failed: Bool) {
     guard shutdownReason == nil else { return }
-    hasLostInput = failed
+    outcome.hasLostInput = failed
     shutdownReason = .endOfInput
     loader.isPaused = false
     if options.endOfInput == .cancel { _ = loader.cancel(.all) }
@@ -212,7 +210,7 @@ final class Session {
   func terminate() {
     // A `shutdown` request must still be answered.
     if case .shutdown = shutdownReason {} else { shutdownReason = .signal }
-    wasCancelledBySignal = loader.cancel(.all) > 0
+    outcome.wasCancelledBySignal = loader.cancel(.all) > 0
   }
 
   private func endIfDone() {
@@ -235,8 +233,8 @@ final class Session {
     case .over: return
     }
     drainState = .over
-    let failed = options.exitStatus && (hasFailures || tracker.hasRefused || wasCancelledBySignal)
+    if tracker.hasRefused { outcome.hasFailures = true }
     log.info("done after \(counts.received) loads and prefetches, \(startedAt.duration(to: .now).milliseconds) ms")
-    onEnd(hasLostInput ? ExitStatus.inputOrOutput : failed ? ExitStatus.failures : 0)
+    onEnd(outcome.exitStatus(reportingFailures: options.exitStatus))
   }
 }
