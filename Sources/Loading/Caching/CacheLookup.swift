@@ -70,7 +70,7 @@ extension Loader {
       deliver(candidates[index], to: load, as: .stale)
       revalidateInBackground(load)
     case .showThenRevalidate(let index, let isFresh, _):
-      show(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale)
+      deliveries.show(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale)
       return false
     case .revalidate, .fetch, .notCached:
       return false

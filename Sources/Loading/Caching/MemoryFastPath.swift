@@ -15,7 +15,7 @@ extension Loader {
     guard let entry = onlyEntry(for: request) else { return nil }
     let response = entry.response
     guard request.accepts(response), request.processing?.step(for: response) == nil, isPlainlyFresh(response),
-      let delivered = deliverAtOnce(response, entry.bytes, in: .memory, DeliveryPlan(request))
+      let delivered = deliveries.deliverAtOnce(response, entry.bytes, in: .memory, DeliveryPlan(request))
     else { return nil }
     clearSlot(for: request)
     let image = LoadedImage(response, delivered, for: request, as: .memory, now: storage.now())

@@ -9,7 +9,7 @@ protocol DecodeClient: AnyObject {
   func deliver(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus, at stage: DeliveryStage)
   /// Delivers the final result of a decode.
   func complete(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>, at stage: DeliveryStage)
-  /// Looks for the image once more, in the cache and then by a transfer; drops a `cached` event instead.
+  /// Has the load look for the image once more. A `cached` event is dropped instead.
   func lostSource(for load: ActiveLoad, at stage: DeliveryStage)
   /// Ends a load that waits for a decode at its deadline.
   func deadlinePassed(for load: ActiveLoad)

@@ -17,6 +17,7 @@ public final class Loader {
   let storage: DiskServices
   let decodes: DecodeCoordinator
   let previews: PreviewCoordinator
+  let deliveries: DeliveryCoordinator
   private(set) var settings: LoaderSettings
 
   var scheduler: Scheduler
@@ -57,18 +58,13 @@ public final class Loader {
   var policy: CachePolicy { CachePolicy(maxAge: settings.maxAge) }
 
   /// Whether nobody reads the output: running transfers continue, no transfer starts.
-  public var isOutputStuck = false {
-    didSet {
-      scheduler.isPaused = isPaused || isOutputStuck
-      inlineReads.isClosed = isOutputStuck
-      while !isOutputStuck, let tell = deferredCompletions.popFirst() { tell() }
+  public var isOutputStuck: Bool {
+    get { deliveries.isOutputBlocked }
+    set {
+      scheduler.isPaused = isPaused || newValue
+      deliveries.isOutputBlocked = newValue
     }
   }
-  /// Answers with image data that wait until the output is read again. They wait as closures because their lines would
-  /// take much more memory.
-  private var deferredCompletions = FIFO<@LoadingActor () -> Void>()
-  /// The limit on images that are read to be written to the output.
-  let inlineReads = InlineReadLimiter()
   /// Whether the host has paused the start of transfers.
   public var isPaused = false {
     didSet { scheduler.isPaused = isPaused || isOutputStuck }
@@ -79,11 +75,13 @@ public final class Loader {
     self.storage = storage
     decodes = DecodeCoordinator(decoder: decoder, storage: storage, maxPixels: settings.maxPixels)
     previews = PreviewCoordinator(decodes)
+    deliveries = DeliveryCoordinator(storage: storage)
     scheduler = Scheduler(limits: settings.limits)
     memory = MemoryTier(limit: settings.memoryLimit)
     partialBodies = PartialBodyBudget(diskLimit: settings.diskLimit)
     self.settings = settings
-    (decodes.client, decodes.cache, previews.client) = (self, self, self)
+    (deliveries.client, deliveries.cache) = (self, self)
+    (decodes.client, decodes.cache, previews.client) = (deliveries, self, self)
     apply(settings)
     reattachPeerTable()
   }
@@ -180,14 +178,10 @@ public final class Loader {
   @discardableResult
   func finish(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) -> Bool {
     guard let load = loads[id] else { return false }
-    if isOutputStuck, case .success(let image) = result, image.data != nil {
-      unsubscribe(load)
-      deferCompletion(load) { $0.finish(id, result) }
-      return true
-    }
     loads.remove(id)
     index.remove(id, load.labels)
     releasePlace(of: load)
+    deliveries.remove(id)
     if load.request.processing != nil { decodes.unsubscribe(id) }
     unsubscribe(load)
     switch result {
@@ -200,13 +194,6 @@ public final class Loader {
     }
     releaseID(id)
     return true
-  }
-
-  /// Calls `tell` when the output is read again, unless the load has ended by then.
-  func deferCompletion(_ load: ActiveLoad, _ tell: @escaping @LoadingActor (Loader) -> Void) {
-    deferredCompletions.append { [weak self] in
-      if let self, self.loads[load.id] === load { tell(self) }
-    }
   }
 
   /// Removes the load from its job. Abandons the job or its transfer if no other load needs it.

@@ -49,8 +49,6 @@ final class ActiveLoad {
   /// Whether the response of a shared transfer did not match this load. From then on it shares only responses that have
   /// arrived and match, and no failures of other loads.
   var isUnshared = false
-  /// Whether the `cached` event of `refresh` has been handled.
-  var hasShownCached = false
   /// The last attempt that was reported to the observer. A preempted attempt starts again with the same number and is
   /// not reported twice.
   var startedAttempt: Int32 = 0
@@ -86,7 +84,6 @@ final class ActiveLoad {
     var received: Int64 = -1
     /// The last reported number of scans, which must not decrease.
     var scans = 0
-    var showing: Showing?
   }
 
   private var madeEmitted: EmittedEvents {
@@ -94,17 +91,6 @@ final class ActiveLoad {
     let made = EmittedEvents()
     emitted = made
     return made
-  }
-
-  /// The state of a pending `cached` event. See CachedEventDelivery.
-  var showing: Showing? {
-    get { emitted?.showing }
-    set { if newValue != nil || emitted != nil { madeEmitted.showing = newValue } }
-  }
-
-  final class Showing {
-    /// The result with which the load ends after the event.
-    var end: Result<LoadedImage, LoadError>?
   }
 
   /// The transfer timing for the result. A separate object because a waiting load has none.

@@ -1,0 +1,302 @@
+import Foundation
+import HTTPCaching
+import Testing
+import Threads
+
+@testable import ImageStore
+@testable import Loading
+
+/// The delivery of stored responses, without a loader.
+struct DeliveryCoordinatorTests {
+  // MARK: - Content
+
+  @Test func `bytes in memory are delivered at once`() async throws {
+    let bench = try await Bench()
+    await bench.deliver(bench.inMemory, to: 1) { $0.delivery = .data }
+    #expect(bench.told == ["1 ended: memory"])
+    #expect(await bench.isIdle)
+  }
+
+  @Test(arguments: [LoadRequest.Places.all, .disk])
+  func `a file is delivered, and read for the memory tier if the load wants that`(store: LoadRequest.Places)
+    async throws
+  {
+    let bench = try await Bench()
+    let stored = try bench.stored()
+    await bench.deliver(stored, to: 1) { $0.store = store }
+    #expect(bench.events(store == .all ? 2 : 1) == (store == .all ? ["promoted a"] : []) + ["1 ended: disk"])
+    #expect(await bench.client.image?.path == bench.disk.tier.absolutePath(of: stored.response))
+    #expect(await bench.isIdle)
+  }
+
+  @Test func `a load whose file is gone looks once more, and past the cache`() async throws {
+    let bench = try await Bench()
+    let stored = try bench.stored()
+    try FileManager.default.removeItem(atPath: bench.disk.tier.absolutePath(of: stored.response))
+    await bench.deliver(stored, to: 1)
+    #expect(bench.events(2) == ["removed a", "1 joins"])
+    #expect(await bench.client.load(LoadID(1)).bypassesCache)
+  }
+
+  @Test func `a load whose file is gone is served from memory if that has the bytes`() async throws {
+    let bench = try await Bench()
+    var stored = try bench.stored()
+    try FileManager.default.removeItem(atPath: bench.disk.tier.absolutePath(of: stored.response))
+    (stored.bytes, stored.place) = (Scene.image, .memory)
+    await bench.deliver(stored, to: 1)
+    #expect(bench.events(2) == ["no file of a", "1 ended: memory"])
+    let path = try #require(await bench.client.image?.path)
+    #expect(try Data(contentsOf: URL(filePath: path)) == Data(Scene.image))
+  }
+
+  @Test func `a response is decoded first if the load needs that`() async throws {
+    let bench = try await Bench()
+    await bench.deliver(bench.inMemory, to: 1, Ask.for(Ask.small()))
+    #expect(bench.told == ["1 needs encode for answer"])
+    await { @LoadingActor in bench.client.load(LoadID(1)).hasRestarted = true }()
+    await bench.deliver(bench.inMemory, to: 1)
+    #expect(bench.told.last == "1 needs encode for answer, urgently")
+  }
+
+  @Test func `a load that has ended gets nothing`() async throws {
+    let bench = try await Bench()
+    let stored = try bench.stored()
+    let gate = bench.disk.closeGate()
+    await bench.deliver(stored, to: 1)
+    await bench.cancel(1)
+    gate.open()
+    try await bench.settle()
+    #expect(bench.told == ["1 ended: cancelled"])
+    #expect(await bench.isIdle)
+  }
+
+  // MARK: - The cached event and the answer
+
+  @Test func `an answer waits until the cached image has been read`() async throws {
+    let bench = try await Bench()
+    let stored = try bench.stored()
+    let gate = bench.disk.closeGate()
+    await bench.show(stored, to: 1)
+    await bench.answer(1)
+    #expect(bench.told == ["1 leaves its job", "the event of 1 is urgent"])
+    gate.open()
+    #expect(bench.events(5).suffix(3) == ["promoted a", "1 shows disk", "1 ended: http"])
+    #expect(await bench.isIdle)
+  }
+
+  @Test func `an answer waits until the cached image has been decoded, and no longer than until the deadline`()
+    async throws
+  {
+    for end in ["shown", "failed", "lost", "overdue"] {
+      let bench = try await Bench()
+      let load = await bench.show(bench.inMemory, to: 1, Ask.for(Ask.small()))
+      await bench.answer(1)
+      await { @LoadingActor in
+        switch end {
+        case "shown":
+          // A second decode of the same event.
+          bench.deliveries.deliver(bench.inMemory, to: load, as: .disk, at: .cachedEvent)
+          let image = LoadedImage(bench.inMemory.response, as: .disk)
+          bench.deliveries.complete(load, .success(image), at: .cachedEvent)
+        case "failed": bench.deliveries.complete(load, .failure(LoadError(.corrupt, "")), at: .cachedEvent)
+        case "lost": bench.deliveries.lostSource(for: load, at: .cachedEvent)
+        default: bench.deliveries.deadlinePassed(for: load)
+        }
+      }()
+      var expected = ["1 needs encode for cachedEvent", "1 leaves its job", "the event of 1 is urgent"]
+      if end == "shown" { expected += ["1 needs encode for cachedEvent, urgently", "1 shows disk"] }
+      #expect(bench.told == expected + ["1 ended: http"], "\(end)")
+      #expect(await bench.isIdle)
+    }
+  }
+
+  @Test func `a deadline without an answer is a timeout`() async throws {
+    let bench = try await Bench()
+    let load = await bench.show(bench.inMemory, to: 1, Ask.for(Ask.small()))
+    await bench.deliveries.deadlinePassed(for: load)
+    #expect(bench.told.last == "1 ended: timeout")
+    #expect(await bench.isIdle)
+  }
+
+  @Test func `a load shows one image, and no pixels`() async throws {
+    let bench = try await Bench()
+    await bench.show(bench.inMemory, to: 1) { $0.delivery = .data }
+    await bench.show(bench.inMemory, to: 1)
+    await bench.show(bench.inMemory, to: 2, Ask.for(pixels: true))
+    #expect(bench.told == ["1 shows memory"])
+    for number: Int32 in 1...2 { await bench.answer(number) }
+    #expect(bench.told.suffix(2) == ["1 ended: http", "2 ended: http"])
+    #expect(await bench.isIdle)
+  }
+
+  // MARK: - The output
+
+  @Test func `results with data wait for the output in their order, others do not`() async throws {
+    let bench = try await Bench()
+    await { @LoadingActor in bench.deliveries.isOutputBlocked = true }()
+    for number: Int32 in 1...3 { await bench.deliver(bench.inMemory, to: number) { $0.delivery = .data } }
+    await bench.show(bench.inMemory, to: 4) { $0.delivery = .data }
+    await bench.answer(4)
+    await bench.deliver(bench.inMemory, to: 5) { $0.delivery = .none }
+    await bench.cancel(2)
+    let before = [
+      "1 leaves its job", "2 leaves its job", "3 leaves its job", "4 leaves its job", "the event of 4 is urgent",
+      "5 ended: memory", "2 ended: cancelled",
+    ]
+    #expect(bench.told == before)
+    await { @LoadingActor in bench.deliveries.isOutputBlocked = false }()
+    #expect(bench.told == before + ["1 ended: memory", "3 ended: memory", "4 shows memory", "4 ended: http"])
+    #expect(await bench.isIdle)
+  }
+
+  @Test func `no file is read for an output that is blocked`() async throws {
+    let bench = try await Bench()
+    let stored = try bench.stored()
+    await { @LoadingActor in bench.deliveries.isOutputBlocked = true }()
+    for number: Int32 in 1...2 { await bench.deliver(stored, to: number) { $0.delivery = .data } }
+    for _ in 0..<2 { try await bench.settle() }
+    #expect(bench.told.isEmpty)
+    await bench.cancel(1)
+    await { @LoadingActor in bench.deliveries.isOutputBlocked = false }()
+    #expect(bench.events(3) == ["1 ended: cancelled", "promoted a", "2 ended: disk"])
+    #expect(await bench.isIdle)
+  }
+}
+
+/// Deliveries from a disk, with a client that records.
+private final class Bench: Sendable {
+  let disk: DiskFixture
+  let client: Client
+  let deliveries: DeliveryCoordinator
+
+  init() async throws {
+    let disk = try DiskFixture()
+    self.disk = disk
+    (client, deliveries) = await { @LoadingActor in
+      let deliveries = DeliveryCoordinator(storage: disk.storage)
+      let client = Client(deliveries)
+      (deliveries.client, deliveries.cache) = (client, client)
+      return (client, deliveries)
+    }()
+  }
+
+  private var draft: StoredResponse {
+    StoredResponse(
+      key: "a", url: "", requestTime: 1, responseTime: 1, storedAt: 1, validatedAt: 1, expiresAt: 9,
+      mediaType: "image/gif", format: "gif", width: 1, height: 1, byteCount: Int64(Scene.image.count))
+  }
+
+  var inMemory: Candidate { Candidate(response: draft, bytes: Scene.image, place: .memory) }
+
+  /// The image in the disk tier.
+  func stored() throws -> Candidate {
+    let stored = try disk.onDisk { [tier = disk.tier, draft] in
+      try tier.assumeIsolatedThrowing { tier throws(StoreError) in
+        try tier.store(.bytes(Scene.image), as: draft, delivered: false)
+      }
+    }
+    return Candidate(response: stored, bytes: nil, place: .disk)
+  }
+
+  @LoadingActor
+  func deliver(_ candidate: Candidate, to number: Int32, _ change: (inout LoadRequest) -> Void = { _ in }) {
+    let status: CacheStatus = candidate.place == .memory ? .memory : .disk
+    deliveries.deliver(candidate, to: client.load(LoadID(number), change), as: status, at: .answer)
+  }
+
+  @LoadingActor @discardableResult
+  func show(_ candidate: Candidate, to number: Int32, _ change: (inout LoadRequest) -> Void = { _ in }) -> ActiveLoad {
+    let load = client.load(LoadID(number), change)
+    deliveries.show(candidate, to: load, as: candidate.place == .memory ? .memory : .disk)
+    return load
+  }
+
+  /// Answers a load with an error.
+  @LoadingActor func answer(_ number: Int32) {
+    deliveries.complete(client.load(LoadID(number)), .failure(LoadError(.http, "404")), at: .answer)
+  }
+
+  @LoadingActor func cancel(_ number: Int32) {
+    client.end(client.load(LoadID(number)), .failure(LoadError(.cancelled, "")))
+  }
+
+  var told: [String] { client.told.withLock { $0 } }
+
+  /// What the client has been told, once it has been told as much.
+  func events(_ count: Int) -> [String] { client.told.wait { $0.count >= count ? $0 : nil }! }
+
+  func settle() async throws {
+    try disk.onDisk {}
+    await { @LoadingActor in }()
+  }
+
+  @LoadingActor var isIdle: Bool { deliveries.isEmpty }
+}
+
+@LoadingActor
+private final class Client: DeliveryClient, DeliveryCache, LoadObserver {
+  nonisolated let told = Locked<[String]>([])
+  /// The last image that ended a load.
+  private(set) var image: LoadedImage?
+  private let deliveries: DeliveryCoordinator
+  private var loads: [LoadID: ActiveLoad] = [:]
+
+  init(_ deliveries: DeliveryCoordinator) { self.deliveries = deliveries }
+
+  func load(_ id: LoadID, _ change: (inout LoadRequest) -> Void = { _ in }) -> ActiveLoad {
+    if let load = loads[id] { return load }
+    var request = LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: "a")
+    change(&request)
+    let load = ActiveLoad(
+      id: id, request: request, partition: "", acceptedAt: .now, generation: 0, observer: self, isInternal: false)
+    loads[id] = load
+    return load
+  }
+
+  private func tell(_ event: String) {
+    told.withLock { $0.append(event) }
+    told.notify()
+  }
+
+  func load(_ id: LoadID, did event: LoadEvent) {
+    if case .cached(let image) = event { tell("\(id.slot) shows \(image.cache.rawValue)") }
+  }
+
+  func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {}
+
+  // MARK: - DeliveryClient
+
+  func activeLoad(_ id: LoadID) -> ActiveLoad? { loads[id] }
+
+  func end(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>) {
+    loads[load.id] = nil
+    deliveries.remove(load.id)
+    switch result {
+    case .success(let image):
+      self.image = image
+      tell("\(load.id.slot) ended: \(image.cache.rawValue)")
+    case .failure(let error): tell("\(load.id.slot) ended: \(error.kind.rawValue)")
+    }
+  }
+
+  func unsubscribe(_ load: ActiveLoad) { tell("\(load.id.slot) leaves its job") }
+  func join(_ load: ActiveLoad) { tell("\(load.id.slot) joins") }
+
+  func process(
+    _ candidate: Candidate, for load: ActiveLoad, _ step: DecodePlan.Step, as status: CacheStatus,
+    at stage: DeliveryStage, isUrgent: Bool
+  ) {
+    tell("\(load.id.slot) needs \(step) for \(stage)\(isUrgent ? ", urgently" : "")")
+  }
+
+  func boostCachedEvent(of load: ActiveLoad, until limit: ContinuousClock.Instant) {
+    tell("the event of \(load.id.slot) is urgent")
+  }
+
+  // MARK: - DeliveryCache
+
+  let largestInMemory: Int64 = 1 << 20
+  func promote(_ response: StoredResponse, _ bytes: [UInt8]) { tell("promoted \(response.key)") }
+  func forgetFile(of response: StoredResponse) { tell("no file of \(response.key)") }
+  func removeDamaged(_ key: String) { tell("removed \(key)") }
+}
