@@ -18,11 +18,10 @@ extension Loader {
   }
 
   /// As `lookUpMemory`, but counts nothing as used.
-  func peekMemory(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
+  func peekMemory(_ key: String, _ partition: String, _ variants: Set<String>) -> [Candidate] {
     let originals = memory.peek(at: key, partition: partition).map(Candidate.init(inMemory:))
-    if variant.isEmpty { return originals }
-    let variants = memory.peek(at: key, partition: partition, variant: variant)
-    return Candidate.merging(variants.map(Candidate.init(inMemory:)), originals)
+    let found = variants.filter { !$0.isEmpty }.flatMap { memory.peek(at: key, partition: partition, variant: $0) }
+    return found.isEmpty ? originals : Candidate.merging(found.map(Candidate.init(inMemory:)), originals)
   }
 
   /// Whether a host `store` for this key is in progress. A load submitted now must see the stored image: it is routed
@@ -102,7 +101,11 @@ extension Loader {
 
   /// Subscribes the load to the job of its key, and creates the job if there is none.
   func join(_ load: ActiveLoad) {
-    let key = coalescingKey(load)
+    let key = load.jobKey
+    // Only the present loads of a superseded job wait for it.
+    if let job = scheduler.job(for: key), let record = jobs[job], isSupersededByHostStore(record) {
+      scheduler.detach(job)
+    }
     let deadline = load.request.deadline.map { load.acceptedAt.advanced(by: $0) }
     let subscription = scheduler.subscribe(
       load.id, to: key, of: load.request.origin, priority: load.priority,
@@ -113,24 +116,49 @@ extension Loader {
       jobs[job] = JobRecord(first: load)
       look(for: job, bypassing: key.revalidation == .bypassed || key.revalidation == .unused)
     case .joined(let job, let attempt):
-      if jobs[job]?.candidates == nil || mayTransfer(load) { attach(load, in: job, attempt: attempt) }
+      guard jobs[job]?.candidates == nil || mayTransfer(load) else { return }
+      releasePlace(of: load)
+      if let attempt { load.emit(.started(attempt: attempt)) }
+      if load.request.events.contains(.preview) { jobs[job]?.download?.wantPreviews() }
+      switch scheduler.job(job)?.phase {
+      case .waiting, .backingOff: if missesVariant(job) { recheckCache(for: job) }
+      default: break
+      }
     }
+  }
+
+  /// Whether a load of the job wants a variant that its last cache lookup did not include. The variant may be stored
+  /// although the original is not.
+  private func missesVariant(_ job: JobID) -> Bool {
+    guard hasDiskTiers, let record = jobs[job], let key = scheduler.job(job)?.key,
+      key.revalidation == .whenStale || key.revalidation == .always
+    else { return false }
+    return !wantedVariants(of: job).isSubset(of: record.lookedUpVariants)
+  }
+
+  private func wantedVariants(of job: JobID) -> Set<String> {
+    var variants: Set<String> = []
+    scheduler.forEachSubscriber(of: job) { id in
+      if let load = loads[id] { variants.insert(load.request.variant) }
+    }
+    return variants
   }
 
   private func look(for job: JobID, bypassing: Bool) {
     guard let record = jobs[job] else { return }
     if scheduler.job(job)?.key.revalidation == .whenStale { leaseRequest(record) }
     let (key, partition) = (record.first.request.key, record.first.partition)
-    let variant = record.first.request.variant
+    let variants = wantedVariants(of: job)
+    record.lookedUpVariants = variants
     let isBeingPut = isBeingPut(key)
-    let known = bypassing || isBeingPut ? [] : peekMemory(key, partition, variant)
+    let known = bypassing || isBeingPut ? [] : peekMemory(key, partition, variants)
     guard hasDiskTiers || isBeingPut else { return looked(for: job, found: known) }
     // Requests that bypass the cache pass through the disk thread too, so that they do not overtake earlier requests.
     if bypassing { return storage.perform({}) { [weak self] in self?.looked(for: job, found: []) } }
-    storage.look(up: key, partition: partition, variant: variant) { [weak self] found in
+    storage.look(up: key, partition: partition, variants: variants) { [weak self] found in
       guard let self else { return }
       if found.hasPartial { record.mayResume = true }
-      let known = isBeingPut ? self.peekMemory(key, partition, variant) : known
+      let known = isBeingPut ? self.peekMemory(key, partition, variants) : known
       var candidates = Candidate.current(self.merge(known, found.candidates))
       if let clear = self.pendingInvalidations.mark(&candidates) { self.separate(job, after: clear) }
       self.looked(for: job, found: candidates)
@@ -170,13 +198,10 @@ extension Loader {
       if let load = loads[id] { _ = mayTransfer(load) }
     }
     guard let first = scheduler.firstSubscriber(of: job), let load = loads[first] else { return }
-    if known.key.isLooking, let other = scheduler.rename(job, to: load.jobKey) {
-      return move(loadsOf: job, to: other)
-    }
+    if missesVariant(job) { return recheckCache(for: job) }
     // A job that resumes a partial body sends no other conditions.
     guard record.partialBody == nil else { return enqueue(job, record) }
     (record.revalidationTargetIndex, record.conditions) = (nil, HeaderFields())
-    if mergeIntoEquivalentJob(job, record) { return }
     setConditions(of: record, for: load)
     if case .inline(let bytes, let mediaType) = record.first.request.source {
       arrived(inline: bytes, mediaType: mediaType, for: job)
@@ -249,7 +274,7 @@ extension Loader {
       answer(load.id, .failure(LoadError(.notCached, "the cache has no response that may be served")))
       return false
     }
-    guard !load.request.retriesFailed, !load.isUnshared else { return true }
+    guard !load.request.retriesFailed else { return true }
     let image = CacheIdentity(key: load.request.key, partition: load.partition)
     let failure = failures.failure(
       of: image, acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: .now)

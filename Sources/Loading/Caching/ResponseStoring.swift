@@ -32,7 +32,7 @@ extension Loader {
     for id in scheduler.end(job) {
       guard let load = loads[id] else { continue }
       guard record.isAnswered(load, by: confirmed) else {
-        refetchUnshared(load)
+        join(load)
         continue
       }
       load.note(record, summary, attempts: attempts)
@@ -148,17 +148,12 @@ extension Loader {
     let places = record.first.request.mayStore(status: head.status, headers: head.headers) ? wanted : []
     let supersedes = places.isEmpty && !wanted.isEmpty && record.supersedes(draft)
     scheduler.finish(job)
+    imagesBeingStored[record.identity] = imagesBeingStored[record.identity] ?? []
     record.arrived = draft.cached
-    jobsBeingStored[record.identity] = job
     for id in scheduler.subscribers(of: job) {
-      guard let load = loads[id] else { continue }
-      if record.isAnswered(load, by: draft.cached) {
-        load.note(record, summary, attempts: attempts)
-        load.emit(.progress(received: ending.received, total: head.contentLength))
-      } else {
-        _ = scheduler.leave(id)
-        refetchUnshared(load)
-      }
+      guard let load = loads[id], record.isAnswered(load, by: draft.cached) else { continue }
+      load.note(record, summary, attempts: attempts)
+      load.emit(.progress(received: ending.received, total: head.contentLength))
     }
     store(job, record, body: ending.body, format: ending.format, as: draft, keeping: places, supersedes: supersedes)
   }
@@ -168,7 +163,9 @@ extension Loader {
     _ job: JobID, _ record: JobRecord, body: Download.Body, format: ImageFormat?, as draft: StoredResponse,
     keeping places: LoadRequest.Places, supersedes: Bool = false
   ) {
-    let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }
+    let waiting = scheduler.subscribers(of: job).compactMap { loads[$0] }.filter {
+      record.isAnswered($0, by: draft.cached)
+    }
     let mayHavePartials = storage.tier?.mayHavePartials == true
     let operation = StoreOperation(
       body: body, format: format, draft: draft, places: places, supersedes: supersedes,
@@ -188,7 +185,7 @@ extension Loader {
   ) {
     applyPeerInvalidations()
     guard let record = jobs[job] else { return }
-    if jobsBeingStored[record.identity] == job { jobsBeingStored[record.identity] = nil }
+    defer { storingEnded(record.identity) }
     switch outcome {
     case .failure(let error):
       fail(job, error)
@@ -217,9 +214,9 @@ extension Loader {
           answer(id, .success(LoadedImage(candidate.response, delivered, for: load, as: .miss, now: storage.now())))
         case .failure(let error):
           answer(id, .failure(error))
-        // The remaining loads joined while the others were being served.
+        // The remaining loads joined while the others were being served, or need a transfer of their own.
         case nil where !record.isAnswered(load, by: candidate.response.cached):
-          refetchUnshared(load)
+          join(load)
         case nil
         where stored.isIntact && (stored.bytes != nil || candidate.response.isOnDisk) && load.accepts(candidate):
           deliver(candidate, to: load, as: .miss)

@@ -57,6 +57,8 @@ final class JobRecord {
   let first: ActiveLoad
   /// The stored responses for the key; nil until the cache lookup finishes.
   var candidates: [Candidate]?
+  /// The transform variants that the lookup included.
+  var lookedUpVariants: Set<String> = []
   /// The index of the candidate that the transfer revalidates, and the conditional request fields for that.
   var revalidationTargetIndex: Int?
   var conditions = HeaderFields()
@@ -148,6 +150,20 @@ final class JobRecord {
   }
 
   var identity: CacheIdentity { CacheIdentity(key: first.request.key, partition: first.partition) }
+
+  /// Whether the response to the request that was sent also answers the load, by its Vary (RFC 9111 section 4.1). The
+  /// loads of a job differ only in headers that do not affect the image: Vary may name such a header, but `*` does not
+  /// refer to them.
+  func isAnswered(_ load: ActiveLoad, by response: CachedResponse) -> Bool {
+    load === first || load.request.headers == first.request.headers || Vary.matches(response, load.request.headers)
+      || Vary.selectingFields(of: response.headers, from: [:]) == nil
+  }
+
+  /// Whether a response that must not be stored invalidates the stored one: a 200 shows that the stored one is out of
+  /// date (RFC 9111 section 4.3.3).
+  func supersedes(_ response: StoredResponse) -> Bool {
+    response.status == 200 && !first.request.mayStore(status: 200, headers: response.headers) && first.request.letsKeep
+  }
 
   /// Marks the candidates that a clear removes.
   ///

@@ -1,24 +1,20 @@
 internal import HTTPCaching
 internal import ImageStore
 
-/// The cache recheck before a job's first transfer.
+/// The cache recheck of a queued job: a response that has been stored in the meantime may make its transfer needless.
 extension Loader {
-  /// Rechecks before the first transfer of a job whether a response for its key has arrived in the meantime, for loads
-  /// with other headers. If such a response is being stored and answers this job too, the job is merged into that one.
-  /// If it is in memory, it serves the loads, becomes the revalidation target, or reveals an equivalent job to merge
-  /// into.
+  /// Rechecks the memory tier before the first transfer of a job, for a response that a job with other headers has
+  /// stored. It serves the loads, or becomes the revalidation target. If a response is just being stored, the job waits
+  /// for that.
   ///
-  /// - Returns: whether a transfer is still needed; if not, the job has ended.
+  /// - Returns: whether to start the transfer now; if not, the job waits or has ended.
   func needsTransferStill(_ job: JobID, _ record: JobRecord) -> Bool {
     guard let waiting = scheduler.job(job), waiting.attempt == 1, record.partialBody == nil,
       waiting.key.revalidation == .whenStale || waiting.key.revalidation == .always
     else { return true }
-    if let other = jobsBeingStored[record.identity], let answered = scheduler.job(other), answered.isJoinable,
-      answered.key.equalsButForHeaders(waiting.key), let otherRecord = jobs[other], let response = otherRecord.arrived,
-      otherRecord.isAnswered(record.first, by: response)
-    {
-      _ = scheduler.merge(job, into: other)
-      jobs[job] = nil
+    if imagesBeingStored[record.identity] != nil {
+      imagesBeingStored[record.identity]?.append(job)
+      scheduler.deferToPeer(job)
       return false
     }
     let known = lookUpMemory(record.first.request.key, record.first.partition, record.first.request.variant)
@@ -34,9 +30,25 @@ extension Loader {
       forget(job)
       return false
     }
-    if mergeIntoEquivalentJob(job, record) { return false }
     setConditions(of: record, for: load)
     return true
+  }
+
+  /// Resumes the jobs that waited until a response was stored.
+  func storingEnded(_ image: CacheIdentity) {
+    for job in imagesBeingStored.removeValue(forKey: image) ?? [] where scheduler.job(job)?.phase == .awaitingPeer {
+      recheckCache(for: job)
+    }
+  }
+
+  /// Repeats the cache lookup of the waiting job for the same image, after a job that forces revalidation has stored a
+  /// response.
+  func recheckSiblingJob(of job: TransferKey) {
+    guard job.revalidation != .whenStale, let other = scheduler.job(for: job.withoutForcedRevalidation) else { return }
+    switch scheduler.job(other)?.phase {
+    case .waiting, .backingOff: recheckCache(for: other)
+    default: break
+    }
   }
 }
 

@@ -12,7 +12,8 @@ final class TransferKey: Sendable {
   let key: ExactString
   /// The credentials of the load, as told apart by `CachePartition.partition`; empty for none.
   let partition: String
-  let headers: Headers
+  /// The request headers that may matter, in a canonical order.
+  let headers: HeaderFields
   /// How the cache is used. Loads that send different Cache-Control fields, or store what others must not, do not share
   /// a transfer.
   let revalidation: Revalidation
@@ -26,16 +27,6 @@ final class TransferKey: Sendable {
   let retries: Int
   private let ownHash: Int
 
-  /// The request headers that distinguish transfers.
-  enum Headers: Sendable, Hashable {
-    /// All headers that may matter, until the Vary of a response names those that do.
-    case all(HeaderFields)
-    /// The headers named by the Vary of a stored response. See VaryCoalescing.
-    case selecting(SelectingFields)
-    /// All headers that may matter, and the variant, of a lookup-only job. See LateJoinLookup.
-    indirect case looking(HeaderFields, for: ExactString)
-  }
-
   enum Revalidation: UInt8, Sendable {
     case whenStale, always, bypassed
     /// The cache is neither read nor written (`noStore`). Apart from `bypassed`, since loads that joined would not be
@@ -44,7 +35,7 @@ final class TransferKey: Sendable {
   }
 
   init(
-    key: ExactString, partition: String, headers: Headers, revalidation: Revalidation, acceptsAnything: Bool,
+    key: ExactString, partition: String, headers: HeaderFields, revalidation: Revalidation, acceptsAnything: Bool,
     maxBytes: Int64, timeoutMs: Int64, retries: Int
   ) {
     self.key = key
@@ -63,38 +54,21 @@ final class TransferKey: Sendable {
     ownHash = hasher.finalize()
   }
 
-  /// The key shared by loads that differ only in headers that the stored Vary does not name.
-  func narrowedByVary(to fields: SelectingFields) -> TransferKey { with(.selecting(fields), revalidation) }
-
-  /// The key of a lookup-only job for late loads.
-  func looking(for variant: String) -> TransferKey {
-    guard case .all(let fields) = headers else { return self }
-    return with(.looking(fields, for: ExactString(variant)), revalidation)
-  }
-
-  var isLooking: Bool { if case .looking = headers { true } else { false } }
-
   /// The key of loads that accept a fresh response.
-  var withoutForcedRevalidation: TransferKey { with(headers, .whenStale) }
-
-  private func with(_ headers: Headers, _ revalidation: Revalidation) -> TransferKey {
+  var withoutForcedRevalidation: TransferKey {
     TransferKey(
-      key: key, partition: partition, headers: headers, revalidation: revalidation,
-      acceptsAnything: acceptsAnything, maxBytes: maxBytes, timeoutMs: timeoutMs, retries: retries)
+      key: key, partition: partition, headers: headers, revalidation: .whenStale, acceptsAnything: acceptsAnything,
+      maxBytes: maxBytes, timeoutMs: timeoutMs, retries: retries)
   }
 }
 
 extension TransferKey: Hashable {
   static func == (left: TransferKey, right: TransferKey) -> Bool {
     left === right
-      || left.ownHash == right.ownHash && left.equalsButForHeaders(right) && left.headers == right.headers
-  }
-
-  /// Whether the keys agree in everything except their headers.
-  func equalsButForHeaders(_ other: TransferKey) -> Bool {
-    key == other.key && partition == other.partition && revalidation == other.revalidation
-      && acceptsAnything == other.acceptsAnything && maxBytes == other.maxBytes && timeoutMs == other.timeoutMs
-      && retries == other.retries
+      || left.ownHash == right.ownHash && left.key == right.key && left.partition == right.partition
+        && left.headers == right.headers && left.revalidation == right.revalidation
+        && left.acceptsAnything == right.acceptsAnything && left.maxBytes == right.maxBytes
+        && left.timeoutMs == right.timeoutMs && left.retries == right.retries
   }
 
   func hash(into hasher: inout Hasher) { hasher.combine(ownHash) }

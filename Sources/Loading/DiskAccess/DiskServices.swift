@@ -79,16 +79,16 @@ public final class DiskServices: Sendable {
     var hasPartial: Bool
   }
 
-  /// Looks up the named variant and the original of a key on disk.
+  /// Looks up the named variants and the original of a key on disk.
   func look(
-    up key: String, partition: String, variant: String,
+    up key: String, partition: String, variants: Set<String>,
     then completion: @escaping @LoadingActor @Sendable (Found) -> Void
   ) {
     perform(
       {
         let originals = self.candidates(for: key, partition)
-        let variants = variant.isEmpty ? [] : self.candidates(for: key, partition, variant: variant)
-        let candidates = Candidate.merging(variants, originals)
+        let found = variants.filter { !$0.isEmpty }.flatMap { self.candidates(for: key, partition, variant: $0) }
+        let candidates = found.isEmpty ? originals : Candidate.merging(found, originals)
         let hasPartial =
           candidates.isEmpty
           && self.tier?.assumeIsolated { $0.hasPartial(key: key, partition: partition) } ?? false

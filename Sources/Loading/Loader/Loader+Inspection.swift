@@ -89,7 +89,7 @@ extension Loader {
     let variant = request.variant
     applyPeerInvalidations()
     let isBeingPut = isBeingPut(key)
-    let before = isBeingPut ? [] : peekMemory(key, partition, variant)
+    let before = isBeingPut ? [] : peekMemory(key, partition, [variant])
     let failure = failures.failure(
       of: CacheIdentity(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
     storage.perform({ [storage] in
@@ -98,7 +98,7 @@ extension Loader {
       return storage.inspect(key, partition, variant)
     }) { [weak self] onDisk in
       guard let self else { return }
-      let inMemory = (isBeingPut ? self.peekMemory(key, partition, variant) : before).filter {
+      let inMemory = (isBeingPut ? self.peekMemory(key, partition, [variant]) : before).filter {
         $0.response.variant == variant
       }
       var report = CacheReport()

@@ -37,8 +37,8 @@ public final class Loader {
   var peerTable: PeerTable?
   /// The number of clears published in the peer table that this worker has applied.
   var clearCount: UInt64 = 0
-  /// The job whose response is being stored, by key and partition. See PreTransferRecheck.
-  var jobsBeingStored: [CacheIdentity: JobID] = [:]
+  /// The images whose responses are being stored, each with the jobs that wait for that. See PreTransferRecheck.
+  var imagesBeingStored: [CacheIdentity: [JobID]] = [:]
   var pendingInvalidations = PendingInvalidations()
   /// Responses updated by a 304 that the disk thread has not written yet, by id. Results that it read before are out of
   /// date.

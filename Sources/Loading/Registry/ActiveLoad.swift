@@ -46,9 +46,6 @@ final class ActiveLoad {
   var hasRestarted = false
   /// Whether the cached image was found to be damaged: the load does not look into the cache again.
   var bypassesCache = false
-  /// Whether the response of a shared transfer did not match this load. From then on it shares only responses that have
-  /// arrived and match, and no failures of other loads.
-  var isUnshared = false
   /// The last attempt that was reported to the observer. A preempted attempt starts again with the same number and is
   /// not reported twice.
   var startedAttempt: Int32 = 0
@@ -151,12 +148,12 @@ extension LoadRequest {
   /// - Parameter bypassingCache: whether the cache is known to have no usable response.
   func jobKey(in partition: String, bypassingCache: Bool) -> TransferKey {
     TransferKey(
-      key: ExactString(key), partition: partition, headers: .all(coalescingHeaders),
+      key: ExactString(key), partition: partition, headers: coalescingHeaders,
       revalidation: revalidation(bypassingCache),
       acceptsAnything: validation == .none, maxBytes: maxBytes, timeoutMs: timeout.milliseconds, retries: retries)
   }
 
-  /// The headers that distinguish transfers while no response is known, in a canonical order.
+  /// The headers that distinguish transfers, in a canonical order.
   ///
   /// A server may select a representation by any field, `accept` and `user-agent` above all. Only fields that by
   /// definition say nothing about the representation are left out, as they differ from request to request: the urgency

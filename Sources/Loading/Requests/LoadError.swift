@@ -61,14 +61,6 @@ public struct LoadError: Error, Sendable {
     }
   }
 
-  /// Whether it follows from a response, so that other header fields might have brought another one.
-  var dependsOnHeaders: Bool {
-    switch kind {
-    case .http, .redirects, .tooLarge, .notAnImage: !isRetryable
-    default: false
-    }
-  }
-
   /// Whether it is likely to recur for as long as `--failed-ttl`, so that a new transfer is not worthwhile.
   var isPermanent: Bool {
     switch kind {

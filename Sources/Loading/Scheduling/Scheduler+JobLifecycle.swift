@@ -147,7 +147,6 @@ extension Scheduler {
     guard let job = jobs[id], job.isJoinable else { return }
     jobs[id.slot].isJoinable = false
     byKey[job.key] = nil
-    if let shared = job.sharedKey { byKey[shared] = nil }
   }
 
   private mutating func occupySlot(_ slot: Int32) {

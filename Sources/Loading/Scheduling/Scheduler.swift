@@ -32,9 +32,7 @@ struct Scheduler: ~Copyable {
   }
 
   struct Job {
-    var key: TransferKey
-    /// A second key under which it can be joined. See `share`.
-    var sharedKey: TransferKey?
+    let key: TransferKey
     /// The origin's slot.
     let origin: Int32
     var phase = Phase.lookingUp

@@ -45,8 +45,7 @@ extension Loader {
     }
   }
 
-  /// Ends the job with an error for its loads. A load that might have got another response, because its headers differ,
-  /// is sent again alone.
+  /// Ends the job with an error for its loads.
   func fail(_ job: JobID, _ error: LoadError) {
     guard let record = jobs[job] else { return }
     forget(job, after: error)
@@ -54,10 +53,6 @@ extension Loader {
       failures.remember(error, of: record.identity, maxBytes: record.first.request.maxBytes, now: .now)
     }
     for id in scheduler.end(job) {
-      if error.dependsOnHeaders, let load = loads[id], record.sentOthers(than: load) {
-        refetchUnshared(load)
-        continue
-      }
       var own = error
       if loads[id]?.request.wantsResponse != true { own.response = nil }
       answer(id, .failure(own))

@@ -220,18 +220,20 @@ import Threads
     #expect(lookUp("b.test", transport).outcome == .unanswered)
   }
 
-  @Test func `thousands of names are resolved even if queries are dropped`() {
+  @Test func `a thousand names are resolved even if queries are dropped`() {
     let server = ScriptedNameServer { question, number in
       number == 0 && question.name.hasPrefix("7") ? .drop : .address("192.0.2.1")
     }
     var configuration = server.configuration
-    configuration.timeout = .seconds(1)
+    // Long enough for a busy machine: an answer that comes later counts as dropped.
+    configuration.timeout = .seconds(3)
+    configuration.silenceTimeout = .seconds(3600)
     let transport = transport(configuration)
-    let outcomes = begin((0..<5000).map { "\($0).test" }, transport)
-    _ = outcomes.wait { $0.count == 5000 ? () : nil }
+    let outcomes = begin((0..<1000).map { "\($0).test" }, transport)
+    _ = outcomes.wait { $0.count == 1000 ? () : nil }
     #expect(outcomes.withLock { $0.allSatisfy { $0.outcome == .resolved } })
-    #expect(Set(server.names).count == 5000)
-    #expect(transport.resolverNow.names == 5000)
+    #expect(Set(server.names).count == 1000)
+    #expect(transport.resolverNow.names == 1000)
     transport.shutdown()
   }
 }

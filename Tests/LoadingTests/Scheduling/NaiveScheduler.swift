@@ -11,7 +11,6 @@ struct NaiveScheduler {
   struct Job {
     let id: JobID
     var key: TransferKey
-    var sharedKey: TransferKey?
     let origin: Origin
     /// The sequence number. Lower ones go first.
     var place: Int
@@ -114,7 +113,7 @@ struct NaiveScheduler {
   func job(_ id: JobID) -> Job? { jobs.first { $0.id == id } }
   func loads(of id: JobID) -> [LoadID] { subscribers.filter { $0.job == id }.map(\.id) }
   func joinable(_ key: TransferKey) -> JobID? {
-    jobs.first { ($0.key == key || $0.sharedKey == key) && $0.isJoinable }?.id
+    jobs.first { $0.key == key && $0.isJoinable }?.id
   }
   func count(_ phase: Scheduler.Phase) -> Int { jobs.count { $0.phase == phase } }
   var backingOff: Int { count(.backingOff) }
@@ -234,31 +233,6 @@ struct NaiveScheduler {
     subscribers[index].priority = priority
     updatePriority(of: subscribers[index].job)
     return true
-  }
-
-  mutating func share(_ id: JobID, under key: TransferKey) -> JobID? {
-    guard let job = job(id), job.isJoinable else { return nil }
-    if let other = joinable(key) { return other == id ? nil : other }
-    if job.sharedKey == nil { change(id) { $0.sharedKey = key } }
-    return nil
-  }
-
-  mutating func rename(_ id: JobID, to key: TransferKey) -> JobID? {
-    guard let job = job(id), job.key != key else { return nil }
-    if let other = joinable(key) { return other == id ? nil : other }
-    change(id) { $0.key = key }
-    return nil
-  }
-
-  mutating func merge(_ id: JobID, into other: JobID) -> [LoadID] {
-    guard id != other, job(id) != nil, job(other) != nil else { return [] }
-    var moved = subscribers.filter { $0.job == id }
-    subscribers.removeAll { $0.job == id }
-    for index in moved.indices { moved[index].job = other }
-    subscribers += moved
-    updatePriority(of: other)
-    _ = end(id)
-    return moved.map(\.id)
   }
 
   // MARK: - Phases

@@ -39,7 +39,7 @@ struct Queue {
     timeoutMs: Int64 = 15_000, retries: Int = 2
   ) -> TransferKey {
     TransferKey(
-      key: ExactString(name), partition: partition, headers: .all(headers), revalidation: revalidation,
+      key: ExactString(name), partition: partition, headers: headers, revalidation: revalidation,
       acceptsAnything: acceptsAnything,
       maxBytes: maxBytes, timeoutMs: timeoutMs, retries: retries)
   }

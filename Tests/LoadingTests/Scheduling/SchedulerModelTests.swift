@@ -39,7 +39,7 @@ private struct ModelRun: ~Copyable {
   private(set) var tally: [String: Int] = [
     "starts": 0, "joins": 0, "retries": 0, "late": 0, "down": 0, "ended with it": 0, "turned away": 0,
     "due too late": 0,
-    "remembered": 0, "quiet": 0, "answered before": 0, "put aside": 0, "shared keys": 0, "renamed": 0, "moved": 0,
+    "remembered": 0, "quiet": 0, "answered before": 0, "put aside": 0,
     "tried again early": 0, "held back": 0, "over HTTP/2": 0, "limited": 0, "paced": 0,
     "names found": 0, "names unanswered": 0,
   ]
@@ -119,7 +119,6 @@ private struct ModelRun: ~Copyable {
     case ..<22: subscribe()
     case ..<32: enqueue(in: .lookingUp)
     case ..<34: enqueue(in: .awaitingPeer)
-    case ..<36: share()
     case ..<42: leave(load())
     case ..<50: setPriority()
     case ..<65: takeStarts()
@@ -201,21 +200,6 @@ private struct ModelRun: ~Copyable {
     real.deferToPeer(id)
     naive.deferToPeer(id)
     count("put aside")
-  }
-
-  /// Shares or renames a job by a key that another may have; jobs with the same key are merged.
-  private mutating func share() {
-    guard let id = job(in: .lookingUp) else { return }
-    let isRenamed = random(3) == 0
-    let key = Queue.key("any of \(random(8))")
-    let other = isRenamed ? real.rename(id, to: key) : real.share(id, under: key)
-    same("share", other, isRenamed ? naive.rename(id, to: key) : naive.share(id, under: key))
-    count(isRenamed ? "renamed" : "shared keys", other == nil ? 1 : 0)
-    guard let other else { return }
-    let moved = real.merge(id, into: other)
-    same("merge", moved, naive.merge(id, into: other))
-    count("moved", moved.count)
-    stale.append(id)
   }
 
   private mutating func leave(_ id: LoadID) {
@@ -460,9 +444,7 @@ private struct ModelRun: ~Copyable {
       same("priority", own?.priority, job.priority)
       same("key", own?.key, job.key)
       same("subscribers", real.subscribers(of: job.id), naive.loads(of: job.id))
-      for key in [job.key, job.sharedKey].compactMap(\.self) {
-        same("joinable", real.job(for: key), naive.joinable(key))
-      }
+      same("joinable", real.job(for: job.key), naive.joinable(job.key))
     }
     let states = Dictionary(uniqueKeysWithValues: real.originStates().map { ($0.origin, $0) })
     same("origins", Set(real.byOrigin.keys), Set(naive.origins.map(\.origin)))

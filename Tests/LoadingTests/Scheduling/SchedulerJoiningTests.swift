@@ -3,8 +3,8 @@ import Testing
 
 @testable import Loading
 
-/// Sharing of jobs, and their end when loads leave.
-struct SchedulerMergingTests {
+/// Joining of jobs, and their end when loads leave.
+struct SchedulerJoiningTests {
   /// A job with one load in a given phase.
   private func job(in phase: Scheduler.Phase) -> (Queue, Queue.Place) {
     var queue = Queue()
@@ -31,19 +31,6 @@ struct SchedulerMergingTests {
     #expect(subscription == .joined(place.job, attempt: phase == .active ? 1 : nil))
     #expect(queue.scheduler.subscribers(of: place.job) == [place.load, load])
     #expect(queue.scheduler.job(of: load) == place.job)
-  }
-
-  @Test func `a renamed job is joined under its new key, unless another job has it`() {
-    var (queue, place) = job(in: .lookingUp)
-    let other = queue.wait(for: "z")
-    var outcome = queue.scheduler.rename(place.job, to: Queue.key("y"))
-    #expect(outcome == nil)
-    #expect(queue.subscribe("y").subscription == .joined(place.job, attempt: nil))
-    outcome = queue.scheduler.rename(place.job, to: Queue.key("z"))
-    #expect(outcome == other.job)
-    guard case .created = queue.subscribe("x").subscription else { return #expect(Bool(false)) }
-    _ = queue.scheduler.end(place.job)
-    guard case .created = queue.subscribe("y").subscription else { return #expect(Bool(false)) }
   }
 
   @Test(arguments: phases) func `a job with a remaining load stays, in every phase`(phase: Scheduler.Phase) {
@@ -192,64 +179,5 @@ struct SchedulerMergingTests {
     let outcome14 = queue.scheduler.end(place2.job)
     #expect(outcome14 == [place2.load])
     #expect(queue.isSpotless)
-  }
-
-  // MARK: - Merging
-
-  private static let shared = Queue.key("x, whatever the rest")
-
-  @Test func `a shared job is joined under both keys until it is detached`() {
-    var (queue, place) = job(in: .lookingUp)
-    #expect(queue.scheduler.share(place.job, under: Self.shared) == nil)
-    #expect(queue.scheduler.job(for: Self.shared) == place.job)
-    #expect(queue.scheduler.job(for: Queue.key("x")) == place.job)
-    queue.scheduler.detach(place.job)
-    #expect(queue.scheduler.job(for: Self.shared) == nil)
-    let next = queue.wait(for: "x")
-    #expect(queue.scheduler.share(next.job, under: Self.shared) == nil)
-    // The end of the detached job does not unregister the other's keys.
-    _ = queue.scheduler.end(place.job)
-    #expect(queue.scheduler.job(for: Self.shared) == next.job)
-    _ = queue.scheduler.end(next.job)
-    #expect(queue.scheduler.job(for: Self.shared) == nil)
-    #expect(queue.isSpotless)
-  }
-
-  @Test(arguments: phases) func `the loads of a merged job follow those of the other`(phase: Scheduler.Phase) {
-    var (queue, place) = job(in: phase)
-    _ = queue.scheduler.share(place.job, under: Self.shared)
-    let (load, subscription) = queue.subscribe("y", at: "b", .highest)
-    let second = queue.subscribe("y", at: "b").load
-    guard case .created(let later) = subscription else { return #expect(Bool(false), "y was joined") }
-    #expect(queue.scheduler.share(later, under: Self.shared) == place.job)
-    #expect(queue.scheduler.merge(later, into: place.job) == [load, second])
-    #expect(queue.scheduler.job(later) == nil)
-    #expect(queue.scheduler.subscribers(of: place.job) == [place.load, load, second])
-    #expect(queue.scheduler.job(of: second) == place.job)
-    #expect(queue.scheduler.job(place.job)?.priority == .highest)
-    #expect(queue.scheduler.leave(load) == .stillNeeded)
-    #expect(queue.scheduler.job(place.job)?.priority == .normal)
-    #expect(queue.scheduler.end(place.job) == [place.load, second])
-    #expect(queue.isSpotless)
-  }
-
-  @Test func `a moved load keeps its deadline`() {
-    var (queue, place) = job(in: .waiting)
-    let (late, subscription) = queue.subscribe("y", deadline: .seconds(5))
-    guard case .created(let later) = subscription else { return #expect(Bool(false), "y was joined") }
-    _ = queue.scheduler.merge(later, into: place.job)
-    #expect(queue.pass(.seconds(4)) == [])
-    #expect(queue.pass(.seconds(1)) == [late])
-  }
-
-  @Test func `a job is not merged into itself, nor into one that has ended`() {
-    var (queue, place) = job(in: .waiting)
-    let gone = queue.wait(for: "y")
-    _ = queue.scheduler.end(gone.job)
-    #expect(queue.scheduler.merge(place.job, into: place.job) == [])
-    #expect(queue.scheduler.merge(place.job, into: gone.job) == [])
-    #expect(queue.scheduler.subscribers(of: place.job) == [place.load])
-    #expect(queue.scheduler.share(place.job, under: Self.shared) == nil)
-    #expect(queue.scheduler.share(place.job, under: Self.shared) == nil, "it is its own")
   }
 }
