@@ -1,4 +1,6 @@
+internal import HTTPTypes
 internal import ImageStore
+internal import Text
 
 /// A clear, as applied to candidates and to jobs under way.
 struct Clear: Sendable {
@@ -67,5 +69,19 @@ struct PendingInvalidations {
     for place in candidates.indices { mark(&candidates[place]) }
     return pending.firstIndex { clear in candidates.contains { clear.matches($0.response) } }
       .map { count - clears.count + $0 + 1 }
+  }
+}
+
+extension ClearFilter {
+  /// Whether the response to the request will match the filter.
+  func matches(_ request: LoadRequest) -> Bool {
+    switch self {
+    case .all: true
+    case .url(let url, let key): request.url.hasSameBytes(as: url) || request.key.hasSameBytes(as: key)
+    case .key(let key): request.key.hasSameBytes(as: key)
+    case .prefix(let prefix): request.key.utf8.starts(with: prefix.utf8)
+    case .host(let host, let port): request.origin.host == host && (port == nil || request.origin.port == port)
+    case .olderThan, .expired: false
+    }
   }
 }

@@ -246,7 +246,7 @@ extension DiskServices {
   }
 
   /// Retains a body for a later load, or discards it if it cannot stay. May be called from any thread.
-  func leave(_ body: Download.Body) {
+  func retainForResume(_ body: Download.Body) {
     guard case .spool(let spooled) = body else { return }
     executor.run { spooled.spool.dropUnlessResumable() }
   }

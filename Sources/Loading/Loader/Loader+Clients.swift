@@ -1,23 +1,36 @@
-internal import HTTPTransport
+internal import HTTPTypes
 internal import ImageStore
-internal import Text
 internal import Threads
 
 /// The loader as its components see it.
-extension Loader: DeliveryClient, PreviewClient {
-  func activeLoad(_ id: LoadID) -> ActiveLoad? { loads[id] }
+extension Loader: JobClient, DeliveryClient {
+  func activeLoad(_ id: LoadID) -> ActiveLoad? { registry[id] }
+
+  func revalidateInBackground(_ request: LoadRequest) {
+    submit(request, as: makeID(), for: DiscardingObserver.shared, isInternal: true, place: nil)
+  }
+
+  func originDown(_ origin: Origin, _ error: LoadError) {
+    for prefetch in registry.allPrefetches { prefetch.originDown(origin, error) }
+  }
+
+  func deliver(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus, at stage: DeliveryStage) {
+    deliveries.deliver(candidate, to: load, as: status, at: stage)
+  }
+
+  func show(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus) {
+    deliveries.show(candidate, to: load, as: status)
+  }
+
+  func answer(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) {
+    if let load = registry[id] { deliveries.complete(load, result, at: .answer) }
+  }
 
   func end(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>) { finish(load.id, result) }
 
-  /// Answers a load if it is still active.
-  func answer(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) {
-    if let load = loads[id] { deliveries.complete(load, result, at: .answer) }
-  }
+  func join(_ load: ActiveLoad) { jobs.join(load) }
 
-  /// Delivers the answer of a load.
-  func deliver(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus) {
-    deliveries.deliver(candidate, to: load, as: status, at: .answer)
-  }
+  func unsubscribe(_ load: ActiveLoad) { jobs.unsubscribe(load) }
 
   func process(
     _ candidate: Candidate, for load: ActiveLoad, _ step: DecodePlan.Step, as status: CacheStatus,
@@ -29,44 +42,31 @@ extension Loader: DeliveryClient, PreviewClient {
   func boostCachedEvent(of load: ActiveLoad, until limit: ContinuousClock.Instant) {
     decodes.boostCachedEvent(of: load.id, until: limit)
   }
-
-  func transfer(of job: JobID) -> TransferID? { jobs[job]?.transfer }
-
-  func priority(of job: JobID) -> Priority? { scheduler.job(job)?.priority }
-
-  func loads(of job: JobID, awaitingPreviewOf scans: Int) -> [ActiveLoad] {
-    scheduler.subscribers(of: job).compactMap { loads[$0] }.filter { $0.awaitsPreview(of: scans) }
-  }
 }
 
-/// The cache as the loader's components see it.
+/// The cache as the decodes and deliveries see it.
 extension Loader: DecodeCache, DeliveryCache {
-  var largestInMemory: Int64 { memory.largestEntry }
+  var clearCount: UInt64 { peers.clearCount }
+
+  var largestInMemory: Int64 { cache.largestInMemory }
 
   func variantInMemory(of original: Candidate, named name: String) -> Candidate? {
-    guard !original.isTransient else { return nil }
-    let response = original.response
-    return memory.peek(at: response.key, partition: response.partition, variant: name)
-      .first { $0.response.sharesOriginal(with: response) }.map(Candidate.init(inMemory:))
+    cache.variantInMemory(of: original, named: name)
   }
 
-  func noteMetadata(of candidate: Candidate) {
-    let response = candidate.response
-    memory.recordMetadata(of: response)
-    guard let tier = storage.tier(of: candidate) else { return }
-    storage.executor.run { tier.assumeIsolated { $0.recordMetadata(of: response) } }
-  }
+  func noteMetadata(of candidate: Candidate) { cache.updateMetadata(of: candidate) }
 
-  func forgetFile(of response: StoredResponse) { memory.recordMissingFile(of: response) }
+  func forgetFile(of response: StoredResponse) { cache.removeFile(of: response) }
 
   func promote(_ response: StoredResponse, _ bytes: [UInt8]) {
     applyPeerInvalidations()
-    guard !pendingInvalidations.reach(response) else { return }
-    memory.promote(response, bytes: bytes)
-    for update in pendingRevalidations.values where update.key.hasSameBytes(as: response.key) { memory.update(update) }
+    cache.promote(response, bytes: bytes)
   }
 
-  func removeDamaged(_ key: String) { _ = memory.clear(.key(key), now: storage.now()) }
+  func removeDamaged(_ key: String) { cache.removeFromMemory(key) }
 
-  func markCleared(_ candidate: inout Candidate) { pendingInvalidations.mark(&candidate) }
+  func markCleared(_ candidate: inout Candidate) { cache.mark(&candidate) }
+
+  @discardableResult
+  func remember(_ response: StoredResponse, _ bytes: [UInt8]?) -> Bool { cache.remember(response, bytes) }
 }

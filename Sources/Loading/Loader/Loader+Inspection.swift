@@ -30,23 +30,23 @@ extension Loader {
       guard let self else { return }
       completion(
         Statistics(
-          waiting: self.scheduler.waiting + self.scheduler.putOff.byPriority + self.scheduler.reserved,
-          active: self.scheduler.activeCount,
-          window: self.scheduler.window.size,
+          waiting: self.jobs.scheduler.waiting + self.jobs.scheduler.putOff.byPriority + self.jobs.scheduler.reserved,
+          active: self.jobs.scheduler.activeCount,
+          window: self.jobs.scheduler.window.size,
           isPaused: self.isPaused,
-          origins: self.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
-          memory: self.memory.counts,
+          origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
+          memory: self.cache.memoryCounts,
           disk: disk, decoders: self.decoder.statistics, pixels: pixels))
     }
   }
 
   /// The origins whose health has changed since the last call, with the new state (`limited`, `suspended`, `down` or
   /// `healthy`) and the reason.
-  public func takeHealthChanges() -> [OriginState] { scheduler.takeHealthChanges() }
+  public func takeHealthChanges() -> [OriginState] { jobs.scheduler.takeHealthChanges() }
 
   /// The number of prefetch items by origin that are not loads yet.
   private var heldBack: [Origin: Int] {
-    prefetches.values.flatMap(\.heldBack).reduce(into: [:]) { $0[$1.origin, default: 0] += $1.count }
+    registry.allPrefetches.flatMap(\.heldBack).reduce(into: [:]) { $0[$1.origin, default: 0] += $1.count }
   }
 
   /// The result of a `query`: what the cache knows about a key.
@@ -88,17 +88,17 @@ extension Loader {
     let (key, partition) = (request.key, CachePartition.partition(of: request))
     let variant = request.variant
     applyPeerInvalidations()
-    let isBeingPut = isBeingPut(key)
-    let before = isBeingPut ? [] : peekMemory(key, partition, [variant])
-    let failure = failures.failure(
-      of: CacheIdentity(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
+    let isHostStoring = cache.isHostStoring(key)
+    let before = isHostStoring ? [] : cache.peekMemory(key, partition, [variant])
+    let failure = cache.failure(
+      of: CacheIdentity(key: key, partition: partition), acceptsAnything: false, maxBytes: 0)
     storage.perform({ [storage] in
       // Otherwise a response that was just stored would seem to be in transfer still.
       storage.tier?.assumeIsolated { $0.endLeases() }
       return storage.inspect(key, partition, variant)
     }) { [weak self] onDisk in
       guard let self else { return }
-      let inMemory = (isBeingPut ? self.peekMemory(key, partition, [variant]) : before).filter {
+      let inMemory = (isHostStoring ? self.cache.peekMemory(key, partition, [variant]) : before).filter {
         $0.response.variant == variant
       }
       var report = CacheReport()
@@ -120,9 +120,7 @@ extension Loader {
       }
       // A peer's lease on a fresh response is about to end: the response is committed.
       if !report.isFresh {
-        report.leaseHolder = self.peerTable.flatMap {
-          $0.holder(of: $0.leaseRequest(request.sharedHash(in: partition)))
-        }
+        report.leaseHolder = self.peers.leaseHolder(of: request, in: partition)
       }
       completion(report)
     }
@@ -130,12 +128,12 @@ extension Loader {
 
   private func describe(_ response: StoredResponse, in report: inout CacheReport) {
     let now = storage.now()
-    report.isFresh = policy.isFresh(response.cached, at: now)
+    report.isFresh = cache.policy.isFresh(response.cached, at: now)
     report.byteCount = response.byteCount
     report.storedAt = response.storedAt
-    report.expiresAt = max(policy.freshUntil(response.cached), response.storedAt)
+    report.expiresAt = max(cache.policy.freshUntil(response.cached), response.storedAt)
     report.entityTag = response.headers["etag"]
-    report.reason = policy.explain(response.cached, now: now)
+    report.reason = cache.policy.explain(response.cached, now: now)
   }
 
   // MARK: - Host stores
@@ -148,22 +146,21 @@ extension Loader {
   }
 
   /// Stores an image for the host under the key, fresh for `--max-age`. It replaces the stored response, and responses
-  /// to earlier requests do not replace it: see `isSupersededByHostStore`.
+  /// to earlier requests do not replace it: see `PendingWrites.isSuperseded`.
   public func put(
     _ content: Content, as request: LoadRequest,
     then completion: @escaping @LoadingActor @Sendable (Result<LoadedImage, LoadError>) -> Void
   ) {
-    let id = makeID()
+    let id = registry.makeID()
     let now = storage.now()
     let draft = StoredResponse(
       key: request.key, partition: CachePartition.partition(of: request), url: request.url,
       headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: nil), at: now),
-      requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + policy.maxAge,
+      requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + cache.policy.maxAge,
       mediaType: StoredResponse.mediaType(told: nil))
     let began = ContinuousClock.now
-    let largestInMemory = memory.largestEntry
-    let key = ExactString(request.key)
-    hostStores[key] = ((hostStores[key]?.count ?? 0) + 1, id)
+    let largestInMemory = cache.largestInMemory
+    cache.beginHostStore(id, of: request.key)
     storage.perform({ [storage] in
       // Publish it to the peers before the host gets the answer, so that none of them requests it from a server after
       // that.
@@ -174,16 +171,16 @@ extension Loader {
         id: id, in: storage)
     }) { [weak self] outcome in
       guard let self else { return }
-      self.releaseID(id)
-      self.hostStores[key] = self.hostStores[key].flatMap { $0.count > 1 ? ($0.count - 1, $0.latest) : nil }
+      self.registry.releaseID(id)
       switch outcome {
       case .failure(let error):
+        self.cache.endHostStore(id, of: request.key, as: nil)
         completion(.failure(error))
       case .success(let stored):
         let image = CacheIdentity(key: draft.key, partition: draft.partition)
-        self.recentHostStores.remember(id, of: image, now: .now)
-        let isInMemory = self.remember(stored.response, stored.bytes)
-        guard isInMemory || stored.response.isOnDisk || self.pendingInvalidations.reach(stored.response) else {
+        self.cache.endHostStore(id, of: request.key, as: image)
+        let isInMemory = self.cache.remember(stored.response, stored.bytes)
+        guard isInMemory || stored.response.isOnDisk || self.cache.isCleared(stored.response) else {
           return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))
         }
         guard let delivered = stored.delivered[id] else {

@@ -7,102 +7,67 @@ internal import Threads
 
 /// Loads images: from memory, from disk, or by a transfer shared by all loads that want the same image.
 ///
-/// Runs on the loading thread and makes all decisions there. `Scheduler` determines the next transfer; the transport
-/// and the disk have threads of their own and answer through `LoadingActor.run`. Each load ends exactly once, in
-/// whatever order cancellation, arrival and failure come: only the call that removes it from `loads` calls its
-/// observer.
+/// Runs on the loading thread. The components decide: `CacheCoordinator` what is stored, `JobCoordinator` what is
+/// transferred, `DecodeCoordinator` what is decoded. The transport and the disk have threads of their own and answer
+/// through `LoadingActor.run`. Each load ends exactly once, in whatever order cancellation, arrival and failure come:
+/// only the call that removes it from the registry calls its observer.
 @LoadingActor
 public final class Loader {
-  let transport: Transport
   let storage: DiskServices
+  let registry = LoadRegistry()
+  let cache: CacheCoordinator
+  let peers: PeerCoordinator
+  let jobs: JobCoordinator
   let decodes: DecodeCoordinator
-  let previews: PreviewCoordinator
   let deliveries: DeliveryCoordinator
-  private(set) var settings: LoaderSettings
-
-  var scheduler: Scheduler
-  var memory: MemoryTier
-  var failures = NegativeCache()
-  var partialBodies: PartialBodyBudget
-  var index = LoadIndex()
-  var loads = SlotMap<LoadID, ActiveLoad>()
-  var jobs = SlotMap<JobID, JobRecord>()
-  var prefetches: [LoadID: Prefetch] = [:]
-  /// The number of loads with a reserved queue place that they have not used yet (`ActiveLoad.place`).
-  var placesOfLoads = 0
-  var random = SystemRandomNumberGenerator()
-  var startRate = StartRateEstimator()
-  var peerWaits = PeerWaitList()
-  /// The coordination table shared by the workers of the cache directory.
-  var peerTable: PeerTable?
-  /// The number of clears published in the peer table that this worker has applied.
-  var clearCount: UInt64 = 0
-  /// The images whose responses are being stored, each with the jobs that wait for that. See PreTransferRecheck.
-  var imagesBeingStored: [CacheIdentity: [JobID]] = [:]
-  var pendingInvalidations = PendingInvalidations()
-  /// Responses updated by a 304 that the disk thread has not written yet, by id. Results that it read before are out of
-  /// date.
-  var pendingRevalidations: [Int64: StoredResponse] = [:]
-  /// The host stores in progress, by key: their number and the latest. The entries that memory has for these keys are
-  /// about to be replaced.
-  var hostStores: [ExactString: (count: Int, latest: LoadID)] = [:]
-  /// The last 1,000 host stores. Responses to older requests must not overwrite them. A request that outlives 1,000
-  /// further stores is no longer recognised as older.
-  var recentHostStores = ExpiringCache<CacheIdentity, LoadID>(timeToLive: .seconds(1 << 31), capacity: 1000)
-  public internal(set) var counts = LoaderCounts()
-  /// The IDs of loads, prefetches and host stores.
-  private(set) var names = GenerationalIDPool<LoadID>()
-
-  public var decoder: any ImageDecoding { decodes.decoder }
-
-  var policy: CachePolicy { CachePolicy(maxAge: settings.maxAge) }
+  private var hits = LoaderCounts()
 
   /// Whether nobody reads the output: running transfers continue, no transfer starts.
   public var isOutputStuck: Bool {
     get { deliveries.isOutputBlocked }
     set {
-      scheduler.isPaused = isPaused || newValue
+      jobs.scheduler.isPaused = isPaused || newValue
       deliveries.isOutputBlocked = newValue
     }
   }
   /// Whether the host has paused the start of transfers.
   public var isPaused = false {
-    didSet { scheduler.isPaused = isPaused || isOutputStuck }
+    didSet { jobs.scheduler.isPaused = isPaused || isOutputStuck }
   }
 
   public init(transport: Transport, storage: DiskServices, decoder: any ImageDecoding, settings: LoaderSettings) {
-    self.transport = transport
     self.storage = storage
+    cache = CacheCoordinator(storage: storage, settings: settings)
+    peers = PeerCoordinator(storage: storage)
     decodes = DecodeCoordinator(decoder: decoder, storage: storage, maxPixels: settings.maxPixels)
-    previews = PreviewCoordinator(decodes)
     deliveries = DeliveryCoordinator(storage: storage)
-    scheduler = Scheduler(limits: settings.limits)
-    memory = MemoryTier(limit: settings.memoryLimit)
-    partialBodies = PartialBodyBudget(diskLimit: settings.diskLimit)
-    self.settings = settings
+    jobs = JobCoordinator(
+      cache: cache, peers: peers, storage: storage, transport: transport, previews: PreviewCoordinator(decodes),
+      settings: settings)
     (deliveries.client, deliveries.cache) = (self, self)
-    (decodes.client, decodes.cache, previews.client) = (deliveries, self, self)
+    (decodes.client, decodes.cache, jobs.client, jobs.previews.client) = (deliveries, self, self, jobs)
     apply(settings)
-    reattachPeerTable()
+    reattachPeers()
   }
 
   /// Applies settings to everything that starts from now on.
   public func apply(_ settings: LoaderSettings) {
-    self.settings = settings
-    scheduler.limits = settings.limits
-    memory.setLimit(settings.memoryLimit)
-    partialBodies.setDiskLimit(settings.diskLimit)
-    failures.timeToLive = settings.failedTimeToLive
+    cache.apply(settings)
+    jobs.apply(settings)
     decodes.maxPixels = settings.maxPixels
     decodes.corruptTimeToLive = settings.failedTimeToLive
   }
 
+  public var decoder: any ImageDecoding { decodes.decoder }
+
+  /// Counters since the start.
+  public var counts: LoaderCounts { jobs.counts.adding(hits) }
+
+  // MARK: - Loads
+
   /// Returns an ID for a load or a prefetch, which must then be submitted. The ID becomes free when its observer has
   /// received the end.
-  public func makeID() -> LoadID { names.take() }
-
-  /// Frees an ID, which must no longer be in use.
-  func releaseID(_ id: LoadID) { names.giveBack(id) }
+  public func makeID() -> LoadID { registry.makeID() }
 
   /// Accepts a load. Its observer may be called from within this call.
   public func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver) {
@@ -117,13 +82,17 @@ public final class Loader {
     applyPeerInvalidations()
     let load = ActiveLoad(
       id: id, request: request, partition: CachePartition.partition(of: request), acceptedAt: .now,
-      generation: pendingInvalidations.count, observer: observer, isInternal: isInternal)
+      generation: cache.clearsBegun, observer: observer, isInternal: isInternal)
     load.place = place
-    if place != nil { placesOfLoads += 1 }
-    clearSlot(for: request)
-    loads[id] = load
-    index.insert(id, load.labels)
-    if !serveFromCache(load, from: lookUpMemory(request.key, load.partition, request.variant)) { join(load) }
+    jobs.adoptPlace(of: load)
+    cancelConflicts(with: request)
+    registry.insert(load)
+    jobs.submit(load, with: cache.lookUpMemory(request.key, load.partition, request.variant))
+  }
+
+  /// Cancels the loads in the request's slot if they are for another image.
+  func cancelConflicts(with request: LoadRequest) {
+    for other in registry.conflicts(with: request) { cancel(other) }
   }
 
   /// Runs the due work: starts transfers and ends overdue loads. Must be called after each batch of work on the loading
@@ -132,34 +101,18 @@ public final class Loader {
   /// - Returns: when to call again if nothing happens before.
   public func advance() -> ContinuousClock.Instant? {
     let now = ContinuousClock.now
-    let expired = scheduler.expired(at: now)
-    for job in expired.jobs { endAtDownOrigin(job) }
-    for id in expired.loads {
+    for (id, attempts) in jobs.expire(at: now) {
       var error = LoadError.timeout(.deadline, "the deadline passed")
-      error.attempts = scheduler.job(of: id).flatMap { scheduler.job($0)?.attempt } ?? 1
+      error.attempts = attempts
       finish(id, .failure(error))
     }
-    failures.forgetOld(now: now)
-    reattachPeerTable()
-    pollPeerWaits(at: now)
-    startTransfers(at: now)
-    return [scheduler.nextTimer, sendHeartbeat(at: now), decodes.endOverdue(at: now)]
+    cache.removeExpiredFailures(at: now)
+    reattachPeers()
+    applyPeerInvalidations()
+    jobs.pollPeers(at: now)
+    jobs.startTransfers(at: now)
+    return [jobs.scheduler.nextTimer, peers.sendHeartbeat(at: now), decodes.endOverdue(at: now)]
       .compactMap(\.self).min()
-  }
-
-  func startTransfers(at now: ContinuousClock.Instant, needsPlace: Bool = false) {
-    scheduler.undecoded = decodes.arrived
-    // A job that still waits for the disk has sent no request yet.
-    scheduler.findQuiet(at: now) { jobs[$0]?.download?.isAnswered }
-    lookUpNames()
-    var starts: [JobID]
-    repeat {
-      starts = scheduler.takeStarts(at: now, needsPlace: needsPlace)
-      let own = starts.filter { acquireLease($0, at: now) }
-      startRate.note(own.count, at: now)
-      for job in own { start(job, at: now) }
-      // A job that was deferred to a peer, or needed no transfer, leaves its slot to the next one.
-    } while starts.contains { scheduler.job($0)?.phase != .active }
   }
 
   // MARK: - Ending a load
@@ -167,7 +120,7 @@ public final class Loader {
   /// Cancels a load or a prefetch. Returns false if it has ended already.
   @discardableResult
   public func cancel(_ id: LoadID) -> Bool {
-    if let prefetch = prefetches[id] {
+    if let prefetch = registry.prefetch(id) {
       prefetch.cancel()
       return true
     }
@@ -177,13 +130,12 @@ public final class Loader {
   /// Ends a load: removes it and calls its observer. Returns false if it has ended already.
   @discardableResult
   func finish(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) -> Bool {
-    guard let load = loads[id] else { return false }
-    loads.remove(id)
-    index.remove(id, load.labels)
-    releasePlace(of: load)
+    guard let load = registry[id] else { return false }
+    registry.remove(load)
     deliveries.remove(id)
+    jobs.releasePlace(of: load)
     if load.request.processing != nil { decodes.unsubscribe(id) }
-    unsubscribe(load)
+    jobs.unsubscribe(load)
     switch result {
     case .success(var image):
       image.timing.total = load.acceptedAt.duration(to: .now)
@@ -192,27 +144,19 @@ public final class Loader {
     case .failure:
       load.observer.load(id, ended: result)
     }
-    releaseID(id)
+    registry.releaseID(id)
     return true
   }
 
-  /// Removes the load from its job. Abandons the job or its transfer if no other load needs it.
-  func unsubscribe(_ load: ActiveLoad) {
-    switch scheduler.leave(load.id) {
-    case .unknown, .stillNeeded: break
-    case .orphanedJob(let job): forget(job)
-    case .orphanedTransfer(let job): abortTransfer(of: job)
-    }
-  }
-
+  /// Counts an answered load.
   func count(_ image: LoadedImage) {
-    if image.cache != .miss { counts.bytesSaved += image.byteCount }
+    if image.cache != .miss { hits.bytesSaved += image.byteCount }
     switch image.cache {
-    case .miss: counts.misses += 1
-    case .memory: counts.memoryHits += 1
-    case .disk: counts.diskHits += 1
-    case .revalidated: counts.revalidated += 1
-    case .stale: counts.stale += 1
+    case .miss: hits.misses += 1
+    case .memory: hits.memoryHits += 1
+    case .disk: hits.diskHits += 1
+    case .revalidated: hits.revalidated += 1
+    case .stale: hits.stale += 1
     }
   }
 }

@@ -29,4 +29,14 @@ public struct LoaderCounts: Sendable {
   public var misses = 0
   /// The bytes of images served from the cache, with or without a 304, and therefore not transferred.
   public var bytesSaved: Int64 = 0
+
+  /// The counters of transfers, with the counters of answers of another value.
+  func adding(_ answers: LoaderCounts) -> LoaderCounts {
+    var sum = answers
+    sum.transfersStarted = transfersStarted
+    sum.transfersSucceeded = transfersSucceeded
+    sum.transfersFailed = transfersFailed
+    sum.transferBytes = transferBytes
+    return sum
+  }
 }

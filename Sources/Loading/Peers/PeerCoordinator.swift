@@ -2,7 +2,30 @@ internal import HTTPTypes
 internal import ImageStore
 internal import Threads
 
-/// Single flight across processes: one transfer for an image among all workers that share a cache directory.
+/// The part that a job takes in single flight across processes. See PeerCoordinator.
+@LoadingActor
+final class PeerClaim {
+  fileprivate(set) var request: LeaseRequest
+  /// The exclusive right among all workers to transfer the image.
+  private(set) var lease: Lease?
+  /// When the job first waited for a peer.
+  fileprivate var waitStart: ContinuousClock.Instant?
+  /// Whether the job may wait for a peer again.
+  fileprivate var mayWait = true
+
+  fileprivate init(_ request: LeaseRequest) { self.request = request }
+
+  fileprivate func hold(_ lease: Lease) { self.lease = lease }
+
+  /// Passes the lease on; it ends with its last reference.
+  func takeLease() -> Lease? { lease.take() }
+
+  /// Ends the lease as if it had never existed: the response is of no use to the peers.
+  func abandonLease() { lease.take()?.abandon() }
+}
+
+/// Single flight across processes: one transfer for an image among all workers that share a cache directory, and the
+/// clears that the other workers publish.
 ///
 /// A job acquires the lease when its transfer is about to start, not while it is queued, and holds it until the
 /// response is committed to the index. A job that finds the lease held is deferred: it needs no slot and loses no
@@ -11,84 +34,121 @@ internal import Threads
 ///
 /// The wait is bounded. A job does not wait for a peer that has died or stalled, nor again after a peer's transfer
 /// stored nothing (it failed, or the response must not be cached), nor longer than `PeerWaitList.patience` in all.
-extension Loader {
-  /// Creates or refreshes the job's lease request before its cache lookup, so that a peer's commit after the lookup is
-  /// detected. The load that created the job decides whether the job takes part.
-  func leaseRequest(_ record: JobRecord) {
-    guard let peerTable, record.first.request.store.contains(.disk), case .http = record.first.request.source else {
-      return
-    }
-    if record.leaseRequest == nil {
-      record.leaseRequest = peerTable.leaseRequest(record.first.request.sharedHash(in: record.first.partition))
-    } else {
-      peerTable.refresh(&record.leaseRequest!)
-    }
+@LoadingActor
+final class PeerCoordinator {
+  private let storage: DiskServices
+  /// The coordination table shared by the workers of the cache directory.
+  private var table: PeerTable?
+  /// The number of clears published in the peer table that this worker has applied.
+  private(set) var clearCount: UInt64 = 0
+  private var waits = PeerWaitList()
+  /// The claims of the waiting jobs.
+  private var claims: [JobID: PeerClaim] = [:]
+
+  init(storage: DiskServices) {
+    self.storage = storage
   }
 
-  /// Acquires the lease of the job, if it needs one. Returns false if a peer holds it or the cache has changed; the job
-  /// is deferred then.
-  func acquireLease(_ job: JobID, at now: ContinuousClock.Instant) -> Bool {
-    guard let record = jobs[job], record.lease == nil, record.leaseRequest != nil, record.mayKeep, let peerTable else {
-      return true
-    }
-    switch peerTable.acquire(&record.leaseRequest!) {
-    case .acquired(let lease): record.lease = lease
+  // MARK: - Leases
+
+  /// Makes the claim of a job before its cache lookup, so that a peer's commit after the lookup is detected.
+  func claim(_ request: LoadRequest, in partition: String) -> PeerClaim? {
+    guard let table, request.store.contains(.disk), case .http = request.source else { return nil }
+    return PeerClaim(table.leaseRequest(request.sharedHash(in: partition)))
+  }
+
+  /// Updates the claim before a repeated cache lookup.
+  func refresh(_ claim: PeerClaim) { table?.refresh(&claim.request) }
+
+  enum LeaseAnswer {
+    /// The transfer may start, with or without a lease.
+    case granted
+    /// A peer may have stored the response: look into the cache again.
+    case cacheChanged
+    /// A peer holds the lease. `poll` returns the job when its wait is over.
+    case held
+  }
+
+  func acquireLease(_ claim: PeerClaim, for job: JobID, at now: ContinuousClock.Instant) -> LeaseAnswer {
+    guard claim.lease == nil, let table else { return .granted }
+    switch table.acquire(&claim.request) {
+    case .acquired(let lease): claim.hold(lease)
     case .none: break
-    case .cacheChanged:
-      scheduler.deferToPeer(job)
-      recheckCache(for: job)
-      return false
+    case .cacheChanged: return .cacheChanged
     case .held:
-      let since = record.peerWaitStart ?? now
-      guard record.mayWaitForPeer, now < since + PeerWaitList.patience else { return true }
-      record.peerWaitStart = since
-      scheduler.deferToPeer(job)
-      peerWaits.add(job, at: now)
-      return false
+      let since = claim.waitStart ?? now
+      guard claim.mayWait, now < since + PeerWaitList.patience else { return .granted }
+      claim.waitStart = since
+      claims[job] = claim
+      waits.add(job, at: now)
+      return .held
     }
-    return true
+    return .granted
   }
 
-  /// Resumes the jobs whose wait for a peer is over.
-  func pollPeerWaits(at now: ContinuousClock.Instant) {
-    guard let due = peerWaits.nextLook, due <= now else { return }
-    let over = peerWaits.waiting.filter { isOver($0, at: now) }
-    peerWaits.remove(Set(over), at: now)
-    for job in over where scheduler.job(job)?.phase == .awaitingPeer { recheckCache(for: job) }
-    if let tier = storage.tier, peerWaits.takeSurvey(at: now) {
+  /// Returns the jobs whose wait for a peer is over. Some may have ended meanwhile.
+  func poll(at now: ContinuousClock.Instant) -> [JobID] {
+    guard let due = waits.nextLook, due <= now else { return [] }
+    let over = waits.waiting.filter { isOver($0, at: now) }
+    for job in over { claims[job] = nil }
+    waits.remove(Set(over), at: now)
+    if let tier = storage.tier, waits.takeSurvey(at: now) {
       storage.executor.run { tier.assumeIsolated { $0.detectDeadPeersNow() } }
     }
+    return over
   }
 
   private func isOver(_ job: JobID, at now: ContinuousClock.Instant) -> Bool {
-    guard let record = jobs[job], let leaseRequest = record.leaseRequest, let peerTable else { return true }
-    switch peerTable.progress(of: leaseRequest) {
+    guard let claim = claims[job], let table else { return true }
+    switch table.progress(of: claim.request) {
     case .over(let failed):
-      if failed { record.mayWaitForPeer = false }
+      if failed { claim.mayWait = false }
       return true
     case .running(let worker):
-      if peerWaits.hasStopped(worker, beats: peerTable.beats(of: worker), at: now) {
-        peerTable.revoke(leaseRequest, from: worker)
+      if waits.hasStopped(worker, beats: table.beats(of: worker), at: now) {
+        table.revoke(claim.request, from: worker)
         return true
       }
-      return record.peerWaitStart.map { $0 + PeerWaitList.patience <= now } ?? true
+      return claim.waitStart.map { $0 + PeerWaitList.patience <= now } ?? true
     }
+  }
+
+  /// The process that holds the lease on the transfer of an image: this one or a peer.
+  func leaseHolder(of request: LoadRequest, in partition: String) -> Int? {
+    table.flatMap { $0.holder(of: $0.leaseRequest(request.sharedHash(in: partition))) }
   }
 
   /// Sends a heartbeat if peers may be waiting for a lease of this worker. Returns when to call again.
   func sendHeartbeat(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-    guard let peerTable, peerTable.hasLeases else { return peerWaits.nextLook }
-    peerTable.heartbeat()
-    applyPeerInvalidations()
+    guard let table, table.hasLeases else { return waits.nextLook }
+    table.heartbeat()
     let nextBeat = now + .seconds(1)
-    return min(peerWaits.nextLook ?? nextBeat, nextBeat)
+    return min(waits.nextLook ?? nextBeat, nextBeat)
+  }
+
+  // MARK: - Clears of peers
+
+  /// Returns the clears that peers have published since the last call. Reads one word of shared memory if there are
+  /// none.
+  func takeClearings() -> [PeerTable.Clearing] {
+    guard let table, table.clearCount != clearCount else { return [] }
+    return table.drainClearings(since: &clearCount)
+  }
+
+  /// Attaches to the peer table of a cache directory that has been created or recreated.
+  ///
+  /// - Returns: whether clears may have been missed, so that everything in memory must be cleared.
+  func reattach() -> Bool {
+    guard let current = storage.tier?.peerTable, current !== table else { return false }
+    defer { (table, clearCount) = (current, current.clearCount) }
+    return table != nil
   }
 }
 
 extension LoadRequest {
   /// A hash that is equal in all workers for requests that one response may answer: key, partition and request headers.
   /// All headers count, since it is unknown at this point which of them matter.
-  func sharedHash(in partition: String) -> UInt64 {
+  fileprivate func sharedHash(in partition: String) -> UInt64 {
     var hash = StableHash()
     hash.combine(key)
     hash.combine(partition)

@@ -95,7 +95,7 @@ public final class Prefetch: LoadObserver {
 
   func cancel() {
     isCancelled = true
-    loader.release(places: queue.dropAll(), at: priority)
+    loader.jobs.release(places: queue.dropAll(), at: priority)
     for load in pending.keys.sorted() { loader.cancel(load) }
     endIfDone()
   }
@@ -104,8 +104,8 @@ public final class Prefetch: LoadObserver {
   func setPriority(_ new: Priority) -> Bool {
     guard new != priority else { return false }
     let places = queue.placesHeld
-    loader.release(places: places, at: priority)
-    loader.reserve(places: places, at: new)
+    loader.jobs.release(places: places, at: priority)
+    loader.jobs.reserve(places: places, at: new)
     priority = new
     _ = loader.setPriority(new, of: pending.keys.sorted())
     return true
@@ -123,7 +123,7 @@ public final class Prefetch: LoadObserver {
   /// Fails the items of an origin that is down, if they have a reserved place and are not loads yet.
   func originDown(_ origin: Origin, _ error: LoadError) {
     let items = queue.takeAll(of: origin)
-    loader.release(places: items.count, at: priority)
+    loader.jobs.release(places: items.count, at: priority)
     for item in items { note(.failure(error), of: item) }
     endIfDone()
   }
@@ -154,12 +154,12 @@ public final class Prefetch: LoadObserver {
   }
 
   private func endIfDone() {
-    guard !isSubmitting, pending.isEmpty, queue.isEmpty, loader.forget(self) else { return }
+    guard !isSubmitting, pending.isEmpty, queue.isEmpty, loader.registry.remove(self) else { return }
     if isCancelled {
       observer.prefetch(id, ended: .failure(LoadError(.cancelled, "cancelled")))
     } else {
       observer.prefetch(id, ended: .success(summary))
     }
-    loader.releaseID(id)
+    loader.registry.releaseID(id)
   }
 }

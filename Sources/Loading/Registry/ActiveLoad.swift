@@ -111,11 +111,11 @@ final class ActiveLoad {
   }
 
   /// Records the timing of the transfer that brought the image. A load that joined a running transfer was not queued.
-  func note(_ record: JobRecord, _ summary: TransferSummary, attempts: Int) {
+  func recordTiming(_ job: Job, _ summary: TransferSummary, attempts: Int) {
     transfer = TransferTiming(
-      queued: max(.zero, acceptedAt.duration(to: record.startedAt ?? acceptedAt)),
+      queued: max(.zero, acceptedAt.duration(to: job.startedAt ?? acceptedAt)),
       firstByte: max(.zero, acceptedAt.duration(to: summary.firstByteAt)),
-      name: summary.nameDuration ?? record.nameDuration, summary: summary, attempts: attempts)
+      name: summary.nameDuration ?? job.nameDuration, summary: summary, attempts: attempts)
   }
 
   /// Passes the event to the observer if the host requested such events.
@@ -173,6 +173,21 @@ extension LoadRequest {
     }
   }
 
+  /// The request of the load that revalidates a response which was just served stale.
+  var forBackgroundRevalidation: LoadRequest {
+    var request = self
+    request.cacheMode = .noCache
+    request.delivery = .none
+    request.processing = nil
+    request.saveTo = nil
+    request.digest = nil
+    request.slot = nil
+    request.group = nil
+    request.events = []
+    request.priority = .low
+    return request
+  }
+
   private func revalidation(_ bypassingCache: Bool) -> TransferKey.Revalidation {
     if bypassingCache && cacheMode != .noStore { return .bypassed }
     return switch cacheMode {
@@ -182,6 +197,14 @@ extension LoadRequest {
     case .noStore: .unused
     }
   }
+}
+
+/// The observer of loads without a host: background revalidations.
+@LoadingActor
+final class DiscardingObserver: LoadObserver {
+  static let shared = DiscardingObserver()
+  func load(_ id: LoadID, did event: LoadEvent) {}
+  func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {}
 }
 
 extension Duration {

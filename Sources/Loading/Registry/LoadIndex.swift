@@ -18,6 +18,8 @@ struct LoadIndex {
   private var byGroup: [ExactString: Members] = [:]
   private var bySlot: [ExactString: Members] = [:]
 
+  var isEmpty: Bool { byURL.isEmpty && byGroup.isEmpty && bySlot.isEmpty }
+
   mutating func insert(_ id: LoadID, _ labels: Labels) {
     if let url = labels.url { Self.insert(id, into: &byURL, at: ExactString(url)) }
     if let group = labels.group { Self.insert(id, into: &byGroup, at: ExactString(group)) }

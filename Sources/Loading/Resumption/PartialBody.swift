@@ -114,3 +114,12 @@ extension PartialResponse {
       url: stored.finalURL, headers: stored.headers, validator: stored.validator, completeLength: stored.completeLength)
   }
 }
+
+extension LoadRequest {
+  /// The identity of the partial bodies that the load may resume: same key, credentials and request headers.
+  func partialIdentity(in partition: String) -> PartialRecord.Identity {
+    let lines = headers.lines.sorted { ($0.name, $0.value) < ($1.name, $1.value) }.map { "\($0.name):\($0.value)\n" }
+    return PartialRecord.Identity(
+      key: key, partition: partition, request: SHA256.digest(of: Array(lines.joined().utf8)))
+  }
+}

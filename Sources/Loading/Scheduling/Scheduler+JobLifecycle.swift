@@ -66,6 +66,7 @@ extension Scheduler {
       starts.append(jobs.id(at: slot))
     }
     countedAtStarts = countedActive
+    startRate.record(starts.count, at: now)
     return starts
   }
 

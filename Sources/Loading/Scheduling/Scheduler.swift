@@ -209,6 +209,7 @@ struct Scheduler: ~Copyable {
   private var firstPlace: Int64 = 0
   private var lastPlace: Int64 = 0
   var timers = TimerQueue<Timer>()
+  var startRate = StartRateEstimator()
   /// The latest time passed in.
   var latest = CompactInstant(.now)
 
@@ -272,7 +273,7 @@ struct Scheduler: ~Copyable {
     case orphanedTransfer(JobID)
   }
 
-  mutating func leave(_ id: LoadID) -> UnsubscribeResult {
+  mutating func unsubscribe(_ id: LoadID) -> UnsubscribeResult {
     guard let subscriber = subscribers[id] else { return .unknown }
     let job = jobs.id(at: subscriber.job)
     remove(subscriber, id)
@@ -369,6 +370,12 @@ struct Scheduler: ~Copyable {
   /// How many more jobs may be queued.
   var freePlaces: Int {
     max(0, limits.maxQueued - waiting.total - backingOffCount - awaitingPeerCount - reserved.total)
+  }
+
+  /// The time after which a load rejected with `overloaded` should come again. A place for one load is free much
+  /// sooner, but not for all the loads that were rejected at once.
+  func timeToFreeQueue(at now: ContinuousClock.Instant) -> Duration {
+    startRate.time(for: limits.maxQueued / 10 + 1, at: now)
   }
 
   func contains(_ id: JobID) -> Bool { jobs.contains(id) }

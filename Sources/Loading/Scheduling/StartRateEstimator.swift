@@ -12,7 +12,7 @@ struct StartRateEstimator {
   private var begin: ContinuousClock.Instant?
   private var last: ContinuousClock.Instant?
 
-  mutating func note(_ count: Int, at now: ContinuousClock.Instant) {
+  mutating func record(_ count: Int, at now: ContinuousClock.Instant) {
     guard count > 0 else { return }
     starts = remaining(at: now) + Double(count)
     begin = begin ?? now

@@ -61,14 +61,14 @@ struct MemoryFastPathTests {
   @Test func `a response read from disk before a 304 updated it has the updated freshness`() async throws {
     let scene = try await warmScene()
     let id = await { @LoadingActor in
-      var response = scene.loader.memory.peek(at: "a")[0].response
+      var response = scene.loader.cache.memory.peek(at: "a")[0].response
       scene.loader.clear(.all, in: .memory) { _ in }
       response.expiresAt = 5
-      scene.loader.pendingRevalidations[response.id] = response
+      scene.loader.cache.pending.begin(revalidation: response)
       return scene.submit { $0.delivery = .data }
     }()
     #expect(scene.witness.end(of: id) == "disk")
-    #expect(await scene.loader.memory.peek(at: "a").map(\.response.expiresAt) == [5])
+    #expect(await scene.loader.cache.memory.peek(at: "a").map(\.response.expiresAt) == [5])
   }
 
   @Test func `the head of the response is included if requested`() async throws {

@@ -40,7 +40,7 @@ struct PendingInvalidationTests {
 
   /// Whether memory has an original or a variant.
   @LoadingActor private func isInMemory(_ variant: String, _ scene: Scene) -> Bool {
-    !scene.loader.memory.peek(at: "a", variant: variant).isEmpty
+    !scene.loader.cache.memory.peek(at: "a", variant: variant).isEmpty
   }
 
   private static let variant = Ask.small().canonical

@@ -24,7 +24,7 @@ struct CoalescingTests {
         let loader = Loader(
           transport: transport, storage: disk.storage, decoder: ScriptedDecoder(), settings: LoaderSettings())
         loader.isPaused = true
-        loader.scheduler.limits.maxLookUps = 0
+        loader.jobs.scheduler.limits.maxLookUps = 0
         for (number, headers) in stored.enumerated() {
           let own: HeaderFields = ["cache-control": "max-age=0", "etag": "\"\(number)\""]
           let response = StoredResponse(
@@ -32,7 +32,7 @@ struct CoalescingTests {
             varyingHeaders: stored.count > 1 ? ["x-number": "\(number)"] : [:], requestTime: 1_699_999_000,
             responseTime: 1_699_999_000, storedAt: 1_699_999_000, validatedAt: 1_699_999_000, expiresAt: 1_699_999_000,
             mediaType: "image/gif", format: "gif", byteCount: 1, digest: [UInt8(number)])
-          loader.remember(response, [7])
+          loader.cache.remember(response, [7])
         }
         return loader
       }()
@@ -63,33 +63,32 @@ struct CoalescingTests {
 
     /// The loads grouped by job, in the order of their first loads.
     @LoadingActor var groups: [[LoadID]] {
-      loader.scheduler.allJobs.map { loader.scheduler.subscribers(of: $0) }.sorted { $0[0] < $1[0] }
+      loader.jobs.scheduler.allJobs.map { loader.jobs.scheduler.subscribers(of: $0) }.sorted { $0[0] < $1[0] }
     }
 
     /// Supplies a 304 for the job of a load.
     @LoadingActor func confirm(_ id: LoadID, _ headers: HeaderFields = [:]) throws {
-      let (job, record) = try job(of: id)
-      let now = ContinuousClock.now
-      loader.notModified(
-        job, record,
+      let job = try job(of: id)
+      // No transfer starts in these tests: the 304 is for one that might have been.
+      loader.jobs.confirm(
+        job,
         TransferSummary(
           head: ResponseHead(status: 304, headers: headers, finalURL: "http://a/"), bytesReceived: 0,
-          redirects: 0, requestSentAt: now, firstByteAt: now, requestTime: 1_700_000_000,
+          redirects: 0, requestSentAt: .now, firstByteAt: .now, requestTime: 1_700_000_000,
           responseTime: 1_700_000_000))
     }
 
-    @LoadingActor func fail(_ id: LoadID, _ error: LoadError) throws { loader.fail(try job(of: id).0, error) }
+    @LoadingActor func fail(_ id: LoadID, _ error: LoadError) throws { loader.jobs.fail(try job(of: id), error) }
 
-    @LoadingActor private func job(of id: LoadID) throws -> (JobID, JobRecord) {
-      let job = loader.scheduler.job(of: id)
-      let record = job.flatMap { loader.jobs[$0] }
-      return (try #require(job), try #require(record))
+    @LoadingActor private func job(of id: LoadID) throws -> JobID {
+      let job = loader.jobs.scheduler.job(of: id)
+      return try #require(job)
     }
 
     /// Cancels the remaining loads. Returns whether nothing is left.
     @LoadingActor func isSpotlessAtTheEnd() -> Bool {
       _ = loader.cancel(.all)
-      return loader.loads.isEmpty && loader.jobs.isEmpty && loader.scheduler.isEmpty && loader.scheduler.byKey.isEmpty
+      return loader.registry.isEmpty && loader.jobs.isEmpty && loader.jobs.scheduler.byKey.isEmpty
     }
   }
 
@@ -126,12 +125,12 @@ struct CoalescingTests {
     await scene.look()
     #expect(await scene.groups == [[ids[0]], [ids[1]], [ids[2]]])
     await { @LoadingActor in
-      scene.loader.scheduler.limits.maxPerOrigin = 1
+      scene.loader.jobs.scheduler.limits.maxPerOrigin = 1
       let response = StoredResponse(
         key: "k", url: "u", headers: ["cache-control": "max-age=60"], requestTime: 1_700_000_000,
         responseTime: 1_700_000_000, storedAt: 1_700_000_000, validatedAt: 1_700_000_000, expiresAt: 1_700_000_060,
         mediaType: "image/gif", format: "gif", byteCount: 1, digest: [1])
-      scene.loader.remember(response, [7])
+      scene.loader.cache.remember(response, [7])
       scene.loader.isPaused = false
       _ = scene.loader.advance()
     }()

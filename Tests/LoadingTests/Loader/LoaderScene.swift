@@ -45,11 +45,8 @@ final class Scene: Sendable {
   }
 
   @LoadingActor var isIdle: Bool {
-    loader.loads.isEmpty && loader.jobs.isEmpty && loader.decodes.isEmpty
-      && loader.deliveries.isEmpty
-      && loader.prefetches.isEmpty && loader.scheduler.isEmpty && loader.pendingInvalidations.isEmpty
-      && loader.hostStores.isEmpty && loader.pendingRevalidations.isEmpty && loader.placesOfLoads == 0
-      && loader.index.loads(url: "data:image/gif;base64,").isEmpty && loader.names.count == 0
+    loader.registry.isEmpty && loader.jobs.isEmpty && loader.decodes.isEmpty && loader.deliveries.isEmpty
+      && !loader.cache.hasPendingWrites
   }
 
   /// Waits until the work on the disk thread, and its immediate consequences, are done.

@@ -16,7 +16,7 @@ struct LoaderTests {
     let id = await scene.submit { $0.events = .preview }
     await { @LoadingActor in
       for scan in [2, 1, 2, 3] {
-        scene.loader.loads[id]?.emit(.preview(path: "", width: 1, height: 1, scan: scan))
+        scene.loader.registry[id]?.emit(.preview(path: "", width: 1, height: 1, scan: scan))
       }
     }()
     gate.open()

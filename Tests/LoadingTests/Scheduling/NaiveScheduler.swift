@@ -210,7 +210,7 @@ struct NaiveScheduler {
     return subscription
   }
 
-  mutating func leave(_ id: LoadID) -> Scheduler.UnsubscribeResult {
+  mutating func unsubscribe(_ id: LoadID) -> Scheduler.UnsubscribeResult {
     guard let index = subscribers.firstIndex(where: { $0.id == id }) else { return .unknown }
     let id = subscribers.remove(at: index).job
     guard loads(of: id).isEmpty else {

@@ -37,7 +37,7 @@ struct SchedulerJoiningTests {
     var (queue, place) = job(in: phase)
     let other = queue.wait(for: "x")
     let before = queue.phase(place.job)
-    let outcome1 = queue.scheduler.leave(place.load)
+    let outcome1 = queue.scheduler.unsubscribe(place.load)
     #expect(outcome1 == .stillNeeded)
     #expect(queue.phase(place.job) == before)
     #expect(queue.scheduler.subscribers(of: place.job) == [other.load])
@@ -46,7 +46,7 @@ struct SchedulerJoiningTests {
   @Test(arguments: [Scheduler.Phase.lookingUp, .waiting, .backingOff, .awaitingPeer])
   func `a job without a transfer ends with its last load`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
-    let outcome2 = queue.scheduler.leave(place.load)
+    let outcome2 = queue.scheduler.unsubscribe(place.load)
     #expect(outcome2 == .orphanedJob(place.job))
     #expect(queue.isSpotless)
     #expect(queue.starts().isEmpty)
@@ -55,7 +55,7 @@ struct SchedulerJoiningTests {
   @Test func `a job with a transfer keeps its slot after its last load has left, until its end`() {
     var (queue, place) = job(in: .active)
     queue.scheduler.limits.maxConcurrent = 1
-    let outcome3 = queue.scheduler.leave(place.load)
+    let outcome3 = queue.scheduler.unsubscribe(place.load)
     #expect(outcome3 == .orphanedTransfer(place.job))
     queue.scheduler.detach(place.job)
     let next = queue.wait(for: "x")
@@ -69,11 +69,11 @@ struct SchedulerJoiningTests {
   @Test func `a transfer without loads can be joined and left again`() {
     var (queue, place) = job(in: .active)
     queue.scheduler.limits.maxConcurrent = 1
-    _ = queue.scheduler.leave(place.load)
+    _ = queue.scheduler.unsubscribe(place.load)
     let next = queue.wait(for: "x")
     #expect(next.job == place.job)
     #expect(queue.scheduler.subscribers(of: place.job) == [next.load])
-    #expect(queue.scheduler.leave(next.load) == .orphanedTransfer(place.job))
+    #expect(queue.scheduler.unsubscribe(next.load) == .orphanedTransfer(place.job))
     #expect(queue.scheduler.activeCount == 1)
     queue.scheduler.finish(place.job)
     #expect(queue.scheduler.activeCount == 0)
@@ -83,7 +83,7 @@ struct SchedulerJoiningTests {
 
   @Test func `an abandoned transfer is not retried`() {
     var (queue, place) = job(in: .active)
-    _ = queue.scheduler.leave(place.load)
+    _ = queue.scheduler.unsubscribe(place.load)
     #expect(queue.retry(place.job) == .final)
     let outcome5 = queue.scheduler.end(place.job)
     #expect(outcome5 == [])
@@ -92,7 +92,7 @@ struct SchedulerJoiningTests {
 
   @Test func `a job that is being stored continues without loads, and can be joined`() {
     var (queue, place) = job(in: .storing)
-    let outcome6 = queue.scheduler.leave(place.load)
+    let outcome6 = queue.scheduler.unsubscribe(place.load)
     #expect(outcome6 == .stillNeeded)
     let late = queue.wait(for: "x")
     #expect(late.job == place.job)
@@ -111,7 +111,7 @@ struct SchedulerJoiningTests {
     #expect(queue.isSpotless)
     let outcome9 = queue.scheduler.end(place.job)
     #expect(outcome9 == [], "nobody is handed back twice")
-    for load in [place.load] + others { #expect(queue.scheduler.leave(load) == .unknown) }
+    for load in [place.load] + others { #expect(queue.scheduler.unsubscribe(load) == .unknown) }
   }
 
   @Test(arguments: phases) func `a detached job cannot be joined`(phase: Scheduler.Phase) {

@@ -203,8 +203,8 @@ private struct ModelRun: ~Copyable {
   }
 
   private mutating func leave(_ id: LoadID) {
-    let departure = real.leave(id)
-    same("leave", departure, naive.leave(id))
+    let departure = real.unsubscribe(id)
+    same("leave", departure, naive.unsubscribe(id))
     if departure != .unknown { handBack([id]) }
     if case .orphanedJob(let job) = departure { stale.append(job) }
     // Some transfers continue for the cache, and can be joined.

@@ -88,7 +88,7 @@ struct SchedulerOriginTests {
     var (queue, places) = queue(of: 9)
     for place in places[..<6] { queue.end(place, .unreachable) }
     #expect(passSuspension(&queue) == ["6"])
-    #expect(queue.scheduler.leave(places[6].load) == .orphanedTransfer(places[6].job))
+    #expect(queue.scheduler.unsubscribe(places[6].load) == .orphanedTransfer(places[6].job))
     #expect(queue.starts().isEmpty)
     queue.end(places[6], .inconclusive)
     #expect(queue.starts() == ["7"])

@@ -156,19 +156,19 @@ struct SchedulerRetryTests {
     let early = queue.wait(for: "x", deadline: .seconds(1))
     let gone = queue.wait(for: "x", deadline: .seconds(1))
     queue.wait(for: "x")
-    _ = queue.scheduler.leave(gone.load)
+    _ = queue.scheduler.unsubscribe(gone.load)
     #expect(queue.scheduler.nextTimer == queue.now + .seconds(1))
     #expect(queue.pass(.milliseconds(999)) == [])
     #expect(queue.pass(.seconds(5)) == [early.load, late.load])
     #expect(queue.pass(.seconds(5)) == [])
     #expect(queue.scheduler.subscribers(of: late.job).contains(late.load))
-    #expect(queue.scheduler.leave(late.load) == .stillNeeded)
+    #expect(queue.scheduler.unsubscribe(late.load) == .stillNeeded)
   }
 
   @Test func `a retry timer of an ended job does nothing`() {
     var (queue, place) = started()
     _ = queue.retry(place.job)
-    #expect(queue.scheduler.leave(place.load) == .orphanedJob(place.job))
+    #expect(queue.scheduler.unsubscribe(place.load) == .orphanedJob(place.job))
     let next = queue.wait(for: "y")
     #expect(queue.pass(.seconds(60)) == [])
     #expect(queue.scheduler.waiting.total == 1)

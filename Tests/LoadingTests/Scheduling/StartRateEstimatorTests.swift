@@ -14,7 +14,7 @@ struct StartRateEstimatorTests {
 
   @Test mutating func `a steady rate is estimated from the beginning`() {
     for second in 0..<60 {
-      for tenth in 0..<10 { pace.note(2, at: at(second * 1000 + tenth * 100)) }
+      for tenth in 0..<10 { pace.record(2, at: at(second * 1000 + tenth * 100)) }
       guard second > 1 else { continue }
       let time = pace.time(for: 100, at: at(second * 1000 + 999))
       #expect(time > .seconds(4) && time < .seconds(6), "20 a second: 100 take 5 s, not \(time)")
@@ -22,13 +22,13 @@ struct StartRateEstimatorTests {
   }
 
   @Test mutating func `old starts are forgotten`() {
-    pace.note(1000, at: begin)
+    pace.record(1000, at: begin)
     #expect(pace.time(for: 100, at: at(1000)) < .seconds(1))
     #expect(pace.time(for: 100, at: at(120_000)) == .seconds(30))
   }
 
   @Test mutating func `the suggested time is never zero`() {
-    pace.note(100_000, at: begin)
+    pace.record(100_000, at: begin)
     #expect(pace.time(for: 1, at: at(10)) == .milliseconds(100))
   }
 }

@@ -1,0 +1,49 @@
+internal import HTTPCaching
+internal import HTTPTypes
+internal import ImageStore
+internal import Text
+
+/// Which stored responses a load accepts.
+extension ActiveLoad {
+  /// The candidates that satisfy the request. None if the load bypasses the cache.
+  func accepted(of candidates: [Candidate]) -> [Candidate] {
+    if bypassesCache { return [] }
+    return candidates.allSatisfy(accepts) ? candidates : candidates.filter(accepts)
+  }
+
+  func accepts(_ candidate: Candidate) -> Bool { request.accepts(candidate.response) }
+}
+
+extension LoadRequest {
+  /// Whether the stored response is what the request asks for, or can be decoded into that: it has the digest, if one
+  /// is given, and is an image, if it must be one.
+  func accepts(_ response: StoredResponse) -> Bool {
+    if validation != .none, response.format == nil { return false }
+    if !response.variant.isEmpty, processing?.accepts(variant: response) != true { return false }
+    return digest == nil || digest == response.originalDigest
+  }
+
+  /// Whether both requests have the same URL. A `data:` URL is stored truncated, so its key, which is its digest, is
+  /// compared instead.
+  func namesImage(of other: LoadRequest) -> Bool {
+    guard url.hasSameBytes(as: other.url) else { return false }
+    if case .inline = source { return key.hasSameBytes(as: other.key) }
+    return true
+  }
+
+  /// The origin to which limits and fair queueing apply.
+  var origin: Origin {
+    switch source {
+    case .http(let url): url.origin
+    case .inline: Origin(scheme: "data", host: "", port: 0)
+    }
+  }
+}
+
+extension StoredResponse {
+  var cached: CachedResponse {
+    CachedResponse(
+      status: status, headers: headers, selectingFields: varyingHeaders, requestTime: requestTime,
+      responseTime: responseTime)
+  }
+}

@@ -1,0 +1,270 @@
+internal import HTTPCaching
+internal import HTTPTypes
+internal import ImageStore
+internal import Text
+internal import Threads
+
+/// The cache as the loads see it: the memory tier, the lookups on the disk thread, the negative cache, and the rules of
+/// RFC 9111 for what may be served.
+///
+/// Every candidate that it returns has been checked against the clears, 304s and host stores that the disk thread has
+/// not completed (`PendingWrites`).
+@LoadingActor
+final class CacheCoordinator {
+  private let storage: DiskServices
+  private(set) var memory: MemoryTier
+  private var failures = NegativeCache()
+  var pending = PendingWrites()
+  private(set) var policy: CachePolicy
+
+  init(storage: DiskServices, settings: LoaderSettings) {
+    self.storage = storage
+    memory = MemoryTier(limit: settings.memoryLimit)
+    policy = CachePolicy(maxAge: settings.maxAge)
+  }
+
+  func apply(_ settings: LoaderSettings) {
+    memory.setLimit(settings.memoryLimit)
+    failures.timeToLive = settings.failedTimeToLive
+    policy = CachePolicy(maxAge: settings.maxAge)
+  }
+
+  var hasPendingWrites: Bool { !pending.isEmpty }
+  var memoryCounts: MemoryTier.Counts { memory.counts }
+  /// The size in bytes of the largest response that the memory tier takes.
+  var largestInMemory: Int64 { memory.largestEntry }
+
+  // MARK: - Memory
+
+  /// Looks up the named variant and the original in the memory tier. The entry that is likely to be served counts as
+  /// used.
+  func lookUpMemory(_ key: String, _ partition: String, _ variant: String) -> [Candidate] {
+    if pending.isHostStoring(key) { return [] }
+    if variant.isEmpty { return memory.look(up: key, partition: partition).map(Candidate.init(inMemory:)) }
+    let variants = memory.look(up: key, partition: partition, variant: variant)
+    if variants.isEmpty { return memory.look(up: key, partition: partition).map(Candidate.init(inMemory:)) }
+    return Candidate.merging(
+      variants.map(Candidate.init(inMemory:)),
+      memory.peek(at: key, partition: partition).map(Candidate.init(inMemory:)))
+  }
+
+  /// As `lookUpMemory`, but counts nothing as used.
+  func peekMemory(_ key: String, _ partition: String, _ variants: Set<String>) -> [Candidate] {
+    let originals = memory.peek(at: key, partition: partition).map(Candidate.init(inMemory:))
+    let found = variants.filter { !$0.isEmpty }.flatMap { memory.peek(at: key, partition: partition, variant: $0) }
+    return found.isEmpty ? originals : Candidate.merging(found.map(Candidate.init(inMemory:)), originals)
+  }
+
+  /// The variant in memory that was made from this original.
+  func variantInMemory(of original: Candidate, named name: String) -> Candidate? {
+    guard !original.isTransient else { return nil }
+    let response = original.response
+    return memory.peek(at: response.key, partition: response.partition, variant: name)
+      .first { $0.response.sharesOriginal(with: response) }.map(Candidate.init(inMemory:))
+  }
+
+  /// The only entry in memory that can answer the request; nil if there are several or none.
+  func onlyEntry(for request: LoadRequest) -> MemoryTier.Entry? {
+    if pending.isHostStoring(request.key) { return nil }
+    let found = memory.look(up: request.key, partition: CachePartition.partition(of: request), variant: request.variant)
+    guard found.count == 1, let only = found.first else { return nil }
+    let isOfAnother = !request.variant.isEmpty && memory.hasReplacement(forOriginalOf: only.response)
+    return isOfAnother ? nil : only
+  }
+
+  /// Stores a new response in the memory tier. If it comes without its bytes, or has been cleared since, the entry that
+  /// it replaces is removed instead.
+  ///
+  /// - Returns: whether the response is in memory now.
+  @discardableResult
+  func remember(_ response: StoredResponse, _ bytes: [UInt8]?) -> Bool {
+    if let bytes, !isCleared(response) { return memory.store(response, bytes: bytes) }
+    memory.remove(replacedBy: response)
+    return false
+  }
+
+  /// Removes from memory the entry that a response replaces which is not stored.
+  func remove(replacedBy response: StoredResponse) { memory.remove(replacedBy: response) }
+
+  /// Puts a response that was read from disk into the memory tier, with the updates of 304s that came since.
+  func promote(_ response: StoredResponse, bytes: [UInt8]) {
+    guard !isCleared(response) else { return }
+    memory.promote(response, bytes: bytes)
+    for updated in pending.revalidations(of: response.key) { memory.update(updated) }
+  }
+
+  /// Records that the file of a response is gone.
+  func removeFile(of response: StoredResponse) { memory.recordMissingFile(of: response) }
+
+  /// Merges the metadata of a candidate into that of both tiers.
+  func updateMetadata(of candidate: Candidate) {
+    let response = candidate.response
+    memory.recordMetadata(of: response)
+    guard let tier = storage.tier(of: candidate) else { return }
+    storage.executor.run { tier.assumeIsolated { $0.recordMetadata(of: response) } }
+  }
+
+  /// Removes all responses of a key from memory: its file was damaged.
+  func removeFromMemory(_ key: String) { _ = memory.clear(.key(key), now: storage.now()) }
+
+  // MARK: - Lookups
+
+  struct Lookup {
+    var candidates: [Candidate]
+    /// Whether the disk tier may have a partial body of an earlier load.
+    var hasPartial = false
+    /// The number of the first clear that matches a candidate: loads submitted after it must not see the candidates.
+    var firstClear: Int?
+  }
+
+  /// Whether any directory can be looked up: the read-write tier or a read-only one.
+  var hasDiskTiers: Bool { storage.tier != nil || !storage.readOnlyTiers.isEmpty }
+
+  /// Looks up the named variants and the original of a key in all tiers, after everything that the disk thread has yet
+  /// to do. Calls `completion` at once if there is no disk tier.
+  ///
+  /// - Parameter isBypassed: whether the request does not use the cache. It passes through the disk thread too, so that
+  ///   it does not overtake earlier requests.
+  func lookUp(
+    _ key: String, _ partition: String, _ variants: Set<String>, isBypassed: Bool,
+    then completion: @escaping @LoadingActor @Sendable (Lookup) -> Void
+  ) {
+    let isHostStoring = pending.isHostStoring(key)
+    let known = isBypassed || isHostStoring ? [] : peekMemory(key, partition, variants)
+    guard hasDiskTiers || isHostStoring else { return completion(Lookup(candidates: known)) }
+    if isBypassed { return storage.perform({}) { completion(Lookup(candidates: [])) } }
+    storage.look(up: key, partition: partition, variants: variants) { [weak self] found in
+      guard let self else { return }
+      let known = isHostStoring ? self.peekMemory(key, partition, variants) : known
+      var candidates = Candidate.current(self.merge(known, found.candidates))
+      let firstClear = self.pending.invalidations.mark(&candidates)
+      completion(Lookup(candidates: candidates, hasPartial: found.hasPartial, firstClear: firstClear))
+    }
+  }
+
+  /// Merges the candidates of both tiers. A response that is in both is served from memory, with the newer metadata if
+  /// a peer has revalidated it on disk.
+  private func merge(_ known: [Candidate], _ found: [Candidate]) -> [Candidate] {
+    if known.isEmpty { return found }
+    var merged = known
+    for candidate in found {
+      guard let place = known.firstIndex(where: { $0.response.id == candidate.response.id }) else {
+        merged.append(candidate)
+        continue
+      }
+      let (own, stored) = (known[place].response, candidate.response)
+      guard (own.responseTime, own.expiresAt) < (stored.responseTime, stored.expiresAt) else { continue }
+      merged[place].response = stored
+      memory.update(stored)
+    }
+    return merged
+  }
+
+  // MARK: - Decisions
+
+  /// - Parameter candidates: those that the load accepts.
+  func decision(for load: ActiveLoad, from candidates: [Candidate]) -> CacheDecision {
+    policy.decide(
+      mode: load.request.cacheMode, requestHeaders: load.request.headers, stored: candidates.map(\.response.cached),
+      now: storage.now())
+  }
+
+  /// The stored response that the load may get instead of the error (`stale-if-error`, RFC 5861 section 4).
+  func fallback(for load: ActiveLoad, among stored: [Candidate], after error: LoadError) -> Candidate? {
+    load.accepted(of: stored).first {
+      policy.mayServeOnError(
+        $0.response.cached, mode: load.request.cacheMode, requestHeaders: load.request.headers, failure: error.status,
+        now: storage.now())
+    }
+  }
+
+  /// Whether the response is fresh and no header of a request can change that.
+  func isPlainlyFresh(_ response: StoredResponse) -> Bool {
+    policy.isPlainlyFresh(
+      freshUntil: response.expiresAt, headers: response.headers, responseTime: response.responseTime,
+      now: storage.now())
+  }
+
+  // MARK: - Revalidation
+
+  /// Stores the update of a 304 in both tiers.
+  ///
+  /// - Parameter lease: released when the update is committed to the index.
+  func apply(revalidation candidate: Candidate, under lease: Lease?) {
+    let response = candidate.response
+    memory.update(response)
+    // A read-only directory cannot be updated.
+    guard response.isOnDisk, candidate.place == .memory || candidate.place == .disk, let tier = storage.tier else {
+      return
+    }
+    pending.begin(revalidation: response)
+    storage.perform({
+      tier.assumeIsolated { tier in
+        tier.update(response)
+        if let lease { tier.retainUntilCommit(lease) }
+      }
+    }) { [weak self] in self?.pending.end(revalidation: response) }
+  }
+
+  // MARK: - Clears
+
+  /// The number of clears begun so far.
+  var clearsBegun: Int { pending.invalidations.count }
+
+  /// Removes what a clear matches from memory. It applies to every result that the disk thread has yet to return.
+  ///
+  /// - Returns: the entries removed from memory.
+  func invalidate(_ clear: Clear) -> [StoredResponse] {
+    pending.begin(clear)
+    storage.perform({}) { [weak self] in self?.pending.endFirstClear() }
+    return clear.tiers == .disk ? [] : memory.clear(clear.filter, now: clear.time)
+  }
+
+  /// Whether a pending clear removes the response from any tier.
+  func isCleared(_ response: StoredResponse) -> Bool { pending.invalidations.reach(response) }
+
+  /// Marks a candidate as cleared if a pending clear removes it from every tier.
+  func mark(_ candidate: inout Candidate) { pending.invalidations.mark(&candidate) }
+
+  // MARK: - Host stores
+
+  func beginHostStore(_ id: LoadID, of key: String) { pending.beginHostStore(id, of: key) }
+
+  func endHostStore(_ id: LoadID, of key: String, as image: CacheIdentity?) {
+    pending.endHostStore(id, of: key, as: image, now: .now)
+  }
+
+  /// Whether the host has stored an image under the key of a job since the job's first load was submitted. Such a job
+  /// accepts no further loads, and its response is not cached.
+  func isSuperseded(_ image: CacheIdentity, since load: LoadID) -> Bool {
+    pending.isSuperseded(image, since: load, now: .now)
+  }
+
+  func isHostStoring(_ key: String) -> Bool { pending.isHostStoring(key) }
+
+  // MARK: - Failures
+
+  func remember(_ error: LoadError, of image: CacheIdentity, maxBytes: Int64) {
+    failures.remember(error, of: image, maxBytes: maxBytes, now: .now)
+  }
+
+  func failure(of image: CacheIdentity, acceptsAnything: Bool, maxBytes: Int64) -> NegativeCache.Failure? {
+    failures.failure(of: image, acceptsAnything: acceptsAnything, maxBytes: maxBytes, now: .now)
+  }
+
+  func removeFailure(of image: CacheIdentity) { failures.forget(image) }
+
+  /// Removes expired failures.
+  func removeExpiredFailures(at now: ContinuousClock.Instant) { failures.forgetOld(now: now) }
+
+  /// Removes all failures and returns their number.
+  func removeAllFailures() -> Int { failures.forgetAll() }
+}
+
+extension Candidate {
+  init(inMemory entry: MemoryTier.Entry) {
+    self.init(response: entry.response, bytes: entry.bytes, place: .memory)
+  }
+
+  var status: CacheStatus { place == .memory ? .memory : .disk }
+}

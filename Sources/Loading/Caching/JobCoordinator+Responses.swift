@@ -1,0 +1,180 @@
+internal import HTTPCaching
+internal import HTTPTransport
+internal import HTTPTypes
+internal import ImageCodec
+internal import ImageStore
+internal import Threads
+
+/// Successful responses: a 304 that confirms a stored response, or a body to store.
+extension JobCoordinator {
+  // MARK: - 304
+
+  /// Handles a 304: the stored response is still valid (RFC 9111 section 4.3.4).
+  func confirm(_ id: JobID, _ summary: TransferSummary) {
+    guard let job = jobs[id] else { return }
+    guard let updated = Revalidation(job, cache.policy).updated(by: summary), var target = updated.first else {
+      // The 304 does not confirm the response that was to be revalidated: send the request again without conditions.
+      jobs[id.slot].dropConditions()
+      return send(id, resuming: nil)
+    }
+    for candidate in updated where job.mayKeep && !candidate.isTransient {
+      if let kept = Revalidation(job, cache.policy).toStore(candidate) {
+        cache.apply(revalidation: kept, under: job.claim?.takeLease())
+      }
+    }
+    if !target.isTransient,
+      !job.request.mayStore(status: target.response.status, headers: target.response.headers)
+    {
+      target.retention = .forbidden
+    }
+    cache.removeFailure(of: job.identity)
+    var confirmed = target.response.cached
+    confirmed.selectingFields = Vary.selectingFields(of: confirmed.headers, from: job.request.headers) ?? [:]
+    let attempts = scheduler.job(id)?.attempt ?? 1
+    jobs[id] = nil
+    for load in scheduler.end(id).compactMap({ client?.activeLoad($0) }) {
+      guard job.isAnswered(load, by: confirmed) else {
+        join(load)
+        continue
+      }
+      load.recordTiming(job, summary, attempts: attempts)
+      if load.accepts(target) {
+        client?.deliver(target, to: load, as: .revalidated, at: .answer)
+      } else {
+        // The revalidation was for another load; this one needs another representation.
+        load.bypassesCache = true
+        join(load)
+      }
+    }
+  }
+
+  // MARK: - Bodies
+
+  /// Stores the body of a `data:` URL in the same way as one that was transferred.
+  func storeInline(_ bytes: [UInt8], mediaType: String, for id: JobID) {
+    guard let job = jobs[id] else { return }
+    guard bytes.count <= job.request.maxBytes else {
+      return fail(id, LoadError(.tooLarge, "the content is larger than \(job.request.maxBytes) bytes"))
+    }
+    var format: ImageFormat?
+    if case .image(let found) = Recognition(prefix: bytes, isComplete: true) { format = found }
+    guard format != nil || job.request.validation == .none else { return fail(id, .unknownFormat) }
+    let now = storage.now()
+    let draft = StoredResponse(
+      key: job.request.key, url: job.request.url,
+      headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: mediaType), at: now),
+      requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + cache.policy.maxAge,
+      mediaType: StoredResponse.mediaType(told: mediaType))
+    jobs[id.slot].inlineStoreStarted()
+    store(
+      id, job, body: .bytes(bytes), format: format, as: draft,
+      keeping: job.request.cacheMode == .noStore ? [] : places(of: id), supersedes: false)
+  }
+
+  /// Stores a body that has arrived.
+  func store(_ id: JobID, _ summary: TransferSummary, _ ending: Download.Outcome) {
+    guard let job = jobs[id] else { return }
+    let draft = StoredResponse(job, summary, ending.format, cache.policy)
+    let attempts = scheduler.job(id)?.attempt ?? 1
+    let wanted = places(of: id)
+    let places = job.request.mayStore(status: draft.status, headers: summary.head.headers) ? wanted : []
+    scheduler.finish(id)
+    imagesBeingStored[job.identity] = imagesBeingStored[job.identity] ?? []
+    forEachLoad(of: id) { load in
+      guard job.isAnswered(load, by: draft.cached) else { return }
+      load.recordTiming(job, summary, attempts: attempts)
+      load.emit(.progress(received: ending.received, total: summary.head.contentLength))
+    }
+    store(
+      id, job, body: ending.body, format: ending.format, as: draft, keeping: places,
+      supersedes: places.isEmpty && !wanted.isEmpty && job.supersedes(draft))
+  }
+
+  /// Passes a complete body to the disk thread, which stores it if it may be stored and serves the loads that wait.
+  private func store(
+    _ id: JobID, _ job: Job, body: Download.Body, format: ImageFormat?, as draft: StoredResponse,
+    keeping places: LoadRequest.Places, supersedes: Bool
+  ) {
+    let waiting = loads(of: id).filter { job.isAnswered($0, by: draft.cached) }
+    let mayHavePartials = storage.tier?.mayHavePartials == true
+    let operation = StoreOperation(
+      body: body, format: format, draft: draft, places: places, supersedes: supersedes,
+      partials: mayHavePartials ? job.request.partialIdentity(in: job.first.partition) : nil,
+      largestInMemory: cache.largestInMemory, needsSize: job.request.validation != .none,
+      lease: job.claim?.takeLease(), clearCount: job.clearCount,
+      deliveries: waiting.map { load in
+        (load.id, load.request.digest, load.request.processing == nil ? DeliveryPlan(load.request) : .forDecoder)
+      })
+    storage.perform({ [storage] in operation.store(in: storage) }) { [weak self] outcome in
+      self?.stored(id, outcome, keeping: places, supersedes: supersedes)
+    }
+  }
+
+  private func stored(
+    _ id: JobID, _ outcome: StoreOperation.Outcome, keeping places: LoadRequest.Places, supersedes: Bool
+  ) {
+    client?.applyPeerInvalidations()
+    guard let job = jobs[id] else { return assertionFailure("a job lasts until its response is stored") }
+    defer { storingEnded(job.identity) }
+    switch outcome {
+    case .failure(let error):
+      fail(id, error)
+    case .success(let stored):
+      jobs[id] = nil
+      var candidate = Candidate(
+        response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
+      candidate.retention = !job.mayKeep ? .cleared : places.isEmpty ? .forbidden : .allowed
+      cache.mark(&candidate)
+      if !candidate.isTransient, stored.isIntact {
+        cache.remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
+      } else if supersedes, stored.isIntact {
+        cache.remove(replacedBy: candidate.response)
+      }
+      cache.removeFailure(of: job.identity)
+      if candidate.response.isOnDisk, let key = scheduler.job(id)?.key { recheckSibling(of: key) }
+      for load in scheduler.end(id).compactMap({ client?.activeLoad($0) }) {
+        serve(load, of: job, candidate, stored)
+      }
+    }
+  }
+
+  /// Answers a load of a job whose response has been stored.
+  private func serve(_ load: ActiveLoad, of job: Job, _ candidate: Candidate, _ stored: StoreOperation.Stored) {
+    load.isKept = stored.isKept || !load.request.store.contains(.disk)
+    switch stored.delivered[load.id] {
+    case .success(let delivered) where load.request.processing != nil:
+      var own = candidate
+      if !own.response.isOnDisk, own.bytes == nil, let path = delivered.path { own.place = .scratch(path) }
+      client?.deliver(own, to: load, as: .miss, at: .answer)
+    case .success(let delivered):
+      let image = LoadedImage(candidate.response, delivered, for: load, as: .miss, now: storage.now())
+      client?.answer(load.id, .success(image))
+    case .failure(let error):
+      client?.answer(load.id, .failure(error))
+    // The remaining loads joined while the others were being served, or need a transfer of their own.
+    case nil where !job.isAnswered(load, by: candidate.response.cached):
+      join(load)
+    case nil where stored.isIntact && (stored.bytes != nil || candidate.response.isOnDisk) && load.accepts(candidate):
+      client?.deliver(candidate, to: load, as: .miss, at: .answer)
+    case nil:
+      load.bypassesCache = true
+      join(load)
+    }
+  }
+}
+
+extension StoredResponse {
+  /// The response to store for a transfer, without the properties that the body determines.
+  fileprivate init(_ job: Job, _ summary: TransferSummary, _ format: ImageFormat?, _ policy: CachePolicy) {
+    let head = summary.head
+    self.init(
+      key: job.request.key, partition: job.first.partition, url: job.request.url,
+      finalURL: summary.redirects > 0 ? head.finalURL : nil, status: head.status,
+      headers: Storing.fields(of: head.headers, receivedAt: summary.responseTime),
+      varyingHeaders: Vary.selectingFields(of: head.headers, from: job.request.headers) ?? [:],
+      requestTime: summary.requestTime, responseTime: summary.responseTime, storedAt: summary.responseTime,
+      validatedAt: summary.responseTime, expiresAt: 0,
+      mediaType: format?.mediaType ?? StoredResponse.mediaType(told: head.headers["content-type"]))
+    expiresAt = policy.freshUntil(cached)
+  }
+}

@@ -1,0 +1,281 @@
+internal import HTTPCaching
+internal import HTTPTransport
+internal import HTTPTypes
+internal import ImageStore
+
+/// One coalesced transfer, from the cache lookup to the last answer: what is known of it, and what follows from each
+/// event. Pure; `JobCoordinator.perform` carries out the actions.
+///
+/// Its turn, its attempts and its loads are the subject of `Scheduler`.
+@LoadingActor
+struct Job {
+  enum State {
+    /// The cache lookup has not finished.
+    case lookingUp
+    /// Waits for a slot, for the end of a backoff or for a peer (`Scheduler.Phase`).
+    case waiting
+    /// Has a slot. The disk thread looks for a partial body of an earlier load.
+    case resuming
+    case transferring(TransferID, Download)
+    /// The response is being stored.
+    case storing
+  }
+
+  /// The load that created the job. Its request is the one that is sent; all loads that join agree with it in that.
+  let first: ActiveLoad
+  private(set) var state = State.lookingUp
+  /// The stored responses for the key; nil until the cache lookup finishes.
+  private(set) var candidates: [Candidate]?
+  /// The transform variants that the last lookup included.
+  private(set) var lookedUpVariants: Set<String> = []
+  /// The index of the candidate that the transfer revalidates, and the conditional request fields for that.
+  private(set) var revalidationTargetIndex: Int?
+  private(set) var conditions = HeaderFields()
+  /// False after a matching clear or a host store: the result is delivered, but not cached.
+  private(set) var mayKeep = true
+  /// Whether the disk tier may have a partial body of an earlier load.
+  private(set) var mayResume = false
+  /// The partial body of the previous attempt, until the next attempt starts.
+  private(set) var partialBody: PartialBody?
+  /// Whether an attempt has timed out: the open connections may be dead.
+  private(set) var hasTimedOut = false
+  /// The part in single flight across processes; nil if the job takes none.
+  var claim: PeerClaim?
+  private(set) var startedAt: ContinuousClock.Instant?
+  /// The duration of the name lookup before the transfer.
+  private(set) var nameDuration: Duration?
+  /// The clears so far by all workers of the directory, when the first attempt started.
+  private(set) var clearCount: UInt64?
+
+  init(first: ActiveLoad) { self.first = first }
+
+  nonisolated var request: LoadRequest { first.request }
+  nonisolated var identity: CacheIdentity { CacheIdentity(key: first.request.key, partition: first.partition) }
+
+  /// The running transfer.
+  var transfer: TransferID? { if case .transferring(let id, _) = state { id } else { nil } }
+  var download: Download? { if case .transferring(_, let download) = state { download } else { nil } }
+
+  /// The stored response that the transfer revalidates.
+  var revalidationTarget: Candidate? { revalidationTargetIndex.flatMap { candidates?[$0] } }
+
+  // MARK: - The cache lookup
+
+  mutating func lookupStarted(for variants: Set<String>) { lookedUpVariants = variants }
+
+  /// - Returns: whether the job takes the candidates. A transfer that has started during a repeated lookup keeps those
+  ///   that it started with.
+  mutating func lookupFinished(_ found: [Candidate], hasPartial: Bool) -> Bool {
+    if hasPartial { mayResume = true }
+    switch state {
+    case .lookingUp, .waiting:
+      state = .waiting
+      candidates = found
+      return true
+    case .resuming, .transferring, .storing: return false
+    }
+  }
+
+  /// Replaces the candidates before the first attempt, by what another job has stored.
+  mutating func update(_ candidates: [Candidate]) { self.candidates = candidates }
+
+  /// Drops the bytes of the candidates that are on disk, since the job may wait for hours.
+  mutating func releaseBytes(_ withoutBytes: (Candidate) -> Candidate) {
+    candidates = candidates?.map { $0.response.isOnDisk ? withoutBytes($0) : $0 }
+  }
+
+  /// Sets what the next transfer asks: for a confirmation of a candidate, or without a target, for a new response.
+  mutating func setConditions(_ conditions: HeaderFields, target: Int?) {
+    (self.conditions, revalidationTargetIndex) = (conditions, target)
+  }
+
+  /// Removes the conditions: the server has another response by now, so the stored one is not revalidated.
+  mutating func dropConditions() {
+    revalidationTargetIndex = nil
+    conditions.remove("if-none-match")
+    conditions.remove("if-modified-since")
+  }
+
+  // MARK: - Attempts
+
+  enum Start {
+    /// Look for a partial body of an earlier load first. Tried once per job.
+    case resume
+    case transfer
+  }
+
+  /// - Parameter mayUseDisk: whether the response may be stored on disk and the cache is not bypassed. Otherwise the
+  ///   transfer starts from the beginning. A stored response is revalidated instead of a partial body resumed.
+  mutating func slotGranted(
+    at now: ContinuousClock.Instant, clearCount: UInt64, nameDuration: Duration?, mayUseDisk: Bool
+  ) -> Start {
+    guard case .waiting = state else { preconditionFailure("only a waiting job gets a slot") }
+    startedAt = startedAt ?? now
+    self.clearCount = self.clearCount ?? clearCount
+    self.nameDuration = nameDuration
+    if mayResume, mayUseDisk, partialBody == nil, revalidationTargetIndex == nil {
+      mayResume = false
+      state = .resuming
+      return .resume
+    }
+    return .transfer
+  }
+
+  /// An earlier load has left a partial body since the job looked for one.
+  mutating func partialBodyAvailable() { mayResume = true }
+
+  mutating func transferStarted(_ transfer: TransferID, _ download: Download) {
+    switch state {
+    case .waiting, .resuming: state = .transferring(transfer, download)
+    case .lookingUp, .transferring, .storing: assertionFailure("a job has one transfer at a time")
+    }
+  }
+
+  mutating func keep(_ partialBody: PartialBody) {
+    assert(self.partialBody == nil, "a job has one partial body")
+    self.partialBody = partialBody
+  }
+
+  /// The caller owns the partial body from here on.
+  mutating func takePartialBody() -> PartialBody? { partialBody.take() }
+
+  /// Ends a transfer and decides what follows.
+  ///
+  /// - Parameters:
+  ///   - isWanted: whether any load still waits.
+  ///   - now: Unix seconds.
+  mutating func transferEnded(_ ending: Download.Outcome, isWanted: Bool, now: Int) -> [JobAction] {
+    guard case .transferring = state else {
+      assertionFailure("a transfer ends once, after it has started")
+      return []
+    }
+    state = .waiting
+    guard isWanted else {
+      // All loads have left; the job only kept its slot until the connection was closed.
+      return [.discard(ending.body)] + (ending.partialBody.map { [.retain($0)] } ?? []) + [.end]
+    }
+    var actions: [JobAction] = []
+    if let partialBody = ending.partialBody {
+      dropConditions()
+      actions.append(.keep(partialBody))
+    }
+    if ending.isRangeMismatch { return actions + [.transferWhole] }
+    switch ending.outcome {
+    case .failure(let error):
+      actions.append(.discard(ending.body))
+      switch ending.body {
+      case _ where ending.isRefused: actions.append(.fail(.unknownFormat))
+      case .failed(let storeError) where error.kind == .aborted: actions.append(.fail(LoadError(storeError)))
+      default: actions.append(.fail(LoadError(error)))
+      }
+    case .success(let summary): actions += answered(summary, ending, now: now)
+    }
+    return actions
+  }
+
+  private mutating func answered(_ summary: TransferSummary, _ ending: Download.Outcome, now: Int) -> [JobAction] {
+    switch summary.head.status {
+    case 304 where revalidationTarget.map { $0.isAsked(about: summary) } ?? false: return [.confirm(summary)]
+    case 200..<300:
+      if ending.isRefused { return [.discard(ending.body), .fail(.unknownFormat)] }
+      if case .failed(let error) = ending.body { return [.fail(LoadError(error))] }
+      state = .storing
+      return [.store(summary, ending)]
+    default: return [.fail(LoadError(summary.head, now: now))]
+    }
+  }
+
+  /// Records a failed attempt. Peers may transfer the image from here on.
+  mutating func attemptFailed(_ error: LoadError) {
+    _ = claim?.takeLease()
+    if error.kind == .timeout { hasTimedOut = true }
+  }
+
+  /// The content of a `data:` URL is to be stored.
+  mutating func inlineStoreStarted() {
+    guard case .waiting = state else { return assertionFailure("a data: URL is stored after its lookup") }
+    state = .storing
+  }
+
+  // MARK: - Invalidation
+
+  /// A host store has replaced the image: the job's response is not cached.
+  mutating func superseded() { mayKeep = false }
+
+  /// Applies a clear.
+  ///
+  /// - Parameters:
+  ///   - matches: whether the response to the request will match the filter.
+  ///   - isQueued: whether the job is in the queue, and so has not started or will start again.
+  mutating func invalidated(by clear: Clear, matches: Bool, isQueued: Bool) -> [JobAction] {
+    let hadCandidate = candidates?.contains { clear.matches($0.response) } ?? false
+    if hadCandidate { for index in candidates!.indices { candidates![index].mark(clear) } }
+    if matches, !isQueued {
+      mayKeep = false
+      // Peers transfer it again too: they must not wait for this response.
+      claim?.abandonLease()
+      return [.detach]
+    }
+    var actions: [JobAction] = []
+    // The result is newer than the clear and may be cached, but the partial body is older.
+    if matches, let partialBody { actions.append(.dropKept(partialBody)) }
+    // The candidates found before the clear must not serve later loads.
+    if hadCandidate { actions.append(.detach) }
+    // The stored response is gone, so there is nothing to revalidate.
+    if isQueued, revalidationTarget?.retention == .cleared { dropConditions() }
+    return actions
+  }
+
+  // MARK: - The response
+
+  /// Whether the response to the request that was sent also answers the load, by its Vary (RFC 9111 section 4.1). The
+  /// loads of a job differ only in headers that do not affect the image: Vary may name such a header, but `*` does not
+  /// refer to them.
+  func isAnswered(_ load: ActiveLoad, by response: CachedResponse) -> Bool {
+    load === first || load.request.headers == first.request.headers || Vary.matches(response, load.request.headers)
+      || Vary.selectingFields(of: response.headers, from: [:]) == nil
+  }
+
+  /// Whether a response that must not be stored invalidates the stored one: a 200 shows that the stored one is out of
+  /// date (RFC 9111 section 4.3.3).
+  func supersedes(_ response: StoredResponse) -> Bool {
+    response.status == 200 && !request.mayStore(status: 200, headers: response.headers) && request.letsKeep
+  }
+
+  /// Whether a partial body may stay on disk for a later load.
+  func mayRetain(_ partialBody: PartialBody) -> Bool {
+    mayKeep && request.mayStore(status: 200, headers: partialBody.response.headers)
+  }
+}
+
+/// What a job asks for after an event.
+enum JobAction {
+  /// Discards the body of a transfer.
+  case discard(Download.Body)
+  /// Keeps a partial body for the next attempt, if the budget allows.
+  case keep(PartialBody)
+  /// Discards the partial body that the job keeps.
+  case dropKept(PartialBody)
+  /// Retains a partial body on disk for a later load, if it may stay there.
+  case retain(PartialBody)
+  /// Sends the request of this attempt again, without a range.
+  case transferWhole
+  /// Applies a 304 to the stored response and serves it.
+  case confirm(TransferSummary)
+  /// Stores the body and serves the loads.
+  case store(TransferSummary, Download.Outcome)
+  /// Retries, or ends the loads with the error.
+  case fail(LoadError)
+  /// Closes the job to further loads.
+  case detach
+  /// Removes the job, which no load waits for.
+  case end
+}
+
+extension Candidate {
+  /// Whether the response comes from the URL that the conditions apply to, and not from another URL of a redirect
+  /// chain.
+  fileprivate func isAsked(about summary: TransferSummary) -> Bool {
+    response.finalURL.map { $0 == summary.head.finalURL } ?? (summary.redirects == 0)
+  }
+}

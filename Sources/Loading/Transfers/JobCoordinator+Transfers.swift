@@ -1,0 +1,302 @@
+internal import HTTPCaching
+internal import HTTPTransport
+internal import HTTPTypes
+internal import ImageCodec
+internal import ImageStore
+
+/// The transfers of jobs: their start, progress and end, and the lookup of names.
+extension JobCoordinator {
+  /// Handles the due timers.
+  ///
+  /// - Returns: the loads whose deadline has passed, with their number of attempts. The caller must end each.
+  func expire(at now: ContinuousClock.Instant) -> [(load: LoadID, attempts: Int)] {
+    let expired = scheduler.expired(at: now)
+    for job in expired.jobs { endAtDownOrigin(job) }
+    return expired.loads.map { ($0, scheduler.job(of: $0).flatMap { scheduler.job($0)?.attempt } ?? 1) }
+  }
+
+  /// Starts the transfers that the scheduler permits.
+  ///
+  /// - Parameter needsPlace: whether a queue place is needed now.
+  func startTransfers(at now: ContinuousClock.Instant, needsPlace: Bool = false) {
+    // A job that still waits for the disk has sent no request yet.
+    scheduler.findQuiet(at: now) { jobs[$0]?.download?.isAnswered }
+    lookUpNames()
+    var starts: [JobID]
+    repeat {
+      starts = scheduler.takeStarts(at: now, needsPlace: needsPlace)
+      for job in starts where acquireLease(job, at: now) { start(job, at: now) }
+      // A job that was deferred, or needed no transfer, leaves its slot to the next one.
+    } while starts.contains { scheduler.job($0)?.phase != .active }
+  }
+
+  /// Looks into the cache again for the jobs whose wait for a peer is over.
+  func pollPeers(at now: ContinuousClock.Instant) {
+    for job in peers.poll(at: now) where scheduler.job(job)?.phase == .awaitingPeer { lookUp(job) }
+  }
+
+  /// Acquires the lease of the job, if it takes part in single flight across processes. Returns false if the job is
+  /// deferred: a peer holds the lease, or may have stored the response.
+  private func acquireLease(_ id: JobID, at now: ContinuousClock.Instant) -> Bool {
+    guard let job = jobs[id], let claim = job.claim, job.mayKeep else { return true }
+    switch peers.acquireLease(claim, for: id, at: now) {
+    case .granted: return true
+    case .held: scheduler.deferToPeer(id)
+    case .cacheChanged:
+      scheduler.deferToPeer(id)
+      lookUp(id)
+    }
+    return false
+  }
+
+  /// Starts the next attempt of a job.
+  private func start(_ id: JobID, at now: ContinuousClock.Instant) {
+    guard jobs.contains(id), needsTransferStill(id) else { return }
+    let attempt = scheduler.job(id)?.attempt ?? 1
+    forEachLoad(of: id) { $0.emit(.started(attempt: attempt)) }
+    guard let job = jobs[id] else { return }
+    let usesCache = scheduler.job(id)?.key.revalidation.usesCache == true
+    let mayUseDisk = job.mayResume && usesCache && places(of: id).contains(.disk)
+    let start = jobs[id.slot].slotGranted(
+      at: now, clearCount: peers.clearCount, nameDuration: scheduler.takeNameDuration(for: id), mayUseDisk: mayUseDisk)
+    switch start {
+    case .resume: resume(id)
+    case .transfer: send(id, resuming: takePartialBody(of: id))
+    }
+  }
+
+  /// Starts the job's transfer with the partial body of an earlier load, if there is one.
+  private func resume(_ id: JobID) {
+    guard let job = jobs[id] else { return }
+    let identity = job.request.partialIdentity(in: job.first.partition)
+    let (maxBytes, acceptsAnything) = (job.request.maxBytes, job.request.validation == .none)
+    storage.perform({ [storage] in
+      storage.resumePartial(identity, maxBytes: maxBytes, acceptsAnything: acceptsAnything)
+    }) { [weak self] partialBody in
+      guard let self else { return }
+      guard self.jobs.contains(id), self.scheduler.job(id)?.hasSubscribers == true else {
+        if let partialBody { self.storage.retainForResume(partialBody.body) }
+        _ = self.scheduler.end(id)
+        return self.remove(id)
+      }
+      if partialBody != nil { self.jobs[id.slot].dropConditions() }
+      self.send(id, resuming: partialBody)
+    }
+  }
+
+  /// Sends the request of an attempt, for a range if there is a partial body.
+  func send(_ id: JobID, resuming partialBody: PartialBody?) {
+    guard let job = jobs[id], case .http(let url) = job.request.source else { return }
+    counts.transfersStarted += 1
+    var request = TransferRequest(
+      url: url, headers: HeaderFields(job.request.headers.lines + job.conditions.lines),
+      validatedURL: job.revalidationTarget.map { $0.response.finalURL ?? url.requestURL },
+      idleTimeout: job.request.timeout, maxBytes: job.request.maxBytes, maxRedirects: maxRedirects)
+    request.needsFreshConnection = job.hasTimedOut
+    request.isContent = Recognition.isImage
+    if let partialBody { request.askForRest(after: partialBody) }
+    let download = makeDownload(for: id, job, url, resuming: partialBody)
+    // Before the transfer starts: the first piece of the body may be the only one for a long time.
+    if loads(of: id).contains(where: { $0.request.events.contains(.preview) }) { download.wantPreviews() }
+    let transfer = transport.start(request, consumer: download)
+    jobs[id.slot].transferStarted(transfer, download)
+    download.began { [transport] in transport.resume(transfer) }
+  }
+
+  private func makeDownload(
+    for id: JobID, _ job: Job, _ url: ResourceURL, resuming partialBody: PartialBody?
+  ) -> Download {
+    let (storage, first, places) = (storage, job.first, places(of: id))
+    var onAnswer: (@Sendable (ResponseHead) -> Void)?
+    if scheduler.wantsFirstByteSignal(of: id) {
+      onAnswer = { head in
+        guard TransferSignal(head, now: storage.now()) == .answered else { return }
+        LoadingActor.run { [weak self] in self?.firstByteReceived(id) }
+      }
+    }
+    return Download(
+      acceptsAnything: first.request.validation == .none, partialBody: partialBody,
+      requestHeaders: first.request.headers,
+      makeSink: { head, partial, spooled, onRoom in
+        let mayKeep = places.contains(.disk) && first.request.mayStore(status: head.status, headers: head.headers)
+        let stored = partial.map {
+          PartialRecord($0, identity: first.request.partialIdentity(in: first.partition), url: url.requestURL)
+        }
+        return storage.makeSink(
+          keeping: mayKeep, expected: head.contentLength, of: stored, continuing: spooled, onRoom: onRoom)
+      },
+      discard: { storage.discard($0) }, onAnswer: onAnswer,
+      onProgress: { received, total in
+        LoadingActor.run { [weak self] in
+          self?.forEachLoad(of: id) { $0.emit(.progress(received: received, total: total)) }
+        }
+      },
+      onScan: { scans in
+        LoadingActor.run { [weak self] in self?.previews.make(from: scans, of: id) }
+      },
+      onEnd: { ending in
+        LoadingActor.run { [weak self] in self?.ended(id, ending) }
+      },
+      unixTime: storage.now)
+  }
+
+  /// The union of the tiers requested by the loads of the job, as long as it may be cached.
+  func places(of job: JobID) -> LoadRequest.Places {
+    guard jobs[job]?.mayKeep == true else { return [] }
+    var places: LoadRequest.Places = []
+    var hasRestarted = false
+    for load in loads(of: job) {
+      places.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil))
+      if load.hasRestarted { hasRestarted = true }
+    }
+    // A source that was evicted before it was decoded goes into a scratch file this time, which is not evicted.
+    if hasRestarted { places.remove(.disk) }
+    return places
+  }
+
+  /// Handles the end of a transfer.
+  private func ended(_ id: JobID, _ ending: Download.Outcome) {
+    switch ending.outcome {
+    case .success(let summary): counts.transferBytes += summary.bytesReceived
+    case .failure(let error): counts.transferBytes += error.bytesReceived
+    }
+    reportSignal(of: ending.outcome, by: id)
+    guard jobs.contains(id) else { return assertionFailure("a job lasts as long as its transfer") }
+    if isSuperseded(id) { jobs[id.slot].superseded() }
+    previews.cancel(of: id)
+    let isWanted = scheduler.job(id)?.hasSubscribers == true
+    let actions = jobs[id.slot].transferEnded(ending, isWanted: isWanted, now: storage.now())
+    if actions.contains(where: \.isSuccess) { counts.transfersSucceeded += 1 } else { counts.transfersFailed += 1 }
+    perform(actions, for: id)
+  }
+
+  // MARK: - Origins
+
+  /// Reports the outcome to the scheduler, and ends the jobs that wait for an origin that turns out to be down.
+  private func reportSignal(of outcome: Result<TransferSummary, TransferError>, by id: JobID) {
+    guard let job = jobs[id] else { return }
+    var random = SystemRandomNumberGenerator()
+    var signal = TransferSignal(outcome, now: storage.now())
+    var isHTTP2 = false
+    if case .success(let summary) = outcome {
+      if summary.redirects > 0, let last = try? ResourceURL(summary.head.finalURL).origin, last != job.request.origin {
+        if signal != .answered { scheduler.note(signal, at: last, now: .now, random: &random) }
+        signal = .answered
+      } else {
+        isHTTP2 = summary.head.httpVersion == "2"
+      }
+    }
+    let waiting = scheduler.note(
+      signal, by: id, isHTTP2: isHTTP2, error: Self.downError(of: outcome, now: storage.now()), now: .now,
+      random: &random
+    ) { jobs[$0]?.download?.isAnswered ?? false }
+    if let error = scheduler.originFailure(of: id) { endAll(waiting, at: job.request.origin, error) }
+  }
+
+  /// Reports the first byte of a response to the scheduler.
+  private func firstByteReceived(_ job: JobID) {
+    guard jobs[job]?.transfer != nil else { return }
+    var random = SystemRandomNumberGenerator()
+    _ = scheduler.note(.answered, by: job, now: .now, random: &random)
+  }
+
+  /// The error for loads that wait for an origin that this outcome has shown to be down.
+  private static func downError(of outcome: Result<TransferSummary, TransferError>, now: Int) -> LoadError {
+    var error: LoadError
+    switch outcome {
+    case .failure(let failure): error = LoadError(failure)
+    case .success(let summary):
+      error = LoadError(summary.head, now: now)
+      // The response belongs to another load.
+      error.response = nil
+    }
+    error.isOriginDown = true
+    return error
+  }
+
+  /// Looks up the host names of origins that transfers are about to contact.
+  private func lookUpNames() {
+    for (id, origin) in scheduler.takeNamesToAsk() {
+      transport.lookUp(origin) { resolution in
+        LoadingActor.run { [weak self] in self?.lookedUp(id, origin, resolution) }
+      }
+    }
+  }
+
+  private func lookedUp(_ id: OriginID, _ origin: Origin, _ resolution: NameResolution) {
+    guard resolution.outcome == .unanswered else { return scheduler.nameFound(id, after: resolution.duration) }
+    var error = LoadError(.resolve, "no name server answered for \(origin.host)")
+    error.isOriginDown = true
+    var random = SystemRandomNumberGenerator()
+    let waiting = scheduler.nameUnanswered(id, error: error, now: .now, random: &random)
+    if !waiting.isEmpty { endAll(waiting, at: origin, error) }
+  }
+
+  /// Ends the jobs and prefetch items that wait for an origin that is down.
+  private func endAll(_ waiting: [JobID], at origin: Origin, _ error: LoadError) {
+    // Prefetches first, so that none of their items takes the place of a job that is about to end.
+    client?.originDown(origin, error)
+    for job in waiting { endAtDownOrigin(job) }
+  }
+
+  /// Ends a job that waits for an origin that is down.
+  func endAtDownOrigin(_ id: JobID) {
+    guard let job = scheduler.job(id), var error = scheduler.originFailure(of: id) else { return }
+    error.attempts = max(1, job.attempt - 1)
+    giveUp(id, error)
+  }
+
+  // MARK: - Failures
+
+  /// Handles a failed attempt: schedules a retry, or gives up.
+  func attemptFailed(_ id: JobID, _ error: LoadError) {
+    guard jobs.contains(id) else { return }
+    jobs[id.slot].attemptFailed(error)
+    var error = error
+    error.attempts = scheduler.job(id)?.attempt ?? 1
+    if error.isRetryable {
+      var random = SystemRandomNumberGenerator()
+      switch scheduler.retry(id, retryAfter: error.retryAfter, now: .now, random: &random) {
+      case .retry(let attempt, let delay):
+        return forEachLoad(of: id) { $0.emit(.retrying(attempt: attempt, delay: delay, kind: error.kind)) }
+      case .final: error.isOriginDown = scheduler.originFailure(of: id) != nil
+      }
+    }
+    giveUp(id, error)
+  }
+
+  /// Ends a job without a further attempt. Loads that may have a stored response get it; the others fail.
+  private func giveUp(_ id: JobID, _ error: LoadError) {
+    if let stored = jobs[id]?.candidates, !stored.isEmpty, error.isOfServer {
+      forEachLoad(of: id) { load in
+        guard let fallback = cache.fallback(for: load, among: stored, after: error) else { return }
+        client?.deliver(fallback, to: load, as: .stale, at: .answer)
+        _ = scheduler.unsubscribe(load.id)
+      }
+    }
+    fail(id, error)
+  }
+
+  /// Ends the job with an error for its loads.
+  func fail(_ id: JobID, _ error: LoadError) {
+    guard let job = jobs[id] else { return }
+    remove(id, after: error)
+    if error.isPermanent, job.mayKeep, Storing.isForWhole(requestHeaders: job.request.headers) {
+      cache.remember(error, of: job.identity, maxBytes: job.request.maxBytes)
+    }
+    for load in scheduler.end(id) {
+      var own = error
+      if client?.activeLoad(load)?.request.wantsResponse != true { own.response = nil }
+      client?.answer(load, .failure(own))
+    }
+  }
+}
+
+extension JobAction {
+  fileprivate var isSuccess: Bool {
+    switch self {
+    case .confirm, .store: true
+    default: false
+    }
+  }
+}
