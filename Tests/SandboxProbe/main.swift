@@ -6,8 +6,8 @@ SandboxProbe.tryAll(behind: CommandLine.arguments.dropFirst().first)
 
 /// Tries from inside the decoder's sandbox what the sandbox must prevent, and prints the result of each attempt.
 ///
-/// With the argument `landlock` or `seccomp`, only that mechanism is active, with `none` nothing. Without an argument all
-/// are active, as in a decoder.
+/// With the argument `landlock` or `seccomp`, only that mechanism is active, with `none` nothing. Without an argument
+/// all are active, as in a decoder.
 enum SandboxProbe {
   static func tryAll(behind lock: String?) {
     #if os(Linux)

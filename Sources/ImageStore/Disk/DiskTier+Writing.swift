@@ -70,8 +70,8 @@ extension DiskTier {
   ///   - clearCount: the peer table's `clearCount` when the transfer began.
   /// - Returns: the draft with its id, size and digest.
   ///
-  /// Throws `outdated`, `cleared`, `overLimit`, `diskFull` or `io`. Nothing is cached then; a spool remains readable, and
-  /// the caller must `discard` it.
+  /// Throws `outdated`, `cleared`, `overLimit`, `diskFull` or `io`. Nothing is cached then; a spool remains readable,
+  /// and the caller must `discard` it.
   public func store(
     _ body: Body, as draft: StoredResponse, delivered: Bool, clearCount: UInt64? = nil
   ) throws(StoreError) -> StoredResponse {

@@ -162,7 +162,11 @@ final class JobCoordinator {
   func lookUp(_ id: JobID) {
     guard let job = jobs[id], let key = scheduler.job(id)?.key else { return }
     if key.revalidation == .whenStale {
-      if let claim = job.claim { peers.refresh(claim) } else { jobs[id.slot].claim = peers.claim(job.request, in: job.first.partition) }
+      if let claim = job.claim {
+        peers.refresh(claim)
+      } else {
+        jobs[id.slot].claim = peers.claim(job.request, in: job.first.partition)
+      }
     }
     let variants = wantedVariants(of: id)
     jobs[id.slot].lookupStarted(for: variants)

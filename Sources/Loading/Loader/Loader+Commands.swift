@@ -52,7 +52,11 @@ extension Loader {
   /// A lowered load goes to the front of its new level. Lower the loads in reverse, so that they keep their order.
   func setPriority(_ priority: Priority, of ids: [LoadID]) -> Int {
     let (lowered, others) = ids.reduce(into: ([LoadID](), [LoadID]())) { parts, id in
-      if jobs.scheduler.priority(of: id).map({ $0 > priority }) ?? false { parts.0.append(id) } else { parts.1.append(id) }
+      if jobs.scheduler.priority(of: id).map({ $0 > priority }) ?? false {
+        parts.0.append(id)
+      } else {
+        parts.1.append(id)
+      }
     }
     return (others + (jobs.scheduler.limits.order == .fifo ? lowered.reversed() : lowered)).count { id in
       registry[id]?.priority = priority

@@ -1,7 +1,7 @@
 internal import Threads
 
-/// Resumes broken transfers across restarts: keeps their temporary files, so that a later load can continue them in this
-/// process or, until the next system start, in another. Users of download programs such as aria2 expect that.
+/// Resumes broken transfers across restarts: keeps their temporary files, so that a later load can continue them in
+/// this process or, until the next system start, in another. Users of download programs such as aria2 expect that.
 ///
 /// Each file has a row from its creation, so that the file of a killed worker can be resumed, too. Together the files
 /// use at most a quarter of the limit, in which they are counted. They are evicted before images, oldest first, and
@@ -49,8 +49,8 @@ final class PartialFiles {
     try? session.withIndex { index throws(SQLiteError) in try index.remove(partial: id) }
   }
 
-  /// Retains the file of a spool for resuming. Returns false if that is not allowed. Once the tier is closed, the row is
-  /// left as a killed worker leaves it.
+  /// Retains the file of a spool for resuming. Returns false if that is not allowed. Once the tier is closed, the row
+  /// is left as a killed worker leaves it.
   ///
   /// - Parameter limit: the maximum allocated bytes of all partial files.
   func retain(_ id: Int64, byteCount: Int64, limit: Int64) -> Bool {

@@ -1,10 +1,10 @@
 /// Decides whether a file may be deleted, and if not, from when on. Pure: times are Unix seconds and passed in.
 ///
 /// A path that was delivered to a host stays valid for `deliveredFileLifetime` after its last delivery, regardless of
-/// eviction, replacement and clearing. A delivery is known here when this thread has recorded it. Those by other threads
-/// come from the `PinTable`, which the tier drains before it decides. Those by peers come from the `PeerTable` at once,
-/// and from the index (`FileRecord.deliveredAt`) when the peer has flushed them. `PinTable.unlessPinned` covers a
-/// delivery at the very moment of the deletion.
+/// eviction, replacement and clearing. A delivery is known here when this thread has recorded it. Those by other
+/// threads come from the `PinTable`, which the tier drains before it decides. Those by peers come from the `PeerTable`
+/// at once, and from the index (`FileRecord.deliveredAt`) when the peer has flushed them. `PinTable.unlessPinned`
+/// covers a delivery at the very moment of the deletion.
 struct RetentionTracker {
   struct Use: Equatable {
     var at: Int

@@ -1,5 +1,5 @@
-/// Decides how many bytes the disk tier must evict, and for which reason. Pure: sizes, times and the measured free space
-/// are passed in.
+/// Decides how many bytes the disk tier must evict, and for which reason. Pure: sizes, times and the measured free
+/// space are passed in.
 ///
 /// The tier stays within its limit, and leaves `minFreeFraction` of the file system free. The free space is measured
 /// again after 5 s or after a number of written bytes, which is smaller the nearer the minimum is.
