@@ -61,7 +61,7 @@ let package = Package(
     module("CodecSandbox", uses: ["CSystem"]),
     module("Threads", uses: ["Platform"]),
     module("Platform"),
-    module("Text"),
+    module("Text", uses: ["Platform"]),
     .systemLibrary(name: "CSystem"),
     .systemLibrary(name: "CVectors"),
     .systemLibrary(name: "CVips", pkgConfig: "vips", providers: [.apt(["libvips-dev"]), .brew(["vips"])]),

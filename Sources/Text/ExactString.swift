@@ -1,3 +1,5 @@
+internal import Platform
+
 /// A text that is compared by its bytes, as in JSON and SQLite, and not by canonical equivalence. `String` treats `é`
 /// as one code point and `e` with a combining accent as equal, with the same hash.
 public struct ExactString: Hashable, Sendable {
@@ -20,11 +22,12 @@ extension ExactString: ExpressibleByStringLiteral {
 }
 
 extension String {
-  @inlinable public func hasSameBytes(as other: String) -> Bool {
+  public func hasSameBytes(as other: String) -> Bool {
     let (one, other) = (utf8, other.utf8)
     guard one.count == other.count else { return false }
+    guard !one.isEmpty else { return true }
     let isSame = one.withContiguousStorageIfAvailable { one in
-      other.withContiguousStorageIfAvailable { one.elementsEqual($0) }
+      other.withContiguousStorageIfAvailable { memcmp(one.baseAddress!, $0.baseAddress!, one.count) == 0 }
     }
     return (isSame ?? nil) ?? one.elementsEqual(other)
   }
