@@ -6,7 +6,6 @@ internal import ImageStore
 /// The loads as `JobCoordinator` ends them.
 @LoadingActor
 protocol JobClient: AnyObject {
-  func activeLoad(_ id: LoadID) -> ActiveLoad?
   /// Delivers a stored response as the load's answer.
   func deliver(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus, at stage: DeliveryStage)
   /// Sends the `cached` event of a load that is being revalidated.
@@ -28,6 +27,7 @@ protocol JobClient: AnyObject {
 @LoadingActor
 final class JobCoordinator {
   weak var client: (any JobClient)?
+  let registry: LoadRegistry
   let cache: CacheCoordinator
   let peers: PeerCoordinator
   let storage: DiskServices
@@ -47,11 +47,11 @@ final class JobCoordinator {
   var lateLoads: [JobID: [LoadID]] = [:]
 
   init(
-    cache: CacheCoordinator, peers: PeerCoordinator, storage: DiskServices, transport: Transport,
-    previews: PreviewCoordinator, settings: LoaderSettings
+    registry: LoadRegistry, cache: CacheCoordinator, peers: PeerCoordinator, storage: DiskServices,
+    transport: Transport, previews: PreviewCoordinator, settings: LoaderSettings
   ) {
-    (self.cache, self.peers, self.storage, self.transport) = (cache, peers, storage, transport)
-    self.previews = previews
+    (self.registry, self.cache, self.peers, self.storage) = (registry, cache, peers, storage)
+    (self.transport, self.previews) = (transport, previews)
     scheduler = Scheduler(limits: settings.limits)
     partialBodies = PartialBodyBudget(diskLimit: settings.diskLimit)
   }
@@ -66,18 +66,18 @@ final class JobCoordinator {
 
   /// The loads of a job, in the order in which they joined.
   func loads(of job: JobID) -> [ActiveLoad] {
-    scheduler.subscribers(of: job).compactMap { client?.activeLoad($0) }
+    scheduler.subscribers(of: job).compactMap { registry[$0] }
   }
 
   /// Calls `body` for each load of a job that has not ended by then.
   func forEachLoad(of job: JobID, _ body: (ActiveLoad) -> Void) {
-    for id in scheduler.subscribers(of: job) { if let load = client?.activeLoad(id) { body(load) } }
+    for id in scheduler.subscribers(of: job) { if let load = registry[id] { body(load) } }
   }
 
   // MARK: - Queue places
 
   /// How many more loads may be queued, assuming that each job still in its cache lookup will be.
-  var freePlaces: Int { max(0, scheduler.freePlaces - (scheduler.preparingCount - placesOfLoads)) }
+  var freePlaces: Int { max(0, scheduler.freePlaces - (scheduler.jobs.lookingUpCount - placesOfLoads)) }
 
   /// Reserves queue places for prefetch items that are not loads yet.
   func reserve(places: Int, at priority: Priority) { scheduler.reserved[priority] += places }
@@ -178,7 +178,7 @@ final class JobCoordinator {
   private func wantedVariants(of job: JobID) -> Set<String> {
     var variants: Set<String> = []
     scheduler.forEachSubscriber(of: job) { id in
-      if let load = client?.activeLoad(id) { variants.insert(load.request.variant) }
+      if let load = registry[id] { variants.insert(load.request.variant) }
     }
     return variants
   }

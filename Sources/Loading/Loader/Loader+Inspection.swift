@@ -32,7 +32,7 @@ extension Loader {
         Statistics(
           waiting: self.jobs.scheduler.waiting + self.jobs.scheduler.putOff.byPriority + self.jobs.scheduler.reserved,
           active: self.jobs.scheduler.activeCount,
-          window: self.jobs.scheduler.window.size,
+          window: self.jobs.scheduler.transfers.window.size,
           isPaused: self.isPaused,
           origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
           memory: self.cache.memoryCounts,

@@ -15,7 +15,7 @@ extension Scheduler {
     guard let job = jobs[id], job.phase == .lookingUp || job.phase == .awaitingPeer else { return .accepted }
     guard originFailure(of: id) == nil else { return .originDown }
     if job.phase == .awaitingPeer {
-      awaitingPeerCount -= 1
+      jobs.awaitingPeerCount -= 1
       requeue(id.slot)
       return .accepted
     }
@@ -65,8 +65,8 @@ extension Scheduler {
       occupySlot(slot)
       starts.append(jobs.id(at: slot))
     }
-    countedAtStarts = countedActive
-    startRate.record(starts.count, at: now)
+    transfers.countedAtStarts = transfers.countedActive
+    transfers.startRate.record(starts.count, at: now)
     return starts
   }
 
@@ -75,7 +75,7 @@ extension Scheduler {
     guard jobs[id]?.phase == .active else { return }
     releaseSlot(of: id)
     jobs[id.slot].phase = .awaitingPeer
-    awaitingPeerCount += 1
+    jobs.awaitingPeerCount += 1
   }
 
   /// Releases the slot of a job whose transfer has ended and whose body is to be stored.
@@ -83,7 +83,7 @@ extension Scheduler {
     guard jobs[id]?.phase == .active else { return }
     releaseSlot(of: id)
     jobs[id.slot].phase = .storing
-    finishingCount += 1
+    jobs.storingCount += 1
   }
 
   enum Failure: Equatable {
@@ -113,7 +113,7 @@ extension Scheduler {
     releaseSlot(of: id)
     jobs[id.slot].attempt += 1
     jobs[id.slot].phase = .backingOff
-    backingOffCount += 1
+    jobs.backingOffCount += 1
     addTimer(.retry(id), at: due)
     // A suspension of the origin delays the job too.
     let held = origins[job.origin].health.until.map { now.duration(to: $0.instant) }
@@ -127,9 +127,9 @@ extension Scheduler {
     case .lookingUp: endCacheLookup(id)
     case .waiting: queue.remove(id.slot, of: job.origin)
     case .active: releaseSlot(of: id)
-    case .storing: finishingCount -= 1
-    case .backingOff: backingOffCount -= 1
-    case .awaitingPeer: awaitingPeerCount -= 1
+    case .storing: jobs.storingCount -= 1
+    case .backingOff: jobs.backingOffCount -= 1
+    case .awaitingPeer: jobs.awaitingPeerCount -= 1
     }
     let waited = subscribers(of: id)
     for load in waited {
@@ -137,7 +137,6 @@ extension Scheduler {
     }
     detach(id)
     jobs.remove(id)
-    jobIDs.giveBack(id)
     origins[job.origin].jobs -= 1
     forgetIfIdle(job.origin)
     return waited
@@ -146,21 +145,22 @@ extension Scheduler {
   /// Closes a job to further loads: later loads of its key create a new one.
   mutating func detach(_ id: JobID) {
     guard let job = jobs[id], job.isJoinable else { return }
-    jobs[id.slot].isJoinable = false
-    byKey[job.key] = nil
+    jobs.detach(id.slot)
   }
 
   private mutating func occupySlot(_ slot: Int32) {
     let origin = jobs[slot].origin
-    startCount += 1
+    transfers.startCount += 1
     jobs[slot].hasTimedOut = false
-    jobs[slot].runningIndex = Int32(running.count)
-    running.append(
-      Running(job: slot, number: startCount, since: latest, epoch: origins[origin].health.epoch))
-    unanswered.append((jobs.id(at: slot), startCount, CompactInstant(latest.instant.advanced(by: Self.patience))))
+    jobs[slot].runningIndex = Int32(transfers.list.count)
+    transfers.list.append(
+      RunningTransfers.Transfer(
+        job: slot, number: transfers.startCount, since: latest, epoch: origins[origin].health.epoch))
+    transfers.unanswered.append(
+      (jobs.id(at: slot), transfers.startCount, CompactInstant(latest.instant.advanced(by: Self.patience))))
     origins[origin].active += 1
     origins[origin].activeAtStart = origins[origin].active
-    window.started(at: latest.instant)
+    transfers.window.started(at: latest.instant)
     origins[origin].window.started(at: latest.instant)
     if let interval = limits.startInterval {
       let next = CompactInstant(latest.instant.advanced(by: interval))
@@ -172,18 +172,18 @@ extension Scheduler {
 
   mutating func releaseSlot(of id: JobID) {
     let (runningIndex, origin) = (jobs[id.slot].runningIndex, jobs[id.slot].origin)
-    let transfer = running[Int(runningIndex)]
+    let transfer = transfers.list[Int(runningIndex)]
     if transfer.isAnswered {
-      window.answered(active: max(countedActive, countedAtStarts), at: latest.instant)
+      transfers.window.answered(active: max(transfers.countedActive, transfers.countedAtStarts), at: latest.instant)
       // If nothing is queued, nothing takes the freed slot.
       let active = origins[origin].active
       let before = queue.count(of: origin) > 0 ? max(active, origins[origin].activeAtStart) : active
       origins[origin].window.answered(active: before, at: latest.instant)
     }
-    if transfer.isQuiet { quietCount -= 1 }
-    running.swapAt(Int(runningIndex), running.count - 1)
-    jobs[running[Int(runningIndex)].job].runningIndex = runningIndex
-    running.removeLast()
+    if transfer.isQuiet { transfers.quietCount -= 1 }
+    transfers.list.swapAt(Int(runningIndex), transfers.list.count - 1)
+    jobs[transfers.list[Int(runningIndex)].job].runningIndex = runningIndex
+    transfers.list.removeLast()
     origins[origin].active -= 1
     reconsider(origin)
   }

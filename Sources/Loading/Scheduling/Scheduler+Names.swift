@@ -5,22 +5,23 @@ extension Scheduler {
   /// Requests one lookup of an origin's name, before its first transfer, if jobs wait for the origin.
   mutating func askForName(of slot: Int32) {
     let record = origins[slot]
-    guard record.name == .unknown, record.active == 0, record.health.until == nil, lookUpCount < limits.maxLookUps,
+    guard record.name == .unknown, record.active == 0, record.health.until == nil,
+      origins.lookUpCount < limits.maxLookUps,
       queue.count(of: slot) > 0
     else { return }
     origins[slot].name = .asked
-    lookUpCount += 1
-    namesToAsk.append(origins.id(at: slot))
+    origins.lookUpCount += 1
+    origins.namesToAsk.append(origins.id(at: slot))
     reconsider(slot)
   }
 
   /// The origins whose names must be looked up now; `nameFound` or `nameUnanswered` must follow for each.
   mutating func takeNamesToAsk() -> [(id: OriginID, origin: Origin)] {
     var asked: [(id: OriginID, origin: Origin)] = []
-    for id in namesToAsk {
+    for id in origins.namesToAsk {
       if let record = origins[id] { asked.append((id, record.origin)) }
     }
-    namesToAsk = []
+    origins.namesToAsk = []
     return asked
   }
 
@@ -48,8 +49,8 @@ extension Scheduler {
     _ id: OriginID, error: LoadError, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) -> [JobID] {
     guard endLookUp(id, as: .unknown) else { return [] }
-    let probe = Running(
-      job: -1, number: startCount + 1, since: CompactInstant(now), epoch: origins[id.slot].health.epoch)
+    let probe = RunningTransfers.Transfer(
+      job: -1, number: transfers.startCount + 1, since: CompactInstant(now), epoch: origins[id.slot].health.epoch)
     defer { forgetIfIdle(id.slot) }
     return note(.unreachable, at: id.slot, by: probe, error, now: now, random: &random)
   }
@@ -57,7 +58,7 @@ extension Scheduler {
   private mutating func endLookUp(_ id: OriginID, as name: Name) -> Bool {
     guard origins[id]?.name == .asked else { return false }
     origins[id.slot].name = name
-    lookUpCount -= 1
+    origins.lookUpCount -= 1
     return true
   }
 }

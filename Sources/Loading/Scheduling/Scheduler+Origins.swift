@@ -20,26 +20,26 @@ extension Scheduler {
     var signal = signal
     if signal == .unresponsive { jobs[id.slot].hasTimedOut = true }
     if [.closed, .unreachable, .unresponsive].contains(signal),
-      !isNewEvidence(failureOf: running[runningIndex], isAnswered)
+      !isNewEvidence(failureOf: transfers.list[runningIndex], isAnswered)
     {
       signal = signal == .closed ? .broken : .inconclusive
     }
-    if signal.isAnswer { running[runningIndex].isAnswered = true }
+    if signal.isAnswer { transfers.list[runningIndex].isAnswered = true }
     if isHTTP2, !origins[job.origin].isHTTP2 {
       origins[job.origin].isHTTP2 = true
       origins[job.origin].window.setBounds(limits.window(isHTTP2: true))
     }
-    let waiting = note(signal, at: job.origin, by: running[runningIndex], error(), now: now, random: &random)
-    running[runningIndex].epoch = origins[job.origin].health.epoch
+    let waiting = note(signal, at: job.origin, by: transfers.list[runningIndex], error(), now: now, random: &random)
+    transfers.list[runningIndex].epoch = origins[job.origin].health.epoch
     return waiting
   }
 
   /// Whether this failure is new evidence against the origin. It is not if the origin has answered since this transfer
   /// started, or is answering another transfer now.
-  private func isNewEvidence(failureOf transfer: Running, _ isAnswered: (JobID) -> Bool) -> Bool {
+  private func isNewEvidence(failureOf transfer: RunningTransfers.Transfer, _ isAnswered: (JobID) -> Bool) -> Bool {
     let origin = jobs[transfer.job].origin
     return transfer.number > origins[origin].startsAtLastAnswer
-      && !running.contains {
+      && !transfers.list.contains {
         $0.job != transfer.job && jobs[$0.job].origin == origin && ($0.isAnswered || isAnswered(jobs.id(at: $0.job)))
       }
   }
@@ -52,14 +52,16 @@ extension Scheduler {
     let health = origins[slot].health
     // The time of the request is unknown. While the origin is suspended, it was sent before the suspension.
     let epoch = health.until == nil ? health.epoch : health.epoch &- 1
-    let transfer = Running(job: -1, number: startCount + 1, since: CompactInstant(now), epoch: epoch)
+    let transfer = RunningTransfers.Transfer(
+      job: -1, number: transfers.startCount + 1, since: CompactInstant(now), epoch: epoch)
     _ = note(signal, at: slot, by: transfer, nil, now: now, random: &random)
     forgetIfIdle(slot)
   }
 
   /// - Returns: the jobs that wait for the origin if it is down now.
   mutating func note(
-    _ signal: TransferSignal, at slot: Int32, by transfer: Running, _ error: @autoclosure () -> LoadError?,
+    _ signal: TransferSignal, at slot: Int32, by transfer: RunningTransfers.Transfer,
+    _ error: @autoclosure () -> LoadError?,
     now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) -> [JobID] {
     latest = CompactInstant(now)
@@ -71,7 +73,7 @@ extension Scheduler {
     case .none: break
     case .congested:
       guard transfer.number > origins[slot].lastShrink else { break }
-      origins[slot].lastShrink = startCount
+      origins[slot].lastShrink = transfers.startCount
       origins[slot].window.refused(active: max(1, origins[slot].active), at: now)
     case .restarted: origins[slot].window = ConcurrencyWindow(limits.window(isHTTP2: origins[slot].isHTTP2))
     }
@@ -81,7 +83,7 @@ extension Scheduler {
     }
     reconsider(slot)
     if signal.isAnswer {
-      origins[slot].startsAtLastAnswer = startCount
+      origins[slot].startsAtLastAnswer = transfers.startCount
       networkAnswered()
     }
     noteHealth(slot)
@@ -97,12 +99,12 @@ extension Scheduler {
     origins[slot].reportedHealth = health
     var state = state(of: slot, waiting: queue.count(of: slot), isAwaitingPeer: false)
     state.reason = origins[slot].health.reason
-    healthChanges.append(state)
+    origins.healthChanges.append(state)
   }
 
   mutating func takeHealthChanges() -> [OriginState] {
-    defer { healthChanges = [] }
-    return healthChanges
+    defer { origins.healthChanges = [] }
+    return origins.healthChanges
   }
 
   /// The error for the loads of a job while its origin is down; nil while it is not.
@@ -121,15 +123,15 @@ extension Scheduler {
   /// started failing, the fault may be on this machine. As soon as any origin answers, each suspected one gets a probe.
   private mutating func noteOutage(_ slot: Int32) {
     guard let since = origins[slot].health.failingSince else { return }
-    if lastAnswer.map({ $0 < since }) ?? true { suspectedLocalOutage.insert(origins.id(at: slot)) }
+    if origins.lastAnswer.map({ $0 < since }) ?? true { origins.suspectedLocalOutage.insert(origins.id(at: slot)) }
   }
 
   /// Releases the suspected origins for a probe. O(1) except for the first answer after an outage.
   private mutating func networkAnswered() {
-    lastAnswer = latest
-    guard !suspectedLocalOutage.isEmpty else { return }
-    let suspected = suspectedLocalOutage.sorted { $0.serial < $1.serial }
-    suspectedLocalOutage = []
+    origins.lastAnswer = latest
+    guard !origins.suspectedLocalOutage.isEmpty else { return }
+    let suspected = origins.suspectedLocalOutage.sorted { $0.serial < $1.serial }
+    origins.suspectedLocalOutage = []
     for id in suspected where origins[id.slot].health.failingSince != nil {
       guard let until = origins[id.slot].health.until, origins[id.slot].health.release(at: until) else { continue }
       released(id.slot)
@@ -140,8 +142,8 @@ extension Scheduler {
   /// ends.
   func wantsFirstByteSignal(of id: JobID) -> Bool {
     guard let job = jobs[id], job.phase == .active else { return false }
-    return !suspectedLocalOutage.isEmpty
-      || origins[job.origin].health.isChanged(byAnswerIn: running[Int(job.runningIndex)].epoch)
+    return !origins.suspectedLocalOutage.isEmpty
+      || origins[job.origin].health.isChanged(byAnswerIn: transfers.list[Int(job.runningIndex)].epoch)
   }
 
   // MARK: - Starting
@@ -160,18 +162,16 @@ extension Scheduler {
 
   /// Returns the ID of the origin's record, which is created if needed, for a job to be added.
   mutating func admit(_ origin: Origin) -> OriginID {
-    if let known = byOrigin[origin] {
+    if let known = origins.byOrigin[origin] {
       if origins[known.slot].forgetAt != nil {
         origins[known.slot].forgetAt = nil
-        rememberedCount -= 1
+        origins.rememberedCount -= 1
       }
       return known
     }
-    let id = originIDs.take()
     var record = OriginRecord(origin: origin, window: ConcurrencyWindow(limits.window(isHTTP2: false)))
     if origin.isAddress { record.name = .found }
-    origins.insert(record, at: id)
-    byOrigin[origin] = id
+    let id = origins.insert(record)
     queue.admit(id.slot)
     return id
   }
@@ -186,26 +186,16 @@ extension Scheduler {
     let record = origins[slot]
     guard record.jobs == 0, record.forgetAt == nil else { return }
     let isAsNew = record.health.isClean && !record.window.hasLearned && !record.isHTTP2 && record.nextStart == nil
-    guard !isAsNew, rememberedCount < Self.maxRemembered else { return forget(slot) }
+    guard !isAsNew, origins.rememberedCount < Self.maxRemembered else { return origins.remove(slot) }
     let due = max(CompactInstant(latest.instant.advanced(by: Self.retentionTime)), record.health.until ?? latest)
     origins[slot].forgetAt = due
-    rememberedCount += 1
+    origins.rememberedCount += 1
     addTimer(.forget(origins.id(at: slot)), at: due)
-  }
-
-  private mutating func forget(_ slot: Int32) {
-    let id = origins.id(at: slot)
-    suspectedLocalOutage.remove(id)
-    if origins[slot].forgetAt != nil { rememberedCount -= 1 }
-    if origins[slot].name == .asked { lookUpCount -= 1 }
-    byOrigin[origins[slot].origin] = nil
-    origins.remove(id)
-    originIDs.giveBack(id)
   }
 
   mutating func forget(_ id: OriginID, dueAt moment: CompactInstant) {
     guard origins[id]?.forgetAt == moment else { return }
-    forget(id.slot)
+    origins.remove(id.slot)
   }
 
   mutating func release(_ id: OriginID, dueAt moment: CompactInstant) {

@@ -12,29 +12,30 @@ extension Scheduler {
   ///   whose answer has not been recorded by `note`.
   mutating func findQuiet(at now: ContinuousClock.Instant, isAnswered: (JobID) -> Bool?) {
     latest = CompactInstant(now)
-    while let first = unanswered.first, first.until <= latest {
-      unanswered.popFirst()
+    while let first = transfers.unanswered.first, first.until <= latest {
+      transfers.unanswered.popFirst()
       let (id, number) = (first.id, first.number)
       guard let job = jobs[id], job.phase == .active, case let runningIndex = Int(job.runningIndex),
-        running[runningIndex].number == number,
-        !running[runningIndex].isAnswered
+        transfers.list[runningIndex].number == number,
+        !transfers.list[runningIndex].isAnswered
       else { continue }
       switch isAnswered(id) {
-      case true?: running[runningIndex].isAnswered = true
-      case nil: unanswered.append((id, number, CompactInstant(now.advanced(by: Self.patience))))
+      case true?: transfers.list[runningIndex].isAnswered = true
+      case nil: transfers.unanswered.append((id, number, CompactInstant(now.advanced(by: Self.patience))))
       case false?:
-        running[runningIndex].isQuiet = true
-        quietCount += 1
+        transfers.list[runningIndex].isQuiet = true
+        transfers.quietCount += 1
       }
     }
   }
 
   /// The number of transfers that count toward the global window.
-  var countedActive: Int { running.count - quietCount }
+  var countedActive: Int { transfers.list.count - transfers.quietCount }
 
   /// Whether the global limits permit another transfer. At most as many transfers may be quiet as the window has slots.
   var hasFreeSlot: Bool {
-    let most = min(limits.maxTransfers, 2 * window.size)
-    return countedActive < window.size && running.count < max(most, 1) && finishingCount < limits.maxFinishing
+    let most = min(limits.maxTransfers, 2 * transfers.window.size)
+    return transfers.countedActive < transfers.window.size && transfers.list.count < max(most, 1)
+      && jobs.storingCount < limits.maxFinishing
   }
 }

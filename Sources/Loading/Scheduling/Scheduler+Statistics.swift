@@ -43,7 +43,7 @@ extension Scheduler {
   /// The jobs that wait for their next attempt or for a peer. O(n) in all jobs.
   var putOff: PutOff {
     var counts = PutOff()
-    guard backingOffCount + awaitingPeerCount > 0 else { return counts }
+    guard jobs.backingOffCount + jobs.awaitingPeerCount > 0 else { return counts }
     for id in jobs.ids where [.backingOff, .awaitingPeer].contains(jobs[id.slot].phase) {
       counts.byPriority[jobs[id.slot].priority] += 1
       counts.byOrigin[jobs[id.slot].origin, default: 0] += 1

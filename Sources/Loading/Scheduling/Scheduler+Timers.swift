@@ -7,8 +7,8 @@ extension Scheduler {
 
   /// When `expired` or `findQuiet` must be called next.
   var nextTimer: ContinuousClock.Instant? {
-    let isShortOfSlots = !isPaused && countedActive >= window.size && queue.hasEligible
-    let next = min(timers.next ?? .never, isShortOfSlots ? unanswered.first?.until ?? .never : .never)
+    let isShortOfSlots = !isPaused && transfers.countedActive >= transfers.window.size && queue.hasEligible
+    let next = min(timers.next ?? .never, isShortOfSlots ? transfers.unanswered.first?.until ?? .never : .never)
     return next == .never ? nil : next.instant
   }
 
@@ -33,7 +33,7 @@ extension Scheduler {
           expired.jobs.append(id)
           continue
         }
-        backingOffCount -= 1
+        jobs.backingOffCount -= 1
         requeue(id.slot)
       case .release(let id): release(id, dueAt: due)
       case .forget(let id): forget(id, dueAt: due)
@@ -45,7 +45,7 @@ extension Scheduler {
   mutating func addTimer(_ timer: Timer, at moment: CompactInstant) {
     timers.add(timer, at: moment)
     // Most loads end long before their deadline: drop the timers of those that have ended.
-    guard timers.count > 2 * (subscribers.count + backingOffCount + 2 * origins.count) + 64 else { return }
+    guard timers.count > 2 * (subscribers.count + jobs.backingOffCount + 2 * origins.count) + 64 else { return }
     timers = timers.filter { isPending($1, at: $0) }
   }
 

@@ -43,7 +43,7 @@ struct Scheduler: ~Copyable {
     private var storedAttempt: Int32 = 1
     /// Whether its last transfer ended with a first-byte timeout.
     var hasTimedOut = false
-    /// The index of its transfer in `running`.
+    /// The index of its transfer in `transfers.list`.
     var runningIndex: Int32 = -1
     /// The sequence number among the queued jobs of its origin and priority. Assigned before the job is queued.
     var place: Int64
@@ -77,21 +77,6 @@ struct Scheduler: ~Copyable {
     /// Whether the image must be decoded after the transfer.
     let needsDecoder: Bool
     let deadline: CompactInstant
-  }
-
-  /// A running transfer.
-  struct Running {
-    /// The job's slot.
-    let job: Int32
-    /// The start number, which increases with each transfer.
-    let number: UInt64
-    let since: CompactInstant
-    /// The epoch of the origin's health at the start.
-    var epoch: UInt32
-    /// Whether a response is known to have begun.
-    var isAnswered = false
-    /// Whether it has waited for its first byte for `patience`. It then does not count toward the global window.
-    var isQuiet = false
   }
 
   /// The state of the lookup of an origin's name.
@@ -140,7 +125,7 @@ struct Scheduler: ~Copyable {
 
   var limits: SchedulerLimits {
     didSet {
-      window.setBounds(limits.windowForAll)
+      transfers.window.setBounds(limits.windowForAll)
       for id in origins.ids.sorted(by: { $0.serial < $1.serial }) {
         origins[id.slot].window.setBounds(limits.window(isHTTP2: origins[id.slot].isHTTP2))
         reconsider(id.slot)
@@ -151,7 +136,7 @@ struct Scheduler: ~Copyable {
   /// Set by `pause`, and while nobody reads the output: running transfers continue, no transfer starts.
   var isPaused = false {
     didSet {
-      if oldValue, !isPaused { (lookUpsPendingAfterResume, lastAwaited) = (preparingCount, jobIDs.lastSerial) }
+      if oldValue, !isPaused { (lookUpsPendingAfterResume, lastAwaited) = (jobs.lookingUpCount, jobs.lastSerial) }
     }
   }
   /// The number of jobs created before the end of a pause whose cache lookup is pending. No transfer starts until it is
@@ -168,54 +153,21 @@ struct Scheduler: ~Copyable {
 
   // The rest is modified only by the scheduler's own extensions.
 
-  var preparingCount = 0
-  /// In no particular order; each job knows the index of its transfer.
-  var running: [Running] = []
-  /// The number of transfers started so far.
-  var startCount: UInt64 = 0
-  /// The global window, for the transfers of all origins.
-  var window: ConcurrencyWindow
-  /// Transfers without a known answer, in the order of their starts, and when each becomes quiet.
-  var unanswered = FIFO<(id: JobID, number: UInt64, until: CompactInstant)>()
-  var quietCount = 0
-  /// `countedActive` after the last starts: several transfers may end before the next ones start.
-  var countedAtStarts = 0
-  var finishingCount = 0
-  var backingOffCount = 0
-  var awaitingPeerCount = 0
-
-  var jobIDs = GenerationalIDPool<JobID>()
-  var jobs = SlotMap<JobID, Job>()
-  /// The slots of the joinable jobs.
-  var byKey: [TransferKey: Int32] = [:]
+  var transfers: RunningTransfers
+  var jobs = JobTable()
   var subscribers = SlotMap<LoadID, Subscriber>()
   var subscriberLinks: [IndexLinkedList.Link] = []
-  /// The origins that failed while no origin answered, and when one last answered. See Scheduler+Origins.
-  var suspectedLocalOutage: Set<OriginID> = []
-  var lastAnswer: CompactInstant?
-
-  var originIDs = GenerationalIDPool<OriginID>()
-  var origins = SlotMap<OriginID, OriginRecord>()
-  var byOrigin: [Origin: OriginID] = [:]
-  /// The origins whose names must be looked up, and the number of lookups requested or running.
-  var namesToAsk: [OriginID] = []
-  var lookUpCount = 0
-  /// The changes of health that have not been reported yet.
-  var healthChanges: [OriginState] = []
-  /// The number of origins kept without jobs.
-  var rememberedCount = 0
+  var origins = OriginTable()
   var queue = FairQueue()
   /// All assigned sequence numbers lie between these.
-  private var firstPlace: Int64 = 0
-  private var lastPlace: Int64 = 0
+  private var places: (first: Int64, last: Int64) = (0, 0)
   var timers = TimerQueue<Timer>()
-  var startRate = StartRateEstimator()
   /// The latest time passed in.
   var latest = CompactInstant(.now)
 
   init(limits: SchedulerLimits = SchedulerLimits()) {
     self.limits = limits
-    window = ConcurrencyWindow(limits.windowForAll)
+    transfers = RunningTransfers(window: ConcurrencyWindow(limits.windowForAll))
   }
 
   // MARK: - Subscribing
@@ -234,7 +186,7 @@ struct Scheduler: ~Copyable {
   ) -> Subscription {
     let result: Subscription
     let slot: Int32
-    if let existing = byKey[key] {
+    if let existing = jobs.byKey[key] {
       slot = existing
       result = .joined(jobs.id(at: slot), attempt: jobs[slot].phase == .active ? jobs[slot].attempt : nil)
     } else {
@@ -255,11 +207,8 @@ struct Scheduler: ~Copyable {
   private mutating func createJob(_ key: TransferKey, of origin: Origin) -> JobID {
     let originID = admit(origin)
     origins[originID.slot].jobs += 1
-    let id = jobIDs.take()
-    preparingCount += 1
-    jobs.insert(Job(key: key, origin: originID.slot, place: nextPlace(.asItComes)), at: id)
-    byKey[key] = id.slot
-    return id
+    jobs.lookingUpCount += 1
+    return jobs.insert(Job(key: key, origin: originID.slot, place: nextPlace(.asItComes)))
   }
 
   enum UnsubscribeResult: Equatable {
@@ -338,7 +287,7 @@ struct Scheduler: ~Copyable {
 
   /// Ends the cache lookup of a job, or skips it.
   mutating func endCacheLookup(_ id: JobID) {
-    preparingCount -= 1
+    jobs.lookingUpCount -= 1
     if lookUpsPendingAfterResume > 0, id.serial <= lastAwaited { lookUpsPendingAfterResume -= 1 }
   }
 
@@ -353,29 +302,29 @@ struct Scheduler: ~Copyable {
   /// Assigns a sequence number.
   mutating func nextPlace(_ turn: QueuePosition) -> Int64 {
     if turn == (limits.order == .fifo ? .first : .last) {
-      firstPlace -= 1
-      return firstPlace
+      places.first -= 1
+      return places.first
     }
-    lastPlace += 1
-    return lastPlace
+    places.last += 1
+    return places.last
   }
 
   // MARK: - Queries
 
-  var activeCount: Int { running.count }
+  var activeCount: Int { transfers.list.count }
 
   /// The number of queued jobs by priority.
   var waiting: PriorityCounts { queue.counts }
 
   /// How many more jobs may be queued.
   var freePlaces: Int {
-    max(0, limits.maxQueued - waiting.total - backingOffCount - awaitingPeerCount - reserved.total)
+    max(0, limits.maxQueued - waiting.total - jobs.backingOffCount - jobs.awaitingPeerCount - reserved.total)
   }
 
   /// The time after which a load rejected with `overloaded` should come again. A place for one load is free much
   /// sooner, but not for all the loads that were rejected at once.
   func timeToFreeQueue(at now: ContinuousClock.Instant) -> Duration {
-    startRate.time(for: limits.maxQueued / 10 + 1, at: now)
+    transfers.startRate.time(for: limits.maxQueued / 10 + 1, at: now)
   }
 
   func contains(_ id: JobID) -> Bool { jobs.contains(id) }
@@ -383,7 +332,7 @@ struct Scheduler: ~Copyable {
   func job(_ id: JobID) -> Job? { jobs[id] }
 
   /// The job that a load with this key would join.
-  func job(for key: TransferKey) -> JobID? { byKey[key].map { jobs.id(at: $0) } }
+  func job(for key: TransferKey) -> JobID? { jobs.byKey[key].map { jobs.id(at: $0) } }
 
   func job(of id: LoadID) -> JobID? { subscribers[id].map { jobs.id(at: $0.job) } }
 

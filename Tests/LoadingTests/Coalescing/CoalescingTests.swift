@@ -88,7 +88,7 @@ struct CoalescingTests {
     /// Cancels the remaining loads. Returns whether nothing is left.
     @LoadingActor func isSpotlessAtTheEnd() -> Bool {
       _ = loader.cancel(.all)
-      return loader.registry.isEmpty && loader.jobs.isEmpty && loader.jobs.scheduler.byKey.isEmpty
+      return loader.registry.isEmpty && loader.jobs.isEmpty && loader.jobs.scheduler.jobs.byKey.isEmpty
     }
   }
 

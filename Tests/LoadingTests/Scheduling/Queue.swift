@@ -137,7 +137,8 @@ struct Queue {
   /// Whether nothing is left: no job, no origin, no count.
   var isSpotless: Bool {
     scheduler.isEmpty && scheduler.originStates().isEmpty && scheduler.activeCount == 0
-      && scheduler.finishingCount == 0 && scheduler.backingOffCount == 0 && scheduler.awaitingPeerCount == 0
+      && scheduler.jobs.storingCount == 0 && scheduler.jobs.backingOffCount == 0
+      && scheduler.jobs.awaitingPeerCount == 0
       && scheduler.waiting == PriorityCounts()
   }
 }

@@ -180,7 +180,7 @@ private struct ModelRun: ~Copyable {
     guard !lookUps.isEmpty else { return }
     let (id, origin) = lookUps.remove(at: random(lookUps.count))
     // The record may have been removed and created again.
-    let isKnown = real.byOrigin[origin] == id && real.origins[id]?.name == .asked
+    let isKnown = real.origins.byOrigin[origin] == id && real.origins[id]?.name == .asked
     if isAnswered {
       real.nameFound(id)
       if isKnown { naive.nameFound(origin) }
@@ -241,8 +241,8 @@ private struct ModelRun: ~Copyable {
     }
     for job in starts { same("a start for decoders that are behind", naive.waitsForDecoders(job), false) }
     same("a start while paused", real.isPaused, false)
-    same("over the window of all", naive.counted <= real.window.size, true)
-    same("over twice the window of all", real.activeCount <= 2 * real.window.size, true)
+    same("over the window of all", naive.counted <= real.transfers.window.size, true)
+    same("over twice the window of all", real.activeCount <= 2 * real.transfers.window.size, true)
     for state in real.originStates() where starts.contains(where: { naive.job($0)?.origin == state.origin }) {
       same("over the origin's window", state.active <= state.window, true)
       same("a start at a suspended origin", state.heldUntil, nil)
@@ -272,7 +272,7 @@ private struct ModelRun: ~Copyable {
       uniqueKeysWithValues: answered.map { ($0, true) } + unsent.subtracting(answered).map { ($0, false) })
     real.findQuiet(at: now) { id in isAnswered[id].map { $0 ? true : nil } ?? false }
     naive.findQuiet(at: now, answered: isAnswered)
-    same("quiet", real.quietCount, naive.jobs.count { $0.phase == .active && $0.isQuiet })
+    same("quiet", real.transfers.quietCount, naive.jobs.count { $0.phase == .active && $0.isQuiet })
     count(
       "quiet",
       naive.jobs.count { $0.phase == .active && $0.isQuiet } - before.jobs.count { $0.phase == .active && $0.isQuiet })
@@ -420,14 +420,14 @@ private struct ModelRun: ~Copyable {
 
   private mutating func compare() {
     same("active", real.activeCount, naive.count(.active))
-    same("finishing", real.finishingCount, naive.count(.storing))
-    same("backing off", real.backingOffCount, naive.backingOff)
-    same("elsewhere", real.awaitingPeerCount, naive.count(.awaitingPeer))
+    same("finishing", real.jobs.storingCount, naive.count(.storing))
+    same("backing off", real.jobs.backingOffCount, naive.backingOff)
+    same("elsewhere", real.jobs.awaitingPeerCount, naive.count(.awaitingPeer))
     same("waiting", real.waiting.total, naive.count(.waiting))
-    same("quiet", real.quietCount, naive.jobs.count { $0.phase == .active && $0.isQuiet })
-    same("window of all", real.window.size, naive.window.size)
-    same("look-ups", real.lookUpCount, naive.origins.count { $0.name == .asked })
-    same("transfers and their jobs", real.running.allSatisfy { real.jobs[$0.job].phase == .active }, true)
+    same("quiet", real.transfers.quietCount, naive.jobs.count { $0.phase == .active && $0.isQuiet })
+    same("window of all", real.transfers.window.size, naive.window.size)
+    same("look-ups", real.origins.lookUpCount, naive.origins.count { $0.name == .asked })
+    same("transfers and their jobs", real.transfers.list.allSatisfy { real.jobs[$0.job].phase == .active }, true)
     if events % 16 == 0 { compareEverything() }
   }
 
@@ -447,7 +447,7 @@ private struct ModelRun: ~Copyable {
       same("joinable", real.job(for: job.key), naive.joinable(job.key))
     }
     let states = Dictionary(uniqueKeysWithValues: real.originStates().map { ($0.origin, $0) })
-    same("origins", Set(real.byOrigin.keys), Set(naive.origins.map(\.origin)))
+    same("origins", Set(real.origins.byOrigin.keys), Set(naive.origins.map(\.origin)))
     for known in naive.origins {
       let state = naive.state(of: known.origin)
       same("state", states[known.origin], state)
@@ -494,16 +494,17 @@ private struct ModelRun: ~Copyable {
     now = now.advanced(by: .seconds(3600))
     expire()
     same("jobs left", real.isEmpty, true)
-    same("origins left", real.byOrigin.count, 0)
-    same("origins remembered", real.rememberedCount, 0)
+    same("origins left", real.origins.byOrigin.count, 0)
+    same("origins remembered", real.origins.rememberedCount, 0)
     same("waiting left", real.waiting, PriorityCounts())
     same(
       "slots leaked",
       [
-        real.activeCount, real.finishingCount, real.backingOffCount, real.awaitingPeerCount, real.quietCount,
-        real.lookUpCount,
+        real.activeCount, real.jobs.storingCount, real.jobs.backingOffCount, real.jobs.awaitingPeerCount,
+        real.transfers.quietCount,
+        real.origins.lookUpCount,
       ], [0, 0, 0, 0, 0, 0])
-    same("names leaked", [real.jobIDs.count, real.originIDs.count, names.count], [0, 0, 0])
+    same("names leaked", [real.jobs.ids.count, real.origins.ids.count, names.count], [0, 0, 0])
     same("each load handed back once", handedBack, subscribed)
     same("timers left", real.nextTimer, nil)
     compareEverything()

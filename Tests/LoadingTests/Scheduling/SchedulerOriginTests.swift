@@ -230,7 +230,7 @@ struct SchedulerOriginTests {
     queue.end(next[0], .unreachable)
     for place in next[1...] { _ = queue.scheduler.end(place.job) }
     _ = queue.pass(.seconds(600))
-    #expect(queue.scheduler.byOrigin.isEmpty)
+    #expect(queue.scheduler.origins.byOrigin.isEmpty)
     #expect(queue.scheduler.nextTimer == nil)
     for number in 0..<3 { queue.wait(for: "later \(number)") }
     #expect(queue.starts().count == 3)
@@ -254,10 +254,10 @@ struct SchedulerOriginTests {
       _ = queue.starts()
       queue.end(place, .unresponsive)
     }
-    #expect(queue.scheduler.byOrigin.count == Scheduler.maxRemembered)
-    #expect(queue.scheduler.rememberedCount == Scheduler.maxRemembered)
+    #expect(queue.scheduler.origins.byOrigin.count == Scheduler.maxRemembered)
+    #expect(queue.scheduler.origins.rememberedCount == Scheduler.maxRemembered)
     _ = queue.pass(.seconds(600))
-    #expect(queue.scheduler.byOrigin.isEmpty && queue.scheduler.rememberedCount == 0)
+    #expect(queue.scheduler.origins.byOrigin.isEmpty && queue.scheduler.origins.rememberedCount == 0)
   }
 
   // MARK: - Windows

@@ -160,11 +160,11 @@ struct SchedulerPreemptionTests {
     #expect(queue.scheduler.nextTimer == queue.now + .milliseconds(1))
     _ = queue.pass(.milliseconds(1))
     queue.findQuiet(answered: ["other 0"], unsent: ["other 1"])
-    #expect(queue.scheduler.quietCount == 2)
+    #expect(queue.scheduler.transfers.quietCount == 2)
     #expect(queue.starts().count == 2)
     _ = queue.pass(.seconds(1))
     queue.findQuiet()
-    #expect(queue.scheduler.activeCount == 6 && queue.scheduler.quietCount == 5)
+    #expect(queue.scheduler.activeCount == 6 && queue.scheduler.transfers.quietCount == 5)
     #expect(queue.starts().count == 2, "not more than twice the window")
     #expect(queue.starts().isEmpty)
   }
@@ -178,6 +178,6 @@ struct SchedulerPreemptionTests {
     #expect(queue.starts() == ["2"])
     queue.end(first, .answered)
     queue.end(second, .answered)
-    #expect(queue.scheduler.quietCount == 0 && queue.isSpotless)
+    #expect(queue.scheduler.transfers.quietCount == 0 && queue.isSpotless)
   }
 }

@@ -51,7 +51,7 @@ struct SchedulerRetryTests {
     guard case .retry(2, let delay) = queue.retry(failing.job) else { return #expect(Bool(false)) }
     #expect(queue.phase(failing.job) == .backingOff)
     #expect(queue.scheduler.nextTimer == queue.now.advanced(by: delay))
-    #expect(queue.scheduler.backingOffCount == 1)
+    #expect(queue.scheduler.jobs.backingOffCount == 1)
     #expect(queue.starts() == ["2"])
     #expect(queue.pass(delay) == [])
     #expect(queue.phase(failing.job) == .waiting)
