@@ -32,7 +32,8 @@ extension JobCoordinator {
     confirmed.selectingFields = Vary.selectingFields(of: confirmed.headers, from: job.request.headers) ?? [:]
     let attempts = scheduler.job(id)?.attempt ?? 1
     jobs[id] = nil
-    for load in scheduler.end(id).compactMap({ client?.activeLoad($0) }) {
+    for subscriber in scheduler.end(id) {
+      guard let load = registry[subscriber] else { continue }
       guard job.isAnswered(load, by: confirmed) else {
         join(load)
         continue
@@ -133,8 +134,8 @@ extension JobCoordinator {
       }
       cache.removeFailure(of: job.identity)
       if candidate.response.isOnDisk, let key = scheduler.job(id)?.key { recheckSibling(of: key) }
-      for load in scheduler.end(id).compactMap({ client?.activeLoad($0) }) {
-        serve(load, of: job, candidate, stored)
+      for subscriber in scheduler.end(id) {
+        if let load = registry[subscriber] { serve(load, of: job, candidate, stored) }
       }
     }
   }

@@ -248,7 +248,7 @@ struct Job {
   }
 }
 
-/// What a job asks for after an event.
+/// An action that a job requires after an event.
 enum JobAction {
   /// Discards the body of a transfer.
   case discard(Download.Body)

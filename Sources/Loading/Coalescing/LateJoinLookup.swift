@@ -26,12 +26,12 @@ extension JobCoordinator {
   }
 
   private func lookUp(_ ids: [LoadID], for job: JobID, _ key: String, _ partition: String) {
-    let variants = Set(ids.compactMap { client?.activeLoad($0)?.request.variant })
+    let variants = Set(ids.compactMap { registry[$0]?.request.variant })
     cache.lookUp(key, partition, variants, isBypassed: false) { [weak self] found in
       guard let self else { return }
       for id in ids where self.scheduler.job(of: id) == job {
         // A load must not see what had been cleared before it was submitted.
-        guard let load = self.client?.activeLoad(id), load.generation < found.firstClear ?? .max else { continue }
+        guard let load = self.registry[id], load.generation < found.firstClear ?? .max else { continue }
         self.settle(load, of: job, among: found.candidates)
       }
       let next = self.lateLoads.removeValue(forKey: job) ?? []

@@ -194,11 +194,9 @@ final class DecodeCoordinator {
     _ subscribers: [(subscription: DecodeCoalescer.Subscription, subscriber: DecodeCoalescer.Subscriber)]
   ) -> [Waiter] {
     subscribers.compactMap { subscription, subscriber in
-      guard let load = client?.activeLoad(subscription.load) else {
-        assert(client == nil, "a load that has ended must leave its decodes")
-        return nil
+      client?.activeLoad(subscription.load).map { load in
+        Waiter(load: load, stage: subscription.stage, status: subscriber.status)
       }
-      return Waiter(load: load, stage: subscription.stage, status: subscriber.status)
     }
   }
 

@@ -42,8 +42,8 @@ public final class Loader {
     decodes = DecodeCoordinator(decoder: decoder, storage: storage, maxPixels: settings.maxPixels)
     deliveries = DeliveryCoordinator(storage: storage)
     jobs = JobCoordinator(
-      cache: cache, peers: peers, storage: storage, transport: transport, previews: PreviewCoordinator(decodes),
-      settings: settings)
+      registry: registry, cache: cache, peers: peers, storage: storage, transport: transport,
+      previews: PreviewCoordinator(decodes), settings: settings)
     (deliveries.client, deliveries.cache) = (self, self)
     (decodes.client, decodes.cache, jobs.client, jobs.previews.client) = (deliveries, self, self, jobs)
     apply(settings)

@@ -286,7 +286,7 @@ extension JobCoordinator {
     }
     for load in scheduler.end(id) {
       var own = error
-      if client?.activeLoad(load)?.request.wantsResponse != true { own.response = nil }
+      if registry[load]?.request.wantsResponse != true { own.response = nil }
       client?.answer(load, .failure(own))
     }
   }

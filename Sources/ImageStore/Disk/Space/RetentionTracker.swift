@@ -19,7 +19,7 @@ struct RetentionTracker {
     }
   }
 
-  /// What the index does not contain yet.
+  /// Uses that the index does not contain yet.
   struct Unwritten {
     var uses: [Int64: Use] = [:]
     /// Responses whose digest matched, but which the index does not mark as verified: not yet, or never if the tier is
