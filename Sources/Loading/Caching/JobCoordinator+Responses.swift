@@ -12,13 +12,14 @@ extension JobCoordinator {
   /// Handles a 304: the stored response is still valid (RFC 9111 section 4.3.4).
   func confirm(_ id: JobID, _ summary: TransferSummary) {
     guard let job = jobs[id] else { return }
-    guard let updated = Revalidation(job, cache.policy).updated(by: summary), var target = updated.first else {
+    let revalidation = Revalidation(job, cache.policy)
+    guard let updated = revalidation.updated(by: summary), var target = updated.first else {
       // The 304 does not confirm the response that was to be revalidated: send the request again without conditions.
       jobs[id.slot].dropConditions()
       return send(id, resuming: nil)
     }
     for candidate in updated where job.mayKeep && !candidate.isTransient {
-      if let kept = Revalidation(job, cache.policy).toStore(candidate) {
+      if let kept = revalidation.toStore(candidate) {
         cache.apply(revalidation: kept, under: job.claim?.takeLease())
       }
     }
@@ -40,7 +41,7 @@ extension JobCoordinator {
       }
       load.recordTiming(job, summary, attempts: attempts)
       if load.accepts(target) {
-        client?.deliver(target, to: load, as: .revalidated, at: .answer)
+        deliveries.deliver(target, to: load, as: .revalidated, at: .answer)
       } else {
         // The revalidation was for another load; this one needs another representation.
         load.bypassesCache = true
@@ -147,17 +148,17 @@ extension JobCoordinator {
     case .success(let delivered) where load.request.processing != nil:
       var own = candidate
       if !own.response.isOnDisk, own.bytes == nil, let path = delivered.path { own.place = .scratch(path) }
-      client?.deliver(own, to: load, as: .miss, at: .answer)
+      deliveries.deliver(own, to: load, as: .miss, at: .answer)
     case .success(let delivered):
       let image = LoadedImage(candidate.response, delivered, for: load, as: .miss, now: storage.now())
-      client?.answer(load.id, .success(image))
+      deliveries.complete(load, .success(image), at: .answer)
     case .failure(let error):
-      client?.answer(load.id, .failure(error))
+      deliveries.complete(load, .failure(error), at: .answer)
     // The remaining loads joined while the others were being served, or need a transfer of their own.
     case nil where !job.isAnswered(load, by: candidate.response.cached):
       join(load)
     case nil where stored.isIntact && (stored.bytes != nil || candidate.response.isOnDisk) && load.accepts(candidate):
-      client?.deliver(candidate, to: load, as: .miss, at: .answer)
+      deliveries.deliver(candidate, to: load, as: .miss, at: .answer)
     case nil:
       load.bypassesCache = true
       join(load)

@@ -218,7 +218,7 @@ struct Job {
     }
     var actions: [JobAction] = []
     // The result is newer than the clear and may be cached, but the partial body is older.
-    if matches, let partialBody { actions.append(.dropKept(partialBody)) }
+    if matches, partialBody != nil { actions.append(.dropKept) }
     // The candidates found before the clear must not serve later loads.
     if hadCandidate { actions.append(.detach) }
     // The stored response is gone, so there is nothing to revalidate.
@@ -255,7 +255,7 @@ enum JobAction {
   /// Keeps a partial body for the next attempt, if the budget allows.
   case keep(PartialBody)
   /// Discards the partial body that the job keeps.
-  case dropKept(PartialBody)
+  case dropKept
   /// Retains a partial body on disk for a later load, if it may stay there.
   case retain(PartialBody)
   /// Sends the request of this attempt again, without a range.

@@ -3,15 +3,9 @@ internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
 
-/// The loads as `JobCoordinator` ends them.
+/// The loader, as `JobCoordinator` sees it.
 @LoadingActor
 protocol JobClient: AnyObject {
-  /// Delivers a stored response as the load's answer.
-  func deliver(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus, at stage: DeliveryStage)
-  /// Sends the `cached` event of a load that is being revalidated.
-  func show(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus)
-  /// Ends a load.
-  func answer(_ id: LoadID, _ result: Result<LoadedImage, LoadError>)
   /// Revalidates a response that was just served stale.
   func revalidateInBackground(_ request: LoadRequest)
   /// An origin is down: fails the prefetch items that wait for it.
@@ -30,11 +24,12 @@ final class JobCoordinator {
   let registry: LoadRegistry
   let cache: CacheCoordinator
   let peers: PeerCoordinator
+  let deliveries: DeliveryCoordinator
   let storage: DiskServices
   let transport: Transport
   let previews: PreviewCoordinator
   var maxRedirects = 10
-  var counts = LoaderCounts()
+  var counts = TransferCounts()
 
   var scheduler: Scheduler
   var jobs = SlotMap<JobID, Job>()
@@ -47,11 +42,11 @@ final class JobCoordinator {
   var lateLoads: [JobID: [LoadID]] = [:]
 
   init(
-    registry: LoadRegistry, cache: CacheCoordinator, peers: PeerCoordinator, storage: DiskServices,
-    transport: Transport, previews: PreviewCoordinator, settings: LoaderSettings
+    registry: LoadRegistry, cache: CacheCoordinator, peers: PeerCoordinator, deliveries: DeliveryCoordinator,
+    storage: DiskServices, transport: Transport, previews: PreviewCoordinator, settings: LoaderSettings
   ) {
-    (self.registry, self.cache, self.peers, self.storage) = (registry, cache, peers, storage)
-    (self.transport, self.previews) = (transport, previews)
+    (self.registry, self.cache, self.peers, self.deliveries) = (registry, cache, peers, deliveries)
+    (self.storage, self.transport, self.previews) = (storage, transport, previews)
     scheduler = Scheduler(limits: settings.limits)
     partialBodies = PartialBodyBudget(diskLimit: settings.diskLimit)
   }
@@ -67,6 +62,20 @@ final class JobCoordinator {
   /// The loads of a job, in the order in which they joined.
   func loads(of job: JobID) -> [ActiveLoad] {
     scheduler.subscribers(of: job).compactMap { registry[$0] }
+  }
+
+  /// The load that joined the job first of those that wait.
+  private func firstLoad(of job: JobID) -> ActiveLoad? {
+    scheduler.firstSubscriber(of: job).flatMap { registry[$0] }
+  }
+
+  /// Whether a load of the job satisfies the predicate, which must leave the jobs as they are.
+  func hasLoad(in job: JobID, where predicate: (ActiveLoad) -> Bool) -> Bool {
+    var isFound = false
+    scheduler.forEachSubscriber(of: job) { id in
+      if !isFound, let load = registry[id] { isFound = predicate(load) }
+    }
+    return isFound
   }
 
   /// Calls `body` for each load of a job that has not ended by then.
@@ -116,7 +125,7 @@ final class JobCoordinator {
       jobs[job] = Job(first: load)
       lookUp(job)
     case .joined(let job, let attempt):
-      let isLate = isLate(load, for: job)
+      let isLate = isLate(load, with: key, for: job)
       guard isLate || jobs[job]?.candidates == nil || mayTransfer(load, among: jobs[job]?.candidates ?? []) else {
         return
       }
@@ -189,7 +198,7 @@ final class JobCoordinator {
     guard cache.hasDiskTiers, let job = jobs[id], scheduler.job(id)?.key.revalidation.usesCache == true else {
       return false
     }
-    return !wantedVariants(of: id).isSubset(of: job.lookedUpVariants)
+    return hasLoad(in: id) { !job.lookedUpVariants.contains($0.request.variant) }
   }
 
   /// Continues a job after its cache lookup: loads that the cache serves leave the job, the others wait for its
@@ -202,7 +211,7 @@ final class JobCoordinator {
     }
     serve(id, from: found.candidates)
     forEachLoad(of: id) { _ = mayTransfer($0, among: found.candidates) }
-    guard let first = loads(of: id).first else { return }
+    guard let first = firstLoad(of: id) else { return }
     if missesVariant(id) { return lookUp(id) }
     // A job that resumes a partial body sends no other conditions.
     if jobs[id.slot].partialBody == nil { setConditions(of: id, for: first) }
@@ -284,12 +293,12 @@ final class JobCoordinator {
     guard !candidates.isEmpty else { return false }
     switch cache.decision(for: load, from: candidates) {
     case .serve(let index, let isFresh):
-      client?.deliver(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale, at: .answer)
+      deliveries.deliver(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale, at: .answer)
     case .serveThenRevalidate(let index, _):
-      client?.deliver(candidates[index], to: load, as: .stale, at: .answer)
+      deliveries.deliver(candidates[index], to: load, as: .stale, at: .answer)
       revalidateInBackground(load)
     case .showThenRevalidate(let index, let isFresh, _):
-      client?.show(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale)
+      deliveries.show(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale)
       return false
     case .revalidate, .fetch, .notCached:
       return false
@@ -309,7 +318,8 @@ final class JobCoordinator {
   /// load with an error and returns false.
   func mayTransfer(_ load: ActiveLoad, among candidates: [Candidate]) -> Bool {
     if case .notCached = cache.decision(for: load, from: load.accepted(of: candidates)) {
-      client?.answer(load.id, .failure(LoadError(.notCached, "the cache has no response that may be served")))
+      deliveries.complete(
+        load, .failure(LoadError(.notCached, "the cache has no response that may be served")), at: .answer)
       return false
     }
     guard !load.request.retriesFailed else { return true }
@@ -320,7 +330,7 @@ final class JobCoordinator {
     var error = LoadError(.recentlyFailed, "failed recently: \(failure.error.message)")
     error.status = failure.error.status
     error.retryAfter = ContinuousClock.now.duration(to: failure.until)
-    client?.answer(load.id, .failure(error))
+    deliveries.complete(load, .failure(error), at: .answer)
     return false
   }
 
@@ -350,7 +360,7 @@ final class JobCoordinator {
       + before.filter { old in !known.contains { $0.response.varyingHeaders == old.response.varyingHeaders } }
     jobs[id.slot].update(candidates)
     serve(id, from: candidates)
-    guard let load = loads(of: id).first else {
+    guard let load = firstLoad(of: id) else {
       _ = scheduler.end(id)
       remove(id)
       return false
@@ -407,8 +417,7 @@ final class JobCoordinator {
         } else if let job = jobs[id] {
           retain(partialBody, of: job)
         }
-      case .dropKept(let partialBody):
-        if takePartialBody(of: id) != nil { storage.discard(partialBody.body) }
+      case .dropKept: if let partialBody = takePartialBody(of: id) { storage.discard(partialBody.body) }
       case .retain(let partialBody): if let job = jobs[id] { retain(partialBody, of: job) }
       case .transferWhole: send(id, resuming: nil)
       case .confirm(let summary): confirm(id, summary)

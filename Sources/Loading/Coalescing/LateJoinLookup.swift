@@ -5,9 +5,9 @@ internal import HTTPCaching
 /// at a time, for all late loads that have come by then.
 extension JobCoordinator {
   /// Whether the cache may have a response for a load that has joined a job.
-  func isLate(_ load: ActiveLoad, for job: JobID) -> Bool {
+  func isLate(_ load: ActiveLoad, with key: TransferKey, for job: JobID) -> Bool {
     guard cache.hasDiskTiers, jobs[job]?.candidates != nil,
-      load.jobKey.revalidation == .whenStale || load.request.cacheMode == .refresh
+      key.revalidation == .whenStale || load.request.cacheMode == .refresh
     else { return false }
     return switch scheduler.job(job)?.phase {
     case .waiting, .active, .backingOff, .awaitingPeer: true

@@ -14,18 +14,6 @@ extension Loader: JobClient, DeliveryClient {
     for prefetch in registry.allPrefetches { prefetch.originDown(origin, error) }
   }
 
-  func deliver(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus, at stage: DeliveryStage) {
-    deliveries.deliver(candidate, to: load, as: status, at: stage)
-  }
-
-  func show(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus) {
-    deliveries.show(candidate, to: load, as: status)
-  }
-
-  func answer(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) {
-    if let load = registry[id] { deliveries.complete(load, result, at: .answer) }
-  }
-
   func end(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>) { finish(load.id, result) }
 
   func join(_ load: ActiveLoad) { jobs.join(load) }

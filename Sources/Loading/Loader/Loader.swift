@@ -20,7 +20,7 @@ public final class Loader {
   let jobs: JobCoordinator
   let decodes: DecodeCoordinator
   let deliveries: DeliveryCoordinator
-  private var hits = LoaderCounts()
+  private var answerCounts = LoaderCounts()
 
   /// Whether nobody reads the output: running transfers continue, no transfer starts.
   public var isOutputStuck: Bool {
@@ -42,7 +42,7 @@ public final class Loader {
     decodes = DecodeCoordinator(decoder: decoder, storage: storage, maxPixels: settings.maxPixels)
     deliveries = DeliveryCoordinator(storage: storage)
     jobs = JobCoordinator(
-      registry: registry, cache: cache, peers: peers, storage: storage, transport: transport,
+      registry: registry, cache: cache, peers: peers, deliveries: deliveries, storage: storage, transport: transport,
       previews: PreviewCoordinator(decodes), settings: settings)
     (deliveries.client, deliveries.cache) = (self, self)
     (decodes.client, decodes.cache, jobs.client, jobs.previews.client) = (deliveries, self, self, jobs)
@@ -61,7 +61,11 @@ public final class Loader {
   public var decoder: any ImageDecoding { decodes.decoder }
 
   /// Counters since the start.
-  public var counts: LoaderCounts { jobs.counts.adding(hits) }
+  public var counts: LoaderCounts {
+    var counts = answerCounts
+    counts.transfers = jobs.counts
+    return counts
+  }
 
   // MARK: - Loads
 
@@ -150,13 +154,13 @@ public final class Loader {
 
   /// Counts an answered load.
   func count(_ image: LoadedImage) {
-    if image.cache != .miss { hits.bytesSaved += image.byteCount }
+    if image.cache != .miss { answerCounts.bytesSaved += image.byteCount }
     switch image.cache {
-    case .miss: hits.misses += 1
-    case .memory: hits.memoryHits += 1
-    case .disk: hits.diskHits += 1
-    case .revalidated: hits.revalidated += 1
-    case .stale: hits.stale += 1
+    case .miss: answerCounts.misses += 1
+    case .memory: answerCounts.memoryHits += 1
+    case .disk: answerCounts.diskHits += 1
+    case .revalidated: answerCounts.revalidated += 1
+    case .stale: answerCounts.stale += 1
     }
   }
 }

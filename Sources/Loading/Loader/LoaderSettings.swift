@@ -15,13 +15,18 @@ public struct LoaderSettings: Sendable {
   public init() {}
 }
 
+/// Counters of transfers since the start.
+public struct TransferCounts: Sendable {
+  public var started = 0
+  public var succeeded = 0
+  public var failed = 0
+  /// The bytes of bodies received.
+  public var bytes: Int64 = 0
+}
+
 /// Counters since the start, for `stats`.
 public struct LoaderCounts: Sendable {
-  public var transfersStarted = 0
-  public var transfersSucceeded = 0
-  public var transfersFailed = 0
-  /// The bytes of bodies received.
-  public var transferBytes: Int64 = 0
+  public var transfers = TransferCounts()
   public var memoryHits = 0
   public var diskHits = 0
   public var revalidated = 0
@@ -29,14 +34,4 @@ public struct LoaderCounts: Sendable {
   public var misses = 0
   /// The bytes of images served from the cache, with or without a 304, and therefore not transferred.
   public var bytesSaved: Int64 = 0
-
-  /// The counters of transfers, with the counters of answers of another value.
-  func adding(_ answers: LoaderCounts) -> LoaderCounts {
-    var sum = answers
-    sum.transfersStarted = transfersStarted
-    sum.transfersSucceeded = transfersSucceeded
-    sum.transfersFailed = transfersFailed
-    sum.transferBytes = transferBytes
-    return sum
-  }
 }

@@ -17,7 +17,6 @@ struct OriginTable: ~Copyable {
   var healthChanges: [OriginState] = []
 
   var count: Int { records.count }
-  var isEmpty: Bool { records.isEmpty }
   /// The IDs in the order of their slots.
   var ids: [OriginID] { records.ids }
 

@@ -87,7 +87,7 @@ extension JobCoordinator {
   /// Sends the request of an attempt, for a range if there is a partial body.
   func send(_ id: JobID, resuming partialBody: PartialBody?) {
     guard let job = jobs[id], case .http(let url) = job.request.source else { return }
-    counts.transfersStarted += 1
+    counts.started += 1
     var request = TransferRequest(
       url: url, headers: HeaderFields(job.request.headers.lines + job.conditions.lines),
       validatedURL: job.revalidationTarget.map { $0.response.finalURL ?? url.requestURL },
@@ -97,7 +97,7 @@ extension JobCoordinator {
     if let partialBody { request.askForRest(after: partialBody) }
     let download = makeDownload(for: id, job, url, resuming: partialBody)
     // Before the transfer starts: the first piece of the body may be the only one for a long time.
-    if loads(of: id).contains(where: { $0.request.events.contains(.preview) }) { download.wantPreviews() }
+    if hasLoad(in: id, where: { $0.request.events.contains(.preview) }) { download.wantPreviews() }
     let transfer = transport.start(request, consumer: download)
     jobs[id.slot].transferStarted(transfer, download)
     download.began { [transport] in transport.resume(transfer) }
@@ -145,7 +145,8 @@ extension JobCoordinator {
     guard jobs[job]?.mayKeep == true else { return [] }
     var places: LoadRequest.Places = []
     var hasRestarted = false
-    for load in loads(of: job) {
+    scheduler.forEachSubscriber(of: job) { id in
+      guard let load = registry[id] else { return }
       places.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil))
       if load.hasRestarted { hasRestarted = true }
     }
@@ -157,8 +158,8 @@ extension JobCoordinator {
   /// Handles the end of a transfer.
   private func ended(_ id: JobID, _ ending: Download.Outcome) {
     switch ending.outcome {
-    case .success(let summary): counts.transferBytes += summary.bytesReceived
-    case .failure(let error): counts.transferBytes += error.bytesReceived
+    case .success(let summary): counts.bytes += summary.bytesReceived
+    case .failure(let error): counts.bytes += error.bytesReceived
     }
     reportSignal(of: ending.outcome, by: id)
     guard jobs.contains(id) else { return assertionFailure("a job lasts as long as its transfer") }
@@ -166,7 +167,7 @@ extension JobCoordinator {
     previews.cancel(of: id)
     let isWanted = scheduler.job(id)?.hasSubscribers == true
     let actions = jobs[id.slot].transferEnded(ending, isWanted: isWanted, now: storage.now())
-    if actions.contains(where: \.isSuccess) { counts.transfersSucceeded += 1 } else { counts.transfersFailed += 1 }
+    if actions.contains(where: \.isSuccess) { counts.succeeded += 1 } else { counts.failed += 1 }
     perform(actions, for: id)
   }
 
@@ -270,7 +271,7 @@ extension JobCoordinator {
     if let stored = jobs[id]?.candidates, !stored.isEmpty, error.isOfServer {
       forEachLoad(of: id) { load in
         guard let fallback = cache.fallback(for: load, among: stored, after: error) else { return }
-        client?.deliver(fallback, to: load, as: .stale, at: .answer)
+        deliveries.deliver(fallback, to: load, as: .stale, at: .answer)
         _ = scheduler.unsubscribe(load.id)
       }
     }
@@ -284,10 +285,11 @@ extension JobCoordinator {
     if error.isPermanent, job.mayKeep, Storing.isForWhole(requestHeaders: job.request.headers) {
       cache.remember(error, of: job.identity, maxBytes: job.request.maxBytes)
     }
-    for load in scheduler.end(id) {
+    for subscriber in scheduler.end(id) {
+      guard let load = registry[subscriber] else { continue }
       var own = error
-      if registry[load]?.request.wantsResponse != true { own.response = nil }
-      client?.answer(load, .failure(own))
+      if !load.request.wantsResponse { own.response = nil }
+      deliveries.complete(load, .failure(own), at: .answer)
     }
   }
 }

@@ -150,10 +150,10 @@ extension JSONWriter {
       writer.member("unanswered", resolver.unanswered)
     }
     object("transfers") { writer in
-      writer.member("started", statistics.counts.transfersStarted)
-      writer.member("succeeded", statistics.counts.transfersSucceeded)
-      writer.member("failed", statistics.counts.transfersFailed)
-      writer.member("bytes", statistics.counts.transferBytes)
+      writer.member("started", statistics.counts.transfers.started)
+      writer.member("succeeded", statistics.counts.transfers.succeeded)
+      writer.member("failed", statistics.counts.transfers.failed)
+      writer.member("bytes", statistics.counts.transfers.bytes)
     }
     object("cache") { writer in
       writer.member("memoryHits", statistics.counts.memoryHits)
