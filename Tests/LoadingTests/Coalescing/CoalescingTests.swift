@@ -94,6 +94,8 @@ struct CoalescingTests {
 
   @LoadingActor private final class Witness: LoadObserver {
     nonisolated let ends = Locked<[LoadID: [String]]>([:])
+    /// Called within the end of each load.
+    var onEnd: (LoadID) -> Void = { _ in }
     nonisolated init() {}
     func load(_ id: LoadID, did event: LoadEvent) {}
     func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {
@@ -103,6 +105,7 @@ struct CoalescingTests {
         case .failure(let error): error.kind.rawValue
         }
       ends.withLock { $0[id, default: []].append(end) }
+      onEnd(id)
     }
     nonisolated func ends(of ids: [LoadID]) -> [[String]] { ends.withLock { ends in ids.map { ends[$0] ?? [] } } }
   }
@@ -192,6 +195,20 @@ struct CoalescingTests {
       await scene.look()
       #expect(scene.witness.ends(of: ids) == ids.indices.map { $0 <= number ? ["revalidated"] : [] })
     }
+    #expect(await scene.isSpotlessAtTheEnd())
+  }
+
+  @Test func `a load that ends while another of its job is answered does not join again`() async throws {
+    let scene = try await Scene(stored: [:])
+    let ids = try await [scene.submit(["traceparent": "1"]), scene.submit(["traceparent": "2"])]
+    await scene.look()
+    await { @LoadingActor in
+      scene.witness.onEnd = { id in if id == ids[0] { _ = scene.loader.cancel(ids[1]) } }
+    }()
+    try await scene.confirm(ids[0], ["vary": "traceparent"])
+    await scene.look()
+    #expect(scene.witness.ends(of: ids) == [["revalidated"], ["cancelled"]])
+    #expect(await scene.groups.isEmpty)
     #expect(await scene.isSpotlessAtTheEnd())
   }
 
