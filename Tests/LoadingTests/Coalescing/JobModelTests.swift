@@ -9,7 +9,7 @@ import Testing
 /// Random events for a job, in any order that its coordinator can produce, beside a naive model.
 @LoadingActor
 struct JobModelTests {
-  /// What a test needs to know of a job, kept as flags and counts.
+  /// The state of a job as flags and counts.
   private struct Model {
     enum State { case lookingUp, waiting, resuming, transferring, storing, over }
     var state = State.lookingUp

@@ -42,7 +42,7 @@ struct DecodeCoordinatorTests {
 
   @Test func `a variant in memory is delivered without a decode`() async throws {
     let bench = try await Bench()
-    await { @LoadingActor in bench.client.variant = bench.candidate }()
+    await { @LoadingActor in bench.client.variant = Scene.candidate }()
     await bench.process(1, Ask.for(Ask.small()), at: .cachedEvent)
     #expect(bench.events(1) == ["delivered to 1 cachedEvent"])
     #expect(bench.decoder.orderCount == 0)
@@ -65,7 +65,7 @@ struct DecodeCoordinatorTests {
     for number: Int32 in 1...3 { await bench.process(number, Ask.for(Ask.small())) }
     await bench.process(3, Ask.for(Ask.small()), at: .cachedEvent)
     bench.decoder.answer { _ in .failure(.crashed) }
-    try await bench.settle()
+    try await bench.disk.settle()
     #expect(
       bench.events(4) == [
         "1 answer: decoderCrashed", "2 answer: decoderCrashed", "3 cachedEvent: decoderCrashed",
@@ -76,7 +76,7 @@ struct DecodeCoordinatorTests {
 
   @Test func `a corrupt file is not decoded again until failures are forgotten`() async throws {
     let bench = try await Bench()
-    let stored = try bench.stored()
+    let stored = try bench.disk.storeImage()
     await bench.process(1, Ask.for(Ask.small()), from: stored)
     bench.decoder.answer { _ in .failure(.corrupt("cut")) }
     _ = bench.events(1)
@@ -93,7 +93,7 @@ struct DecodeCoordinatorTests {
   @Test(arguments: [true, false])
   func `a load looks once more for a source that is lost, and fails the second time`(isLostEarly: Bool) async throws {
     let bench = try await Bench()
-    var candidate = try bench.stored()
+    var candidate = try bench.disk.storeImage()
     if isLostEarly { candidate.response.id += 1 }
     let gate = bench.disk.closeGate()
     await bench.process(1, Ask.for(Ask.small()), from: candidate)
@@ -130,7 +130,7 @@ struct DecodeCoordinatorTests {
     await bench.leave(2)
     bench.decoder.waitForCancel(of: order)
     order.then(ScriptedDecoder.succeed(order.task))
-    try await bench.settle()
+    try await bench.disk.settle()
     #expect(bench.events(0).isEmpty)
     #expect(bench.disk.files(under: "scratch").isEmpty, "the output of an abandoned decode is removed")
     #expect(await bench.isIdle)
@@ -201,32 +201,12 @@ private final class Bench: Sendable {
     }()
   }
 
-  private var draft: StoredResponse {
-    StoredResponse(
-      key: "a", url: "", requestTime: 1, responseTime: 1, storedAt: 1, validatedAt: 1, expiresAt: 9,
-      mediaType: "image/gif", format: "gif", width: 1, height: 1, byteCount: Int64(Scene.image.count),
-      digest: SHA256.digest(of: Scene.image))
-  }
-
-  /// An image that has just been transferred and is in memory alone.
-  var candidate: Candidate { Candidate(response: draft, bytes: Scene.image, place: .memory) }
-
-  /// The image in the disk tier.
-  func stored() throws -> Candidate {
-    let stored = try disk.onDisk { [tier = disk.tier, draft] in
-      try tier.assumeIsolatedThrowing { tier throws(StoreError) in
-        try tier.store(.bytes(Scene.image), as: draft, delivered: false)
-      }
-    }
-    return Candidate(response: stored, bytes: nil, place: .disk)
-  }
-
   @LoadingActor
   func process(
     _ number: Int32, _ change: (inout LoadRequest) -> Void, from candidate: Candidate? = nil,
     at stage: DeliveryStage = .answer
   ) {
-    let candidate = candidate ?? self.candidate
+    let candidate = candidate ?? Scene.candidate
     let load = client.load(LoadID(number), change)
     guard let step = load.request.processing?.step(for: candidate.response) else { return }
     decodes.process(candidate, for: load, step, as: .miss, at: stage, isUrgent: false)
@@ -234,20 +214,15 @@ private final class Bench: Sendable {
 
   @LoadingActor func leave(_ number: Int32) { client.end(LoadID(number)) }
 
-  /// What the client has been told, once it has been told as much.
-  func events(_ count: Int) -> [String] { client.told.wait { $0.count >= count ? $0 : nil }! }
-
-  func settle() async throws {
-    try disk.onDisk {}
-    await { @LoadingActor in }()
-  }
+  /// Waits until the client has been called so many times, and returns the calls.
+  func events(_ count: Int) -> [String] { client.told.all(atLeast: count) }
 
   @LoadingActor var isIdle: Bool { decodes.isEmpty && decodes.memory.count == 0 && decodes.arrived == PriorityCounts() }
 }
 
 @LoadingActor
 private final class Client: DecodeClient, DecodeCache {
-  nonisolated let told = Locked<[String]>([])
+  nonisolated let told = Promise<String>()
   var variant: Candidate?
   private(set) var noted: [DecodeMetadata] = []
   /// The variants stored in memory.
@@ -260,11 +235,7 @@ private final class Client: DecodeClient, DecodeCache {
 
   func load(_ id: LoadID, _ change: (inout LoadRequest) -> Void) -> ActiveLoad {
     if let load = loads[id] { return load }
-    var request = LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: "a")
-    change(&request)
-    let load = ActiveLoad(
-      id: id, request: request, partition: "", acceptedAt: .now, generation: 0, observer: DiscardingObserver.shared,
-      isInternal: false)
+    let load = ActiveLoad(id, change)
     loads[id] = load
     return load
   }
@@ -274,10 +245,7 @@ private final class Client: DecodeClient, DecodeCache {
     decodes.unsubscribe(id)
   }
 
-  private func tell(_ event: String) {
-    told.withLock { $0.append(event) }
-    told.notify()
-  }
+  private func tell(_ event: String) { told.fulfil(event) }
 
   // MARK: - DecodeClient
 

@@ -12,7 +12,7 @@ struct DeliveryCoordinatorTests {
 
   @Test func `bytes in memory are delivered at once`() async throws {
     let bench = try await Bench()
-    await bench.deliver(bench.inMemory, to: 1) { $0.delivery = .data }
+    await bench.deliver(Scene.candidate, to: 1) { $0.delivery = .data }
     #expect(bench.told == ["1 ended: memory"])
     #expect(await bench.isIdle)
   }
@@ -22,7 +22,7 @@ struct DeliveryCoordinatorTests {
     async throws
   {
     let bench = try await Bench()
-    let stored = try bench.stored()
+    let stored = try bench.disk.storeImage()
     await bench.deliver(stored, to: 1) { $0.store = store }
     #expect(bench.events(store == .all ? 2 : 1) == (store == .all ? ["promoted a"] : []) + ["1 ended: disk"])
     #expect(await bench.client.image?.path == bench.disk.tier.absolutePath(of: stored.response))
@@ -31,7 +31,7 @@ struct DeliveryCoordinatorTests {
 
   @Test func `a load whose file is gone looks once more, and past the cache`() async throws {
     let bench = try await Bench()
-    let stored = try bench.stored()
+    let stored = try bench.disk.storeImage()
     try FileManager.default.removeItem(atPath: bench.disk.tier.absolutePath(of: stored.response))
     await bench.deliver(stored, to: 1)
     #expect(bench.events(2) == ["removed a", "1 joins"])
@@ -40,7 +40,7 @@ struct DeliveryCoordinatorTests {
 
   @Test func `a load whose file is gone is served from memory if that has the bytes`() async throws {
     let bench = try await Bench()
-    var stored = try bench.stored()
+    var stored = try bench.disk.storeImage()
     try FileManager.default.removeItem(atPath: bench.disk.tier.absolutePath(of: stored.response))
     (stored.bytes, stored.place) = (Scene.image, .memory)
     await bench.deliver(stored, to: 1)
@@ -51,21 +51,21 @@ struct DeliveryCoordinatorTests {
 
   @Test func `a response is decoded first if the load needs that`() async throws {
     let bench = try await Bench()
-    await bench.deliver(bench.inMemory, to: 1, Ask.for(Ask.small()))
+    await bench.deliver(Scene.candidate, to: 1, Ask.for(Ask.small()))
     #expect(bench.told == ["1 needs encode for answer"])
     await { @LoadingActor in bench.client.load(LoadID(1)).hasRestarted = true }()
-    await bench.deliver(bench.inMemory, to: 1)
+    await bench.deliver(Scene.candidate, to: 1)
     #expect(bench.told.last == "1 needs encode for answer, urgently")
   }
 
   @Test func `a load that has ended gets nothing`() async throws {
     let bench = try await Bench()
-    let stored = try bench.stored()
+    let stored = try bench.disk.storeImage()
     let gate = bench.disk.closeGate()
     await bench.deliver(stored, to: 1)
     await bench.cancel(1)
     gate.open()
-    try await bench.settle()
+    try await bench.disk.settle()
     #expect(bench.told == ["1 ended: cancelled"])
     #expect(await bench.isIdle)
   }
@@ -74,7 +74,7 @@ struct DeliveryCoordinatorTests {
 
   @Test func `an answer waits until the cached image has been read`() async throws {
     let bench = try await Bench()
-    let stored = try bench.stored()
+    let stored = try bench.disk.storeImage()
     let gate = bench.disk.closeGate()
     await bench.show(stored, to: 1)
     await bench.answer(1)
@@ -89,14 +89,14 @@ struct DeliveryCoordinatorTests {
   {
     for end in ["shown", "failed", "lost", "overdue"] {
       let bench = try await Bench()
-      let load = await bench.show(bench.inMemory, to: 1, Ask.for(Ask.small()))
+      let load = await bench.show(Scene.candidate, to: 1, Ask.for(Ask.small()))
       await bench.answer(1)
       await { @LoadingActor in
         switch end {
         case "shown":
           // A second decode of the same event.
-          bench.deliveries.deliver(bench.inMemory, to: load, as: .disk, at: .cachedEvent)
-          let image = LoadedImage(bench.inMemory.response, as: .disk)
+          bench.deliveries.deliver(Scene.candidate, to: load, as: .disk, at: .cachedEvent)
+          let image = LoadedImage(Scene.candidate.response, as: .disk)
           bench.deliveries.complete(load, .success(image), at: .cachedEvent)
         case "failed": bench.deliveries.complete(load, .failure(LoadError(.corrupt, "")), at: .cachedEvent)
         case "lost": bench.deliveries.lostSource(for: load, at: .cachedEvent)
@@ -112,7 +112,7 @@ struct DeliveryCoordinatorTests {
 
   @Test func `a deadline without an answer is a timeout`() async throws {
     let bench = try await Bench()
-    let load = await bench.show(bench.inMemory, to: 1, Ask.for(Ask.small()))
+    let load = await bench.show(Scene.candidate, to: 1, Ask.for(Ask.small()))
     await bench.deliveries.deadlinePassed(for: load)
     #expect(bench.told.last == "1 ended: timeout")
     #expect(await bench.isIdle)
@@ -120,9 +120,9 @@ struct DeliveryCoordinatorTests {
 
   @Test func `a load shows one image, and no pixels`() async throws {
     let bench = try await Bench()
-    await bench.show(bench.inMemory, to: 1) { $0.delivery = .data }
-    await bench.show(bench.inMemory, to: 1)
-    await bench.show(bench.inMemory, to: 2, Ask.for(pixels: true))
+    await bench.show(Scene.candidate, to: 1) { $0.delivery = .data }
+    await bench.show(Scene.candidate, to: 1)
+    await bench.show(Scene.candidate, to: 2, Ask.for(pixels: true))
     #expect(bench.told == ["1 shows memory"])
     for number: Int32 in 1...2 { await bench.answer(number) }
     #expect(bench.told.suffix(2) == ["1 ended: http", "2 ended: http"])
@@ -134,10 +134,10 @@ struct DeliveryCoordinatorTests {
   @Test func `results with data wait for the output in their order, others do not`() async throws {
     let bench = try await Bench()
     await { @LoadingActor in bench.deliveries.isOutputBlocked = true }()
-    for number: Int32 in 1...3 { await bench.deliver(bench.inMemory, to: number) { $0.delivery = .data } }
-    await bench.show(bench.inMemory, to: 4) { $0.delivery = .data }
+    for number: Int32 in 1...3 { await bench.deliver(Scene.candidate, to: number) { $0.delivery = .data } }
+    await bench.show(Scene.candidate, to: 4) { $0.delivery = .data }
     await bench.answer(4)
-    await bench.deliver(bench.inMemory, to: 5) { $0.delivery = .none }
+    await bench.deliver(Scene.candidate, to: 5) { $0.delivery = .none }
     await bench.cancel(2)
     let before = [
       "1 leaves its job", "2 leaves its job", "3 leaves its job", "4 leaves its job", "the event of 4 is urgent",
@@ -151,10 +151,10 @@ struct DeliveryCoordinatorTests {
 
   @Test func `no file is read for an output that is blocked`() async throws {
     let bench = try await Bench()
-    let stored = try bench.stored()
+    let stored = try bench.disk.storeImage()
     await { @LoadingActor in bench.deliveries.isOutputBlocked = true }()
     for number: Int32 in 1...2 { await bench.deliver(stored, to: number) { $0.delivery = .data } }
-    for _ in 0..<2 { try await bench.settle() }
+    for _ in 0..<2 { try await bench.disk.settle() }
     #expect(bench.told.isEmpty)
     await bench.cancel(1)
     await { @LoadingActor in bench.deliveries.isOutputBlocked = false }()
@@ -180,24 +180,6 @@ private final class Bench: Sendable {
     }()
   }
 
-  private var draft: StoredResponse {
-    StoredResponse(
-      key: "a", url: "", requestTime: 1, responseTime: 1, storedAt: 1, validatedAt: 1, expiresAt: 9,
-      mediaType: "image/gif", format: "gif", width: 1, height: 1, byteCount: Int64(Scene.image.count))
-  }
-
-  var inMemory: Candidate { Candidate(response: draft, bytes: Scene.image, place: .memory) }
-
-  /// The image in the disk tier.
-  func stored() throws -> Candidate {
-    let stored = try disk.onDisk { [tier = disk.tier, draft] in
-      try tier.assumeIsolatedThrowing { tier throws(StoreError) in
-        try tier.store(.bytes(Scene.image), as: draft, delivered: false)
-      }
-    }
-    return Candidate(response: stored, bytes: nil, place: .disk)
-  }
-
   @LoadingActor
   func deliver(_ candidate: Candidate, to number: Int32, _ change: (inout LoadRequest) -> Void = { _ in }) {
     let status: CacheStatus = candidate.place == .memory ? .memory : .disk
@@ -220,22 +202,17 @@ private final class Bench: Sendable {
     client.end(client.load(LoadID(number)), .failure(LoadError(.cancelled, "")))
   }
 
-  var told: [String] { client.told.withLock { $0 } }
+  var told: [String] { client.told.all }
 
-  /// What the client has been told, once it has been told as much.
-  func events(_ count: Int) -> [String] { client.told.wait { $0.count >= count ? $0 : nil }! }
-
-  func settle() async throws {
-    try disk.onDisk {}
-    await { @LoadingActor in }()
-  }
+  /// Waits until the client has been called so many times, and returns the calls.
+  func events(_ count: Int) -> [String] { client.told.all(atLeast: count) }
 
   @LoadingActor var isIdle: Bool { deliveries.isEmpty }
 }
 
 @LoadingActor
 private final class Client: DeliveryClient, DeliveryCache, LoadObserver {
-  nonisolated let told = Locked<[String]>([])
+  nonisolated let told = Promise<String>()
   /// The last image that ended a load.
   private(set) var image: LoadedImage?
   private let deliveries: DeliveryCoordinator
@@ -245,18 +222,12 @@ private final class Client: DeliveryClient, DeliveryCache, LoadObserver {
 
   func load(_ id: LoadID, _ change: (inout LoadRequest) -> Void = { _ in }) -> ActiveLoad {
     if let load = loads[id] { return load }
-    var request = LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: "a")
-    change(&request)
-    let load = ActiveLoad(
-      id: id, request: request, partition: "", acceptedAt: .now, generation: 0, observer: self, isInternal: false)
+    let load = ActiveLoad(id, for: self, change)
     loads[id] = load
     return load
   }
 
-  private func tell(_ event: String) {
-    told.withLock { $0.append(event) }
-    told.notify()
-  }
+  private func tell(_ event: String) { told.fulfil(event) }
 
   func load(_ id: LoadID, did event: LoadEvent) {
     if case .cached(let image) = event { tell("\(id.slot) shows \(image.cache.rawValue)") }

@@ -59,6 +59,22 @@ final class DiskFixture: Sendable {
     return try result.wait { $0 }!.get()
   }
 
+  /// Waits until the work on the disk thread, and its immediate consequences, are done.
+  func settle() async throws {
+    try onDisk {}
+    await { @LoadingActor in }()
+  }
+
+  /// Stores `Scene.image` in the disk tier.
+  func storeImage() throws -> Candidate {
+    let stored = try onDisk { [tier] in
+      try tier.assumeIsolatedThrowing { tier throws(StoreError) in
+        try tier.store(.bytes(Scene.image), as: Scene.response, delivered: false)
+      }
+    }
+    return Candidate(response: stored, bytes: nil, place: .disk)
+  }
+
   /// Blocks the disk thread until the gate is opened.
   func closeGate() -> Gate {
     let gate = Gate()
@@ -95,7 +111,7 @@ final class Gate: Sendable {
   }
 }
 
-/// A value that arrives once, and can be waited for.
+/// A value that arrives once, or several in turn, and can be waited for.
 final class Promise<Value: Sendable>: Sendable {
   private let values = Locked<[Value]>([])
 
@@ -106,6 +122,8 @@ final class Promise<Value: Sendable>: Sendable {
 
   var value: Value { values.wait { $0.first }! }
   var count: Int { values.withLock { $0.count } }
+  /// Waits until so many values have arrived, and returns all.
+  func all(atLeast count: Int) -> [Value] { values.wait { $0.count >= count ? $0 : nil }! }
   var all: [Value] { values.withLock { $0 } }
 }
 

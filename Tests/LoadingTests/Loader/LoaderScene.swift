@@ -49,11 +49,7 @@ final class Scene: Sendable {
       && !loader.cache.hasPendingWrites
   }
 
-  /// Waits until the work on the disk thread, and its immediate consequences, are done.
-  func settle() async throws {
-    try disk.onDisk {}
-    await { @LoadingActor in }()
-  }
+  func settle() async throws { try await disk.settle() }
 
   /// Stores an image for the host under the key `a`.
   func put(_ bytes: [UInt8]) async {
@@ -69,8 +65,32 @@ final class Scene: Sendable {
   static let image: [UInt8] =
     Array("GIF89a".utf8) + [1, 0, 1, 0, 0, 0, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0, 0x3B]
 
+  /// A response with `image`, not stored anywhere.
+  static var response: StoredResponse {
+    StoredResponse(
+      key: "a", url: "", requestTime: 1, responseTime: 1, storedAt: 1, validatedAt: 1, expiresAt: 9,
+      mediaType: "image/gif", format: "gif", width: 1, height: 1, byteCount: Int64(image.count),
+      digest: SHA256.digest(of: image))
+  }
+
+  /// `response` in the memory tier alone.
+  static var candidate: Candidate { Candidate(response: response, bytes: image, place: .memory) }
+
   /// An image of one pixel with other content.
   static let otherImage: [UInt8] = image.dropLast(2) + [2, 0, 0x3B]
+}
+
+extension ActiveLoad {
+  /// A load that no loader knows.
+  convenience init(
+    _ id: LoadID, for observer: any LoadObserver = DiscardingObserver.shared,
+    _ change: (inout LoadRequest) -> Void = { _ in }
+  ) {
+    var request = LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: "a")
+    change(&request)
+    self.init(
+      id: id, request: request, partition: "", acceptedAt: .now, generation: 0, observer: observer, isInternal: false)
+  }
 }
 
 /// Changes to a request that require a decoder.
