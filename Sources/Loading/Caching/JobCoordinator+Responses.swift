@@ -81,7 +81,7 @@ extension JobCoordinator {
     let wanted = places(of: id)
     let places = job.request.mayStore(status: draft.status, headers: summary.head.headers) ? wanted : []
     scheduler.finish(id)
-    imagesBeingStored[job.identity] = imagesBeingStored[job.identity] ?? []
+    cache.pending.beginStore(of: job.identity)
     forEachLoad(of: id) { load in
       guard job.isAnswered(load, by: draft.cached) else { return }
       load.recordTiming(job, summary, attempts: attempts)

@@ -9,6 +9,8 @@ struct PendingWrites {
   private(set) var invalidations = PendingInvalidations()
   /// Responses updated by a 304, by id. Results that the disk thread read before are out of date.
   private var revalidations: [Int64: StoredResponse] = [:]
+  /// The images whose transferred responses are being stored, each with the jobs that wait for that.
+  private var stores: [CacheIdentity: [JobID]] = [:]
   /// The host stores in progress, by key: their number and the latest. The entries that memory has for these keys are
   /// about to be replaced.
   private var hostStores: [ExactString: (count: Int, latest: LoadID)] = [:]
@@ -16,7 +18,7 @@ struct PendingWrites {
   /// further stores is no longer recognised as older.
   private var recentHostStores = ExpiringCache<CacheIdentity, LoadID>(timeToLive: .seconds(1 << 31), capacity: 1000)
 
-  var isEmpty: Bool { invalidations.isEmpty && revalidations.isEmpty && hostStores.isEmpty }
+  var isEmpty: Bool { invalidations.isEmpty && revalidations.isEmpty && stores.isEmpty && hostStores.isEmpty }
 
   // MARK: - Clears
 
@@ -37,6 +39,18 @@ struct PendingWrites {
   func revalidations(of key: String) -> [StoredResponse] {
     revalidations.values.filter { $0.key.hasSameBytes(as: key) }
   }
+
+  // MARK: - Stores
+
+  mutating func beginStore(of image: CacheIdentity) { stores[image] = stores[image] ?? [] }
+
+  /// Lets the job wait if a response of the image is being stored. Returns false if none is.
+  mutating func waitForStore(of image: CacheIdentity, _ job: JobID) -> Bool {
+    stores[image]?.append(job) != nil
+  }
+
+  /// - Returns: the jobs that waited.
+  mutating func endStore(of image: CacheIdentity) -> [JobID] { stores.removeValue(forKey: image) ?? [] }
 
   // MARK: - Host stores
 

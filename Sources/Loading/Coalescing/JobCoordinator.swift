@@ -36,8 +36,6 @@ final class JobCoordinator {
   private var partialBodies: PartialBodyBudget
   /// The number of loads with a reserved queue place that they have not used yet (`ActiveLoad.place`).
   private var placesOfLoads = 0
-  /// The images whose responses are being stored, each with the jobs that wait for that.
-  var imagesBeingStored: [CacheIdentity: [JobID]] = [:]
   /// The late loads that wait for another lookup, by the job for which a lookup is under way. See LateJoinLookup.
   var lateLoads: [JobID: [LoadID]] = [:]
 
@@ -345,8 +343,7 @@ final class JobCoordinator {
     guard let job = jobs[id], let waiting = scheduler.job(id), waiting.attempt == 1, job.partialBody == nil,
       waiting.key.revalidation.usesCache
     else { return true }
-    if imagesBeingStored[job.identity] != nil {
-      imagesBeingStored[job.identity]?.append(id)
+    if cache.pending.waitForStore(of: job.identity, id) {
       scheduler.deferToPeer(id)
       return false
     }
@@ -371,7 +368,7 @@ final class JobCoordinator {
 
   /// Resumes the jobs that waited until a response was stored.
   func storingEnded(_ image: CacheIdentity) {
-    for job in imagesBeingStored.removeValue(forKey: image) ?? [] where scheduler.job(job)?.phase == .awaitingPeer {
+    for job in cache.pending.endStore(of: image) where scheduler.job(job)?.phase == .awaitingPeer {
       lookUp(job)
     }
   }

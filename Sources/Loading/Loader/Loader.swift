@@ -114,6 +114,7 @@ public final class Loader {
     reattachPeers()
     applyPeerInvalidations()
     jobs.pollPeers(at: now)
+    jobs.scheduler.undecoded = decodes.arrived
     jobs.startTransfers(at: now)
     return [jobs.scheduler.nextTimer, peers.sendHeartbeat(at: now), decodes.endOverdue(at: now)]
       .compactMap(\.self).min()

@@ -24,6 +24,20 @@ struct LoaderTests {
     #expect(scene.witness.scans.withLock { $0[id] } == [2, 3])
   }
 
+  @Test func `images that have arrived and wait for a decoder count against further transfers`() async throws {
+    let scene = try await Scene()
+    @LoadingActor func undecoded() -> Int {
+      _ = scene.loader.advance()
+      return scene.loader.jobs.scheduler.undecoded[.normal]
+    }
+    let id = await scene.submit(Ask.for(Ask.small()))
+    let order = scene.decoder.next()
+    #expect(await undecoded() == 1)
+    order.then(ScriptedDecoder.succeed(order.task))
+    #expect(scene.witness.end(of: id) == "miss")
+    #expect(await undecoded() == 0)
+  }
+
   /// The phase of a load while the disk thread is blocked.
   enum Phase: CaseIterable { case lookingUp, storing, delivering }
 
