@@ -14,8 +14,13 @@ final class OriginProcess: Sendable {
   private let nextCommand = Locked(0)
 
   init(_ options: [String] = []) async throws {
-    let script = URL(fileURLWithPath: #filePath).appending(path: "../../../Origin/origin.py").standardized.path
-    child = try ChildProcess("/usr/bin/env", ["python3", "-B", script] + options, environment: plainEnvironment)
+    let tests = URL(fileURLWithPath: #filePath).appending(path: "../../..").standardized.path
+    // It needs the standard library alone. Its compiled modules are kept beside the builds.
+    var environment = plainEnvironment
+    environment["PYTHONDONTWRITEBYTECODE"] = nil
+    environment["PYTHONPYCACHEPREFIX"] = "\(tests)/../.build-tests/pycache"
+    child = try ChildProcess(
+      Self.python.get(), ["-S", "\(tests)/Origin/origin.py"] + options, environment: environment)
     let child = child
     let first = try await child.output.until("the origin's port") { $0.lines.first ?? ($0.isClosed ? [] : nil) }
     guard let ready = try? JSON(parsing: first), let port = ready["port"].integer else {
@@ -25,6 +30,19 @@ final class OriginProcess: Sendable {
     base = "\(scheme)://127.0.0.1:\(port)"
     bases = ready["ports"].array.compactMap(\.integer).map { "\(scheme)://127.0.0.1:\($0)" }
     authority = ready["ca"].string
+  }
+
+  /// The Python interpreter itself: on many machines `python3` is a script that looks for it each time.
+  private static let python = Result {
+    let finder = Process()
+    let output = Pipe()
+    finder.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    finder.arguments = ["python3", "-c", "import sys; print(sys.executable)"]
+    finder.standardOutput = output
+    try finder.run()
+    let path = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    finder.waitUntilExit()
+    return path.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 
   /// The URL of a target in the syntax of the README, such as `image/1.png?hold=a`.
