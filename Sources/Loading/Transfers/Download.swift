@@ -17,11 +17,6 @@ final class Download: TransferConsumer, @unchecked Sendable {
   // Unchecked: the mutable state is accessed only on the transport thread, where the calls for a transfer are serial.
   // Only `shared` is accessed elsewhere, under its lock.
 
-  typealias MakeSink =
-    @Sendable (
-      ResponseHead, PartialResponse?, _ continuing: SpooledBody?, @escaping @Sendable () -> Void
-    ) -> BodySink
-
   enum Body: Sendable {
     case bytes([UInt8])
     case spool(SpooledBody)
@@ -33,15 +28,31 @@ final class Download: TransferConsumer, @unchecked Sendable {
   /// The minimum time between progress events: at most ten a second, including the final one.
   private static let progressInterval = Duration.milliseconds(125)
 
-  private let acceptsAnything: Bool
-  private let requestHeaders: HeaderFields
-  private let makeSink: MakeSink
-  private let discard: @Sendable (Body) -> Void
-  private let onAnswer: (@Sendable (ResponseHead) -> Void)?
-  private let onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
-  private let onScan: (@Sendable (ArrivingImage) -> Void)?
-  private let onEnd: @Sendable (Outcome) -> Void
-  private let shared: Locked<Shared>
+  struct Configuration: Sendable {
+    /// Whether the body may be something else than an image.
+    var acceptsAnything: Bool
+    /// The header fields of the host's request.
+    var requestHeaders: HeaderFields
+    /// Opens a sink for a large body. The last parameter is called when a full sink has room again.
+    var makeSink:
+      @Sendable (
+        ResponseHead, PartialResponse?, _ continuing: SpooledBody?, @escaping @Sendable () -> Void
+      ) -> BodySink
+    /// Called with a partial body that is not continued.
+    var discard: @Sendable (Body) -> Void
+    /// Called when the head of a response has arrived.
+    var onAnswer: (@Sendable (ResponseHead) -> Void)?
+    var onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
+    /// Called when a preview may be worth making.
+    var onScan: (@Sendable (ArrivingImage) -> Void)?
+    var onEnd: @Sendable (Outcome) -> Void
+    /// Unix seconds.
+    var unixTime: @Sendable () -> Int
+    var now: @Sendable () -> ContinuousClock.Instant = { .now }
+  }
+
+  private let configuration: Configuration
+  private let shared = Locked(Shared())
 
   private struct Shared {
     var isAnswered = false
@@ -68,34 +79,12 @@ final class Download: TransferConsumer, @unchecked Sendable {
   /// Nil when no more scans can be counted.
   private var scans: ScanCounter? = ScanCounter()
   private var previewThrottle = PreviewThrottle()
-  private let now: @Sendable () -> ContinuousClock.Instant
-  private let unixTime: @Sendable () -> Int
 
-  /// - Parameters:
-  ///   - partialBody: the partial body of the previous attempt. The download owns it from here on.
-  ///   - requestHeaders: those of the host's request.
-  ///   - discard: called with the partial body if it is not continued.
-  ///   - onAnswer: called when the head of a response has arrived.
-  init(
-    acceptsAnything: Bool, partialBody: PartialBody? = nil, requestHeaders: HeaderFields, makeSink: @escaping MakeSink,
-    discard: @escaping @Sendable (Body) -> Void, onAnswer: (@Sendable (ResponseHead) -> Void)? = nil,
-    onProgress: @escaping @Sendable (Int64, Int64?) -> Void, onScan: (@Sendable (ArrivingImage) -> Void)? = nil,
-    onEnd: @escaping @Sendable (Outcome) -> Void, unixTime: @escaping @Sendable () -> Int,
-    now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
-  ) {
-    self.acceptsAnything = acceptsAnything
+  /// - Parameter partialBody: the partial body of the previous attempt. The download owns it from here on.
+  init(_ configuration: Configuration, partialBody: PartialBody? = nil) {
+    self.configuration = configuration
     self.partialBody = partialBody
-    self.requestHeaders = requestHeaders
-    self.now = now
-    self.unixTime = unixTime
-    nextProgress = now()
-    shared = Locked(Shared())
-    self.makeSink = makeSink
-    self.discard = discard
-    self.onAnswer = onAnswer
-    self.onProgress = onProgress
-    self.onScan = onScan
-    self.onEnd = onEnd
+    nextProgress = configuration.now()
   }
 
   /// Sets the function that resumes the transfer, after it has started.
@@ -125,11 +114,11 @@ final class Download: TransferConsumer, @unchecked Sendable {
 
   func received(head: ResponseHead) -> Verdict {
     shared.withLock { $0.isAnswered = true }
-    onAnswer?(head)
+    configuration.onAnswer?(head)
     if let partialBody {
       let answer = partialBody.response.answer(
         status: head.status, headers: head.headers, from: head.finalURL, contentLength: head.contentLength,
-        offset: partialBody.byteCount, receivedAt: unixTime())
+        offset: partialBody.byteCount, receivedAt: configuration.unixTime())
       switch answer {
       case .rest(let whole): return goOn(from: partialBody, as: whole, head)
       case .whole: dropPartialBody()
@@ -142,7 +131,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
     self.head = head
     guard (200..<300).contains(head.status) else { return .discard }
-    headReceivedAt = unixTime()
+    headReceivedAt = configuration.unixTime()
     if let length = head.contentLength, length <= Self.spoolThreshold { bytes.reserveCapacity(Int(length)) }
     return .proceed
   }
@@ -160,7 +149,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     self.head = head
     switch partialBody.body {
     case .bytes(let bytes): self.bytes = bytes
-    case .spool(let spooled): sink = makeSink(head, whole, spooled) { [weak self] in self?.resume() }
+    case .spool(let spooled): sink = configuration.makeSink(head, whole, spooled) { [weak self] in self?.resume() }
     case .failed: break
     }
     return .proceed
@@ -173,12 +162,12 @@ final class Download: TransferConsumer, @unchecked Sendable {
     return head.flatMap {
       PartialResponse(
         status: $0.status, headers: $0.headers, url: $0.finalURL, contentLength: $0.contentLength,
-        requestHeaders: requestHeaders, receivedAt: headReceivedAt)
+        requestHeaders: configuration.requestHeaders, receivedAt: headReceivedAt)
     }
   }
 
   private func dropPartialBody() {
-    if let partialBody { discard(partialBody.body) }
+    if let partialBody { configuration.discard(partialBody.body) }
     partialBody = nil
   }
 
@@ -201,7 +190,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     reportProgress()
     reportScan()
     guard bytes.count > Self.spoolThreshold, let head else { return .proceed }
-    let sink = makeSink(head, partial, nil) { [weak self] in self?.resume() }
+    let sink = configuration.makeSink(head, partial, nil) { [weak self] in self?.resume() }
     self.sink = sink
     defer { bytes = [] }
     return bytes.withUnsafeBytes { sink.append($0) }
@@ -224,12 +213,12 @@ final class Download: TransferConsumer, @unchecked Sendable {
     guard let sink else {
       ending.body = .bytes(bytes)
       bytes = []
-      onEnd(ending.leavesPartialBody ? ending.retainingPartialBody(of: partial) : ending)
+      configuration.onEnd(ending.leavesPartialBody ? ending.retainingPartialBody(of: partial) : ending)
       return
     }
     // The pieces on their way to the disk are written before `finish` completes.
     let partial = ending.leavesPartialBody ? partial : nil
-    sink.finish { [onEnd, ending] result in
+    sink.finish { [onEnd = configuration.onEnd, ending] result in
       var ending = ending
       switch result {
       case .success(let body): ending.body = .spool(body)
@@ -266,7 +255,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
       format = found
       return true
     case .needMore: return true
-    case .notAnImage: return acceptsAnything
+    case .notAnImage: return configuration.acceptsAnything
     }
   }
 
@@ -276,8 +265,10 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   private func reportScan() {
-    guard let scans, scans.completeScans > 0, format == .jpeg, let onScan, shared.withLock({ $0.wantsPreviews }),
-      previewThrottle.isDue(scans: scans.completeScans, received: received, total: head?.contentLength, at: now())
+    guard let onScan = configuration.onScan, let scans, scans.completeScans > 0, format == .jpeg,
+      shared.withLock({ $0.wantsPreviews }),
+      previewThrottle.isDue(
+        scans: scans.completeScans, received: received, total: head?.contentLength, at: configuration.now())
     else { return }
     sink?.flush()
     onScan(
@@ -288,9 +279,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
   /// Reports progress, except at the end of the body, which is reported with the outcome.
   private func reportProgress() {
     guard received != head?.contentLength else { return }
-    let now = now()
+    let now = configuration.now()
     guard now >= nextProgress else { return }
     nextProgress = now.advanced(by: Self.progressInterval)
-    onProgress(received, head?.contentLength)
+    configuration.onProgress(received, head?.contentLength)
   }
 }

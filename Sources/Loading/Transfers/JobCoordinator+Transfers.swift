@@ -114,9 +114,8 @@ extension JobCoordinator {
         LoadingActor.run { [weak self] in self?.firstByteReceived(id) }
       }
     }
-    return Download(
-      acceptsAnything: first.request.validation == .none, partialBody: partialBody,
-      requestHeaders: first.request.headers,
+    let configuration = Download.Configuration(
+      acceptsAnything: first.request.validation == .none, requestHeaders: first.request.headers,
       makeSink: { head, partial, spooled, onRoom in
         let mayKeep = places.contains(.disk) && first.request.mayStore(status: head.status, headers: head.headers)
         let stored = partial.map {
@@ -138,6 +137,7 @@ extension JobCoordinator {
         LoadingActor.run { [weak self] in self?.ended(id, ending) }
       },
       unixTime: storage.now)
+    return Download(configuration, partialBody: partialBody)
   }
 
   /// The union of the tiers requested by the loads of the job, as long as it may be cached.

@@ -21,10 +21,10 @@ final class ResampledPlane {
   private let waiting: UnsafeMutablePointer<Float>
   private(set) var given = 0
   private var next: Int
-  /// The result rows that are started and not taken, each at its number modulo `maxOpen`.
+  /// The samples of the result rows that are started and not taken, each row at its number modulo `maxOpen`.
   private let open: UnsafeMutablePointer<Float>
   private let maxOpen: Int
-  private var (begun, taken) = (0, 0)
+  private var openRows = 0..<0
   /// The first source sample for each sample of the result.
   private let firsts: [Int32]
   private let columns: UnsafeMutablePointer<Float>
@@ -84,12 +84,14 @@ final class ResampledPlane {
 
   func addRows() {
     let end = next + given
+    var begun = openRows.upperBound
     while begun < down.spans.count, down.spans[begun].lowerBound < end {
       place(of: begun).initialize(repeating: 0, count: length)
       begun += 1
     }
-    precondition(begun - taken <= maxOpen)
-    for number in taken..<begun { addWaiting(to: number) }
+    openRows = openRows.lowerBound..<begun
+    precondition(openRows.count <= maxOpen)
+    for number in openRows { addWaiting(to: number) }
     (next, given) = (end, 0)
   }
 
@@ -118,6 +120,6 @@ final class ResampledPlane {
     }
     let result = UnsafeMutableRawPointer(result.baseAddress!).assumingMemoryBound(to: Float.self)
     cvectors_narrow(rows, length, columns, firsts, across.weights, across.taps, firsts.count, result)
-    taken = numbers.upperBound
+    openRows = numbers.upperBound..<openRows.upperBound
   }
 }

@@ -244,7 +244,8 @@ struct JobModelTests {
 
   private static var download: Download {
     Download(
-      acceptsAnything: true, requestHeaders: [:], makeSink: { _, _, _, _ in fatalError("no body is received") },
-      discard: { _ in }, onProgress: { _, _ in }, onEnd: { _ in }, unixTime: { 0 })
+      Download.Configuration(
+        acceptsAnything: true, requestHeaders: [:], makeSink: { _, _, _, _ in fatalError("no body is received") },
+        discard: { _ in }, onProgress: { _, _ in }, onEnd: { _ in }, unixTime: { 0 }))
   }
 }

@@ -24,8 +24,8 @@ struct DownloadTests {
 
     init(acceptsAnything: Bool = false, after partialBody: PartialBody? = nil, disk: DiskFixture) {
       self.disk = disk
-      download = Download(
-        acceptsAnything: acceptsAnything, partialBody: partialBody, requestHeaders: [:],
+      let configuration = Download.Configuration(
+        acceptsAnything: acceptsAnything, requestHeaders: [:],
         makeSink: { [disk, sinks] head, _, spooled, onRoom in
           sinks.add()
           return disk.storage.makeSink(
@@ -41,6 +41,7 @@ struct DownloadTests {
         },
         onEnd: { [ending] in ending.fulfil($0) }, unixTime: { 1_700_000_000 }, now: { [clock] in clock.withLock { $0 } }
       )
+      download = Download(configuration, partialBody: partialBody)
     }
 
     func begin(status: Int = 200, length: Int64? = nil, headers: HeaderFields = [:]) -> Verdict {
