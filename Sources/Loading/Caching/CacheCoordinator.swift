@@ -4,21 +4,30 @@ internal import ImageStore
 internal import Text
 internal import Threads
 
+/// The loader, as `CacheCoordinator` sees it.
+@LoadingActor
+protocol CacheClient: AnyObject {
+  /// Applies the clears that peers have published.
+  func applyPeerInvalidations()
+}
+
 /// The cache as the loads see it: the memory tier, the lookups on the disk thread, the negative cache, and the rules of
 /// RFC 9111 for what may be served.
 ///
 /// Every candidate that it returns has been checked against the clears, 304s and host stores that the disk thread has
 /// not completed (`PendingWrites`).
 @LoadingActor
-final class CacheCoordinator {
+final class CacheCoordinator: DecodeCache, DeliveryCache {
+  weak var client: (any CacheClient)?
   private let storage: DiskServices
+  private let peers: PeerCoordinator
   private(set) var memory: MemoryTier
   private var failures = NegativeCache()
   var pending = PendingWrites()
   private(set) var policy: CachePolicy
 
-  init(storage: DiskServices, settings: LoaderSettings) {
-    self.storage = storage
+  init(storage: DiskServices, peers: PeerCoordinator, settings: LoaderSettings) {
+    (self.storage, self.peers) = (storage, peers)
     memory = MemoryTier(limit: settings.memoryLimit)
     policy = CachePolicy(maxAge: settings.maxAge)
   }
@@ -88,6 +97,7 @@ final class CacheCoordinator {
 
   /// Puts a response that was read from disk into the memory tier, with the updates of 304s that came since.
   func promote(_ response: StoredResponse, bytes: [UInt8]) {
+    applyPeerInvalidations()
     guard !isCleared(response) else { return }
     memory.promote(response, bytes: bytes)
     for updated in pending.revalidations(of: response.key) { memory.update(updated) }
@@ -219,6 +229,13 @@ final class CacheCoordinator {
     storage.perform({}) { [weak self] in self?.pending.endFirstClear() }
     return clear.tiers == .disk ? [] : memory.clear(clear.filter, now: clear.time)
   }
+
+  /// `PeerTable.clearCount`: the clears so far by all workers of the directory that this worker has applied.
+  var clearCount: UInt64 { peers.clearCount }
+
+  /// Applies the clears that peers have published. Must precede each change of the memory tier by a result of the disk
+  /// thread.
+  func applyPeerInvalidations() { client?.applyPeerInvalidations() }
 
   /// Whether a pending clear removes the response from any tier.
   func isCleared(_ response: StoredResponse) -> Bool { pending.invalidations.reach(response) }

@@ -70,7 +70,7 @@ extension JobCoordinator {
     jobs[id.slot].inlineStoreStarted()
     store(
       id, job, body: .bytes(bytes), format: format, as: draft,
-      keeping: job.request.cacheMode == .noStore ? [] : places(of: id), supersedes: false)
+      keeping: job.request.cacheMode == .noStore ? [] : places(of: id), invalidatesStored: false)
   }
 
   /// Stores a body that has arrived.
@@ -89,18 +89,18 @@ extension JobCoordinator {
     }
     store(
       id, job, body: ending.body, format: ending.format, as: draft, keeping: places,
-      supersedes: places.isEmpty && !wanted.isEmpty && job.supersedes(draft))
+      invalidatesStored: places.isEmpty && !wanted.isEmpty && job.invalidatesStored(draft))
   }
 
   /// Passes a complete body to the disk thread, which stores it if it may be stored and serves the loads that wait.
   private func store(
     _ id: JobID, _ job: Job, body: Download.Body, format: ImageFormat?, as draft: StoredResponse,
-    keeping places: LoadRequest.Places, supersedes: Bool
+    keeping places: LoadRequest.Places, invalidatesStored: Bool
   ) {
     let waiting = loads(of: id).filter { job.isAnswered($0, by: draft.cached) }
     let mayHavePartials = storage.tier?.mayHavePartials == true
     let operation = StoreOperation(
-      body: body, format: format, draft: draft, places: places, supersedes: supersedes,
+      body: body, format: format, draft: draft, places: places, invalidatesStored: invalidatesStored,
       partials: mayHavePartials ? job.request.partialIdentity(in: job.first.partition) : nil,
       largestInMemory: cache.largestInMemory, needsSize: job.request.validation != .none,
       lease: job.claim?.takeLease(), clearCount: job.clearCount,
@@ -108,14 +108,14 @@ extension JobCoordinator {
         (load.id, load.request.digest, load.request.processing == nil ? DeliveryPlan(load.request) : .forDecoder)
       })
     storage.perform({ [storage] in operation.store(in: storage) }) { [weak self] outcome in
-      self?.stored(id, outcome, keeping: places, supersedes: supersedes)
+      self?.stored(id, outcome, keeping: places, invalidatesStored: invalidatesStored)
     }
   }
 
   private func stored(
-    _ id: JobID, _ outcome: StoreOperation.Outcome, keeping places: LoadRequest.Places, supersedes: Bool
+    _ id: JobID, _ outcome: StoreOperation.Outcome, keeping places: LoadRequest.Places, invalidatesStored: Bool
   ) {
-    client?.applyPeerInvalidations()
+    cache.applyPeerInvalidations()
     // A job for a `data:` URL has no transfer, so it ends with its last load.
     guard let job = jobs[id] else { return }
     defer { storingEnded(job.identity) }
@@ -130,7 +130,7 @@ extension JobCoordinator {
       cache.mark(&candidate)
       if !candidate.isTransient, stored.isIntact {
         cache.remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
-      } else if supersedes, stored.isIntact {
+      } else if invalidatesStored, stored.isIntact {
         cache.remove(replacedBy: candidate.response)
       }
       cache.removeFailure(of: job.identity)

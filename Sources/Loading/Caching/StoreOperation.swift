@@ -10,7 +10,7 @@ struct StoreOperation: Sendable {
   var draft: StoredResponse
   var places: LoadRequest.Places
   /// Whether the response already stored under the key is out of date, even if this one is not stored.
-  var supersedes = false
+  var invalidatesStored = false
   /// The identity of the partial bodies that become useless once this is stored.
   var partials: PartialRecord.Identity?
   /// The largest body that the memory tier takes, in bytes.
@@ -105,7 +105,7 @@ struct StoreOperation: Sendable {
         stored.isOutdated = error.kind == .outdated
       }
     }
-    if !places.isEmpty || supersedes, !stored.isOutdated {
+    if !places.isEmpty || invalidatesStored, !stored.isOutdated {
       // The stored response is older than this one, and must not be served after it.
       storage.tier?.assumeIsolated { $0.remove(replacedBy: draft) }
     }

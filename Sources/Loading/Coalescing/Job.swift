@@ -12,9 +12,9 @@ struct Job {
   enum State {
     /// The cache lookup has not finished.
     case lookingUp
-    /// Waits for a slot, for the end of a backoff or for a peer (`Scheduler.Phase`).
+    /// Waits for a permit to transfer, for the end of a backoff or for a peer (`Scheduler.Phase`).
     case waiting
-    /// Has a slot. The disk thread looks for a partial body of an earlier load.
+    /// Has a permit. The disk thread looks for a partial body of an earlier load.
     case resuming
     case transferring(TransferID, Download)
     /// The response is being stored.
@@ -38,7 +38,7 @@ struct Job {
   /// The partial body of the previous attempt, until the next attempt starts.
   private(set) var partialBody: PartialBody?
   /// Whether an attempt has timed out: the open connections may be dead.
-  private(set) var hasTimedOut = false
+  private(set) var needsFreshConnection = false
   /// The part in single flight across processes; nil if the job takes none.
   var claim: PeerClaim?
   private(set) var startedAt: ContinuousClock.Instant?
@@ -106,10 +106,10 @@ struct Job {
 
   /// - Parameter mayUseDisk: whether the response may be stored on disk and the cache is not bypassed. Otherwise the
   ///   transfer starts from the beginning. A stored response is revalidated instead of a partial body resumed.
-  mutating func slotGranted(
+  mutating func permitGranted(
     at now: ContinuousClock.Instant, clearCount: UInt64, nameDuration: Duration?, mayUseDisk: Bool
   ) -> Start {
-    guard case .waiting = state else { preconditionFailure("only a waiting job gets a slot") }
+    guard case .waiting = state else { preconditionFailure("only a waiting job gets a permit") }
     startedAt = startedAt ?? now
     self.clearCount = self.clearCount ?? clearCount
     self.nameDuration = nameDuration
@@ -151,7 +151,7 @@ struct Job {
     }
     state = .waiting
     guard isWanted else {
-      // All loads have left; the job only kept its slot until the connection was closed.
+      // All loads have left; the job only kept its permit until the connection was closed.
       return [.discard(ending.body)] + (ending.partialBody.map { [.retain($0)] } ?? []) + [.end]
     }
     var actions: [JobAction] = []
@@ -164,9 +164,9 @@ struct Job {
     case .failure(let error):
       actions.append(.discard(ending.body))
       switch ending.body {
-      case _ where ending.isRefused: actions.append(.fail(.unknownFormat))
-      case .failed(let storeError) where error.kind == .aborted: actions.append(.fail(LoadError(storeError)))
-      default: actions.append(.fail(LoadError(error)))
+      case _ where ending.isNotAnImage: actions.append(.attemptFailed(.unknownFormat))
+      case .failed(let storeError) where error.kind == .aborted: actions.append(.attemptFailed(LoadError(storeError)))
+      default: actions.append(.attemptFailed(LoadError(error)))
       }
     case .success(let summary): actions += answered(summary, ending, now: now)
     }
@@ -177,18 +177,18 @@ struct Job {
     switch summary.head.status {
     case 304 where revalidationTarget.map { $0.isAsked(about: summary) } ?? false: return [.confirm(summary)]
     case 200..<300:
-      if ending.isRefused { return [.discard(ending.body), .fail(.unknownFormat)] }
-      if case .failed(let error) = ending.body { return [.fail(LoadError(error))] }
+      if ending.isNotAnImage { return [.discard(ending.body), .attemptFailed(.unknownFormat)] }
+      if case .failed(let error) = ending.body { return [.attemptFailed(LoadError(error))] }
       state = .storing
       return [.store(summary, ending)]
-    default: return [.fail(LoadError(summary.head, now: now))]
+    default: return [.attemptFailed(LoadError(summary.head, now: now))]
     }
   }
 
   /// Records a failed attempt. Peers may transfer the image from here on.
   mutating func attemptFailed(_ error: LoadError) {
     _ = claim?.takeLease()
-    if error.kind == .timeout { hasTimedOut = true }
+    if error.kind == .timeout { needsFreshConnection = true }
   }
 
   /// The content of a `data:` URL is to be stored.
@@ -238,7 +238,7 @@ struct Job {
 
   /// Whether a response that must not be stored invalidates the stored one: a 200 shows that the stored one is out of
   /// date (RFC 9111 section 4.3.3).
-  func supersedes(_ response: StoredResponse) -> Bool {
+  func invalidatesStored(_ response: StoredResponse) -> Bool {
     response.status == 200 && !request.mayStore(status: 200, headers: response.headers) && request.letsKeep
   }
 
@@ -265,7 +265,7 @@ enum JobAction {
   /// Stores the body and serves the loads.
   case store(TransferSummary, Download.Outcome)
   /// Retries, or ends the loads with the error.
-  case fail(LoadError)
+  case attemptFailed(LoadError)
   /// Closes the job to further loads.
   case detach
   /// Removes the job, which no load waits for.

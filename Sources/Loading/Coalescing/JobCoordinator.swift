@@ -10,8 +10,6 @@ protocol JobClient: AnyObject {
   func revalidateInBackground(_ request: LoadRequest)
   /// An origin is down: fails the prefetch items that wait for it.
   func originDown(_ origin: Origin, _ error: LoadError)
-  /// Applies the clears of peers, which must precede a change of the memory tier.
-  func applyPeerInvalidations()
 }
 
 /// The jobs: each is one transfer for all loads that want the same response.
@@ -113,10 +111,9 @@ final class JobCoordinator {
     let key = load.jobKey
     // Only the present loads of a superseded job wait for it.
     if let job = scheduler.job(for: key), isSuperseded(job) { scheduler.detach(job) }
-    let deadline = load.request.deadline.map { load.acceptedAt.advanced(by: $0) }
     let subscription = scheduler.subscribe(
       load.id, to: key, of: load.request.origin, priority: load.priority,
-      needsDecoder: load.request.processing != nil, deadline: deadline)
+      needsDecoder: load.request.processing != nil, deadline: load.deadline)
     load.startedAttempt = 0
     switch subscription {
     case .created(let job):
@@ -279,7 +276,7 @@ final class JobCoordinator {
     forEachLoad(of: job) { load in
       guard serveFromCache(load, from: candidates) else { return }
       // The delivery is responsible for the load from here on.
-      if case .orphanedJob = scheduler.unsubscribe(load.id) { remove(job) }
+      unsubscribe(load)
     }
   }
 
@@ -419,7 +416,7 @@ final class JobCoordinator {
       case .transferWhole: send(id, resuming: nil)
       case .confirm(let summary): confirm(id, summary)
       case .store(let summary, let ending): store(id, summary, ending)
-      case .fail(let error): attemptFailed(id, error)
+      case .attemptFailed(let error): attemptFailed(id, error)
       case .detach: scheduler.detach(id)
       case .end:
         _ = scheduler.end(id)

@@ -25,13 +25,13 @@ protocol DecodeCache: AnyObject {
   /// The variant in the memory tier that was made from this original.
   func variantInMemory(of original: Candidate, named name: String) -> Candidate?
   /// Merges the metadata of a candidate into that of both tiers.
-  func noteMetadata(of candidate: Candidate)
+  func updateMetadata(of candidate: Candidate)
   /// Records in the memory tier that the response has no file any more.
-  func forgetFile(of response: StoredResponse)
+  func removeFile(of response: StoredResponse)
   /// Applies the clears that peers have published.
   func applyPeerInvalidations()
   /// Marks a candidate that a pending clear removes.
-  func markCleared(_ candidate: inout Candidate)
+  func mark(_ candidate: inout Candidate)
   /// Stores a response in the memory tier, or removes the entry that it replaces if it comes without its bytes.
   @discardableResult
   func remember(_ response: StoredResponse, _ bytes: [UInt8]?) -> Bool

@@ -5,21 +5,21 @@ internal import Threads
 /// Completes a decode with the output of the decoder.
 extension DecodeCoordinator {
   /// Merges the result of a check or a placeholder into the cached metadata and continues the loads.
-  func note(_ decoded: Decoded, of id: DecodeCoalescer.ID, _ decode: ActiveDecode) {
+  func merge(_ decoded: Decoded, of id: DecodeCoalescer.ID, _ decode: ActiveDecode) {
     let found = DecodeMetadata(
       source: decode.candidate.response.metadata?.source,
       placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init), isChecked: decode.step == .check,
       isDamaged: decoded.isDamaged)
-    let candidate = noted(found, of: decode.candidate)
+    let candidate = adding(found, of: decode.candidate)
     decode.keepFile()
     proceed(id, with: candidate)
   }
 
   /// Merges metadata into that of a stored image, in the candidate and in the cache.
-  private func noted(_ found: DecodeMetadata, of candidate: Candidate) -> Candidate {
+  private func adding(_ found: DecodeMetadata, of candidate: Candidate) -> Candidate {
     var candidate = candidate
     candidate.response.metadata = candidate.response.metadata?.adding(found) ?? found
-    if !candidate.isTransient { cache?.noteMetadata(of: candidate) }
+    if !candidate.isTransient { cache?.updateMetadata(of: candidate) }
     return candidate
   }
 
@@ -27,7 +27,7 @@ extension DecodeCoordinator {
   private func originalDecoded(_ decoded: Decoded, _ decode: ActiveDecode) -> StoredResponse {
     let original = decode.candidate
     guard decoded.isDamaged, original.response.metadata?.isDamaged != true else { return original.response }
-    return noted(DecodeMetadata(isDamaged: true), of: original).response
+    return adding(DecodeMetadata(isDamaged: true), of: original).response
   }
 
   // MARK: - Variants
@@ -78,7 +78,7 @@ extension DecodeCoordinator {
       var variant = Candidate(
         response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
       variant.retention = decode.candidate.retention
-      cache?.markCleared(&variant)
+      cache?.mark(&variant)
       if !places.isEmpty, !variant.isTransient, !stored.isOutdated {
         cache?.remember(variant.response, places.contains(.memory) ? stored.bytes : nil)
       }

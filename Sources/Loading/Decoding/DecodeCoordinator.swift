@@ -81,7 +81,7 @@ final class DecodeCoordinator {
         storage.withoutBytes(candidate), step, transform, subject, clearCount: cache?.clearCount ?? 0)
       prepare(id, for: load, candidate, decode)
     }
-    noteDeadline(of: load)
+    addDeadline(of: load)
   }
 
   /// Prepares a decode on the disk thread.
@@ -112,7 +112,7 @@ final class DecodeCoordinator {
     case .failed(let error): fail(id, error)
     case .found(var variant):
       variant.retention = decode.candidate.retention
-      cache?.markCleared(&variant)
+      cache?.mark(&variant)
       proceed(id, with: variant)
     case .ready(let task, let file):
       if let file { decode.wait(with: file) }
@@ -136,14 +136,14 @@ final class DecodeCoordinator {
       fail(id, failure)
     case (.success(let decoded), .encoded(let path)): keep(decoded, at: path, of: id, decode)
     case (.success(let decoded), .pixels(let path)): handOver(decoded, at: path, of: id, decode)
-    case (.success(let decoded), _): note(decoded, of: id, decode)
+    case (.success(let decoded), _): merge(decoded, of: id, decode)
     }
   }
 
   /// Restarts the loads of a decode whose source file was evicted before its turn, or is damaged. Each load looks into
   /// the cache once more and may find the image in memory.
   private func restartAfterSourceLoss(_ id: DecodeCoalescer.ID, _ decode: ActiveDecode) {
-    cache?.forgetFile(of: decode.candidate.response)
+    cache?.removeFile(of: decode.candidate.response)
     for waiter in end(id) {
       guard waiter.stage == .answer, !waiter.load.hasRestarted else {
         let error = LoadError(.io, "the image was removed before it could be decoded")
@@ -240,9 +240,9 @@ final class DecodeCoordinator {
     }
   }
 
-  private func noteDeadline(of load: ActiveLoad) {
-    guard let deadline = load.request.deadline else { return }
-    deadlines.add(load.id, at: CompactInstant(load.acceptedAt.advanced(by: deadline)))
+  private func addDeadline(of load: ActiveLoad) {
+    guard let deadline = load.deadline else { return }
+    deadlines.add(load.id, at: CompactInstant(deadline))
     // Most loads end long before their deadline: drop the timers of those that have ended.
     guard deadlines.count > 4 * coalescer.subscriptionCount + 64 else { return }
     var known: [LoadID: Set<CompactInstant>] = [:]

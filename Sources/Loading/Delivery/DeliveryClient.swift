@@ -25,9 +25,9 @@ protocol DeliveryCache: AnyObject {
   /// The largest body that the memory tier takes, in bytes.
   var largestInMemory: Int64 { get }
   /// Stores a response that was read from disk in the memory tier, unless it has been cleared since.
-  func promote(_ response: StoredResponse, _ bytes: [UInt8])
+  func promote(_ response: StoredResponse, bytes: [UInt8])
   /// Records in the memory tier that the response has no file any more.
-  func forgetFile(of response: StoredResponse)
+  func removeFile(of response: StoredResponse)
   /// Removes the entries of a key, one of whose files is damaged, from the memory tier.
-  func removeDamaged(_ key: String)
+  func removeFromMemory(_ key: String)
 }

@@ -120,15 +120,15 @@ final class DeliveryCoordinator: DecodeClient {
     var candidate = delivery.candidate
     switch result {
     case .success(let content):
-      if content.isForMemory, let bytes = content.bytes { cache?.promote(candidate.response, bytes) }
+      if content.isForMemory, let bytes = content.bytes { cache?.promote(candidate.response, bytes: bytes) }
       complete(load, candidate, content, as: delivery.status, at: stage)
     case .failure(.damaged) where candidate.bytes != nil:
       // The file was evicted, but memory still has the bytes.
-      cache?.forgetFile(of: candidate.response)
+      cache?.removeFile(of: candidate.response)
       (candidate.response.id, candidate.place) = (0, .memory)
       deliver(candidate, to: load, as: delivery.status, at: stage)
     case .failure(.damaged):
-      cache?.removeDamaged(candidate.response.key)
+      cache?.removeFromMemory(candidate.response.key)
       load.bypassesCache = true
       lostSource(for: load, at: stage)
     case .failure(.failed(let error)):

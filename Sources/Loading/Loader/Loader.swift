@@ -37,15 +37,15 @@ public final class Loader {
 
   public init(transport: Transport, storage: DiskServices, decoder: any ImageDecoding, settings: LoaderSettings) {
     self.storage = storage
-    cache = CacheCoordinator(storage: storage, settings: settings)
     peers = PeerCoordinator(storage: storage)
+    cache = CacheCoordinator(storage: storage, peers: peers, settings: settings)
     decodes = DecodeCoordinator(decoder: decoder, storage: storage, maxPixels: settings.maxPixels)
     deliveries = DeliveryCoordinator(storage: storage)
     jobs = JobCoordinator(
       registry: registry, cache: cache, peers: peers, deliveries: deliveries, storage: storage, transport: transport,
       previews: PreviewCoordinator(decodes), settings: settings)
-    (deliveries.client, deliveries.cache) = (self, self)
-    (decodes.client, decodes.cache, jobs.client, jobs.previews.client) = (deliveries, self, self, jobs)
+    (cache.client, jobs.client, jobs.previews.client) = (self, self, jobs)
+    (decodes.client, decodes.cache, deliveries.client, deliveries.cache) = (deliveries, cache, self, cache)
     apply(settings)
     reattachPeers()
   }
@@ -89,14 +89,14 @@ public final class Loader {
       generation: cache.clearsBegun, observer: observer, isInternal: isInternal)
     load.place = place
     jobs.adoptPlace(of: load)
-    cancelConflicts(with: request)
+    cancelReplaced(by: request)
     registry.insert(load)
     jobs.submit(load, with: cache.lookUpMemory(request.key, load.partition, request.variant))
   }
 
   /// Cancels the loads in the request's slot if they are for another image.
-  func cancelConflicts(with request: LoadRequest) {
-    for other in registry.conflicts(with: request) { cancel(other) }
+  func cancelReplaced(by request: LoadRequest) {
+    for other in registry.loadsReplaced(by: request) { cancel(other) }
   }
 
   /// Runs the due work: starts transfers and ends overdue loads. Must be called after each batch of work on the loading

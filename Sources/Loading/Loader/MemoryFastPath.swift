@@ -17,7 +17,7 @@ extension Loader {
     guard request.accepts(response), request.processing?.step(for: response) == nil, cache.isPlainlyFresh(response),
       let delivered = deliveries.deliverAtOnce(response, entry.bytes, in: .memory, DeliveryPlan(request))
     else { return nil }
-    cancelConflicts(with: request)
+    cancelReplaced(by: request)
     let image = LoadedImage(response, delivered, for: request, as: .memory, now: storage.now())
     count(image)
     return image

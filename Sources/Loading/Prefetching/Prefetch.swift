@@ -34,7 +34,6 @@ public final class Prefetch: LoadObserver {
   }
 
   static let maxErrors = 100
-  private static let progressInterval = Duration.milliseconds(125)
   /// The number of items that are submitted before other work on the loading thread gets its turn.
   private static let maxBatch = 256
 
@@ -47,7 +46,7 @@ public final class Prefetch: LoadObserver {
   private var summary = Summary()
   /// The items that are loads now.
   private var pending: [LoadID: Int32] = [:]
-  private var nextProgress = ContinuousClock.now
+  private var progressThrottle = ProgressThrottle(at: .now)
   private var isSubmitting = false
   private var isContinuationScheduled = false
   private var isCancelled = false
@@ -116,7 +115,7 @@ public final class Prefetch: LoadObserver {
   public func load(_ load: LoadID, ended result: Result<LoadedImage, LoadError>) {
     guard let item = pending.removeValue(forKey: load) else { return }
     queue.end(item)
-    note(result, of: item)
+    count(result, of: item)
     submitNext()
   }
 
@@ -124,11 +123,11 @@ public final class Prefetch: LoadObserver {
   func originDown(_ origin: Origin, _ error: LoadError) {
     let items = queue.takeAll(of: origin)
     loader.jobs.release(places: items.count, at: priority)
-    for item in items { note(.failure(error), of: item) }
+    for item in items { count(.failure(error), of: item) }
     endIfDone()
   }
 
-  private func note(_ result: Result<LoadedImage, LoadError>, of item: Int32) {
+  private func count(_ result: Result<LoadedImage, LoadError>, of item: Int32) {
     let url = queue.url(of: item)
     switch result {
     case .success(let image) where image.cache == .miss:
@@ -147,9 +146,7 @@ public final class Prefetch: LoadObserver {
   }
 
   private func reportProgress() {
-    let now = ContinuousClock.now
-    guard now >= nextProgress || summary.done == summary.total else { return }
-    nextProgress = now.advanced(by: Self.progressInterval)
+    guard progressThrottle.isDue(at: .now) || summary.done == summary.total else { return }
     observer.prefetch(id, progressed: Progress(done: summary.done, total: summary.total, bytes: summary.bytes))
   }
 

@@ -46,8 +46,8 @@ final class ActiveLoad {
   var hasRestarted = false
   /// Whether the cached image was found to be damaged: the load does not look into the cache again.
   var bypassesCache = false
-  /// The last attempt that was reported to the observer. A preempted attempt starts again with the same number and is
-  /// not reported twice.
+  /// The last attempt that was reported to the observer. An attempt that was put off starts again with the same number
+  /// and is not reported twice.
   var startedAttempt: Int32 = 0
   /// False if the disk tier could not store the image that was transferred for the load.
   var isKept = true
@@ -72,6 +72,8 @@ final class ActiveLoad {
   var labels: LoadIndex.Labels {
     isInternal ? LoadIndex.Labels() : LoadIndex.Labels(url: request.url, group: request.group, slot: request.slot)
   }
+
+  var deadline: ContinuousClock.Instant? { request.deadline.map { acceptedAt.advanced(by: $0) } }
 
   var jobKey: TransferKey { request.jobKey(in: partition, bypassingCache: bypassesCache) }
 

@@ -1,5 +1,20 @@
 internal import Threads
 
+/// Identifies a load, a prefetch or an item of one until it ends. Later IDs are greater.
+public struct LoadID: SlotNumbered, Comparable {
+  let slot: Int32
+  let serial: UInt64
+
+  init(slot: Int32, serial: UInt64) {
+    self.slot = slot
+    self.serial = serial
+  }
+
+  public static func == (left: Self, right: Self) -> Bool { left.serial == right.serial }
+  public static func < (left: Self, right: Self) -> Bool { left.serial < right.serial }
+  public func hash(into hasher: inout Hasher) { hasher.combine(serial) }
+}
+
 /// The loads and prefetches that have not ended, found by ID and by the labels that hosts give.
 @LoadingActor
 final class LoadRegistry {
@@ -69,7 +84,7 @@ final class LoadRegistry {
   }
 
   /// The loads in the request's slot, if they are for another image. All loads in a slot are for one image.
-  func conflicts(with request: LoadRequest) -> [LoadID] {
+  func loadsReplaced(by request: LoadRequest) -> [LoadID] {
     guard let slot = request.slot, let some = index.someLoad(slot: slot),
       loads[some]?.request.namesImage(of: request) != true
     else { return [] }

@@ -1,3 +1,9 @@
+/// Identifies a job.
+struct JobID: SlotNumbered {
+  let slot: Int32
+  let serial: UInt64
+}
+
 /// The jobs of the scheduler, found by slot, by ID and, while they may be joined, by key.
 struct JobTable: ~Copyable {
   private var records = SlotMap<JobID, Scheduler.Job>()

@@ -82,7 +82,7 @@ struct OriginHealth {
   }
 
   /// Records the signal of a transfer that started in `epoch`, at `start`.
-  mutating func note(
+  mutating func record(
     _ signal: TransferSignal, epoch: UInt32, startedAt start: CompactInstant, now: ContinuousClock.Instant,
     random: inout some RandomNumberGenerator
   ) -> Consequence {

@@ -1,5 +1,11 @@
 internal import HTTPTypes
 
+/// Identifies an origin's record for as long as it is kept.
+struct OriginID: SlotNumbered {
+  let slot: Int32
+  let serial: UInt64
+}
+
 /// The origins that have jobs, or state worth keeping, found by slot, by ID and by origin.
 struct OriginTable: ~Copyable {
   private var records = SlotMap<OriginID, Scheduler.OriginRecord>()

@@ -28,7 +28,7 @@ extension Scheduler {
 
   /// Whether the job would start at once if it were queued now.
   private func startsAtOnce(_ id: JobID) -> Bool {
-    guard let origin = jobs[id]?.origin, waiting.total == 0, !isPaused, lookUpsPendingAfterResume == 0, hasFreeSlot
+    guard let origin = jobs[id]?.origin, waiting.total == 0, !isPaused, lookUpsPendingAfterResume == 0, hasFreePermit
     else { return false }
     return mayStart(at: origin) && !queue.waitsForDecoders(jobs[id.slot].queueClass)
   }
@@ -59,10 +59,11 @@ extension Scheduler {
   mutating func takeStarts(at now: ContinuousClock.Instant, needsPlace: Bool = false) -> [JobID] {
     latest = CompactInstant(now)
     var starts: [JobID] = []
-    while !isPaused, lookUpsPendingAfterResume == 0 || needsPlace, hasFreeSlot, let slot = queue.takeNext(limits.order)
+    while !isPaused, lookUpsPendingAfterResume == 0 || needsPlace, hasFreePermit,
+      let slot = queue.takeNext(limits.order)
     {
       jobs[slot].phase = .active
-      occupySlot(slot)
+      takePermit(slot)
       starts.append(jobs.id(at: slot))
     }
     transfers.countedAtStarts = transfers.countedActive
@@ -70,18 +71,18 @@ extension Scheduler {
     return starts
   }
 
-  /// Releases the slot of a job that a peer is transferring. `enqueue` or `end` must follow.
+  /// Releases the permit of a job that a peer is transferring. `enqueue` or `end` must follow.
   mutating func deferToPeer(_ id: JobID) {
     guard jobs[id]?.phase == .active else { return }
-    releaseSlot(of: id)
+    releasePermit(of: id)
     jobs[id.slot].phase = .awaitingPeer
     jobs.awaitingPeerCount += 1
   }
 
-  /// Releases the slot of a job whose transfer has ended and whose body is to be stored.
+  /// Releases the permit of a job whose transfer has ended and whose body is to be stored.
   mutating func finish(_ id: JobID) {
     guard jobs[id]?.phase == .active else { return }
-    releaseSlot(of: id)
+    releasePermit(of: id)
     jobs[id.slot].phase = .storing
     jobs.storingCount += 1
   }
@@ -93,7 +94,7 @@ extension Scheduler {
     case final
   }
 
-  /// Handles a retryable failure. If there is another attempt, the slot is released.
+  /// Handles a retryable failure. If there is another attempt, the permit is released.
   ///
   /// - Parameter retryAfter: the delay that the server requested; the next attempt does not start before.
   mutating func retry(
@@ -110,7 +111,7 @@ extension Scheduler {
     }
     let due = CompactInstant(now.advanced(by: delay))
     guard hasSubscriber(of: job, waitingPast: due) else { return .final }
-    releaseSlot(of: id)
+    releasePermit(of: id)
     jobs[id.slot].attempt += 1
     jobs[id.slot].phase = .backingOff
     jobs.backingOffCount += 1
@@ -126,7 +127,7 @@ extension Scheduler {
     switch job.phase {
     case .lookingUp: endCacheLookup(id)
     case .waiting: queue.remove(id.slot, of: job.origin)
-    case .active: releaseSlot(of: id)
+    case .active: releasePermit(of: id)
     case .storing: jobs.storingCount -= 1
     case .backingOff: jobs.backingOffCount -= 1
     case .awaitingPeer: jobs.awaitingPeerCount -= 1
@@ -148,7 +149,7 @@ extension Scheduler {
     jobs.detach(id.slot)
   }
 
-  private mutating func occupySlot(_ slot: Int32) {
+  private mutating func takePermit(_ slot: Int32) {
     let origin = jobs[slot].origin
     transfers.startCount += 1
     jobs[slot].hasTimedOut = false
@@ -170,12 +171,12 @@ extension Scheduler {
     reconsider(origin)
   }
 
-  mutating func releaseSlot(of id: JobID) {
+  mutating func releasePermit(of id: JobID) {
     let (runningIndex, origin) = (jobs[id.slot].runningIndex, jobs[id.slot].origin)
     let transfer = transfers.list[Int(runningIndex)]
     if transfer.isAnswered {
       transfers.window.answered(active: max(transfers.countedActive, transfers.countedAtStarts), at: latest.instant)
-      // If nothing is queued, nothing takes the freed slot.
+      // If nothing is queued, nothing takes the freed permit.
       let active = origins[origin].active
       let before = queue.count(of: origin) > 0 ? max(active, origins[origin].activeAtStart) : active
       origins[origin].window.answered(active: before, at: latest.instant)

@@ -52,7 +52,7 @@ extension Scheduler {
     let probe = RunningTransfers.Transfer(
       job: -1, number: transfers.startCount + 1, since: CompactInstant(now), epoch: origins[id.slot].health.epoch)
     defer { forgetIfIdle(id.slot) }
-    return note(.unreachable, at: id.slot, by: probe, error, now: now, random: &random)
+    return record(.unreachable, at: id.slot, by: probe, error, now: now, random: &random)
   }
 
   private mutating func endLookUp(_ id: OriginID, as name: Name) -> Bool {

@@ -10,7 +10,7 @@ extension Scheduler {
   ///   - isAnswered: whether another transfer's response has begun. Called for transfers whose answer has not been
   ///     recorded.
   /// - Returns: the jobs that wait for the origin if it is down now. The caller must end each with that error.
-  mutating func note(
+  mutating func record(
     _ signal: TransferSignal, by id: JobID, isHTTP2: Bool = false, error: @autoclosure () -> LoadError? = nil,
     now: ContinuousClock.Instant, random: inout some RandomNumberGenerator,
     isAnswered: (JobID) -> Bool = { _ in false }
@@ -29,7 +29,7 @@ extension Scheduler {
       origins[job.origin].isHTTP2 = true
       origins[job.origin].window.setBounds(limits.window(isHTTP2: true))
     }
-    let waiting = note(signal, at: job.origin, by: transfers.list[runningIndex], error(), now: now, random: &random)
+    let waiting = record(signal, at: job.origin, by: transfers.list[runningIndex], error(), now: now, random: &random)
     transfers.list[runningIndex].epoch = origins[job.origin].health.epoch
     return waiting
   }
@@ -45,7 +45,7 @@ extension Scheduler {
   }
 
   /// Records the signal about an origin that a redirect led to.
-  mutating func note(
+  mutating func record(
     _ signal: TransferSignal, at origin: Origin, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) {
     let slot = admit(origin).slot
@@ -54,19 +54,19 @@ extension Scheduler {
     let epoch = health.until == nil ? health.epoch : health.epoch &- 1
     let transfer = RunningTransfers.Transfer(
       job: -1, number: transfers.startCount + 1, since: CompactInstant(now), epoch: epoch)
-    _ = note(signal, at: slot, by: transfer, nil, now: now, random: &random)
+    _ = record(signal, at: slot, by: transfer, nil, now: now, random: &random)
     forgetIfIdle(slot)
   }
 
   /// - Returns: the jobs that wait for the origin if it is down now.
-  mutating func note(
+  mutating func record(
     _ signal: TransferSignal, at slot: Int32, by transfer: RunningTransfers.Transfer,
     _ error: @autoclosure () -> LoadError?,
     now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) -> [JobID] {
     latest = CompactInstant(now)
     let before = origins[slot].health
-    let consequence = origins[slot].health.note(
+    let consequence = origins[slot].health.record(
       signal, epoch: transfer.epoch, startedAt: transfer.since, now: now, random: &random)
     let health = origins[slot].health
     switch consequence {
@@ -79,21 +79,21 @@ extension Scheduler {
     }
     if let until = health.until, until != before.until {
       addTimer(.release(origins.id(at: slot)), at: until)
-      noteOutage(slot)
+      suspectLocalOutage(slot)
     }
     reconsider(slot)
     if signal.isAnswer {
       origins[slot].startsAtLastAnswer = transfers.startCount
       networkAnswered()
     }
-    noteHealth(slot)
+    reportHealth(slot)
     guard health.isDown, !before.isDown else { return [] }
     origins[slot].failure = error()
     return queue.jobs(of: slot).map { jobs.id(at: $0) }
   }
 
   /// Reports a change of health. The start of a probe is not reported; its outcome is.
-  private mutating func noteHealth(_ slot: Int32) {
+  private mutating func reportHealth(_ slot: Int32) {
     let health = origins[slot].stateOfHealth
     guard health != .probing, health != origins[slot].reportedHealth else { return }
     origins[slot].reportedHealth = health
@@ -121,7 +121,7 @@ extension Scheduler {
 
   /// Records a possible local outage (a cable, a laptop that slept): if no origin at all has answered since this one
   /// started failing, the fault may be on this machine. As soon as any origin answers, each suspected one gets a probe.
-  private mutating func noteOutage(_ slot: Int32) {
+  private mutating func suspectLocalOutage(_ slot: Int32) {
     guard let since = origins[slot].health.failingSince else { return }
     if origins.lastAnswer.map({ $0 < since }) ?? true { origins.suspectedLocalOutage.insert(origins.id(at: slot)) }
   }

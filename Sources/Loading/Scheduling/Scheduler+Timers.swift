@@ -7,8 +7,8 @@ extension Scheduler {
 
   /// When `expired` or `findQuiet` must be called next.
   var nextTimer: ContinuousClock.Instant? {
-    let isShortOfSlots = !isPaused && transfers.countedActive >= transfers.window.size && queue.hasEligible
-    let next = min(timers.next ?? .never, isShortOfSlots ? transfers.unanswered.first?.until ?? .never : .never)
+    let isShortOfPermits = !isPaused && transfers.countedActive >= transfers.window.size && queue.hasEligible
+    let next = min(timers.next ?? .never, isShortOfPermits ? transfers.unanswered.first?.until ?? .never : .never)
     return next == .never ? nil : next.instant
   }
 

@@ -12,11 +12,11 @@ internal import Threads
 ///                      └─────────┘
 ///          backing off, awaiting a peer
 ///
-/// Jobs *looking up* search the disk cache and need no transfer slot. *Storing* jobs have received their bytes. Jobs
-/// *awaiting a peer* wait for the transfer of another worker, then look into the cache again. Loads may join in every
-/// phase, until `detach` or the end.
+/// Jobs *looking up* search the disk cache and need no permit to transfer. *Storing* jobs have received their bytes.
+/// Jobs *awaiting a peer* wait for the transfer of another worker, then look into the cache again. Loads may join in
+/// every phase, until `detach` or the end.
 ///
-/// When a transfer has ended, `note` records its signal about the origin (`OriginHealth` and `ConcurrencyWindow`
+/// When a transfer has ended, `record` takes its signal about the origin (`OriginHealth` and `ConcurrencyWindow`
 /// determine the consequences), then `finish`, `retry` or `end` moves the job on.
 ///
 /// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a window or the
@@ -218,7 +218,7 @@ struct Scheduler: ~Copyable {
     /// The last subscriber has gone. The job had no transfer and has been removed.
     case orphanedJob(JobID)
     /// The last subscriber has gone. Abort the transfer and `detach` the job, or let it continue, so that it can be
-    /// joined again. In either case it keeps its slot until `end`, so that limits hold.
+    /// joined again. In either case it keeps its permit until `end`, so that limits hold.
     case orphanedTransfer(JobID)
   }
 
@@ -326,8 +326,6 @@ struct Scheduler: ~Copyable {
   func timeToFreeQueue(at now: ContinuousClock.Instant) -> Duration {
     transfers.startRate.time(for: limits.maxQueued / 10 + 1, at: now)
   }
-
-  func contains(_ id: JobID) -> Bool { jobs.contains(id) }
 
   func job(_ id: JobID) -> Job? { jobs[id] }
 

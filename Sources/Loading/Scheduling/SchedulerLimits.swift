@@ -1,32 +1,3 @@
-public import HTTPTypes
-
-/// Identifies a load, a prefetch or an item of one until it ends. Later IDs are greater.
-public struct LoadID: SlotNumbered, Comparable {
-  let slot: Int32
-  let serial: UInt64
-
-  init(slot: Int32, serial: UInt64) {
-    self.slot = slot
-    self.serial = serial
-  }
-
-  public static func == (left: Self, right: Self) -> Bool { left.serial == right.serial }
-  public static func < (left: Self, right: Self) -> Bool { left.serial < right.serial }
-  public func hash(into hasher: inout Hasher) { hasher.combine(serial) }
-}
-
-/// Identifies a job.
-struct JobID: SlotNumbered {
-  let slot: Int32
-  let serial: UInt64
-}
-
-/// Identifies an origin's record for as long as it is kept.
-struct OriginID: SlotNumbered {
-  let slot: Int32
-  let serial: UInt64
-}
-
 /// The order of queued loads of the same priority.
 public enum QueueOrder: String, Sendable, CaseIterable {
   case fifo, lifo
@@ -93,50 +64,4 @@ public struct SchedulerLimits: Sendable, Equatable {
   /// The maximum sizes of the windows.
   public var maxWindow: Int { windowForAll.max }
   public var maxOriginWindow: Int { max(window(isHTTP2: false).max, window(isHTTP2: true).max) }
-}
-
-/// The state of an origin with jobs, for `stats`.
-public struct OriginState: Sendable, Equatable {
-  public var origin: Origin
-  public var active: Int
-  public var waiting: Int
-  /// The current limit of concurrent transfers.
-  public var window: Int
-  public var health: Health
-  /// The time before which no transfer starts.
-  public var heldUntil: ContinuousClock.Instant?
-  /// Nil if nothing waits.
-  public var reason: WaitReason?
-
-  /// The raw values are the names in the protocol.
-  public enum Health: String, Sendable, CaseIterable {
-    case healthy
-    /// It has refused more transfers than its window has now.
-    case limited
-    case suspended, probing, down
-  }
-}
-
-/// The reason why the waiting jobs of an origin do not start. The raw values are the names in the protocol.
-public enum WaitReason: String, Sendable, CaseIterable {
-  /// The server sent Retry-After.
-  case retryAfter
-  /// The server answered 429 or 503 without Retry-After.
-  case unavailable
-  /// No connection could be established, or the server did not answer on one.
-  case unreachable, unresponsive
-  /// `--rate` delays the next start.
-  case rate
-  /// The host name is being looked up.
-  case resolving
-  /// Attempts failed, and the next ones are not due yet.
-  case retry
-  /// Another worker that shares the cache transfers it.
-  case otherWorker
-  /// The origin has reached its limit of concurrent transfers.
-  case perHostLimit
-  /// The global limit is reached, or the disk or the decoders are behind.
-  case concurrencyLimit
-  /// The host has paused the worker, or does not read its output.
-  case paused
 }

@@ -25,8 +25,6 @@ final class Download: TransferConsumer, @unchecked Sendable {
 
   /// The size up to which a body is buffered in memory and written only when it is complete.
   static let spoolThreshold = 256 << 10
-  /// The minimum time between progress events: at most ten a second, including the final one.
-  private static let progressInterval = Duration.milliseconds(125)
 
   struct Configuration: Sendable {
     /// Whether the body may be something else than an image.
@@ -73,9 +71,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private var bytes: [UInt8] = []
   private var sink: BodySink?
   private var format: ImageFormat?
-  private var isRefused = false
+  private var isNotAnImage = false
   private var received: Int64 = 0
-  private var nextProgress: ContinuousClock.Instant
+  private var progressThrottle: ProgressThrottle
   /// Nil when no more scans can be counted.
   private var scans: ScanCounter? = ScanCounter()
   private var previewThrottle = PreviewThrottle()
@@ -84,7 +82,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   init(_ configuration: Configuration, partialBody: PartialBody? = nil) {
     self.configuration = configuration
     self.partialBody = partialBody
-    nextProgress = configuration.now()
+    progressThrottle = ProgressThrottle(at: configuration.now())
   }
 
   /// Sets the function that resumes the transfer, after it has started.
@@ -184,7 +182,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
     bytes.append(contentsOf: chunk)
     if format == nil && !isRecognisable(complete: false) {
-      isRefused = true
+      isNotAnImage = true
       return .abort
     }
     reportProgress()
@@ -201,9 +199,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
     if case .success(let summary) = ending.outcome, (200..<300).contains(summary.head.status), !isRangeMismatch,
       format == nil, sink == nil, !isRecognisable(complete: true)
     {
-      isRefused = true
+      isNotAnImage = true
     }
-    ending.isRefused = isRefused
+    ending.isNotAnImage = isNotAnImage
     ending.isRangeMismatch = isRangeMismatch
     ending.format = format
     ending.received = received
@@ -278,10 +276,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
 
   /// Reports progress, except at the end of the body, which is reported with the outcome.
   private func reportProgress() {
-    guard received != head?.contentLength else { return }
-    let now = configuration.now()
-    guard now >= nextProgress else { return }
-    nextProgress = now.advanced(by: Self.progressInterval)
+    guard received != head?.contentLength, progressThrottle.isDue(at: configuration.now()) else { return }
     configuration.onProgress(received, head?.contentLength)
   }
 }

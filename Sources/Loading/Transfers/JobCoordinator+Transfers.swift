@@ -26,7 +26,7 @@ extension JobCoordinator {
     repeat {
       starts = scheduler.takeStarts(at: now, needsPlace: needsPlace)
       for job in starts where acquireLease(job, at: now) { start(job, at: now) }
-      // A job that was deferred, or needed no transfer, leaves its slot to the next one.
+      // A job that was deferred, or needed no transfer, leaves its permit to the next one.
     } while starts.contains { scheduler.job($0)?.phase != .active }
   }
 
@@ -57,7 +57,7 @@ extension JobCoordinator {
     guard let job = jobs[id] else { return }
     let usesCache = scheduler.job(id)?.key.revalidation.usesCache == true
     let mayUseDisk = job.mayResume && usesCache && places(of: id).contains(.disk)
-    let start = jobs[id.slot].slotGranted(
+    let start = jobs[id.slot].permitGranted(
       at: now, clearCount: peers.clearCount, nameDuration: scheduler.takeNameDuration(for: id), mayUseDisk: mayUseDisk)
     switch start {
     case .resume: resume(id)
@@ -92,7 +92,7 @@ extension JobCoordinator {
       url: url, headers: HeaderFields(job.request.headers.lines + job.conditions.lines),
       validatedURL: job.revalidationTarget.map { $0.response.finalURL ?? url.requestURL },
       idleTimeout: job.request.timeout, maxBytes: job.request.maxBytes, maxRedirects: maxRedirects)
-    request.needsFreshConnection = job.hasTimedOut
+    request.needsFreshConnection = job.needsFreshConnection
     request.isContent = Recognition.isImage
     if let partialBody { request.askForRest(after: partialBody) }
     let download = makeDownload(for: id, job, url, resuming: partialBody)
@@ -181,13 +181,13 @@ extension JobCoordinator {
     var isHTTP2 = false
     if case .success(let summary) = outcome {
       if summary.redirects > 0, let last = try? ResourceURL(summary.head.finalURL).origin, last != job.request.origin {
-        if signal != .answered { scheduler.note(signal, at: last, now: .now, random: &random) }
+        if signal != .answered { scheduler.record(signal, at: last, now: .now, random: &random) }
         signal = .answered
       } else {
         isHTTP2 = summary.head.httpVersion == "2"
       }
     }
-    let waiting = scheduler.note(
+    let waiting = scheduler.record(
       signal, by: id, isHTTP2: isHTTP2, error: Self.downError(of: outcome, now: storage.now()), now: .now,
       random: &random
     ) { jobs[$0]?.download?.isAnswered ?? false }
@@ -198,7 +198,7 @@ extension JobCoordinator {
   private func firstByteReceived(_ job: JobID) {
     guard jobs[job]?.transfer != nil else { return }
     var random = SystemRandomNumberGenerator()
-    _ = scheduler.note(.answered, by: job, now: .now, random: &random)
+    _ = scheduler.record(.answered, by: job, now: .now, random: &random)
   }
 
   /// The error for loads that wait for an origin that this outcome has shown to be down.

@@ -51,7 +51,7 @@ struct JobModelTests {
         case 0: lookupFinished()
         case 1: clear(isQueued: true)
         case 2: job.partialBodyAvailable()
-        default: slotGranted()
+        default: permitGranted()
         }
       case .resuming:
         if random.next() % 4 == 0 { clear(isQueued: false) } else { transferStarted() }
@@ -109,9 +109,9 @@ struct JobModelTests {
       if job.lookupFinished([], hasPartial: false) { faults.append("candidates replaced during a transfer") }
     }
 
-    private mutating func slotGranted() {
+    private mutating func permitGranted() {
       let resumes = job.mayResume && !model.keepsPartialBody && !model.hasTarget
-      switch job.slotGranted(at: .now, clearCount: 0, nameDuration: nil, mayUseDisk: true) {
+      switch job.permitGranted(at: .now, clearCount: 0, nameDuration: nil, mayUseDisk: true) {
       case .resume:
         if !resumes { faults.append("resumed without reason") }
         model.state = .resuming
@@ -188,7 +188,7 @@ struct JobModelTests {
           conclusions.append("store")
           model.state = .storing
           model.conclusions += 1
-        case .fail(let error):
+        case .attemptFailed(let error):
           conclusions.append("fail")
           job.attemptFailed(error)
           // The scheduler grants no further attempt in half of the cases.

@@ -275,10 +275,10 @@ private final class Client: DecodeClient, DecodeCache {
   let clearCount: UInt64 = 0
   let largestInMemory: Int64 = 1 << 20
   func variantInMemory(of original: Candidate, named name: String) -> Candidate? { variant }
-  func noteMetadata(of candidate: Candidate) { candidate.response.metadata.map { noted.append($0) } }
-  func forgetFile(of response: StoredResponse) { withoutFile += 1 }
+  func updateMetadata(of candidate: Candidate) { candidate.response.metadata.map { noted.append($0) } }
+  func removeFile(of response: StoredResponse) { withoutFile += 1 }
   func applyPeerInvalidations() {}
-  func markCleared(_ candidate: inout Candidate) {}
+  func mark(_ candidate: inout Candidate) {}
   func remember(_ response: StoredResponse, _ bytes: [UInt8]?) -> Bool {
     remembered.append(response.variant)
     return true

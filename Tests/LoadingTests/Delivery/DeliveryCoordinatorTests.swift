@@ -267,7 +267,7 @@ private final class Client: DeliveryClient, DeliveryCache, LoadObserver {
   // MARK: - DeliveryCache
 
   let largestInMemory: Int64 = 1 << 20
-  func promote(_ response: StoredResponse, _ bytes: [UInt8]) { tell("promoted \(response.key)") }
-  func forgetFile(of response: StoredResponse) { tell("no file of \(response.key)") }
-  func removeDamaged(_ key: String) { tell("removed \(key)") }
+  func promote(_ response: StoredResponse, bytes: [UInt8]) { tell("promoted \(response.key)") }
+  func removeFile(of response: StoredResponse) { tell("no file of \(response.key)") }
+  func removeFromMemory(_ key: String) { tell("removed \(key)") }
 }

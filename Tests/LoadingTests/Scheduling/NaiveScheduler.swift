@@ -131,7 +131,7 @@ struct NaiveScheduler {
 
   var counted: Int { jobs.count { $0.phase == .active && !$0.isQuiet } }
 
-  var hasFreeSlot: Bool {
+  var hasFreePermit: Bool {
     counted < window.size && count(.active) < min(limits.maxTransfers, 2 * window.size)
       && count(.storing) < limits.maxFinishing
   }
@@ -174,7 +174,7 @@ struct NaiveScheduler {
     if active(at: known.origin) >= known.window.size { return .perHostLimit }
     if known.nextStart != nil { return .rate }
     let areHeldBack = own.allSatisfy { $0.phase != .waiting || waitsForDecoders($0.id) }
-    return hasFreeSlot && !areHeldBack ? nil : .concurrencyLimit
+    return hasFreePermit && !areHeldBack ? nil : .concurrencyLimit
   }
 
   var nextTimer: Instant? {
@@ -245,7 +245,7 @@ struct NaiveScheduler {
       return .accepted
     }
     let startsAtOnce =
-      count(.waiting) == 0 && !isPaused && !awaitsLooks && hasFreeSlot && !isShut(job.origin) && !waitsForDecoders(id)
+      count(.waiting) == 0 && !isPaused && !awaitsLooks && hasFreePermit && !isShut(job.origin) && !waitsForDecoders(id)
     guard count(.waiting) + backingOff + count(.awaitingPeer) + reserved < limits.maxQueued || startsAtOnce else {
       return .queueFull
     }
@@ -259,7 +259,7 @@ struct NaiveScheduler {
   mutating func takeStarts(at now: Instant) -> [JobID] {
     latest = CompactInstant(now).instant
     var starts: [JobID] = []
-    while !isPaused, !awaitsLooks, hasFreeSlot, let row = turns.indices.last(where: { !turnsNow($0).isEmpty }) {
+    while !isPaused, !awaitsLooks, hasFreePermit, let row = turns.indices.last(where: { !turnsNow($0).isEmpty }) {
       let level = Priority.allCases[row]
       let origin = turnsNow(row).first!
       turns[row].removeAll { $0 == origin }
@@ -346,7 +346,7 @@ struct NaiveScheduler {
     refresh(job.origin)
   }
 
-  mutating func note(
+  mutating func record(
     _ signal: TransferSignal, by id: JobID, isHTTP2: Bool = false, now: Instant, random: inout SeededChance,
     answered: Set<JobID> = []
   ) -> [JobID] {
@@ -372,7 +372,7 @@ struct NaiveScheduler {
         known.isHTTP2 = true
         known.window.setBounds(limits.window(isHTTP2: true))
       }
-      let consequence = known.health.note(
+      let consequence = known.health.record(
         signal, epoch: job.epoch, startedAt: CompactInstant(job.since), now: now, random: &random)
       switch consequence {
       case .congested where job.number > known.lastShrink:
@@ -422,7 +422,7 @@ struct NaiveScheduler {
     let limits = limits
     change(origin) { known in
       known.name = .unknown
-      let consequence = known.health.note(
+      let consequence = known.health.record(
         .unreachable, epoch: known.health.epoch, startedAt: CompactInstant(now), now: now, random: &random)
       if consequence == .restarted { known.window = ConcurrencyWindow(limits.window(isHTTP2: known.isHTTP2)) }
     }

@@ -16,7 +16,7 @@ struct OriginHealthTests {
     signal: TransferSignal, cause: OriginHealth.Cause, wait: Int
   ) {
     var origin = WatchedOrigin()
-    origin.note(signal)
+    origin.record(signal)
     #expect(origin.consequence == (signal.isAnswer ? .congested : .restarted))
     #expect(origin.health.state == .suspended(until: origin.after(.milliseconds(wait))))
     #expect(origin.health.cause == cause)
@@ -35,10 +35,10 @@ struct OriginHealthTests {
       var origin = WatchedOrigin()
       origin.fail(failure)
       #expect(origin.health.state == .probing)
-      origin.note(failure)
+      origin.record(failure)
       #expect(origin.health.until != nil && !origin.health.isDown)
       origin.passUntilProbe()
-      origin.note(.answered)
+      origin.record(.answered)
       #expect(origin.isAsNew)
       #expect(origin.health.allowance(window: 6) == 6)
     }
@@ -49,7 +49,7 @@ struct OriginHealthTests {
     var origin = WatchedOrigin()
     let first = CompactInstant(origin.now)
     for _ in 0..<2 { origin.fail(signal) }
-    origin.note(signal)
+    origin.record(signal)
     #expect(origin.health.state == .down(until: origin.after(.seconds(30))))
     #expect(origin.health.failingSince == first)
     #expect(origin.health.allowance(window: 6) == 0)
@@ -63,7 +63,7 @@ struct OriginHealthTests {
   func `six refusals in a row show that the origin is down`(retryAfter: Duration?) {
     var origin = WatchedOrigin()
     for _ in 0..<5 { origin.fail(.refused(retryAfter: retryAfter)) }
-    origin.note(.refused(retryAfter: retryAfter))
+    origin.record(.refused(retryAfter: retryAfter))
     #expect(origin.health.state == .down(until: origin.after(.seconds(30))))
     #expect(origin.health.failingSince == nil)
   }
@@ -75,7 +75,7 @@ struct OriginHealthTests {
       for seconds in [30, 60, 120, 240, 480, 600, 600] {
         #expect(origin.health.state == .down(until: origin.after(.seconds(seconds))))
         origin.passUntilProbe()
-        origin.note(signal)
+        origin.record(signal)
       }
     }
   }
@@ -87,7 +87,7 @@ struct OriginHealthTests {
         origin.failUntilDown(signal)
         #expect(origin.health.state == .down(until: origin.after(.seconds(30))))
         origin.passUntilProbe()
-        origin.note(.answered)
+        origin.record(.answered)
         #expect(origin.consequence == .restarted)
         #expect(origin.isAsNew)
       }
@@ -97,7 +97,7 @@ struct OriginHealthTests {
   @Test func `a Retry-After longer than the time of being down extends it`() {
     var origin = WatchedOrigin()
     for _ in 0..<5 { origin.fail(.refused(retryAfter: nil)) }
-    origin.note(.refused(retryAfter: .seconds(100)))
+    origin.record(.refused(retryAfter: .seconds(100)))
     #expect(origin.health.state == .down(until: origin.after(.seconds(100))))
   }
 
@@ -110,7 +110,7 @@ struct OriginHealthTests {
     ] {
       var origin = WatchedOrigin()
       origin.fail(signal)
-      origin.note(.answered)
+      origin.record(.answered)
       #expect(origin.consequence == consequence)
     }
   }
@@ -120,7 +120,7 @@ struct OriginHealthTests {
     for (signal, consequence) in [
       (TransferSignal.answered, OriginHealth.Consequence.none), (.inconclusive, .none), (.broken, .congested),
     ] {
-      origin.note(signal)
+      origin.record(signal)
       #expect(origin.consequence == consequence)
       #expect(origin.isAsNew)
     }
@@ -130,7 +130,7 @@ struct OriginHealthTests {
     for signal in [TransferSignal.broken, .inconclusive] {
       var origin = WatchedOrigin()
       origin.fail(.unreachable)
-      origin.note(signal)
+      origin.record(signal)
       #expect(origin.health.state == .probing)
     }
   }
@@ -141,16 +141,16 @@ struct OriginHealthTests {
   func `a burst of failures counts once`(signal: TransferSignal) {
     var origin = WatchedOrigin()
     let epoch = origin.health.epoch
-    origin.note(signal)
+    origin.record(signal)
     let state = origin.health.state
     for _ in 0..<20 {
-      origin.note(signal, epoch: epoch)
+      origin.record(signal, epoch: epoch)
       #expect(origin.consequence == .none)
     }
     #expect(origin.health.state == state)
     // The next failure is the second.
     origin.passUntilProbe()
-    origin.note(signal)
+    origin.record(signal)
     #expect(origin.health.until == origin.after(.milliseconds(signal.isAnswer ? 500 : 1000)))
   }
 
@@ -159,7 +159,7 @@ struct OriginHealthTests {
     var window = ConcurrencyWindow(.init(initial: 16, max: 256))
     let epoch = origin.health.epoch
     for active in (1...16).reversed() {
-      origin.note(.refused(retryAfter: nil), epoch: epoch)
+      origin.record(.refused(retryAfter: nil), epoch: epoch)
       if origin.consequence == .congested { window.refused(active: active, at: origin.now) }
     }
     #expect(window.size == 8)
@@ -170,16 +170,16 @@ struct OriginHealthTests {
       var origin = WatchedOrigin()
       let epoch = origin.health.epoch
       for _ in 1..<fails { origin.fail(.unreachable) }
-      origin.note(.unreachable)
+      origin.record(.unreachable)
       let state = origin.health.state
       for signal in [TransferSignal.answered, .broken, .inconclusive, .unresponsive, .refused(retryAfter: nil)] {
         #expect(!origin.health.isChanged(byAnswerIn: epoch))
-        origin.note(signal, epoch: epoch)
+        origin.record(signal, epoch: epoch)
         #expect(origin.consequence == .none)
         #expect(origin.health.state == state)
       }
       origin.passUntilProbe()
-      origin.note(.answered, epoch: epoch)
+      origin.record(.answered, epoch: epoch)
       #expect(origin.consequence == .none)
       #expect(origin.health.state == .probing)
       #expect(origin.health.isChanged(byAnswerIn: origin.health.epoch))
@@ -189,15 +189,15 @@ struct OriginHealthTests {
   @Test func `a longer Retry-After of the same burst extends the suspension`() {
     var origin = WatchedOrigin()
     let epoch = origin.health.epoch
-    origin.note(.refused(retryAfter: nil))
+    origin.record(.refused(retryAfter: nil))
     for (seconds, until) in [(5, 5), (3, 5), (60, 60), (1000, 120)] {
-      origin.note(.refused(retryAfter: .seconds(seconds)), epoch: epoch)
+      origin.record(.refused(retryAfter: .seconds(seconds)), epoch: epoch)
       #expect(origin.consequence == .none)
       #expect(origin.health.state == .suspended(until: origin.after(.seconds(until))))
       #expect(origin.health.cause == .retryAfter)
     }
     origin.passUntilProbe()
-    origin.note(.refused(retryAfter: .seconds(9)), epoch: epoch)
+    origin.record(.refused(retryAfter: .seconds(9)), epoch: epoch)
     #expect(origin.consequence == .none)
     #expect(origin.health.state == .probing)
   }
@@ -207,7 +207,7 @@ struct OriginHealthTests {
     let epoch = origin.health.epoch
     origin.failUntilDown(.unresponsive)
     let state = origin.health.state
-    origin.note(.refused(retryAfter: .seconds(100)), epoch: epoch)
+    origin.record(.refused(retryAfter: .seconds(100)), epoch: epoch)
     #expect(origin.health.state == state)
   }
 
@@ -215,11 +215,11 @@ struct OriginHealthTests {
     var origin = WatchedOrigin()
     for _ in 0..<10 {
       for _ in 0..<2 { origin.fail(.unresponsive) }
-      origin.note(.answered)
+      origin.record(.answered)
     }
     for _ in 0..<10 {
       for _ in 0..<5 { origin.fail(.refused(retryAfter: nil)) }
-      origin.note(.answered)
+      origin.record(.answered)
     }
     #expect(origin.isAsNew)
   }
@@ -231,7 +231,7 @@ struct OriginHealthTests {
       origin.fail(.refused(retryAfter: retryAfter))
       #expect(origin.health.failingSince == nil)
       for _ in 0..<2 { origin.fail(.unreachable) }
-      origin.note(.unreachable)
+      origin.record(.unreachable)
       #expect(origin.health.isDown)
     }
   }
@@ -242,7 +242,7 @@ struct OriginHealthTests {
     for retryAfter in [Duration.zero, .seconds(-5)] {
       var origin = WatchedOrigin()
       for _ in 0..<20 {
-        origin.note(.refused(retryAfter: retryAfter))
+        origin.record(.refused(retryAfter: retryAfter))
         #expect(origin.consequence == .congested)
         #expect(origin.isAsNew)
       }
@@ -252,7 +252,7 @@ struct OriginHealthTests {
   @Test func `a Retry-After counts for at most two minutes`() {
     for (seconds, wait) in [(119, 119), (120, 120), (121, 120), (1_000_000, 120)] {
       var origin = WatchedOrigin()
-      origin.note(.refused(retryAfter: .seconds(seconds)))
+      origin.record(.refused(retryAfter: .seconds(seconds)))
       #expect(origin.health.until == origin.after(.seconds(wait)))
     }
   }
@@ -265,8 +265,8 @@ struct OriginHealthTests {
   func `the delay doubles, and half of it is random`(signal: TransferSignal, longest: [Int]) {
     var (least, most) = (WatchedOrigin(chance: 1), WatchedOrigin(chance: .max))
     for longest in longest {
-      least.note(signal)
-      most.note(signal)
+      least.record(signal)
+      most.record(signal)
       #expect(least.health.until == least.after(.milliseconds(longest / 2)))
       #expect(most.health.until == most.after(.milliseconds(longest)))
       least.passUntilProbe()
@@ -276,13 +276,13 @@ struct OriginHealthTests {
 
   @Test func `the duration of a failed transfer is part of the delay`() {
     var origin = WatchedOrigin()
-    origin.note(.unresponsive, startedAt: origin.after(.milliseconds(-300)))
+    origin.record(.unresponsive, startedAt: origin.after(.milliseconds(-300)))
     #expect(origin.health.state == .suspended(until: origin.after(.milliseconds(200))))
     origin = WatchedOrigin()
-    origin.note(.unresponsive, startedAt: origin.after(.seconds(-3)))
+    origin.record(.unresponsive, startedAt: origin.after(.seconds(-3)))
     #expect(origin.health.state == .probing)
-    origin.note(.unresponsive, startedAt: origin.after(.seconds(-3)))
-    origin.note(.unresponsive, startedAt: origin.after(.seconds(-3)))
+    origin.record(.unresponsive, startedAt: origin.after(.seconds(-3)))
+    origin.record(.unresponsive, startedAt: origin.after(.seconds(-3)))
     #expect(origin.health.state == .down(until: origin.after(.seconds(30))))
   }
 
@@ -303,7 +303,7 @@ struct OriginHealthTests {
       let (epoch, start) = running.remove(at: index)
       let signal = WatchedOrigin.signals.randomElement(using: &chance)!
       let before = origin.health
-      origin.note(signal, epoch: epoch, startedAt: start)
+      origin.record(signal, epoch: epoch, startedAt: start)
       if epoch == before.epoch {
         let (counts, expected) = history.add(signal)
         #expect(origin.consequence == expected)
@@ -345,15 +345,15 @@ private struct History {
     case .refused(let retryAfter):
       events.removeAll { !$0.isAnswer }
       if let retryAfter, retryAfter <= .zero { return (false, .congested) }
-      note(signal)
+      record(signal)
       return (true, .congested)
     case .closed, .unreachable, .unresponsive:
-      note(signal)
+      record(signal)
       return (true, .restarted)
     }
   }
 
-  private mutating func note(_ signal: TransferSignal) {
+  private mutating func record(_ signal: TransferSignal) {
     events.append(signal)
     (wasUnreached, isLate) = (!signal.isAnswer, false)
     if isOver { verdicts += 1 }
@@ -388,25 +388,25 @@ private struct WatchedOrigin {
   func after(_ duration: Duration) -> CompactInstant { CompactInstant(now.advanced(by: duration)) }
 
   /// Records the signal of a transfer that has just started, or in the given epoch at the given time.
-  mutating func note(
+  mutating func record(
     _ signal: TransferSignal, epoch: UInt32? = nil, startedAt start: CompactInstant? = nil
   ) {
-    consequence = health.note(
+    consequence = health.record(
       signal, epoch: epoch ?? health.epoch, startedAt: start ?? CompactInstant(now), now: now, random: &chance)
   }
 
   /// Records a failure that does not show that the origin is down, and the time until the next probe.
   mutating func fail(_ signal: TransferSignal) {
-    note(signal)
+    record(signal)
     #expect(!health.isDown)
     passUntilProbe()
   }
 
   mutating func failUntilDown(_ signal: TransferSignal) {
-    note(signal)
+    record(signal)
     while !health.isDown {
       passUntilProbe()
-      note(signal)
+      record(signal)
     }
   }
 

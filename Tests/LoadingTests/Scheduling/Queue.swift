@@ -93,16 +93,16 @@ struct Queue {
 
   /// Fails a transfer; with a `retryAfter` the origin refused it.
   mutating func retry(_ job: JobID, after retryAfter: Duration? = nil) -> Scheduler.Failure {
-    if let retryAfter { note(.refused(retryAfter: retryAfter), by: job) }
+    if let retryAfter { record(.refused(retryAfter: retryAfter), by: job) }
     return box.scheduler.retry(job, retryAfter: retryAfter, now: now, random: &random)
   }
 
   /// - Returns: the jobs that must end because their origin is down.
   @discardableResult
-  mutating func note(
+  mutating func record(
     _ signal: TransferSignal, by job: JobID, isHTTP2: Bool = false, error: LoadError? = nil, answered: Set<JobID> = []
   ) -> [JobID] {
-    box.scheduler.note(signal, by: job, isHTTP2: isHTTP2, error: error, now: now, random: &random) {
+    box.scheduler.record(signal, by: job, isHTTP2: isHTTP2, error: error, now: now, random: &random) {
       answered.contains($0)
     }
   }
@@ -111,14 +111,14 @@ struct Queue {
   @discardableResult
   mutating func end(_ place: Place, _ signal: TransferSignal) -> [JobID] {
     defer { _ = scheduler.end(place.job) }
-    return note(signal, by: place.job)
+    return record(signal, by: place.job)
   }
 
   /// Records a refusal by an origin that a redirect led to.
   mutating func noteRefusal(at host: String, retryAfter: Duration) {
     let now = now
     var chance = random
-    scheduler.note(.refused(retryAfter: retryAfter), at: Self.origin(host), now: now, random: &chance)
+    scheduler.record(.refused(retryAfter: retryAfter), at: Self.origin(host), now: now, random: &chance)
     random = chance
   }
 

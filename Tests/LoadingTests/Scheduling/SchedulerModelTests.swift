@@ -229,7 +229,7 @@ private struct ModelRun: ~Copyable {
     let starts = real.takeStarts(at: now)
     same("takeStarts", starts, naive.takeStarts(at: now))
     count("starts", starts.count)
-    if !real.isPaused, naive.hasFreeSlot {
+    if !real.isPaused, naive.hasFreePermit {
       for job in naive.jobs where job.phase == .waiting {
         same("a slot is idle though \(job.id) may start", isHeld(job), true)
       }
@@ -262,7 +262,7 @@ private struct ModelRun: ~Copyable {
     if isOutage { return }
     answered.insert(job)
     guard random(2) == 0 else { return }
-    note(.answered, by: job)
+    record(.answered, by: job)
   }
 
   /// Finds the transfers that have become quiet.
@@ -282,17 +282,17 @@ private struct ModelRun: ~Copyable {
   }
 
   /// Records a signal in both schedulers, and ends the jobs that wait for an origin that turns out to be down.
-  private mutating func note(_ signal: TransferSignal, by id: JobID) {
+  private mutating func record(_ signal: TransferSignal, by id: JobID) {
     let origin = naive.job(id)?.origin
     let isHTTP2 = signal == .answered && origin == Queue.origin("h1") && random(4) == 0
     var naiveJitter = jitter
     let releases = naive.releases
-    let ended = real.note(signal, by: id, isHTTP2: isHTTP2, now: now, random: &jitter) { [answered] in
+    let ended = real.record(signal, by: id, isHTTP2: isHTTP2, now: now, random: &jitter) { [answered] in
       answered.contains($0)
     }
     same(
       "note \(signal)", ended,
-      naive.note(signal, by: id, isHTTP2: isHTTP2, now: now, random: &naiveJitter, answered: answered))
+      naive.record(signal, by: id, isHTTP2: isHTTP2, now: now, random: &naiveJitter, answered: answered))
     same("chance used by note", jitter, naiveJitter)
     count("tried again early", naive.releases - releases)
     count("over HTTP/2", isHTTP2 ? 1 : 0)
@@ -325,7 +325,7 @@ private struct ModelRun: ~Copyable {
   }
 
   private mutating func endTransfer(of id: JobID, _ signal: TransferSignal) {
-    note(signal, by: id)
+    record(signal, by: id)
     // Sometimes another transfer follows for the same job.
     if random(20) == 0 { return }
     answered.remove(id)

@@ -34,7 +34,7 @@ struct SchedulerOriginTests {
       queue.end(place, .unreachable)
     }
     #expect(passSuspension(&queue) == ["7"])
-    let ended = queue.note(.unreachable, by: places[7].job, error: Self.lost)
+    let ended = queue.record(.unreachable, by: places[7].job, error: Self.lost)
     return (queue, Array(places[8...]), ended)
   }
 
@@ -109,7 +109,7 @@ struct SchedulerOriginTests {
     let preparing = queue.subscribe("preparing", .highest)
     _ = queue.pass(queue.now.duration(to: until))
     #expect(queue.starts() == ["6"])
-    let ended = queue.note(.unreachable, by: places[6].job, error: Self.lost)
+    let ended = queue.record(.unreachable, by: places[6].job, error: Self.lost)
     #expect(ended == places[7...].map(\.job) + [low.job])
     #expect(queue.state()?.health == .down && queue.state()?.heldUntil == queue.now + .seconds(30))
     #expect(queue.scheduler.job(of: preparing.load) != nil, "the cache may have it")
@@ -274,7 +274,7 @@ struct SchedulerOriginTests {
     #expect(queue.scheduler.activeCount > 6)
     places = (0..<100).map { queue.wait(for: "b\($0)", at: "b") }
     _ = queue.starts()
-    queue.note(.answered, by: places[0].job, isHTTP2: true)
+    queue.record(.answered, by: places[0].job, isHTTP2: true)
     _ = queue.scheduler.end(places[0].job)
     _ = queue.starts()
     #expect(queue.state(of: "b")?.active == 16 && queue.state(of: "b")?.window == 16)
@@ -284,7 +284,7 @@ struct SchedulerOriginTests {
     var queue = Queue { $0.maxConnectionsPerOrigin = 2 }
     let places = (0..<100).map { queue.wait(for: "\($0)") }
     #expect(queue.starts().count == 2)
-    queue.note(.answered, by: places[0].job, isHTTP2: true)
+    queue.record(.answered, by: places[0].job, isHTTP2: true)
     #expect(queue.starts().count == 14)
     queue.scheduler.limits.maxPerOrigin = 3
     for place in places[..<13] { queue.end(place, .answered) }

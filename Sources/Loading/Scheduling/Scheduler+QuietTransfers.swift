@@ -1,15 +1,15 @@
 internal import Threads
 
-/// Preemption of slots: transfers that have waited long for a first byte stop counting, so that others can start.
+/// Quiet transfers: those that have waited long for a first byte stop counting, so that others can start.
 extension Scheduler {
   /// How long a transfer without a first byte counts toward the global window. A lost packet at the start costs a
-  /// second (RFC 6298 section 2.1); after that the bottleneck is not this machine, and others may use the slot.
+  /// second (RFC 6298 section 2.1); after that the bottleneck is not this machine, and others may use the permit.
   static let patience = Duration.seconds(1)
 
   /// Finds the transfers that have become quiet. O(1) amortized per started transfer.
   ///
   /// - Parameter isAnswered: whether a response has begun; nil if no request has been sent yet. Called for transfers
-  ///   whose answer has not been recorded by `note`.
+  ///   whose answer has not been recorded by `record`.
   mutating func findQuiet(at now: ContinuousClock.Instant, isAnswered: (JobID) -> Bool?) {
     latest = CompactInstant(now)
     while let first = transfers.unanswered.first, first.until <= latest {
@@ -29,11 +29,8 @@ extension Scheduler {
     }
   }
 
-  /// The number of transfers that count toward the global window.
-  var countedActive: Int { transfers.list.count - transfers.quietCount }
-
-  /// Whether the global limits permit another transfer. At most as many transfers may be quiet as the window has slots.
-  var hasFreeSlot: Bool {
+  /// Whether the global limits permit another transfer. At most as many transfers may be quiet as the window permits.
+  var hasFreePermit: Bool {
     let most = min(limits.maxTransfers, 2 * transfers.window.size)
     return transfers.countedActive < transfers.window.size && transfers.list.count < max(most, 1)
       && jobs.storingCount < limits.maxFinishing

@@ -5,7 +5,7 @@ import Text
 @testable import Loading
 
 /// Origins that accept requests and do not answer them.
-struct SchedulerPreemptionTests {
+struct QuietTransferTests {
   /// A simulation of the transfers of one origin. A hanging transfer ends with its timeout; another is answered after a
   /// millisecond.
   private struct Play {
@@ -61,7 +61,7 @@ struct SchedulerPreemptionTests {
 
     private mutating func end(_ name: String, _ hangs: Bool) {
       let place = places[name]!
-      for job in queue.note(hangs ? .unresponsive : .answered, by: place.job) {
+      for job in queue.record(hangs ? .unresponsive : .answered, by: place.job) {
         let ended = queue.scheduler.job(job)!
         failed[ended.key.key.text] = ended.attempt - 1
         _ = queue.scheduler.end(job)
@@ -113,14 +113,14 @@ struct SchedulerPreemptionTests {
     queue.end(places[0], .answered)
     queue.end(places[1], .unresponsive)
     #expect(queue.starts() == ["6", "7"], "it has answered since that began")
-    queue.note(.answered, by: places[2].job)
+    queue.record(.answered, by: places[2].job)
     _ = queue.scheduler.end(places[3].job)
     #expect(queue.starts() == ["8"])
     queue.end(places[8], .unresponsive)
     #expect(queue.starts() == ["9"], "a long download goes on")
     _ = queue.scheduler.end(places[2].job)
     #expect(queue.starts() == ["10"])
-    queue.note(.unresponsive, by: places[10].job, answered: [places[4].job])
+    queue.record(.unresponsive, by: places[10].job, answered: [places[4].job])
     _ = queue.scheduler.end(places[10].job)
     #expect(queue.starts() == ["11"])
     queue.end(places[11], .unresponsive)
@@ -136,8 +136,8 @@ struct SchedulerPreemptionTests {
       }
       let places = (0..<4).map { queue.wait(for: "\($0)") }
       #expect(queue.starts() == [first])
-      queue.note(.answered, by: places[Int(first)!].job)
-      queue.note(.unresponsive, by: places[Int(first)!].job)
+      queue.record(.answered, by: places[Int(first)!].job)
+      queue.record(.unresponsive, by: places[Int(first)!].job)
       _ = queue.retry(places[Int(first)!].job)
       _ = queue.pass(.seconds(1))
       for name in others + [first] {

@@ -1,4 +1,50 @@
-internal import HTTPTypes
+public import HTTPTypes
+
+/// The state of an origin with jobs, for `stats`.
+public struct OriginState: Sendable, Equatable {
+  public var origin: Origin
+  public var active: Int
+  public var waiting: Int
+  /// The current limit of concurrent transfers.
+  public var window: Int
+  public var health: Health
+  /// The time before which no transfer starts.
+  public var heldUntil: ContinuousClock.Instant?
+  /// Nil if nothing waits.
+  public var reason: WaitReason?
+
+  /// The raw values are the names in the protocol.
+  public enum Health: String, Sendable, CaseIterable {
+    case healthy
+    /// It has refused more transfers than its window has now.
+    case limited
+    case suspended, probing, down
+  }
+}
+
+/// The reason why the waiting jobs of an origin do not start. The raw values are the names in the protocol.
+public enum WaitReason: String, Sendable, CaseIterable {
+  /// The server sent Retry-After.
+  case retryAfter
+  /// The server answered 429 or 503 without Retry-After.
+  case unavailable
+  /// No connection could be established, or the server did not answer on one.
+  case unreachable, unresponsive
+  /// `--rate` delays the next start.
+  case rate
+  /// The host name is being looked up.
+  case resolving
+  /// Attempts failed, and the next ones are not due yet.
+  case retry
+  /// Another worker that shares the cache transfers it.
+  case otherWorker
+  /// The origin has reached its limit of concurrent transfers.
+  case perHostLimit
+  /// The global limit is reached, or the disk or the decoders are behind.
+  case concurrencyLimit
+  /// The host has paused the worker, or does not read its output.
+  case paused
+}
 
 /// The state of the origins, for `stats` and the log.
 extension Scheduler {
@@ -61,7 +107,7 @@ extension Scheduler {
     if record.name == .asked { return .resolving }
     if active >= record.window.size { return .perHostLimit }
     if record.nextStart != nil { return .rate }
-    return hasFreeSlot && !queue.waitsForDecoders(slot) ? nil : .concurrencyLimit
+    return hasFreePermit && !queue.waitsForDecoders(slot) ? nil : .concurrencyLimit
   }
 }
 
