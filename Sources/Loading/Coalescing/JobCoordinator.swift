@@ -114,7 +114,7 @@ final class JobCoordinator {
     let subscription = scheduler.subscribe(
       load.id, to: key, of: load.request.origin, priority: load.priority,
       needsDecoder: load.request.processing != nil, deadline: load.deadline)
-    load.startedAttempt = 0
+    load.resetAttempt()
     switch subscription {
     case .created(let job):
       jobs[job] = Job(first: load)

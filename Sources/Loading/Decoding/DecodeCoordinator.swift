@@ -225,7 +225,7 @@ final class DecodeCoordinator {
 
   /// Makes the decode for the load's `cached` event urgent, and limits the wait for it.
   func boostCachedEvent(of load: LoadID, until limit: ContinuousClock.Instant) {
-    deadlines.add(load, at: CompactInstant(limit))
+    deadlines.add(load, at: limit)
     if let change = coalescer.boostCachedEvent(of: load) { apply([change]) }
   }
 
@@ -242,10 +242,10 @@ final class DecodeCoordinator {
 
   private func addDeadline(of load: ActiveLoad) {
     guard let deadline = load.deadline else { return }
-    deadlines.add(load.id, at: CompactInstant(deadline))
+    deadlines.add(load.id, at: deadline)
     // Most loads end long before their deadline: drop the timers of those that have ended.
     guard deadlines.count > 4 * coalescer.subscriptionCount + 64 else { return }
-    var known: [LoadID: Set<CompactInstant>] = [:]
+    var known: [LoadID: Set<ContinuousClock.Instant>] = [:]
     deadlines = deadlines.filter { coalescer.contains($1) && known[$1, default: []].insert($0).inserted }
   }
 
@@ -253,11 +253,10 @@ final class DecodeCoordinator {
   ///
   /// - Returns: when the next deadline is due.
   func endOverdue(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-    let moment = CompactInstant(now)
-    while let (_, id) = deadlines.take(dueAt: moment) {
+    while let (_, id) = deadlines.take(dueAt: now) {
       if coalescer.contains(id), let load = client?.activeLoad(id) { client?.deadlinePassed(for: load) }
     }
-    return deadlines.next?.instant
+    return deadlines.next
   }
 
   /// Closes the decodes that a clear matches to further loads. Their results are delivered, but not cached.

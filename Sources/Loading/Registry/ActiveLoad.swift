@@ -46,14 +46,11 @@ final class ActiveLoad {
   var hasRestarted = false
   /// Whether the cached image was found to be damaged: the load does not look into the cache again.
   var bypassesCache = false
-  /// The last attempt that was reported to the observer. An attempt that was put off starts again with the same number
-  /// and is not reported twice.
-  var startedAttempt: Int32 = 0
   /// False if the disk tier could not store the image that was transferred for the load.
   var isKept = true
   /// The timing of the transfer that brought the image.
   private(set) var transfer: TransferTiming?
-  private var emitted: EmittedEvents?
+  private var emitted = EmittedEvents()
 
   init(
     id: LoadID, request: LoadRequest, partition: String, acceptedAt: ContinuousClock.Instant, generation: Int,
@@ -77,39 +74,25 @@ final class ActiveLoad {
 
   var jobKey: TransferKey { request.jobKey(in: partition, bypassingCache: bypassesCache) }
 
-  /// The progress of the events emitted so far. A separate object because a waiting load has emitted none.
-  private final class EmittedEvents {
+  /// The progress of the events emitted so far.
+  private struct EmittedEvents {
+    /// The last reported attempt. An attempt that was put off starts again with the same number and is not reported
+    /// twice.
+    var attempt = 0
     /// The last reported progress, which must not decrease.
     var received: Int64 = -1
     /// The last reported number of scans, which must not decrease.
     var scans = 0
   }
 
-  private var madeEmitted: EmittedEvents {
-    if let emitted { return emitted }
-    let made = EmittedEvents()
-    emitted = made
-    return made
-  }
-
-  /// The transfer timing for the result. A separate object because a waiting load has none.
-  final class TransferTiming: Sendable {
+  /// The transfer timing for the result.
+  struct TransferTiming {
     /// The times until the transfer started, and until the first byte of the response.
-    let queued: Duration
-    let firstByte: Duration
+    var queued, firstByte: Duration
     /// As in `LoadedImage.Timing`.
-    let name, connect, tls: Duration?
+    var name, connect, tls: Duration?
     /// The number of attempts.
-    let attempts: Int
-
-    init(queued: Duration, firstByte: Duration, name: Duration?, summary: TransferSummary, attempts: Int) {
-      self.queued = queued
-      self.firstByte = firstByte
-      self.name = name
-      connect = summary.tcpDuration
-      tls = summary.tlsDuration
-      self.attempts = attempts
-    }
+    var attempts: Int
   }
 
   /// Records the timing of the transfer that brought the image. A load that joined a running transfer was not queued.
@@ -117,33 +100,37 @@ final class ActiveLoad {
     transfer = TransferTiming(
       queued: max(.zero, acceptedAt.duration(to: job.startedAt ?? acceptedAt)),
       firstByte: max(.zero, acceptedAt.duration(to: summary.firstByteAt)),
-      name: summary.nameDuration ?? job.nameDuration, summary: summary, attempts: attempts)
+      name: summary.nameDuration ?? job.nameDuration, connect: summary.tcpDuration, tls: summary.tlsDuration,
+      attempts: attempts)
   }
+
+  /// The load joins another job, whose attempts are reported from the first.
+  func resetAttempt() { emitted.attempt = 0 }
 
   /// Passes the event to the observer if the host requested such events.
   func emit(_ event: LoadEvent) {
     let isWanted: Bool
     switch event {
     case .started(let attempt):
-      isWanted = request.events.contains(.started) && attempt != startedAttempt
-      startedAttempt = Int32(attempt)
+      isWanted = request.events.contains(.started) && attempt != emitted.attempt
+      emitted.attempt = attempt
     case .progress(let received, _):
-      isWanted = request.events.contains(.progress) && received > emitted?.received ?? -1
-      if isWanted { madeEmitted.received = received }
+      isWanted = request.events.contains(.progress) && received > emitted.received
+      if isWanted { emitted.received = received }
     case .retrying:
       isWanted = request.events.contains(.retrying)
-      emitted?.received = -1
+      emitted.received = -1
     case .cached:
       isWanted = true
     case .preview(_, _, _, let scan):
       isWanted = awaitsPreview(of: scan)
-      if isWanted { madeEmitted.scans = scan }
+      if isWanted { emitted.scans = scan }
     }
     if isWanted { observer.load(id, did: event) }
   }
 
   /// Whether a preview with so many scans is wanted. A transfer that starts over reaches earlier scans again.
-  func awaitsPreview(of scans: Int) -> Bool { request.events.contains(.preview) && scans > emitted?.scans ?? 0 }
+  func awaitsPreview(of scans: Int) -> Bool { request.events.contains(.preview) && scans > emitted.scans }
 }
 
 extension LoadRequest {

@@ -18,11 +18,11 @@
 struct OriginHealth {
   enum State: Equatable {
     case healthy
-    case suspended(until: CompactInstant)
+    case suspended(until: ContinuousClock.Instant)
     /// One probe determines the next state.
     case probing
     /// Loads for the origin fail at once.
-    case down(until: CompactInstant)
+    case down(until: ContinuousClock.Instant)
   }
 
   /// The reason why it is not healthy.
@@ -41,7 +41,7 @@ struct OriginHealth {
   /// The current epoch. A transfer belongs to the epoch in which it started.
   private(set) var epoch: UInt32 = 0
   /// The time of the first failure since the last answer.
-  private(set) var failingSince: CompactInstant?
+  private(set) var failingSince: ContinuousClock.Instant?
   private var failures = 0
   private var refusals = 0
   /// The number of consecutive times that it was found to be down.
@@ -53,7 +53,7 @@ struct OriginHealth {
   var isClean: Bool { state == .healthy && failures == 0 && refusals == 0 }
 
   /// The time before which no transfer may start.
-  var until: CompactInstant? {
+  var until: ContinuousClock.Instant? {
     switch state {
     case .suspended(let until), .down(let until): until
     case .healthy, .probing: nil
@@ -83,7 +83,7 @@ struct OriginHealth {
 
   /// Records the signal of a transfer that started in `epoch`, at `start`.
   mutating func record(
-    _ signal: TransferSignal, epoch: UInt32, startedAt start: CompactInstant, now: ContinuousClock.Instant,
+    _ signal: TransferSignal, epoch: UInt32, startedAt start: ContinuousClock.Instant, now: ContinuousClock.Instant,
     random: inout some RandomNumberGenerator
   ) -> Consequence {
     guard epoch == self.epoch else {
@@ -106,39 +106,39 @@ struct OriginHealth {
       cause = retryAfter == nil ? .unavailable : .retryAfter
       let delay = retryAfter ?? ExponentialBackoff.fromHalf(first: 500, refusals, &random)
       suspend(
-        until: CompactInstant(now.advanced(by: min(delay, Self.maxSuspension))), isOver: refusals >= Self.maxRefusals,
+        until: now.advanced(by: min(delay, Self.maxSuspension)), isOver: refusals >= Self.maxRefusals,
         now)
       return .congested
     case .closed, .unreachable, .unresponsive:
       cause = signal == .unresponsive ? .unresponsive : .unreachable
-      failingSince = failingSince ?? CompactInstant(now)
+      failingSince = failingSince ?? now
       failures += 1
       // The delay counts from the start of the transfer: a timeout has already waited.
-      let due = start.instant.advanced(by: ExponentialBackoff.fromHalf(first: 1000, failures, &random))
-      suspend(until: CompactInstant(max(due, now)), isOver: failures >= Self.maxFailures, now)
+      let due = start.advanced(by: ExponentialBackoff.fromHalf(first: 1000, failures, &random))
+      suspend(until: max(due, now), isOver: failures >= Self.maxFailures, now)
       return .restarted
     }
   }
 
-  private mutating func suspend(until: CompactInstant, isOver: Bool, _ now: ContinuousClock.Instant) {
+  private mutating func suspend(until: ContinuousClock.Instant, isOver: Bool, _ now: ContinuousClock.Instant) {
     epoch &+= 1
     guard isOver else {
-      state = until > CompactInstant(now) ? .suspended(until: until) : .probing
+      state = until > now ? .suspended(until: until) : .probing
       return
     }
     let time = min(Self.downTime.first * (1 << min(verdicts, 10)), Self.downTime.max)
     verdicts += 1
-    state = .down(until: max(until, CompactInstant(now.advanced(by: time))))
+    state = .down(until: max(until, now.advanced(by: time)))
   }
 
   private mutating func extend(by delay: Duration, now: ContinuousClock.Instant) {
-    let later = CompactInstant(now.advanced(by: min(delay, Self.maxSuspension)))
+    let later = now.advanced(by: min(delay, Self.maxSuspension))
     guard case .suspended(let until) = state, later > until else { return }
     (state, cause) = (.suspended(until: later), .retryAfter)
   }
 
   /// Permits a probe if the suspension or the time of being down ends by `moment`.
-  mutating func release(at moment: CompactInstant) -> Bool {
+  mutating func release(at moment: ContinuousClock.Instant) -> Bool {
     guard let until, until <= moment else { return false }
     state = .probing
     return true

@@ -74,7 +74,7 @@ extension Scheduler {
     let record = origins[slot]
     return OriginState(
       origin: record.origin, active: record.active, waiting: waiting, window: record.window.size,
-      health: record.stateOfHealth, heldUntil: record.health.until?.instant,
+      health: record.stateOfHealth, heldUntil: record.health.until,
       reason: waiting > 0 ? reason(slot, isAwaitingPeer: isAwaitingPeer) : nil)
   }
 

@@ -15,7 +15,7 @@ struct OriginTable: ~Copyable {
   var rememberedCount = 0
   /// The origins that failed while no origin answered, and when one last answered. See Scheduler+Origins.
   var suspectedLocalOutage: Set<OriginID> = []
-  var lastAnswer: CompactInstant?
+  var lastAnswer: ContinuousClock.Instant?
   /// The origins whose names must be looked up, and the number of lookups requested or running.
   var namesToAsk: [OriginID] = []
   var lookUpCount = 0

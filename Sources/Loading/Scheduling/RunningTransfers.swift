@@ -8,7 +8,7 @@ struct RunningTransfers {
     let job: Int32
     /// The start number, which increases with each transfer.
     let number: UInt64
-    let since: CompactInstant
+    let since: ContinuousClock.Instant
     /// The epoch of the origin's health at the start.
     var epoch: UInt32
     /// Whether a response is known to have begun.
@@ -23,7 +23,7 @@ struct RunningTransfers {
   var startCount: UInt64 = 0
   var window: ConcurrencyWindow
   /// Transfers without a known answer, in the order of their starts, and when each becomes quiet.
-  var unanswered = FIFO<(id: JobID, number: UInt64, until: CompactInstant)>()
+  var unanswered = FIFO<(id: JobID, number: UInt64, until: ContinuousClock.Instant)>()
   var quietCount = 0
   /// `countedActive` after the last starts: several transfers may end before the next ones start.
   var countedAtStarts = 0

@@ -57,7 +57,7 @@ extension Scheduler {
   /// - Parameter needsPlace: whether a queue place is needed now. Transfers then start even while lookups are pending
   ///   after a pause.
   mutating func takeStarts(at now: ContinuousClock.Instant, needsPlace: Bool = false) -> [JobID] {
-    latest = CompactInstant(now)
+    latest = now
     var starts: [JobID] = []
     while !isPaused, lookUpsPendingAfterResume == 0 || needsPlace, hasFreePermit,
       let slot = queue.takeNext(limits.order)
@@ -101,7 +101,7 @@ extension Scheduler {
     _ id: JobID, retryAfter: Duration?, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) -> Failure {
     guard let job = jobs[id], job.phase == .active else { return .final }
-    latest = CompactInstant(now)
+    latest = now
     guard job.attempt <= job.key.retries, job.hasSubscribers else { return .final }
     guard !origins[job.origin].health.isDown else { return .final }
     var delay = ExponentialBackoff.fromNothing(first: 500, job.attempt, &random)
@@ -109,7 +109,7 @@ extension Scheduler {
       guard retryAfter <= OriginHealth.maxSuspension else { return .final }
       delay = max(delay, retryAfter)
     }
-    let due = CompactInstant(now.advanced(by: delay))
+    let due = now.advanced(by: delay)
     guard hasSubscriber(of: job, waitingPast: due) else { return .final }
     releasePermit(of: id)
     jobs[id.slot].attempt += 1
@@ -117,7 +117,7 @@ extension Scheduler {
     jobs.backingOffCount += 1
     addTimer(.retry(id), at: due)
     // A suspension of the origin delays the job too.
-    let held = origins[job.origin].health.until.map { now.duration(to: $0.instant) }
+    let held = origins[job.origin].health.until.map { now.duration(to: $0) }
     return .retry(attempt: job.attempt + 1, delay: max(delay, held ?? .zero))
   }
 
@@ -158,13 +158,13 @@ extension Scheduler {
       RunningTransfers.Transfer(
         job: slot, number: transfers.startCount, since: latest, epoch: origins[origin].health.epoch))
     transfers.unanswered.append(
-      (jobs.id(at: slot), transfers.startCount, CompactInstant(latest.instant.advanced(by: Self.patience))))
+      (jobs.id(at: slot), transfers.startCount, latest.advanced(by: Self.patience)))
     origins[origin].active += 1
     origins[origin].activeAtStart = origins[origin].active
-    transfers.window.started(at: latest.instant)
-    origins[origin].window.started(at: latest.instant)
+    transfers.window.started(at: latest)
+    origins[origin].window.started(at: latest)
     if let interval = limits.startInterval {
-      let next = CompactInstant(latest.instant.advanced(by: interval))
+      let next = latest.advanced(by: interval)
       origins[origin].nextStart = next
       addTimer(.release(origins.id(at: origin)), at: next)
     }
@@ -175,11 +175,11 @@ extension Scheduler {
     let (runningIndex, origin) = (jobs[id.slot].runningIndex, jobs[id.slot].origin)
     let transfer = transfers.list[Int(runningIndex)]
     if transfer.isAnswered {
-      transfers.window.answered(active: max(transfers.countedActive, transfers.countedAtStarts), at: latest.instant)
+      transfers.window.answered(active: max(transfers.countedActive, transfers.countedAtStarts), at: latest)
       // If nothing is queued, nothing takes the freed permit.
       let active = origins[origin].active
       let before = queue.count(of: origin) > 0 ? max(active, origins[origin].activeAtStart) : active
-      origins[origin].window.answered(active: before, at: latest.instant)
+      origins[origin].window.answered(active: before, at: latest)
     }
     if transfer.isQuiet { transfers.quietCount -= 1 }
     transfers.list.swapAt(Int(runningIndex), transfers.list.count - 1)

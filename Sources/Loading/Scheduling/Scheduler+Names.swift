@@ -50,7 +50,7 @@ extension Scheduler {
   ) -> [JobID] {
     guard endLookUp(id, as: .unknown) else { return [] }
     let probe = RunningTransfers.Transfer(
-      job: -1, number: transfers.startCount + 1, since: CompactInstant(now), epoch: origins[id.slot].health.epoch)
+      job: -1, number: transfers.startCount + 1, since: now, epoch: origins[id.slot].health.epoch)
     defer { forgetIfIdle(id.slot) }
     return record(.unreachable, at: id.slot, by: probe, error, now: now, random: &random)
   }

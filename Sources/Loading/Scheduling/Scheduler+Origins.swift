@@ -53,7 +53,7 @@ extension Scheduler {
     // The time of the request is unknown. While the origin is suspended, it was sent before the suspension.
     let epoch = health.until == nil ? health.epoch : health.epoch &- 1
     let transfer = RunningTransfers.Transfer(
-      job: -1, number: transfers.startCount + 1, since: CompactInstant(now), epoch: epoch)
+      job: -1, number: transfers.startCount + 1, since: now, epoch: epoch)
     _ = record(signal, at: slot, by: transfer, nil, now: now, random: &random)
     forgetIfIdle(slot)
   }
@@ -64,7 +64,7 @@ extension Scheduler {
     _ error: @autoclosure () -> LoadError?,
     now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) -> [JobID] {
-    latest = CompactInstant(now)
+    latest = now
     let before = origins[slot].health
     let consequence = origins[slot].health.record(
       signal, epoch: transfer.epoch, startedAt: transfer.since, now: now, random: &random)
@@ -187,18 +187,18 @@ extension Scheduler {
     guard record.jobs == 0, record.forgetAt == nil else { return }
     let isAsNew = record.health.isClean && !record.window.hasLearned && !record.isHTTP2 && record.nextStart == nil
     guard !isAsNew, origins.rememberedCount < Self.maxRemembered else { return origins.remove(slot) }
-    let due = max(CompactInstant(latest.instant.advanced(by: Self.retentionTime)), record.health.until ?? latest)
+    let due = max(latest.advanced(by: Self.retentionTime), record.health.until ?? latest)
     origins[slot].forgetAt = due
     origins.rememberedCount += 1
     addTimer(.forget(origins.id(at: slot)), at: due)
   }
 
-  mutating func forget(_ id: OriginID, dueAt moment: CompactInstant) {
+  mutating func forget(_ id: OriginID, dueAt moment: ContinuousClock.Instant) {
     guard origins[id]?.forgetAt == moment else { return }
     origins.remove(id.slot)
   }
 
-  mutating func release(_ id: OriginID, dueAt moment: CompactInstant) {
+  mutating func release(_ id: OriginID, dueAt moment: ContinuousClock.Instant) {
     guard origins.contains(id) else { return }
     var isReleased = origins[id.slot].health.release(at: moment)
     if let next = origins[id.slot].nextStart, next <= moment {

@@ -11,7 +11,7 @@ extension Scheduler {
   /// - Parameter isAnswered: whether a response has begun; nil if no request has been sent yet. Called for transfers
   ///   whose answer has not been recorded by `record`.
   mutating func findQuiet(at now: ContinuousClock.Instant, isAnswered: (JobID) -> Bool?) {
-    latest = CompactInstant(now)
+    latest = now
     while let first = transfers.unanswered.first, first.until <= latest {
       transfers.unanswered.popFirst()
       let (id, number) = (first.id, first.number)
@@ -21,7 +21,7 @@ extension Scheduler {
       else { continue }
       switch isAnswered(id) {
       case true?: transfers.list[runningIndex].isAnswered = true
-      case nil: transfers.unanswered.append((id, number, CompactInstant(now.advanced(by: Self.patience))))
+      case nil: transfers.unanswered.append((id, number, now.advanced(by: Self.patience)))
       case false?:
         transfers.list[runningIndex].isQuiet = true
         transfers.quietCount += 1

@@ -8,8 +8,7 @@ extension Scheduler {
   /// When `expired` or `findQuiet` must be called next.
   var nextTimer: ContinuousClock.Instant? {
     let isShortOfPermits = !isPaused && transfers.countedActive >= transfers.window.size && queue.hasEligible
-    let next = min(timers.next ?? .never, isShortOfPermits ? transfers.unanswered.first?.until ?? .never : .never)
-    return next == .never ? nil : next.instant
+    return [timers.next, isShortOfPermits ? transfers.unanswered.first?.until : nil].compactMap(\.self).min()
   }
 
   struct Expired: Equatable {
@@ -21,7 +20,7 @@ extension Scheduler {
 
   /// Handles the due timers: queues retries, releases origins, collects expired loads.
   mutating func expired(at now: ContinuousClock.Instant) -> Expired {
-    latest = CompactInstant(now)
+    latest = now
     var expired = Expired()
     while let (due, timer) = timers.take(dueAt: latest) {
       switch timer {
@@ -42,14 +41,14 @@ extension Scheduler {
     return expired
   }
 
-  mutating func addTimer(_ timer: Timer, at moment: CompactInstant) {
+  mutating func addTimer(_ timer: Timer, at moment: ContinuousClock.Instant) {
     timers.add(timer, at: moment)
     // Most loads end long before their deadline: drop the timers of those that have ended.
     guard timers.count > 2 * (subscribers.count + jobs.backingOffCount + 2 * origins.count) + 64 else { return }
     timers = timers.filter { isPending($1, at: $0) }
   }
 
-  private func isPending(_ timer: Timer, at moment: CompactInstant) -> Bool {
+  private func isPending(_ timer: Timer, at moment: ContinuousClock.Instant) -> Bool {
     switch timer {
     case .deadline(let id): subscribers.contains(id)
     case .retry(let id): jobs.contains(id)
@@ -58,7 +57,7 @@ extension Scheduler {
     }
   }
 
-  func hasSubscriber(of job: Job, waitingPast due: CompactInstant) -> Bool {
-    job.subscribers.elements(in: subscriberLinks).contains { subscribers[$0].deadline > due }
+  func hasSubscriber(of job: Job, waitingPast due: ContinuousClock.Instant) -> Bool {
+    job.subscribers.elements(in: subscriberLinks).contains { subscribers[$0].deadline.map { $0 > due } ?? true }
   }
 }

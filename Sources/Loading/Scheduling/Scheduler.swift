@@ -40,7 +40,8 @@ struct Scheduler: ~Copyable {
     var queueClass = FairQueue.QueueClass(priority: .lowest, needsDecoder: true)
     /// False after `detach`: later loads do not join it.
     var isJoinable = true
-    private var storedAttempt: Int32 = 1
+    /// The number of the running or next transfer, from 1.
+    var attempt = 1
     /// Whether its last transfer ended with a first-byte timeout.
     var hasTimedOut = false
     /// The index of its transfer in `transfers.list`.
@@ -53,18 +54,6 @@ struct Scheduler: ~Copyable {
     var decodeFreeSubscribers: Int32 = 0
     var byPriority = PriorityCounts()
 
-    init(key: TransferKey, origin: Int32, place: Int64) {
-      self.key = key
-      self.origin = origin
-      self.place = place
-    }
-
-    /// The number of the running or next transfer, from 1.
-    var attempt: Int {
-      get { Int(storedAttempt) }
-      set { storedAttempt = Int32(newValue) }
-    }
-
     var priority: Priority { queueClass.priority }
 
     var hasSubscribers: Bool { !subscribers.isEmpty }
@@ -76,7 +65,7 @@ struct Scheduler: ~Copyable {
     var priority: Priority
     /// Whether the image must be decoded after the transfer.
     let needsDecoder: Bool
-    let deadline: CompactInstant
+    let deadline: ContinuousClock.Instant?
   }
 
   /// The state of the lookup of an origin's name.
@@ -106,13 +95,13 @@ struct Scheduler: ~Copyable {
     /// The start number of the last transfer before the window last shrank: transfers up to it do not shrink it again.
     var lastShrink: UInt64 = 0
     /// When the next transfer may start (`--rate`).
-    var nextStart: CompactInstant?
+    var nextStart: ContinuousClock.Instant?
     /// The error that shows that it is down.
     var failure: LoadError?
     /// The health last reported, or about to be reported, by `takeHealthChanges`.
     var reportedHealth = OriginState.Health.healthy
     /// When the record is removed; set while the origin has no jobs but state worth keeping.
-    var forgetAt: CompactInstant?
+    var forgetAt: ContinuousClock.Instant?
   }
 
   enum Timer {
@@ -163,7 +152,7 @@ struct Scheduler: ~Copyable {
   private var places: (first: Int64, last: Int64) = (0, 0)
   var timers = TimerQueue<Timer>()
   /// The latest time passed in.
-  var latest = CompactInstant(.now)
+  var latest = ContinuousClock.now
 
   init(limits: SchedulerLimits = SchedulerLimits()) {
     self.limits = limits
@@ -194,13 +183,12 @@ struct Scheduler: ~Copyable {
       slot = job.slot
       result = .created(job)
     }
-    let due = deadline.map(CompactInstant.init) ?? .never
-    let subscriber = Subscriber(job: slot, priority: priority, needsDecoder: needsDecoder, deadline: due)
+    let subscriber = Subscriber(job: slot, priority: priority, needsDecoder: needsDecoder, deadline: deadline)
     subscribers.insert(subscriber, at: id)
     subscriberLinks.reach(id.slot)
     add(subscriber, id)
     updateQueueClass(of: slot)
-    if deadline != nil { addTimer(.deadline(id), at: due) }
+    if let deadline { addTimer(.deadline(id), at: deadline) }
     return result
   }
 

@@ -103,19 +103,3 @@ struct SlotMapTests {
     #expect(count == 1)
   }
 }
-
-struct CompactInstantTests {
-  @Test func `an instant survives to the nanosecond, before and after now`() {
-    let now = ContinuousClock.now
-    for nanoseconds in [0, 1, -1, 999_999_999, -86_400_000_000_001, 86_400_000_000_001] as [Int64] {
-      let instant = now.advanced(by: .nanoseconds(nanoseconds))
-      #expect(CompactInstant(instant).instant == instant)
-    }
-    #expect(CompactInstant(now) < CompactInstant(now.advanced(by: .nanoseconds(1))))
-  }
-
-  @Test func `an instant thousands of years away becomes never`() {
-    #expect(CompactInstant(ContinuousClock.now.advanced(by: .seconds(1 << 53))) == .never)
-    #expect(CompactInstant(ContinuousClock.now.advanced(by: .seconds(-(1 << 53)))) < CompactInstant(.now))
-  }
-}

@@ -5,8 +5,8 @@ import Testing
 struct TimerQueueTests {
   private let start = ContinuousClock.now
 
-  private func after(_ milliseconds: Int) -> CompactInstant {
-    CompactInstant(start.advanced(by: .milliseconds(milliseconds)))
+  private func after(_ milliseconds: Int) -> ContinuousClock.Instant {
+    start.advanced(by: .milliseconds(milliseconds))
   }
 
   @Test func `the earliest entry is dequeued first, and no entry before it is due`() {

@@ -143,7 +143,7 @@ struct NaiveScheduler {
     let waiting = own.count { [.waiting, .backingOff, .awaitingPeer].contains($0.phase) }
     return OriginState(
       origin: origin, active: active(at: origin), waiting: waiting, window: known.window.size, health: health(known),
-      heldUntil: known.health.until?.instant, reason: waiting > 0 ? reason(known) : nil)
+      heldUntil: known.health.until, reason: waiting > 0 ? reason(known) : nil)
   }
 
   private func health(_ known: Known) -> OriginState.Health {
@@ -178,7 +178,7 @@ struct NaiveScheduler {
   }
 
   var nextTimer: Instant? {
-    (jobs.compactMap(\.due) + subscribers.compactMap(\.deadline) + origins.compactMap(\.health.until?.instant)
+    (jobs.compactMap(\.due) + subscribers.compactMap(\.deadline) + origins.compactMap(\.health.until)
       + origins.compactMap(\.nextStart) + origins.compactMap(\.forgetAt)).min()
   }
 
@@ -257,7 +257,7 @@ struct NaiveScheduler {
   }
 
   mutating func takeStarts(at now: Instant) -> [JobID] {
-    latest = CompactInstant(now).instant
+    latest = now
     var starts: [JobID] = []
     while !isPaused, !awaitsLooks, hasFreePermit, let row = turns.indices.last(where: { !turnsNow($0).isEmpty }) {
       let level = Priority.allCases[row]
@@ -290,18 +290,18 @@ struct NaiveScheduler {
       $0.activeAtStart = active
       $0.window.started(at: now)
       $0.lastStart = number
-      if let interval { $0.nextStart = CompactInstant(now.advanced(by: interval)).instant }
+      if let interval { $0.nextStart = now.advanced(by: interval) }
     }
     refresh(origin)
   }
 
   /// - Parameter answered: false for a transfer whose request has not been sent yet.
   mutating func findQuiet(at now: Instant, answered: [JobID: Bool]) {
-    latest = CompactInstant(now).instant
+    latest = now
     for job in jobs where job.phase == .active && !job.isAnswered && !job.isQuiet && job.patientUntil <= latest {
       switch answered[job.id] {
       case true?: change(job.id) { $0.isAnswered = true }
-      case false?: change(job.id) { $0.patientUntil = CompactInstant(now.advanced(by: Scheduler.patience)).instant }
+      case false?: change(job.id) { $0.patientUntil = now.advanced(by: Scheduler.patience) }
       case nil: change(job.id) { $0.isQuiet = true }
       }
     }
@@ -351,7 +351,7 @@ struct NaiveScheduler {
     answered: Set<JobID> = []
   ) -> [JobID] {
     guard let job = job(id), job.phase == .active else { return [] }
-    latest = CompactInstant(now).instant
+    latest = now
     let before = known(job.origin)
     var signal = signal
     if signal == .unresponsive { change(id) { $0.hasTimedOut = true } }
@@ -373,7 +373,7 @@ struct NaiveScheduler {
         known.window.setBounds(limits.window(isHTTP2: true))
       }
       let consequence = known.health.record(
-        signal, epoch: job.epoch, startedAt: CompactInstant(job.since), now: now, random: &random)
+        signal, epoch: job.epoch, startedAt: job.since, now: now, random: &random)
       switch consequence {
       case .congested where job.number > known.lastShrink:
         known.lastShrink = starts
@@ -418,12 +418,12 @@ struct NaiveScheduler {
 
   mutating func nameUnanswered(_ origin: Origin, now: Instant, random: inout SeededChance) -> [JobID] {
     guard let before = origins.first(where: { $0.origin == origin && $0.name == .asked }) else { return [] }
-    latest = CompactInstant(now).instant
+    latest = now
     let limits = limits
     change(origin) { known in
       known.name = .unknown
       let consequence = known.health.record(
-        .unreachable, epoch: known.health.epoch, startedAt: CompactInstant(now), now: now, random: &random)
+        .unreachable, epoch: known.health.epoch, startedAt: now, now: now, random: &random)
       if consequence == .restarted { known.window = ConcurrencyWindow(limits.window(isHTTP2: known.isHTTP2)) }
     }
     suspect(origin, before)
@@ -436,7 +436,7 @@ struct NaiveScheduler {
   private mutating func suspect(_ origin: Origin, _ before: Known) {
     let after = known(origin)
     if let since = after.health.failingSince, after.health.until != nil, after.health.until != before.health.until,
-      lastAnswer == nil || lastAnswer! < since.instant
+      lastAnswer == nil || lastAnswer! < since
     {
       change(origin) { $0.isSuspected = true }
     }
@@ -465,7 +465,7 @@ struct NaiveScheduler {
     _ id: JobID, retryAfter: Duration?, now: Instant, random: inout SeededChance
   ) -> Scheduler.Failure {
     guard let job = job(id), job.phase == .active else { return .final }
-    latest = CompactInstant(now).instant
+    latest = now
     guard job.attempt <= job.key.retries, !loads(of: id).isEmpty, !isDown(job.origin) else { return .final }
     let ceilings = [500, 1000, 2000, 4000, 8000, 16_000]
     let ceiling = job.attempt <= ceilings.count ? ceilings[job.attempt - 1] : 30_000
@@ -483,7 +483,7 @@ struct NaiveScheduler {
       $0.attempt += 1
     }
     refresh(job.origin)
-    let held = known(job.origin).health.until.map { now.duration(to: $0.instant) }
+    let held = known(job.origin).health.until.map { now.duration(to: $0) }
     return .retry(attempt: job.attempt + 1, delay: max(delay, held ?? .zero))
   }
 
@@ -502,7 +502,7 @@ struct NaiveScheduler {
   mutating func detach(_ id: JobID) { change(id) { $0.isJoinable = false } }
 
   mutating func expired(at now: Instant) -> Scheduler.Expired {
-    latest = CompactInstant(now).instant
+    latest = now
     var expired = Scheduler.Expired()
     while let due = nextTimer, due <= now {
       if let index = subscribers.firstIndex(where: { $0.deadline == due }) {
@@ -511,8 +511,8 @@ struct NaiveScheduler {
       } else if let job = jobs.first(where: { $0.due == due }) {
         change(job.id) { $0.due = nil }
         if isDown(job.origin) { expired.jobs.append(job.id) } else { putBack(job.id) }
-      } else if let origin = origins.first(where: { $0.health.until?.instant == due })?.origin {
-        change(origin) { _ = $0.health.release(at: CompactInstant(due)) }
+      } else if let origin = origins.first(where: { $0.health.until == due })?.origin {
+        change(origin) { _ = $0.health.release(at: due) }
         refresh(origin)
         askForName(of: origin)
       } else if let origin = origins.filter({ $0.nextStart == due }).min(by: { $0.lastStart < $1.lastStart })?.origin {
@@ -621,7 +621,7 @@ struct NaiveScheduler {
     if known.isAsNew {
       forget(origin)
     } else {
-      let due = max(CompactInstant(latest.advanced(by: .seconds(600))).instant, known.health.until?.instant ?? latest)
+      let due = max(latest.advanced(by: .seconds(600)), known.health.until ?? latest)
       change(origin) { $0.forgetAt = due }
     }
   }

@@ -47,7 +47,7 @@ struct OriginHealthTests {
   @Test(arguments: [TransferSignal.unreachable, .closed, .unresponsive])
   func `three failures without an answer show that the origin is down`(signal: TransferSignal) {
     var origin = WatchedOrigin()
-    let first = CompactInstant(origin.now)
+    let first = origin.now
     for _ in 0..<2 { origin.fail(signal) }
     origin.record(signal)
     #expect(origin.health.state == .down(until: origin.after(.seconds(30))))
@@ -293,11 +293,11 @@ struct OriginHealthTests {
     var chance = SeededChance(state: seed)
     var origin = WatchedOrigin()
     var history = History()
-    var running: [(epoch: UInt32, start: CompactInstant)] = []
+    var running: [(epoch: UInt32, start: ContinuousClock.Instant)] = []
     for _ in 0..<1000 {
       origin.pass([.zero, .milliseconds(100), .seconds(1), .seconds(40)].randomElement(using: &chance)!)
       while running.count < origin.health.allowance(window: 4) {
-        running.append((origin.health.epoch, CompactInstant(origin.now)))
+        running.append((origin.health.epoch, origin.now))
       }
       guard let index = running.indices.randomElement(using: &chance) else { continue }
       let (epoch, start) = running.remove(at: index)
@@ -385,14 +385,14 @@ private struct WatchedOrigin {
 
   var isAsNew: Bool { health.state == .healthy && health.cause == nil && health.failingSince == nil && health.isClean }
 
-  func after(_ duration: Duration) -> CompactInstant { CompactInstant(now.advanced(by: duration)) }
+  func after(_ duration: Duration) -> ContinuousClock.Instant { now.advanced(by: duration) }
 
   /// Records the signal of a transfer that has just started, or in the given epoch at the given time.
   mutating func record(
-    _ signal: TransferSignal, epoch: UInt32? = nil, startedAt start: CompactInstant? = nil
+    _ signal: TransferSignal, epoch: UInt32? = nil, startedAt start: ContinuousClock.Instant? = nil
   ) {
     consequence = health.record(
-      signal, epoch: epoch ?? health.epoch, startedAt: start ?? CompactInstant(now), now: now, random: &chance)
+      signal, epoch: epoch ?? health.epoch, startedAt: start ?? now, now: now, random: &chance)
   }
 
   /// Records a failure that does not show that the origin is down, and the time until the next probe.
@@ -413,12 +413,12 @@ private struct WatchedOrigin {
   /// Permits a probe if one is due then.
   mutating func pass(_ duration: Duration) {
     now = now.advanced(by: duration)
-    _ = health.release(at: CompactInstant(now))
+    _ = health.release(at: now)
   }
 
   mutating func passUntilProbe() {
     guard let until = health.until else { return }
-    now = until.instant
+    now = until
     let isReleased = health.release(at: until)
     #expect(isReleased)
   }
@@ -433,11 +433,11 @@ private struct WatchedOrigin {
       #expect(health.allowance(window: 6) == 1)
     case .suspended(let until):
       #expect(health.cause != nil && health.until == until)
-      #expect(until > CompactInstant(now) && until <= after(.seconds(120)))
+      #expect(until > now && until <= after(.seconds(120)))
       #expect(health.allowance(window: 6) == 0)
     case .down(let until):
       #expect(health.cause != nil && health.until == until)
-      #expect(until >= CompactInstant(now) && until <= after(.seconds(600)))
+      #expect(until >= now && until <= after(.seconds(600)))
       #expect(health.allowance(window: 6) == 0)
     }
   }
