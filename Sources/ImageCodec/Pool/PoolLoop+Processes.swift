@@ -29,7 +29,7 @@ extension PoolLoop {
     }
     do throws(DecodeError) {
       guard let executable = settings.executable ?? DecoderExecutable.find() else {
-        throw .unavailable("the executable \(DecoderExecutable.name) must be beside the worker")
+        throw .unavailable(DecoderExecutable.missing)
       }
       let process = try DecoderProcess(executable: executable, settings: settings, libraries: libraries, now: now)
       processes.append(process)
@@ -94,6 +94,7 @@ extension PoolLoop {
     process.activity = .idle(since: now)
     failedStarts[process.libraries] = 0
     statistics.sandbox = sandbox
+    publish()
     if process.libraries == .all {
       self.formats = formats
       let waiters = formatWaiters

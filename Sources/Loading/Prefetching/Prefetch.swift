@@ -68,6 +68,13 @@ public final class Prefetch: LoadObserver {
   /// The number of items by origin that have a reserved place and are not loads yet.
   var heldBack: [(origin: Origin, count: Int)] { queue.heldBack }
 
+  /// Counts the items that could not become requests as failed, and submits the first of the others.
+  func start(failing refused: [(url: String, error: LoadError)]) {
+    summary.total += refused.count
+    for (url, error) in refused { count(.failure(error), of: url) }
+    submitNext()
+  }
+
   /// Submits the items that may be submitted now.
   func submitNext() {
     guard !isSubmitting, !isContinuationScheduled else { return }
@@ -115,7 +122,7 @@ public final class Prefetch: LoadObserver {
   public func load(_ load: LoadID, ended result: Result<LoadedImage, LoadError>) {
     guard let item = pending.removeValue(forKey: load) else { return }
     queue.end(item)
-    count(result, of: item)
+    count(result, of: queue.url(of: item))
     submitNext()
   }
 
@@ -123,12 +130,11 @@ public final class Prefetch: LoadObserver {
   func originDown(_ origin: Origin, _ error: LoadError) {
     let items = queue.takeAll(of: origin)
     loader.jobs.release(places: items.count, at: priority)
-    for item in items { count(.failure(error), of: item) }
+    for item in items { count(.failure(error), of: queue.url(of: item)) }
     endIfDone()
   }
 
-  private func count(_ result: Result<LoadedImage, LoadError>, of item: Int32) {
-    let url = queue.url(of: item)
+  private func count(_ result: Result<LoadedImage, LoadError>, of url: String) {
     switch result {
     case .success(let image) where image.cache == .miss:
       summary.downloaded += 1
