@@ -52,7 +52,5 @@ public struct TransferRequest: Sendable {
 public struct TransferID: Sendable, Hashable {
   public let number: UInt64
 
-  public init(number: UInt64) {
-    self.number = number
-  }
+  public init(number: UInt64) { self.number = number }
 }

@@ -107,9 +107,7 @@ public actor Transport {
   }
 
   /// Cancels all transfers, closes all connections and ends the thread. Returns before that is done.
-  public nonisolated func shutdown() {
-    executor.post(.shutDown, startsThread: false)
-  }
+  public nonisolated func shutdown() { executor.post(.shutDown, startsThread: false) }
 
   /// How many transfers are running.
   var count: Int { curl?.count ?? 0 }

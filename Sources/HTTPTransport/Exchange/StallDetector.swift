@@ -31,9 +31,7 @@ struct StallDetector {
     lastEnough = (now, 0)
   }
 
-  mutating func beginHop(now: ContinuousClock.Instant) {
-    self = StallDetector(now: now)
-  }
+  mutating func beginHop(now: ContinuousClock.Instant) { self = StallDetector(now: now) }
 
   mutating func resolved(now: ContinuousClock.Instant) {
     stage = .connecting

@@ -110,9 +110,7 @@ final class CurlLoop {
     }
   }
 
-  func cancelLookUp(_ id: LookUpID) {
-    lookUps.removeValue(forKey: id).map(resolver.unsubscribe)
-  }
+  func cancelLookUp(_ id: LookUpID) { lookUps.removeValue(forKey: id).map(resolver.unsubscribe) }
 
   // MARK: Work
 

@@ -25,14 +25,10 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
   private let state = Locked(State())
   private let name: String
 
-  init(name: String) {
-    self.name = name
-  }
+  init(name: String) { self.name = name }
 
   /// Sets the body of the thread: a loop over `drain` and `sleep` that returns once `endIfIdle` returns true.
-  func setLoop(_ run: @escaping @Sendable () -> Void) {
-    state.withLock { $0.run = run }
-  }
+  func setLoop(_ run: @escaping @Sendable () -> Void) { state.withLock { $0.run = run } }
 
   /// Adds a command to those that `drain` returns next.
   ///
@@ -117,9 +113,7 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     state.withLock { $0.thread.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
   }
 
-  func checkIsolated() {
-    precondition(isCurrent, "not on the transport's thread")
-  }
+  func checkIsolated() { precondition(isCurrent, "not on the transport's thread") }
 
   func isIsolatingCurrentContext() -> Bool? { isCurrent }
 

@@ -23,9 +23,7 @@ struct AddressCache {
   private var old: [String: Entry] = [:]
   private let maxNames: Int
 
-  init(maxNames: Int = 10_000) {
-    self.maxNames = maxNames
-  }
+  init(maxNames: Int = 10_000) { self.maxNames = maxNames }
 
   /// Number of stored names, expired ones included.
   var count: Int { young.count + old.count }

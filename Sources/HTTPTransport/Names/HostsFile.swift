@@ -98,9 +98,7 @@ struct WatchedFile {
   private var hasLooked = false
   private var lookedAt = ContinuousClock.now
 
-  init(path: String) {
-    self.path = path
-  }
+  init(path: String) { self.path = path }
 
   /// The file's content if it has changed since the last call; empty if the file does not exist. Nil if it has not
   /// changed or cannot be read now.

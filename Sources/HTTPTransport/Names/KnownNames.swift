@@ -5,9 +5,7 @@ struct KnownNames {
   private var cache = AddressCache()
 
   /// - Parameter hostsFile: path of a file as described by hosts(5).
-  init(hostsFile: String) {
-    self.hostsFile = WatchedFile(path: hostsFile)
-  }
+  init(hostsFile: String) { self.hostsFile = WatchedFile(path: hostsFile) }
 
   /// Number of stored answers.
   var count: Int { cache.count }

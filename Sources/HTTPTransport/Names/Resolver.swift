@@ -85,9 +85,7 @@ final class Resolver {
   /// The outcome that is known without asking a server; nil if none is.
   ///
   /// - Parameter name: a host whose `HostKind` is `name`.
-  func known(_ name: String) -> Outcome? {
-    knownNames.outcome(for: name, now: clock.now)
-  }
+  func known(_ name: String) -> Outcome? { knownNames.outcome(for: name, now: clock.now) }
 
   /// Looks up a name that has no known outcome.
   ///
@@ -107,9 +105,7 @@ final class Resolver {
   }
 
   /// Ends all look-ups as unanswered.
-  func cancelAll() {
-    for lookUp in Array(lookUps.values) { finish(lookUp, .unanswered) }
-  }
+  func cancelAll() { for lookUp in Array(lookUps.values) { finish(lookUp, .unanswered) } }
 
   private func begin(_ name: String) -> LookUp {
     servers.reloadIfNeeded(now: clock.now)

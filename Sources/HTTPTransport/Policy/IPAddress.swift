@@ -11,9 +11,7 @@ struct IPAddress: Hashable {
   let bytes: [UInt8]
 
   /// - Parameter bytes: 4 or 16 in network order.
-  init(bytes: ArraySlice<UInt8>) {
-    self.bytes = Array(bytes)
-  }
+  init(bytes: ArraySlice<UInt8>) { self.bytes = Array(bytes) }
 
   /// Parses the usual notation, without brackets and zone; nil for anything else.
   init?(_ text: some StringProtocol) {

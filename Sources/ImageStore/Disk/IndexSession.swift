@@ -306,9 +306,7 @@ final class IndexSession {
   }
 
   /// Makes the next failure produce a warning again, unless the tier is suspended.
-  func recordSuccess() {
-    if suspension == nil && writeSuspension == nil { hasWarned = false }
-  }
+  func recordSuccess() { if suspension == nil && writeSuspension == nil { hasWarned = false } }
 
   private func warn(_ error: StoreError) {
     if hasWarned { return }

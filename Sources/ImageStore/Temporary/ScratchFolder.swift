@@ -43,9 +43,7 @@ public actor ScratchFolder {
   }
 
   /// A unique path at which the caller may create a file and must remove it. The file is not delivered.
-  public func newPath() throws(StoreError) -> String {
-    try openFolder().path + "/\(nextID()).part"
-  }
+  public func newPath() throws(StoreError) -> String { try openFolder().path + "/\(nextID()).part" }
 
   /// Creates a temporary file for a large body that is not cached.
   public func makeSpool() throws(StoreError) -> BodySpool {
