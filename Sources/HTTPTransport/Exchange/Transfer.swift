@@ -83,7 +83,7 @@ final class Transfer {
     if let problem = settings.problem { throw TransferError(.invalidRequest, problem) }
     hop = Hop(proxy: settings.proxies.proxy(for: origin))
     receiver.beginHop()
-    watch.beginHop(now: clock.now)
+    watch = StallDetector(now: clock.now)
     clock.check(by: due)
   }
 

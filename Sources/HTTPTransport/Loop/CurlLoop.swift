@@ -203,8 +203,8 @@ final class CurlLoop {
       guard let easy = EasyHandle(settings: transfer.settings, connections: connections) else {
         throw TransferError(.network, "out of memory for another transfer")
       }
-      transfer.addressKey = hostAddresses.map { _ in AddressesInCurl.key(transfer.origin) }
-      let lines = hostAddresses.map { addresses.begin(AddressesInCurl.key(transfer.origin), $0) }
+      transfer.addressKey = hostAddresses.map { _ in transfer.origin.hostAndPort }
+      let lines = hostAddresses.map { addresses.begin(transfer.origin.hostAndPort, $0) }
       try transfer.prepare(easy, addresses: lines)
       guard curl_multi_add_handle(multi, easy.raw) == CURLM_OK else {
         throw TransferError(.network, "out of memory for another transfer")

@@ -6,6 +6,7 @@ internal import Threads
 /// `lookUp`, `work` and `SocketPoll.reportReady`.
 final class Resolver {
   enum Outcome: Hashable {
+    /// In the order in which they must be tried; never empty.
     case addresses([IPAddress])
     case noSuchName
     case unanswered
@@ -73,7 +74,7 @@ final class Resolver {
 
   var statistics: ResolverStatistics {
     var statistics = counts
-    statistics.names = knownNames.count
+    statistics.names = knownNames.cache.count
     statistics.waiting = lookUps.values.count { !$0.hasBegun }
     statistics.inFlight = window.inFlight
     statistics.window = window.size
@@ -207,7 +208,7 @@ final class Resolver {
     case .ask(let types): ask(types, of: lookUp)
     case .resolved(let addresses, let timeToLive): conclude(lookUp, addresses, timeToLive: timeToLive)
     case .noSuchName:
-      knownNames.insert(.noSuchName, for: lookUp.name, now: clock.now)
+      knownNames.cache.insert(.noSuchName, for: lookUp.name, now: clock.now)
       finish(lookUp, .noSuchName)
     case .unanswered: finish(lookUp, .unanswered)
     }
@@ -215,7 +216,7 @@ final class Resolver {
 
   /// Stores addresses and ends the look-up. Addresses that arrive later are stored as well.
   private func conclude(_ lookUp: LookUp, _ addresses: [IPAddress], timeToLive: Duration) {
-    knownNames.insert(.addresses(addresses), for: lookUp.name, timeToLive: timeToLive, now: clock.now)
+    knownNames.cache.insert(.addresses(addresses), for: lookUp.name, timeToLive: timeToLive, now: clock.now)
     finish(lookUp, .addresses(addresses))
   }
 

@@ -42,7 +42,7 @@ struct IPAddress: Hashable {
     }
   }
 
-  /// The usual notation; IPv6 without brackets.
+  /// The notation of inet_ntop(3), which curl uses too; IPv6 without brackets.
   var text: String {
     var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
     guard inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count)) != nil else {
