@@ -33,7 +33,7 @@ public struct TransferError: Error, Sendable, Hashable {
     case invalidRequest
     /// The consumer's verdict was `abort`.
     case aborted
-    /// `Transport.cancel` or `shutdown`.
+    /// `Transport.cancel`.
     case cancelled
   }
 

@@ -85,11 +85,6 @@ final class CurlLoop {
     finish(transfer, .failure(transfer.counted(TransferError(.cancelled, "cancelled"))))
   }
 
-  func cancelAll() {
-    for id in transfers.keys.sorted(by: { $0.number < $1.number }) { cancel(id) }
-    resolver.cancelAll()
-  }
-
   // MARK: Names
 
   var resolverStatistics: ResolverStatistics {

@@ -27,7 +27,7 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
 
   init(name: String) { self.name = name }
 
-  /// Sets the body of the thread: a loop over `drain` and `sleep` that returns once `endIfIdle` returns true.
+  /// Sets the body of the thread: an endless loop over `drain` and `sleep`.
   func setLoop(_ run: @escaping @Sendable () -> Void) { state.withLock { $0.run = run } }
 
   /// Adds a command to those that `drain` returns next.
@@ -97,16 +97,6 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     }
     curl.sleep(mayWait: maySleep)
     if maySleep { state.withLock { $0.isAsleep = false } }
-  }
-
-  /// Returns true if nothing is left to do. The thread must then return; later work starts another one.
-  func endIfIdle() -> Bool {
-    state.withLock { state in
-      guard state.work.isEmpty else { return false }
-      state.hasThread = false
-      state.thread = nil
-      return true
-    }
   }
 
   private var isCurrent: Bool {

@@ -105,9 +105,6 @@ final class Resolver {
     if lookUp.waiters.isEmpty, !lookUp.hasBegun { lookUps[ticket.name] = nil }
   }
 
-  /// Ends all look-ups as unanswered.
-  func cancelAll() { for lookUp in Array(lookUps.values) { finish(lookUp, .unanswered) } }
-
   private func begin(_ name: String) -> LookUp {
     servers.reloadIfNeeded(now: clock.now)
     let questions = NameQuestions(
