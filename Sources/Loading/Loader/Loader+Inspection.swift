@@ -24,7 +24,7 @@ extension Loader {
   public func statistics(then completion: @escaping @LoadingActor @Sendable (Statistics) -> Void) {
     // Pass through the disk thread: the lookups of earlier loads are then complete.
     let look: @Sendable () -> (DiskTier.Counts, PixelFolder.Counts) = { [storage] in
-      (storage.tier?.assumeIsolated { $0.counts } ?? DiskTier.Counts(), storage.pixels.assumeIsolated { $0.counts })
+      (storage.tier?.assumeIsolated { $0.counts } ?? .zero, storage.pixels.assumeIsolated { $0.counts })
     }
     storage.perform(look) { [weak self] disk, pixels in
       guard let self else { return }

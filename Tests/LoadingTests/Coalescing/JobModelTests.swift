@@ -1,8 +1,8 @@
 import HTTPCaching
-import HTTPTransport
 import HTTPTypes
 import Testing
 
+@testable import HTTPTransport
 @testable import ImageStore
 @testable import Loading
 
