@@ -341,7 +341,7 @@ final class JobCoordinator {
       waiting.key.revalidation.usesCache
     else { return true }
     if cache.pending.waitForStore(of: job.identity, id) {
-      scheduler.deferToPeer(id)
+      scheduler.deferTransfer(of: id, as: .awaitingCache)
       return false
     }
     let known = cache.lookUpMemory(job.request.key, job.first.partition, job.request.variant)
@@ -365,7 +365,7 @@ final class JobCoordinator {
 
   /// Resumes the jobs that waited until a response was stored.
   func storingEnded(_ image: CacheIdentity) {
-    for job in cache.pending.endStore(of: image) where scheduler.job(job)?.phase == .awaitingPeer {
+    for job in cache.pending.endStore(of: image) where scheduler.job(job)?.phase == .awaitingCache {
       lookUp(job)
     }
   }

@@ -10,7 +10,7 @@ extension JobCoordinator {
       key.revalidation == .whenStale || load.request.cacheMode == .refresh
     else { return false }
     return switch scheduler.job(job)?.phase {
-    case .waiting, .active, .backingOff, .awaitingPeer: true
+    case .waiting, .active, .backingOff, .awaitingPeer, .awaitingCache: true
     // The response being stored is the newest.
     case .lookingUp, .storing, nil: false
     }

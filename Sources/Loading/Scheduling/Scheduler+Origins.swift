@@ -97,9 +97,8 @@ extension Scheduler {
     let health = origins[slot].stateOfHealth
     guard health != .probing, health != origins[slot].reportedHealth else { return }
     origins[slot].reportedHealth = health
-    var state = state(of: slot, waiting: queue.count(of: slot), isAwaitingPeer: false)
-    state.reason = origins[slot].health.reason
-    origins.healthChanges.append(state)
+    origins.healthChanges.append(
+      state(of: slot, waiting: queue.count(of: slot), reason: origins[slot].health.reason))
   }
 
   mutating func takeHealthChanges() -> [OriginState] {

@@ -10,11 +10,13 @@ internal import Threads
 ///     looking up ─▶ waiting ─▶ active ─▶ storing ─▶ (end)
 ///                      ▲         │
 ///                      └─────────┘
-///          backing off, awaiting a peer
+///          backing off, awaiting a peer,
+///          awaiting the cache
 ///
 /// Jobs *looking up* search the disk cache and need no permit to transfer. *Storing* jobs have received their bytes.
-/// Jobs *awaiting a peer* wait for the transfer of another worker, then look into the cache again. Loads may join in
-/// every phase, until `detach` or the end.
+/// Jobs *awaiting a peer* wait for the transfer of another worker, then look into the cache again. Jobs *awaiting the
+/// cache* wait until this worker has stored a response of the image or found the one that a peer has stored. Loads may
+/// join in every phase, until `detach` or the end.
 ///
 /// When a transfer has ended, `record` takes its signal about the origin (`OriginHealth` and `ConcurrencyWindow`
 /// determine the consequences), then `finish`, `retry` or `end` moves the job on.
@@ -28,7 +30,10 @@ internal import Threads
 /// Not copyable: as a property of a class it would be copied, with a retain per reference, for each call that reads it.
 struct Scheduler: ~Copyable {
   enum Phase {
-    case lookingUp, waiting, active, storing, backingOff, awaitingPeer
+    case lookingUp, waiting, active, storing, backingOff, awaitingPeer, awaitingCache
+
+    /// Whether its permit was taken back because the cache may have a response before the transfer starts.
+    var isDeferred: Bool { self == .awaitingPeer || self == .awaitingCache }
   }
 
   struct Job {
@@ -223,7 +228,7 @@ struct Scheduler: ~Copyable {
       return .stillNeeded
     case .active:
       return .orphanedTransfer(job)
-    case .lookingUp, .waiting, .backingOff, .awaitingPeer:
+    case .lookingUp, .waiting, .backingOff, .awaitingPeer, .awaitingCache:
       _ = end(job)
       return .orphanedJob(job)
     }
@@ -306,7 +311,7 @@ struct Scheduler: ~Copyable {
 
   /// How many more jobs may be queued.
   var freePlaces: Int {
-    max(0, limits.maxQueued - waiting.total - jobs.backingOffCount - jobs.awaitingPeerCount - reserved.total)
+    max(0, limits.maxQueued - waiting.total - jobs.backingOffCount - jobs.deferredCount - reserved.total)
   }
 
   /// The time after which a load rejected with `overloaded` should come again. A place for one load is free much

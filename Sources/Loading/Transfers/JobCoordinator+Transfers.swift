@@ -41,9 +41,9 @@ extension JobCoordinator {
     guard let job = jobs[id], let claim = job.claim, job.mayKeep else { return true }
     switch peers.acquireLease(claim, for: id, at: now) {
     case .granted: return true
-    case .held: scheduler.deferToPeer(id)
+    case .held: scheduler.deferTransfer(of: id, as: .awaitingPeer)
     case .cacheChanged:
-      scheduler.deferToPeer(id)
+      scheduler.deferTransfer(of: id, as: .awaitingCache)
       lookUp(id)
     }
     return false

@@ -129,6 +129,8 @@ struct NaiveScheduler {
 
   func isDown(_ origin: Origin) -> Bool { known(origin).health.isDown }
 
+  var deferred: Int { count(.awaitingPeer) + count(.awaitingCache) }
+
   var counted: Int { jobs.count { $0.phase == .active && !$0.isQuiet } }
 
   var hasFreePermit: Bool {
@@ -140,7 +142,7 @@ struct NaiveScheduler {
   func state(of origin: Origin) -> OriginState? {
     let (known, own) = (known(origin), jobs.filter { $0.origin == origin })
     guard !own.isEmpty || known.health.until != nil else { return nil }
-    let waiting = own.count { [.waiting, .backingOff, .awaitingPeer].contains($0.phase) }
+    let waiting = own.count { [.waiting, .backingOff, .awaitingPeer, .awaitingCache].contains($0.phase) }
     return OriginState(
       origin: origin, active: active(at: origin), waiting: waiting, window: known.window.size, health: health(known),
       heldUntil: known.health.until, reason: waiting > 0 ? reason(known) : nil)
@@ -168,7 +170,8 @@ struct NaiveScheduler {
     if isPaused { return .paused }
     let own = jobs.filter { $0.origin == known.origin }
     if !own.contains(where: { $0.phase == .waiting }) {
-      return own.contains { $0.phase == .awaitingPeer } ? .otherWorker : .retry
+      if own.contains(where: { $0.phase == .awaitingPeer }) { return .otherWorker }
+      return own.contains { $0.phase == .awaitingCache } ? .concurrencyLimit : .retry
     }
     if known.name == .asked { return .resolving }
     if active(at: known.origin) >= known.window.size { return .perHostLimit }
@@ -238,15 +241,15 @@ struct NaiveScheduler {
   // MARK: - Phases
 
   mutating func enqueue(_ id: JobID) -> Scheduler.Admission {
-    guard let job = job(id), job.phase == .lookingUp || job.phase == .awaitingPeer else { return .accepted }
+    guard let job = job(id), [.lookingUp, .awaitingPeer, .awaitingCache].contains(job.phase) else { return .accepted }
     if isDown(job.origin) { return .originDown }
-    if job.phase == .awaitingPeer {
+    if job.phase != .lookingUp {
       putBack(id)
       return .accepted
     }
     let startsAtOnce =
       count(.waiting) == 0 && !isPaused && !awaitsLooks && hasFreePermit && !isShut(job.origin) && !waitsForDecoders(id)
-    guard count(.waiting) + backingOff + count(.awaitingPeer) + reserved < limits.maxQueued || startsAtOnce else {
+    guard count(.waiting) + backingOff + deferred + reserved < limits.maxQueued || startsAtOnce else {
       return .queueFull
     }
     change(id) { $0.phase = .waiting }
@@ -324,10 +327,10 @@ struct NaiveScheduler {
     change(job.origin) { $0.window.answered(active: before, at: now) }
   }
 
-  mutating func deferToPeer(_ id: JobID) {
+  mutating func deferTransfer(of id: JobID, as phase: Scheduler.Phase) {
     guard let job = job(id), job.phase == .active else { return }
     release(job)
-    change(id) { $0.phase = .awaitingPeer }
+    change(id) { $0.phase = phase }
     refresh(job.origin)
   }
 
