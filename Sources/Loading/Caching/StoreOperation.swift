@@ -8,7 +8,7 @@ struct StoreOperation: Sendable {
   var format: ImageFormat?
   /// The response to store, without the properties that the body determines.
   var draft: StoredResponse
-  var places: LoadRequest.Places
+  var tiers: LoadRequest.Tiers
   /// Whether the response already stored under the key is out of date, even if this one is not stored.
   var invalidatesStored = false
   /// The identity of the partial bodies that become useless once this is stored.
@@ -42,7 +42,7 @@ struct StoreOperation: Sendable {
     var draft = draft
     do {
       try describe(&draft)
-      return .success(try place(draft, in: storage))
+      return .success(try storeBody(as: draft, in: storage))
     } catch let error as LoadError {
       storage.discardNow(body)
       return .failure(error)
@@ -81,7 +81,7 @@ struct StoreOperation: Sendable {
     }
   }
 
-  private func place(_ draft: StoredResponse, in storage: DiskServices) throws -> Stored {
+  private func storeBody(as draft: StoredResponse, in storage: DiskServices) throws -> Stored {
     var draft = draft
     let bytes: [UInt8]?
     switch body {
@@ -95,7 +95,7 @@ struct StoreOperation: Sendable {
       return serve(Stored(response: draft, isIntact: false), from: .bytes([], format: nil), storage)
     }
     var stored = Stored(response: draft, bytes: bytes)
-    if places.contains(.disk), let tier = storage.tier {
+    if tiers.contains(.disk), let tier = storage.tier {
       switch keep(draft, in: tier) {
       case .success(let kept):
         return serve(Stored(response: kept, bytes: bytes), from: .stored(kept, in: tier), storage)
@@ -105,7 +105,7 @@ struct StoreOperation: Sendable {
         stored.isOutdated = error.kind == .outdated
       }
     }
-    if !places.isEmpty || invalidatesStored, !stored.isOutdated {
+    if !tiers.isEmpty || invalidatesStored, !stored.isOutdated {
       // The stored response is older than this one, and must not be served after it.
       storage.tier?.assumeIsolated { $0.remove(replacedBy: draft) }
     }
@@ -114,7 +114,7 @@ struct StoreOperation: Sendable {
     }
     let wanted =
       deliveries.contains { $0.delivery.wantsData }
-      || places.contains(.memory) && draft.byteCount <= largestInMemory
+      || tiers.contains(.memory) && draft.byteCount <= largestInMemory
     stored.bytes = wanted ? try body.spool.bytes(from: 0, count: Int(draft.byteCount)) : nil
     guard deliveries.contains(where: { $0.delivery.wantsFile }) else {
       body.spool.drop()
@@ -217,7 +217,7 @@ extension StoreOperation {
         throw LoadError.unknownFormat
       }
       return StoreOperation(
-        body: body, format: format, draft: draft, places: .all, largestInMemory: largestInMemory, needsSize: true,
+        body: body, format: format, draft: draft, tiers: .all, largestInMemory: largestInMemory, needsSize: true,
         deliveries: [(id, nil, delivery)]
       ).store(in: storage)
     } catch {

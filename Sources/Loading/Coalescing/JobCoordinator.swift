@@ -3,22 +3,13 @@ internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
 
-/// The loader, as `JobCoordinator` sees it.
-@LoadingActor
-protocol JobClient: AnyObject {
-  /// Revalidates a response that was just served stale.
-  func revalidateInBackground(_ request: LoadRequest)
-  /// An origin is down: fails the prefetch items that wait for it.
-  func originDown(_ origin: Origin, _ error: LoadError)
-}
-
 /// The jobs: each is one transfer for all loads that want the same response.
 ///
 /// A job looks into the cache, waits in the queue of `scheduler`, transfers, and stores what it got. This class feeds
 /// the events to `Job` and `Scheduler`, which decide, and carries out their actions.
 @LoadingActor
 final class JobCoordinator {
-  weak var client: (any JobClient)?
+  weak var loader: Loader?
   let registry: LoadRegistry
   let cache: CacheCoordinator
   let peers: PeerCoordinator
@@ -160,6 +151,15 @@ final class JobCoordinator {
     for job in scheduler.allJobs where scheduler.job(job)?.hasSubscribers == false { abortTransfer(of: job) }
   }
 
+  /// Handles the due timers.
+  ///
+  /// - Returns: the loads whose deadline has passed, with their number of attempts. The caller must end each.
+  func expire(at now: ContinuousClock.Instant) -> [(load: LoadID, attempts: Int)] {
+    let expired = scheduler.expired(at: now)
+    for job in expired.jobs { endAtDownOrigin(job) }
+    return expired.loads.map { ($0, scheduler.job(of: $0).flatMap { scheduler.job($0)?.attempt } ?? 1) }
+  }
+
   // MARK: - Cache lookup
 
   /// Looks up all variants that the loads of the job want.
@@ -291,7 +291,7 @@ final class JobCoordinator {
       deliveries.deliver(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale, at: .answer)
     case .serveThenRevalidate(let index, _):
       deliveries.deliver(candidates[index], to: load, as: .stale, at: .answer)
-      revalidateInBackground(load)
+      revalidateOnce(load)
     case .showThenRevalidate(let index, let isFresh, _):
       deliveries.show(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale)
       return false
@@ -303,10 +303,10 @@ final class JobCoordinator {
 
   /// Revalidates a response that was just served stale, by a load of its own (stale-while-revalidate, RFC 5861 section
   /// 3). One revalidation suffices for any number of stale answers.
-  private func revalidateInBackground(_ load: ActiveLoad) {
+  private func revalidateOnce(_ load: ActiveLoad) {
     let request = load.request.forBackgroundRevalidation
     guard scheduler.job(for: request.jobKey(in: load.partition, bypassingCache: false)) == nil else { return }
-    client?.revalidateInBackground(request)
+    loader?.submitInBackground(request)
   }
 
   /// Returns whether the load may cause a transfer. If its mode forbids that, or the image failed recently, answers the
@@ -318,9 +318,9 @@ final class JobCoordinator {
       return false
     }
     guard !load.request.retriesFailed else { return true }
-    let failure = cache.failure(
+    let failure = cache.failures.failure(
       of: CacheIdentity(key: load.request.key, partition: load.partition),
-      acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes)
+      acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: .now)
     guard let failure else { return true }
     var error = LoadError(.recentlyFailed, "failed recently: \(failure.error.message)")
     error.status = failure.error.status
@@ -395,7 +395,7 @@ final class JobCoordinator {
   /// Whether the host has stored an image under the key since the job was created, or is storing one. Such a job
   /// accepts no further loads, and its response is not cached.
   func isSuperseded(_ id: JobID) -> Bool {
-    jobs[id].map { cache.isSuperseded($0.identity, since: $0.first.id) } ?? false
+    jobs[id].map { cache.pending.isSuperseded($0.identity, since: $0.first.id, now: .now) } ?? false
   }
 
   // MARK: - Actions
@@ -455,11 +455,13 @@ extension StoredResponse {
   }
 }
 
-extension JobCoordinator: PreviewClient {
+/// The jobs with a transfer, as `PreviewCoordinator` sees them.
+extension JobCoordinator {
   func transfer(of job: JobID) -> TransferID? { jobs[job]?.transfer }
 
   func priority(of job: JobID) -> Priority? { scheduler.job(job)?.priority }
 
+  /// The loads of the job that want a preview with so many scans.
   func loads(of job: JobID, awaitingPreviewOf scans: Int) -> [ActiveLoad] {
     loads(of: job).filter { $0.awaitsPreview(of: scans) }
   }

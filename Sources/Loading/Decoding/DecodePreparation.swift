@@ -63,7 +63,7 @@ struct DecodePreparation: Sendable {
   }
 
   private func source(in storage: DiskServices) -> (DecodeTask.Source, HeldFile?)? {
-    if case .scratch(let path) = candidate.place {
+    if case .scratch(let path) = candidate.location {
       return (.file(path), storage.pin(path, isOwn: false))
     }
     if let tier = storage.tier(of: candidate) {

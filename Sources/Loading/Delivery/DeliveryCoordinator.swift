@@ -62,16 +62,16 @@ final class DeliveryCoordinator: DecodeClient {
       return
     }
     var plan = DeliveryPlan(load.request, at: stage)
-    if let content = deliverAtOnce(candidate.response, candidate.bytes, in: candidate.place, plan) {
+    if let content = deliverAtOnce(candidate.response, candidate.bytes, in: candidate.location, plan) {
       return complete(load, candidate, content, as: status, at: stage)
     }
     let source: DeliveryPlan.Source
-    if case .scratch(let path) = candidate.place {
+    if case .scratch(let path) = candidate.location {
       source = .scratch(path: path, bytes: candidate.bytes)
     } else if let tier = storage.tier(of: candidate) {
       source = .stored(candidate.response, in: tier)
       plan.wantsBytes =
-        candidate.place == .disk && candidate.bytes == nil && !candidate.isTransient
+        candidate.location == .disk && candidate.bytes == nil && !candidate.isTransient
         && load.request.store.contains(.memory)
         && candidate.response.byteCount <= cache?.largestInMemory ?? 0
     } else {
@@ -125,7 +125,7 @@ final class DeliveryCoordinator: DecodeClient {
     case .failure(.damaged) where candidate.bytes != nil:
       // The file was evicted, but memory still has the bytes.
       cache?.removeFile(of: candidate.response)
-      (candidate.response.id, candidate.place) = (0, .memory)
+      (candidate.response.id, candidate.location) = (0, .memory)
       deliver(candidate, to: load, as: delivery.status, at: stage)
     case .failure(.damaged):
       cache?.removeFromMemory(candidate.response.key)
@@ -139,11 +139,11 @@ final class DeliveryCoordinator: DecodeClient {
   /// The content of a delivery that needs no work on the disk thread: an empty one, or one from the memory tier, with a
   /// single check that the file exists.
   func deliverAtOnce(
-    _ response: StoredResponse, _ bytes: [UInt8]?, in place: Candidate.Place, _ plan: DeliveryPlan
+    _ response: StoredResponse, _ bytes: [UInt8]?, in location: Candidate.Location, _ plan: DeliveryPlan
   ) -> DeliveryPlan.DeliveredContent? {
     if plan.isNothing { return DeliveryPlan.DeliveredContent() }
-    guard place == .memory, plan.saveTo == nil else { return nil }
-    let tier = storage.tier(of: response, in: place)
+    guard location == .memory, plan.saveTo == nil else { return nil }
+    let tier = storage.tier(of: response, in: location)
     if plan.wantsPath {
       guard let path = tier?.deliverPath(of: response) else { return nil }
       return DeliveryPlan.DeliveredContent(path: path, bytes: nil)

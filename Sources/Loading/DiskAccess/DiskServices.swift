@@ -136,11 +136,11 @@ public final class DiskServices: Sendable {
     var found: [Candidate] = []
     if let tier {
       found = tier.assumeIsolated { $0.look(up: key, partition: partition, variant: variant) }
-        .map { Candidate(response: $0, bytes: nil, place: .disk) }
+        .map { Candidate(response: $0, bytes: nil, location: .disk) }
     }
     for (number, tier) in readOnlyTiers.enumerated() where found.isEmpty {
       found = tier.assumeIsolated { $0.look(up: key, partition: partition, variant: variant) }
-        .map { Candidate(response: $0, bytes: nil, place: .readOnly(number)) }
+        .map { Candidate(response: $0, bytes: nil, location: .readOnly(number)) }
     }
     return found
   }
@@ -168,10 +168,10 @@ public final class DiskServices: Sendable {
   }
 
   /// The tier that has the candidate's file; nil if it has none.
-  func tier(of candidate: Candidate) -> DiskTier? { tier(of: candidate.response, in: candidate.place) }
+  func tier(of candidate: Candidate) -> DiskTier? { tier(of: candidate.response, in: candidate.location) }
 
-  func tier(of response: StoredResponse, in place: Candidate.Place) -> DiskTier? {
-    switch place {
+  func tier(of response: StoredResponse, in location: Candidate.Location) -> DiskTier? {
+    switch location {
     case .memory: response.isOnDisk ? tier : nil
     case .disk: tier
     case .readOnly(let number): readOnlyTiers[number]
@@ -183,7 +183,7 @@ public final class DiskServices: Sendable {
   func withoutBytes(_ candidate: Candidate) -> Candidate {
     var candidate = candidate
     candidate.bytes = nil
-    if candidate.place == .memory, candidate.response.isOnDisk, tier != nil { candidate.place = .disk }
+    if candidate.location == .memory, candidate.response.isOnDisk, tier != nil { candidate.location = .disk }
     return candidate
   }
 }

@@ -129,5 +129,5 @@ extension Loader {
   }
 
   /// Removes all remembered failures and returns their number.
-  public func clearFailures() -> Int { cache.removeAllFailures() + decodes.forgetFailures() }
+  public func clearFailures() -> Int { cache.failures.forgetAll() + decodes.forgetFailures() }
 }

@@ -35,7 +35,7 @@ extension Loader {
           window: self.jobs.scheduler.transfers.window.size,
           isPaused: self.isPaused,
           origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
-          memory: self.cache.memoryCounts,
+          memory: self.cache.memory.counts,
           disk: disk, decoders: self.decoder.statistics, pixels: pixels))
     }
   }
@@ -88,10 +88,10 @@ extension Loader {
     let (key, partition) = (request.key, CachePartition.partition(of: request))
     let variant = request.variant
     applyPeerInvalidations()
-    let isHostStoring = cache.isHostStoring(key)
+    let isHostStoring = cache.pending.isHostStoring(key)
     let before = isHostStoring ? [] : cache.peekMemory(key, partition, [variant])
-    let failure = cache.failure(
-      of: CacheIdentity(key: key, partition: partition), acceptsAnything: false, maxBytes: 0)
+    let failure = cache.failures.failure(
+      of: CacheIdentity(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
     storage.perform({ [storage] in
       // Otherwise a response that was just stored would seem to be in transfer still.
       storage.tier?.assumeIsolated { $0.endLeases() }
@@ -160,7 +160,7 @@ extension Loader {
       mediaType: StoredResponse.mediaType(told: nil))
     let began = ContinuousClock.now
     let largestInMemory = cache.largestInMemory
-    cache.beginHostStore(id, of: request.key)
+    cache.pending.beginHostStore(id, of: request.key)
     storage.perform({ [storage] in
       // Publish it to the peers before the host gets the answer, so that none of them requests it from a server after
       // that.
@@ -174,11 +174,11 @@ extension Loader {
       self.registry.releaseID(id)
       switch outcome {
       case .failure(let error):
-        self.cache.endHostStore(id, of: request.key, as: nil)
+        self.cache.pending.endHostStore(id, of: request.key, as: nil, now: .now)
         completion(.failure(error))
       case .success(let stored):
         let image = CacheIdentity(key: draft.key, partition: draft.partition)
-        self.cache.endHostStore(id, of: request.key, as: image)
+        self.cache.pending.endHostStore(id, of: request.key, as: image, now: .now)
         let isInMemory = self.cache.remember(stored.response, stored.bytes)
         guard isInMemory || stored.response.isOnDisk || self.cache.isCleared(stored.response) else {
           return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))

@@ -44,7 +44,7 @@ public final class Loader {
     jobs = JobCoordinator(
       registry: registry, cache: cache, peers: peers, deliveries: deliveries, storage: storage, transport: transport,
       previews: PreviewCoordinator(decodes), settings: settings)
-    (cache.client, jobs.client, jobs.previews.client) = (self, self, jobs)
+    (cache.loader, jobs.loader, jobs.previews.jobs) = (self, self, jobs)
     (decodes.client, decodes.cache, deliveries.client, deliveries.cache) = (deliveries, cache, self, cache)
     apply(settings)
     reattachPeers()
@@ -110,7 +110,7 @@ public final class Loader {
       error.attempts = attempts
       finish(id, .failure(error))
     }
-    cache.removeExpiredFailures(at: now)
+    cache.failures.forgetOld(now: now)
     reattachPeers()
     applyPeerInvalidations()
     jobs.pollPeers(at: now)

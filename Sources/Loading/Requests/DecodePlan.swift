@@ -61,7 +61,7 @@ extension LoadRequest {
 
   /// The tiers that store the original. An original that is only the source of a variant goes to disk alone, to save
   /// memory.
-  func placesOfOriginal(hasDisk: Bool) -> Places {
+  func tiersOfOriginal(hasDisk: Bool) -> Tiers {
     hasDisk && !variant.isEmpty && store.contains(.disk) ? store.subtracting(.memory) : store
   }
 }

@@ -43,12 +43,12 @@ extension Scheduler {
   /// since it may be what keeps the others waiting.
   mutating func requeue(_ slot: Int32) {
     jobs[slot].phase = .waiting
-    jobs[slot].place = nextPlace(jobs[slot].hasTimedOut ? .last : .first)
+    jobs[slot].sequence = nextSequence(jobs[slot].hasTimedOut ? .last : .first)
     addToBacklog(slot)
   }
 
   mutating func addToBacklog(_ slot: Int32) {
-    queue.add(slot, of: jobs[slot].origin, in: jobs[slot].queueClass, place: jobs[slot].place)
+    queue.add(slot, of: jobs[slot].origin, in: jobs[slot].queueClass, sequence: jobs[slot].sequence)
     askForName(of: jobs[slot].origin)
   }
 

@@ -52,7 +52,7 @@ struct Scheduler: ~Copyable {
     /// The index of its transfer in `transfers.list`.
     var runningIndex: Int32 = -1
     /// The sequence number among the queued jobs of its origin and priority. Assigned before the job is queued.
-    var place: Int64
+    var sequence: Int64
     /// The slots of its subscribers.
     var subscribers = IndexLinkedList()
     /// The number of subscribers that need no decoder.
@@ -154,7 +154,7 @@ struct Scheduler: ~Copyable {
   var origins = OriginTable()
   var queue = FairQueue()
   /// All assigned sequence numbers lie between these.
-  private var places: (first: Int64, last: Int64) = (0, 0)
+  private var sequences: (first: Int64, last: Int64) = (0, 0)
   var timers = TimerQueue<Timer>()
   /// The latest time passed in.
   var latest = ContinuousClock.now
@@ -201,7 +201,7 @@ struct Scheduler: ~Copyable {
     let originID = admit(origin)
     origins[originID.slot].jobs += 1
     jobs.lookingUpCount += 1
-    return jobs.insert(Job(key: key, origin: originID.slot, place: nextPlace(.asItComes)))
+    return jobs.insert(Job(key: key, origin: originID.slot, sequence: nextSequence(.asItComes)))
   }
 
   enum UnsubscribeResult: Equatable {
@@ -273,9 +273,9 @@ struct Scheduler: ~Copyable {
     jobs[slot].queueClass = new
     // A raised job goes behind those that had this priority before; a lowered one goes first, since it has waited
     // longer than the others of its level. The same holds for a job in its cache lookup, which is queued later.
-    if priority != old.priority { jobs[slot].place = nextPlace(priority < old.priority ? .first : .asItComes) }
+    if priority != old.priority { jobs[slot].sequence = nextSequence(priority < old.priority ? .first : .asItComes) }
     guard jobs[slot].phase == .waiting else { return }
-    queue.move(slot, of: jobs[slot].origin, to: new, place: jobs[slot].place)
+    queue.move(slot, of: jobs[slot].origin, to: new, sequence: jobs[slot].sequence)
   }
 
   /// Ends the cache lookup of a job, or skips it.
@@ -293,13 +293,13 @@ struct Scheduler: ~Copyable {
   }
 
   /// Assigns a sequence number.
-  mutating func nextPlace(_ turn: QueuePosition) -> Int64 {
+  mutating func nextSequence(_ turn: QueuePosition) -> Int64 {
     if turn == (limits.order == .fifo ? .first : .last) {
-      places.first -= 1
-      return places.first
+      sequences.first -= 1
+      return sequences.first
     }
-    places.last += 1
-    return places.last
+    sequences.last += 1
+    return sequences.last
   }
 
   // MARK: - Queries

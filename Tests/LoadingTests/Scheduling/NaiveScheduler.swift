@@ -13,7 +13,7 @@ struct NaiveScheduler {
     var key: TransferKey
     let origin: Origin
     /// The sequence number. Lower ones go first.
-    var place: Int
+    var sequence: Int
     var phase = Scheduler.Phase.lookingUp
     /// When the next attempt is due, in the backing-off phase.
     var due: Instant?
@@ -72,7 +72,7 @@ struct NaiveScheduler {
   private var turns: [[Origin]] = Array(repeating: [], count: Priority.allCases.count)
   /// The same for origins with a job that needs no decoder, used under decode backpressure.
   private var freeTurns: [[Origin]] = Array(repeating: [], count: Priority.allCases.count)
-  private var places = 0
+  private var lastSequence = 0
   private var starts = 0
   private var countedAtStarts = 0
   private var latest = Instant.now
@@ -201,7 +201,7 @@ struct NaiveScheduler {
     } else {
       job = new
       subscription = .created(new)
-      jobs.append(Job(id: new, key: key, origin: origin, place: nextPlace(.asItComes)))
+      jobs.append(Job(id: new, key: key, origin: origin, sequence: nextSequence(.asItComes)))
       if !origins.contains(where: { $0.origin == origin }) {
         origins.append(Known(origin: origin, window: ConcurrencyWindow(limits.window(isHTTP2: false))))
       }
@@ -335,8 +335,8 @@ struct NaiveScheduler {
   }
 
   private mutating func putBack(_ id: JobID) {
-    let place = nextPlace(job(id)!.hasTimedOut ? .last : .first)
-    change(id) { ($0.phase, $0.due, $0.place) = (.waiting, nil, place) }
+    let sequence = nextSequence(job(id)!.hasTimedOut ? .last : .first)
+    change(id) { ($0.phase, $0.due, $0.sequence) = (.waiting, nil, sequence) }
     addToQueue(id)
     refresh(job(id)!.origin)
     askForName(of: job(id)!.origin)
@@ -545,10 +545,10 @@ struct NaiveScheduler {
     guard let new = own.map(\.priority).max() else { return }
     change(id) { $0.isForDecodersAlone = own.allSatisfy(\.needsDecoder) }
     if new != old.priority {
-      let place = nextPlace(new < old.priority ? .first : .asItComes)
-      change(id) { ($0.priority, $0.place) = (new, place) }
+      let sequence = nextSequence(new < old.priority ? .first : .asItComes)
+      change(id) { ($0.priority, $0.sequence) = (new, sequence) }
     }
-    queue = queue.sorted { job($0)!.place < job($1)!.place }
+    queue = queue.sorted { job($0)!.sequence < job($1)!.sequence }
     let isFree = !job(id)!.isForDecodersAlone
     if new != old.priority || isFree == old.isForDecodersAlone {
       freeQueue.removeAll { $0 == id }
@@ -563,7 +563,7 @@ struct NaiveScheduler {
   }
 
   private mutating func addToQueue(_ id: JobID) {
-    queue = (queue + [id]).sorted { job($0)!.place < job($1)!.place }
+    queue = (queue + [id]).sorted { job($0)!.sequence < job($1)!.sequence }
     addIfFree(id)
   }
 
@@ -572,19 +572,19 @@ struct NaiveScheduler {
     let own = job(id)!
     guard own.phase == .waiting, !own.isForDecodersAlone else { return }
     let first = freeQueue.firstIndex { job($0)!.origin == own.origin && job($0)!.priority == own.priority }
-    if let first, own.place < job(freeQueue[first])!.place {
+    if let first, own.sequence < job(freeQueue[first])!.sequence {
       freeQueue.insert(id, at: first)
     } else {
       freeQueue.append(id)
     }
   }
 
-  private mutating func nextPlace(_ turn: Scheduler.QueuePosition) -> Int {
-    places += 1
+  private mutating func nextSequence(_ turn: Scheduler.QueuePosition) -> Int {
+    lastSequence += 1
     switch turn {
-    case .first: return limits.order == .fifo ? -places : places
-    case .asItComes: return places
-    case .last: return limits.order == .fifo ? places : -places
+    case .first: return limits.order == .fifo ? -lastSequence : lastSequence
+    case .asItComes: return lastSequence
+    case .last: return limits.order == .fifo ? lastSequence : -lastSequence
     }
   }
 
