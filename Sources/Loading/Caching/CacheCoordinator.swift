@@ -214,8 +214,8 @@ final class CacheCoordinator: DecodeCache, DeliveryCache {
   ///
   /// - Returns: the entries removed from memory.
   func invalidate(_ clear: Clear) -> [StoredResponse] {
-    pending.begin(clear)
-    storage.perform({}) { [weak self] in self?.pending.endFirstClear() }
+    pending.invalidations.begin(clear)
+    storage.perform({}) { [weak self] in self?.pending.invalidations.endFirst() }
     return clear.tiers == .disk ? [] : memory.clear(clear.filter, now: clear.time)
   }
 

@@ -43,15 +43,9 @@ struct StoreOperation: Sendable {
     do {
       try describe(&draft)
       return .success(try storeBody(as: draft, in: storage))
-    } catch let error as LoadError {
-      storage.discardNow(body)
-      return .failure(error)
-    } catch let error as StoreError {
-      storage.discardNow(body)
-      return .failure(LoadError(error))
     } catch {
       storage.discardNow(body)
-      return .failure(LoadError(.internal, "\(error)"))
+      return .failure(LoadError(ofDiskWork: error))
     }
   }
 
@@ -193,8 +187,7 @@ extension StoreOperation {
   /// Stores an image that the host supplies.
   static func put(
     _ content: Loader.Content, as draft: StoredResponse, delivery: DeliveryPlan, maxBytes: Int64,
-    largestInMemory: Int64,
-    id: LoadID, in storage: DiskServices
+    largestInMemory: Int64, id: LoadID, in storage: DiskServices
   ) -> Outcome {
     do throws(LoadError) {
       let body: Download.Body

@@ -274,9 +274,8 @@ final class JobCoordinator {
   /// Serves those loads of a job that the candidates satisfy, and removes them from the job.
   private func serve(_ job: JobID, from candidates: [Candidate]) {
     forEachLoad(of: job) { load in
-      guard serveFromCache(load, from: candidates) else { return }
-      // The delivery is responsible for the load from here on.
-      unsubscribe(load)
+      // The delivery is responsible for a load that it serves.
+      if serveFromCache(load, from: candidates) { unsubscribe(load) }
     }
   }
 
@@ -295,8 +294,7 @@ final class JobCoordinator {
     case .showThenRevalidate(let index, let isFresh, _):
       deliveries.show(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale)
       return false
-    case .revalidate, .fetch, .notCached:
-      return false
+    case .revalidate, .fetch, .notCached: return false
     }
     return true
   }
@@ -349,9 +347,8 @@ final class JobCoordinator {
     guard known.contains(where: { new in !before.contains { $0.response.isUnchanged(in: new.response) } }) else {
       return true
     }
-    let candidates =
-      known
-      + before.filter { old in !known.contains { $0.response.varyingHeaders == old.response.varyingHeaders } }
+    let others = before.filter { old in !known.contains { $0.response.varyingHeaders == old.response.varyingHeaders } }
+    let candidates = known + others
     jobs[id.slot].update(candidates)
     serve(id, from: candidates)
     guard let load = firstLoad(of: id) else {

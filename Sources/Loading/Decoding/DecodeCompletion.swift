@@ -41,9 +41,7 @@ extension DecodeCoordinator {
     draft.digest = []
     draft.orientation = 1
     draft.metadata = DecodeMetadata(
-      source: DecodeMetadata.Source(
-        digest: original.digest, byteCount: original.byteCount, format: original.format ?? "", width: original.width,
-        height: original.height),
+      source: DecodeMetadata.Source(original),
       placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init),
       isChecked: original.metadata?.isChecked == true,
       isDamaged: original.metadata?.isDamaged == true)
@@ -71,7 +69,7 @@ extension DecodeCoordinator {
     servedIn subscriptions: Set<DecodeCoalescer.Subscription>
   ) {
     cache?.applyPeerInvalidations()
-    guard let decode = activeDecode(id) else { return }
+    guard let decode = decodes[id] else { return }
     switch outcome {
     case .failure(let error): fail(id, error)
     case .success(let stored):
@@ -119,13 +117,21 @@ extension DecodeCoordinator {
     image.pixels = LoadedImage.Pixels(
       path: path, width: decoded.width, height: decoded.height, channels: decoded.channels, byteCount: byteCount)
     if decode.transform != nil {
-      image.source = LoadedImage.Source(response)
+      image.source = DecodeMetadata.Source(response)
       (image.width, image.height, image.frames, image.orientation) = (decoded.width, decoded.height, 1, 1)
     }
     if waiter.load.request.processing?.wantsPlaceholder == true {
       image.placeholder = decoded.placeholder.map(DecodeMetadata.Placeholder.init)
     }
     client?.complete(waiter.load, .success(image), at: .answer)
+  }
+}
+
+extension DecodeMetadata.Source {
+  fileprivate init(_ original: StoredResponse) {
+    self.init(
+      digest: original.digest, byteCount: original.byteCount, format: original.format ?? "", width: original.width,
+      height: original.height)
   }
 }
 

@@ -132,4 +132,13 @@ extension LoadError {
       }
     self.init(kind, error.message)
   }
+
+  /// The error that a load gets for any error on the disk thread.
+  init(ofDiskWork error: any Error) {
+    switch error {
+    case let error as LoadError: self = error
+    case let error as StoreError: self.init(error)
+    default: self.init(.internal, "\(error)")
+    }
+  }
 }

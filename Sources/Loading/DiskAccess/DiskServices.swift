@@ -96,11 +96,6 @@ public final class DiskServices: Sendable {
       }, then: completion)
   }
 
-  /// Whether the file of a candidate exists, so that its path may be reported. Must run on the disk thread.
-  private func hasFile(of candidate: Candidate) -> Bool {
-    tier(of: candidate)?.assumeIsolated { $0.hasFile(of: candidate.response) } ?? false
-  }
-
   /// Performs a delivery.
   func deliver(
     _ delivery: DeliveryPlan, from source: DeliveryPlan.Source,
@@ -157,7 +152,11 @@ public final class DiskServices: Sendable {
   /// Inspects a key. Must run on the disk thread.
   func inspect(_ key: String, _ partition: String, _ variant: String) -> Inspection {
     let found = candidates(for: key, partition, variant: variant)
-    var inspection = Inspection(candidates: found.filter(hasFile))
+    // Only the path of a file that exists may be reported.
+    var inspection = Inspection(
+      candidates: found.filter { candidate in
+        tier(of: candidate)?.assumeIsolated { $0.hasFile(of: candidate.response) } ?? false
+      })
     let first = inspection.candidates.first
     guard let tier = first.flatMap({ tier(of: $0) }) ?? tier else { return inspection }
     return tier.assumeIsolated { tier in

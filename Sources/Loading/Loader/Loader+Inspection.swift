@@ -31,12 +31,10 @@ extension Loader {
       completion(
         Statistics(
           waiting: self.jobs.scheduler.waiting + self.jobs.scheduler.putOff.byPriority + self.jobs.scheduler.reserved,
-          active: self.jobs.scheduler.activeCount,
-          window: self.jobs.scheduler.transfers.window.size,
+          active: self.jobs.scheduler.activeCount, window: self.jobs.scheduler.transfers.window.size,
           isPaused: self.isPaused,
           origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
-          memory: self.cache.memory.counts,
-          disk: disk, decoders: self.decoder.statistics, pixels: pixels))
+          memory: self.cache.memory.counts, disk: disk, decoders: self.decoder.statistics, pixels: pixels))
     }
   }
 
@@ -119,9 +117,7 @@ extension Loader {
         report.uses = onDisk.usage?.count
       }
       // A peer's lease on a fresh response is about to end: the response is committed.
-      if !report.isFresh {
-        report.leaseHolder = self.peers.leaseHolder(of: request, in: partition)
-      }
+      if !report.isFresh { report.leaseHolder = self.peers.leaseHolder(of: request, in: partition) }
       completion(report)
     }
   }
@@ -167,8 +163,7 @@ extension Loader {
       defer { storage.tier?.assumeIsolated { $0.listForOthers() } }
       return StoreOperation.put(
         content, as: draft, delivery: DeliveryPlan(request), maxBytes: request.maxBytes,
-        largestInMemory: largestInMemory,
-        id: id, in: storage)
+        largestInMemory: largestInMemory, id: id, in: storage)
     }) { [weak self] outcome in
       guard let self else { return }
       self.registry.releaseID(id)
@@ -223,7 +218,7 @@ extension LoadedImage {
       key: response.key, cache: status, byteCount: response.byteCount, mediaType: response.mediaType,
       format: response.format, width: response.width, height: response.height, frames: response.frames,
       orientation: response.orientation, path: path, data: data,
-      source: response.metadata?.source.map(Source.init), placeholder: placeholder,
+      source: response.metadata?.source, placeholder: placeholder,
       isDamaged: response.metadata?.isDamaged == true, finalURL: response.finalURL, response: head)
   }
 }

@@ -56,12 +56,9 @@ public final class Prefetch: LoadObserver {
     id: LoadID, group: String?, queue: PrefetchQueue, priority: Priority, loader: Loader,
     observer: any PrefetchObserver
   ) {
-    self.id = id
-    self.group = group
-    self.priority = priority
+    (self.id, self.group, self.queue, self.priority) = (id, group, queue, priority)
     self.loader = loader
     self.observer = observer
-    self.queue = queue
     summary.total = queue.total
   }
 

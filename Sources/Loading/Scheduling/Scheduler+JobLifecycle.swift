@@ -136,9 +136,7 @@ extension Scheduler {
     case .awaitingPeer, .awaitingCache: jobs.deferredCount -= 1
     }
     let waited = subscribers(of: id)
-    for load in waited {
-      if let subscriber = subscribers[load] { remove(subscriber, load) }
-    }
+    for load in waited { if let subscriber = subscribers[load] { remove(subscriber, load) } }
     detach(id)
     jobs.remove(id)
     origins[job.origin].jobs -= 1
@@ -160,8 +158,7 @@ extension Scheduler {
     transfers.list.append(
       RunningTransfers.Transfer(
         job: slot, number: transfers.startCount, since: latest, epoch: origins[origin].health.epoch))
-    transfers.unanswered.append(
-      (jobs.id(at: slot), transfers.startCount, latest.advanced(by: Self.patience)))
+    transfers.unanswered.append((jobs.id(at: slot), transfers.startCount, latest.advanced(by: Self.patience)))
     origins[origin].active += 1
     origins[origin].activeAtStart = origins[origin].active
     transfers.window.started(at: latest)

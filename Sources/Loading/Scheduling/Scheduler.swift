@@ -191,7 +191,9 @@ struct Scheduler: ~Copyable {
     let subscriber = Subscriber(job: slot, priority: priority, needsDecoder: needsDecoder, deadline: deadline)
     subscribers.insert(subscriber, at: id)
     subscriberLinks.reach(id.slot)
-    add(subscriber, id)
+    jobs[slot].subscribers.append(id.slot, in: &subscriberLinks)
+    jobs[slot].byPriority[priority] += 1
+    if !needsDecoder { jobs[slot].decodeFreeSubscribers += 1 }
     updateQueueClass(of: slot)
     if let deadline { addTimer(.deadline(id), at: deadline) }
     return result
@@ -224,10 +226,8 @@ struct Scheduler: ~Copyable {
       return .stillNeeded
     }
     switch jobs[job.slot].phase {
-    case .storing:
-      return .stillNeeded
-    case .active:
-      return .orphanedTransfer(job)
+    case .storing: return .stillNeeded
+    case .active: return .orphanedTransfer(job)
     case .lookingUp, .waiting, .backingOff, .awaitingPeer, .awaitingCache:
       _ = end(job)
       return .orphanedJob(job)
@@ -235,21 +235,10 @@ struct Scheduler: ~Copyable {
   }
 
   mutating func remove(_ subscriber: Subscriber, _ id: LoadID) {
-    drop(subscriber, id)
-    subscribers.remove(id)
-  }
-
-  /// Adds a subscriber to its job.
-  mutating func add(_ subscriber: Subscriber, _ id: LoadID) {
-    jobs[subscriber.job].subscribers.append(id.slot, in: &subscriberLinks)
-    jobs[subscriber.job].byPriority[subscriber.priority] += 1
-    if !subscriber.needsDecoder { jobs[subscriber.job].decodeFreeSubscribers += 1 }
-  }
-
-  mutating func drop(_ subscriber: Subscriber, _ id: LoadID) {
     jobs[subscriber.job].subscribers.remove(id.slot, in: &subscriberLinks)
     jobs[subscriber.job].byPriority[subscriber.priority] -= 1
     if !subscriber.needsDecoder { jobs[subscriber.job].decodeFreeSubscribers -= 1 }
+    subscribers.remove(id)
   }
 
   /// Returns false if the load is unknown or already has that priority.

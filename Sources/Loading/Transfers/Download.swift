@@ -235,8 +235,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
       return .success(summary)
     case .success(let summary):
       return .failure(
-        TransferError(
-          .truncated, "the rest of the body is incomplete", bytesReceived: summary.bytesReceived))
+        TransferError(.truncated, "the rest of the body is incomplete", bytesReceived: summary.bytesReceived))
     case .failure(let error) where error.kind == .aborted && received > length:
       return .failure(
         TransferError(

@@ -121,12 +121,8 @@ extension JobCoordinator {
           self?.forEachLoad(of: id) { $0.emit(.progress(received: received, total: total)) }
         }
       },
-      onScan: { scans in
-        LoadingActor.run { [weak self] in self?.previews.make(from: scans, of: id) }
-      },
-      onEnd: { ending in
-        LoadingActor.run { [weak self] in self?.ended(id, ending) }
-      },
+      onScan: { scans in LoadingActor.run { [weak self] in self?.previews.make(from: scans, of: id) } },
+      onEnd: { ending in LoadingActor.run { [weak self] in self?.ended(id, ending) } },
       unixTime: storage.now)
     return Download(configuration, partialBody: partialBody)
   }
