@@ -135,9 +135,7 @@ struct TIFFDirectory {
     return nil
   }
 
-  private func number(
-    _ place: Int, length: Int, _ reader: inout HeaderReader
-  ) throws(ImageHeaderError) -> Int {
+  private func number(_ place: Int, length: Int, _ reader: inout HeaderReader) throws(ImageHeaderError) -> Int {
     guard let number = Int(exactly: try integer(&reader, place, bytes: length)), number <= Int(UInt32.max) else {
       throw .impossible("a number in a TIFF directory is too large")
     }

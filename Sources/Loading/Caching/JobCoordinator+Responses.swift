@@ -120,8 +120,7 @@ extension JobCoordinator {
     guard let job = jobs[id] else { return }
     defer { storingEnded(job.identity) }
     switch outcome {
-    case .failure(let error):
-      fail(id, error)
+    case .failure(let error): fail(id, error)
     case .success(let stored):
       jobs[id] = nil
       var candidate = Candidate(
@@ -155,8 +154,7 @@ extension JobCoordinator {
     case .failure(let error):
       deliveries.complete(load, .failure(error), at: .answer)
     // The remaining loads joined while the others were being served, or need a transfer of their own.
-    case nil where !job.isAnswered(load, by: candidate.response.cached):
-      join(load)
+    case nil where !job.isAnswered(load, by: candidate.response.cached): join(load)
     case nil where stored.isIntact && (stored.bytes != nil || candidate.response.isOnDisk) && load.accepts(candidate):
       deliveries.deliver(candidate, to: load, as: .miss, at: .answer)
     case nil:

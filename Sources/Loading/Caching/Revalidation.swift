@@ -28,8 +28,7 @@ struct Revalidation {
       candidate.response.headers = Storing.fields(
         candidate.response.headers, updatedBy: summary.head.headers, receivedAt: summary.responseTime)
       candidate.response.requestTime = summary.requestTime
-      candidate.response.responseTime = summary.responseTime
-      candidate.response.validatedAt = summary.responseTime
+      (candidate.response.responseTime, candidate.response.validatedAt) = (summary.responseTime, summary.responseTime)
       candidate.response.expiresAt = policy.freshUntil(candidate.response.cached)
       return candidate
     }

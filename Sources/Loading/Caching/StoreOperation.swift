@@ -66,10 +66,8 @@ struct StoreOperation: Sendable {
         case .spool(let body): try ImageHeader.read(SpoolSource(spool: body.spool), format: format)
         case .failed(let error): throw LoadError(error)
         }
-      draft.width = header.width
-      draft.height = header.height
-      draft.frames = header.frames
-      draft.orientation = header.orientation
+      (draft.width, draft.height) = (header.width, header.height)
+      (draft.frames, draft.orientation) = (header.frames, header.orientation)
     } catch let error as ImageHeaderError {
       if needsSize { throw LoadError(.corrupt, "the \(format.rawValue) header is invalid: \(error)") }
     }
@@ -197,12 +195,11 @@ extension StoreOperation {
       }
       let prefix: [UInt8]
       switch body {
+      case .bytes(let bytes) where bytes.count > maxBytes:
+        throw LoadError(.tooLarge, "the content is larger than \(maxBytes) bytes")
       case .bytes(let bytes): prefix = Array(bytes.prefix(Recognition.prefixLength))
       case .spool(let body): prefix = (try? body.spool.bytes(from: 0, count: Recognition.prefixLength)) ?? []
       case .failed(let error): throw LoadError(error)
-      }
-      if case .bytes(let bytes) = body, bytes.count > maxBytes {
-        throw LoadError(.tooLarge, "the content is larger than \(maxBytes) bytes")
       }
       guard case .image(let format) = Recognition(prefix: prefix, isComplete: prefix.count < Recognition.prefixLength)
       else {

@@ -36,10 +36,7 @@ extension DecodeCoordinator {
   func keep(_ decoded: Decoded, at path: String, of id: DecodeCoalescer.ID, _ decode: ActiveDecode) {
     let original = originalDecoded(decoded, decode)
     var draft = original
-    draft.id = 0
-    draft.variant = decode.transform?.canonical ?? ""
-    draft.digest = []
-    draft.orientation = 1
+    (draft.id, draft.variant, draft.digest, draft.orientation) = (0, decode.transform?.canonical ?? "", [], 1)
     draft.metadata = DecodeMetadata(
       source: DecodeMetadata.Source(original),
       placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init),

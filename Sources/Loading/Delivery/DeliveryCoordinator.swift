@@ -77,8 +77,7 @@ final class DeliveryCoordinator: DecodeClient {
     } else {
       source = .bytes(candidate.bytes ?? [], format: candidate.response.format)
     }
-    let delivery = Delivery(
-      candidate: candidate, load: load, status: status, stage: stage, plan: plan, source: source)
+    let delivery = Delivery(candidate: candidate, load: load, status: status, stage: stage, plan: plan, source: source)
     if !plan.wantsData || candidate.bytes != nil {
       perform(delivery) {}
     } else if case .stored(let response, let tier) = source, !inlineReads.isOpen(for: response.byteCount) {
@@ -112,9 +111,7 @@ final class DeliveryCoordinator: DecodeClient {
     }
   }
 
-  private func performed(
-    _ delivery: Delivery, _ result: Result<DeliveryPlan.DeliveredContent, DeliveryPlan.Failure>
-  ) {
+  private func performed(_ delivery: Delivery, _ result: Result<DeliveryPlan.DeliveredContent, DeliveryPlan.Failure>) {
     let (load, stage) = (delivery.load, delivery.stage)
     guard isActive(load) else { return }
     var candidate = delivery.candidate
@@ -131,8 +128,7 @@ final class DeliveryCoordinator: DecodeClient {
       cache?.removeFromMemory(candidate.response.key)
       load.bypassesCache = true
       lostSource(for: load, at: stage)
-    case .failure(.failed(let error)):
-      complete(load, .failure(error), at: stage)
+    case .failure(.failed(let error)): complete(load, .failure(error), at: stage)
     }
   }
 

@@ -22,13 +22,8 @@ public final class DiskServices: Sendable {
     directory: String, executor: ThreadExecutor, tier: DiskTier?, readOnlyTiers: [DiskTier], scratch: ScratchFolder,
     pixels: PixelFolder, now: @escaping @Sendable () -> Int
   ) {
-    self.directory = directory
-    self.executor = executor
-    self.tier = tier
-    self.readOnlyTiers = readOnlyTiers
-    self.scratch = scratch
-    self.pixels = pixels
-    self.now = now
+    (self.directory, self.executor, self.now) = (directory, executor, now)
+    (self.tier, self.readOnlyTiers, self.scratch, self.pixels) = (tier, readOnlyTiers, scratch, pixels)
   }
 
   /// Opens the tiers and schedules their maintenance. Blocks.

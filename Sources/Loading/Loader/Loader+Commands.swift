@@ -19,8 +19,7 @@ extension Loader {
   ) {
     let queue = PrefetchQueue(requests, limits: jobs.scheduler.limits, places: jobs.freePlaces)
     jobs.reserve(places: queue.placesHeld, at: priority)
-    let prefetch = Prefetch(
-      id: id, group: group, queue: queue, priority: priority, loader: self, observer: observer)
+    let prefetch = Prefetch(id: id, group: group, queue: queue, priority: priority, loader: self, observer: observer)
     registry.insert(prefetch)
     prefetch.submitNext()
   }

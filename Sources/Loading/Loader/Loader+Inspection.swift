@@ -80,9 +80,7 @@ extension Loader {
 
   /// Looks up the cache as a load with this request would, without side effects: no transfer, no promotion, no use
   /// counted.
-  public func query(
-    _ request: LoadRequest, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void
-  ) {
+  public func query(_ request: LoadRequest, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void) {
     let (key, partition) = (request.key, CachePartition.partition(of: request))
     let variant = request.variant
     applyPeerInvalidations()
@@ -106,15 +104,15 @@ extension Loader {
       let all = (inMemory + onDisk.candidates).map(\.response)
       report.varyingFields = Set(all.flatMap { $0.varyingHeaders.lines.map(\.name) }).sorted()
       report.transforms = onDisk.transforms
-      report.failure = failure?.error.kind
-      report.failedUntil = failure?.until
-      if let failure { report.reason = "not stored; failed recently: \(failure.error.message)" }
+      if let failure {
+        (report.failure, report.failedUntil) = (failure.error.kind, failure.until)
+        report.reason = "not stored; failed recently: \(failure.error.message)"
+      }
       if let first = inMemory.first ?? onDisk.candidates.first { self.describe(first.response, in: &report) }
       if let first = onDisk.candidates.first, let tier = self.storage.tier(of: first) {
         report.path = tier.absolutePath(of: first.response)
         report.directory = tier.cacheDirectory
-        report.usedAt = onDisk.usage?.lastUse
-        report.uses = onDisk.usage?.count
+        (report.usedAt, report.uses) = (onDisk.usage?.lastUse, onDisk.usage?.count)
       }
       // A peer's lease on a fresh response is about to end: the response is committed.
       if !report.isFresh { report.leaseHolder = self.peers.leaseHolder(of: request, in: partition) }

@@ -146,8 +146,7 @@ public final class Loader {
       image.timing.total = load.acceptedAt.duration(to: .now)
       if load.observer !== DiscardingObserver.shared { count(image) }
       load.observer.load(id, ended: .success(image))
-    case .failure:
-      load.observer.load(id, ended: result)
+    case .failure: load.observer.load(id, ended: result)
     }
     registry.releaseID(id)
     return true

@@ -130,10 +130,8 @@ public final class Prefetch: LoadObserver {
     case .success(let image) where image.cache == .miss:
       summary.downloaded += 1
       summary.bytes += image.source?.byteCount ?? image.byteCount
-    case .success:
-      summary.cached += 1
-    case .failure(let error) where error.kind == .cancelled:
-      summary.cancelled += 1
+    case .success: summary.cached += 1
+    case .failure(let error) where error.kind == .cancelled: summary.cancelled += 1
     case .failure(let error):
       summary.failed += 1
       if summary.errors.count < Self.maxErrors { summary.errors.append((url, error.kind)) }

@@ -159,15 +159,9 @@ extension LoadRequest {
   /// The request of the load that revalidates a response which was just served stale.
   var forBackgroundRevalidation: LoadRequest {
     var request = self
-    request.cacheMode = .noCache
-    request.delivery = .none
-    request.processing = nil
-    request.saveTo = nil
-    request.digest = nil
-    request.slot = nil
-    request.group = nil
-    request.events = []
-    request.priority = .low
+    (request.cacheMode, request.delivery, request.events, request.priority) = (.noCache, .none, [], .low)
+    (request.processing, request.saveTo, request.digest) = (nil, nil, nil)
+    (request.slot, request.group) = (nil, nil)
     return request
   }
 

@@ -22,10 +22,8 @@ public final class DecodePlan: Sendable {
   }
 
   private init(_ transform: Transform?, _ deliversPixels: Bool, _ wantsPlaceholder: Bool, _ checks: Bool) {
-    self.transform = transform
-    self.deliversPixels = deliversPixels
-    self.wantsPlaceholder = wantsPlaceholder
-    self.checks = checks
+    (self.transform, self.deliversPixels) = (transform, deliversPixels)
+    (self.wantsPlaceholder, self.checks) = (wantsPlaceholder, checks)
     variant = deliversPixels ? "" : transform?.canonical ?? ""
   }
 

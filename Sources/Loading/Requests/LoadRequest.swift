@@ -77,10 +77,7 @@ public struct LoadRequest: Sendable {
   public var wantsResponse = false
 
   public init(url: String, source: Source, key: String, fields: LoadHeaders = LoadHeaders()) {
-    self.url = url
-    self.source = source
-    self.key = key
-    self.fields = fields
+    (self.url, self.source, self.key, self.fields) = (url, source, key, fields)
   }
 
   /// The headers to send, including those of the worker.

@@ -21,11 +21,8 @@ final class PartialBody: Sendable {
   init(
     response: PartialResponse, body: Download.Body, byteCount: Int64, format: ImageFormat?, scans: ScanCounter? = nil
   ) {
-    self.response = response
-    self.body = body
-    self.byteCount = byteCount
-    self.format = format
-    self.scans = scans
+    (self.response, self.body, self.byteCount) = (response, body, byteCount)
+    (self.format, self.scans) = (format, scans)
   }
 }
 

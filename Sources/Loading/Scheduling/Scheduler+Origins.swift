@@ -95,8 +95,7 @@ extension Scheduler {
     let health = origins[slot].stateOfHealth
     guard health != .probing, health != origins[slot].reportedHealth else { return }
     origins[slot].reportedHealth = health
-    origins.healthChanges.append(
-      state(of: slot, waiting: queue.count(of: slot), reason: origins[slot].health.reason))
+    origins.healthChanges.append(state(of: slot, waiting: queue.count(of: slot), reason: origins[slot].health.reason))
   }
 
   mutating func takeHealthChanges() -> [OriginState] {
