@@ -49,9 +49,13 @@ extension PoolLoop {
     for ticket in queue.waitingTickets where self.libraries(for: ticket).include(libraries) {
       if queue.remove(ticket) { answer(ticket, .failure(error)) }
     }
+    tellFormatWaiters(CodecFormats())
+  }
+
+  private func tellFormatWaiters(_ formats: CodecFormats) {
     let waiters = formatWaiters
     formatWaiters = []
-    for then in waiters { then(CodecFormats()) }
+    for then in waiters { then(formats) }
   }
 
   func assign(_ ticket: DecodeTicket, to process: DecoderProcess) {
@@ -97,9 +101,7 @@ extension PoolLoop {
     publish()
     if process.libraries == .all {
       self.formats = formats
-      let waiters = formatWaiters
-      formatWaiters = []
-      for then in waiters { then(formats) }
+      tellFormatWaiters(formats)
     }
     if let ticket = process.reserved {
       process.reserved = nil

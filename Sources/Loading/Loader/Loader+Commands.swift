@@ -20,8 +20,7 @@ extension Loader {
   ) {
     let queue = PrefetchQueue(requests, limits: jobs.scheduler.limits, places: jobs.freePlaces)
     jobs.reserve(places: queue.placesHeld, at: priority)
-    let prefetch = Prefetch(
-      id: id, group: group, queue: queue, priority: priority, loader: self, observer: observer)
+    let prefetch = Prefetch(id: id, group: group, queue: queue, priority: priority, loader: self, observer: observer)
     registry.insert(prefetch)
     prefetch.start(failing: refused)
   }
@@ -130,5 +129,5 @@ extension Loader {
   }
 
   /// Removes all remembered failures and returns their number.
-  public func clearFailures() -> Int { cache.removeAllFailures() + decodes.forgetFailures() }
+  public func clearFailures() -> Int { cache.failures.forgetAll() + decodes.forgetFailures() }
 }

@@ -56,12 +56,9 @@ public final class Prefetch: LoadObserver {
     id: LoadID, group: String?, queue: PrefetchQueue, priority: Priority, loader: Loader,
     observer: any PrefetchObserver
   ) {
-    self.id = id
-    self.group = group
-    self.priority = priority
+    (self.id, self.group, self.queue, self.priority) = (id, group, queue, priority)
     self.loader = loader
     self.observer = observer
-    self.queue = queue
     summary.total = queue.total
   }
 
@@ -139,10 +136,8 @@ public final class Prefetch: LoadObserver {
     case .success(let image) where image.cache == .miss:
       summary.downloaded += 1
       summary.bytes += image.source?.byteCount ?? image.byteCount
-    case .success:
-      summary.cached += 1
-    case .failure(let error) where error.kind == .cancelled:
-      summary.cancelled += 1
+    case .success: summary.cached += 1
+    case .failure(let error) where error.kind == .cancelled: summary.cancelled += 1
     case .failure(let error):
       summary.failed += 1
       if summary.errors.count < Self.maxErrors { summary.errors.append((url, error.kind)) }

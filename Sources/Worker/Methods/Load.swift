@@ -171,7 +171,7 @@ enum LoadParameters {
   private enum StorePlaces: String, CaseIterable {
     case all, memory, disk, none
 
-    var places: LoadRequest.Places {
+    var places: LoadRequest.Tiers {
       switch self {
       case .all: .all
       case .memory: .memory
