@@ -21,11 +21,20 @@ public struct Request: Sendable, Equatable {
   public let id: RequestID?
   public let method: String
   public let params: JSONObject
+  /// The first member of the request that JSON-RPC does not define. It has no effect.
+  public var ignoredMember: String?
 
   public init(id: RequestID?, method: String, params: JSONObject) {
     self.id = id
     self.method = method
     self.params = params
+  }
+
+  /// The end of a message about invalid parameters, if they may be in the wrong place.
+  public var misplacementHint: String {
+    guard let name = ignoredMember?.quotable else { return "" }
+    let meant = Call.members.nearest(to: name).map { "did you mean \($0)?" } ?? "parameters must be within params"
+    return "; the member \(name) of the request was ignored (\(meant))"
   }
 }
 
@@ -66,7 +75,7 @@ extension Incoming {
 }
 
 extension Call {
-  private static let members = ["jsonrpc", "id", "method", "params"]
+  fileprivate static let members = ["jsonrpc", "id", "method", "params"]
 
   init(_ value: JSON) {
     guard case .object(let object) = value else {
@@ -86,24 +95,17 @@ extension Call {
       self = .refused(.invalidRequest("jsonrpc must be \"2.0\""), id: id)
       return
     }
-    if let member = object.members.first(where: { !Self.members.contains($0.name) }) {
-      let name = member.name.quotable
-      let hint = Self.members.nearest(to: name).map { "did you mean \($0)?" } ?? "parameters must be within params"
-      self = .refused(.invalidRequest("unknown member \(name) of the request (\(hint))"), id: id)
-      return
-    }
     guard case .string(let method)? = object["method"] else {
       self = .refused(.invalidRequest("method must be a string"), id: id)
       return
     }
-    switch object["params"] {
-    case nil:
-      self = .request(Request(id: id, method: method, params: JSONObject()))
-    case .object(let params)?:
-      self = .request(Request(id: id, method: method, params: params))
-    default:
+    guard case .object(let params) = object["params"] ?? .object([:]) else {
       let error = RPCError.invalidParams(member: "params", "params must be an object")
       self = id == nil ? .failedNotification(error, method: method) : .refused(error, id: id)
+      return
     }
+    var request = Request(id: id, method: method, params: params)
+    request.ignoredMember = object.members.first { !Self.members.contains($0.name) }?.name
+    self = .request(request)
   }
 }

@@ -147,6 +147,13 @@ final class EasyHandle {
   /// Whether the system had no thread or descriptors for a name look-up.
   var hasNoResolver: Bool { errorText.contains("thread failed to start") }
 
+  /// The errno of the last failed connect; 0 if there was none.
+  var connectErrno: Int32 {
+    var code = 0
+    _ = ccurl_get_long(raw, CURLINFO_OS_ERRNO, &code)
+    return Int32(truncatingIfNeeded: code)
+  }
+
   /// Number of connections that the request has opened.
   var connectionsOpened: Int {
     var count = 0

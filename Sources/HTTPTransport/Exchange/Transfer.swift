@@ -233,7 +233,7 @@ final class Transfer {
   /// The error if no name server answered for the host.
   var noAnswer: TransferError { TransferError(.unanswered, "no name server answered for \(origin.host)") }
   /// The error if the name of the host has no address.
-  var noAddress: TransferError { TransferError(.resolve, "the host \(origin.host) has no address") }
+  var noAddress: TransferError { TransferError(.resolve, "the host \(origin.host) does not resolve to an address") }
 
   var flood: TransferError {
     TransferError(.flood, "\(peer) floods the connection with bytes that belong to no response")

@@ -99,6 +99,7 @@ final class Session {
       try method.perform(in: self, request.params, token)
     } catch {
       var error = error
+      error.message += request.misplacementHint
       if let url = url(in: request.params) { error.details.set("url", .string(url)) }
       answer(token, error)
     }
