@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import ImageStore
 
 /// Receives the progress and the end of a prefetch. Called on the loading thread; `ended` comes once, at the end.
 @LoadingActor
