@@ -34,7 +34,7 @@ class Parts:
         self._schemas: dict[str, Schema] = document["components"]["schemas"]
         self._methods = {method["name"]: method for method in document["methods"]}
         self._events = {event["name"]: event for event in document["x-events"]}
-        self._sections = {name for kind, name in PART.findall(page) if kind in ("params", "members")}
+        self._sections = {name for kind, name in PART.findall(page) if kind in ("members", "parameters")}
 
     def methods(self, _: str) -> Iterator[str]:
         """All methods, by their tags."""
