@@ -18,7 +18,9 @@ DOCUMENT = json.loads((ROOT / "protocol" / "openrpc.json").read_text())
 def figures(schema: dict[str, Any]) -> Iterator[str]:
     """`a.b` for a member of a member, `a[].b` for one of the members of a list; what lies deeper goes with that."""
     for name, member in schema["properties"].items():
-        inner, between = (member["items"], "[].") if "properties" in member.get("items", {}) else (member, ".")
+        inner, between = (member["items"], "[].") if "items" in member else (member, ".")
+        if "$ref" in inner:
+            inner = DOCUMENT["components"]["schemas"][inner["$ref"].rpartition("/")[2]]
         if "properties" in inner:
             yield from (f"{name}{between}{figure}" for figure in inner["properties"])
         else:
@@ -33,7 +35,7 @@ class Operating(unittest.TestCase):
         self.assertEqual(set(kinds), {*DOCUMENT["components"]["schemas"]["ErrorKind"]["enum"], "workerExited"})
 
     def test_each_figure_of_stats_is_explained(self) -> None:
-        table = (OPERATING / "README.md").read_text().partition("## What `stats` tells")[2].partition("\n## ")[0]
+        table = (OPERATING / "README.md").read_text().partition("## What `stats` shows")[2].partition("\n## ")[0]
         rows = re.findall(r"^\| (`.+?`) \| .+ \|$", table, re.MULTILINE)
         explained = [figure for row in rows for figure in re.findall(r"`(.+?)`", row)]
         self.assertEqual(sorted(explained), sorted(figures(DOCUMENT["components"]["schemas"]["StatsResult"])))
