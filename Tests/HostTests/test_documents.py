@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-import subprocess
 import unittest
 from pathlib import Path
 from urllib.parse import unquote
@@ -19,10 +19,12 @@ HEADING = re.compile(r"(?m)^#+ (.+)$")
 
 
 def documents() -> list[Path]:
-    """The pages of the project: those in the repository, and new ones that git does not ignore."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"]
-    names = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\0")
-    return sorted(ROOT / name for name in names if name and (ROOT / name).exists())
+    """The pages of the project, without those in hidden folders such as builds."""
+    pages = []
+    for folder, names, files in os.walk(ROOT):
+        names[:] = [name for name in names if not name.startswith(".")]
+        pages += [Path(folder) / name for name in files if name.endswith(".md")]
+    return sorted(pages)
 
 
 def anchors(page: Path) -> set[str]:
