@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -11,14 +10,13 @@ import typing
 import unittest
 from typing import Any
 
+from document import DOCUMENT, SCHEMAS
 from package import ROOT
 
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 
 import imageworker  # noqa: E402
 
-DOCUMENT = json.loads((ROOT / "protocol" / "openrpc.json").read_text())
-SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 TYPES = (ROOT / "examples" / "node" / "imageworker.d.ts").read_text()
 
 
@@ -108,23 +106,24 @@ class Names(unittest.TestCase):
         self.assertEqual({**python, "pixels": set()}, document)
 
     def test_members_of_what_an_image_has(self) -> None:
+        image = SCHEMAS["Image"]["properties"]
         for kind, schema in (
-            (imageworker.Placeholder, SCHEMAS["Placeholder"]),
-            (imageworker.Source, SCHEMAS["Source"]),
-            (imageworker.Timing, SCHEMAS["Timing"]),
+            (imageworker.Placeholder, image["placeholder"]),
+            (imageworker.Source, image["source"]),
+            (imageworker.Timing, image["timing"]),
             (imageworker.HTTPResponse, SCHEMAS["HTTPResponse"]),
-            (imageworker.Crop, SCHEMAS["Crop"]),
+            (imageworker.Crop, SCHEMAS["Transform"]["properties"]["crop"]),
         ):
             with self.subTest(of=kind.__name__):
                 self.assertEqual(kind.__annotations__.keys() | set(), schema["properties"].keys())
                 self.assertEqual(kind.__required_keys__, set(schema.get("required", schema["properties"])))
-        self.assertEqual(interface("Pixels").keys(), SCHEMAS["Pixels"]["properties"].keys())
+        self.assertEqual(interface("Pixels").keys(), image["pixels"]["properties"].keys())
 
     def test_the_result_of_a_prefetch(self) -> None:
         document = SCHEMAS["PrefetchResult"]["properties"]
         self.assertEqual(typed_dict(imageworker.PrefetchResult).keys(), document.keys())
         self.assertEqual(interface("PrefetchResult").keys(), document.keys())
-        error = SCHEMAS["PrefetchError"]["properties"]
+        error = document["errors"]["items"]["properties"]
         self.assertEqual(typed_dict(imageworker.PrefetchError).keys(), error.keys())
 
     def test_kinds_methods_and_events(self) -> None:

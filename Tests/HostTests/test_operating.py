@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
 import unittest
 from typing import Any, Iterator
 
+from document import SCHEMAS
 from package import ROOT
 
 OPERATING = ROOT / "examples" / "operating"
-DOCUMENT = json.loads((ROOT / "protocol" / "openrpc.json").read_text())
 
 
 def figures(schema: dict[str, Any]) -> Iterator[str]:
     """`a.b` for a member of a member, `a[].b` for one of the members of a list; what lies deeper goes with that."""
     for name, member in schema["properties"].items():
-        inner, between = (member["items"], "[].") if "items" in member else (member, ".")
-        if "$ref" in inner:
-            inner = DOCUMENT["components"]["schemas"][inner["$ref"].rpartition("/")[2]]
+        inner, between = (member["items"], "[].") if "properties" in member.get("items", {}) else (member, ".")
         if "properties" in inner:
             yield from (f"{name}{between}{figure}" for figure in inner["properties"])
         else:
@@ -32,13 +29,13 @@ class Operating(unittest.TestCase):
         rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \|$", (OPERATING / "troubleshooting.md").read_text(), re.MULTILINE)
         kinds = [kind for kind, _, _ in rows]
         self.assertEqual(sorted(kinds), sorted(set(kinds)))
-        self.assertEqual(set(kinds), {*DOCUMENT["components"]["schemas"]["ErrorKind"]["enum"], "workerExited"})
+        self.assertEqual(set(kinds), {*SCHEMAS["ErrorKind"]["enum"], "workerExited"})
 
     def test_each_figure_of_stats_is_explained(self) -> None:
         table = (OPERATING / "README.md").read_text().partition("## What `stats` shows")[2].partition("\n## ")[0]
         rows = re.findall(r"^\| (`.+?`) \| .+ \|$", table, re.MULTILINE)
         explained = [figure for row in rows for figure in re.findall(r"`(.+?)`", row)]
-        self.assertEqual(sorted(explained), sorted(figures(DOCUMENT["components"]["schemas"]["StatsResult"])))
+        self.assertEqual(sorted(explained), sorted(figures(SCHEMAS["StatsResult"])))
 
     @unittest.skipIf(shutil.which("systemd-analyze") is None, "there is no systemd here")
     def test_the_units_are_units(self) -> None:
