@@ -139,15 +139,15 @@ class Parts:
         resolved = self._resolved(schema)
         if "const" in resolved:
             return f"`{json.dumps(resolved['const'])}`"
-        if resolved.get("enum") == [True]:
-            return "`true`"
         if "enum" in resolved:
-            return ", ".join(f"`{value}`" for value in resolved["enum"])
+            values = [value if isinstance(value, str) else json.dumps(value) for value in resolved["enum"]]
+            return ", ".join(f"`{value}`" for value in values)
         if "oneOf" in resolved:
             return " or ".join(self._value(each) for each in resolved["oneOf"])
         kind = resolved.get("type")
         if kind == "array":
-            return f"list of {self._value(resolved['items'])}"
+            items = self._value(resolved["items"])
+            return "list of strings" if items == "string" else f"list of {items}"
         if kind == "object":
             name = schema.get("$ref", "").rpartition("/")[2]
             return f"[{name}](#{name.lower()})" if name in self._sections else "object"
@@ -170,6 +170,7 @@ def compact(value: object) -> str:
 
 def row(*cells: str) -> str:
     cells = tuple(cell.replace("|", "\\|").removesuffix(".") for cell in cells)
+    cells = tuple(re.sub(r"(?<![`\w-])--[a-z][a-z-]*", r"`\g<0>`", cell) for cell in cells)
     return re.sub(r"\|  (?=\|)", "| ", "| " + " | ".join(cells) + " |")
 
 
