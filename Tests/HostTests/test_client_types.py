@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -11,14 +10,13 @@ import typing
 import unittest
 from typing import Any
 
+from document import DOCUMENT, SCHEMAS
 from package import ROOT
 
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 
 import imageworker  # noqa: E402
 
-DOCUMENT = json.loads((ROOT / "protocol" / "openrpc.json").read_text())
-SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 TYPES = (ROOT / "examples" / "node" / "imageworker.d.ts").read_text()
 
 
