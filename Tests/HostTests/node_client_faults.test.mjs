@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
-import { ImageWorker, NetworkError, WorkerExited } from "../../examples/node/imageworker.mjs";
+import { IncompatibleWorkerError, ImageWorker, InternalError, NetworkError, RequestError, WorkerExited, protocolVersion } from "../../examples/node/imageworker.mjs";
 
 const client = new URL("../../examples/node/imageworker.mjs", import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), "imageworker-"));
@@ -22,12 +22,16 @@ function script(name, text) {
   return path;
 }
 
-/** A worker that does for each request what `serve(request, say)` does; `say` writes a line. */
-function worker(name, serve, settings = {}) {
+/** A worker that does for each request what `serve(request, say)` does; `say` writes a line. It answers `initialize` properly. */
+function worker(name, serve, settings = {}, greeting = { result: { protocolVersion } }) {
   const text = `#!${process.execPath}
     const say = (line) => process.stdout.write(line + "\\n");
     const serve = ${serve};
-    require("node:readline").createInterface(process.stdin).on("line", (line) => serve(JSON.parse(line), say));`;
+    require("node:readline").createInterface(process.stdin).on("line", (line) => {
+      const request = JSON.parse(line);
+      if (request.method === "initialize") say(JSON.stringify({ id: request.id, ...${JSON.stringify(greeting)} }));
+      else serve(request, say);
+    });`;
   return new ImageWorker({ binary: script(name, text), ...settings });
 }
 
@@ -95,8 +99,16 @@ test("an answer that cannot be read ends its call, and none is left waiting", as
   const fake = worker("halves", ({ id, params }, say) => say(JSON.stringify({ id, ...params })));
   await assert.rejects(fake.call("a"), { kind: "internal" });
   await assert.rejects(fake.call("a", { error: "text" }), { kind: "internal" });
-  const error = await fake.call("a", { error: { code: 2001, message: "m", data: null } }).catch((error) => error);
-  assert.deepEqual([error.constructor, error.kind, error.message], [NetworkError, "internal", "m"]);
+  const errors = [
+    [{ code: 2001, message: "m", data: null }, NetworkError, "internal"],
+    [{ code: 2099, message: "m", data: { kind: "tooNew" } }, NetworkError, "tooNew"],
+    [{ code: 9001, message: "m", data: { kind: "toString" } }, RequestError, "toString"],
+  ];
+  for (const [answer, errorClass, kind] of errors) {
+    const error = await fake.call("a", { error: answer }).catch((error) => error);
+    assert.deepEqual([error.constructor, error.kind, error.message], [errorClass, kind, "m"]);
+  }
+  await assert.rejects(fake.call("a"), InternalError);
   assert.equal(await fake.call("a", { error: null, result: 5 }), 5);
   await fake.close();
 });
@@ -104,7 +116,7 @@ test("an answer that cannot be read ends its call, and none is left waiting", as
 test("a worker that can no longer be talked to is ended", async () => {
   // What closes its output is killed for it, perhaps before it can say anything more.
   for (const end of ["echo >&2 mute; exec 1>&-", "echo '{\"id\":1,\"result\":1}'; exec 0<&-; echo >&2 deaf"]) {
-    const binary = script("closes", `#!/bin/sh\nread line\n${end}\nexec sleep 1000\n`);
+    const binary = script("closes", `#!/bin/sh\nread line; read line\n${end}\nexec sleep 1000\n`);
     let closed;
     const isClosed = new Promise((done) => (closed = done));
     const fake = new ImageWorker({ binary, onLog: closed });
@@ -161,7 +173,7 @@ test("closing ends the wait for a restart", async () => {
   const { binary } = mortal("closed");
   const fake = new ImageWorker({ binary, longestPauseMs: 60_000, maxRestarts: 100 });
   for (let n = 0; n < 3; n++) await assert.rejects(fake.call("a"), WorkerExited);
-  const waiting = assert.rejects(fake.call("a"), { kind: "workerExited", retryable: false });
+  const waiting = assert.rejects(fake.call("a"), { kind: "closed", retryable: false });
   await fake.close();
   await waiting;
 });
@@ -183,7 +195,7 @@ test("closing may take any time", async () => {
   const warn = (warning) => warnings.push(warning.name);
   process.on("warning", warn);
   const fake = worker("patient", () => {});
-  await fake.close(Infinity);
+  await fake.close({ graceMs: Infinity });
   process.off("warning", warn);
   assert.deepEqual(warnings, []);
 });
@@ -260,4 +272,59 @@ test("a directory on the PATH is no worker", async () => {
     process.env.PATH = PATH;
     if (IMAGEWORKER !== undefined) process.env.IMAGEWORKER = IMAGEWORKER;
   }
+});
+
+test("a worker of another protocol is not used", async () => {
+  const message = "this client speaks protocol version 1, and the worker";
+  for (const [greeting, reason] of [
+    [{ error: { code: -32602, message: "no", data: { kind: "invalidParams", supported: [2, 3] } } }, "speaks 2,3"],
+    [{ error: { code: -32601, message: "unknown method initialize", data: {} } }, "answers: unknown method initialize"],
+    [{ error: null }, "answers: nothing that can be read"],
+    [{ result: { protocolVersion: 2 } }, "speaks 2"],
+  ]) {
+    const ends = [];
+    const onExit = (end) => ends.push(end.constructor);
+    const fake = worker("another", ({ id }, say) => say(JSON.stringify({ id, result: {} })), { onExit }, greeting);
+    const loading = fake.load("data:,");
+    await assert.rejects(fake.ready, { name: "IncompatibleWorkerError", message: `${message} ${reason}` });
+    const refused = { kind: "incompatible", retryable: false, message: `${message} ${reason}` };
+    await assert.rejects(loading, { ...refused, url: "data:," });
+    for (let n = 0; n < 3; n++) {
+      await assert.rejects(fake.stats(), refused);
+      await new Promise((done) => setTimeout(done, 20)); // It is being killed, and then dead.
+    }
+    await assert.rejects(fake.loadAll(["data:,"]).next(), IncompatibleWorkerError);
+    await fake.close();
+    assert.deepEqual(ends, [IncompatibleWorkerError]);
+  }
+});
+
+test("ready is rejected if the worker does not start or ends before it answers", async () => {
+  const missing = new ImageWorker({ binary: join(folder, "missing") });
+  await assert.rejects(missing.ready, { kind: "workerExited", exitStatus: null });
+  const ends = new ImageWorker({ binary: script("ends", "#!/bin/sh\necho >&2 broken\nexit 7\n") });
+  await assert.rejects(ends.ready, { kind: "workerExited", exitStatus: 7, message: "the worker ended (status 7): broken" });
+  await assert.rejects(ends.loadAll(["data:,"], { maxInFlight: 1 }).next().then(({ value }) => Promise.reject(value.error)), WorkerExited);
+  const hopeless = new ImageWorker({ binary: script("ends-for-good", "#!/bin/sh\nexit 64\n") });
+  await assert.rejects(hopeless.loadAll(["data:,", "data:,"]).next(), { kind: "workerExited", retryable: false });
+});
+
+test("the answer to initialize does not count as a sign of life", async () => {
+  const fake = worker("greets", () => process.exit(1), { maxRestarts: 2, longestPauseMs: 60_000 });
+  for (let n = 0; n < 3; n++) await assert.rejects(fake.call("a"), { retryable: true, exitStatus: 1 });
+  const { pid } = fake;
+  await assert.rejects(fake.call("a"), WorkerExited);
+  assert.equal(fake.pid, pid, "no other worker was started");
+});
+
+test("no worker at all is an error of ready and of each call", async () => {
+  const copy = join(folder, "alone", "node", "imageworker.mjs");
+  mkdirSync(join(folder, "alone", "node"), { recursive: true });
+  copyFileSync(client, copy);
+  const program = script("alone.mjs", `import { ImageWorker } from ${JSON.stringify(copy)};
+    const worker = new ImageWorker();
+    for (const call of [worker.ready, worker.load("data:,")]) await call.catch(({ message }) => console.log(message));`);
+  const { stdout } = spawnSync(process.execPath, [program], { env: { PATH: join(folder, "alone") }, encoding: "utf8" });
+  const advice = "install it on the PATH, build it (swift build -c release), or set IMAGEWORKER to its path";
+  assert.equal(stdout, `the worker did not start: imageworker was not found: ${advice}\n`.repeat(2));
 });

@@ -34,10 +34,11 @@ const look = formats.encode.includes("jpeg")
 /** Asked for at once, so that an option it does not know, or a cache it cannot use, is told before there is a page. */
 async function startWorker() {
   try {
-    const worker = new ImageWorker({ options: workerOptions });
-    return { worker, ...(await worker.call("initialize")) };
+    const worker = new ImageWorker({ arguments: workerOptions });
+    const { formats } = await worker.ready;
+    return { worker, formats };
   } catch (error) {
-    return end(error.data?.exitStatus > 0 ? error.data.exitStatus : 69, error.message);
+    return end(error.exitStatus > 0 ? error.exitStatus : 69, error.message);
   }
 }
 
@@ -215,7 +216,7 @@ async function tellFigures() {
     await pause(250, undefined, { ref: false });
     if (pages.size === 0) continue;
     try {
-      const { queue, cache, requests, transfers, memory } = await worker.call("stats");
+      const { queue, cache, requests, transfers, memory } = await worker.stats();
       for (const page of pages.values()) page.tellIfItReads({ stats: { queue, cache, requests, transfers, memory } });
     } catch {
       // The worker has died; the next question is for another.

@@ -398,7 +398,7 @@ class Life {
    * `listener` has answered(), died(exitStatus, isMissing, isMisfit), which returns whether a restart is possible,
    * onEvent?(event), onLog?(line).
    */
-  constructor(binary, flags, listener) {
+  constructor(binary, flags, options, listener) {
     this.#listener = listener;
     this.ready = new Promise((resolveCall, rejectCall) => {
       this.#calls.set(0, { wanted: [], ignoreSignal() {}, resolve: resolveCall, reject: rejectCall });
@@ -432,7 +432,8 @@ class Life {
     child.stdout.on("end", () => child.kill("SIGKILL"));
     eachLine(child.stdout, (line) => this.#receive(line));
     eachLine(child.stderr, (line) => this.#note(line));
-    this.send({ id: 0, method: "initialize", params: { protocolVersion, client: { name: "imageworker.mjs", version } } });
+    const client = { name: "imageworker.mjs", version };
+    this.send({ id: 0, method: "initialize", params: { protocolVersion, client, options } });
   }
 
   get pid() {
@@ -685,6 +686,8 @@ function endsAllLoads(error) {
 export class ImageWorker {
   #flags;
   #settings;
+  /** The options that `configure` has changed. A worker that is started later gets them by `initialize`. */
+  #configured;
   #life;
   #deaths = 0;
   #diedAt;
@@ -911,7 +914,9 @@ export class ImageWorker {
   }
 
   async configure(options = {}) {
-    return this.call("configure", options);
+    const values = await this.call("configure", options);
+    this.#configured = { ...this.#configured, ...options };
+    return values;
   }
 
   async call(method, params = {}, options = {}) {
@@ -939,7 +944,7 @@ export class ImageWorker {
     const { binary, onEvent, onLog, onExit } = this.#settings;
     const answered = () => (this.#deaths = 0);
     const died = (...facts) => this.#died(...facts);
-    this.#life = new Life(binary, this.#flags, { onEvent, onLog, answered, died });
+    this.#life = new Life(binary, this.#flags, this.#configured, { onEvent, onLog, answered, died });
     this.#life.ended.then((end) => {
       if (!this.#isClosed) onExit?.(end);
     });
