@@ -54,9 +54,9 @@ export class ImageWorkerError extends Error {
 
   /** The error of an answer, in the class of its kind; of a kind that is not known, in the class of its code. */
   static of({ code = -32603, message = "the worker's answer cannot be read", data }) {
-    const kind = data?.kind ?? "internal";
-    const errorClass = classes[kind] ?? families[Math.floor(code / 1000)] ?? RequestError;
-    return new errorClass(code, message, { ...data, kind });
+    const known = classes.get(data?.kind ?? (code === -32603 ? "internal" : undefined));
+    const errorClass = known ?? families[Math.floor(code / 1000)] ?? RequestError;
+    return new errorClass(code, message, data ?? {});
   }
 }
 
@@ -170,7 +170,7 @@ const kindsOf = new Map([
 ]);
 
 /** The class of each kind of error that the protocol has. */
-const classes = Object.fromEntries([...kindsOf].flatMap(([errorClass, kinds]) => kinds.map((kind) => [kind, errorClass])));
+const classes = new Map([...kindsOf].flatMap(([errorClass, kinds]) => kinds.map((kind) => [kind, errorClass])));
 
 // Settings and parameters
 
