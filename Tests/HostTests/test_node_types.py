@@ -224,8 +224,11 @@ class Errors(unittest.TestCase):
         classes: dict[str, set[str]] = {}
         for kind, name in self.table().items():
             classes.setdefault(name, set()).add(kind)
-        derived = {"NetworkError": ("TransportError", "TimeoutError", "HTTPStatusError", "PolicyError")}
-        derived |= {"RequestError": ("InvalidParamsError",), "LifecycleError": tuple(OWN_ERRORS.values())}
+        derived = {
+            "NetworkError": ["TransportError", "TimeoutError", "HTTPStatusError", "PolicyError"],
+            "RequestError": ["InvalidParamsError"],
+            "LifecycleError": [*OWN_ERRORS.values()],
+        }
         for name, others in derived.items():
             classes[name] = classes.get(name, set()).union(*(classes[other] for other in others))
         for name, expected in classes.items():
