@@ -1,3 +1,5 @@
+internal import Text
+
 /// The content of one line, validated by JSON-RPC 2.0. Methods are not checked here.
 public enum Incoming: Sendable, Equatable {
   case call(Call)
@@ -33,7 +35,9 @@ extension Incoming {
     do throws(JSONError) {
       self.init(try JSON(parsing: line))
     } catch {
-      self = .call(.refused(.parseError("the line must be JSON: \(error.reason) at byte \(error.offset)"), id: nil))
+      let example = error.offset == 0 ? #"; expected a request such as {"id":1,"method":"stats"}"# : ""
+      let message = "the line must be JSON: \(error.reason) at byte \(error.offset)\(example)"
+      self = .call(.refused(.parseError(message), id: nil))
     }
   }
 
@@ -62,6 +66,8 @@ extension Incoming {
 }
 
 extension Call {
+  private static let members = ["jsonrpc", "id", "method", "params"]
+
   init(_ value: JSON) {
     guard case .object(let object) = value else {
       self = .refused(.invalidRequest("a request must be an object"), id: nil)
@@ -78,6 +84,12 @@ extension Call {
     }
     if let version = object["jsonrpc"], version != .string("2.0") {
       self = .refused(.invalidRequest("jsonrpc must be \"2.0\""), id: id)
+      return
+    }
+    if let member = object.members.first(where: { !Self.members.contains($0.name) }) {
+      let name = member.name.quotable
+      let hint = Self.members.nearest(to: name).map { "did you mean \($0)?" } ?? "parameters must be within params"
+      self = .refused(.invalidRequest("unknown member \(name) of the request (\(hint))"), id: id)
       return
     }
     guard case .string(let method)? = object["method"] else {

@@ -43,11 +43,7 @@ struct IndexLinkedList {
   mutating func remove(_ slot: Int32, in links: inout [Link]) {
     let link = links[Int(slot)]
     if link.previous == IndexLinkedList.none { first = link.next } else { links[Int(link.previous)].next = link.next }
-    if link.next == IndexLinkedList.none {
-      last = link.previous
-    } else {
-      links[Int(link.next)].previous = link.previous
-    }
+    if link.next == IndexLinkedList.none { last = link.previous } else { links[Int(link.next)].previous = link.previous }
     links[Int(slot)] = Link()
     length -= 1
   }

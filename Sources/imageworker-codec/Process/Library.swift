@@ -17,9 +17,7 @@ enum Library {
     // instead.
     setenv("VIPS_DISC_THRESHOLD", "1000g", 1)
     let fonts = libraries == .all ? Drawing.startWarmUp() : nil
-    guard vips_init("imageworker-codec") == 0 else {
-      exit(EX_UNAVAILABLE)
-    }
+    guard vips_init("imageworker-codec") == 0 else { exit(EX_UNAVAILABLE) }
     vips_concurrency_set(1)
     vips_cache_set_max(0)
     if libraries == .all, let library {

@@ -23,9 +23,7 @@ struct LibraryError: Error {
     if message.contains("samples out of range") || message.contains("not a whole number of bytes") {
       return .unsupportedFormat(message)
     }
-    if Self.wordsOfMemory.contains(where: message.contains) {
-      return Self.memory
-    }
+    if Self.wordsOfMemory.contains(where: message.contains) { return Self.memory }
     return .corrupt(message)
   }
 
