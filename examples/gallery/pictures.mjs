@@ -1,4 +1,4 @@
-/** Pictures to look at where there is no list: painted when they are asked for, and as slow as a distant server. */
+/** Pictures for a gallery without a list. They are painted when they are requested, and served as slowly as by a distant server. */
 
 import { createServer } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { progressiveJPEG } from "./jpeg.mjs";
 
 /**
- * Serves `count` pictures on a free port. Resolves to what a load takes for each.
+ * Serves `count` pictures on a free port. Resolves to the URL and the cache key of each.
  * @param {number} count
  * @returns {Promise<{ url: string, key: string }[]>}
  */
@@ -25,7 +25,7 @@ export async function servePictures(count) {
   }));
 }
 
-/** Piece by piece, with a pause before each. */
+/** Sends the pieces with a pause before each. */
 async function drip(response, pieces, milliseconds) {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   response.writeHead(200, { "Content-Type": "image/jpeg", "Content-Length": length, "Cache-Control": "max-age=604800" });
@@ -37,11 +37,11 @@ async function drip(response, pieces, milliseconds) {
   response.end();
 }
 
-/** Pixels of a picture's sides. */
+/** Width and height of a picture. */
 export const side = 320;
 
 /**
- * Hills with trees before a sky, in colours of the number's own.
+ * Paints hills with trees before a sky. The number decides the colours.
  * @param {number} n
  * @returns {Uint8Array} R G B, row by row
  */
@@ -56,7 +56,7 @@ export function paint(n) {
   });
   const pixels = new Uint8Array(3 * side * side);
   for (let x = 0; x < side; x++) {
-    /** Paints all that is below. What is nearer is painted over it. */
+    /** Paints the column below `top`. Nearer hills are painted over farther ones. */
     const fill = (top, base, light) => {
       for (let y = Math.max(0, Math.ceil(side * top)); y < side; y++) {
         const strength = light(y / side);
