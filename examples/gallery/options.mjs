@@ -9,7 +9,7 @@ export function end(status, reason) {
   process.exit(status);
 }
 
-/** `{ list, pictures, port, side, workerOptions }`. `list` has the URLs of `--list`, if given. The first comment of `script` is the help. */
+/** `{ list, pictures, port, side, workerOptions }`. `list` has the URLs of `--list`, if given. The help is `script`'s first comment. */
 export function options(script) {
   const given = parsed();
   if (given.help) {
@@ -54,7 +54,7 @@ function whole(given, name, low, high) {
   return end(64, `--${name} ${text} is not a number from ${low} to ${high}`);
 }
 
-/** The URLs of a file, one a line, as for the shell recipes. Blanks around them, empty lines and lines that begin with # are skipped. */
+/** The URLs of a file, one a line, as for the shell recipes. Blanks, empty lines and lines that begin with # are skipped. */
 function listed(path) {
   let text;
   try {
