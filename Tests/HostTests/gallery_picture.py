@@ -3,7 +3,7 @@
 
     IMAGEWORKER=.build/release/imageworker Tests/HostTests/gallery_picture.py
 
-The gallery paints its own pictures. The page is scrolled once, so that the picture shows images, previews and placeholders.
+The gallery paints its own pictures. The page is scrolled until it shows images, previews and placeholders.
 """
 
 from __future__ import annotations

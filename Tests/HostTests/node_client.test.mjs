@@ -58,7 +58,7 @@ test("a loaded image is a file with its size", () =>
     assert.equal(readFileSync(image.path).length, 4000);
   }));
 
-test("pixels are a buffer, and released", () =>
+test("takePixels returns a buffer and releases the pixels", () =>
   withWorker({}, async (worker) => {
     const image = await worker.load(`${origin}/image/1.png?width=30&height=20`, { deliver: "pixels" });
     const rows = await worker.takePixels(image);
@@ -66,7 +66,7 @@ test("pixels are a buffer, and released", () =>
     assert.equal((await worker.stats()).pixels.regions, 0);
   }));
 
-test("pixels that cannot be read are released as well", () =>
+test("takePixels releases pixels that cannot be read", () =>
   withWorker({}, async (worker) => {
     const image = await worker.load(`${origin}/image/1.png`, { deliver: "pixels" });
     unlinkSync(image.pixels.path);
@@ -146,7 +146,7 @@ test("a thousand calls may share a signal", () =>
     assert.deepEqual(warnings, []);
   }));
 
-test("the host gets no events of what it did not send, nor of what it aborted", async () => {
+test("onEvent gets no events of calls, aborted calls and internal requests", async () => {
   const events = [];
   await withWorker(
     { onEvent: (event) => events.push(event) },
@@ -169,7 +169,7 @@ test("the host gets no events of what it did not send, nor of what it aborted", 
   );
 });
 
-test("a request that the worker cannot read is refused, and the others go on", () =>
+test("a request that the worker cannot read is rejected, and the others continue", () =>
   withWorker({ maxLine: 2 ** 20 }, async (worker) => {
     const url = `${origin}/image/1.png`;
     const held = worker.load(`${url}?hold=gate`);
@@ -215,7 +215,7 @@ test("a killed worker fails each pending load once", () =>
     }
   }));
 
-test("what was lost is named, as strings, and only what was to come", () =>
+test("lost has the URLs of loads and prefetches as strings", () =>
   withWorker({}, async (worker) => {
     const url = `${origin}/image/1.png?hold=never`;
     const calls = [worker.load(new URL(url)), worker.prefetch(["https://example.com/2", { url: "https://example.com/3" }])];
@@ -226,7 +226,7 @@ test("what was lost is named, as strings, and only what was to come", () =>
     assert.deepEqual(reason.lost, [url, "https://example.com/2", "https://example.com/3"]);
   }));
 
-test("the next load starts a dead worker again", async () => {
+test("the next load restarts a dead worker", async () => {
   let ended;
   await withWorker(
     { onExit: (end) => ended(end) },
@@ -244,7 +244,7 @@ test("the next load starts a dead worker again", async () => {
   );
 });
 
-test("a worker that dies again and again is left dead", async () => {
+test("a worker that dies again and again is not restarted", async () => {
   const [script, starts] = [join(folder, "dies"), join(folder, "starts")];
   writeFileSync(script, `#!/bin/sh\necho started >> ${starts}\nexit 1\n`, { mode: 0o755 });
   const worker = new ImageWorker({ binary: script, maxRestarts: 2, longestPauseMs: 60_000 });
@@ -262,7 +262,7 @@ test("a load that waits for a restart can be aborted", async () => {
   await worker.close();
 });
 
-test("whatever moment it is killed at, each call ends once and new ones work", (context) =>
+test("if the worker is killed at any moment, each call ends once and new calls work", (context) =>
   withWorker(
     { retries: 0, maxRestarts: 100, longestPauseMs: 100 },
     async (worker) => {
@@ -323,7 +323,7 @@ test("the class of an error says what failed", () =>
     await held;
   }));
 
-test("a bad option is told in the error", () =>
+test("the error of a wrong flag names the flag", () =>
   withWorker({ arguments: ["--no-such-option"] }, async (worker) => {
     const refused = await worker.load(`${origin}/image/1.png`).catch((error) => error);
     assert.equal(refused.data.exitStatus, 64);
@@ -337,19 +337,19 @@ test("a thousand loads at once with a talkative log", () =>
     assert.deepEqual(images.map((image) => image.url), urls);
   }));
 
-test("an inline image of megabytes is one line", () =>
+test("an inline image of 6 MB arrives as one line", () =>
   withWorker({}, async (worker) => {
     const image = await worker.load(`${origin}/image/1.png?bytes=6000000`, { deliver: "data" });
     assert.equal(Buffer.from(image.data, "base64").length, 6_000_000);
   }));
 
-test("requests longer than the pipe do not dead-lock", () =>
+test("requests longer than the pipe's buffer do not deadlock", () =>
   withWorker({}, async (worker) => {
     const result = await worker.prefetch(Array(20_000).fill(`${origin}/image/1.png`));
     assert.deepEqual([result.total, result.failed], [20_000, 0]);
   }));
 
-test("closing cancels what is pending", () =>
+test("close cancels pending calls", () =>
   withWorker({}, async (worker) => {
     const loading = worker.load(`${origin}/image/1.png?hold=never`).catch((error) => error);
     await command("await", { gate: "never", held: 1 });
@@ -362,7 +362,7 @@ test("closing cancels what is pending", () =>
     }
   }));
 
-test("closing can finish what is pending", () =>
+test("close with drain finishes pending calls", () =>
   withWorker({}, async (worker) => {
     const loading = worker.load(`${origin}/image/1.png?hold=gate`);
     await command("await", { gate: "gate", held: 1 });
@@ -396,7 +396,7 @@ test("a worker that is started again has the options of configure", async () => 
   });
 });
 
-test("the settings are the options of the worker", async () => {
+test("each option of the worker is a setting", async () => {
   const { "x-options": options } = JSON.parse(spawnSync((await import(client)).findWorker(), ["--describe"], { encoding: "utf8" }).stdout);
   const changed = {
     memoryLimit: 1000000, diskLimit: 2000000, maxAgeMs: 1500, maxConcurrent: 5, maxPerHost: 3, maxConnectionsPerHost: 2, rate: "5/s",

@@ -1,4 +1,4 @@
-// examples/node/imageworker.mjs with workers that misbehave, made for the test. test_node_client.py runs this.
+// examples/node/imageworker.mjs with fake workers that misbehave. test_node_client.py runs this.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -42,7 +42,7 @@ function mortal(name) {
   return { binary, starts: () => readFileSync(starts, "utf8").split("\n").length - 1 };
 }
 
-test("pixels of a call that was aborted are released", async () => {
+test("the pixels of an aborted call are released", async () => {
   const fake = worker("pixels", (request, say) => {
     globalThis.told ??= [];
     told.push(request.method);
@@ -60,7 +60,7 @@ test("pixels of a call that was aborted are released", async () => {
   await fake.close();
 });
 
-test("calls and close end though somebody else holds the pipes of a worker that is gone", async () => {
+test("calls and close end although another process holds the pipes of an ended worker", async () => {
   const held = (rest) => script("holder", `#!/bin/sh\nsleep 1000 & echo $! >> ${folder}/holders\n${rest}\n`);
   try {
     const gone = new ImageWorker({ binary: held("exit 7"), maxRestarts: 0 });
@@ -83,7 +83,7 @@ test("a call that cannot be made does not keep the program from ending", async (
   assert.equal(spawnSync(process.execPath, [program]).status, 0);
 });
 
-test("a line that is none is said in the log, and the rest is read", async () => {
+test("a line that is not a message is logged, and the next lines are read", async () => {
   const log = [];
   const lines = ({ id, params }, say) => {
     for (const line of ["this is no JSON", "null", "[]", "5", JSON.stringify({ id, result: params })]) say(line);
@@ -95,7 +95,7 @@ test("a line that is none is said in the log, and the rest is read", async () =>
   await fake.close();
 });
 
-test("an answer that cannot be read ends its call, and none is left waiting", async () => {
+test("an answer that cannot be read ends its call", async () => {
   const fake = worker("halves", ({ id, params }, say) => say(JSON.stringify({ id, ...params })));
   await assert.rejects(fake.call("a"), { kind: "internal" });
   await assert.rejects(fake.call("a", { error: "text" }), { kind: "internal" });
@@ -113,7 +113,7 @@ test("an answer that cannot be read ends its call, and none is left waiting", as
   await fake.close();
 });
 
-test("a worker that can no longer be talked to is ended", async () => {
+test("a worker that has closed a pipe is killed", async () => {
   // What closes its output is killed for it, perhaps before it can say anything more.
   for (const end of ["echo >&2 mute; exec 1>&-", "echo '{\"id\":1,\"result\":1}'; exec 0<&-; echo >&2 deaf"]) {
     const binary = script("closes", `#!/bin/sh\nread line; read line\n${end}\nexec sleep 1000\n`);
@@ -130,7 +130,7 @@ test("a worker that can no longer be talked to is ended", async () => {
   }
 });
 
-test("a worker that was left dead is tried again after the longest pause", { timeout: 60_000 }, async () => {
+test("after the longest pause one call starts the worker again", { timeout: 60_000 }, async () => {
   const { binary, starts } = mortal("tried-again");
   const fake = new ImageWorker({ binary, maxRestarts: 1, longestPauseMs: 1 });
   do {
@@ -139,7 +139,7 @@ test("a worker that was left dead is tried again after the longest pause", { tim
   } while (starts() < 5);
 });
 
-test("what no other start will change is not retryable, and not tried", async () => {
+test("an exit status that a restart would repeat is not retryable", async () => {
   for (const [status, maxRestarts] of [[64, 5], [66, 5], [73, 5], [1, 0]]) {
     const ends = [];
     const binary = script(`ends-${status}`, `#!/bin/sh\nexit ${status}\n`);
@@ -169,7 +169,7 @@ test("a call that is aborted while it waits for a restart leaves nothing behind"
   assert.equal(starts(), 3);
 });
 
-test("closing ends the wait for a restart", async () => {
+test("close ends the wait for a restart", async () => {
   const { binary } = mortal("closed");
   const fake = new ImageWorker({ binary, longestPauseMs: 60_000, maxRestarts: 100 });
   for (let n = 0; n < 3; n++) await assert.rejects(fake.call("a"), WorkerExited);
@@ -190,7 +190,7 @@ test("calls that wait for a restart are sent in their order", async () => {
   await fake.close();
 });
 
-test("closing may take any time", async () => {
+test("close takes any grace time", async () => {
   const warnings = [];
   const warn = (warning) => warnings.push(warning.name);
   process.on("warning", warn);
@@ -200,7 +200,7 @@ test("closing may take any time", async () => {
   assert.deepEqual(warnings, []);
 });
 
-test("a turn's requests are not joined to one string, which might be longer than one can be", async (context) => {
+test("the requests of one turn are not joined into one string", async (context) => {
   const write = context.mock.method(Socket.prototype, "write");
   const fake = new ImageWorker({ binary: script("eats", "#!/bin/sh\nexec cat > /dev/null\n") });
   for (let n = 0; n < 100; n++) fake.notify("store", { data: "a".repeat(1000) });
@@ -209,7 +209,7 @@ test("a turn's requests are not joined to one string, which might be longer than
   assert.equal(stores.length, 100);
 });
 
-test("a binary that cannot be started just now is a death like others", async () => {
+test("a binary that is being written is retried", async () => {
   const binary = script("busy", "#!/bin/sh\nexit 1\n");
   copyFileSync(process.execPath, binary);
   const written = openSync(binary, "r+");
@@ -222,7 +222,7 @@ test("a binary that cannot be started just now is a death like others", async ()
   }
 });
 
-test("a binary that is not there or may not be run is no death, and not tried again", async () => {
+test("a binary that is missing or not executable is not retried", async () => {
   const words = { [join(folder, "missing")]: "no such file", [script("closed", "")]: "permission denied" };
   chmodSync(join(folder, "closed"), 0o644);
   for (const [binary, reason] of Object.entries(words)) {
@@ -236,7 +236,7 @@ test("a binary that is not there or may not be run is no death, and not tried ag
   }
 });
 
-test("a binary that was there is waited for", async () => {
+test("a binary that was removed after a start is retried", async () => {
   const { binary, starts } = mortal("replaced");
   const fake = new ImageWorker({ binary, maxRestarts: 100, longestPauseMs: 1 });
   await assert.rejects(fake.load("data:,"), { retryable: true });
@@ -249,13 +249,13 @@ test("a binary that was there is waited for", async () => {
   await fake.close();
 });
 
-test("an answer that is no JSON ends its call", async () => {
+test("an answer that is not JSON ends its call", async () => {
   const fake = worker("garbled", ({ id }, say) => say(`{"jsonrpc":"2.0","id":${id},"result":{"data":"AAA`));
   await assert.rejects(fake.load("data:,"), { kind: "internal", retryable: false });
   await fake.close();
 });
 
-test("a directory on the PATH is no worker", async () => {
+test("findWorker skips a directory on the PATH", async () => {
   const copy = join(folder, "copy.mjs");
   copyFileSync(client, copy);
   mkdirSync(join(folder, "1", "imageworker"), { recursive: true });
@@ -317,7 +317,7 @@ test("the answer to initialize does not count as a sign of life", async () => {
   assert.equal(fake.pid, pid, "no other worker was started");
 });
 
-test("no worker at all is an error of ready and of each call", async () => {
+test("if no worker is found, ready and each call are rejected", async () => {
   const copy = join(folder, "alone", "node", "imageworker.mjs");
   mkdirSync(join(folder, "alone", "node"), { recursive: true });
   copyFileSync(client, copy);
