@@ -1,23 +1,19 @@
-"""The names in both clients are those of protocol/openrpc.json, and tsc reads the types of the one for Node."""
+"""The names in the Python client are those of protocol/openrpc.json."""
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 import sys
 import typing
 import unittest
 from typing import Any
 
-from document import DOCUMENT, SCHEMAS
+from document import SCHEMAS
 from package import ROOT
 
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 
 import imageworker  # noqa: E402
 
-TYPES = (ROOT / "examples" / "node" / "imageworker.d.ts").read_text()
 
 
 def enum(schema: dict[str, Any]) -> set[str]:
@@ -30,28 +26,6 @@ def enum(schema: dict[str, Any]) -> set[str]:
 def properties(*names: str) -> dict[str, set[str]]:
     """The members of schemas, and the strings that each may be."""
     return {member: enum(schema) for name in names for member, schema in SCHEMAS[name].get("properties", {}).items()}
-
-
-def interface(name: str) -> dict[str, set[str]]:
-    """The members of an interface in imageworker.d.ts, and the strings that each may be."""
-    body = re.search(rf"^export interface {name} \{{\n(.*?)^\}}", TYPES, re.MULTILINE | re.DOTALL)
-    assert body is not None, name
-    return {member: strings(kind) for member, kind in re.findall(r"^  (\w+)\??: (.*);$", body.group(1), re.MULTILINE)}
-
-
-def union(name: str) -> set[str]:
-    """The members of a union of strings in imageworker.d.ts."""
-    body = re.search(rf"^export type {name} =(.*?);", TYPES, re.MULTILINE | re.DOTALL)
-    assert body is not None, name
-    return strings(body.group(1))
-
-
-def strings(kind: str) -> set[str]:
-    """Those that a type of TypeScript allows. An object in it has names and types of its own, which do not count."""
-    if "{" in kind:
-        return set()
-    named = [name for name in re.findall(r"\b([A-Z]\w+)", kind) if re.search(rf"^export type {name} =", TYPES, re.MULTILINE)]
-    return set(re.findall(r'"([\w-]+)"', kind)).union(*(union(name) for name in named))
 
 
 def typed_dict(kind: Any) -> dict[str, set[str]]:
@@ -79,13 +53,11 @@ class Names(unittest.TestCase):
             with self.subTest(of=name):
                 document = {member: values for member, values in properties(name).items() if member != left_out}
                 self.assertEqual(typed_dict(getattr(imageworker, name)), document)
-                self.assertEqual(interface(name), document)
 
     def test_items_of_a_prefetch(self) -> None:
         string, item = SCHEMAS["PrefetchItem"]["anyOf"]
         self.assertEqual(string["type"], "string")
         self.assertEqual(typed_dict(imageworker.PrefetchItem).keys(), item["properties"].keys())
-        self.assertEqual(interface("PrefetchItem").keys(), item["properties"].keys())
 
     def test_spellings_that_the_python_client_changes(self) -> None:
         for python, wire in imageworker._WIRE_NAMES.items():
@@ -95,7 +67,6 @@ class Names(unittest.TestCase):
 
     def test_members_of_an_image(self) -> None:
         document = properties("Image", "LoadResult")  # The members that only load has.
-        self.assertEqual(interface("Image"), document)
         members = {name: value for name, value in vars(imageworker.Image).items() if isinstance(value, property)}
         python = {
             {"finalUrl": "finalURL", "size": "bytes"}.get(camel_case(name), camel_case(name)): literals(
@@ -117,12 +88,10 @@ class Names(unittest.TestCase):
             with self.subTest(of=kind.__name__):
                 self.assertEqual(kind.__annotations__.keys() | set(), schema["properties"].keys())
                 self.assertEqual(kind.__required_keys__, set(schema.get("required", schema["properties"])))
-        self.assertEqual(interface("Pixels").keys(), image["pixels"]["properties"].keys())
 
     def test_the_result_of_a_prefetch(self) -> None:
         document = SCHEMAS["PrefetchResult"]["properties"]
         self.assertEqual(typed_dict(imageworker.PrefetchResult).keys(), document.keys())
-        self.assertEqual(interface("PrefetchResult").keys(), document.keys())
         error = document["errors"]["items"]["properties"]
         self.assertEqual(typed_dict(imageworker.PrefetchError).keys(), error.keys())
 
@@ -140,7 +109,6 @@ class Names(unittest.TestCase):
             with self.subTest(values=name):
                 python = set(typing.get_args(getattr(imageworker, name)))
                 self.assertEqual(python - {"workerExited"}, values)
-                self.assertEqual(union(name), values)
         self.assertIn("workerExited", typing.get_args(imageworker.ErrorKind))
 
     def test_each_kind_is_raised_in_the_class_of_its_family(self) -> None:
@@ -153,13 +121,6 @@ class Names(unittest.TestCase):
                 expected = imageworker.CancelledByRequest
             self.assertIs(type(error), expected, entry["kind"])
             self.assertEqual(error.kind, entry["kind"])
-
-    @unittest.skipIf(shutil.which("tsc") is None, "there is no tsc here")
-    def test_the_types_for_node_hold(self) -> None:
-        options = ["--noEmit", "--strict", "--target", "es2022", "--module", "node16", "--lib", "es2022,dom"]
-        source = str(ROOT / "Tests" / "HostTests" / "node_types.mts")
-        run = subprocess.run(["tsc", *options, source], stdout=subprocess.PIPE, text=True)
-        self.assertEqual((run.returncode, run.stdout), (0, ""))
 
 
 if __name__ == "__main__":
