@@ -31,6 +31,6 @@ def manual(release: Release) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text for groff: a hyphen that can be copied, a dollar sign as it is, and no request at the beginning of a line."""
+    """Text for groff: with hyphens that can be copied, and without a request at the beginning of a line."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return "\\&" + text if text.startswith((".", "'")) else text

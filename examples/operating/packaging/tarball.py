@@ -26,7 +26,7 @@ def pack(release: Release, floor: Tuple[int, ...], work: Path, output: Path) -> 
         put(release.root / "examples" / client, folder / "clients" / client)
     put(release.root / "protocol" / "openrpc.json", folder / "protocol" / "openrpc.json")
     put_notices(packages, folder / "notices")
-    glibc = _check_glibc(folder, floor)
+    glibc = check_glibc(folder, floor)
     template = string.Template((Path(__file__).parent / "README.txt").read_text("utf-8"))
     put_text(template.substitute(version=release.version, architecture=release.architecture, glibc=glibc), folder / "README.txt")
     _put_checksums(folder)
@@ -36,7 +36,7 @@ def pack(release: Release, floor: Tuple[int, ...], work: Path, output: Path) -> 
         sorted_tar = ["tar", "--create", "--format=gnu", "--sort=name", f"--mtime=@{release.time}"]
         sorted_tar += ["--owner=0", "--group=0", "--numeric-owner", f"--directory={work}", name]
         with subprocess.Popen(sorted_tar, stdout=subprocess.PIPE) as tar:
-            subprocess.run(["gzip", "-9n"], stdin=tar.stdout, stdout=file, check=True)
+            subprocess.run(["gzip", "--no-name"], stdin=tar.stdout, stdout=file, check=True)
         if tar.returncode != 0:
             raise Stop(f"tar ended with status {tar.returncode}")
     return archive
@@ -55,7 +55,7 @@ def _put_libraries(release: Release, folder: Path) -> set[str]:
     return set(owners.values()) - {libraries.GLIBC}
 
 
-def _check_glibc(folder: Path, floor: Tuple[int, ...]) -> str:
+def check_glibc(folder: Path, floor: Tuple[int, ...]) -> str:
     needed = libraries.needed_glibc([*(folder / name for name in BINARIES), *sorted((folder / "lib").rglob("*.so*"))])
     version = ".".join(map(str, needed))
     print(f"{folder.name} needs glibc {version}")
