@@ -38,7 +38,7 @@ def run(*command: Union[str, Path], **options: Any) -> str:
         command, stdin=options.pop("stdin", subprocess.DEVNULL), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
     )
     assert ended.returncode == 0, f"{command} ended with {ended.returncode}: {ended.stdout}"
-    return ended.stdout
+    return str(ended.stdout)
 
 
 def reason_against_packing() -> Optional[str]:
@@ -85,7 +85,7 @@ def setUpModule() -> None:
     (package,) = (work / "packages").glob("*.deb")
     run("tar", "--extract", "--file", tarball, "--directory", work)
     unpacked = work / tarball.name[: -len(".tar.gz")]
-    KNOWS_SELF_TEST = "--self-test" in run(WORKER, "--help")
+    KNOWS_SELF_TEST = "--self-test" in run(unpacked / "imageworker", "--help")
 
 
 def objects() -> list[Path]:
@@ -97,8 +97,8 @@ class Packing(unittest.TestCase):
     def test_the_second_run_gives_the_same_bytes(self) -> None:
         again = work / "again"
         environment = {**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C.UTF-8", "LD_LIBRARY_PATH": "/nonexistent"}
-        command = ["sh", "-c", 'umask 077; exec "$@"', "sh", OPERATING / "release", "--build", WORKER.parent, "--output", again]
-        run(*command, env=environment, cwd="/")
+        release = (OPERATING / "release", "--build", WORKER.parent, "--output", again)
+        run("sh", "-c", 'umask 077; exec "$@"', "sh", *release, env=environment, cwd="/")
         for file in (tarball, package):
             self.assertEqual(file.read_bytes() == (again / file.name).read_bytes(), True, file.name)
 
@@ -187,7 +187,7 @@ class Tarball(unittest.TestCase):
 
 class DebianPackage(unittest.TestCase):
     def setUp(self) -> None:
-        self.tree = Path(self.enterContext(tempfile.TemporaryDirectory())) if sys.version_info >= (3, 11) else work / "tree"
+        self.tree = work / "tree"
         run("dpkg-deb", "--extract", package, self.tree)
 
     def test_the_command_leads_to_the_worker_beside_its_codec(self) -> None:

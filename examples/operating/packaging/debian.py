@@ -66,6 +66,7 @@ Description: image loader as a process
 def _libraries(folder: Path, work: Path) -> str:
     """The packages of the libraries that the binaries need, each with the oldest version that has the functions used."""
     put_text("Source: imageworker\n\nPackage: imageworker\nArchitecture: any\n", work / "debian/control")
-    command = ["dpkg-shlibdeps", "-O", "--warnings=1", *(folder / name for name in BINARIES)]
-    answer = subprocess.run(command, cwd=work, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return answer.strip().partition("shlibs:Depends=")[2]
+    # It also warns of libraries that pkg-config names and the codec does not need. They do no harm.
+    command = ["dpkg-shlibdeps", "-O", "--warnings=1", *(str(folder / name) for name in BINARIES)]
+    answer = subprocess.run(command, cwd=work, check=True, stdout=subprocess.PIPE, text=True)
+    return str(answer.stdout).strip().partition("shlibs:Depends=")[2]
