@@ -254,6 +254,8 @@ export interface InitializeResult {
   methods: Method[];
   events: EventName[];
   formats: { decode: Format[]; encode: Format[] };
+  /** The active restrictions of the decoders. */
+  sandbox: string[];
   limits: Record<string, number>;
   cache: { directory: string; namespace: string };
 }
