@@ -146,7 +146,8 @@ struct RPCErrorTests {
     )
     #expect(
       text(.methodNotFound("fly", known: ["load"]))
-        == #"{"code":-32601,"message":"unknown method fly (known: load)","data":{"kind":"methodNotFound","retryable":false}}"#)
+        == #"{"code":-32601,"message":"unknown method fly (known: load)","data":{"kind":"methodNotFound","retryable":false}}"#
+    )
     #expect(
       text(.invalidParams(member: "url", "m"))
         == #"{"code":-32602,"message":"m","data":{"kind":"invalidParams","retryable":false,"member":"url"}}"#)

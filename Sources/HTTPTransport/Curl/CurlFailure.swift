@@ -15,7 +15,7 @@ extension TransferError {
       switch code {
       case CURLE_COULDNT_RESOLVE_HOST where easy.hasNoResolver:
         error(.network, "the system has no thread or descriptor left to resolve \(transfer.origin.host)")
-      case CURLE_COULDNT_RESOLVE_HOST: error(.resolve, "the host \(transfer.origin.host) does not resolve to an address")
+      case CURLE_COULDNT_RESOLVE_HOST: transfer.noAddress
       case CURLE_COULDNT_RESOLVE_PROXY: error(.connect, "the proxy's host does not resolve to an address")
       case CURLE_PROXY: error(.connect, "the proxy did not connect to \(server)")
       case CURLE_SSL_CONNECT_ERROR where Self.isOfClosedConnection(text):

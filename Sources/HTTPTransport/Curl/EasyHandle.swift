@@ -60,11 +60,11 @@ final class EasyHandle {
       set(CURLOPT_PROXY_SSL_VERIFYPEER, 0)
       set(CURLOPT_PROXY_SSL_VERIFYHOST, 0)
     }
-    if let file = settings.certificateFile {
+    if let file = settings.certificates.file {
       set(CURLOPT_CAINFO, file)
       set(CURLOPT_PROXY_CAINFO, file)
     }
-    if let directory = settings.certificateDirectory {
+    if let directory = settings.certificates.directory {
       set(CURLOPT_CAPATH, directory)
       set(CURLOPT_PROXY_CAPATH, directory)
     }

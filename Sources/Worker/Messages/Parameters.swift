@@ -113,7 +113,8 @@ struct Parameters {
     _ name: String, named naming: (Choice) -> String
   ) throws(RPCError) -> Choice? {
     guard let value = value(name) else { return nil }
-    if case .string(let text) = value, let choice = Choice.allCases.first(where: { naming($0).hasSameBytes(as: text) }) {
+    if case .string(let text) = value, let choice = Choice.allCases.first(where: { naming($0).hasSameBytes(as: text) })
+    {
       return choice
     }
     let names = Choice.allCases.map(naming).joined(separator: ", ")

@@ -96,7 +96,8 @@ extension Options {
     var changed = self
     for member in object.members {
       guard let definition = OptionDefinition.all.first(where: { $0.member == member.name }) else {
-        throw .invalidParams(member: member.name, "unknown option \(member.name.quotable)\(hint(for: member.name, among: Self.runtimeMembers))")
+        let hint = hint(for: member.name, among: Self.runtimeMembers)
+        throw .invalidParams(member: member.name, "unknown option \(member.name.quotable)\(hint)")
       }
       guard definition.isRuntime else {
         throw .invalidParams(member: member.name, "\(member.name) can only be set on the command line")

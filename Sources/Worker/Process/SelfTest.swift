@@ -1,3 +1,4 @@
+internal import HTTPTransport
 internal import ImageCodec
 internal import LineRPC
 internal import Platform
@@ -16,6 +17,7 @@ public func selfTest(_ options: Options) -> Int32 {
   }
   report.add(initialize: answers["initialize"], options)
   report.addThumbnail(answers["thumbnail"])
+  report.addSystemFiles()
   report.addDescriptors()
   return report.hasFailed ? 1 : 0
 }
@@ -73,7 +75,7 @@ private struct SelfTestReport {
   private(set) var hasFailed = false
 
   mutating func add(_ finding: Finding, _ subject: String, _ text: String) {
-    let columns = [(finding.rawValue, 9), (subject, 13)].map { $0 + String(repeating: " ", count: $1 - $0.count) }
+    let columns = [(finding.rawValue, 9), (subject, 14)].map { $0 + String(repeating: " ", count: $1 - $0.count) }
     lines.append(columns.joined() + text)
     if finding == .failed { hasFailed = true }
   }
@@ -106,7 +108,7 @@ private struct SelfTestReport {
     let sandbox = answer?["result"]?["sandbox"]?.texts ?? []
     add(.ok, "sandbox", sandbox.joined(separator: ", "))
     for layer in ["landlock", "seccomp"] where !sandbox.contains(layer) {
-      add(.warning, "sandbox", "\(layer) is not available; it needs Linux 5.13 or newer and a container that permits it")
+      add(.warning, "sandbox", "\(layer) is missing; it needs Linux 5.13 or newer, and a container that permits it")
     }
   }
 
@@ -128,6 +130,23 @@ private struct SelfTestReport {
       add(.ok, "thumbnail", "a PNG became a WebP in \(time) ms")
     } else {
       add(.failed, "thumbnail", answer?["error"]?["message"]?.text ?? "no answer")
+    }
+  }
+
+  /// Files of the system that HTTPS and the text of SVGs need.
+  mutating func addSystemFiles() {
+    let certificates = TrustedCertificates { name in getenv(name).map { String(cString: $0) } }.paths
+    if let path = certificates.first(where: { access($0, R_OK) == 0 }) {
+      add(.ok, "certificates", path)
+    } else {
+      let paths = certificates.joined(separator: " and ")
+      add(.warning, "certificates", "HTTPS needs \(paths); install ca-certificates, or set SSL_CERT_FILE")
+    }
+    let fonts = "/etc/fonts/fonts.conf"
+    if access(fonts, R_OK) == 0 {
+      add(.ok, "fonts", fonts)
+    } else {
+      add(.warning, "fonts", "\(fonts) cannot be read: text in SVGs is drawn as boxes; install fontconfig and a font")
     }
   }
 

@@ -56,8 +56,8 @@ struct Drawing {
   /// The generic CSS font families of text. A font must be opened before the sandbox closes.
   private static let families = ["sans-serif", "serif", "monospace"]
 
-  /// Runs the first-use initialisation of the libraries while the sandbox is open: fonts are found and opened. Must run on
-  /// the thread that draws, because Pango has a font map for each thread (`pango_cairo_font_map_get_default`). Takes 20 ms.
+  /// Finds and opens the fonts while the sandbox is open. It must run on the thread that draws, because Pango has a font
+  /// map for each thread (`pango_cairo_font_map_get_default`). It takes 20 ms.
   static func warmUp() {
     let texts = families.map { "<text y='9' font-family='\($0)'>A<tspan font-weight='bold'>A</tspan></text>" }
     let bytes = Array("<svg xmlns='http://www.w3.org/2000/svg'>\(texts.joined())</svg>".utf8)

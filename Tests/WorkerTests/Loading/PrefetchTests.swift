@@ -22,7 +22,9 @@ import Testing
   @Test func `an item with an invalid URL fails alone`() async throws {
     try await withOrigin { worker, origin in
       let bad: [JSON] = ["example.com/a.jpg", ["url": "data:x"]]
-      let params: JSON = ["urls": .array(bad + [.string(origin.url("image/1.png"))]), "events": ["failed", "progress"]]
+      let params: JSON = [
+        "urls": .array(bad + [.string(origin.url("image/1.png"))]), "events": ["failed", "progress"],
+      ]
       let id = worker.request("prefetch", params)
       let result = try await worker.response(to: id)["result"]
       #expect(result["total"] == 3 && result["downloaded"] == 1 && result["failed"] == 2)
