@@ -50,7 +50,7 @@ export interface Crop {
   height: number;
 }
 
-/** The members of `transform`. See "Transforms" in protocol/README.md. */
+/** The members of `transform`. See protocol/images.md. */
 export interface Transform {
   width?: number;
   height?: number;
@@ -405,7 +405,7 @@ export interface ResolverStats {
   unanswered?: number;
 }
 
-/** Counters since the start of the worker. See `stats` in protocol/README.md. */
+/** Counters since the start of the worker. See `stats` in protocol/reference.md. */
 export interface StatsResult {
   uptimeMs: number;
   requests: { received: number; succeeded: number; failed: number; cancelled: number };

@@ -66,7 +66,8 @@ extension Session {
     } catch {
       var failure = LoadError(.invalidParams, error.message)
       failure.member = "url"
-      refusals.append((DataURL.isDataURL(url) ? DataURL.echo(url) : url.quotable, failure))
+      let echo = url.asciiJSONLength <= ResourceURL.maximumLength ? url : url.quotable
+      refusals.append((DataURL.isDataURL(url) ? DataURL.echo(url) : echo, failure))
       return nil
     }
   }
