@@ -12,6 +12,8 @@ from document import SCHEMAS
 from package import ROOT
 
 OPERATING = ROOT / "examples" / "operating"
+OF_CLIENTS = {"workerExited", "closed", "incompatible", "protocolMismatch"}
+"""Kinds of errors that the Python and Node clients add."""
 
 
 def figures(schema: dict[str, Any]) -> Iterator[str]:
@@ -29,7 +31,7 @@ class Operating(unittest.TestCase):
         rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \|$", (OPERATING / "troubleshooting.md").read_text(), re.MULTILINE)
         kinds = [kind for kind, _, _ in rows]
         self.assertEqual(sorted(kinds), sorted(set(kinds)))
-        self.assertEqual(set(kinds), {*SCHEMAS["ErrorKind"]["enum"], "workerExited"})
+        self.assertEqual(set(kinds), {*SCHEMAS["ErrorKind"]["enum"], *OF_CLIENTS})
 
     def test_each_figure_of_stats_is_explained(self) -> None:
         table = (OPERATING / "README.md").read_text().partition("## What `stats` shows")[2].partition("\n## ")[0]
