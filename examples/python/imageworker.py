@@ -1295,19 +1295,16 @@ def _spelling(name: str, hint: Any) -> _Spelling:
 
 def _wire(kind: type, given: Mapping[str, Any], place: str, noun: str = "keyword") -> dict[str, Any]:
     """The members of a TypedDict in the protocol's spelling, without those that are None. An unknown name is a TypeError."""
-    if not isinstance(given, Mapping):
+    if not isinstance(given, (dict, Mapping)):  # `dict` first: the check of a Mapping is slow.
         raise TypeError(f"{place} must be a dict, not {given!r}")
     spellings = _spellings(kind)
     wire: dict[str, Any] = {}
     for name, value in given.items():
-        spelling = spellings.get(name)
-        if spelling is None:
+        if name not in spellings:
             raise TypeError(f"unknown {noun} {name} of {place}" + _near(name, spellings))
-        if value is None:
-            continue
-        if spelling.to_wire is not None:
-            value = spelling.to_wire(value, name)
-        wire[spelling.name] = value
+        if value is not None:
+            wire_name, to_wire, _ = spellings[name]
+            wire[wire_name] = value if to_wire is None else to_wire(value, name)
     return wire
 
 
