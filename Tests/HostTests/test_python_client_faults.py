@@ -240,7 +240,7 @@ class PixelsOfFaults(AsyncFixture):
     async def test_those_of_a_cancelled_call_are_released(self) -> None:
         pixels = {"path": str(self.folder / "pixels"), "offset": 0, "width": 1, "height": 1, "stride": 3, "channels": 3, "bytes": 3}
         answer = json.dumps({"id": 1, "result": {"key": "k", "pixels": pixels}})
-        event = '{"method":"started","params":{"id":1}}'
+        event = '{"method":"started","params":{"id":1,"url":"data:,","attempt":1}}'
         for when, script in {
             "before the answer comes": f"read load; echo '{event}'; read cancel; echo '{answer}'",
             "before the caller sees it": f"read load; printf '%s\\n%s\\n' '{event}' '{answer}'",
@@ -686,7 +686,7 @@ class Blocking(Fixture):
             origin.command({"do": "release", "gate": "gate"})
 
         outcomes = [outcome for _, outcome in worker.load_all(urls())]
-        self.assertEqual([type(outcome) for outcome in outcomes], [Image, Image])
+        self.assertEqual([type(outcome) for outcome in outcomes], [FileImage, FileImage])
 
     def test_no_loads_at_once_are_refused(self) -> None:
         with self.assertRaises(ValueError):
