@@ -112,8 +112,8 @@ def settings() -> Settings:
 async def load(worker: ImageWorker) -> None:
     thumbnail: Transform = {"width": 256, "height": None, "fit": "cover", "corner_radius": 4}
     common: LoadParams = {"priority": "high", "timeout": 5.0, "deadline": None}
-    image: FileImage = await worker.load(URL, transform=thumbnail, save_to=Path("cat.jpg"), on_event=handle_load, **common)
-    path: Path = image.path
+    image: FileImage = await worker.load(URL, transform=thumbnail, save_to=Path("cat.jpg"), on_event=handle_load)
+    path: Path = (await worker.load(URL, **common)).path
     data: bytes = (await worker.load(URL, deliver="data")).data
     pixels = (await worker.load(URL, deliver="pixels")).pixels
     print(path, data, pixels.width, pixels.memory, pixels.numpy(), pixels.pil())

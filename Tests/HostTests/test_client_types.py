@@ -27,6 +27,10 @@ def enum(schema: dict[str, Any]) -> set[str]:
     """The strings that a value may be, or each value of a list; empty where it may be any."""
     if "$ref" in schema:
         schema = SCHEMAS[schema["$ref"].rpartition("/")[2]]
+    if "oneOf" in schema:
+        return set().union(*(enum(one) for one in schema["oneOf"]))
+    if isinstance(schema.get("const"), str):
+        return {schema["const"]}
     return enum(schema["items"]) if "items" in schema else set(schema.get("enum", ()))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
+import math
 import os
 import random
 import signal
@@ -14,7 +15,7 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Callable, Optional, cast
 
 from origin_process import PATIENCE, Origin
 from package import ROOT
@@ -22,28 +23,36 @@ from processes import Watched, children
 
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 
+import imageworker  # noqa: E402
 from imageworker import (  # noqa: E402
     Answered,
     BlockingImageWorker,
     Cancelled,
     Completed,
     ConnectError,
+    Crop,
     DigestMismatch,
     Event,
+    Failed,
     FileImage,
     HTTPStatusError,
     Image,
     ImageWorker,
     ImageWorkerError,
     InvalidParams,
+    LoadItem,
+    LoadParams,
     LoadTimeout,
     NotAnImage,
     NotCached,
+    Options,
+    PrefetchEvent,
     Progress,
-    ShuttingDown,
     Started,
+    Transform,
     TruncatedError,
     WorkerExited,
+    find_worker,
 )
 
 ABANDONED = """
@@ -191,6 +200,162 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
                 await task
             await self.command(do="await", left=1)
             await worker.load(f"{self.origin.url}/image/2.png")
+
+    async def test_none_for_a_keyword_means_that_it_is_not_given(self) -> None:
+        async with self.worker(max_per_host=None, headers=None, arguments=None, binary=None, max_restarts=None) as worker:
+            crop: Crop = {"x": 0, "y": 0, "width": 8, "height": 8}
+            for params in (dict.fromkeys(LoadParams.__annotations__), {"transform": {**dict.fromkeys(Transform.__annotations__), "crop": crop}}):
+                await worker.load(f"{self.origin.url}/image/1.png", deliver=None, on_event=None, **cast(Any, params))
+            await worker.prefetch([{"url": f"{self.origin.url}/image/1.png", "key": None}], on_event=None, group=None)
+            before = await worker.configure()
+            self.assertEqual(await worker.configure(timeout=None, rate=None, proxy=None), before)
+
+    async def test_a_wrong_keyword_is_refused_and_the_near_one_is_named(self) -> None:
+        url = f"{self.origin.url}/image/1.png"
+        async with self.worker() as worker:
+            unchecked: Any = worker
+            cases: dict[str, Callable[[], Any]] = {
+                "unknown keyword saveTo of load (did you mean save_to?)": lambda: unchecked.load(url, saveTo="/x"),
+                "unknown keyword timeoutMs of load (did you mean timeout?)": lambda: unchecked.load(url, timeoutMs=5000),
+                "unknown keyword deadline_ms of load (did you mean deadline?)": lambda: unchecked.load(url, deadline_ms=None),
+                "unknown keyword zzz of load": lambda: unchecked.load(url, zzz=1),
+                "unknown member cornerRadius of transform (did you mean corner_radius?)": lambda: unchecked.load(url, transform={"cornerRadius": 3}),
+                "unknown member widht of crop (did you mean width?)": lambda: unchecked.load(url, transform={"crop": {"widht": 3}}),
+                "transform must be a dict, not 'small'": lambda: unchecked.load(url, transform="small"),
+                "timeout must be a number of seconds, not '5s'": lambda: unchecked.load(url, timeout="5s"),
+                "timeout must be a finite number of seconds and not negative (given: -1); 0 is no limit": lambda: unchecked.load(url, timeout=-1),
+                "unknown keyword goup of prefetch (did you mean group?)": lambda: unchecked.prefetch([url], goup="a"),
+                "unknown member headres of urls (did you mean headers?)": lambda: unchecked.prefetch([{"url": url, "headres": {}}]),
+                "urls must be an iterable of URLs, not str": lambda: unchecked.prefetch(url),
+                "unknown keyword olderThanSeconds of clear (did you mean older_than?)": lambda: unchecked.clear(olderThanSeconds=5),
+                "unknown keyword gruop of cancel (did you mean group?)": lambda: unchecked.cancel(gruop="a"),
+                "unknown keyword maxPerHost of configure (did you mean max_per_host?)": lambda: unchecked.configure(maxPerHost=5),
+            }
+            for message, call in cases.items():
+                with self.subTest(message), self.assertRaises((TypeError, ValueError)) as refused:
+                    await call()
+                self.assertEqual(str(refused.exception), message)
+            self.assertEqual((await worker.stats()).requests.received, 0)
+
+    def test_arguments_in_place_of_keywords_are_refused_where_they_are_given(self) -> None:
+        for kind in (cast(Any, ImageWorker), cast(Any, BlockingImageWorker)):
+            for arguments, keywords, message in (
+                ((["--max-per-host", "8"],), {}, "takes keywords, such as max_per_host=8"),
+                (("--max-per-host 8",), {}, "takes keywords, such as max_per_host=8"),
+                ((), {"arguments": "--max-per-host 8"}, "arguments must be a list of flags"),
+                ((), {"maxPerHost": 8}, r"unknown keyword maxPerHost of ImageWorker \(did you mean max_per_host\?\)"),
+                ((), {"timeout": "10s"}, "timeout must be a number of seconds"),
+                ((), {"headers": ["A: b"]}, "headers must be a dict of header fields"),
+            ):
+                with self.subTest(kind=kind, arguments=arguments, keywords=keywords), self.assertRaisesRegex(TypeError, message):
+                    kind(*arguments, **keywords)
+
+    async def test_options_are_keywords_in_seconds_and_bytes(self) -> None:
+        given: Options = {
+            "memory_limit": 1 << 20, "max_age": 3600.5, "max_concurrent": "auto", "max_per_host": 8, "rate": 0.5, "order": "lifo",
+            "timeout": 2.5, "connect_timeout": 1, "min_rate": 0, "deadline": 60.0, "retries": 1, "failed_ttl": 0, "max_bytes": 1000,
+            "min_free": 0, "verify": "always", "network": "any", "proxy": "", "user_agent": "a test",
+            "headers": {"X-Test": "b: c", "X-Empty": "", "Accept": None}, "insecure": True, "key_ignore_query": ["a", "b*"],
+            "events": ["started", "preview"], "exit_status": True, "log_level": "error",
+        }  # fmt: skip
+        async with self.worker(**given) as worker:
+            self.assertEqual({name: value for name, value in (await worker.configure()).items() if name in given}, given)
+        async with self.worker(arguments=["--retries=1", "--retries", "0"]) as worker:
+            self.assertEqual((await worker.configure(rate=5))["rate"], 5)
+            options = await worker.configure(**given)
+            self.assertEqual({name: value for name, value in options.items() if name in given}, given)
+            self.assertEqual((await worker.configure(rate=math.inf))["rate"], math.inf)
+
+    async def test_a_new_worker_gets_the_options_that_configure_has_set(self) -> None:
+        ends: asyncio.Queue[WorkerExited] = asyncio.Queue()
+        async with self.worker(on_exit=ends.put_nowait) as worker:
+            await worker.configure(max_per_host=3, timeout=7.5)
+            with self.assertRaises(InvalidParams):
+                await worker.configure(retries=1000)
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
+            await ends.get()
+            options = await worker.configure()
+            self.assertEqual((options["max_per_host"], options["timeout"], options["retries"]), (3, 7.5, 2))
+
+    async def test_the_other_methods_have_typed_results(self) -> None:
+        url = f"{self.origin.url}/image/1.png?bytes=4000"
+        async with self.worker() as worker:
+            await worker.pause()
+            self.assertTrue((await worker.stats()).queue.paused)
+            held = asyncio.ensure_future(worker.load(url, slot="s", priority="low"))
+            await asyncio.sleep(0)  # Now the load has been sent.
+            self.assertEqual(await worker.prioritize("high", slot="s"), 1)
+            await worker.resume()
+            image = await held
+            entry = await worker.query(url=url)
+            self.assertEqual((entry.disk, entry.byte_count, entry.path), (True, 4000, image.path))
+            assert entry.stored_at is not None and entry.stored_at.tzinfo is not None
+            self.assertFalse((await worker.query(key="k")).disk)
+            self.assertEqual((await worker.store(key="k", data=image.path.read_bytes())).byte_count, 4000)
+            self.assertEqual((await worker.store(key="l", path=os.path.relpath(image.path))).byte_count, 4000)
+            self.assertEqual((await worker.clear(older_than=3600)).removed, 0)
+            self.assertEqual((await worker.clear(key="k")).removed, 1)
+            pixels = (await worker.load(url, deliver="pixels")).pixels
+            self.assertEqual((await worker.release(path=pixels.path), await worker.release(all=True)), (1, 0))
+            self.assertEqual(await worker.cancel(all=True), 0)
+            info = await worker.initialize()
+            self.assertEqual((info.protocol_version, info.cache.directory), (1, self.folder / "cache"))
+            self.assertIn("png", info.formats.decode)
+
+    async def test_each_of_many_loads_comes_with_its_key(self) -> None:
+        url = f"{self.origin.url}/image/1.png?width=30&height=20"
+        item: LoadItem = {"url": url, "transform": {"width": 15}}
+        async with self.worker() as worker:
+            outcomes = {key: outcome async for key, outcome in worker.load_all([(1, url), (2, item), (3, url), (4, "ftp:")], at_once=2)}
+            self.assertEqual(outcomes.keys(), {1, 2, 3, 4})
+            self.assertIsInstance(outcomes.pop(4), InvalidParams)
+            self.assertEqual({key: image.width for key, image in outcomes.items() if isinstance(image, FileImage)}, {1: 30, 2: 15, 3: 30})
+            urls = [f"{self.origin.url}/image/{n}.png" for n in range(3000)]
+            self.assertEqual({url async for url, _ in worker.load_all(iter(urls), deliver="none")}, set(urls))
+            with self.assertRaisesRegex(TypeError, "unknown keyword prioriti of load"):
+                await worker.load_all(urls, **cast(Any, {"prioriti": "low"})).__anext__()
+
+    async def test_leaving_an_iteration_over_many_loads_cancels_the_rest(self) -> None:
+        urls = [f"{self.origin.url}/image/1.png"] + [f"{self.origin.url}/image/{n}.png?hold=never" for n in range(5)]
+        async with self.worker() as worker:
+            outcomes = worker.load_all(urls)
+            self.assertEqual((await outcomes.__anext__())[0], urls[0])
+            await self.command(do="await", gate="never", held=5)
+            await outcomes.aclose()
+            await self.command(do="await", left=5)
+
+    async def test_prefetch_takes_any_iterable_and_tells_of_each_item(self) -> None:
+        events: list[PrefetchEvent] = []
+        async with self.worker() as worker:
+            urls = (f"{self.origin.url}/image/{n}.png" + "?status=404" * (n == 3) for n in range(4))
+            result = await worker.prefetch(urls, events=["completed", "failed"], on_event=events.append)
+        self.assertEqual((result.total, result.downloaded, result.failed), (4, 3, 1))
+        self.assertEqual([(failure.kind, failure.url[-3:]) for failure in result.errors], [("http", "404")])
+        self.assertEqual(sorted(event.name for event in events), 3 * ["completed"] + ["failed"])
+        (failed,) = (event for event in events if isinstance(event, Failed))
+        assert isinstance(failed.error, HTTPStatusError)
+        self.assertEqual((failed.error.status, failed.error.url), (404, result.errors[0].url))
+
+    async def test_shutdown_finishes_what_was_accepted(self) -> None:
+        async with self.worker() as worker:
+            loading = asyncio.ensure_future(worker.load(f"{self.origin.url}/image/1.png?hold=gate"))
+            await self.command(do="await", gate="gate", held=1)
+            assert worker.pid is not None
+            with Watched(worker.pid) as watched:
+                ending = asyncio.ensure_future(worker.shutdown())
+                await asyncio.sleep(0)
+                with self.assertRaisesRegex(RuntimeError, "async with"):
+                    await worker.stats()
+                await self.command(do="release", gate="gate")
+                self.assertEqual((await loading).width, 32)
+                await ending
+                self.assertTrue(watched.ends())
+
+    def test_the_version_is_the_workers(self) -> None:
+        binary = find_worker(os.environ.get("IMAGEWORKER"))
+        printed = subprocess.run([binary, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        self.assertIn(imageworker.__version__, printed.split())
 
     async def test_a_killed_worker_fails_each_pending_load_once(self) -> None:
         async with self.worker() as worker:
@@ -407,6 +572,26 @@ class BlockingPythonClient(unittest.TestCase):
         self.assertEqual(set(outcomes), set(urls))
         for url, outcome in outcomes.items():
             self.assertIsInstance(outcome, HTTPStatusError if "status=404" in url else Image)
+
+    def test_loads_of_one_url_are_told_apart_by_their_keys(self) -> None:
+        url = f"{self.origin.url}/image/1.png?width=30&height=20"
+        item: LoadItem = {"url": url, "transform": {"width": 15}}
+        widths: dict[str, Any] = {}
+        for key, outcome in self.worker.load_all([("original", url), ("small", item), ("again", url)]):
+            assert isinstance(outcome, FileImage)
+            widths[key] = outcome.width
+        self.assertEqual(widths, {"original": 30, "small": 15, "again": 30})
+        with self.assertRaisesRegex(TypeError, "urls must be an iterable of URLs, not str"):
+            next(self.worker.load_all(url))
+
+    def test_shutdown_closes(self) -> None:
+        self.worker.prefetch([f"{self.origin.url}/image/1.png"])
+        assert self.worker.pid is not None
+        with Watched(self.worker.pid) as watched:
+            self.worker.shutdown()
+            self.assertTrue(watched.ends())
+        with self.assertRaisesRegex(RuntimeError, "closed"):
+            self.worker.stats()
 
     def test_loads_that_wait_for_their_server_do_not_keep_the_others_from_being_begun(self) -> None:
         waiting = [f"{self.origin.url}/image/{n}.png?hold=gate" for n in range(1500)]

@@ -189,6 +189,46 @@ class Requests(AsyncFixture):
             self.assertEqual((requests.received, requests.cancelled), (61, 0))
 
 
+class Introduction(AsyncFixture):
+    async def test_it_is_the_first_line_and_no_call_waits_for_its_answer(self) -> None:
+        script = self.fake(f"read line; echo '{ANSWER % 1}'; read rest", "read initialize; echo \"$initialize\" > first")
+        async with ImageWorker(binary=script) as worker:
+            await asyncio.wait_for(worker.load("data:,"), PATIENCE)
+        first = json.loads((self.folder / "first").read_text())
+        client = {"name": "imageworker.py", "version": imageworker.__version__}
+        self.assertEqual(first, {"id": 0, "method": "initialize", "params": {"protocolVersion": 1, "client": client}})
+
+    async def test_a_worker_of_another_version_is_refused_and_not_started_again(self) -> None:
+        result = '{"id":0,"result":{"protocolVersion":2,"server":{"name":"imageworker","version":"3.1.0"}}}'
+        data = '{"kind":"invalidParams","retryable":false,"member":"protocolVersion","supported":[2,3]}'
+        refusal = f'{{"id":0,"error":{{"code":-32602,"message":"no","data":{data}}}}}'
+        for answer, words in (
+            (result, r"the worker \(3\.1\.0\) speaks version 2 of the protocol, and this client \(.*\) speaks version 1: take"),
+            (refusal, "the worker speaks version 2 and 3 of the protocol, and this client"),
+        ):
+            (self.folder / "starts").unlink(missing_ok=True)
+            script = self.fake("exec cat >/dev/null", f"echo >> starts; read initialize; echo '{answer}'; echo '{ANSWER % 1}'")
+            ends: list[WorkerExited] = []
+            with self.subTest(answer=answer):
+                async with ImageWorker(binary=script, longest_pause=0, on_exit=ends.append) as worker:
+                    for number in range(3):
+                        with self.assertRaisesRegex(ProtocolMismatch, words) as refused:
+                            await asyncio.wait_for(worker.load(f"data:,{number}"), PATIENCE)
+                        error = refused.exception
+                        self.assertEqual((error.kind, error.retryable, error.url, error.code), ("protocolMismatch", False, f"data:,{number}", None))
+                self.assertEqual((self.folder / "starts").read_text(), "\n")
+                self.assertEqual([type(end) for end in ends], [ProtocolMismatch])
+
+    async def test_its_answer_is_no_sign_that_requests_are_answered(self) -> None:
+        answer = '{"id":0,"result":{"protocolVersion":1}}'
+        script = self.fake("read line; exit 1", f"echo >> starts; read initialize; echo '{answer}'")
+        async with ImageWorker(binary=script, max_restarts=2, longest_pause=60) as worker:
+            for _ in range(5):
+                with self.assertRaises(WorkerExited):
+                    await worker.load("data:,")
+        self.assertEqual((self.folder / "starts").read_text(), 3 * "\n")
+
+
 class Answers(AsyncFixture):
     async def test_a_line_that_is_not_understood_is_logged_and_the_rest_is_read(self) -> None:
         lines = ["no JSON", "[]", '{"result":{}}', '{"id":[1],"result":{}}', '{"id":null,"error":5}']
