@@ -226,7 +226,7 @@ class Names(unittest.TestCase):
 
     def test_each_kind_has_a_class_and_a_row_in_the_readme(self) -> None:
         readme = (ROOT / "examples" / "python" / "README.md").read_text()
-        rows = dict(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", readme, re.MULTILINE))
+        rows = dict(re.findall(r"^\| `([a-z]\w+)` \| `(\w+)` \|", readme, re.MULTILINE))
         families = {-32: imageworker.RequestError, 2: imageworker.LoadError, 3: imageworker.ImageWorkerError}
         families |= {4: imageworker.ContentError, 5: imageworker.WorkerError}
         for entry in DOCUMENT["x-errors"]:

@@ -244,6 +244,7 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
                 (("--max-per-host 8",), {}, "takes keywords, such as max_per_host=8"),
                 ((), {"arguments": "--max-per-host 8"}, "arguments must be a list of flags"),
                 ((), {"maxPerHost": 8}, r"unknown keyword maxPerHost of ImageWorker \(did you mean max_per_host\?\)"),
+                ((), {"max_restart": 8}, r"unknown keyword max_restart of ImageWorker \(did you mean max_restarts\?\)"),
                 ((), {"timeout": "10s"}, "timeout must be a number of seconds"),
                 ((), {"headers": ["A: b"]}, "headers must be a dict of header fields"),
             ):

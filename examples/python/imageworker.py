@@ -1329,9 +1329,9 @@ def _parsed(kind: Type[_Made], wire: Mapping[str, Any]) -> _Made:
     return kind(**members)
 
 
-def _flags(options: Mapping[str, Any]) -> Iterator[str]:
-    """The command line of the worker's options."""
-    wire = _wire(StartOptions, options, "ImageWorker")
+def _flags(settings: Mapping[str, Any]) -> Iterator[str]:
+    """The command line of the worker's options among the settings."""
+    wire = _wire(Settings, settings, "ImageWorker")
     for name, (wire_name, _, _) in _spellings(StartOptions).items():
         value = wire.get(wire_name)
         if value is None or value is False:
@@ -1756,6 +1756,7 @@ _FIRST = 1000
 _FEW = 50
 """The number of ended loads in half a second below which `load_all` assumes that loads wait for servers that do not answer."""
 _TURN = 0.5
+"""Seconds after which `load_all` looks at the number of ended loads."""
 _Key = TypeVar("_Key")
 
 
@@ -1813,14 +1814,13 @@ class ImageWorker:
         """Takes the worker's options as keywords, and the client's settings: see `Settings` and `StartOptions`."""
         if positional:
             raise TypeError(
-                f"{type(self).__name__} takes keywords, such as max_per_host=8, and no positional arguments: "
+                "ImageWorker takes keywords, such as max_per_host=8, and no positional arguments: "
                 'give raw flags as arguments=["--max-per-host=8"]'
             )
         arguments = settings.get("arguments") or []
         if isinstance(arguments, str):
             raise TypeError(f'arguments must be a list of flags, such as ["--max-per-host=8"], not {arguments!r}')
-        given = {name: value for name, value in settings.items() if name not in _CLIENT_SETTINGS}
-        flags = list(_flags(given))
+        flags = list(_flags(settings))
         restarts, pause = settings.get("max_restarts"), settings.get("longest_pause")
         self._arguments = [find_worker(settings.get("binary")), *flags, *map(os.fspath, arguments)]
         self._on_event = settings.get("on_event")
@@ -2204,7 +2204,6 @@ class ImageWorker:
             loop.call_soon(_tell, self._on_exit, end, "on_exit failed")
 
 
-_CLIENT_SETTINGS = Settings.__annotations__.keys() - StartOptions.__annotations__.keys()
 _HOPELESS = (64, 66, 73)
 """Exit statuses after which a restart would fail again: an invalid option, an unusable cookie file or cache directory."""
 
