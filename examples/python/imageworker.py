@@ -1926,7 +1926,7 @@ class ImageWorker:
 
         With `on_event`, `events` defaults to all but `preview`.
         """
-        request = _wire(LoadParams, params, "load")
+        request = _wire(LoadParams, params, "load") if params else {}
         request["url"] = url
         if deliver is not None:
             request["deliver"] = deliver
