@@ -47,7 +47,7 @@ let package = Package(
       uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads", "Platform"]),
     module("HTTPTransport", uses: ["HTTPTypes", "Text", "Threads", "Platform", "CCurl", "CAres", "CTLS", "CZlib"]),
     module("HTTPCaching", uses: ["HTTPTypes", "Text"]),
-    module("HTTPTypes", uses: ["Text"]),
+    module("HTTPTypes", uses: ["Text", "Platform"]),
     module("ImageStore", uses: ["HTTPTypes", "Text", "Threads", "Platform", "CSQLite", "CCrypto", "CSystem"]),
     module("ImageCodec", uses: ["Threads", "Platform", "CSystem", "CZlib"]),
     .executableTarget(

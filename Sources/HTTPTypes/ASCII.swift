@@ -4,7 +4,7 @@ extension UInt8 {
 
   var isASCIIUppercase: Bool { self >= UInt8(ascii: "A") && self <= UInt8(ascii: "Z") }
 
-  var isASCIILetter: Bool { (self | 0x20) >= UInt8(ascii: "a") && (self | 0x20) <= UInt8(ascii: "z") }
+  package var isASCIILetter: Bool { (self | 0x20) >= UInt8(ascii: "a") && (self | 0x20) <= UInt8(ascii: "z") }
 
   package var asciiLowercased: UInt8 { isASCIIUppercase ? self | 0x20 : self }
 
@@ -43,10 +43,11 @@ enum PercentEncoding {
   }
 
   /// The bytes that a text encodes. A `%` without two hexadecimal digits after it stands for itself.
-  static func decoded(_ bytes: [UInt8]) -> [UInt8] {
+  static func decoded<Bytes: RandomAccessCollection<UInt8>>(_ bytes: Bytes) -> [UInt8] where Bytes.Index == Int {
     var output: [UInt8] = []
-    var index = 0
-    while index < bytes.count {
+    output.reserveCapacity(bytes.count)
+    var index = bytes.startIndex
+    while index < bytes.endIndex {
       let encoded = bytes[index] == UInt8(ascii: "%") ? decodedByte(at: index, of: bytes) : nil
       output.append(encoded ?? bytes[index])
       index += encoded == nil ? 1 : 3

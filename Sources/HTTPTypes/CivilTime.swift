@@ -14,12 +14,9 @@ struct CivilTime: Hashable {
 
   /// The range of four-digit years: from 1 January of the year 0 to the last second of the year 9999.
   private static let representable = -62_167_219_200...253_402_300_799
+}
 
-  init(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) {
-    (self.year, self.month, self.day) = (year, month, day)
-    (self.hour, self.minute, self.second) = (hour, minute, second)
-  }
-
+extension CivilTime {
   /// Seconds outside the years 0 to 9999 are moved to the nearest second inside.
   init(unixSeconds: Int) {
     let seconds = min(max(unixSeconds, Self.representable.lowerBound), Self.representable.upperBound)

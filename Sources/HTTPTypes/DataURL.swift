@@ -43,10 +43,7 @@ public struct DataURL: Sendable, Hashable {
     }
     var description = Array(url[scheme.count..<comma]).trimmingBlanks
     let isBase64 = removeBase64Mark(from: &description)
-    let encoded = url[(comma + 1)...]
-    var body: [UInt8] = []
-    body.reserveCapacity(encoded.count)
-    forEachDecoded(encoded) { body.append($0) }
+    var body = PercentEncoding.decoded(url[(comma + 1)...])
     if isBase64 {
       body.removeAll { whiteSpace.contains($0) }
       guard let decoded = body.withUnsafeBytes(Base64.decode) else {
@@ -71,19 +68,5 @@ public struct DataURL: Sendable, Hashable {
     let text = String(decoding: description, as: UTF8.self)
     if text.hasPrefix(";") { return "text/plain" + text }
     return text.utf8.contains(UInt8(ascii: "/")) ? text : "text/plain;charset=US-ASCII"
-  }
-
-  private static func forEachDecoded(_ bytes: Slice<UnsafeBufferPointer<UInt8>>, _ body: (UInt8) -> Void) {
-    var index = bytes.startIndex
-    while index < bytes.endIndex {
-      let byte = bytes[index]
-      if byte == UInt8(ascii: "%"), let decoded = PercentEncoding.decodedByte(at: index, of: bytes) {
-        body(decoded)
-        index += 3
-      } else {
-        body(byte)
-        index += 1
-      }
-    }
   }
 }

@@ -17,25 +17,10 @@ public struct QueryNameFilter: Sendable, Hashable {
     if isEmpty { return query }
     let parameters = query.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
     let kept = parameters.filter { parameter in
-      !matches(Self.decoded(parameter.prefix { $0 != UInt8(ascii: "=") }))
+      !matches(PercentEncoding.decoded(parameter.prefix { $0 != UInt8(ascii: "=") }))
     }
     if kept.count == parameters.count { return query }
     return kept.isEmpty ? nil : ArraySlice(kept.joined(separator: CollectionOfOne(UInt8(ascii: "&"))))
-  }
-
-  private static func decoded(_ name: ArraySlice<UInt8>) -> [UInt8] {
-    var output: [UInt8] = []
-    var index = name.startIndex
-    while index < name.endIndex {
-      if name[index] == UInt8(ascii: "%"), let byte = PercentEncoding.decodedByte(at: index, of: name) {
-        output.append(byte)
-        index += 3
-      } else {
-        output.append(name[index])
-        index += 1
-      }
-    }
-    return output
   }
 
   /// Backtracks to the last `*` only, which suffices, so that the time is at most pattern times name.

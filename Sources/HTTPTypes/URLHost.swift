@@ -1,3 +1,5 @@
+internal import Platform
+
 /// The host of a URL: a name, an IPv4 address, or an IPv6 address in brackets (RFC 3986 section 3.2.2).
 enum URLHost {
   /// Writes `host` in lower case, and a name beyond ASCII in Punycode.
@@ -6,7 +8,7 @@ enum URLHost {
   ) throws(ResourceURLError) {
     guard let first = host.first else { throw ResourceURLError(.host, "the URL must have a host") }
     if first == UInt8(ascii: "[") {
-      guard host.last == UInt8(ascii: "]"), IPv6Literal.isValid(Array(host)[1..<(host.count - 1)]) else {
+      guard host.last == UInt8(ascii: "]"), isIPv6(String(decoding: host.dropFirst().dropLast(), as: UTF8.self)) else {
         throw ResourceURLError(.host, "the host of the URL must be a valid IPv6 address if it is in brackets")
       }
       return host.forEach { write($0.asciiLowercased) }
@@ -19,6 +21,12 @@ enum URLHost {
     }
     try check(host)
     for byte in host { write(byte.asciiLowercased) }
+  }
+
+  /// Whether a text is an IPv6 address (RFC 4291 section 2.2) without a zone.
+  private static func isIPv6(_ text: String) -> Bool {
+    var address = in6_addr()
+    return inet_pton(AF_INET6, text, &address) == 1
   }
 
   /// - Parameter name: must be ASCII.
@@ -58,45 +66,5 @@ enum URLHost {
       }
     }
     return output
-  }
-}
-
-/// The text form of an IPv6 address (RFC 4291 section 2.2), without a zone.
-enum IPv6Literal {
-  static func isValid(_ text: ArraySlice<UInt8>) -> Bool {
-    guard (2...45).contains(text.count) else { return false }
-    var groups = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-    var elided = false
-    // At either end, `::` leaves two empty pieces instead of one.
-    if groups.count >= 3, groups[0].isEmpty, groups[1].isEmpty { groups.removeFirst() }
-    if groups.count >= 2, groups[groups.count - 1].isEmpty, groups[groups.count - 2].isEmpty { groups.removeLast() }
-    var count = 0
-    for (index, group) in groups.enumerated() {
-      if group.isEmpty {
-        guard !elided else { return false }
-        elided = true
-      } else if group.contains(UInt8(ascii: ".")) {
-        guard index == groups.count - 1, isIPv4(group) else { return false }
-        count += 2
-      } else {
-        guard group.count <= 4, group.allSatisfy({ $0.hexadecimalValue != nil }) else { return false }
-        count += 1
-      }
-    }
-    // A single colon at an end also leaves an empty piece, so `::` must be there.
-    guard elided == text.indices.dropLast().contains(where: { text[$0] == 0x3A && text[$0 + 1] == 0x3A }) else {
-      return false
-    }
-    return elided ? count <= 7 : count == 8
-  }
-
-  private static func isIPv4(_ text: ArraySlice<UInt8>) -> Bool {
-    let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    return parts.count == 4
-      && parts.allSatisfy { part in
-        (1...3).contains(part.count) && part.allSatisfy(\.isASCIIDigit)
-          && (part.count == 1 || part.first != UInt8(ascii: "0"))
-          && part.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) } <= 255
-      }
   }
 }

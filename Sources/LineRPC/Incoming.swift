@@ -1,3 +1,5 @@
+internal import Text
+
 /// The content of one line, validated by JSON-RPC 2.0. Methods are not checked here.
 public enum Incoming: Sendable, Equatable {
   case call(Call)
@@ -19,11 +21,20 @@ public struct Request: Sendable, Equatable {
   public let id: RequestID?
   public let method: String
   public let params: JSONObject
+  /// The first member of the request that JSON-RPC does not define. It has no effect.
+  public var ignoredMember: String?
 
   public init(id: RequestID?, method: String, params: JSONObject) {
     self.id = id
     self.method = method
     self.params = params
+  }
+
+  /// The end of a message about invalid parameters, if they may be in the wrong place.
+  public var misplacementHint: String {
+    guard let name = ignoredMember?.quotable else { return "" }
+    let meant = Call.members.nearest(to: name).map { "did you mean \($0)?" } ?? "parameters must be within params"
+    return "; the member \(name) of the request was ignored (\(meant))"
   }
 }
 
@@ -33,7 +44,9 @@ extension Incoming {
     do throws(JSONError) {
       self.init(try JSON(parsing: line))
     } catch {
-      self = .call(.refused(.parseError("the line must be JSON: \(error.reason) at byte \(error.offset)"), id: nil))
+      let example = error.offset == 0 ? #"; expected a request such as {"id":1,"method":"stats"}"# : ""
+      let message = "the line must be JSON: \(error.reason) at byte \(error.offset)\(example)"
+      self = .call(.refused(.parseError(message), id: nil))
     }
   }
 
@@ -62,36 +75,45 @@ extension Incoming {
 }
 
 extension Call {
+  fileprivate static let members = ["jsonrpc", "id", "method", "params"]
+
   init(_ value: JSON) {
     guard case .object(let object) = value else {
       self = .refused(.invalidRequest("a request must be an object"), id: nil)
       return
     }
-    var id: RequestID?
-    if let value = object["id"] {
-      id = RequestID(value)
-      if id == nil {
-        let message = "id must be an integer within ±(2^53-1) or a string of at most 256 bytes"
-        self = .refused(.invalidRequest(message), id: nil)
-        return
+    var (idValue, version, methodValue, paramsValue): (JSON?, JSON?, JSON?, JSON?)
+    var ignoredMember: String?
+    for member in object.members {
+      switch member.name {
+      case "id": idValue = member.value
+      case "jsonrpc": version = member.value
+      case "method": methodValue = member.value
+      case "params": paramsValue = member.value
+      default: ignoredMember = ignoredMember ?? member.name
       }
     }
-    if let version = object["jsonrpc"], version != .string("2.0") {
+    let id = idValue.flatMap(RequestID.init)
+    guard idValue == nil || id != nil else {
+      let message = "id must be an integer within ±(2^53-1) or a string of at most 256 bytes"
+      self = .refused(.invalidRequest(message), id: nil)
+      return
+    }
+    guard version == nil || version == .string("2.0") else {
       self = .refused(.invalidRequest("jsonrpc must be \"2.0\""), id: id)
       return
     }
-    guard case .string(let method)? = object["method"] else {
+    guard case .string(let method)? = methodValue else {
       self = .refused(.invalidRequest("method must be a string"), id: id)
       return
     }
-    switch object["params"] {
-    case nil:
-      self = .request(Request(id: id, method: method, params: JSONObject()))
-    case .object(let params)?:
-      self = .request(Request(id: id, method: method, params: params))
-    default:
+    guard case .object(let params) = paramsValue ?? .object([:]) else {
       let error = RPCError.invalidParams(member: "params", "params must be an object")
       self = id == nil ? .failedNotification(error, method: method) : .refused(error, id: id)
+      return
     }
+    var request = Request(id: id, method: method, params: params)
+    request.ignoredMember = ignoredMember
+    self = .request(request)
   }
 }

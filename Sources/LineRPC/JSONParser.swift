@@ -107,7 +107,7 @@ struct JSONParser {
   private mutating func expectValue(in container: inout Container) throws(JSONError) {
     guard container.isObject else { return }
     let start = position
-    guard peek() == UInt8(ascii: "\"") else { throw error("expected a member name") }
+    guard peek() == UInt8(ascii: "\"") else { throw error("expected a member name in double quotes") }
     let name = try string()
     guard container.setName(name) else { throw JSONError(reason: "duplicate member name", offset: start) }
     skipSpace()

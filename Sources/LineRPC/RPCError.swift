@@ -1,3 +1,5 @@
+internal import Text
+
 /// An error as it is sent: `{code, message, data: {kind, retryable, …}}`.
 public struct RPCError: Error, Sendable, Equatable {
   public var code: Int
@@ -31,8 +33,10 @@ extension RPCError {
     RPCError(code: -32600, message: message, kind: "invalidRequest", details: details)
   }
 
-  public static func methodNotFound(_ method: String) -> RPCError {
-    RPCError(code: -32601, message: "unknown method \(method.quotable)", kind: "methodNotFound")
+  public static func methodNotFound(_ method: String, known: [String]) -> RPCError {
+    RPCError(
+      code: -32601, message: "unknown method \(method.quotable)\(hint(for: method, among: known))",
+      kind: "methodNotFound")
   }
 
   /// - Parameter member: the invalid member of `params`, or `params` itself. It becomes `data.member`, truncated if it

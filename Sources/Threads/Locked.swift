@@ -42,9 +42,7 @@ public final class Locked<Value>: @unchecked Sendable {
   }
 
   /// Wakes every thread in `wait`. Call it after a change for which a thread may be waiting.
-  public func notify() {
-    pthread_cond_broadcast(condition)
-  }
+  public func notify() { pthread_cond_broadcast(condition) }
 
   /// Blocks until `body` returns a value. `body` is called at once, and again after each `notify`.
   ///

@@ -53,13 +53,9 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
   }
 
   /// Runs `work` on the executor's thread, after all work added before.
-  public func run(_ work: @escaping @Sendable () -> Void) {
-    add(.closure(work))
-  }
+  public func run(_ work: @escaping @Sendable () -> Void) { add(.closure(work)) }
 
-  public func enqueue(_ job: consuming ExecutorJob) {
-    add(.job(UnownedJob(job)))
-  }
+  public func enqueue(_ job: consuming ExecutorJob) { add(.job(UnownedJob(job))) }
 
   /// Runs the work added so far, then ends the thread. Blocks until it has ended. Later work never runs.
   public func stop() {
@@ -71,9 +67,7 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
 
   public var isCurrent: Bool { pthread_equal(pthread_self(), thread) != 0 }
 
-  public func checkIsolated() {
-    precondition(isCurrent, "not on this executor's thread")
-  }
+  public func checkIsolated() { precondition(isCurrent, "not on this executor's thread") }
 
   public func isIsolatingCurrentContext() -> Bool? { isCurrent }
 

@@ -6,6 +6,7 @@ do throws(OptionError) {
   case .help: print(Options.help, terminator: "")
   case .version: print("imageworker \(Version.current)")
   case .describe: print(Describe.document, terminator: "")
+  case .selfTest(let options): _exit(selfTest(options))
   // `_exit`, because exit handlers would run while other threads are still running. All output has been written.
   case .run(let options): _exit(run(options))
   }

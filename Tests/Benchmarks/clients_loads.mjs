@@ -8,7 +8,7 @@ import { ImageWorker } from "../../examples/node/imageworker.mjs";
 
 const [binary, source, count, , atOnce, deliver, size, cache] = process.argv.slice(2);
 const urls = readFileSync(source, "utf8").split("\n").filter(Boolean);
-const worker = new ImageWorker({ binary, options: ["--cache-dir", cache] });
+const worker = new ImageWorker({ binary, cacheDir: cache });
 await Promise.all(urls.map((url) => worker.load(url, { deliver })));
 
 let next = 0;

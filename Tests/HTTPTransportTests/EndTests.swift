@@ -4,7 +4,7 @@ import Threads
 
 @testable import HTTPTransport
 
-/// Cancellation, timeouts and shutdown.
+/// Cancellation and timeouts.
 @Suite struct EndTests {
   let transport = Transport.forTests()
 
@@ -75,36 +75,6 @@ import Threads
     let idle = try transport.get(server.url("/idle")) { $0.idleTimeout = .milliseconds(50) }.error()
     #expect(idle.phase == .idle)
     #expect(idle.bytesReceived == 3)
-  }
-
-  @Test func `shutdown cancels running transfers and later ones`() throws {
-    let server = ScriptedServer { _, connection in connection.waitForClose() }
-    let recorder = Recorder()
-    _ = transport.start(TransferRequest(server.url()), consumer: recorder)
-    server.waitForRequests(1)
-    transport.shutdown()
-    #expect(try recorder.error().kind == .cancelled)
-    #expect(try transport.get(server.url()).error().kind == .cancelled)
-    #expect(recorder.now.outcomes.count == 1)
-  }
-
-  @Test func `shutting down an unused transport starts nothing`() async {
-    transport.shutdown()
-    #expect(await transport.count == 0)
-  }
-
-  @Test func `a transport is released after shutdown`() async throws {
-    weak var weakTransport: Transport?
-    let recorder = Recorder()
-    do {
-      let transport = Transport.forTests()
-      weakTransport = transport
-      let server = ScriptedServer { _, connection in connection.respond() }
-      _ = transport.start(TransferRequest(server.url()), consumer: recorder)
-      _ = try recorder.summary()
-      transport.shutdown()
-    }
-    while weakTransport != nil { await Task.yield() }
   }
 
   @Test func `a consumer may start and cancel from within its calls`() throws {

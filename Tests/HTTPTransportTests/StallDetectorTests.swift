@@ -24,8 +24,6 @@ import Testing
     #expect(stuckAfter(watch) == .seconds(5))
     watch.resumed(now: start + .seconds(20))
     #expect(stuckAfter(watch) == .seconds(23))
-    watch.beginHop(now: start + .seconds(30))
-    #expect(stuckAfter(watch) == .seconds(40))
   }
 
   @Test func `more bytes on the wire are progress even if nothing was delivered`() {
@@ -55,8 +53,6 @@ import Testing
     #expect(watch.slowAt == start + .seconds(80), "a pause does not count")
     watch.read(bytesOnWire: 2047, minBytes: 1024, now: start + .seconds(79))
     #expect(watch.slowAt == start + .seconds(80), "a byte is missing")
-    watch.beginHop(now: start + .seconds(90))
-    #expect(watch.slowAt == nil)
   }
 
   @Test func `the times of the request and of the first byte are recorded`() {

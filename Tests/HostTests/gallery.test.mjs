@@ -14,7 +14,7 @@ import { pictureOf } from "../../examples/gallery/thumbhash.mjs";
 import { ImageWorker } from "../../examples/node/imageworker.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "imageworker-"));
-const worker = new ImageWorker({ options: ["--cache-dir", join(folder, "cache")] });
+const worker = new ImageWorker({ cacheDir: join(folder, "cache") });
 after(async () => {
   await worker.close();
   rmSync(folder, { recursive: true });

@@ -26,7 +26,7 @@ import json, pathlib, sys
 
 folder = pathlib.Path({folder!r})
 results = {{
-    "initialize": {{"formats": {{"encode": []}}}},
+    "initialize": {{"protocolVersion": 1, "formats": {{"encode": []}}}},
     "stats": {{
         "queue": {{"active": 0, "waiting": {{"high": 0, "low": 0}}}},
         "cache": {{}}, "requests": {{}}, "transfers": {{"bytes": 0}}, "memory": {{"bytes": 0}},

@@ -1,4 +1,4 @@
-// examples/node/imageworker.mjs with workers that misbehave, made for the test. test_node_client.py runs this.
+// examples/node/imageworker.mjs with fake workers that misbehave. test_node_client.py runs this.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
-import { ImageWorker, NetworkError, WorkerExited } from "../../examples/node/imageworker.mjs";
+import { IncompatibleWorkerError, ImageWorker, InternalError, NetworkError, RequestError, WorkerExited, protocolVersion } from "../../examples/node/imageworker.mjs";
 
 const client = new URL("../../examples/node/imageworker.mjs", import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), "imageworker-"));
@@ -22,12 +22,16 @@ function script(name, text) {
   return path;
 }
 
-/** A worker that does for each request what `serve(request, say)` does; `say` writes a line. */
-function worker(name, serve, settings = {}) {
+/** A worker that does for each request what `serve(request, say)` does; `say` writes a line. It answers `initialize` properly. */
+function worker(name, serve, settings = {}, greeting = { result: { protocolVersion } }) {
   const text = `#!${process.execPath}
     const say = (line) => process.stdout.write(line + "\\n");
     const serve = ${serve};
-    require("node:readline").createInterface(process.stdin).on("line", (line) => serve(JSON.parse(line), say));`;
+    require("node:readline").createInterface(process.stdin).on("line", (line) => {
+      const request = JSON.parse(line);
+      if (request.method === "initialize") say(JSON.stringify({ id: request.id, ...${JSON.stringify(greeting)} }));
+      else serve(request, say);
+    });`;
   return new ImageWorker({ binary: script(name, text), ...settings });
 }
 
@@ -38,7 +42,7 @@ function mortal(name) {
   return { binary, starts: () => readFileSync(starts, "utf8").split("\n").length - 1 };
 }
 
-test("pixels of a call that was aborted are released", async () => {
+test("the pixels of an aborted call are released", async () => {
   const fake = worker("pixels", (request, say) => {
     globalThis.told ??= [];
     told.push(request.method);
@@ -56,7 +60,7 @@ test("pixels of a call that was aborted are released", async () => {
   await fake.close();
 });
 
-test("calls and close end though somebody else holds the pipes of a worker that is gone", async () => {
+test("calls and close end although another process holds the pipes of an ended worker", async () => {
   const held = (rest) => script("holder", `#!/bin/sh\nsleep 1000 & echo $! >> ${folder}/holders\n${rest}\n`);
   try {
     const gone = new ImageWorker({ binary: held("exit 7"), maxRestarts: 0 });
@@ -79,7 +83,7 @@ test("a call that cannot be made does not keep the program from ending", async (
   assert.equal(spawnSync(process.execPath, [program]).status, 0);
 });
 
-test("a line that is none is said in the log, and the rest is read", async () => {
+test("a line that is not a message is logged, and the next lines are read", async () => {
   const log = [];
   const lines = ({ id, params }, say) => {
     for (const line of ["this is no JSON", "null", "[]", "5", JSON.stringify({ id, result: params })]) say(line);
@@ -91,20 +95,28 @@ test("a line that is none is said in the log, and the rest is read", async () =>
   await fake.close();
 });
 
-test("an answer that cannot be read ends its call, and none is left waiting", async () => {
+test("an answer that cannot be read ends its call", async () => {
   const fake = worker("halves", ({ id, params }, say) => say(JSON.stringify({ id, ...params })));
   await assert.rejects(fake.call("a"), { kind: "internal" });
   await assert.rejects(fake.call("a", { error: "text" }), { kind: "internal" });
-  const error = await fake.call("a", { error: { code: 2001, message: "m", data: null } }).catch((error) => error);
-  assert.deepEqual([error.constructor, error.kind, error.message], [NetworkError, "internal", "m"]);
+  const errors = [
+    [{ code: 2001, message: "m", data: null }, NetworkError, "internal"],
+    [{ code: 2099, message: "m", data: { kind: "tooNew" } }, NetworkError, "tooNew"],
+    [{ code: 9001, message: "m", data: { kind: "toString" } }, RequestError, "toString"],
+  ];
+  for (const [answer, errorClass, kind] of errors) {
+    const error = await fake.call("a", { error: answer }).catch((error) => error);
+    assert.deepEqual([error.constructor, error.kind, error.message], [errorClass, kind, "m"]);
+  }
+  await assert.rejects(fake.call("a"), InternalError);
   assert.equal(await fake.call("a", { error: null, result: 5 }), 5);
   await fake.close();
 });
 
-test("a worker that can no longer be talked to is ended", async () => {
+test("a worker that has closed a pipe is killed", async () => {
   // What closes its output is killed for it, perhaps before it can say anything more.
   for (const end of ["echo >&2 mute; exec 1>&-", "echo '{\"id\":1,\"result\":1}'; exec 0<&-; echo >&2 deaf"]) {
-    const binary = script("closes", `#!/bin/sh\nread line\n${end}\nexec sleep 1000\n`);
+    const binary = script("closes", `#!/bin/sh\nread line; read line\n${end}\nexec sleep 1000\n`);
     let closed;
     const isClosed = new Promise((done) => (closed = done));
     const fake = new ImageWorker({ binary, onLog: closed });
@@ -118,7 +130,7 @@ test("a worker that can no longer be talked to is ended", async () => {
   }
 });
 
-test("a worker that was left dead is tried again after the longest pause", { timeout: 60_000 }, async () => {
+test("after the longest pause one call starts the worker again", { timeout: 60_000 }, async () => {
   const { binary, starts } = mortal("tried-again");
   const fake = new ImageWorker({ binary, maxRestarts: 1, longestPauseMs: 1 });
   do {
@@ -127,7 +139,7 @@ test("a worker that was left dead is tried again after the longest pause", { tim
   } while (starts() < 5);
 });
 
-test("what no other start will change is not retryable, and not tried", async () => {
+test("an exit status that a restart would repeat is not retryable", async () => {
   for (const [status, maxRestarts] of [[64, 5], [66, 5], [73, 5], [1, 0]]) {
     const ends = [];
     const binary = script(`ends-${status}`, `#!/bin/sh\nexit ${status}\n`);
@@ -157,11 +169,11 @@ test("a call that is aborted while it waits for a restart leaves nothing behind"
   assert.equal(starts(), 3);
 });
 
-test("closing ends the wait for a restart", async () => {
+test("close ends the wait for a restart", async () => {
   const { binary } = mortal("closed");
   const fake = new ImageWorker({ binary, longestPauseMs: 60_000, maxRestarts: 100 });
   for (let n = 0; n < 3; n++) await assert.rejects(fake.call("a"), WorkerExited);
-  const waiting = assert.rejects(fake.call("a"), { kind: "workerExited", retryable: false });
+  const waiting = assert.rejects(fake.call("a"), { kind: "closed", retryable: false });
   await fake.close();
   await waiting;
 });
@@ -178,17 +190,17 @@ test("calls that wait for a restart are sent in their order", async () => {
   await fake.close();
 });
 
-test("closing may take any time", async () => {
+test("close takes any grace time", async () => {
   const warnings = [];
   const warn = (warning) => warnings.push(warning.name);
   process.on("warning", warn);
   const fake = worker("patient", () => {});
-  await fake.close(Infinity);
+  await fake.close({ graceMs: Infinity });
   process.off("warning", warn);
   assert.deepEqual(warnings, []);
 });
 
-test("a turn's requests are not joined to one string, which might be longer than one can be", async (context) => {
+test("the requests of one turn are not joined into one string", async (context) => {
   const write = context.mock.method(Socket.prototype, "write");
   const fake = new ImageWorker({ binary: script("eats", "#!/bin/sh\nexec cat > /dev/null\n") });
   for (let n = 0; n < 100; n++) fake.notify("store", { data: "a".repeat(1000) });
@@ -197,7 +209,7 @@ test("a turn's requests are not joined to one string, which might be longer than
   assert.equal(stores.length, 100);
 });
 
-test("a binary that cannot be started just now is a death like others", async () => {
+test("a binary that is being written is retried", async () => {
   const binary = script("busy", "#!/bin/sh\nexit 1\n");
   copyFileSync(process.execPath, binary);
   const written = openSync(binary, "r+");
@@ -210,7 +222,7 @@ test("a binary that cannot be started just now is a death like others", async ()
   }
 });
 
-test("a binary that is not there or may not be run is no death, and not tried again", async () => {
+test("a binary that is missing or not executable is not retried", async () => {
   const words = { [join(folder, "missing")]: "no such file", [script("closed", "")]: "permission denied" };
   chmodSync(join(folder, "closed"), 0o644);
   for (const [binary, reason] of Object.entries(words)) {
@@ -224,7 +236,7 @@ test("a binary that is not there or may not be run is no death, and not tried ag
   }
 });
 
-test("a binary that was there is waited for", async () => {
+test("a binary that was removed after a start is retried", async () => {
   const { binary, starts } = mortal("replaced");
   const fake = new ImageWorker({ binary, maxRestarts: 100, longestPauseMs: 1 });
   await assert.rejects(fake.load("data:,"), { retryable: true });
@@ -237,13 +249,13 @@ test("a binary that was there is waited for", async () => {
   await fake.close();
 });
 
-test("an answer that is no JSON ends its call", async () => {
+test("an answer that is not JSON ends its call", async () => {
   const fake = worker("garbled", ({ id }, say) => say(`{"jsonrpc":"2.0","id":${id},"result":{"data":"AAA`));
   await assert.rejects(fake.load("data:,"), { kind: "internal", retryable: false });
   await fake.close();
 });
 
-test("a directory on the PATH is no worker", async () => {
+test("findWorker skips a directory on the PATH", async () => {
   const copy = join(folder, "copy.mjs");
   copyFileSync(client, copy);
   mkdirSync(join(folder, "1", "imageworker"), { recursive: true });
@@ -260,4 +272,59 @@ test("a directory on the PATH is no worker", async () => {
     process.env.PATH = PATH;
     if (IMAGEWORKER !== undefined) process.env.IMAGEWORKER = IMAGEWORKER;
   }
+});
+
+test("a worker of another protocol is not used", async () => {
+  const message = "this client speaks protocol version 1, and the worker";
+  for (const [greeting, reason] of [
+    [{ error: { code: -32602, message: "no", data: { kind: "invalidParams", supported: [2, 3] } } }, "speaks 2,3"],
+    [{ error: { code: -32601, message: "unknown method initialize", data: {} } }, "answers: unknown method initialize"],
+    [{ error: null }, "answers: nothing that can be read"],
+    [{ result: { protocolVersion: 2 } }, "speaks 2"],
+  ]) {
+    const ends = [];
+    const onExit = (end) => ends.push(end.constructor);
+    const fake = worker("another", ({ id }, say) => say(JSON.stringify({ id, result: {} })), { onExit }, greeting);
+    const loading = fake.load("data:,");
+    await assert.rejects(fake.ready, { name: "IncompatibleWorkerError", message: `${message} ${reason}` });
+    const refused = { kind: "incompatible", retryable: false, message: `${message} ${reason}` };
+    await assert.rejects(loading, { ...refused, url: "data:," });
+    for (let n = 0; n < 3; n++) {
+      await assert.rejects(fake.stats(), refused);
+      await new Promise((done) => setTimeout(done, 20)); // It is being killed, and then dead.
+    }
+    await assert.rejects(fake.loadAll(["data:,"]).next(), IncompatibleWorkerError);
+    await fake.close();
+    assert.deepEqual(ends, [IncompatibleWorkerError]);
+  }
+});
+
+test("ready is rejected if the worker does not start or ends before it answers", async () => {
+  const missing = new ImageWorker({ binary: join(folder, "missing") });
+  await assert.rejects(missing.ready, { kind: "workerExited", exitStatus: null });
+  const ends = new ImageWorker({ binary: script("ends", "#!/bin/sh\necho >&2 broken\nexit 7\n") });
+  await assert.rejects(ends.ready, { kind: "workerExited", exitStatus: 7, message: "the worker ended (status 7): broken" });
+  await assert.rejects(ends.loadAll(["data:,"], { maxInFlight: 1 }).next().then(({ value }) => Promise.reject(value.error)), WorkerExited);
+  const hopeless = new ImageWorker({ binary: script("ends-for-good", "#!/bin/sh\nexit 64\n") });
+  await assert.rejects(hopeless.loadAll(["data:,", "data:,"]).next(), { kind: "workerExited", retryable: false });
+});
+
+test("the answer to initialize does not count as a sign of life", async () => {
+  const fake = worker("greets", () => process.exit(1), { maxRestarts: 2, longestPauseMs: 60_000 });
+  for (let n = 0; n < 3; n++) await assert.rejects(fake.call("a"), { retryable: true, exitStatus: 1 });
+  const { pid } = fake;
+  await assert.rejects(fake.call("a"), WorkerExited);
+  assert.equal(fake.pid, pid, "no other worker was started");
+});
+
+test("if no worker is found, ready and each call are rejected", async () => {
+  const copy = join(folder, "alone", "node", "imageworker.mjs");
+  mkdirSync(join(folder, "alone", "node"), { recursive: true });
+  copyFileSync(client, copy);
+  const program = script("alone.mjs", `import { ImageWorker } from ${JSON.stringify(copy)};
+    const worker = new ImageWorker();
+    for (const call of [worker.ready, worker.load("data:,")]) await call.catch(({ message }) => console.log(message));`);
+  const { stdout } = spawnSync(process.execPath, [program], { env: { PATH: join(folder, "alone") }, encoding: "utf8" });
+  const advice = "install it on the PATH, build it (swift build -c release), or set IMAGEWORKER to its path";
+  assert.equal(stdout, `the worker did not start: imageworker was not found: ${advice}\n`.repeat(2));
 });

@@ -1,26 +1,21 @@
-"""The names in both clients are those of protocol/openrpc.json, and tsc reads the types of the one for Node."""
+"""The names in the Python client are those of protocol/openrpc.json."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
-import shutil
-import subprocess
 import sys
 import typing
 import unittest
 from typing import Any
 
+from document import DOCUMENT, SCHEMAS
 from package import ROOT
 
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 
 import imageworker  # noqa: E402
 
-DOCUMENT = json.loads((ROOT / "protocol" / "openrpc.json").read_text())
-SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
-TYPES = (ROOT / "examples" / "node" / "imageworker.d.ts").read_text()
 
 
 def enum(schema: dict[str, Any]) -> set[str]:
@@ -37,28 +32,6 @@ def enum(schema: dict[str, Any]) -> set[str]:
 def properties(*names: str) -> dict[str, set[str]]:
     """The members of schemas, and the strings that each may be."""
     return {member: enum(schema) for name in names for member, schema in SCHEMAS[name].get("properties", {}).items()}
-
-
-def interface(name: str) -> dict[str, set[str]]:
-    """The members of an interface in imageworker.d.ts, and the strings that each may be."""
-    body = re.search(rf"^export interface {name} \{{\n(.*?)^\}}", TYPES, re.MULTILINE | re.DOTALL)
-    assert body is not None, name
-    return {member: strings(kind) for member, kind in re.findall(r"^  (\w+)\??: (.*);$", body.group(1), re.MULTILINE)}
-
-
-def union(name: str) -> set[str]:
-    """The members of a union of strings in imageworker.d.ts."""
-    body = re.search(rf"^export type {name} =(.*?);", TYPES, re.MULTILINE | re.DOTALL)
-    assert body is not None, name
-    return strings(body.group(1))
-
-
-def strings(kind: str) -> set[str]:
-    """Those that a type of TypeScript allows. An object in it has names and types of its own, which do not count."""
-    if "{" in kind:
-        return set()
-    named = [name for name in re.findall(r"\b([A-Z]\w+)", kind) if re.search(rf"^export type {name} =", TYPES, re.MULTILINE)]
-    return set(re.findall(r'"([\w-]+)"', kind)).union(*(union(name) for name in named))
 
 
 def members(kind: Any) -> dict[str, set[str]]:
@@ -122,7 +95,6 @@ class Names(unittest.TestCase):
         for name, left_out in (("LoadParams", "url"), ("PrefetchParams", "urls"), ("Transform", None)):
             with self.subTest(of=name):
                 document = {member: values for member, values in properties(name).items() if member != left_out}
-                self.assertEqual(interface(name), document)
                 if name == "LoadParams":
                     self.assertEqual(set(typing.get_args(imageworker.Deliver)), document.pop("deliver"))
                 self.assertEqual(members(getattr(imageworker, name)), document)
@@ -155,7 +127,6 @@ class Names(unittest.TestCase):
         string, item = SCHEMAS["PrefetchItem"]["anyOf"]
         self.assertEqual(string["type"], "string")
         self.assertEqual(members(imageworker.PrefetchItem).keys(), item["properties"].keys())
-        self.assertEqual(interface("PrefetchItem").keys(), item["properties"].keys())
 
     def test_names_do_not_look_like_the_protocols(self) -> None:
         for kind in (imageworker.LoadParams, imageworker.Transform, imageworker.Settings, imageworker.Stats, imageworker.CacheEntry):
@@ -163,7 +134,6 @@ class Names(unittest.TestCase):
 
     def test_members_of_an_image(self) -> None:
         document = properties("Image", "LoadResult")  # The members that only load has.
-        self.assertEqual(interface("Image"), document)
         names = {name: value for name, value in vars(imageworker.Image).items() if isinstance(value, property)}
         python = {
             imageworker._NAMES.get(name, camel_case(name)): literals(
@@ -180,7 +150,6 @@ class Names(unittest.TestCase):
         self.check_record(imageworker.Timing, image["timing"])
         self.check_record(imageworker.HTTPResponse, SCHEMAS["HTTPResponse"])
         self.assertEqual(members(imageworker.Crop).keys(), SCHEMAS["Transform"]["properties"]["crop"]["properties"].keys())
-        self.assertEqual(interface("Pixels").keys(), image["pixels"]["properties"].keys())
 
     def test_results_of_other_methods(self) -> None:
         self.check_record(imageworker.Cleared, SCHEMAS["ClearResult"])
@@ -203,10 +172,6 @@ class Names(unittest.TestCase):
         names = {typing.get_args(typing.get_type_hints(kind)["name"])[0] for kind in typing.get_args(imageworker.Event)}
         self.assertEqual({typing.get_args(name)[0] for name in names}, set(typing.get_args(imageworker.EventName)))
 
-    def test_the_result_of_a_prefetch(self) -> None:
-        document = SCHEMAS["PrefetchResult"]["properties"]
-        self.assertEqual(interface("PrefetchResult").keys(), document.keys())
-
     def test_kinds_methods_and_events(self) -> None:
         for name, values in (
             ("ErrorKind", enum(SCHEMAS["ErrorKind"])),
@@ -221,7 +186,6 @@ class Names(unittest.TestCase):
             with self.subTest(values=name):
                 python = set(typing.get_args(getattr(imageworker, name)))
                 self.assertEqual(python - {"workerExited", "protocolMismatch"}, values)
-                self.assertEqual(union(name), values)
         self.assertIn("workerExited", typing.get_args(imageworker.ErrorKind))
 
     def test_each_kind_has_a_class_and_a_row_in_the_readme(self) -> None:
@@ -241,13 +205,6 @@ class Names(unittest.TestCase):
         for code, family in ((2099, imageworker.LoadError), (4099, imageworker.ContentError), (9000, imageworker.ImageWorkerError)):
             error = imageworker.ImageWorkerError.of({"code": code, "message": "", "data": {"kind": "new", "retryable": True}})
             self.assertEqual((type(error), error.code, error.retryable), (family, code, True))
-
-    @unittest.skipIf(shutil.which("tsc") is None, "there is no tsc here")
-    def test_the_types_for_node_hold(self) -> None:
-        options = ["--noEmit", "--strict", "--target", "es2022", "--module", "node16", "--lib", "es2022,dom"]
-        source = str(ROOT / "Tests" / "HostTests" / "node_types.mts")
-        run = subprocess.run(["tsc", *options, source], stdout=subprocess.PIPE, text=True)
-        self.assertEqual((run.returncode, run.stdout), (0, ""))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def output(*options: str, text: str = "") -> str:
     return subprocess.run([WORKER, *options], input=text, capture_output=True, text=True, check=True).stdout
 
 
-PRINTED = {"--version", "--help", "--describe"}
+PRINTED = {"--version", "--help", "--describe", "--self-test"}
 """Options that print something and exit."""
 
 
@@ -31,21 +31,12 @@ class Option:
     value: str
     default: str
     meaning: str
-    member: str = ""
 
 
 def help_options() -> list[Option]:
     """The option lines of `--help`: `  --flag VALUE   meaning [default]`."""
     rows = re.findall(r"(?m)^  (--[a-z-]+)(?:, -h)? ?(\S+(?: \S+)*)?  +(.*?)(?: \[(.*)\])?$", output("--help"))
     return [Option(flag, value, default, meaning) for flag, value, meaning, default in rows]
-
-
-def handbook_options() -> list[Option]:
-    """The option table of protocol/README.md: option, default, meaning, name at run time."""
-    handbook = (ROOT / "protocol" / "README.md").read_text()
-    rows = re.findall(r"(?m)^\| `(--[a-z-]+) ?(.*)` \| (.*) \| (.*) \| (.*?) ?\|$", handbook.replace("\\|", "¦"))
-    plain = [[cell.replace("`", "").replace("¦", "|") for cell in row] for row in rows]
-    return [Option(*row) for row in plain if row[0] not in PRINTED]
 
 
 class Description(unittest.TestCase):
@@ -56,6 +47,11 @@ class Description(unittest.TestCase):
 
     def test_describe_prints_the_document(self) -> None:
         self.assertEqual(json.loads(output("--describe")), DOCUMENT)
+
+    def test_the_document_has_the_versions(self) -> None:
+        self.assertEqual(f"imageworker {DOCUMENT['info']['version']}\n", output("--version"))
+        self.assertEqual(self.result("initialize")["server"]["version"], DOCUMENT["info"]["version"])
+        self.assertEqual(self.result("initialize")["protocolVersion"], DOCUMENT["x-protocol-version"])
 
     def test_help_has_the_documents_options(self) -> None:
         version = output("--version").split()[1]
@@ -74,16 +70,6 @@ class Description(unittest.TestCase):
         ]
         self.assertEqual(listed, documented)
         self.assertEqual(PRINTED & {entry["flag"] for entry in DOCUMENT["x-options"]}, PRINTED)
-
-    def test_the_handbook_has_the_documents_options(self) -> None:
-        handbook = handbook_options()
-        self.assertEqual(len(handbook), len(DOCUMENT["x-options"]) - len(PRINTED))
-        for row, entry in zip(handbook, DOCUMENT["x-options"], strict=False):
-            with self.subTest(entry["flag"]):
-                self.assertEqual((row.flag, row.value), (entry["flag"], entry.get("value", "")))
-                self.assertEqual(row.default, entry.get("default", "none"))
-                self.assertEqual(row.member, entry.get("member", ""))
-                self.assertEqual(f"{row.meaning}. "[: len(entry["summary"]) + 2], f"{entry['summary']}. ")
 
     def test_configure_has_the_documents_members(self) -> None:
         members = [option["member"] for option in DOCUMENT["x-options"] if "member" in option]

@@ -71,9 +71,10 @@ class Examples(Running):
         self.assertIn("png 32 x 24", run.stdout)
         self.assertEqual(self.run_example("node/demo.mjs", f"{self.origin.url}/html").returncode, 1)
 
-    def test_the_here_document_of_the_readme_prints_what_it_says(self) -> None:
-        readme = (ROOT / "README.md").read_text()
-        _, _, rest = readme.partition("imageworker <<'LINES'\n")
+    def test_the_here_document_of_the_guide_prints_what_it_says(self) -> None:
+        guide = (ROOT / "protocol" / "README.md").read_text()
+        _, start, rest = guide.partition("imageworker <<'LINES'\n")
+        self.assertTrue(start)
         requests, _, rest = rest.partition("LINES\n")
         said, _, _ = rest.partition("```")
         told = subprocess.run(
@@ -87,7 +88,7 @@ class Examples(Running):
                 for member in ("path", "timing"):
                     if "result" in line:
                         line["result"][member] = "-"
-            return sorted(json.dumps(line) for line in lines)
+            return sorted(json.dumps(line, sort_keys=True) for line in lines)
 
         self.assertEqual(lasting(said), lasting(told))
 

@@ -21,7 +21,7 @@ CLIENT = (ROOT / "examples" / "node" / "imageworker.mjs").as_uri()
 ABANDONED = """
 const [client, cache, first, url, farewell] = process.argv.slice(1);
 const { ImageWorker } = await import(client);
-const worker = new ImageWorker({ options: ["--cache-dir", cache] });
+const worker = new ImageWorker({ cacheDir: cache });
 await worker.load(first, { transform: { width: 8 } }); // So that there are decoders.
 worker.load(url, { onEvent: () => console.log(worker.pid) }).catch(() => {});
 process.stdin.once("data", () => {
@@ -36,7 +36,7 @@ const { ImageWorker } = await import(client);
 const { closeSync, openSync } = await import("node:fs");
 let ended;
 const end = new Promise((done) => (ended = done));
-const worker = new ImageWorker({ options: ["--cache-dir", cache], onExit: ended });
+const worker = new ImageWorker({ cacheDir: cache, onExit: ended });
 await worker.load(url);
 const taken = [];
 try {
@@ -55,7 +55,7 @@ clearInterval(alive);
 INTERRUPTED = """
 const [client, cache, url] = process.argv.slice(1);
 const { ImageWorker } = await import(client);
-const worker = new ImageWorker({ options: ["--cache-dir", cache] });
+const worker = new ImageWorker({ cacheDir: cache });
 process.on("SIGINT", () => console.log("finishing"));
 console.log((await worker.load(url)).width);
 await worker.close();
@@ -85,7 +85,7 @@ class NodeClient(unittest.TestCase):
         script = """
             const [client, cache, url] = process.argv.slice(1);
             const { ImageWorker } = await import(client);
-            const worker = new ImageWorker({ options: ["--cache-dir", cache] });
+            const worker = new ImageWorker({ cacheDir: cache });
             console.log(worker.pid, (await worker.load(url)).width);
         """
         with tempfile.TemporaryDirectory() as cache, Origin() as origin:
@@ -123,7 +123,7 @@ class NodeClient(unittest.TestCase):
         script = """
             const [client, cache] = process.argv.slice(1);
             const { ImageWorker } = await import(client);
-            const worker = new ImageWorker({ options: ["--cache-dir", cache] });
+            const worker = new ImageWorker({ cacheDir: cache });
             await worker.load("data:,", { retries: 1n }).catch((error) => console.log(error.name));
         """
         with tempfile.TemporaryDirectory() as cache:

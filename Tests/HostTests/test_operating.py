@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
 import unittest
 from typing import Any, Iterator
 
+from document import SCHEMAS
 from package import ROOT
 
 OPERATING = ROOT / "examples" / "operating"
-DOCUMENT = json.loads((ROOT / "protocol" / "openrpc.json").read_text())
 
 
 def figures(schema: dict[str, Any]) -> Iterator[str]:
@@ -30,13 +29,13 @@ class Operating(unittest.TestCase):
         rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \|$", (OPERATING / "troubleshooting.md").read_text(), re.MULTILINE)
         kinds = [kind for kind, _, _ in rows]
         self.assertEqual(sorted(kinds), sorted(set(kinds)))
-        self.assertEqual(set(kinds), {*DOCUMENT["components"]["schemas"]["ErrorKind"]["enum"], "workerExited"})
+        self.assertEqual(set(kinds), {*SCHEMAS["ErrorKind"]["enum"], "workerExited"})
 
     def test_each_figure_of_stats_is_explained(self) -> None:
-        table = (OPERATING / "README.md").read_text().partition("## What `stats` tells")[2].partition("\n## ")[0]
+        table = (OPERATING / "README.md").read_text().partition("## What `stats` shows")[2].partition("\n## ")[0]
         rows = re.findall(r"^\| (`.+?`) \| .+ \|$", table, re.MULTILINE)
         explained = [figure for row in rows for figure in re.findall(r"`(.+?)`", row)]
-        self.assertEqual(sorted(explained), sorted(figures(DOCUMENT["components"]["schemas"]["StatsResult"])))
+        self.assertEqual(sorted(explained), sorted(figures(SCHEMAS["StatsResult"])))
 
     @unittest.skipIf(shutil.which("systemd-analyze") is None, "there is no systemd here")
     def test_the_units_are_units(self) -> None:

@@ -16,6 +16,22 @@ def read_document() -> dict[str, Any]:
     return document
 
 
+def strict(schema: Any) -> Any:
+    """The schema without room for new members: a member that it does not describe is an error.
+
+    The published document leaves results and events open, because a later worker may add members. The worker of this
+    tree must send no member that its document does not describe.
+    """
+    if isinstance(schema, list):
+        return [strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: strict(each) for name, each in schema.items()}
+    if schema.get("type") == "object" and isinstance(schema.get("properties"), dict):
+        closed.setdefault("additionalProperties", False)
+    return closed
+
+
 class Wire:
     """Checks lines by the document's schemas, each with both drafts."""
 
@@ -24,13 +40,14 @@ class Wire:
         self.methods = {method["name"]: method for method in self.document["methods"]}
         self.events = {event["name"]: event for event in self.document["x-events"]}
         self.errors = {error["kind"]: error for error in self.document["x-errors"]}
+        self._components = {**self.document["components"], "schemas": strict(self.document["components"]["schemas"])}
         self._validators: dict[str, list[Any]] = {}
 
     def check(self, value: object, schema: dict[str, Any], what: str) -> None:
         """Raises AssertionError with each complaint."""
         name = json.dumps(schema, sort_keys=True)
         if name not in self._validators:
-            rooted = {"allOf": [schema], "components": self.document["components"]}
+            rooted = {"allOf": [schema], "components": self._components}
             self._validators[name] = [draft(rooted) for draft in DRAFTS]
         for validator in self._validators[name]:
             complaints = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(value)]

@@ -22,8 +22,17 @@ struct IncomingTests {
     #expect(Incoming(#"{"method":"load"}"#) == .call(load(nil)))
   }
 
-  @Test func `members unknown to JSON-RPC are ignored`() {
-    #expect(Incoming(#"{"id":1,"method":"load","trace":[1]}"#) == .call(load(1)))
+  @Test(arguments: [
+    ("url", "; the member url of the request was ignored (parameters must be within params)"),
+    ("parms", "; the member parms of the request was ignored (did you mean params?)"),
+  ])
+  func `a member unknown to JSON-RPC is ignored, and named if the parameters are invalid`(name: String, hint: String) {
+    let incoming = Incoming(#"{"id":1,"method":"load","\#(name)":[1]}"#)
+    var expected = Request(id: .integer(1), method: "load", params: [:])
+    #expect(expected.misplacementHint == "")
+    expected.ignoredMember = name
+    #expect(incoming == .call(.request(expected)))
+    #expect(expected.misplacementHint == hint)
   }
 
   @Test(arguments: ["{", "nonsense", #"{"id":1,"id":2,"method":"load"}"#, #"[{"id":1},]"#])
@@ -136,8 +145,9 @@ struct RPCErrorTests {
       text(.invalidRequest("m")) == #"{"code":-32600,"message":"m","data":{"kind":"invalidRequest","retryable":false}}"#
     )
     #expect(
-      text(.methodNotFound("fly"))
-        == #"{"code":-32601,"message":"unknown method fly","data":{"kind":"methodNotFound","retryable":false}}"#)
+      text(.methodNotFound("fly", known: ["load"]))
+        == #"{"code":-32601,"message":"unknown method fly (known: load)","data":{"kind":"methodNotFound","retryable":false}}"#
+    )
     #expect(
       text(.invalidParams(member: "url", "m"))
         == #"{"code":-32602,"message":"m","data":{"kind":"invalidParams","retryable":false,"member":"url"}}"#)
@@ -146,9 +156,9 @@ struct RPCErrorTests {
 
   @Test func `unknown names of a host are truncated before they are repeated`() {
     let long = String(repeating: "\u{1F600}", count: 1_000_000)
-    #expect(text(.methodNotFound(long)).utf8.count < 2000)
+    #expect(text(.methodNotFound(long, known: ["load"])).utf8.count < 2000)
     #expect(text(.invalidParams(member: long, "m")).utf8.count < 2000)
     let oneCharacter = "e" + String(repeating: "\u{301}", count: 1_000_000)
-    #expect(text(.methodNotFound(oneCharacter)).utf8.count < 2000)
+    #expect(text(.methodNotFound(oneCharacter, known: ["load"])).utf8.count < 2000)
   }
 }

@@ -1,4 +1,4 @@
-/** What the command line asks for. What cannot be done is told in one line, with an exit status as of sysexits.h. */
+/** The options of the command line. An error is reported in one line, with an exit status of sysexits.h. */
 
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -9,7 +9,7 @@ export function end(status, reason) {
   process.exit(status);
 }
 
-/** `{ list, pictures, port, side, workerOptions }`; `list` are URLs, if one was given. The first comment of `script` is the help. */
+/** `{ list, pictures, port, side, workerOptions }`. `list` has the URLs of `--list`, if given. The help is `script`'s first comment. */
 export function options(script) {
   const given = parsed();
   if (given.help) {
@@ -54,7 +54,7 @@ function whole(given, name, low, high) {
   return end(64, `--${name} ${text} is not a number from ${low} to ${high}`);
 }
 
-/** One URL a line, as for the shell recipes: blanks around it do no harm, empty lines and those that begin with # are left out. */
+/** The URLs of a file, one a line, as for the shell recipes. Blanks, empty lines and lines that begin with # are skipped. */
 function listed(path) {
   let text;
   try {

@@ -1,4 +1,4 @@
-/** Pictures to look at where there is no list: painted when they are asked for, and as slow as a distant server. */
+/** Pictures for a gallery without a list. They are painted when they are requested, and served as slowly as by a distant server. */
 
 import { createServer } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { progressiveJPEG } from "./jpeg.mjs";
 
 /**
- * Serves `count` pictures on a free port. Resolves to what a load takes for each.
+ * Serves `count` pictures on a free port. Resolves to the URL and the cache key of each.
  * @param {number} count
  * @returns {Promise<{ url: string, key: string }[]>}
  */
@@ -25,7 +25,7 @@ export async function servePictures(count) {
   }));
 }
 
-/** Piece by piece, with a pause before each. */
+/** Sends the pieces with a pause before each. */
 async function drip(response, pieces, milliseconds) {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   response.writeHead(200, { "Content-Type": "image/jpeg", "Content-Length": length, "Cache-Control": "max-age=604800" });
@@ -37,35 +37,39 @@ async function drip(response, pieces, milliseconds) {
   response.end();
 }
 
-/** Pixels of a picture's sides. */
+/** Width and height of a picture. */
 export const side = 320;
 
 /**
- * Hills with trees before a sky, in colours of the number's own.
+ * Paints a sun and three chains of hills with trees. The number decides shapes and colours.
  * @param {number} n
  * @returns {Uint8Array} R G B, row by row
  */
 export function paint(n) {
   const random = generator(n + 1);
-  const [sky, ground] = [colour(random()), colour(random())];
+  const hue = random();
+  const [sky, ground] = [colour(hue), colour(hue + 0.2 + 0.6 * random())];
+  const haze = mix(sky, [255, 250, 240], 0.75);
+  const sun = { x: 0.2 + 0.6 * random(), y: 0.15 + 0.2 * random(), radius: 0.05 + 0.05 * random() };
   const hills = Array.from({ length: 3 }, (_, index) => {
-    const [phase, height, wave] = [random() * 7, 0.1 + random() * 0.15, 1 + random() * 3];
-    const hill = (x) => 0.45 + 0.17 * index + height * Math.sin(phase + Math.PI * wave * x);
-    const trees = (x) => 0.015 * (1 + index) * Math.sqrt(Math.abs(Math.sin(60 * x)));
-    return { top: (x) => hill(x) - trees(x), light: 1 - 0.25 * index };
+    const [phase, height, wave] = [random() * 7, 0.06 + random() * 0.1, 1 + random() * 2];
+    const hill = (x) => 0.5 + 0.17 * index + height * Math.sin(phase + Math.PI * wave * x);
+    const trees = (x) => 0.012 * index * Math.sqrt(Math.abs(Math.sin((70 - 15 * index) * x + phase)));
+    const shade = mix(mix(ground, [20, 30, 40], 0.3 * index), haze, 0.55 - 0.25 * index);
+    return { top: (x) => hill(x) - trees(x), shade };
   });
   const pixels = new Uint8Array(3 * side * side);
   for (let x = 0; x < side; x++) {
-    /** Paints all that is below. What is nearer is painted over it. */
-    const fill = (top, base, light) => {
-      for (let y = Math.max(0, Math.ceil(side * top)); y < side; y++) {
-        const strength = light(y / side);
-        const at = 3 * (y * side + x);
-        for (let channel = 0; channel < 3; channel++) pixels[at + channel] = strength * base[channel];
+    /** Paints the column from `top` to `bottom`. Nearer hills are painted over farther ones. */
+    const fill = (top, bottom, shadeAt) => {
+      for (let y = Math.max(0, Math.ceil(side * top)); y < Math.min(side, side * bottom); y++) {
+        pixels.set(shadeAt(y / side), 3 * (y * side + x));
       }
     };
-    fill(0, sky, (y) => 1 - 0.5 * y);
-    for (const { top, light } of hills) fill(top(x / side), ground, () => light);
+    fill(0, 1, (y) => mix(sky, haze, Math.min(1, 1.4 * y)));
+    const reach = Math.sqrt(Math.max(0, sun.radius ** 2 - (x / side - sun.x) ** 2));
+    fill(sun.y - reach, sun.y + reach, () => [255, 244, 214]);
+    for (const { top, shade } of hills) fill(top(x / side), 1, () => shade);
   }
   return pixels;
 }
@@ -82,5 +86,10 @@ function generator(seed) {
 }
 
 function colour(hue) {
-  return [0, 1, 2].map((channel) => 150 + 90 * Math.cos(2 * Math.PI * (hue - channel / 3)));
+  return [0, 1, 2].map((channel) => 140 + 65 * Math.cos(2 * Math.PI * (hue - channel / 3)));
+}
+
+/** A colour between two: the first for 0, the other for 1. */
+function mix(some, other, part) {
+  return some.map((value, channel) => value + part * (other[channel] - value));
 }

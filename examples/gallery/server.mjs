@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 /**
- * A gallery of thousands of images that scrolls. The browser says what it shows; the worker loads that first, what is near next,
- * and drops what has left.
+ * A page that scrolls through thousands of images. The browser reports the images on its screen. The worker loads these first
+ * and images near the screen next. Loads of all other images are cancelled.
  *
  *     server.mjs [--list FILE] [--pictures 2000] [--port 8080] [--side 240] [-- WORKER OPTIONS]
  *
- * --list FILE     the images: one URL a line
- * --pictures N    without a list, it paints so many pictures of its own and serves them, slowly, from a second port
- * --port N        where the page is; 0 for any that is free
- * --side PIXELS   of the squares that the worker makes of the images
+ * --list FILE     file with the URLs of the images, one a line
+ * --pictures N    number of pictures to paint if there is no list; a second port serves them slowly
+ * --port N        port of the page; 0 is any free port
+ * --side PIXELS   width and height of the thumbnails
  */
 
 import { randomUUID } from "node:crypto";
@@ -26,22 +26,23 @@ import { servePictures } from "./pictures.mjs";
 const { list, pictures, port, side, workerOptions } = options(fileURLToPath(import.meta.url));
 const images = list?.map((url) => ({ url })) ?? (await servePictures(pictures));
 const { worker, formats } = await startWorker();
-/** Without a decoder, the images go to the browser as they are. */
+/** Without a decoder, the browser gets the original images. */
 const look = formats.encode.includes("jpeg")
   ? { transform: { width: side, height: side, fit: "cover", format: "jpeg" }, placeholder: true }
   : {};
 
-/** Asked for at once, so that an option it does not know, or a cache it cannot use, is told before there is a page. */
+/** Waits until the worker is ready, so that a wrong option or an unusable cache directory is reported before there is a page. */
 async function startWorker() {
   try {
-    const worker = new ImageWorker({ options: workerOptions });
-    return { worker, ...(await worker.call("initialize")) };
+    const worker = new ImageWorker({ arguments: workerOptions });
+    const { formats } = await worker.ready;
+    return { worker, formats };
   } catch (error) {
-    return end(error.data?.exitStatus > 0 ? error.data.exitStatus : 69, error.message);
+    return end(error.exitStatus > 0 ? error.exitStatus : 69, error.message);
   }
 }
 
-/** ThumbHashes of the images that have been loaded, by their numbers: what a page shows before it has anything else. */
+/** ThumbHashes of the images that have been loaded, by number. A page shows them first. */
 const placeholders = new Map();
 
 async function load(n, params) {
@@ -50,7 +51,7 @@ async function load(n, params) {
   return image;
 }
 
-/** Files that pages may fetch, by the names they were given. A path stays for a minute; a page fetches it at once. */
+/** Files that pages may fetch, by the path of their URL. A file stays for a minute, and a page fetches it at once. */
 const files = new Map();
 function publish(path) {
   const name = `/file/${randomUUID()}${extname(path)}`;
@@ -59,7 +60,7 @@ function publish(path) {
   return name;
 }
 
-/** What one page shows, and what it has under way. */
+/** An open page with its loads. */
 class Page {
   id = randomUUID();
   #stream;
@@ -69,20 +70,20 @@ class Page {
     this.#stream = stream;
   }
 
-  /** A page that does not read is given up before what waits for it fills the memory. One that lives comes back. */
+  /** Sends an event. If the page does not read, its stream is closed before the memory is full. A live page reconnects. */
   tell(event) {
     if (this.#stream.writableLength > 2 ** 20) this.#stream.destroy();
     else this.#stream.write(`data: ${JSON.stringify(event)}\n\n`);
   }
 
-  /** For what the next event will say better. */
+  /** Sends an event that the next one of its kind replaces. */
   tellIfItReads(event) {
     if (!this.#stream.writableNeedDrain) this.tell(event);
   }
 
   /**
-   * `shown` and `near` are the numbers of the images that the page has on its screen and close to it, in its order; `again`
-   * those of which it had no use for what came.
+   * Starts, moves and cancels loads. `shown` and `near` are the numbers of the images on the screen and near it, in the order of
+   * the page. `again` are the numbers of the images to load again.
    */
   look({ shown, near, again }) {
     const keep = new Map([...near.map((n) => [n, "low"]), ...shown.map((n) => [n, "high"])]);
@@ -101,14 +102,14 @@ class Page {
     }
   }
 
-  /** What has left the screen but is near still comes, after all that is on it. */
+  /** An image that left the screen but is near is still loaded, after the images on the screen. */
   #move(want, priority) {
     if (want.isDone || want.priority === priority) return;
     want.priority = priority;
     worker.notify("prioritize", { group: want.group, priority });
   }
 
-  /** The load for the screen joins one that prepares it, and brings its own priority along. */
+  /** The worker coalesces this load with the one that prepared it, at the higher priority. */
   async #show(n, prepared) {
     const group = `${this.id}/${n}`;
     const left = prepared?.left ?? new AbortController();
@@ -136,7 +137,7 @@ class Page {
       await load(n, { priority: "low", deliver: "none", signal: want.left.signal });
       this.tell({ n, placeholder: placeholders.get(n) });
     } catch {
-      // Whoever comes to show it hears of it.
+      // The load for the screen reports the error.
     }
     want.isDone = true;
   }
@@ -157,7 +158,7 @@ async function sendFile(response, path, cacheControl) {
   response.writeHead(200, {
     "Content-Type": types[extension] ?? `image/${extension.slice(1)}`,
     "Cache-Control": cacheControl,
-    // What strangers made must not become a page of ours.
+    // An untrusted image must not run as a page of this server.
     "Content-Security-Policy": extension === ".html" ? "default-src 'self' 'unsafe-inline'" : "sandbox",
     "X-Content-Type-Options": "nosniff",
   });
@@ -168,7 +169,7 @@ async function body(request) {
   let text = "";
   for await (const chunk of request.setEncoding("utf8")) {
     text += chunk;
-    if (text.length > 1 << 20) throw new Error("too much to look at");
+    if (text.length > 1 << 20) throw new Error("the request is too long");
   }
   return JSON.parse(text);
 }
@@ -192,7 +193,7 @@ async function answer(request, response) {
   } else if (pathname === "/look" && request.method === "POST") {
     const { shown, near, again = [] } = await body(request);
     const exists = (n) => Number.isInteger(n) && n >= 0 && n < images.length;
-    const page = pages.get(searchParams.get("page")); // Not before: it may have gone while the body came.
+    const page = pages.get(searchParams.get("page")); // Looked up last: it may have closed while the body arrived.
     page?.look({ shown: shown.filter(exists), near: near.filter(exists), again: again.filter(exists) });
     response.writeHead(page ? 204 : 404).end();
   } else if (files.has(pathname)) {
@@ -209,16 +210,16 @@ const server = createServer((request, response) => {
   });
 });
 
-/** The panel of every page. */
+/** Sends the counters to the panels of all pages, four times a second. */
 async function tellFigures() {
   for (;;) {
     await pause(250, undefined, { ref: false });
     if (pages.size === 0) continue;
     try {
-      const { queue, cache, requests, transfers, memory } = await worker.call("stats");
+      const { queue, cache, requests, transfers, memory } = await worker.stats();
       for (const page of pages.values()) page.tellIfItReads({ stats: { queue, cache, requests, transfers, memory } });
     } catch {
-      // The worker has died; the next question is for another.
+      // The worker has died. The next call starts another.
     }
   }
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// Loads the URLs given as arguments, all at once, and prints what became of each. Exits 1 if one failed.
+// Loads the URLs given as arguments, all at once, and prints the outcome of each. Exits with 1 if a load failed, and with 69 if
+// the worker cannot be started.
 
-import { ImageWorker, ImageWorkerError } from "./imageworker.mjs";
+import { ImageWorker } from "./imageworker.mjs";
 
 const urls = process.argv.slice(2);
 if (urls.length === 0 || urls[0].startsWith("-")) {
@@ -9,34 +10,25 @@ if (urls.length === 0 || urls[0].startsWith("-")) {
   process.exit(64);
 }
 
-process.stdout.on("error", () => process.exit(74)); // Nobody reads it any more, as under `| head`.
+process.stdout.on("error", () => process.exit(74)); // Standard output was closed, as by `| head`.
 
-let worker;
-try {
-  worker = new ImageWorker();
-} catch (error) {
+const worker = new ImageWorker();
+await worker.ready.catch((error) => {
   console.error(`demo.mjs: ${error.message}`);
   process.exit(69);
+});
+
+function onEvent({ name, params }) {
+  if (name === "progress") console.log(`${params.received} of ${params.total ?? "?"} bytes  ${params.url}`);
 }
 
-async function show(url) {
-  try {
-    const image = await worker.load(url, {
-      onEvent({ name, params }) {
-        if (name === "progress") console.log(`${params.received} of ${params.total ?? "?"} bytes  ${url}`);
-      },
-    });
+for await (const { url, image, error } of worker.loadAll(urls, { onEvent })) {
+  if (error) {
+    console.error(`${error.kind}: ${error.message}  ${url}`);
+    process.exitCode = 1;
+  } else {
     const size = image.width ? `${image.width} x ${image.height}` : "size unknown";
     console.log(`${image.cache}  ${image.format} ${size}  ${image.path}`);
-  } catch (error) {
-    if (!(error instanceof ImageWorkerError)) throw error;
-    console.error(`${error.kind}: ${error.message}  ${url}`);
-    process.exitCode = error.data.exitStatus === null ? 69 : 1; // Null is that of a worker that did not start.
   }
 }
-
-try {
-  await Promise.all(urls.map(show));
-} finally {
-  await worker.close();
-}
+await worker.close();

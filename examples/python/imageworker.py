@@ -25,7 +25,7 @@ A program that uses this client can rely on these rules:
 - After a fork the child has nothing of the parent's worker. A fork waits while another thread starts the process. In the child a
   BlockingImageWorker starts a worker of its own at its first call, unless it was closed before the fork.
 
-README.md beside this file shows how to use it. protocol/README.md describes the protocol.
+README.md beside this file shows how to use it. protocol/reference.md describes the protocol.
 """
 
 from __future__ import annotations
@@ -455,7 +455,7 @@ class Crop(TypedDict):
 
 
 class Transform(TypedDict, total=False):
-    """The worker changes the image in this order: orientation, crop, size, the rest. See "Transforms" in protocol/README.md."""
+    """The worker changes the image in this order: orientation, crop, size, the rest. See "Transforms" in protocol/reference.md."""
 
     width: Optional[int]
     height: Optional[int]
@@ -473,7 +473,7 @@ class Transform(TypedDict, total=False):
 
 
 class LoadParams(TypedDict, total=False):
-    """The parameters of `load` except `url` and `deliver`. See "load" in protocol/README.md."""
+    """The parameters of `load` except `url` and `deliver`. See "load" in protocol/reference.md."""
 
     key: Optional[str]
     priority: Optional[Priority]
@@ -579,7 +579,7 @@ class ReleaseParams(TypedDict, total=False):
 
 
 class Options(TypedDict, total=False):
-    """The worker's options that can change at run time. See "Options" in protocol/README.md. Sizes are bytes."""
+    """The worker's options that can change at run time. See "Options" in protocol/reference.md. Sizes are bytes."""
 
     memory_limit: Optional[int]
     disk_limit: Optional[int]
@@ -716,7 +716,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """The cache's knowledge of an image. See "query" in protocol/README.md."""
+    """The cache's knowledge of an image. See "query" in protocol/reference.md."""
 
     memory: bool
     disk: bool
@@ -782,12 +782,14 @@ class WorkerInfo:
     methods: Sequence[str]
     events: Sequence[str]
     formats: Formats
+    sandbox: Sequence[str]
+    """The active layers of the decoders' sandbox."""
     limits: Limits
     cache: CacheLocation
 
 
 @dataclass(frozen=True)
-class RequestStats:
+class RequestCounts:
     received: int
     succeeded: int
     failed: int
@@ -795,7 +797,7 @@ class RequestStats:
 
 
 @dataclass(frozen=True)
-class WaitingStats:
+class WaitingCounts:
     """The numbers of waiting loads by priority."""
 
     lowest: int
@@ -806,15 +808,15 @@ class WaitingStats:
 
 
 @dataclass(frozen=True)
-class QueueStats:
-    waiting: WaitingStats
+class QueueState:
+    waiting: WaitingCounts
     active: int
     window: int
     paused: bool
 
 
 @dataclass(frozen=True)
-class OriginStats:
+class OriginState:
     origin: str
     active: int
     waiting: int
@@ -831,7 +833,7 @@ OriginReason = Literal[
 
 
 @dataclass(frozen=True)
-class ResolverStats:
+class ResolverState:
     kind: Literal["c-ares", "system"]
     names: Optional[int] = None
     waiting: Optional[int] = None
@@ -843,7 +845,7 @@ class ResolverStats:
 
 
 @dataclass(frozen=True)
-class TransferStats:
+class TransferCounts:
     started: int
     succeeded: int
     failed: int
@@ -851,7 +853,7 @@ class TransferStats:
 
 
 @dataclass(frozen=True)
-class CacheStats:
+class CacheCounts:
     memory_hits: int
     disk_hits: int
     revalidated: int
@@ -861,7 +863,7 @@ class CacheStats:
 
 
 @dataclass(frozen=True)
-class MemoryStats:
+class MemoryTierState:
     entries: int
     byte_count: int
     limit: int
@@ -869,7 +871,7 @@ class MemoryStats:
 
 
 @dataclass(frozen=True)
-class EvictionStats:
+class EvictionCounts:
     """The numbers of evicted images by cause."""
 
     limit: int
@@ -878,16 +880,16 @@ class EvictionStats:
 
 
 @dataclass(frozen=True)
-class DiskStats:
+class DiskTierState:
     entries: int
     byte_count: int
     limit: int
     evicted: int
-    evicted_for: EvictionStats
+    evicted_for: EvictionCounts
 
 
 @dataclass(frozen=True)
-class DecoderStats:
+class DecoderState:
     running: int
     decoded: int
     failed: int
@@ -897,26 +899,26 @@ class DecoderStats:
 
 
 @dataclass(frozen=True)
-class PixelStats:
+class PixelsState:
     regions: int
     byte_count: int
 
 
 @dataclass(frozen=True)
 class Stats:
-    """Counters since the worker's start. See "stats" in protocol/README.md."""
+    """Counters since the worker's start. See "stats" in protocol/reference.md."""
 
     uptime: Seconds
-    requests: RequestStats
-    queue: QueueStats
-    origins: Sequence[OriginStats]
-    resolver: ResolverStats
-    transfers: TransferStats
-    cache: CacheStats
-    memory: MemoryStats
-    disk: DiskStats
-    decoders: DecoderStats
-    pixels: PixelStats
+    requests: RequestCounts
+    queue: QueueState
+    origins: Sequence[OriginState]
+    resolver: ResolverState
+    transfers: TransferCounts
+    cache: CacheCounts
+    memory: MemoryTierState
+    disk: DiskTierState
+    decoders: DecoderState
+    pixels: PixelsState
     rss_bytes: int
 
 

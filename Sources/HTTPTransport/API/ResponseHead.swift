@@ -3,24 +3,13 @@ public import HTTPTypes
 /// Status and header fields of a response.
 public struct ResponseHead: Sendable, Hashable {
   public var status: Int
-  public var headers: HeaderFields
+  public var headers = HeaderFields()
   /// The URL of the response, after redirects; without fragment and user information.
   public var finalURL: String
   /// `1.0`, `1.1` or `2`, as in the status line.
-  public var httpVersion: String
+  public var httpVersion = "1.1"
   /// Number of bytes that will be delivered; nil if unknown, for instance with a content encoding.
   public var contentLength: Int64?
-
-  public init(
-    status: Int, headers: HeaderFields = HeaderFields(), finalURL: String, httpVersion: String = "1.1",
-    contentLength: Int64? = nil
-  ) {
-    self.status = status
-    self.headers = headers
-    self.finalURL = finalURL
-    self.httpVersion = httpVersion
-    self.contentLength = contentLength
-  }
 }
 
 /// Sizes and timing of a transfer that succeeded.
@@ -42,18 +31,4 @@ public struct TransferSummary: Sendable {
   /// Unix seconds at which the final request was sent and its response's head had arrived (RFC 9111 section 4.2.3).
   public var requestTime: Int
   public var responseTime: Int
-
-  public init(
-    head: ResponseHead, bytesReceived: Int64, redirects: Int,
-    requestSentAt: ContinuousClock.Instant, firstByteAt: ContinuousClock.Instant,
-    requestTime: Int, responseTime: Int
-  ) {
-    self.head = head
-    self.bytesReceived = bytesReceived
-    self.redirects = redirects
-    self.requestSentAt = requestSentAt
-    self.firstByteAt = firstByteAt
-    self.requestTime = requestTime
-    self.responseTime = responseTime
-  }
 }

@@ -1,44 +1,40 @@
 /// The reason why a transfer did not deliver a complete response.
 public struct TransferError: Error, Sendable, Hashable {
-  /// The reason, named as in the protocol. The set is open: a switch over it needs a default.
-  public struct Kind: Sendable, Hashable, CustomStringConvertible {
-    public let name: String
-    public var description: String { name }
-
+  public enum Kind: Sendable, Hashable {
     /// The host's name has no address.
-    public static let resolve = Kind(name: "resolve")
+    case resolve
     /// No name server answered, so whether the host's name has an address is unknown.
-    public static let unanswered = Kind(name: "unanswered")
+    case unanswered
     /// No connection to the host or the proxy.
-    public static let connect = Kind(name: "connect")
+    case connect
     /// The TLS handshake failed or the certificate is not trusted.
-    public static let tls = Kind(name: "tls")
+    case tls
     /// No progress for too long; `phase` says at which step.
-    public static let timeout = Kind(name: "timeout")
+    case timeout
     /// Too many redirects, or a redirect to a URL that cannot be requested.
-    public static let redirects = Kind(name: "redirects")
+    case redirects
     /// The body ended too early.
-    public static let truncated = Kind(name: "truncated")
+    case truncated
     /// The body has an unknown content coding, or the coded data is damaged. A retry would bring the same.
-    public static let undecodable = Kind(name: "undecodable")
+    case undecodable
     /// The framing of the body violates HTTP, so that its content cannot be trusted.
-    public static let malformed = Kind(name: "malformed")
+    case malformed
     /// The body, or its announced length, is larger than `maxBytes`.
-    public static let tooLarge = Kind(name: "tooLarge")
+    case tooLarge
     /// The `NetworkPolicy` forbids all addresses of the host.
-    public static let blockedAddress = Kind(name: "blockedAddress")
+    case blockedAddress
     /// The peer sends input that belongs to no response without a pause, such as HTTP/2 frames without content.
-    public static let flood = Kind(name: "flood")
+    case flood
     /// The peer closed or reset the connection before it answered.
-    public static let closed = Kind(name: "closed")
+    case closed
     /// Any other network failure: no answer, a malformed answer, no descriptors or memory left.
-    public static let network = Kind(name: "network")
+    case network
     /// The URL or a header field cannot be sent.
-    public static let invalidRequest = Kind(name: "invalidRequest")
+    case invalidRequest
     /// The consumer's verdict was `abort`.
-    public static let aborted = Kind(name: "aborted")
-    /// `Transport.cancel` or `shutdown`.
-    public static let cancelled = Kind(name: "cancelled")
+    case aborted
+    /// `Transport.cancel`.
+    case cancelled
   }
 
   /// The step that timed out.

@@ -10,7 +10,7 @@ internal import Threads
 ///
 /// The actor's executor is the thread of curl's loop. The first transfer starts it, together with curl and its TLS
 /// library. `start`, `cancel`, `resume` and `configure` may be called on any thread; they return at once and take
-/// effect on the transport's thread in the order of the calls. The thread keeps the transport alive until `shutdown`.
+/// effect on the transport's thread in the order of the calls. The thread never ends, and keeps the transport alive.
 public actor Transport {
   enum Command: Sendable {
     case configure(TransportConfiguration)
@@ -20,7 +20,6 @@ public actor Transport {
     case resolverStatistics(@Sendable (ResolverStatistics?) -> Void)
     case resume(TransferID)
     case cancel(TransferID)
-    case shutDown
   }
 
   private nonisolated let executor = LoopExecutor<Command>(name: "transport")
@@ -33,7 +32,6 @@ public actor Transport {
 
   private var configuration: TransportConfiguration
   private var curl: CurlLoop?
-  private var isShutDown = false
 
   /// - Parameter environment: returns the value of an environment variable (for proxies and certificates), or nil.
   public init(
@@ -58,7 +56,7 @@ public actor Transport {
     executor.setLoop { [weak self] in self?.run() }
   }
 
-  /// Starts a transfer. After `shutdown` it fails at once with `cancelled`.
+  /// Starts a transfer.
   public nonisolated func start(_ request: TransferRequest, consumer: any TransferConsumer) -> TransferID {
     let id = TransferID(number: nextNumber())
     executor.post(.start(id, request, consumer), startsThread: true)
@@ -74,7 +72,7 @@ public actor Transport {
   /// Looks up the addresses of an origin's host ahead of a transfer, which then need not wait for them.
   ///
   /// - Parameter completion: called once, on the transport's thread, where it blocks all transfers; never called once
-  ///   `cancelLookUp` has taken effect. After `shutdown` the outcome is `unanswered`.
+  ///   `cancelLookUp` has taken effect.
   @discardableResult
   public nonisolated func lookUp(
     _ origin: Origin, completion: @escaping @Sendable (NameResolution) -> Void
@@ -106,11 +104,6 @@ public actor Transport {
     executor.post(.configure(configuration), startsThread: false)
   }
 
-  /// Cancels all transfers, closes all connections and ends the thread. Returns before that is done.
-  public nonisolated func shutdown() {
-    executor.post(.shutDown, startsThread: false)
-  }
-
   /// How many transfers are running.
   var count: Int { curl?.count ?? 0 }
 
@@ -127,25 +120,22 @@ public actor Transport {
     while true {
       let work = executor.drain()
       for job in work.jobs { job.runSynchronously(on: unowned) }
-      let isOver = assumeIsolated { $0.turn(work.commands) }
-      if isOver && executor.endIfIdle() { return }
+      assumeIsolated { $0.turn(work.commands) }
     }
   }
 
-  /// One turn of the loop: performs commands, lets curl work, sleeps. Returns true after the last turn.
-  private func turn(_ commands: [Command]) -> Bool {
+  /// One turn of the loop: performs commands, lets curl work, sleeps.
+  private func turn(_ commands: [Command]) {
     WakeupCoalescer.gather {
       curl?.beginTurn()
       for command in commands { perform(command) }
       curl?.work()
     }
-    if isShutDown { return true }
     executor.sleep(in: curl)
-    return false
   }
 
   private func startCurl() {
-    guard !isShutDown, curl == nil else { return }
+    guard curl == nil else { return }
     curl = CurlLoop(
       configuration: configuration, environment: environment, isPermitted: isPermitted, nameServers: nameServers)
   }
@@ -157,9 +147,6 @@ public actor Transport {
       curl?.configure(new)
     case .start(let id, let request, let consumer):
       startCurl()
-      guard !isShutDown else {
-        return consumer.finished(.failure(TransferError(.cancelled, "the transport has been shut down")))
-      }
       guard let curl else {
         return consumer.finished(.failure(TransferError(.network, "libcurl could not be started")))
       }
@@ -172,10 +159,6 @@ public actor Transport {
     case .resolverStatistics(let completion): completion(curl?.resolverStatistics)
     case .resume(let id): curl?.resume(id)
     case .cancel(let id): curl?.cancel(id)
-    case .shutDown:
-      isShutDown = true
-      curl?.cancelAll()
-      curl = nil
     }
   }
 }

@@ -41,9 +41,7 @@ public struct TransportConfiguration: Sendable, Hashable {
   /// the limit falls below the number of open connections, and rises by one with each transfer that ends.
   public var maxConnections = 128
 
-  public init(userAgent: String) {
-    self.userAgent = userAgent
-  }
+  public init(userAgent: String) { self.userAgent = userAgent }
 
   /// The reason why the configuration cannot be used, as a sentence; nil if it can. With a problem, all transfers fail
   /// with `invalidRequest`.

@@ -17,16 +17,12 @@ struct ConnectionAttempts {
     let socket = openSocket(request.family, request.socktype, request.protocol)
     if socket >= 0 {
       opened += 1
-      setAcknowledgementTimeout(acknowledgementTimeout, of: socket)
+      let milliseconds = max(1, min(acknowledgementTimeout, .seconds(3600)).millisecondsRoundedUp)
+      limitRetransmission(of: socket, milliseconds: milliseconds)
     } else if [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
       isExhausted = true
     }
     return socket
-  }
-
-  private func setAcknowledgementTimeout(_ timeout: Duration, of socket: curl_socket_t) {
-    let milliseconds = max(1, min(timeout, .seconds(3600)).millisecondsRoundedUp)
-    limitRetransmission(of: socket, milliseconds: milliseconds)
   }
 }
 

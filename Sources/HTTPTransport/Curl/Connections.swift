@@ -20,9 +20,7 @@ final class Connections {
         }, context: context))
   }
 
-  deinit {
-    recordWatch.deallocate()
-  }
+  deinit { recordWatch.deallocate() }
 
   private static func behind(_ context: UnsafeMutableRawPointer?) -> Connections? {
     context.map { Unmanaged<Connections>.fromOpaque($0).takeUnretainedValue() }

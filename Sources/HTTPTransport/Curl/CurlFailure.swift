@@ -1,5 +1,6 @@
 internal import CCurl
 internal import HTTPTypes
+internal import Platform
 
 extension TransferError {
   /// Maps an error code of curl; the only place that does.
@@ -14,22 +15,22 @@ extension TransferError {
       switch code {
       case CURLE_COULDNT_RESOLVE_HOST where easy.hasNoResolver:
         error(.network, "the system has no thread or descriptor left to resolve \(transfer.origin.host)")
-      case CURLE_COULDNT_RESOLVE_HOST: error(.resolve, "the host \(transfer.origin.host) has no address")
-      case CURLE_COULDNT_RESOLVE_PROXY: error(.connect, "the proxy's host has no address")
+      case CURLE_COULDNT_RESOLVE_HOST: transfer.noAddress
+      case CURLE_COULDNT_RESOLVE_PROXY: error(.connect, "the proxy's host does not resolve to an address")
       case CURLE_PROXY: error(.connect, "the proxy did not connect to \(server)")
       case CURLE_SSL_CONNECT_ERROR where Self.isOfClosedConnection(text):
         error(.closed, "\(transfer.peer) closed the connection during the TLS handshake")
       case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
         CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS,
         CURLE_SSL_CLIENTCERT, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_ENGINE_SETFAILED:
-        error(.tls, "TLS with \(transfer.peer): \(text.isEmpty ? String(cString: curl_easy_strerror(code)) : text)")
+        error(.tls, Self.tlsProblem(text.isEmpty ? String(cString: curl_easy_strerror(code)) : text, of: transfer.peer))
       case CURLE_COULDNT_CONNECT where transfer.sockets.isExhausted:
         error(.network, "the system has no socket left")
       case CURLE_COULDNT_CONNECT where transfer.sockets.blocked > 0 && transfer.sockets.opened == 0:
         error(.blockedAddress, "\(server) is not a public address")
       case CURLE_OPERATION_TIMEDOUT where isConnecting:
         TransferError(.timeout, "connecting to \(transfer.peer) timed out", phase: .connect)
-      case CURLE_COULDNT_CONNECT: error(.connect, "connecting to \(transfer.peer) failed")
+      case CURLE_COULDNT_CONNECT: error(.connect, Self.connectProblem(easy.connectErrno, of: transfer.peer))
       case CURLE_RECV_ERROR where isConnecting && hasProxy, CURLE_SEND_ERROR where isConnecting && hasProxy,
         CURLE_GOT_NOTHING where isConnecting && hasProxy:
         error(.connect, "the proxy did not connect to \(server)")
@@ -57,6 +58,35 @@ extension TransferError {
       case CURLE_BAD_CONTENT_ENCODING: error(.undecodable, "\(server) sent a body that cannot be decompressed")
       default: error(.network, "\(server): \(String(cString: curl_easy_strerror(code)))")
       }
+  }
+
+  private static func connectProblem(_ code: Int32, of peer: String) -> String {
+    switch code {
+    case ECONNREFUSED: "\(peer) refused the connection"
+    case EHOSTUNREACH, ENETUNREACH: "\(peer) is unreachable"
+    case ECONNRESET: "\(peer) reset the connection"
+    case ETIMEDOUT: "connecting to \(peer) timed out"
+    case 0: "connecting to \(peer) failed"
+    default: "connecting to \(peer) failed: \(String(cString: strerror(code)))"
+    }
+  }
+
+  /// A sentence for a failed handshake, with the text of curl or OpenSSL at its end.
+  private static func tlsProblem(_ text: String, of peer: String) -> String {
+    func contains(_ parts: String...) -> Bool { parts.contains { text.contains($0) } }
+    let problem =
+      if contains("wrong version number", "packet length too long", "http request") {
+        "\(peer) does not speak TLS on this port"
+      } else if contains("certificate has expired") {
+        "the certificate of \(peer) has expired"
+      } else if contains("no alternative certificate subject name", "does not match target host") {
+        "the certificate of \(peer) is for another host name"
+      } else if contains("certificate problem") {
+        "the certificate of \(peer) is not trusted"
+      } else {
+        "the TLS handshake with \(peer) failed"
+      }
+    return "\(problem) (\(text))"
   }
 
   /// Whether a handshake failed because the peer closed the connection, which curl reports in the error text only.

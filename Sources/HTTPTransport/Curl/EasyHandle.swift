@@ -60,11 +60,11 @@ final class EasyHandle {
       set(CURLOPT_PROXY_SSL_VERIFYPEER, 0)
       set(CURLOPT_PROXY_SSL_VERIFYHOST, 0)
     }
-    if let file = settings.certificateFile {
+    if let file = settings.certificates.file {
       set(CURLOPT_CAINFO, file)
       set(CURLOPT_PROXY_CAINFO, file)
     }
-    if let directory = settings.certificateDirectory {
+    if let directory = settings.certificates.directory {
       set(CURLOPT_CAPATH, directory)
       set(CURLOPT_PROXY_CAPATH, directory)
     }
@@ -146,6 +146,13 @@ final class EasyHandle {
 
   /// Whether the system had no thread or descriptors for a name look-up.
   var hasNoResolver: Bool { errorText.contains("thread failed to start") }
+
+  /// The errno of the last failed connect; 0 if there was none.
+  var connectErrno: Int32 {
+    var code = 0
+    _ = ccurl_get_long(raw, CURLINFO_OS_ERRNO, &code)
+    return Int32(truncatingIfNeeded: code)
+  }
 
   /// Number of connections that the request has opened.
   var connectionsOpened: Int {

@@ -15,9 +15,7 @@ final class EmptyConnectionCache {
     _ = ccurl_share(share, CURL_LOCK_DATA_CONNECT)
   }
 
-  deinit {
-    curl_share_cleanup(share)
-  }
+  deinit { curl_share_cleanup(share) }
 
   /// Detaches a handle from its last connection.
   ///

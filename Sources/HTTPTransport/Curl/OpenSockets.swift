@@ -55,30 +55,11 @@ struct OpenSockets {
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
     return withUnsafeMutablePointer(to: &storage) { storage in
       storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        guard name(socket, address, &length) == 0 else { return nil }
-        return text(of: address)
+        guard name(socket, address, &length) == 0, let end = IPAddress(address) else { return nil }
+        // The port has the same place in the addresses of both families.
+        let port = address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { $0.pointee.sin_port }
+        return (end.text, UInt16(bigEndian: port))
       }
-    }
-  }
-
-  /// Formats an address like inet_ntop(3), as curl does.
-  private static func text(of address: UnsafePointer<sockaddr>) -> (address: String, port: UInt16)? {
-    let raw = UnsafeRawPointer(address)
-    switch Int32(address.pointee.sa_family) {
-    case AF_INET:
-      let value = raw.loadUnaligned(as: sockaddr_in.self)
-      return text(AF_INET, value.sin_addr).map { ($0, UInt16(bigEndian: value.sin_port)) }
-    case AF_INET6:
-      let value = raw.loadUnaligned(as: sockaddr_in6.self)
-      return text(AF_INET6, value.sin6_addr).map { ($0, UInt16(bigEndian: value.sin6_port)) }
-    default: return nil
-    }
-  }
-
-  private static func text(_ family: Int32, _ address: some Any) -> String? {
-    withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { buffer in
-      withUnsafeBytes(of: address) { inet_ntop(family, $0.baseAddress, buffer.baseAddress, socklen_t(buffer.count)) }
-        .map { String(cString: $0) }
     }
   }
 }

@@ -31,10 +31,6 @@ struct StallDetector {
     lastEnough = (now, 0)
   }
 
-  mutating func beginHop(now: ContinuousClock.Instant) {
-    self = StallDetector(now: now)
-  }
-
   mutating func resolved(now: ContinuousClock.Instant) {
     stage = .connecting
     resolvedAt = now

@@ -83,7 +83,7 @@ final class Transfer {
     if let problem = settings.problem { throw TransferError(.invalidRequest, problem) }
     hop = Hop(proxy: settings.proxies.proxy(for: origin))
     receiver.beginHop()
-    watch.beginHop(now: clock.now)
+    watch = StallDetector(now: clock.now)
     clock.check(by: due)
   }
 
@@ -233,7 +233,7 @@ final class Transfer {
   /// The error if no name server answered for the host.
   var noAnswer: TransferError { TransferError(.unanswered, "no name server answered for \(origin.host)") }
   /// The error if the name of the host has no address.
-  var noAddress: TransferError { TransferError(.resolve, "the host \(origin.host) has no address") }
+  var noAddress: TransferError { TransferError(.resolve, "the host \(origin.host) does not resolve to an address") }
 
   var flood: TransferError {
     TransferError(.flood, "\(peer) floods the connection with bytes that belong to no response")
@@ -268,14 +268,10 @@ final class Transfer {
   }
 
   /// Delivers bytes that had to wait for this turn. Curl may call back from within.
-  func continueInNewTurn() {
-    if !receiver.isPaused { deliverHeld() }
-  }
+  func continueInNewTurn() { if !receiver.isPaused { deliverHeld() } }
 
   /// Lifts a pause. Curl may call back from within.
-  func resume() {
-    if receiver.isPaused { deliverHeld() }
-  }
+  func resume() { if receiver.isPaused { deliverHeld() } }
 
   private func deliverHeld() {
     let isHeld = receiver.resume()

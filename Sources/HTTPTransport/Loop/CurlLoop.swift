@@ -85,11 +85,6 @@ final class CurlLoop {
     finish(transfer, .failure(transfer.counted(TransferError(.cancelled, "cancelled"))))
   }
 
-  func cancelAll() {
-    for id in transfers.keys.sorted(by: { $0.number < $1.number }) { cancel(id) }
-    resolver.cancelAll()
-  }
-
   // MARK: Names
 
   var resolverStatistics: ResolverStatistics {
@@ -110,9 +105,7 @@ final class CurlLoop {
     }
   }
 
-  func cancelLookUp(_ id: LookUpID) {
-    lookUps.removeValue(forKey: id).map(resolver.unsubscribe)
-  }
+  func cancelLookUp(_ id: LookUpID) { lookUps.removeValue(forKey: id).map(resolver.unsubscribe) }
 
   // MARK: Work
 
@@ -205,8 +198,8 @@ final class CurlLoop {
       guard let easy = EasyHandle(settings: transfer.settings, connections: connections) else {
         throw TransferError(.network, "out of memory for another transfer")
       }
-      transfer.addressKey = hostAddresses.map { _ in AddressesInCurl.key(transfer.origin) }
-      let lines = hostAddresses.map { addresses.begin(AddressesInCurl.key(transfer.origin), $0) }
+      transfer.addressKey = hostAddresses.map { _ in transfer.origin.hostAndPort }
+      let lines = hostAddresses.map { addresses.begin(transfer.origin.hostAndPort, $0) }
       try transfer.prepare(easy, addresses: lines)
       guard curl_multi_add_handle(multi, easy.raw) == CURLM_OK else {
         throw TransferError(.network, "out of memory for another transfer")

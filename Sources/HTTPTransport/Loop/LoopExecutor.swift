@@ -25,14 +25,10 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
   private let state = Locked(State())
   private let name: String
 
-  init(name: String) {
-    self.name = name
-  }
+  init(name: String) { self.name = name }
 
-  /// Sets the body of the thread: a loop over `drain` and `sleep` that returns once `endIfIdle` returns true.
-  func setLoop(_ run: @escaping @Sendable () -> Void) {
-    state.withLock { $0.run = run }
-  }
+  /// Sets the body of the thread: an endless loop over `drain` and `sleep`.
+  func setLoop(_ run: @escaping @Sendable () -> Void) { state.withLock { $0.run = run } }
 
   /// Adds a command to those that `drain` returns next.
   ///
@@ -103,23 +99,11 @@ final class LoopExecutor<Command: Sendable>: SerialExecutor {
     if maySleep { state.withLock { $0.isAsleep = false } }
   }
 
-  /// Returns true if nothing is left to do. The thread must then return; later work starts another one.
-  func endIfIdle() -> Bool {
-    state.withLock { state in
-      guard state.work.isEmpty else { return false }
-      state.hasThread = false
-      state.thread = nil
-      return true
-    }
-  }
-
   private var isCurrent: Bool {
     state.withLock { $0.thread.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
   }
 
-  func checkIsolated() {
-    precondition(isCurrent, "not on the transport's thread")
-  }
+  func checkIsolated() { precondition(isCurrent, "not on the transport's thread") }
 
   func isIsolatingCurrentContext() -> Bool? { isCurrent }
 

@@ -84,15 +84,8 @@ public enum RequestHeaders {
     "authorization", "cache-control", "cookie", "host", "pragma", "proxy-authorization",
   ]
 
-  private static func isToken(_ name: String) -> Bool { !name.isEmpty && name.utf8.allSatisfy(isTokenByte) }
-
-  private static func isTokenByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"):
-      true
-    default: tokenSymbols.contains(byte)
-    }
+  private static func isToken(_ name: String) -> Bool {
+    !name.isEmpty && name.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || tokenSymbols.contains($0) }
   }
 
   private static let tokenSymbols = Array("!#$%&'*+-.^_`|~".utf8)

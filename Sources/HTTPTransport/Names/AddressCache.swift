@@ -3,14 +3,8 @@
 /// It has two generations. When the young one has half of the names that the cache may hold, it becomes the old one,
 /// and the old one is dropped. A name that is read becomes young again.
 struct AddressCache {
-  enum Answer: Hashable {
-    /// In the order in which they must be tried; never empty.
-    case addresses([IPAddress])
-    case noSuchName
-  }
-
   private struct Entry {
-    let answer: Answer
+    let answer: Resolver.Outcome
     let expiresAt: ContinuousClock.Instant
   }
 
@@ -23,22 +17,24 @@ struct AddressCache {
   private var old: [String: Entry] = [:]
   private let maxNames: Int
 
-  init(maxNames: Int = 10_000) {
-    self.maxNames = maxNames
-  }
+  init(maxNames: Int = 10_000) { self.maxNames = maxNames }
 
   /// Number of stored names, expired ones included.
   var count: Int { young.count + old.count }
 
-  mutating func answer(for name: String, now: ContinuousClock.Instant) -> Answer? {
+  mutating func answer(for name: String, now: ContinuousClock.Instant) -> Resolver.Outcome? {
     if let entry = young[name] { return entry.expiresAt > now ? entry.answer : nil }
     guard let entry = old.removeValue(forKey: name), entry.expiresAt > now else { return nil }
     insert(entry, for: name)
     return entry.answer
   }
 
-  /// - Parameter timeToLive: of addresses. A nonexistent name has a fixed one.
-  mutating func insert(_ answer: Answer, for name: String, timeToLive: Duration, now: ContinuousClock.Instant) {
+  /// - Parameters:
+  ///   - answer: addresses, or that the name does not exist.
+  ///   - timeToLive: of addresses. A nonexistent name has a fixed one.
+  mutating func insert(
+    _ answer: Resolver.Outcome, for name: String, timeToLive: Duration = .zero, now: ContinuousClock.Instant
+  ) {
     let kept =
       answer == .noSuchName
       ? Self.noSuchNameTimeToLive

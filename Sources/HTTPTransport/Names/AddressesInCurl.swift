@@ -1,5 +1,3 @@
-internal import HTTPTypes
-
 /// The addresses that curl was given, as lines for CURLOPT_RESOLVE. Pure.
 ///
 /// Curl keeps them in a cache that all its handles share, and reads them when it connects. An entry stays as long as a
@@ -9,10 +7,9 @@ struct AddressesInCurl {
   private var users: [String: Int] = [:]
   private var unused: Set<String> = []
 
-  /// The key of an origin's entry in curl.
-  static func key(_ origin: Origin) -> String { "\(origin.host):\(origin.port)" }
-
   /// The lines for a hop: they remove the entries that are no longer needed, and set the host's addresses.
+  ///
+  /// - Parameter key: host and port.
   mutating func begin(_ key: String, _ addresses: [IPAddress]) -> [String] {
     users[key, default: 0] += 1
     unused.remove(key)

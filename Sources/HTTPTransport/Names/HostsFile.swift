@@ -85,22 +85,13 @@ struct HostsFile {
 
 /// A file that is read again after it has changed.
 struct WatchedFile {
-  private struct Identity: Equatable {
-    var device: UInt64
-    var inode: UInt64
-    var size: Int64
-    var seconds: Int
-    var nanoseconds: Int
-  }
-
   let path: String
-  private var identity: Identity?
+  /// Device, inode, size and time of modification; nil if the file does not exist.
+  private var identity: [Int64]?
   private var hasLooked = false
   private var lookedAt = ContinuousClock.now
 
-  init(path: String) {
-    self.path = path
-  }
+  init(path: String) { self.path = path }
 
   /// The file's content if it has changed since the last call; empty if the file does not exist. Nil if it has not
   /// changed or cannot be read now.
@@ -131,12 +122,13 @@ struct WatchedFile {
     return bytes
   }
 
-  private static func identity(of path: String) -> Identity? {
+  private static func identity(of path: String) -> [Int64]? {
     var info = stat()
     guard stat(path, &info) == 0 else { return nil }
     let time = info.modificationTime
-    return Identity(
-      device: UInt64(truncatingIfNeeded: info.st_dev), inode: UInt64(info.st_ino), size: Int64(info.st_size),
-      seconds: time.tv_sec, nanoseconds: time.tv_nsec)
+    return [
+      Int64(truncatingIfNeeded: info.st_dev), Int64(truncatingIfNeeded: info.st_ino), Int64(info.st_size),
+      Int64(time.tv_sec), Int64(time.tv_nsec),
+    ]
   }
 }

@@ -2,31 +2,16 @@
 struct KnownNames {
   private var hostsFile: WatchedFile
   private var hosts = HostsFile()
-  private var cache = AddressCache()
+  var cache = AddressCache()
 
   /// - Parameter hostsFile: path of a file as described by hosts(5).
-  init(hostsFile: String) {
-    self.hostsFile = WatchedFile(path: hostsFile)
-  }
-
-  /// Number of stored answers.
-  var count: Int { cache.count }
+  init(hostsFile: String) { self.hostsFile = WatchedFile(path: hostsFile) }
 
   /// - Parameter name: a host whose `HostKind` is `name`.
   mutating func outcome(for name: String, now: ContinuousClock.Instant) -> Resolver.Outcome? {
     if let bytes = hostsFile.change(now: now) { hosts = HostsFile(bytes) }
     let addresses = hosts[name]
     if !addresses.isEmpty { return .addresses(addresses) }
-    return switch cache.answer(for: name, now: now) {
-    case .addresses(let addresses): .addresses(addresses)
-    case .noSuchName: .noSuchName
-    case nil: nil
-    }
-  }
-
-  mutating func insert(
-    _ answer: AddressCache.Answer, for name: String, timeToLive: Duration = .zero, now: ContinuousClock.Instant
-  ) {
-    cache.insert(answer, for: name, timeToLive: timeToLive, now: now)
+    return cache.answer(for: name, now: now)
   }
 }

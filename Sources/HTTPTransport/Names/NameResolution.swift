@@ -46,7 +46,5 @@ public struct ResolverStatistics: Sendable, Hashable {
   public var queries = 0
   public var unanswered = 0
 
-  public init(kind: NameResolver) {
-    self.kind = kind
-  }
+  public init(kind: NameResolver) { self.kind = kind }
 }

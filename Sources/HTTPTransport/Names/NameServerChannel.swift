@@ -72,9 +72,7 @@ final class NameServerChannel: SocketOwner {
     guard cares_set_server(channel, server) == cares_success else { return nil }
   }
 
-  deinit {
-    if let channel { ares_destroy(channel) }
-  }
+  deinit { if let channel { ares_destroy(channel) } }
 
   func ask(_ query: NameQuery) {
     queryCount += 1

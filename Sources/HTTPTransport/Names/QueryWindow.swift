@@ -50,7 +50,5 @@ struct QueryWindow {
   /// Records that a lost query will not be repeated.
   ///
   /// - Parameter losses: the number by which its attempts have shrunk the window.
-  mutating func gaveUp(losses: Int) {
-    size = min(size + losses, Self.sizes.upperBound)
-  }
+  mutating func gaveUp(losses: Int) { size = min(size + losses, Self.sizes.upperBound) }
 }

@@ -6,6 +6,7 @@ internal import Threads
 /// `lookUp`, `work` and `SocketPoll.reportReady`.
 final class Resolver {
   enum Outcome: Hashable {
+    /// In the order in which they must be tried; never empty.
     case addresses([IPAddress])
     case noSuchName
     case unanswered
@@ -73,7 +74,7 @@ final class Resolver {
 
   var statistics: ResolverStatistics {
     var statistics = counts
-    statistics.names = knownNames.count
+    statistics.names = knownNames.cache.count
     statistics.waiting = lookUps.values.count { !$0.hasBegun }
     statistics.inFlight = window.inFlight
     statistics.window = window.size
@@ -85,9 +86,7 @@ final class Resolver {
   /// The outcome that is known without asking a server; nil if none is.
   ///
   /// - Parameter name: a host whose `HostKind` is `name`.
-  func known(_ name: String) -> Outcome? {
-    knownNames.outcome(for: name, now: clock.now)
-  }
+  func known(_ name: String) -> Outcome? { knownNames.outcome(for: name, now: clock.now) }
 
   /// Looks up a name that has no known outcome.
   ///
@@ -104,11 +103,6 @@ final class Resolver {
     guard let lookUp = lookUps[ticket.name] else { return }
     lookUp.waiters[ticket.number] = nil
     if lookUp.waiters.isEmpty, !lookUp.hasBegun { lookUps[ticket.name] = nil }
-  }
-
-  /// Ends all look-ups as unanswered.
-  func cancelAll() {
-    for lookUp in Array(lookUps.values) { finish(lookUp, .unanswered) }
   }
 
   private func begin(_ name: String) -> LookUp {
@@ -211,7 +205,7 @@ final class Resolver {
     case .ask(let types): ask(types, of: lookUp)
     case .resolved(let addresses, let timeToLive): conclude(lookUp, addresses, timeToLive: timeToLive)
     case .noSuchName:
-      knownNames.insert(.noSuchName, for: lookUp.name, now: clock.now)
+      knownNames.cache.insert(.noSuchName, for: lookUp.name, now: clock.now)
       finish(lookUp, .noSuchName)
     case .unanswered: finish(lookUp, .unanswered)
     }
@@ -219,7 +213,7 @@ final class Resolver {
 
   /// Stores addresses and ends the look-up. Addresses that arrive later are stored as well.
   private func conclude(_ lookUp: LookUp, _ addresses: [IPAddress], timeToLive: Duration) {
-    knownNames.insert(.addresses(addresses), for: lookUp.name, timeToLive: timeToLive, now: clock.now)
+    knownNames.cache.insert(.addresses(addresses), for: lookUp.name, timeToLive: timeToLive, now: clock.now)
     finish(lookUp, .addresses(addresses))
   }
 

@@ -6,9 +6,7 @@ struct ServerChoice {
   private var preferred = 0
   private var triedAt: ContinuousClock.Instant
 
-  init(now: ContinuousClock.Instant) {
-    triedAt = now
-  }
+  init(now: ContinuousClock.Instant) { triedAt = now }
 
   /// The number of the server for a query's first attempt, counted from zero. Further attempts go to the following
   /// servers.

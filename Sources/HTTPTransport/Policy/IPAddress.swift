@@ -11,9 +11,7 @@ struct IPAddress: Hashable {
   let bytes: [UInt8]
 
   /// - Parameter bytes: 4 or 16 in network order.
-  init(bytes: ArraySlice<UInt8>) {
-    self.bytes = Array(bytes)
-  }
+  init(bytes: ArraySlice<UInt8>) { self.bytes = Array(bytes) }
 
   /// Parses the usual notation, without brackets and zone; nil for anything else.
   init?(_ text: some StringProtocol) {
@@ -44,7 +42,7 @@ struct IPAddress: Hashable {
     }
   }
 
-  /// The usual notation; IPv6 without brackets.
+  /// The notation of inet_ntop(3), which curl uses too; IPv6 without brackets.
   var text: String {
     var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
     guard inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count)) != nil else {

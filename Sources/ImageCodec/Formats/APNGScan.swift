@@ -85,8 +85,7 @@ package struct APNGScan {
         guard frame?.isStill == false else {
           throw .impossible("the APNG has frame data (fdAT) without a frame control (fcTL)")
         }
-        frame?.chunks.append(
-          Chunk(checked: (position + 4)..<content.upperBound, content: content.dropFirst(4)))
+        frame?.chunks.append(Chunk(checked: (position + 4)..<content.upperBound, content: content.dropFirst(4)))
       case "IEND": return try frame.map { frame throws(ImageHeaderError) in try complete(frame) }
       default: break
       }

@@ -16,7 +16,7 @@ extension [UInt8]: ByteSource {
 
 /// Reads numbers from a source at checked offsets, through a window, so that a file is read in few small pieces.
 ///
-/// An offset beyond the end is an error of kind `cut`, never a trap. 64-bit offsets from the file must go through
+/// An offset beyond the end is the error `cut`, never a trap. 64-bit offsets from the file must go through
 /// `offset(_:)`. The sum of an offset within the source and a 32-bit number cannot overflow.
 struct HeaderReader {
   private let source: any ByteSource
@@ -58,25 +58,19 @@ struct HeaderReader {
     return value
   }
 
-  mutating func big16(_ offset: Int) throws(ImageHeaderError) -> Int {
-    Int(try uint64(offset, bytes: 2, isLittleEndian: false))
+  private mutating func big(_ offset: Int, _ bytes: Int) throws(ImageHeaderError) -> Int {
+    Int(try uint64(offset, bytes: bytes, isLittleEndian: false))
   }
 
-  mutating func big32(_ offset: Int) throws(ImageHeaderError) -> Int {
-    Int(try uint64(offset, bytes: 4, isLittleEndian: false))
+  private mutating func little(_ offset: Int, _ bytes: Int) throws(ImageHeaderError) -> Int {
+    Int(try uint64(offset, bytes: bytes, isLittleEndian: true))
   }
 
-  mutating func little16(_ offset: Int) throws(ImageHeaderError) -> Int {
-    Int(try uint64(offset, bytes: 2, isLittleEndian: true))
-  }
-
-  mutating func little24(_ offset: Int) throws(ImageHeaderError) -> Int {
-    Int(try uint64(offset, bytes: 3, isLittleEndian: true))
-  }
-
-  mutating func little32(_ offset: Int) throws(ImageHeaderError) -> Int {
-    Int(try uint64(offset, bytes: 4, isLittleEndian: true))
-  }
+  mutating func big16(_ offset: Int) throws(ImageHeaderError) -> Int { try big(offset, 2) }
+  mutating func big32(_ offset: Int) throws(ImageHeaderError) -> Int { try big(offset, 4) }
+  mutating func little16(_ offset: Int) throws(ImageHeaderError) -> Int { try little(offset, 2) }
+  mutating func little24(_ offset: Int) throws(ImageHeaderError) -> Int { try little(offset, 3) }
+  mutating func little32(_ offset: Int) throws(ImageHeaderError) -> Int { try little(offset, 4) }
 
   mutating func name(_ offset: Int) throws(ImageHeaderError) -> FourCC { FourCC(value: try big32(offset)) }
 

@@ -33,9 +33,7 @@ struct HEIFItem {
   private static let maxAssociations = 16
   private static let maxItems = 65_536
 
-  init(
-    _ reader: inout HeaderReader, meta: BoxSequence.Box, format: ImageFormat
-  ) throws(ImageHeaderError) {
+  init(_ reader: inout HeaderReader, meta: BoxSequence.Box, format: ImageFormat) throws(ImageHeaderError) {
     var primary: Int?
     var properties: [BoxSequence.Box] = []
     var associations: [BoxSequence.Box] = []

@@ -45,19 +45,10 @@ public struct ImageHeader: Sendable, Hashable {
 
 /// The reason that a file of a known format has no readable header. `description` may be shown in an error message.
 public struct ImageHeaderError: Error, Hashable, CustomStringConvertible {
-  public enum Kind: Sendable, Hashable {
-    /// The content ends before its header does.
-    case cut
-    /// The header has an impossible value.
-    case impossible
-  }
-
-  public let kind: Kind
   public let description: String
 
-  static let cut = ImageHeaderError(kind: .cut, description: "the image ends within its header")
+  static let cut = ImageHeaderError(description: "the image ends within its header")
 
-  static func impossible(_ description: String) -> ImageHeaderError {
-    ImageHeaderError(kind: .impossible, description: description)
-  }
+  /// The error for a header with an impossible value.
+  static func impossible(_ description: String) -> ImageHeaderError { ImageHeaderError(description: description) }
 }

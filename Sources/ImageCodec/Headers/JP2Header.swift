@@ -19,9 +19,7 @@ enum JP2Header {
   }
 
   /// The SIZ marker segment, annex A.5.1: the size is the reference grid minus the image's offset.
-  private static func codestream(
-    _ reader: inout HeaderReader, at start: Int
-  ) throws(ImageHeaderError) -> ImageHeader {
+  private static func codestream(_ reader: inout HeaderReader, at start: Int) throws(ImageHeaderError) -> ImageHeader {
     guard try reader.big32(start) == 0xFF4F_FF51 else { throw .impossible("the JPEG 2000 has no size") }
     let width = try reader.big32(start + 8) - (try reader.big32(start + 16))
     let height = try reader.big32(start + 12) - (try reader.big32(start + 20))

@@ -86,10 +86,8 @@ struct TIFFDirectory {
   private init(
     _ reader: inout HeaderReader, fileStart: Int, isLittleEndian: Bool, isBig: Bool, start: Int
   ) throws(ImageHeaderError) {
-    self.fileStart = fileStart
-    self.isLittleEndian = isLittleEndian
-    self.isBig = isBig
-    self.start = start
+    (self.fileStart, self.start) = (fileStart, start)
+    (self.isLittleEndian, self.isBig) = (isLittleEndian, isBig)
     let count = try reader.uint64(fileStart + start, bytes: isBig ? 8 : 2, isLittleEndian: isLittleEndian)
     guard count <= 65_535 else { throw .impossible("a TIFF directory must not have more than 65535 entries") }
     entries = Int(count)
@@ -137,9 +135,7 @@ struct TIFFDirectory {
     return nil
   }
 
-  private func number(
-    _ place: Int, length: Int, _ reader: inout HeaderReader
-  ) throws(ImageHeaderError) -> Int {
+  private func number(_ place: Int, length: Int, _ reader: inout HeaderReader) throws(ImageHeaderError) -> Int {
     guard let number = Int(exactly: try integer(&reader, place, bytes: length)), number <= Int(UInt32.max) else {
       throw .impossible("a number in a TIFF directory is too large")
     }

@@ -1,11 +1,14 @@
 internal import Platform
 
 /// The location of the decoder's executable.
-enum DecoderExecutable {
-  static let name = "imageworker-codec"
+public enum DecoderExecutable {
+  public static let name = "imageworker-codec"
+
+  /// The message for a missing decoder.
+  public static let missing = "the decoder \(name) must be an executable file beside the worker, and is missing"
 
   /// Returns the decoder beside the running executable, whatever that is called. Nil if it does not exist.
-  static func find() -> String? {
+  public static func find() -> String? {
     guard let executable = pathOfThisExecutable(), let slash = executable.lastIndex(of: "/") else { return nil }
     let path = "\(executable[...slash])\(name)"
     return access(path, X_OK) == 0 ? path : nil

@@ -29,7 +29,7 @@ extension PoolLoop {
     }
     do throws(DecodeError) {
       guard let executable = settings.executable ?? DecoderExecutable.find() else {
-        throw .unavailable("the executable \(DecoderExecutable.name) must be beside the worker")
+        throw .unavailable(DecoderExecutable.missing)
       }
       let process = try DecoderProcess(executable: executable, settings: settings, libraries: libraries, now: now)
       processes.append(process)
@@ -49,9 +49,13 @@ extension PoolLoop {
     for ticket in queue.waitingTickets where self.libraries(for: ticket).include(libraries) {
       if queue.remove(ticket) { answer(ticket, .failure(error)) }
     }
+    tellFormatWaiters(CodecFormats())
+  }
+
+  private func tellFormatWaiters(_ formats: CodecFormats) {
     let waiters = formatWaiters
     formatWaiters = []
-    for then in waiters { then(CodecFormats()) }
+    for then in waiters { then(formats) }
   }
 
   func assign(_ ticket: DecodeTicket, to process: DecoderProcess) {
@@ -94,11 +98,10 @@ extension PoolLoop {
     process.activity = .idle(since: now)
     failedStarts[process.libraries] = 0
     statistics.sandbox = sandbox
+    publish()
     if process.libraries == .all {
       self.formats = formats
-      let waiters = formatWaiters
-      formatWaiters = []
-      for then in waiters { then(formats) }
+      tellFormatWaiters(formats)
     }
     if let ticket = process.reserved {
       process.reserved = nil

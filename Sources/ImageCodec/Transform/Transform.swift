@@ -29,10 +29,7 @@ public struct Transform: Sendable, Hashable {
     public var height: Int
 
     public init(x: Int, y: Int, width: Int, height: Int) {
-      self.x = x
-      self.y = y
-      self.width = width
-      self.height = height
+      (self.x, self.y, self.width, self.height) = (x, y, width, height)
     }
   }
 

@@ -27,14 +27,7 @@ public actor DiskTier {
     public var limit: Int64 = 0
     public var evicted = EvictionStatistics()
 
-    public init(
-      entries: Int = 0, bytes: Int64 = 0, limit: Int64 = 0, evicted: EvictionStatistics = EvictionStatistics()
-    ) {
-      self.entries = entries
-      self.bytes = bytes
-      self.limit = limit
-      self.evicted = evicted
-    }
+    public static let zero = Counts()
   }
 
   /// The source of a body to be stored.

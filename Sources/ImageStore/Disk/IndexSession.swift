@@ -162,30 +162,31 @@ final class IndexSession {
     var mayRebuild = mode == .readWrite
     while true {
       indexIdentity = FileIdentity(Self.indexName, in: folder)
-      do throws(DiskIndex.OpeningError) {
-        var created = false
-        let index = try DiskIndex(
+      let index: DiskIndex
+      do throws(SQLiteError) {
+        index = try DiskIndex(
           path: path + "/" + Self.indexName, mode: databaseMode(in: folder), logLimit: logLimit(of: folder),
-          fault: indexFault, created: &created)
-        try continueIDs(of: opened, after: index)
-        self.index = index
-        if created { indexIdentity = FileIdentity(Self.indexName, in: folder) }
-        onEvent(.indexOpened(isNew: created, nextDue: try? index.nextDue()))
-        return index
-      } catch {
-        switch error {
-        case .foreignVersion(let version):
-          let message = "\(path) has version \(version) of the index; this worker needs \(IndexSchema.version)"
-          throw suspend(StoreError(.unusable(path: path), message))
-        case .failed(let error):
-          guard error.isDamage && mayRebuild else {
-            if !folder.isInPlace { closeFolder() }
-            throw suspend(StoreError(error))
-          }
-          mayRebuild = false
-          try rebuildIndex(in: folder)
+          fault: indexFault)
+        if index.isCompatible, let lock = opened.lock {
+          opened.continueIDs(after: try index.greatestID(ofInstance: lock.instance))
         }
+      } catch {
+        guard error.isDamage && mayRebuild else {
+          if !folder.isInPlace { closeFolder() }
+          throw suspend(StoreError(error))
+        }
+        mayRebuild = false
+        try rebuildIndex(in: folder)
+        continue
       }
+      guard index.isCompatible else {
+        let message = "\(path) has version \(index.version) of the index; this worker needs \(IndexSchema.version)"
+        throw suspend(StoreError(.unusable(path: path), message))
+      }
+      self.index = index
+      if index.isNew { indexIdentity = FileIdentity(Self.indexName, in: folder) }
+      onEvent(.indexOpened(isNew: index.isNew, nextDue: try? index.nextDue()))
+      return index
     }
   }
 
@@ -194,15 +195,6 @@ final class IndexSession {
     let maxPages = 4000
     guard let total = try? environment.files.space(of: folder.descriptor).total else { return maxPages }
     return min(max(64, Int(total / 200 / 4096)), maxPages)
-  }
-
-  private func continueIDs(of opened: OpenFolder, after index: DiskIndex) throws(DiskIndex.OpeningError) {
-    guard let lock = opened.lock else { return }
-    do throws(SQLiteError) {
-      opened.continueIDs(after: try index.greatestID(ofInstance: lock.instance))
-    } catch {
-      throw .failed(error)
-    }
   }
 
   /// Commits the batch of rows and ends the read snapshot of look-ups. Completes the leases, or ends them as failed.
@@ -306,9 +298,7 @@ final class IndexSession {
   }
 
   /// Makes the next failure produce a warning again, unless the tier is suspended.
-  func recordSuccess() {
-    if suspension == nil && writeSuspension == nil { hasWarned = false }
-  }
+  func recordSuccess() { if suspension == nil && writeSuspension == nil { hasWarned = false } }
 
   private func warn(_ error: StoreError) {
     if hasWarned { return }

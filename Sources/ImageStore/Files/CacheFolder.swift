@@ -25,11 +25,7 @@ final class CacheFolder: Sendable {
 
   /// Creates the folder of the peer locks. Returns the block size.
   private static func prepare(_ descriptor: Int32, _ files: FileSystem) throws(FileError) -> Int64 {
-    do throws(FileError) {
-      try files.makeDirectory(PeerLock.directory, in: descriptor)
-    } catch {
-      if error.code != EEXIST { throw error }
-    }
+    try files.makeDirectoryIfMissing(PeerLock.directory, in: descriptor)
     return try files.space(of: descriptor).block
   }
 
@@ -89,11 +85,7 @@ final class CacheFolder: Sendable {
   }
 
   func makeShard(of id: Int64) throws(FileError) {
-    do throws(FileError) {
-      try files.makeDirectory(FileName.shard(of: id), in: descriptor)
-    } catch {
-      if error.code != EEXIST { throw error }
-    }
+    try files.makeDirectoryIfMissing(FileName.shard(of: id), in: descriptor)
   }
 
   /// Creates a file that `fill` writes, and renames it to `path`. Leaves nothing behind on failure.

@@ -55,19 +55,22 @@ public struct FileSystem: Sendable {
     try perform(.makeDirectory, path) { mkdirat(directory, path, 0o700) }
   }
 
+  func makeDirectoryIfMissing(_ path: String, in directory: Int32 = workingDirectory) throws(FileError) {
+    do throws(FileError) {
+      try makeDirectory(path, in: directory)
+    } catch {
+      if error.code != EEXIST { throw error }
+    }
+  }
+
   /// Creates `path` and its missing parents, for the owner only. Existing directories are unchanged.
   func makeDirectories(_ path: String) throws(FileError) {
     do throws(FileError) {
-      try makeDirectory(path)
+      try makeDirectoryIfMissing(path)
     } catch {
-      if error.code == EEXIST { return }
       guard error.code == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else { throw error }
       try makeDirectories(String(path[..<slash]))
-      do throws(FileError) {
-        try makeDirectory(path)
-      } catch {
-        if error.code != EEXIST { throw error }
-      }
+      try makeDirectoryIfMissing(path)
     }
   }
 

@@ -7,17 +7,7 @@ public struct StoreEnvironment: Sendable {
   public var random: @Sendable () -> UInt64
   public var files: FileSystem
   /// An identifier of the current run of the system; nil if the system has none.
-  public var boot: @Sendable () -> String?
-
-  public init(
-    now: @escaping @Sendable () -> Int, random: @escaping @Sendable () -> UInt64, files: FileSystem,
-    boot: @escaping @Sendable () -> String? = { nil }
-  ) {
-    self.now = now
-    self.random = random
-    self.files = files
-    self.boot = boot
-  }
+  public var boot: @Sendable () -> String? = { nil }
 
   public static let system = StoreEnvironment(
     now: { time(nil) }, random: { UInt64.random(in: .min ... .max) }, files: FileSystem(),

@@ -5,8 +5,9 @@
 final class DiskIndex {
   let database: Database
   let mode: Database.Mode
-  /// Whether `responses` has the columns of version 3. Older versions can be read.
-  let hasAllColumns: Bool
+  let version: Int
+  /// Whether the index was created just now.
+  let isNew: Bool
   private(set) var transaction = Transaction.none
   private var statements: [StaticString.Identity: Statement] = [:]
 
@@ -14,65 +15,44 @@ final class DiskIndex {
 
   /// Opens the index, and creates it if necessary.
   ///
-  /// - Parameters:
-  ///   - logLimit: the number of pages after which SQLite's write-ahead log is copied into the database. The log's file
-  ///     is kept, at most twice that large.
-  ///   - created: set to whether a new index was created.
-  init(
-    path: String, mode: Database.Mode, logLimit: Int, fault: (() -> Int32?)?, created: inout Bool
-  ) throws(OpeningError) {
+  /// - Parameter logLimit: the number of pages after which SQLite's write-ahead log is copied into the database. The
+  ///   log's file is kept, at most twice that large.
+  init(path: String, mode: Database.Mode, logLimit: Int, fault: (() -> Int32?)?) throws(SQLiteError) {
     self.mode = mode
-    do throws(SQLiteError) {
-      database = try Database(path: path, mode: mode, fault: fault)
-      // The cache size is in kilobytes: with a million rows, the inner pages of the B-trees that a look-up visits take
-      // 3000 kB. No memory mapping: access to a mapped database that is truncated would raise SIGBUS.
-      try database.execute("PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0")
-      if mode == .readWrite {
-        // Workers that start together on a new directory all execute this.
-        try database.executeUpgrading("PRAGMA journal_mode = WAL")
-        try database.execute(
-          """
-          PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = \(logLimit);
-          PRAGMA journal_size_limit = \(2 * 4096 * logLimit); PRAGMA secure_delete = FAST
-          """)
-      }
-    } catch {
-      throw .failed(error)
+    database = try Database(path: path, mode: mode, fault: fault)
+    // The cache size is in kilobytes: with a million rows, the inner pages of the B-trees that a look-up visits take
+    // 3000 kB. No memory mapping: access to a mapped database that is truncated would raise SIGBUS.
+    try database.execute("PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0")
+    if mode == .readWrite {
+      // Workers that start together on a new directory all execute this.
+      try database.executeUpgrading("PRAGMA journal_mode = WAL")
+      try database.execute(
+        """
+        PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = \(logLimit);
+        PRAGMA journal_size_limit = \(2 * 4096 * logLimit); PRAGMA secure_delete = FAST
+        """)
     }
-    var version = try Self.version(of: database)
+    var (version, isNew) = (try database.number("PRAGMA user_version"), false)
     if version < IndexSchema.version && mode == .readWrite {
-      do throws(SQLiteError) {
-        try database.execute("BEGIN IMMEDIATE")
-        // Another worker may have created it while this one waited for the lock.
-        version = try database.number("PRAGMA user_version")
-        created = version == 0
-        if let change = version == 0 ? IndexSchema.creation : IndexSchema.migration(from: version) {
-          try database.execute(change)
-          version = IndexSchema.version
-        }
-        try database.execute("COMMIT")
-      } catch {
-        throw .failed(error)
+      try database.execute("BEGIN IMMEDIATE")
+      // Another worker may have created it while this one waited for the lock.
+      version = try database.number("PRAGMA user_version")
+      isNew = version == 0
+      if let change = version == 0 ? IndexSchema.creation : IndexSchema.migration(from: version) {
+        try database.execute(change)
+        version = IndexSchema.version
       }
+      try database.execute("COMMIT")
     }
-    hasAllColumns = version >= 3
-    // Reading needs only the columns of version 1.
-    if 1..<IndexSchema.version ~= version && mode != .readWrite { return }
-    guard version == IndexSchema.version else { throw .foreignVersion(version) }
+    (self.version, self.isNew) = (version, isNew)
   }
 
-  enum OpeningError: Error {
-    case failed(SQLiteError)
-    /// The index and the files belong to an incompatible version of the store.
-    case foreignVersion(Int)
-  }
+  /// Whether `responses` has the columns of version 3.
+  var hasAllColumns: Bool { version >= 3 }
 
-  private static func version(of database: Database) throws(OpeningError) -> Int {
-    do throws(SQLiteError) {
-      return try database.number("PRAGMA user_version")
-    } catch {
-      throw .failed(error)
-    }
+  /// Whether this version of the store can use the index and the files. Reading needs only the columns of version 1.
+  var isCompatible: Bool {
+    version == IndexSchema.version || mode != .readWrite && (1..<IndexSchema.version).contains(version)
   }
 
   // MARK: Transactions

@@ -10,11 +10,6 @@ public actor PixelFolder {
   public struct Counts: Sendable, Equatable {
     public var regions = 0
     public var bytes: Int64 = 0
-
-    public init(regions: Int = 0, bytes: Int64 = 0) {
-      self.regions = regions
-      self.bytes = bytes
-    }
   }
 
   /// The maximum total bytes of all regions, and the maximum fraction of the free space that they may use.

@@ -43,9 +43,7 @@ public actor ScratchFolder {
   }
 
   /// A unique path at which the caller may create a file and must remove it. The file is not delivered.
-  public func newPath() throws(StoreError) -> String {
-    try openFolder().path + "/\(nextID()).part"
-  }
+  public func newPath() throws(StoreError) -> String { try openFolder().path + "/\(nextID()).part" }
 
   /// Creates a temporary file for a large body that is not cached.
   public func makeSpool() throws(StoreError) -> BodySpool {
@@ -141,18 +139,15 @@ public actor ScratchFolder {
   ///
   /// - Returns: the new absolute path.
   public func adopt(fileAt path: String, format: String?) throws(StoreError) -> String {
-    let folder = try openFolder()
-    let id = nextID()
-    let new = FileName(id: id, digest: [], format: format).path
-    do throws(FileError) {
-      try folder.makeShard(of: id)
-      try folder.files.rename(path, to: folder.path + "/" + new)
-    } catch {
-      try? folder.files.remove(path)
-      throw StoreError(error)
+    try put(format: format) { folder, id, new throws(FileError) in
+      do throws(FileError) {
+        try folder.makeShard(of: id)
+        try folder.files.rename(path, to: folder.path + "/" + new)
+      } catch {
+        try? folder.files.remove(path)
+        throw error
+      }
     }
-    files.record(new, at: environment.now())
-    return folder.path + "/" + new
   }
 
   /// Deletes files whose 60 s have ended and the folders of dead processes. Must be called after each batch of work.

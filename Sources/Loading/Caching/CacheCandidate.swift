@@ -4,7 +4,7 @@ internal import ImageStore
 struct Candidate: Sendable {
   var response: StoredResponse
   var bytes: [UInt8]?
-  var place: Place
+  var location: Location
   var retention = Retention.allowed
 
   /// Whether neither the response nor anything decoded from it may be cached.
@@ -18,7 +18,7 @@ struct Candidate: Sendable {
     case cleared
   }
 
-  enum Place: Sendable, Equatable {
+  enum Location: Sendable, Equatable {
     case memory
     case disk
     /// A read-only directory, by its index.

@@ -4,13 +4,6 @@ internal import ImageStore
 internal import Text
 internal import Threads
 
-/// The loader, as `CacheCoordinator` sees it.
-@LoadingActor
-protocol CacheClient: AnyObject {
-  /// Applies the clears that peers have published.
-  func applyPeerInvalidations()
-}
-
 /// The cache as the loads see it: the memory tier, the lookups on the disk thread, the negative cache, and the rules of
 /// RFC 9111 for what may be served.
 ///
@@ -18,11 +11,11 @@ protocol CacheClient: AnyObject {
 /// not completed (`PendingWrites`).
 @LoadingActor
 final class CacheCoordinator: DecodeCache, DeliveryCache {
-  weak var client: (any CacheClient)?
+  weak var loader: Loader?
   private let storage: DiskServices
   private let peers: PeerCoordinator
   private(set) var memory: MemoryTier
-  private var failures = NegativeCache()
+  var failures = NegativeCache()
   var pending = PendingWrites()
   private(set) var policy: CachePolicy
 
@@ -38,8 +31,6 @@ final class CacheCoordinator: DecodeCache, DeliveryCache {
     policy = CachePolicy(maxAge: settings.maxAge)
   }
 
-  var hasPendingWrites: Bool { !pending.isEmpty }
-  var memoryCounts: MemoryTier.Counts { memory.counts }
   /// The size in bytes of the largest response that the memory tier takes.
   var largestInMemory: Int64 { memory.largestEntry }
 
@@ -158,13 +149,13 @@ final class CacheCoordinator: DecodeCache, DeliveryCache {
     if known.isEmpty { return found }
     var merged = known
     for candidate in found {
-      guard let place = known.firstIndex(where: { $0.response.id == candidate.response.id }) else {
+      guard let index = known.firstIndex(where: { $0.response.id == candidate.response.id }) else {
         merged.append(candidate)
         continue
       }
-      let (own, stored) = (known[place].response, candidate.response)
+      let (own, stored) = (known[index].response, candidate.response)
       guard (own.responseTime, own.expiresAt) < (stored.responseTime, stored.expiresAt) else { continue }
-      merged[place].response = stored
+      merged[index].response = stored
       memory.update(stored)
     }
     return merged
@@ -204,9 +195,7 @@ final class CacheCoordinator: DecodeCache, DeliveryCache {
     let response = candidate.response
     memory.update(response)
     // A read-only directory cannot be updated.
-    guard response.isOnDisk, candidate.place == .memory || candidate.place == .disk, let tier = storage.tier else {
-      return
-    }
+    guard response.isOnDisk, [.memory, .disk].contains(candidate.location), let tier = storage.tier else { return }
     pending.begin(revalidation: response)
     storage.perform({
       tier.assumeIsolated { tier in
@@ -225,8 +214,8 @@ final class CacheCoordinator: DecodeCache, DeliveryCache {
   ///
   /// - Returns: the entries removed from memory.
   func invalidate(_ clear: Clear) -> [StoredResponse] {
-    pending.begin(clear)
-    storage.perform({}) { [weak self] in self?.pending.endFirstClear() }
+    pending.invalidations.begin(clear)
+    storage.perform({}) { [weak self] in self?.pending.invalidations.endFirst() }
     return clear.tiers == .disk ? [] : memory.clear(clear.filter, now: clear.time)
   }
 
@@ -235,53 +224,19 @@ final class CacheCoordinator: DecodeCache, DeliveryCache {
 
   /// Applies the clears that peers have published. Must precede each change of the memory tier by a result of the disk
   /// thread.
-  func applyPeerInvalidations() { client?.applyPeerInvalidations() }
+  func applyPeerInvalidations() { loader?.applyPeerInvalidations() }
 
   /// Whether a pending clear removes the response from any tier.
   func isCleared(_ response: StoredResponse) -> Bool { pending.invalidations.reach(response) }
 
   /// Marks a candidate as cleared if a pending clear removes it from every tier.
   func mark(_ candidate: inout Candidate) { pending.invalidations.mark(&candidate) }
-
-  // MARK: - Host stores
-
-  func beginHostStore(_ id: LoadID, of key: String) { pending.beginHostStore(id, of: key) }
-
-  func endHostStore(_ id: LoadID, of key: String, as image: CacheIdentity?) {
-    pending.endHostStore(id, of: key, as: image, now: .now)
-  }
-
-  /// Whether the host has stored an image under the key of a job since the job's first load was submitted. Such a job
-  /// accepts no further loads, and its response is not cached.
-  func isSuperseded(_ image: CacheIdentity, since load: LoadID) -> Bool {
-    pending.isSuperseded(image, since: load, now: .now)
-  }
-
-  func isHostStoring(_ key: String) -> Bool { pending.isHostStoring(key) }
-
-  // MARK: - Failures
-
-  func remember(_ error: LoadError, of image: CacheIdentity, maxBytes: Int64) {
-    failures.remember(error, of: image, maxBytes: maxBytes, now: .now)
-  }
-
-  func failure(of image: CacheIdentity, acceptsAnything: Bool, maxBytes: Int64) -> NegativeCache.Failure? {
-    failures.failure(of: image, acceptsAnything: acceptsAnything, maxBytes: maxBytes, now: .now)
-  }
-
-  func removeFailure(of image: CacheIdentity) { failures.forget(image) }
-
-  /// Removes expired failures.
-  func removeExpiredFailures(at now: ContinuousClock.Instant) { failures.forgetOld(now: now) }
-
-  /// Removes all failures and returns their number.
-  func removeAllFailures() -> Int { failures.forgetAll() }
 }
 
 extension Candidate {
   init(inMemory entry: MemoryTier.Entry) {
-    self.init(response: entry.response, bytes: entry.bytes, place: .memory)
+    self.init(response: entry.response, bytes: entry.bytes, location: .memory)
   }
 
-  var status: CacheStatus { place == .memory ? .memory : .disk }
+  var status: CacheStatus { location == .memory ? .memory : .disk }
 }

@@ -6,7 +6,6 @@ struct CacheIdentity: Hashable {
   let partition: String
 
   init(key: String, partition: String) {
-    self.key = ExactString(key)
-    self.partition = partition
+    (self.key, self.partition) = (ExactString(key), partition)
   }
 }

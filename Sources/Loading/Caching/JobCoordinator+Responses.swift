@@ -28,7 +28,7 @@ extension JobCoordinator {
     {
       target.retention = .forbidden
     }
-    cache.removeFailure(of: job.identity)
+    cache.failures.forget(job.identity)
     var confirmed = target.response.cached
     confirmed.selectingFields = Vary.selectingFields(of: confirmed.headers, from: job.request.headers) ?? [:]
     let attempts = scheduler.job(id)?.attempt ?? 1
@@ -70,7 +70,7 @@ extension JobCoordinator {
     jobs[id.slot].inlineStoreStarted()
     store(
       id, job, body: .bytes(bytes), format: format, as: draft,
-      keeping: job.request.cacheMode == .noStore ? [] : places(of: id), invalidatesStored: false)
+      keeping: job.request.cacheMode == .noStore ? [] : tiers(of: id), invalidatesStored: false)
   }
 
   /// Stores a body that has arrived.
@@ -78,8 +78,8 @@ extension JobCoordinator {
     guard let job = jobs[id] else { return }
     let draft = StoredResponse(job, summary, ending.format, cache.policy)
     let attempts = scheduler.job(id)?.attempt ?? 1
-    let wanted = places(of: id)
-    let places = job.request.mayStore(status: draft.status, headers: summary.head.headers) ? wanted : []
+    let wanted = tiers(of: id)
+    let tiers = job.request.mayStore(status: draft.status, headers: summary.head.headers) ? wanted : []
     scheduler.finish(id)
     cache.pending.beginStore(of: job.identity)
     forEachLoad(of: id) { load in
@@ -88,19 +88,19 @@ extension JobCoordinator {
       load.emit(.progress(received: ending.received, total: summary.head.contentLength))
     }
     store(
-      id, job, body: ending.body, format: ending.format, as: draft, keeping: places,
-      invalidatesStored: places.isEmpty && !wanted.isEmpty && job.invalidatesStored(draft))
+      id, job, body: ending.body, format: ending.format, as: draft, keeping: tiers,
+      invalidatesStored: tiers.isEmpty && !wanted.isEmpty && job.invalidatesStored(draft))
   }
 
   /// Passes a complete body to the disk thread, which stores it if it may be stored and serves the loads that wait.
   private func store(
     _ id: JobID, _ job: Job, body: Download.Body, format: ImageFormat?, as draft: StoredResponse,
-    keeping places: LoadRequest.Places, invalidatesStored: Bool
+    keeping tiers: LoadRequest.Tiers, invalidatesStored: Bool
   ) {
     let waiting = loads(of: id).filter { job.isAnswered($0, by: draft.cached) }
     let mayHavePartials = storage.tier?.mayHavePartials == true
     let operation = StoreOperation(
-      body: body, format: format, draft: draft, places: places, invalidatesStored: invalidatesStored,
+      body: body, format: format, draft: draft, tiers: tiers, invalidatesStored: invalidatesStored,
       partials: mayHavePartials ? job.request.partialIdentity(in: job.first.partition) : nil,
       largestInMemory: cache.largestInMemory, needsSize: job.request.validation != .none,
       lease: job.claim?.takeLease(), clearCount: job.clearCount,
@@ -108,32 +108,31 @@ extension JobCoordinator {
         (load.id, load.request.digest, load.request.processing == nil ? DeliveryPlan(load.request) : .forDecoder)
       })
     storage.perform({ [storage] in operation.store(in: storage) }) { [weak self] outcome in
-      self?.stored(id, outcome, keeping: places, invalidatesStored: invalidatesStored)
+      self?.stored(id, outcome, keeping: tiers, invalidatesStored: invalidatesStored)
     }
   }
 
   private func stored(
-    _ id: JobID, _ outcome: StoreOperation.Outcome, keeping places: LoadRequest.Places, invalidatesStored: Bool
+    _ id: JobID, _ outcome: StoreOperation.Outcome, keeping tiers: LoadRequest.Tiers, invalidatesStored: Bool
   ) {
     cache.applyPeerInvalidations()
     // A job for a `data:` URL has no transfer, so it ends with its last load.
     guard let job = jobs[id] else { return }
     defer { storingEnded(job.identity) }
     switch outcome {
-    case .failure(let error):
-      fail(id, error)
+    case .failure(let error): fail(id, error)
     case .success(let stored):
       jobs[id] = nil
       var candidate = Candidate(
-        response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
-      candidate.retention = !job.mayKeep ? .cleared : places.isEmpty ? .forbidden : .allowed
+        response: stored.response, bytes: stored.bytes, location: stored.response.isOnDisk ? .disk : .memory)
+      candidate.retention = !job.mayKeep ? .cleared : tiers.isEmpty ? .forbidden : .allowed
       cache.mark(&candidate)
       if !candidate.isTransient, stored.isIntact {
-        cache.remember(candidate.response, places.contains(.memory) ? stored.bytes : nil)
+        cache.remember(candidate.response, tiers.contains(.memory) ? stored.bytes : nil)
       } else if invalidatesStored, stored.isIntact {
         cache.remove(replacedBy: candidate.response)
       }
-      cache.removeFailure(of: job.identity)
+      cache.failures.forget(job.identity)
       if candidate.response.isOnDisk, let key = scheduler.job(id)?.key { recheckSibling(of: key) }
       for subscriber in scheduler.end(id) {
         if let load = registry[subscriber] { serve(load, of: job, candidate, stored) }
@@ -147,7 +146,7 @@ extension JobCoordinator {
     switch stored.delivered[load.id] {
     case .success(let delivered) where load.request.processing != nil:
       var own = candidate
-      if !own.response.isOnDisk, own.bytes == nil, let path = delivered.path { own.place = .scratch(path) }
+      if !own.response.isOnDisk, own.bytes == nil, let path = delivered.path { own.location = .scratch(path) }
       deliveries.deliver(own, to: load, as: .miss, at: .answer)
     case .success(let delivered):
       let image = LoadedImage(candidate.response, delivered, for: load, as: .miss, now: storage.now())
@@ -155,8 +154,7 @@ extension JobCoordinator {
     case .failure(let error):
       deliveries.complete(load, .failure(error), at: .answer)
     // The remaining loads joined while the others were being served, or need a transfer of their own.
-    case nil where !job.isAnswered(load, by: candidate.response.cached):
-      join(load)
+    case nil where !job.isAnswered(load, by: candidate.response.cached): join(load)
     case nil where stored.isIntact && (stored.bytes != nil || candidate.response.isOnDisk) && load.accepts(candidate):
       deliveries.deliver(candidate, to: load, as: .miss, at: .answer)
     case nil:

@@ -19,9 +19,7 @@ struct NegativeCache {
   var count: Int { failures.count }
   var orderCount: Int { failures.orderCount }
 
-  mutating func remember(
-    _ error: LoadError, of image: CacheIdentity, maxBytes: Int64, now: ContinuousClock.Instant
-  ) {
+  mutating func remember(_ error: LoadError, of image: CacheIdentity, maxBytes: Int64, now: ContinuousClock.Instant) {
     let until = now.advanced(by: timeToLive)
     // Only the load that got the response may see its head.
     var error = error

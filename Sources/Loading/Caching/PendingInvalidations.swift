@@ -14,7 +14,7 @@ struct Clear: Sendable {
   /// Whether the clear removes the candidate from every tier.
   func takes(_ candidate: Candidate) -> Bool {
     guard matches(candidate.response) else { return false }
-    return switch candidate.place {
+    return switch candidate.location {
     case .memory: tiers == .all || tiers == .memory && !candidate.response.isOnDisk
     case .disk: tiers != .memory
     case .readOnly: false
@@ -66,7 +66,7 @@ struct PendingInvalidations {
   ///
   /// - Returns: the number of the first clear that matches any candidate: the value of `count` right after that clear.
   func mark(_ candidates: inout [Candidate]) -> Int? {
-    for place in candidates.indices { mark(&candidates[place]) }
+    for index in candidates.indices { mark(&candidates[index]) }
     return pending.firstIndex { clear in candidates.contains { clear.matches($0.response) } }
       .map { count - clears.count + $0 + 1 }
   }

@@ -6,7 +6,7 @@ internal import Text
 /// A result of the disk thread may have been read before such a change. The cache coordinator asks here what still
 /// applies to it, so that no other component has to.
 struct PendingWrites {
-  private(set) var invalidations = PendingInvalidations()
+  var invalidations = PendingInvalidations()
   /// Responses updated by a 304, by id. Results that the disk thread read before are out of date.
   private var revalidations: [Int64: StoredResponse] = [:]
   /// The images whose transferred responses are being stored, each with the jobs that wait for that.
@@ -19,13 +19,6 @@ struct PendingWrites {
   private var recentHostStores = ExpiringCache<CacheIdentity, LoadID>(timeToLive: .seconds(1 << 31), capacity: 1000)
 
   var isEmpty: Bool { invalidations.isEmpty && revalidations.isEmpty && stores.isEmpty && hostStores.isEmpty }
-
-  // MARK: - Clears
-
-  mutating func begin(_ clear: Clear) { invalidations.begin(clear) }
-
-  /// Completes the oldest pending clear.
-  mutating func endFirstClear() { invalidations.endFirst() }
 
   // MARK: - Revalidations
 

@@ -28,8 +28,7 @@ struct Revalidation {
       candidate.response.headers = Storing.fields(
         candidate.response.headers, updatedBy: summary.head.headers, receivedAt: summary.responseTime)
       candidate.response.requestTime = summary.requestTime
-      candidate.response.responseTime = summary.responseTime
-      candidate.response.validatedAt = summary.responseTime
+      (candidate.response.responseTime, candidate.response.validatedAt) = (summary.responseTime, summary.responseTime)
       candidate.response.expiresAt = policy.freshUntil(candidate.response.cached)
       return candidate
     }
@@ -51,7 +50,7 @@ struct Revalidation {
   /// The stored response without the update, but with `no-cache`, so that each later use revalidates it.
   private func distrusted(_ updated: Candidate) -> Candidate {
     var stored =
-      job.candidates?.first { $0.response.id == updated.response.id && $0.place == updated.place } ?? updated
+      job.candidates?.first { $0.response.id == updated.response.id && $0.location == updated.location } ?? updated
     if stored.response.expiresAt != .min { stored.response.headers.append("cache-control", "no-cache") }
     stored.response.expiresAt = policy.freshUntil(stored.response.cached)
     return stored

@@ -8,7 +8,7 @@ struct StoreOperation: Sendable {
   var format: ImageFormat?
   /// The response to store, without the properties that the body determines.
   var draft: StoredResponse
-  var places: LoadRequest.Places
+  var tiers: LoadRequest.Tiers
   /// Whether the response already stored under the key is out of date, even if this one is not stored.
   var invalidatesStored = false
   /// The identity of the partial bodies that become useless once this is stored.
@@ -42,16 +42,10 @@ struct StoreOperation: Sendable {
     var draft = draft
     do {
       try describe(&draft)
-      return .success(try place(draft, in: storage))
-    } catch let error as LoadError {
-      storage.discardNow(body)
-      return .failure(error)
-    } catch let error as StoreError {
-      storage.discardNow(body)
-      return .failure(LoadError(error))
+      return .success(try storeBody(as: draft, in: storage))
     } catch {
       storage.discardNow(body)
-      return .failure(LoadError(.internal, "\(error)"))
+      return .failure(LoadError(ofDiskWork: error))
     }
   }
 
@@ -72,16 +66,14 @@ struct StoreOperation: Sendable {
         case .spool(let body): try ImageHeader.read(SpoolSource(spool: body.spool), format: format)
         case .failed(let error): throw LoadError(error)
         }
-      draft.width = header.width
-      draft.height = header.height
-      draft.frames = header.frames
-      draft.orientation = header.orientation
+      (draft.width, draft.height) = (header.width, header.height)
+      (draft.frames, draft.orientation) = (header.frames, header.orientation)
     } catch let error as ImageHeaderError {
       if needsSize { throw LoadError(.corrupt, "the \(format.rawValue) header is invalid: \(error)") }
     }
   }
 
-  private func place(_ draft: StoredResponse, in storage: DiskServices) throws -> Stored {
+  private func storeBody(as draft: StoredResponse, in storage: DiskServices) throws -> Stored {
     var draft = draft
     let bytes: [UInt8]?
     switch body {
@@ -95,7 +87,7 @@ struct StoreOperation: Sendable {
       return serve(Stored(response: draft, isIntact: false), from: .bytes([], format: nil), storage)
     }
     var stored = Stored(response: draft, bytes: bytes)
-    if places.contains(.disk), let tier = storage.tier {
+    if tiers.contains(.disk), let tier = storage.tier {
       switch keep(draft, in: tier) {
       case .success(let kept):
         return serve(Stored(response: kept, bytes: bytes), from: .stored(kept, in: tier), storage)
@@ -105,7 +97,7 @@ struct StoreOperation: Sendable {
         stored.isOutdated = error.kind == .outdated
       }
     }
-    if !places.isEmpty || invalidatesStored, !stored.isOutdated {
+    if !tiers.isEmpty || invalidatesStored, !stored.isOutdated {
       // The stored response is older than this one, and must not be served after it.
       storage.tier?.assumeIsolated { $0.remove(replacedBy: draft) }
     }
@@ -114,7 +106,7 @@ struct StoreOperation: Sendable {
     }
     let wanted =
       deliveries.contains { $0.delivery.wantsData }
-      || places.contains(.memory) && draft.byteCount <= largestInMemory
+      || tiers.contains(.memory) && draft.byteCount <= largestInMemory
     stored.bytes = wanted ? try body.spool.bytes(from: 0, count: Int(draft.byteCount)) : nil
     guard deliveries.contains(where: { $0.delivery.wantsFile }) else {
       body.spool.drop()
@@ -193,8 +185,7 @@ extension StoreOperation {
   /// Stores an image that the host supplies.
   static func put(
     _ content: Loader.Content, as draft: StoredResponse, delivery: DeliveryPlan, maxBytes: Int64,
-    largestInMemory: Int64,
-    id: LoadID, in storage: DiskServices
+    largestInMemory: Int64, id: LoadID, in storage: DiskServices
   ) -> Outcome {
     do throws(LoadError) {
       let body: Download.Body
@@ -204,12 +195,11 @@ extension StoreOperation {
       }
       let prefix: [UInt8]
       switch body {
+      case .bytes(let bytes) where bytes.count > maxBytes:
+        throw LoadError(.tooLarge, "the content is larger than \(maxBytes) bytes")
       case .bytes(let bytes): prefix = Array(bytes.prefix(Recognition.prefixLength))
       case .spool(let body): prefix = (try? body.spool.bytes(from: 0, count: Recognition.prefixLength)) ?? []
       case .failed(let error): throw LoadError(error)
-      }
-      if case .bytes(let bytes) = body, bytes.count > maxBytes {
-        throw LoadError(.tooLarge, "the content is larger than \(maxBytes) bytes")
       }
       guard case .image(let format) = Recognition(prefix: prefix, isComplete: prefix.count < Recognition.prefixLength)
       else {
@@ -217,7 +207,7 @@ extension StoreOperation {
         throw LoadError.unknownFormat
       }
       return StoreOperation(
-        body: body, format: format, draft: draft, places: .all, largestInMemory: largestInMemory, needsSize: true,
+        body: body, format: format, draft: draft, tiers: .all, largestInMemory: largestInMemory, needsSize: true,
         deliveries: [(id, nil, delivery)]
       ).store(in: storage)
     } catch {

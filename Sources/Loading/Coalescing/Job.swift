@@ -12,7 +12,7 @@ struct Job {
   enum State {
     /// The cache lookup has not finished.
     case lookingUp
-    /// Waits for a permit to transfer, for the end of a backoff or for a peer (`Scheduler.Phase`).
+    /// Waits for a permit to transfer, for the end of a backoff, for a peer or for the cache (`Scheduler.Phase`).
     case waiting
     /// Has a permit. The disk thread looks for a partial body of an earlier load.
     case resuming

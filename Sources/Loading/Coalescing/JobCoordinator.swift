@@ -3,22 +3,13 @@ internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
 
-/// The loader, as `JobCoordinator` sees it.
-@LoadingActor
-protocol JobClient: AnyObject {
-  /// Revalidates a response that was just served stale.
-  func revalidateInBackground(_ request: LoadRequest)
-  /// An origin is down: fails the prefetch items that wait for it.
-  func originDown(_ origin: Origin, _ error: LoadError)
-}
-
 /// The jobs: each is one transfer for all loads that want the same response.
 ///
 /// A job looks into the cache, waits in the queue of `scheduler`, transfers, and stores what it got. This class feeds
 /// the events to `Job` and `Scheduler`, which decide, and carries out their actions.
 @LoadingActor
 final class JobCoordinator {
-  weak var client: (any JobClient)?
+  weak var loader: Loader?
   let registry: LoadRegistry
   let cache: CacheCoordinator
   let peers: PeerCoordinator
@@ -160,6 +151,15 @@ final class JobCoordinator {
     for job in scheduler.allJobs where scheduler.job(job)?.hasSubscribers == false { abortTransfer(of: job) }
   }
 
+  /// Handles the due timers.
+  ///
+  /// - Returns: the loads whose deadline has passed, with their number of attempts. The caller must end each.
+  func expire(at now: ContinuousClock.Instant) -> [(load: LoadID, attempts: Int)] {
+    let expired = scheduler.expired(at: now)
+    for job in expired.jobs { endAtDownOrigin(job) }
+    return expired.loads.map { ($0, scheduler.job(of: $0).flatMap { scheduler.job($0)?.attempt } ?? 1) }
+  }
+
   // MARK: - Cache lookup
 
   /// Looks up all variants that the loads of the job want.
@@ -274,9 +274,8 @@ final class JobCoordinator {
   /// Serves those loads of a job that the candidates satisfy, and removes them from the job.
   private func serve(_ job: JobID, from candidates: [Candidate]) {
     forEachLoad(of: job) { load in
-      guard serveFromCache(load, from: candidates) else { return }
-      // The delivery is responsible for the load from here on.
-      unsubscribe(load)
+      // The delivery is responsible for a load that it serves.
+      if serveFromCache(load, from: candidates) { unsubscribe(load) }
     }
   }
 
@@ -291,22 +290,21 @@ final class JobCoordinator {
       deliveries.deliver(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale, at: .answer)
     case .serveThenRevalidate(let index, _):
       deliveries.deliver(candidates[index], to: load, as: .stale, at: .answer)
-      revalidateInBackground(load)
+      revalidateOnce(load)
     case .showThenRevalidate(let index, let isFresh, _):
       deliveries.show(candidates[index], to: load, as: isFresh ? candidates[index].status : .stale)
       return false
-    case .revalidate, .fetch, .notCached:
-      return false
+    case .revalidate, .fetch, .notCached: return false
     }
     return true
   }
 
   /// Revalidates a response that was just served stale, by a load of its own (stale-while-revalidate, RFC 5861 section
   /// 3). One revalidation suffices for any number of stale answers.
-  private func revalidateInBackground(_ load: ActiveLoad) {
+  private func revalidateOnce(_ load: ActiveLoad) {
     let request = load.request.forBackgroundRevalidation
     guard scheduler.job(for: request.jobKey(in: load.partition, bypassingCache: false)) == nil else { return }
-    client?.revalidateInBackground(request)
+    loader?.submitInBackground(request)
   }
 
   /// Returns whether the load may cause a transfer. If its mode forbids that, or the image failed recently, answers the
@@ -318,9 +316,9 @@ final class JobCoordinator {
       return false
     }
     guard !load.request.retriesFailed else { return true }
-    let failure = cache.failure(
+    let failure = cache.failures.failure(
       of: CacheIdentity(key: load.request.key, partition: load.partition),
-      acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes)
+      acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: .now)
     guard let failure else { return true }
     var error = LoadError(.recentlyFailed, "failed recently: \(failure.error.message)")
     error.status = failure.error.status
@@ -341,7 +339,7 @@ final class JobCoordinator {
       waiting.key.revalidation.usesCache
     else { return true }
     if cache.pending.waitForStore(of: job.identity, id) {
-      scheduler.deferToPeer(id)
+      scheduler.deferTransfer(of: id, as: .awaitingCache)
       return false
     }
     let known = cache.lookUpMemory(job.request.key, job.first.partition, job.request.variant)
@@ -349,9 +347,8 @@ final class JobCoordinator {
     guard known.contains(where: { new in !before.contains { $0.response.isUnchanged(in: new.response) } }) else {
       return true
     }
-    let candidates =
-      known
-      + before.filter { old in !known.contains { $0.response.varyingHeaders == old.response.varyingHeaders } }
+    let others = before.filter { old in !known.contains { $0.response.varyingHeaders == old.response.varyingHeaders } }
+    let candidates = known + others
     jobs[id.slot].update(candidates)
     serve(id, from: candidates)
     guard let load = firstLoad(of: id) else {
@@ -365,7 +362,7 @@ final class JobCoordinator {
 
   /// Resumes the jobs that waited until a response was stored.
   func storingEnded(_ image: CacheIdentity) {
-    for job in cache.pending.endStore(of: image) where scheduler.job(job)?.phase == .awaitingPeer {
+    for job in cache.pending.endStore(of: image) where scheduler.job(job)?.phase == .awaitingCache {
       lookUp(job)
     }
   }
@@ -395,7 +392,7 @@ final class JobCoordinator {
   /// Whether the host has stored an image under the key since the job was created, or is storing one. Such a job
   /// accepts no further loads, and its response is not cached.
   func isSuperseded(_ id: JobID) -> Bool {
-    jobs[id].map { cache.isSuperseded($0.identity, since: $0.first.id) } ?? false
+    jobs[id].map { cache.pending.isSuperseded($0.identity, since: $0.first.id, now: .now) } ?? false
   }
 
   // MARK: - Actions
@@ -455,11 +452,13 @@ extension StoredResponse {
   }
 }
 
-extension JobCoordinator: PreviewClient {
+/// The jobs with a transfer, as `PreviewCoordinator` sees them.
+extension JobCoordinator {
   func transfer(of job: JobID) -> TransferID? { jobs[job]?.transfer }
 
   func priority(of job: JobID) -> Priority? { scheduler.job(job)?.priority }
 
+  /// The loads of the job that want a preview with so many scans.
   func loads(of job: JobID, awaitingPreviewOf scans: Int) -> [ActiveLoad] {
     loads(of: job).filter { $0.awaitsPreview(of: scans) }
   }

@@ -10,17 +10,14 @@ extension JobCoordinator {
       key.revalidation == .whenStale || load.request.cacheMode == .refresh
     else { return false }
     return switch scheduler.job(job)?.phase {
-    case .waiting, .active, .backingOff, .awaitingPeer: true
+    case .waiting, .active, .backingOff, .awaitingPeer, .awaitingCache: true
     // The response being stored is the newest.
     case .lookingUp, .storing, nil: false
     }
   }
 
   func lookUp(late load: ActiveLoad, for job: JobID) {
-    guard lateLoads[job] == nil else {
-      lateLoads[job]?.append(load.id)
-      return
-    }
+    if lateLoads[job]?.append(load.id) != nil { return }
     lateLoads[job] = []
     lookUp([load.id], for: job, load.request.key, load.partition)
   }
@@ -32,21 +29,17 @@ extension JobCoordinator {
       for id in ids where self.scheduler.job(of: id) == job {
         // A load must not see what had been cleared before it was submitted.
         guard let load = self.registry[id], load.generation < found.firstClear ?? .max else { continue }
-        self.settle(load, of: job, among: found.candidates)
+        if self.serveFromCache(load, from: found.candidates) {
+          // The delivery is responsible for the load from here on.
+          self.unsubscribe(load)
+        } else {
+          _ = self.mayTransfer(load, among: found.candidates)
+        }
       }
       let next = self.lateLoads.removeValue(forKey: job) ?? []
       guard !next.isEmpty else { return }
       self.lateLoads[job] = []
       self.lookUp(next, for: job, key, partition)
     }
-  }
-
-  private func settle(_ load: ActiveLoad, of job: JobID, among candidates: [Candidate]) {
-    guard serveFromCache(load, from: candidates) else {
-      _ = mayTransfer(load, among: candidates)
-      return
-    }
-    // The delivery is responsible for the load from here on.
-    unsubscribe(load)
   }
 }

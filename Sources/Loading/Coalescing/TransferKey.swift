@@ -38,14 +38,9 @@ final class TransferKey: Sendable {
     key: ExactString, partition: String, headers: HeaderFields, revalidation: Revalidation, acceptsAnything: Bool,
     maxBytes: Int64, timeoutMs: Int64, retries: Int
   ) {
-    self.key = key
-    self.partition = partition
-    self.headers = headers
-    self.revalidation = revalidation
-    self.acceptsAnything = acceptsAnything
-    self.maxBytes = maxBytes
-    self.timeoutMs = timeoutMs
-    self.retries = retries
+    (self.key, self.partition, self.headers, self.revalidation) = (key, partition, headers, revalidation)
+    (self.acceptsAnything, self.maxBytes) = (acceptsAnything, maxBytes)
+    (self.timeoutMs, self.retries) = (timeoutMs, retries)
     // The other properties rarely distinguish two keys.
     var hasher = Hasher()
     hasher.combine(key)

@@ -49,8 +49,8 @@ final class ActiveDecode {
   func wait(with file: DecodePreparation.HeldFile) {
     self.file = file
     // A joining load may have supplied a candidate that has a file in the cache.
-    guard case .scratch(let path, _) = file, candidate.place == .memory, !candidate.response.isOnDisk else { return }
-    candidate.place = .scratch(path)
+    guard case .scratch(let path, _) = file, candidate.location == .memory, !candidate.response.isOnDisk else { return }
+    candidate.location = .scratch(path)
   }
 
   /// Keeps a scratch file after the decode: the loads that continue need it.

@@ -36,51 +36,46 @@ extension DecodeCoordinator {
   func keep(_ decoded: Decoded, at path: String, of id: DecodeCoalescer.ID, _ decode: ActiveDecode) {
     let original = originalDecoded(decoded, decode)
     var draft = original
-    draft.id = 0
-    draft.variant = decode.transform?.canonical ?? ""
-    draft.digest = []
-    draft.orientation = 1
+    (draft.id, draft.variant, draft.digest, draft.orientation) = (0, decode.transform?.canonical ?? "", [], 1)
     draft.metadata = DecodeMetadata(
-      source: DecodeMetadata.Source(
-        digest: original.digest, byteCount: original.byteCount, format: original.format ?? "", width: original.width,
-        height: original.height),
+      source: DecodeMetadata.Source(original),
       placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init),
       isChecked: original.metadata?.isChecked == true,
       isDamaged: original.metadata?.isDamaged == true)
     let waiters = waiters(for: id)
-    var places: LoadRequest.Places = []
+    var tiers: LoadRequest.Tiers = []
     if !decode.candidate.isTransient {
-      for waiter in waiters { places.formUnion(waiter.load.request.store) }
+      for waiter in waiters { tiers.formUnion(waiter.load.request.store) }
     }
     // A load that waits for both stages is served once, as for its answer.
     let served = Dictionary(waiters.map { ($0.load.id, $0) }) { $0.stage > $1.stage ? $0 : $1 }
     let operation = StoreOperation(
-      body: .bytes([]), format: decoded.format, draft: draft, places: places,
+      body: .bytes([]), format: decoded.format, draft: draft, tiers: tiers,
       largestInMemory: cache?.largestInMemory ?? 0, needsSize: true, clearCount: decode.clearCount,
       deliveries: served.values.map { ($0.load.id, nil, DeliveryPlan($0.load.request, at: $0.stage)) })
     let subscriptions = Set(waiters.map(\.subscription))
     storage.perform({ [storage] in operation.storing(fileAt: path, in: storage) }) { [weak self] outcome in
-      self?.kept(id, outcome, places, servedIn: subscriptions)
+      self?.kept(id, outcome, tiers, servedIn: subscriptions)
     }
   }
 
   /// - Parameter subscriptions: those served by the store operation. Loads that subscribed in the meantime are not
   ///   among them.
   private func kept(
-    _ id: DecodeCoalescer.ID, _ outcome: StoreOperation.Outcome, _ places: LoadRequest.Places,
+    _ id: DecodeCoalescer.ID, _ outcome: StoreOperation.Outcome, _ tiers: LoadRequest.Tiers,
     servedIn subscriptions: Set<DecodeCoalescer.Subscription>
   ) {
     cache?.applyPeerInvalidations()
-    guard let decode = activeDecode(id) else { return }
+    guard let decode = decodes[id] else { return }
     switch outcome {
     case .failure(let error): fail(id, error)
     case .success(let stored):
       var variant = Candidate(
-        response: stored.response, bytes: stored.bytes, place: stored.response.isOnDisk ? .disk : .memory)
+        response: stored.response, bytes: stored.bytes, location: stored.response.isOnDisk ? .disk : .memory)
       variant.retention = decode.candidate.retention
       cache?.mark(&variant)
-      if !places.isEmpty, !variant.isTransient, !stored.isOutdated {
-        cache?.remember(variant.response, places.contains(.memory) ? stored.bytes : nil)
+      if !tiers.isEmpty, !variant.isTransient, !stored.isOutdated {
+        cache?.remember(variant.response, tiers.contains(.memory) ? stored.bytes : nil)
       }
       for waiter in end(id) {
         let (load, stage) = (waiter.load, waiter.stage)
@@ -119,13 +114,21 @@ extension DecodeCoordinator {
     image.pixels = LoadedImage.Pixels(
       path: path, width: decoded.width, height: decoded.height, channels: decoded.channels, byteCount: byteCount)
     if decode.transform != nil {
-      image.source = LoadedImage.Source(response)
+      image.source = DecodeMetadata.Source(response)
       (image.width, image.height, image.frames, image.orientation) = (decoded.width, decoded.height, 1, 1)
     }
     if waiter.load.request.processing?.wantsPlaceholder == true {
       image.placeholder = decoded.placeholder.map(DecodeMetadata.Placeholder.init)
     }
     client?.complete(waiter.load, .success(image), at: .answer)
+  }
+}
+
+extension DecodeMetadata.Source {
+  fileprivate init(_ original: StoredResponse) {
+    self.init(
+      digest: original.digest, byteCount: original.byteCount, format: original.format ?? "", width: original.width,
+      height: original.height)
   }
 }
 

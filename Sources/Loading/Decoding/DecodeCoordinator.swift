@@ -19,7 +19,7 @@ final class DecodeCoordinator {
   var maxPixels: Int
 
   private var coalescer = DecodeCoalescer()
-  private var decodes: [DecodeCoalescer.ID: ActiveDecode] = [:]
+  private(set) var decodes: [DecodeCoalescer.ID: ActiveDecode] = [:]
   /// The deadlines of loads that wait for a decode. Those of loads that no longer do are removed later.
   private var deadlines = TimerQueue<LoadID>()
   private var corrupt = ExpiringCache<CorruptDecodeKey, LoadError>(
@@ -166,9 +166,6 @@ final class DecodeCoordinator {
 
     var subscription: DecodeCoalescer.Subscription { DecodeCoalescer.Subscription(load: load.id, stage: stage) }
   }
-
-  /// The decode; nil if it has been abandoned.
-  func activeDecode(_ id: DecodeCoalescer.ID) -> ActiveDecode? { decodes[id] }
 
   func waiters(for id: DecodeCoalescer.ID) -> [Waiter] { waiters(coalescer.subscribers(of: id)) }
 

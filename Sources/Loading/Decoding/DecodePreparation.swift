@@ -43,12 +43,8 @@ struct DecodePreparation: Sendable {
         DecodeTask(
           source: source, header: header, transform: transform ?? Transform(), output: output,
           wantsPlaceholder: wantsPlaceholder, maxPixels: maxPixels), file)
-    } catch let error as LoadError {
-      return .failed(error)
-    } catch let error as StoreError {
-      return .failed(LoadError(error))
     } catch {
-      return .failed(LoadError(.internal, "\(error)"))
+      return .failed(LoadError(ofDiskWork: error))
     }
   }
 
@@ -63,9 +59,7 @@ struct DecodePreparation: Sendable {
   }
 
   private func source(in storage: DiskServices) -> (DecodeTask.Source, HeldFile?)? {
-    if case .scratch(let path) = candidate.place {
-      return (.file(path), storage.pin(path, isOwn: false))
-    }
+    if case .scratch(let path) = candidate.location { return (.file(path), storage.pin(path, isOwn: false)) }
     if let tier = storage.tier(of: candidate) {
       let response = candidate.response
       if tier.assumeIsolated({ $0.pin(response) }) {
@@ -85,9 +79,7 @@ struct DecodePreparation: Sendable {
   private var header: ImageHeader {
     get throws {
       let response = candidate.response
-      guard let format = response.format.flatMap(ImageFormat.init) else {
-        throw LoadError.unknownFormat
-      }
+      guard let format = response.format.flatMap(ImageFormat.init) else { throw LoadError.unknownFormat }
       return ImageHeader(
         format, width: response.width, height: response.height, frames: response.frames,
         orientation: response.orientation)
@@ -98,8 +90,7 @@ struct DecodePreparation: Sendable {
     switch step {
     case .check: return .check
     case .placeholder: return .placeholder
-    case .encode:
-      return .encoded(try storage.scratch.assumeIsolated { try $0.newPath() })
+    case .encode: return .encoded(try storage.scratch.assumeIsolated { try $0.newPath() })
     case .pixels:
       let byteCount = Int64(min(try pixelCount(header), .max / 4) * 4)
       do {

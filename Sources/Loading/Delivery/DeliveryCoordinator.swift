@@ -62,23 +62,22 @@ final class DeliveryCoordinator: DecodeClient {
       return
     }
     var plan = DeliveryPlan(load.request, at: stage)
-    if let content = deliverAtOnce(candidate.response, candidate.bytes, in: candidate.place, plan) {
+    if let content = deliverAtOnce(candidate.response, candidate.bytes, in: candidate.location, plan) {
       return complete(load, candidate, content, as: status, at: stage)
     }
     let source: DeliveryPlan.Source
-    if case .scratch(let path) = candidate.place {
+    if case .scratch(let path) = candidate.location {
       source = .scratch(path: path, bytes: candidate.bytes)
     } else if let tier = storage.tier(of: candidate) {
       source = .stored(candidate.response, in: tier)
       plan.wantsBytes =
-        candidate.place == .disk && candidate.bytes == nil && !candidate.isTransient
+        candidate.location == .disk && candidate.bytes == nil && !candidate.isTransient
         && load.request.store.contains(.memory)
         && candidate.response.byteCount <= cache?.largestInMemory ?? 0
     } else {
       source = .bytes(candidate.bytes ?? [], format: candidate.response.format)
     }
-    let delivery = Delivery(
-      candidate: candidate, load: load, status: status, stage: stage, plan: plan, source: source)
+    let delivery = Delivery(candidate: candidate, load: load, status: status, stage: stage, plan: plan, source: source)
     if !plan.wantsData || candidate.bytes != nil {
       perform(delivery) {}
     } else if case .stored(let response, let tier) = source, !inlineReads.isOpen(for: response.byteCount) {
@@ -112,9 +111,7 @@ final class DeliveryCoordinator: DecodeClient {
     }
   }
 
-  private func performed(
-    _ delivery: Delivery, _ result: Result<DeliveryPlan.DeliveredContent, DeliveryPlan.Failure>
-  ) {
+  private func performed(_ delivery: Delivery, _ result: Result<DeliveryPlan.DeliveredContent, DeliveryPlan.Failure>) {
     let (load, stage) = (delivery.load, delivery.stage)
     guard isActive(load) else { return }
     var candidate = delivery.candidate
@@ -125,25 +122,24 @@ final class DeliveryCoordinator: DecodeClient {
     case .failure(.damaged) where candidate.bytes != nil:
       // The file was evicted, but memory still has the bytes.
       cache?.removeFile(of: candidate.response)
-      (candidate.response.id, candidate.place) = (0, .memory)
+      (candidate.response.id, candidate.location) = (0, .memory)
       deliver(candidate, to: load, as: delivery.status, at: stage)
     case .failure(.damaged):
       cache?.removeFromMemory(candidate.response.key)
       load.bypassesCache = true
       lostSource(for: load, at: stage)
-    case .failure(.failed(let error)):
-      complete(load, .failure(error), at: stage)
+    case .failure(.failed(let error)): complete(load, .failure(error), at: stage)
     }
   }
 
   /// The content of a delivery that needs no work on the disk thread: an empty one, or one from the memory tier, with a
   /// single check that the file exists.
   func deliverAtOnce(
-    _ response: StoredResponse, _ bytes: [UInt8]?, in place: Candidate.Place, _ plan: DeliveryPlan
+    _ response: StoredResponse, _ bytes: [UInt8]?, in location: Candidate.Location, _ plan: DeliveryPlan
   ) -> DeliveryPlan.DeliveredContent? {
     if plan.isNothing { return DeliveryPlan.DeliveredContent() }
-    guard place == .memory, plan.saveTo == nil else { return nil }
-    let tier = storage.tier(of: response, in: place)
+    guard location == .memory, plan.saveTo == nil else { return nil }
+    let tier = storage.tier(of: response, in: location)
     if plan.wantsPath {
       guard let path = tier?.deliverPath(of: response) else { return nil }
       return DeliveryPlan.DeliveredContent(path: path, bytes: nil)

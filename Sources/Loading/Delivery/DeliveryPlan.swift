@@ -11,8 +11,7 @@ struct DeliveryPlan: Sendable {
   var isForDecoder = false
 
   init(_ request: LoadRequest) {
-    wantsPath = request.delivery == .path
-    wantsData = request.delivery == .data
+    (wantsPath, wantsData) = (request.delivery == .path, request.delivery == .data)
     saveTo = request.saveTo
   }
 
@@ -22,11 +21,7 @@ struct DeliveryPlan: Sendable {
     if stage == .cachedEvent { saveTo = nil }
   }
 
-  private init() {
-    wantsPath = false
-    wantsData = false
-    isForDecoder = true
-  }
+  private init() { (wantsPath, wantsData, isForDecoder) = (false, false, true) }
 
   static let forDecoder = DeliveryPlan()
 
@@ -61,8 +56,7 @@ struct DeliveryPlan: Sendable {
     do {
       var delivered = DeliveredContent()
       switch source {
-      case .stored(let response, let tier):
-        try deliver(response, in: tier, scratch, now: now, to: &delivered)
+      case .stored(let response, let tier): try deliver(response, in: tier, scratch, now: now, to: &delivered)
       case .bytes(let bytes, let format):
         delivered.bytes = bytes
         if let saveTo { try ImageStore.save(copyOf: .bytes(bytes), to: saveTo) }
@@ -131,5 +125,14 @@ extension LoadError {
       default: .io
       }
     self.init(kind, error.message)
+  }
+
+  /// The error that a load gets for any error on the disk thread.
+  init(ofDiskWork error: any Error) {
+    switch error {
+    case let error as LoadError: self = error
+    case let error as StoreError: self.init(error)
+    default: self.init(.internal, "\(error)")
+    }
   }
 }

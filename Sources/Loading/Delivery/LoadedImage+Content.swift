@@ -16,11 +16,8 @@ extension LoadedImage {
     timing.total = load.acceptedAt.duration(to: .now)
     timing.firstByte = load.transfer?.firstByte ?? timing.total
     if let transfer = load.transfer {
-      attempts = transfer.attempts
-      timing.queued = transfer.queued
-      timing.name = transfer.name
-      timing.connect = transfer.connect
-      timing.tls = transfer.tls
+      (attempts, timing.queued) = (transfer.attempts, transfer.queued)
+      (timing.name, timing.connect, timing.tls) = (transfer.name, transfer.connect, transfer.tls)
     }
   }
 

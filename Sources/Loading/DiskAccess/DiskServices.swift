@@ -22,13 +22,8 @@ public final class DiskServices: Sendable {
     directory: String, executor: ThreadExecutor, tier: DiskTier?, readOnlyTiers: [DiskTier], scratch: ScratchFolder,
     pixels: PixelFolder, now: @escaping @Sendable () -> Int
   ) {
-    self.directory = directory
-    self.executor = executor
-    self.tier = tier
-    self.readOnlyTiers = readOnlyTiers
-    self.scratch = scratch
-    self.pixels = pixels
-    self.now = now
+    (self.directory, self.executor, self.now) = (directory, executor, now)
+    (self.tier, self.readOnlyTiers, self.scratch, self.pixels) = (tier, readOnlyTiers, scratch, pixels)
   }
 
   /// Opens the tiers and schedules their maintenance. Blocks.
@@ -96,11 +91,6 @@ public final class DiskServices: Sendable {
       }, then: completion)
   }
 
-  /// Whether the file of a candidate exists, so that its path may be reported. Must run on the disk thread.
-  private func hasFile(of candidate: Candidate) -> Bool {
-    tier(of: candidate)?.assumeIsolated { $0.hasFile(of: candidate.response) } ?? false
-  }
-
   /// Performs a delivery.
   func deliver(
     _ delivery: DeliveryPlan, from source: DeliveryPlan.Source,
@@ -136,11 +126,11 @@ public final class DiskServices: Sendable {
     var found: [Candidate] = []
     if let tier {
       found = tier.assumeIsolated { $0.look(up: key, partition: partition, variant: variant) }
-        .map { Candidate(response: $0, bytes: nil, place: .disk) }
+        .map { Candidate(response: $0, bytes: nil, location: .disk) }
     }
     for (number, tier) in readOnlyTiers.enumerated() where found.isEmpty {
       found = tier.assumeIsolated { $0.look(up: key, partition: partition, variant: variant) }
-        .map { Candidate(response: $0, bytes: nil, place: .readOnly(number)) }
+        .map { Candidate(response: $0, bytes: nil, location: .readOnly(number)) }
     }
     return found
   }
@@ -157,7 +147,11 @@ public final class DiskServices: Sendable {
   /// Inspects a key. Must run on the disk thread.
   func inspect(_ key: String, _ partition: String, _ variant: String) -> Inspection {
     let found = candidates(for: key, partition, variant: variant)
-    var inspection = Inspection(candidates: found.filter(hasFile))
+    // Only the path of a file that exists may be reported.
+    var inspection = Inspection(
+      candidates: found.filter { candidate in
+        tier(of: candidate)?.assumeIsolated { $0.hasFile(of: candidate.response) } ?? false
+      })
     let first = inspection.candidates.first
     guard let tier = first.flatMap({ tier(of: $0) }) ?? tier else { return inspection }
     return tier.assumeIsolated { tier in
@@ -168,10 +162,10 @@ public final class DiskServices: Sendable {
   }
 
   /// The tier that has the candidate's file; nil if it has none.
-  func tier(of candidate: Candidate) -> DiskTier? { tier(of: candidate.response, in: candidate.place) }
+  func tier(of candidate: Candidate) -> DiskTier? { tier(of: candidate.response, in: candidate.location) }
 
-  func tier(of response: StoredResponse, in place: Candidate.Place) -> DiskTier? {
-    switch place {
+  func tier(of response: StoredResponse, in location: Candidate.Location) -> DiskTier? {
+    switch location {
     case .memory: response.isOnDisk ? tier : nil
     case .disk: tier
     case .readOnly(let number): readOnlyTiers[number]
@@ -183,7 +177,7 @@ public final class DiskServices: Sendable {
   func withoutBytes(_ candidate: Candidate) -> Candidate {
     var candidate = candidate
     candidate.bytes = nil
-    if candidate.place == .memory, candidate.response.isOnDisk, tier != nil { candidate.place = .disk }
+    if candidate.location == .memory, candidate.response.isOnDisk, tier != nil { candidate.location = .disk }
     return candidate
   }
 }

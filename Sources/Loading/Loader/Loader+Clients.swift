@@ -1,13 +1,15 @@
 internal import HTTPTypes
 
 /// The loader as its components see it.
-extension Loader: CacheClient, JobClient, DeliveryClient {
+extension Loader: DeliveryClient {
   func activeLoad(_ id: LoadID) -> ActiveLoad? { registry[id] }
 
-  func revalidateInBackground(_ request: LoadRequest) {
+  /// Submits a load that no host waits for.
+  func submitInBackground(_ request: LoadRequest) {
     submit(request, as: makeID(), for: DiscardingObserver.shared, isInternal: true, place: nil)
   }
 
+  /// Fails the prefetch items that wait for an origin that is down.
   func originDown(_ origin: Origin, _ error: LoadError) {
     for prefetch in registry.allPrefetches { prefetch.originDown(origin, error) }
   }

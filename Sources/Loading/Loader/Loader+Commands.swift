@@ -15,14 +15,14 @@ extension Loader {
   /// Starts a prefetch: one load without delivery for each request, and one answer for all. All of them have the given
   /// priority.
   public func prefetch(
-    _ requests: [LoadRequest], as id: LoadID, group: String?, priority: Priority, for observer: any PrefetchObserver
+    _ requests: [LoadRequest], refused: [(url: String, error: LoadError)] = [], as id: LoadID, group: String?,
+    priority: Priority, for observer: any PrefetchObserver
   ) {
     let queue = PrefetchQueue(requests, limits: jobs.scheduler.limits, places: jobs.freePlaces)
     jobs.reserve(places: queue.placesHeld, at: priority)
-    let prefetch = Prefetch(
-      id: id, group: group, queue: queue, priority: priority, loader: self, observer: observer)
+    let prefetch = Prefetch(id: id, group: group, queue: queue, priority: priority, loader: self, observer: observer)
     registry.insert(prefetch)
-    prefetch.submitNext()
+    prefetch.start(failing: refused)
   }
 
   /// Cancels the selected loads and prefetches. Each observer is called before this returns.
@@ -129,5 +129,5 @@ extension Loader {
   }
 
   /// Removes all remembered failures and returns their number.
-  public func clearFailures() -> Int { cache.removeAllFailures() + decodes.forgetFailures() }
+  public func clearFailures() -> Int { cache.failures.forgetAll() + decodes.forgetFailures() }
 }

@@ -24,19 +24,17 @@ extension Loader {
   public func statistics(then completion: @escaping @LoadingActor @Sendable (Statistics) -> Void) {
     // Pass through the disk thread: the lookups of earlier loads are then complete.
     let look: @Sendable () -> (DiskTier.Counts, PixelFolder.Counts) = { [storage] in
-      (storage.tier?.assumeIsolated { $0.counts } ?? DiskTier.Counts(), storage.pixels.assumeIsolated { $0.counts })
+      (storage.tier?.assumeIsolated { $0.counts } ?? .zero, storage.pixels.assumeIsolated { $0.counts })
     }
     storage.perform(look) { [weak self] disk, pixels in
       guard let self else { return }
       completion(
         Statistics(
           waiting: self.jobs.scheduler.waiting + self.jobs.scheduler.putOff.byPriority + self.jobs.scheduler.reserved,
-          active: self.jobs.scheduler.activeCount,
-          window: self.jobs.scheduler.transfers.window.size,
+          active: self.jobs.scheduler.activeCount, window: self.jobs.scheduler.transfers.window.size,
           isPaused: self.isPaused,
           origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
-          memory: self.cache.memoryCounts,
-          disk: disk, decoders: self.decoder.statistics, pixels: pixels))
+          memory: self.cache.memory.counts, disk: disk, decoders: self.decoder.statistics, pixels: pixels))
     }
   }
 
@@ -82,16 +80,14 @@ extension Loader {
 
   /// Looks up the cache as a load with this request would, without side effects: no transfer, no promotion, no use
   /// counted.
-  public func query(
-    _ request: LoadRequest, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void
-  ) {
+  public func query(_ request: LoadRequest, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void) {
     let (key, partition) = (request.key, CachePartition.partition(of: request))
     let variant = request.variant
     applyPeerInvalidations()
-    let isHostStoring = cache.isHostStoring(key)
+    let isHostStoring = cache.pending.isHostStoring(key)
     let before = isHostStoring ? [] : cache.peekMemory(key, partition, [variant])
-    let failure = cache.failure(
-      of: CacheIdentity(key: key, partition: partition), acceptsAnything: false, maxBytes: 0)
+    let failure = cache.failures.failure(
+      of: CacheIdentity(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
     storage.perform({ [storage] in
       // Otherwise a response that was just stored would seem to be in transfer still.
       storage.tier?.assumeIsolated { $0.endLeases() }
@@ -108,20 +104,18 @@ extension Loader {
       let all = (inMemory + onDisk.candidates).map(\.response)
       report.varyingFields = Set(all.flatMap { $0.varyingHeaders.lines.map(\.name) }).sorted()
       report.transforms = onDisk.transforms
-      report.failure = failure?.error.kind
-      report.failedUntil = failure?.until
-      if let failure { report.reason = "not stored; failed recently: \(failure.error.message)" }
+      if let failure {
+        (report.failure, report.failedUntil) = (failure.error.kind, failure.until)
+        report.reason = "not stored; failed recently: \(failure.error.message)"
+      }
       if let first = inMemory.first ?? onDisk.candidates.first { self.describe(first.response, in: &report) }
       if let first = onDisk.candidates.first, let tier = self.storage.tier(of: first) {
         report.path = tier.absolutePath(of: first.response)
         report.directory = tier.cacheDirectory
-        report.usedAt = onDisk.usage?.lastUse
-        report.uses = onDisk.usage?.count
+        (report.usedAt, report.uses) = (onDisk.usage?.lastUse, onDisk.usage?.count)
       }
       // A peer's lease on a fresh response is about to end: the response is committed.
-      if !report.isFresh {
-        report.leaseHolder = self.peers.leaseHolder(of: request, in: partition)
-      }
+      if !report.isFresh { report.leaseHolder = self.peers.leaseHolder(of: request, in: partition) }
       completion(report)
     }
   }
@@ -160,25 +154,24 @@ extension Loader {
       mediaType: StoredResponse.mediaType(told: nil))
     let began = ContinuousClock.now
     let largestInMemory = cache.largestInMemory
-    cache.beginHostStore(id, of: request.key)
+    cache.pending.beginHostStore(id, of: request.key)
     storage.perform({ [storage] in
       // Publish it to the peers before the host gets the answer, so that none of them requests it from a server after
       // that.
       defer { storage.tier?.assumeIsolated { $0.listForOthers() } }
       return StoreOperation.put(
         content, as: draft, delivery: DeliveryPlan(request), maxBytes: request.maxBytes,
-        largestInMemory: largestInMemory,
-        id: id, in: storage)
+        largestInMemory: largestInMemory, id: id, in: storage)
     }) { [weak self] outcome in
       guard let self else { return }
       self.registry.releaseID(id)
       switch outcome {
       case .failure(let error):
-        self.cache.endHostStore(id, of: request.key, as: nil)
+        self.cache.pending.endHostStore(id, of: request.key, as: nil, now: .now)
         completion(.failure(error))
       case .success(let stored):
         let image = CacheIdentity(key: draft.key, partition: draft.partition)
-        self.cache.endHostStore(id, of: request.key, as: image)
+        self.cache.pending.endHostStore(id, of: request.key, as: image, now: .now)
         let isInMemory = self.cache.remember(stored.response, stored.bytes)
         guard isInMemory || stored.response.isOnDisk || self.cache.isCleared(stored.response) else {
           return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))
@@ -223,7 +216,7 @@ extension LoadedImage {
       key: response.key, cache: status, byteCount: response.byteCount, mediaType: response.mediaType,
       format: response.format, width: response.width, height: response.height, frames: response.frames,
       orientation: response.orientation, path: path, data: data,
-      source: response.metadata?.source.map(Source.init), placeholder: placeholder,
+      source: response.metadata?.source, placeholder: placeholder,
       isDamaged: response.metadata?.isDamaged == true, finalURL: response.finalURL, response: head)
   }
 }

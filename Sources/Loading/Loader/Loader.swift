@@ -44,7 +44,7 @@ public final class Loader {
     jobs = JobCoordinator(
       registry: registry, cache: cache, peers: peers, deliveries: deliveries, storage: storage, transport: transport,
       previews: PreviewCoordinator(decodes), settings: settings)
-    (cache.client, jobs.client, jobs.previews.client) = (self, self, jobs)
+    (cache.loader, jobs.loader, jobs.previews.jobs) = (self, self, jobs)
     (decodes.client, decodes.cache, deliveries.client, deliveries.cache) = (deliveries, cache, self, cache)
     apply(settings)
     reattachPeers()
@@ -110,7 +110,7 @@ public final class Loader {
       error.attempts = attempts
       finish(id, .failure(error))
     }
-    cache.removeExpiredFailures(at: now)
+    cache.failures.forgetOld(now: now)
     reattachPeers()
     applyPeerInvalidations()
     jobs.pollPeers(at: now)
@@ -146,8 +146,7 @@ public final class Loader {
       image.timing.total = load.acceptedAt.duration(to: .now)
       if load.observer !== DiscardingObserver.shared { count(image) }
       load.observer.load(id, ended: .success(image))
-    case .failure:
-      load.observer.load(id, ended: result)
+    case .failure: load.observer.load(id, ended: result)
     }
     registry.releaseID(id)
     return true

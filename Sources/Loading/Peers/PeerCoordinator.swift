@@ -45,9 +45,7 @@ final class PeerCoordinator {
   /// The claims of the waiting jobs.
   private var claims: [JobID: PeerClaim] = [:]
 
-  init(storage: DiskServices) {
-    self.storage = storage
-  }
+  init(storage: DiskServices) { self.storage = storage }
 
   // MARK: - Leases
 

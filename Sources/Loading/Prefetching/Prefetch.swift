@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import ImageStore
 
 /// Receives the progress and the end of a prefetch. Called on the loading thread; `ended` comes once, at the end.
 @LoadingActor
@@ -56,17 +57,21 @@ public final class Prefetch: LoadObserver {
     id: LoadID, group: String?, queue: PrefetchQueue, priority: Priority, loader: Loader,
     observer: any PrefetchObserver
   ) {
-    self.id = id
-    self.group = group
-    self.priority = priority
+    (self.id, self.group, self.queue, self.priority) = (id, group, queue, priority)
     self.loader = loader
     self.observer = observer
-    self.queue = queue
     summary.total = queue.total
   }
 
   /// The number of items by origin that have a reserved place and are not loads yet.
   var heldBack: [(origin: Origin, count: Int)] { queue.heldBack }
+
+  /// Counts the items that could not become requests as failed, and submits the first of the others.
+  func start(failing refused: [(url: String, error: LoadError)]) {
+    summary.total += refused.count
+    for (url, error) in refused { count(.failure(error), of: url) }
+    submitNext()
+  }
 
   /// Submits the items that may be submitted now.
   func submitNext() {
@@ -115,7 +120,7 @@ public final class Prefetch: LoadObserver {
   public func load(_ load: LoadID, ended result: Result<LoadedImage, LoadError>) {
     guard let item = pending.removeValue(forKey: load) else { return }
     queue.end(item)
-    count(result, of: item)
+    count(result, of: queue.url(of: item))
     submitNext()
   }
 
@@ -123,20 +128,17 @@ public final class Prefetch: LoadObserver {
   func originDown(_ origin: Origin, _ error: LoadError) {
     let items = queue.takeAll(of: origin)
     loader.jobs.release(places: items.count, at: priority)
-    for item in items { count(.failure(error), of: item) }
+    for item in items { count(.failure(error), of: queue.url(of: item)) }
     endIfDone()
   }
 
-  private func count(_ result: Result<LoadedImage, LoadError>, of item: Int32) {
-    let url = queue.url(of: item)
+  private func count(_ result: Result<LoadedImage, LoadError>, of url: String) {
     switch result {
     case .success(let image) where image.cache == .miss:
       summary.downloaded += 1
       summary.bytes += image.source?.byteCount ?? image.byteCount
-    case .success:
-      summary.cached += 1
-    case .failure(let error) where error.kind == .cancelled:
-      summary.cancelled += 1
+    case .success: summary.cached += 1
+    case .failure(let error) where error.kind == .cancelled: summary.cancelled += 1
     case .failure(let error):
       summary.failed += 1
       if summary.errors.count < Self.maxErrors { summary.errors.append((url, error.kind)) }

@@ -43,7 +43,7 @@ struct PrefetchQueue {
         waiting.admit(row)
       }
       rowOfItem.append(row)
-      if number < nextWithoutPlace { waiting.add(Int32(number), of: row, in: Self.queueClass, place: Int64(number)) }
+      if number < nextWithoutPlace { waiting.add(Int32(number), of: row, in: Self.queueClass, sequence: Int64(number)) }
     }
   }
 

@@ -56,13 +56,8 @@ final class ActiveLoad {
     id: LoadID, request: LoadRequest, partition: String, acceptedAt: ContinuousClock.Instant, generation: Int,
     observer: any LoadObserver, isInternal: Bool
   ) {
-    self.id = id
-    self.request = request
-    self.partition = partition
-    self.acceptedAt = acceptedAt
-    self.generation = generation
-    self.observer = observer
-    self.isInternal = isInternal
+    (self.id, self.request, self.partition, self.acceptedAt) = (id, request, partition, acceptedAt)
+    (self.generation, self.observer, self.isInternal) = (generation, observer, isInternal)
     priority = request.priority
   }
 
@@ -120,8 +115,7 @@ final class ActiveLoad {
     case .retrying:
       isWanted = request.events.contains(.retrying)
       emitted.received = -1
-    case .cached:
-      isWanted = true
+    case .cached: isWanted = true
     case .preview(_, _, _, let scan):
       isWanted = awaitsPreview(of: scan)
       if isWanted { emitted.scans = scan }
@@ -138,8 +132,8 @@ extension LoadRequest {
   func jobKey(in partition: String, bypassingCache: Bool) -> TransferKey {
     TransferKey(
       key: ExactString(key), partition: partition, headers: coalescingHeaders,
-      revalidation: revalidation(bypassingCache),
-      acceptsAnything: validation == .none, maxBytes: maxBytes, timeoutMs: timeout.milliseconds, retries: retries)
+      revalidation: revalidation(bypassingCache), acceptsAnything: validation == .none, maxBytes: maxBytes,
+      timeoutMs: timeout.milliseconds, retries: retries)
   }
 
   /// The headers that distinguish transfers, in a canonical order.
@@ -165,15 +159,9 @@ extension LoadRequest {
   /// The request of the load that revalidates a response which was just served stale.
   var forBackgroundRevalidation: LoadRequest {
     var request = self
-    request.cacheMode = .noCache
-    request.delivery = .none
-    request.processing = nil
-    request.saveTo = nil
-    request.digest = nil
-    request.slot = nil
-    request.group = nil
-    request.events = []
-    request.priority = .low
+    (request.cacheMode, request.delivery, request.events, request.priority) = (.noCache, .none, [], .low)
+    (request.processing, request.saveTo, request.digest) = (nil, nil, nil)
+    (request.slot, request.group) = (nil, nil)
     return request
   }
 

@@ -22,10 +22,8 @@ public final class DecodePlan: Sendable {
   }
 
   private init(_ transform: Transform?, _ deliversPixels: Bool, _ wantsPlaceholder: Bool, _ checks: Bool) {
-    self.transform = transform
-    self.deliversPixels = deliversPixels
-    self.wantsPlaceholder = wantsPlaceholder
-    self.checks = checks
+    (self.transform, self.deliversPixels) = (transform, deliversPixels)
+    (self.wantsPlaceholder, self.checks) = (wantsPlaceholder, checks)
     variant = deliversPixels ? "" : transform?.canonical ?? ""
   }
 
@@ -61,7 +59,7 @@ extension LoadRequest {
 
   /// The tiers that store the original. An original that is only the source of a variant goes to disk alone, to save
   /// memory.
-  func placesOfOriginal(hasDisk: Bool) -> Places {
+  func tiersOfOriginal(hasDisk: Bool) -> Tiers {
     hasDisk && !variant.isEmpty && store.contains(.disk) ? store.subtracting(.memory) : store
   }
 }

@@ -31,8 +31,7 @@ public struct LoadError: Error, Sendable {
   public var member: String?
 
   public init(_ kind: Kind, _ message: String) {
-    self.kind = kind
-    self.message = message
+    (self.kind, self.message) = (kind, message)
   }
 
   static var unknownFormat: LoadError { LoadError(.notAnImage, "the content is not an image of a known format") }

@@ -18,9 +18,7 @@ public final class LoadHeaders: Sendable {
 
   /// - Parameter alsoSent: a name for the credentials that the transport adds; empty for none.
   public init(_ all: HeaderFields = HeaderFields(), own: HeaderFields = HeaderFields(), alsoSent: String = "") {
-    self.all = all
-    self.alsoSent = alsoSent
-    self.own = own
+    (self.all, self.own, self.alsoSent) = (all, own, alsoSent)
     credentials = CachePartition.lines(in: all) + (alsoSent.isEmpty ? "" : "also:\(alsoSent)\n")
     arePlain = CachePolicy.isPlain(all)
   }

@@ -10,12 +10,12 @@ public struct LoadRequest: Sendable {
   }
 
   /// The tiers that store a downloaded image.
-  public struct Places: OptionSet, Sendable {
+  public struct Tiers: OptionSet, Sendable {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
-    public static let memory = Places(rawValue: 1)
-    public static let disk = Places(rawValue: 2)
-    public static let all: Places = [.memory, .disk]
+    public static let memory = Tiers(rawValue: 1)
+    public static let disk = Tiers(rawValue: 2)
+    public static let all: Tiers = [.memory, .disk]
   }
 
   /// The form in which the host gets the image.
@@ -69,7 +69,7 @@ public struct LoadRequest: Sendable {
   public var deadline: Duration?
   public var priority = Priority.normal
   public var cacheMode = CacheMode.default
-  public var store = Places.all
+  public var store = Tiers.all
   public var delivery = Delivery.path
   public var validation = Validation.header
   public var events: Events = []
@@ -77,10 +77,7 @@ public struct LoadRequest: Sendable {
   public var wantsResponse = false
 
   public init(url: String, source: Source, key: String, fields: LoadHeaders = LoadHeaders()) {
-    self.url = url
-    self.source = source
-    self.key = key
-    self.fields = fields
+    (self.url, self.source, self.key, self.fields) = (url, source, key, fields)
   }
 
   /// The headers to send, including those of the worker.

@@ -44,6 +44,7 @@ public struct LoadedImage: Sendable {
   public var timing = Timing()
 
   public typealias Placeholder = DecodeMetadata.Placeholder
+  public typealias Source = DecodeMetadata.Source
 
   /// Decoded pixels in shared memory: rows of 8-bit sRGB, upright, with straight alpha. Owned by the host until it
   /// releases them.
@@ -57,15 +58,6 @@ public struct LoadedImage: Sendable {
     public var byteCount: Int64
     /// The bytes from one row to the next.
     public var stride: Int { width * channels }
-  }
-
-  /// An original as it was transferred.
-  public struct Source: Sendable {
-    public var byteCount: Int64
-    public var format: String
-    /// The width as stored, before orientation is applied; likewise the height.
-    public var width: Int?
-    public var height: Int?
   }
 
   /// The head of a response, as received or stored.
@@ -85,17 +77,5 @@ public struct LoadedImage: Sendable {
     public var firstByte = Duration.zero
     public var total = Duration.zero
     public init() {}
-  }
-}
-
-extension LoadedImage.Source {
-  /// The source that a stored original describes.
-  init(_ response: StoredResponse) {
-    self.init(
-      byteCount: response.byteCount, format: response.format ?? "", width: response.width, height: response.height)
-  }
-
-  init(_ source: DecodeMetadata.Source) {
-    self.init(byteCount: source.byteCount, format: source.format, width: source.width, height: source.height)
   }
 }

@@ -21,11 +21,8 @@ final class PartialBody: Sendable {
   init(
     response: PartialResponse, body: Download.Body, byteCount: Int64, format: ImageFormat?, scans: ScanCounter? = nil
   ) {
-    self.response = response
-    self.body = body
-    self.byteCount = byteCount
-    self.format = format
-    self.scans = scans
+    (self.response, self.body, self.byteCount) = (response, body, byteCount)
+    (self.format, self.scans) = (format, scans)
   }
 }
 
@@ -59,11 +56,22 @@ struct PartialBodyBudget {
   private var maxBytesInCache: Int64
   private var kept = KeptPartials()
 
-  fileprivate struct KeptPartials {
+  private struct KeptPartials {
     var bytesInMemory: Int64 = 0
     var bytesInCache: Int64 = 0
     var bytesInScratch: Int64 = 0
     var spools = 0
+
+    mutating func add(_ partialBody: PartialBody, times: Int) {
+      let bytes = partialBody.byteCount * Int64(times)
+      switch partialBody.body {
+      case .bytes: bytesInMemory += bytes
+      case .spool(let spooled):
+        spools += times
+        if spooled.isScratch { bytesInScratch += bytes } else { bytesInCache += bytes }
+      case .failed: break
+      }
+    }
   }
 
   init(diskLimit: Int64) { maxBytesInCache = diskLimit / 8 }
@@ -85,19 +93,6 @@ struct PartialBodyBudget {
   }
 
   mutating func remove(_ partialBody: PartialBody) { kept.add(partialBody, times: -1) }
-}
-
-extension PartialBodyBudget.KeptPartials {
-  fileprivate mutating func add(_ partialBody: PartialBody, times: Int) {
-    let bytes = partialBody.byteCount * Int64(times)
-    switch partialBody.body {
-    case .bytes: bytesInMemory += bytes
-    case .spool(let spooled):
-      spools += times
-      if spooled.isScratch { bytesInScratch += bytes } else { bytesInCache += bytes }
-    case .failed: break
-    }
-  }
 }
 
 extension PartialRecord {

@@ -63,16 +63,16 @@ struct FairQueue {
 
   // MARK: - Jobs
 
-  /// - Parameter place: the sequence number, which must be unique. O(1) if it is the lowest or highest of its origin
+  /// - Parameter sequence: the sequence number, which must be unique. O(1) if it is the lowest or highest of its origin
   ///   and priority; otherwise O(n) in the jobs after it.
-  mutating func add(_ job: Int32, of origin: Int32, in queueClass: QueueClass, place: Int64) {
+  mutating func add(_ job: Int32, of origin: Int32, in queueClass: QueueClass, sequence: Int64) {
     jobLinks.reach(job)
     freeLinks.reach(job)
     while sequences.count <= Int(job) {
       sequences.append(0)
       queueClasses.append(queueClass)
     }
-    (sequences[Int(job)], queueClasses[Int(job)]) = (place, queueClass)
+    (sequences[Int(job)], queueClasses[Int(job)]) = (sequence, queueClass)
     link(job, of: origin)
     refreshRings(of: origin, at: queueClass.priority)
   }
@@ -84,7 +84,7 @@ struct FairQueue {
 
   /// Moves a job to another queue class. Costs as much as `add` for a new priority; O(1) within a priority, where the
   /// job keeps its sequence number.
-  mutating func move(_ job: Int32, of origin: Int32, to queueClass: QueueClass, place: Int64) {
+  mutating func move(_ job: Int32, of origin: Int32, to queueClass: QueueClass, sequence: Int64) {
     let old = queueClasses[Int(job)]
     if old.priority == queueClass.priority {
       if !old.needsDecoder { freeQueues[index(origin, queueClass.priority)].remove(job, in: &freeLinks) }
@@ -92,7 +92,7 @@ struct FairQueue {
       linkIfFree(job, of: origin)
     } else {
       unlink(job, of: origin)
-      (sequences[Int(job)], queueClasses[Int(job)]) = (place, queueClass)
+      (sequences[Int(job)], queueClasses[Int(job)]) = (sequence, queueClass)
       link(job, of: origin)
       refreshRings(of: origin, at: old.priority)
     }
@@ -100,16 +100,16 @@ struct FairQueue {
   }
 
   private mutating func link(_ job: Int32, of origin: Int32) {
-    let (place, priority) = (sequences[Int(job)], queueClasses[Int(job)].priority)
+    let (sequence, priority) = (sequences[Int(job)], queueClasses[Int(job)].priority)
     let index = index(origin, priority)
     let queue = queues[index]
-    if queue.isEmpty || sequences[Int(queue.last)] < place {
+    if queue.isEmpty || sequences[Int(queue.last)] < sequence {
       queues[index].append(job, in: &jobLinks)
-    } else if place < sequences[Int(queue.first)] {
+    } else if sequence < sequences[Int(queue.first)] {
       queues[index].prepend(job, in: &jobLinks)
     } else {
       var before = jobLinks[Int(queue.last)].previous
-      while sequences[Int(before)] > place { before = jobLinks[Int(before)].previous }
+      while sequences[Int(before)] > sequence { before = jobLinks[Int(before)].previous }
       queues[index].insert(job, after: before, in: &jobLinks)
     }
     counts[priority] += 1

@@ -14,7 +14,7 @@ struct JobTable: ~Copyable {
   var lookingUpCount = 0
   var storingCount = 0
   var backingOffCount = 0
-  var awaitingPeerCount = 0
+  var deferredCount = 0
 
   /// The serial of the job created last.
   var lastSerial: UInt64 { pool.lastSerial }

@@ -105,9 +105,7 @@ struct OriginHealth {
       refusals += 1
       cause = retryAfter == nil ? .unavailable : .retryAfter
       let delay = retryAfter ?? ExponentialBackoff.fromHalf(first: 500, refusals, &random)
-      suspend(
-        until: now.advanced(by: min(delay, Self.maxSuspension)), isOver: refusals >= Self.maxRefusals,
-        now)
+      suspend(until: now.advanced(by: min(delay, Self.maxSuspension)), isOver: refusals >= Self.maxRefusals, now)
       return .congested
     case .closed, .unreachable, .unresponsive:
       cause = signal == .unresponsive ? .unresponsive : .unreachable

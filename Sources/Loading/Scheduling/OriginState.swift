@@ -59,7 +59,7 @@ extension Scheduler {
       guard record.jobs > 0 || record.health.until != nil else { continue }
       let waiting =
         queue.count(of: id.slot) + putOff.byOrigin[id.slot, default: 0] + heldBack[record.origin, default: 0]
-      let state = state(of: id.slot, waiting: waiting, isAwaitingPeer: putOff.awaitingPeer.contains(id.slot))
+      let state = state(of: id.slot, waiting: waiting, reason: waiting > 0 ? reason(id.slot, putOff) : nil)
       // Skip most origins: few of ten thousand are busier than the last of a hundred already found.
       if busiest.count >= limit {
         guard let last = busiest.last, state.precedes(last) else { continue }
@@ -70,40 +70,46 @@ extension Scheduler {
     return busiest
   }
 
-  func state(of slot: Int32, waiting: Int, isAwaitingPeer: Bool) -> OriginState {
+  func state(of slot: Int32, waiting: Int, reason: WaitReason?) -> OriginState {
     let record = origins[slot]
     return OriginState(
       origin: record.origin, active: record.active, waiting: waiting, window: record.window.size,
-      health: record.stateOfHealth, heldUntil: record.health.until,
-      reason: waiting > 0 ? reason(slot, isAwaitingPeer: isAwaitingPeer) : nil)
+      health: record.stateOfHealth, heldUntil: record.health.until, reason: reason)
   }
 
   /// The waiting jobs that are not in the queue.
   struct PutOff {
     var byPriority = PriorityCounts()
     var byOrigin: [Int32: Int] = [:]
-    /// The origins of the jobs that wait for a peer.
+    /// The origins of the jobs that wait for a peer, and of those that wait for the cache.
     var awaitingPeer: Set<Int32> = []
+    var awaitingCache: Set<Int32> = []
   }
 
-  /// The jobs that wait for their next attempt or for a peer. O(n) in all jobs.
+  /// The jobs that wait for their next attempt, for a peer or for the cache. O(n) in all jobs.
   var putOff: PutOff {
     var counts = PutOff()
-    guard jobs.backingOffCount + jobs.awaitingPeerCount > 0 else { return counts }
-    for id in jobs.ids where [.backingOff, .awaitingPeer].contains(jobs[id.slot].phase) {
+    guard jobs.backingOffCount + jobs.deferredCount > 0 else { return counts }
+    for id in jobs.ids {
+      let (phase, origin) = (jobs[id.slot].phase, jobs[id.slot].origin)
+      guard phase == .backingOff || phase.isDeferred else { continue }
       counts.byPriority[jobs[id.slot].priority] += 1
-      counts.byOrigin[jobs[id.slot].origin, default: 0] += 1
-      if jobs[id.slot].phase == .awaitingPeer { counts.awaitingPeer.insert(jobs[id.slot].origin) }
+      counts.byOrigin[origin, default: 0] += 1
+      if phase == .awaitingPeer { counts.awaitingPeer.insert(origin) }
+      if phase == .awaitingCache { counts.awaitingCache.insert(origin) }
     }
     return counts
   }
 
   /// The reason why jobs of the origin wait; nil if they would start at once.
-  private func reason(_ slot: Int32, isAwaitingPeer: Bool) -> WaitReason? {
+  private func reason(_ slot: Int32, _ putOff: PutOff) -> WaitReason? {
     let (record, active) = (origins[slot], origins[slot].active)
     if record.health.state != .healthy, let reason = record.health.reason { return reason }
     if isPaused { return .paused }
-    if queue.count(of: slot) == 0 { return isAwaitingPeer ? .otherWorker : .retry }
+    if queue.count(of: slot) == 0 {
+      if putOff.awaitingPeer.contains(slot) { return .otherWorker }
+      return putOff.awaitingCache.contains(slot) ? .concurrencyLimit : .retry
+    }
     if record.name == .asked { return .resolving }
     if active >= record.window.size { return .perHostLimit }
     if record.nextStart != nil { return .rate }

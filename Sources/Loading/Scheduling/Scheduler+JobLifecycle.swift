@@ -9,13 +9,13 @@ extension Scheduler {
     case originDown
   }
 
-  /// Queues a job after its cache lookup. Changes nothing if the queue is full or the origin is down. A job that was
-  /// deferred to a peer is always readmitted unless the origin is down.
+  /// Queues a job after its cache lookup. Changes nothing if the queue is full or the origin is down. A deferred job is
+  /// always readmitted unless the origin is down.
   mutating func enqueue(_ id: JobID) -> Admission {
-    guard let job = jobs[id], job.phase == .lookingUp || job.phase == .awaitingPeer else { return .accepted }
+    guard let job = jobs[id], job.phase == .lookingUp || job.phase.isDeferred else { return .accepted }
     guard originFailure(of: id) == nil else { return .originDown }
-    if job.phase == .awaitingPeer {
-      jobs.awaitingPeerCount -= 1
+    if job.phase.isDeferred {
+      jobs.deferredCount -= 1
       requeue(id.slot)
       return .accepted
     }
@@ -43,12 +43,12 @@ extension Scheduler {
   /// since it may be what keeps the others waiting.
   mutating func requeue(_ slot: Int32) {
     jobs[slot].phase = .waiting
-    jobs[slot].place = nextPlace(jobs[slot].hasTimedOut ? .last : .first)
+    jobs[slot].sequence = nextSequence(jobs[slot].hasTimedOut ? .last : .first)
     addToBacklog(slot)
   }
 
   mutating func addToBacklog(_ slot: Int32) {
-    queue.add(slot, of: jobs[slot].origin, in: jobs[slot].queueClass, place: jobs[slot].place)
+    queue.add(slot, of: jobs[slot].origin, in: jobs[slot].queueClass, sequence: jobs[slot].sequence)
     askForName(of: jobs[slot].origin)
   }
 
@@ -71,12 +71,15 @@ extension Scheduler {
     return starts
   }
 
-  /// Releases the permit of a job that a peer is transferring. `enqueue` or `end` must follow.
-  mutating func deferToPeer(_ id: JobID) {
+  /// Releases the permit of a job whose transfer may turn out to be unnecessary. `enqueue` or `end` must follow.
+  ///
+  /// - Parameter phase: `awaitingPeer` or `awaitingCache`.
+  mutating func deferTransfer(of id: JobID, as phase: Phase) {
+    assert(phase.isDeferred, "a job is deferred to a peer or to the cache")
     guard jobs[id]?.phase == .active else { return }
     releasePermit(of: id)
-    jobs[id.slot].phase = .awaitingPeer
-    jobs.awaitingPeerCount += 1
+    jobs[id.slot].phase = phase
+    jobs.deferredCount += 1
   }
 
   /// Releases the permit of a job whose transfer has ended and whose body is to be stored.
@@ -130,12 +133,10 @@ extension Scheduler {
     case .active: releasePermit(of: id)
     case .storing: jobs.storingCount -= 1
     case .backingOff: jobs.backingOffCount -= 1
-    case .awaitingPeer: jobs.awaitingPeerCount -= 1
+    case .awaitingPeer, .awaitingCache: jobs.deferredCount -= 1
     }
     let waited = subscribers(of: id)
-    for load in waited {
-      if let subscriber = subscribers[load] { remove(subscriber, load) }
-    }
+    for load in waited { if let subscriber = subscribers[load] { remove(subscriber, load) } }
     detach(id)
     jobs.remove(id)
     origins[job.origin].jobs -= 1
@@ -157,8 +158,7 @@ extension Scheduler {
     transfers.list.append(
       RunningTransfers.Transfer(
         job: slot, number: transfers.startCount, since: latest, epoch: origins[origin].health.epoch))
-    transfers.unanswered.append(
-      (jobs.id(at: slot), transfers.startCount, latest.advanced(by: Self.patience)))
+    transfers.unanswered.append((jobs.id(at: slot), transfers.startCount, latest.advanced(by: Self.patience)))
     origins[origin].active += 1
     origins[origin].activeAtStart = origins[origin].active
     transfers.window.started(at: latest)

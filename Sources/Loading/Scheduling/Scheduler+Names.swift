@@ -6,8 +6,7 @@ extension Scheduler {
   mutating func askForName(of slot: Int32) {
     let record = origins[slot]
     guard record.name == .unknown, record.active == 0, record.health.until == nil,
-      origins.lookUpCount < limits.maxLookUps,
-      queue.count(of: slot) > 0
+      origins.lookUpCount < limits.maxLookUps, queue.count(of: slot) > 0
     else { return }
     origins[slot].name = .asked
     origins.lookUpCount += 1
@@ -17,12 +16,8 @@ extension Scheduler {
 
   /// The origins whose names must be looked up now; `nameFound` or `nameUnanswered` must follow for each.
   mutating func takeNamesToAsk() -> [(id: OriginID, origin: Origin)] {
-    var asked: [(id: OriginID, origin: Origin)] = []
-    for id in origins.namesToAsk {
-      if let record = origins[id] { asked.append((id, record.origin)) }
-    }
-    origins.namesToAsk = []
-    return asked
+    defer { origins.namesToAsk = [] }
+    return origins.namesToAsk.compactMap { id in origins[id].map { (id, $0.origin) } }
   }
 
   /// Ends a lookup that found addresses, or found that the name does not exist; the transfers report the latter.

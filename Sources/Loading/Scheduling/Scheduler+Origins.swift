@@ -52,8 +52,7 @@ extension Scheduler {
     let health = origins[slot].health
     // The time of the request is unknown. While the origin is suspended, it was sent before the suspension.
     let epoch = health.until == nil ? health.epoch : health.epoch &- 1
-    let transfer = RunningTransfers.Transfer(
-      job: -1, number: transfers.startCount + 1, since: now, epoch: epoch)
+    let transfer = RunningTransfers.Transfer(job: -1, number: transfers.startCount + 1, since: now, epoch: epoch)
     _ = record(signal, at: slot, by: transfer, nil, now: now, random: &random)
     forgetIfIdle(slot)
   }
@@ -61,8 +60,7 @@ extension Scheduler {
   /// - Returns: the jobs that wait for the origin if it is down now.
   mutating func record(
     _ signal: TransferSignal, at slot: Int32, by transfer: RunningTransfers.Transfer,
-    _ error: @autoclosure () -> LoadError?,
-    now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
+    _ error: @autoclosure () -> LoadError?, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
   ) -> [JobID] {
     latest = now
     let before = origins[slot].health
@@ -97,9 +95,7 @@ extension Scheduler {
     let health = origins[slot].stateOfHealth
     guard health != .probing, health != origins[slot].reportedHealth else { return }
     origins[slot].reportedHealth = health
-    var state = state(of: slot, waiting: queue.count(of: slot), isAwaitingPeer: false)
-    state.reason = origins[slot].health.reason
-    origins.healthChanges.append(state)
+    origins.healthChanges.append(state(of: slot, waiting: queue.count(of: slot), reason: origins[slot].health.reason))
   }
 
   mutating func takeHealthChanges() -> [OriginState] {

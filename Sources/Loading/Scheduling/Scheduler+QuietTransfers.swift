@@ -16,8 +16,7 @@ extension Scheduler {
       transfers.unanswered.popFirst()
       let (id, number) = (first.id, first.number)
       guard let job = jobs[id], job.phase == .active, case let runningIndex = Int(job.runningIndex),
-        transfers.list[runningIndex].number == number,
-        !transfers.list[runningIndex].isAnswered
+        transfers.list[runningIndex].number == number, !transfers.list[runningIndex].isAnswered
       else { continue }
       switch isAnswered(id) {
       case true?: transfers.list[runningIndex].isAnswered = true

@@ -10,11 +10,13 @@ internal import Threads
 ///     looking up ─▶ waiting ─▶ active ─▶ storing ─▶ (end)
 ///                      ▲         │
 ///                      └─────────┘
-///          backing off, awaiting a peer
+///          backing off, awaiting a peer,
+///          awaiting the cache
 ///
 /// Jobs *looking up* search the disk cache and need no permit to transfer. *Storing* jobs have received their bytes.
-/// Jobs *awaiting a peer* wait for the transfer of another worker, then look into the cache again. Loads may join in
-/// every phase, until `detach` or the end.
+/// Jobs *awaiting a peer* wait for the transfer of another worker, then look into the cache again. Jobs *awaiting the
+/// cache* wait until this worker has stored a response of the image or found the one that a peer has stored. Loads may
+/// join in every phase, until `detach` or the end.
 ///
 /// When a transfer has ended, `record` takes its signal about the origin (`OriginHealth` and `ConcurrencyWindow`
 /// determine the consequences), then `finish`, `retry` or `end` moves the job on.
@@ -28,7 +30,10 @@ internal import Threads
 /// Not copyable: as a property of a class it would be copied, with a retain per reference, for each call that reads it.
 struct Scheduler: ~Copyable {
   enum Phase {
-    case lookingUp, waiting, active, storing, backingOff, awaitingPeer
+    case lookingUp, waiting, active, storing, backingOff, awaitingPeer, awaitingCache
+
+    /// Whether its permit was taken back because the cache may have a response before the transfer starts.
+    var isDeferred: Bool { self == .awaitingPeer || self == .awaitingCache }
   }
 
   struct Job {
@@ -47,7 +52,7 @@ struct Scheduler: ~Copyable {
     /// The index of its transfer in `transfers.list`.
     var runningIndex: Int32 = -1
     /// The sequence number among the queued jobs of its origin and priority. Assigned before the job is queued.
-    var place: Int64
+    var sequence: Int64
     /// The slots of its subscribers.
     var subscribers = IndexLinkedList()
     /// The number of subscribers that need no decoder.
@@ -149,7 +154,7 @@ struct Scheduler: ~Copyable {
   var origins = OriginTable()
   var queue = FairQueue()
   /// All assigned sequence numbers lie between these.
-  private var places: (first: Int64, last: Int64) = (0, 0)
+  private var sequences: (first: Int64, last: Int64) = (0, 0)
   var timers = TimerQueue<Timer>()
   /// The latest time passed in.
   var latest = ContinuousClock.now
@@ -186,7 +191,9 @@ struct Scheduler: ~Copyable {
     let subscriber = Subscriber(job: slot, priority: priority, needsDecoder: needsDecoder, deadline: deadline)
     subscribers.insert(subscriber, at: id)
     subscriberLinks.reach(id.slot)
-    add(subscriber, id)
+    jobs[slot].subscribers.append(id.slot, in: &subscriberLinks)
+    jobs[slot].byPriority[priority] += 1
+    if !needsDecoder { jobs[slot].decodeFreeSubscribers += 1 }
     updateQueueClass(of: slot)
     if let deadline { addTimer(.deadline(id), at: deadline) }
     return result
@@ -196,7 +203,7 @@ struct Scheduler: ~Copyable {
     let originID = admit(origin)
     origins[originID.slot].jobs += 1
     jobs.lookingUpCount += 1
-    return jobs.insert(Job(key: key, origin: originID.slot, place: nextPlace(.asItComes)))
+    return jobs.insert(Job(key: key, origin: originID.slot, sequence: nextSequence(.asItComes)))
   }
 
   enum UnsubscribeResult: Equatable {
@@ -219,32 +226,19 @@ struct Scheduler: ~Copyable {
       return .stillNeeded
     }
     switch jobs[job.slot].phase {
-    case .storing:
-      return .stillNeeded
-    case .active:
-      return .orphanedTransfer(job)
-    case .lookingUp, .waiting, .backingOff, .awaitingPeer:
+    case .storing: return .stillNeeded
+    case .active: return .orphanedTransfer(job)
+    case .lookingUp, .waiting, .backingOff, .awaitingPeer, .awaitingCache:
       _ = end(job)
       return .orphanedJob(job)
     }
   }
 
   mutating func remove(_ subscriber: Subscriber, _ id: LoadID) {
-    drop(subscriber, id)
-    subscribers.remove(id)
-  }
-
-  /// Adds a subscriber to its job.
-  mutating func add(_ subscriber: Subscriber, _ id: LoadID) {
-    jobs[subscriber.job].subscribers.append(id.slot, in: &subscriberLinks)
-    jobs[subscriber.job].byPriority[subscriber.priority] += 1
-    if !subscriber.needsDecoder { jobs[subscriber.job].decodeFreeSubscribers += 1 }
-  }
-
-  mutating func drop(_ subscriber: Subscriber, _ id: LoadID) {
     jobs[subscriber.job].subscribers.remove(id.slot, in: &subscriberLinks)
     jobs[subscriber.job].byPriority[subscriber.priority] -= 1
     if !subscriber.needsDecoder { jobs[subscriber.job].decodeFreeSubscribers -= 1 }
+    subscribers.remove(id)
   }
 
   /// Returns false if the load is unknown or already has that priority.
@@ -268,9 +262,9 @@ struct Scheduler: ~Copyable {
     jobs[slot].queueClass = new
     // A raised job goes behind those that had this priority before; a lowered one goes first, since it has waited
     // longer than the others of its level. The same holds for a job in its cache lookup, which is queued later.
-    if priority != old.priority { jobs[slot].place = nextPlace(priority < old.priority ? .first : .asItComes) }
+    if priority != old.priority { jobs[slot].sequence = nextSequence(priority < old.priority ? .first : .asItComes) }
     guard jobs[slot].phase == .waiting else { return }
-    queue.move(slot, of: jobs[slot].origin, to: new, place: jobs[slot].place)
+    queue.move(slot, of: jobs[slot].origin, to: new, sequence: jobs[slot].sequence)
   }
 
   /// Ends the cache lookup of a job, or skips it.
@@ -288,13 +282,13 @@ struct Scheduler: ~Copyable {
   }
 
   /// Assigns a sequence number.
-  mutating func nextPlace(_ turn: QueuePosition) -> Int64 {
+  mutating func nextSequence(_ turn: QueuePosition) -> Int64 {
     if turn == (limits.order == .fifo ? .first : .last) {
-      places.first -= 1
-      return places.first
+      sequences.first -= 1
+      return sequences.first
     }
-    places.last += 1
-    return places.last
+    sequences.last += 1
+    return sequences.last
   }
 
   // MARK: - Queries
@@ -306,7 +300,7 @@ struct Scheduler: ~Copyable {
 
   /// How many more jobs may be queued.
   var freePlaces: Int {
-    max(0, limits.maxQueued - waiting.total - jobs.backingOffCount - jobs.awaitingPeerCount - reserved.total)
+    max(0, limits.maxQueued - waiting.total - jobs.backingOffCount - jobs.deferredCount - reserved.total)
   }
 
   /// The time after which a load rejected with `overloaded` should come again. A place for one load is free much

@@ -53,10 +53,8 @@ final class BodySink: Sendable {
     makeScratchSpool: @escaping MakeSpool, onRoom: @escaping @Sendable () -> Void
   ) {
     body = Locked(spooled.map { .success($0) })
-    self.executor = executor
-    self.makeCacheSpool = makeCacheSpool
-    self.makeScratchSpool = makeScratchSpool
-    self.onRoom = onRoom
+    (self.executor, self.onRoom) = (executor, onRoom)
+    (self.makeCacheSpool, self.makeScratchSpool) = (makeCacheSpool, makeScratchSpool)
   }
 
   /// Appends a piece of the body. Returns `pause` if enough waits for the disk; `onRoom` will be called. Returns
@@ -104,9 +102,7 @@ final class BodySink: Sendable {
     }
   }
 
-  private func write(
-    _ piece: [UInt8], to body: Result<SpooledBody, StoreError>?
-  ) -> Result<SpooledBody, StoreError> {
+  private func write(_ piece: [UInt8], to body: Result<SpooledBody, StoreError>?) -> Result<SpooledBody, StoreError> {
     do throws(StoreError) {
       guard let body else { return .success(try begin(with: piece)) }
       let current = try body.get()

@@ -33,9 +33,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     var requestHeaders: HeaderFields
     /// Opens a sink for a large body. The last parameter is called when a full sink has room again.
     var makeSink:
-      @Sendable (
-        ResponseHead, PartialResponse?, _ continuing: SpooledBody?, @escaping @Sendable () -> Void
-      ) -> BodySink
+      @Sendable (ResponseHead, PartialResponse?, _ continuing: SpooledBody?, @escaping @Sendable () -> Void) -> BodySink
     /// Called with a partial body that is not continued.
     var discard: @Sendable (Body) -> Void
     /// Called when the head of a response has arrived.
@@ -141,9 +139,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     received = partialBody.byteCount
     format = partialBody.format
     var head = head
-    head.status = 200
-    head.headers = whole.headers
-    head.contentLength = whole.completeLength
+    (head.status, head.headers, head.contentLength) = (200, whole.headers, whole.completeLength)
     self.head = head
     switch partialBody.body {
     case .bytes(let bytes): self.bytes = bytes
@@ -201,13 +197,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
     {
       isNotAnImage = true
     }
-    ending.isNotAnImage = isNotAnImage
-    ending.isRangeMismatch = isRangeMismatch
-    ending.format = format
-    ending.received = received
-    ending.scans = scans
-    ending.partialBody = partialBody
-    partialBody = nil
+    (ending.isNotAnImage, ending.isRangeMismatch) = (isNotAnImage, isRangeMismatch)
+    (ending.format, ending.received, ending.scans) = (format, received, scans)
+    ending.partialBody = partialBody.take()
     guard let sink else {
       ending.body = .bytes(bytes)
       bytes = []
@@ -235,12 +227,10 @@ final class Download: TransferConsumer, @unchecked Sendable {
       return .success(summary)
     case .success(let summary):
       return .failure(
-        TransferError(
-          .truncated, "the rest of the body is incomplete", bytesReceived: summary.bytesReceived))
+        TransferError(.truncated, "the rest of the body is incomplete", bytesReceived: summary.bytesReceived))
     case .failure(let error) where error.kind == .aborted && received > length:
       return .failure(
-        TransferError(
-          .malformed, "the rest of the body is longer than announced", bytesReceived: error.bytesReceived))
+        TransferError(.malformed, "the rest of the body is longer than announced", bytesReceived: error.bytesReceived))
     case .failure: return outcome
     }
   }

@@ -36,8 +36,7 @@ extension Download.Outcome {
     guard let partial, partial.hasRest(after: received) else { return self }
     if case .failed = body { return self }
     var ending = self
-    ending.partialBody = PartialBody(
-      response: partial, body: body, byteCount: received, format: format, scans: scans)
+    ending.partialBody = PartialBody(response: partial, body: body, byteCount: received, format: format, scans: scans)
     ending.body = .bytes([])
     return ending
   }

@@ -6,15 +6,6 @@ internal import ImageStore
 
 /// The transfers of jobs: their start, progress and end, and the lookup of names.
 extension JobCoordinator {
-  /// Handles the due timers.
-  ///
-  /// - Returns: the loads whose deadline has passed, with their number of attempts. The caller must end each.
-  func expire(at now: ContinuousClock.Instant) -> [(load: LoadID, attempts: Int)] {
-    let expired = scheduler.expired(at: now)
-    for job in expired.jobs { endAtDownOrigin(job) }
-    return expired.loads.map { ($0, scheduler.job(of: $0).flatMap { scheduler.job($0)?.attempt } ?? 1) }
-  }
-
   /// Starts the transfers that the scheduler permits.
   ///
   /// - Parameter needsPlace: whether a queue place is needed now.
@@ -41,9 +32,9 @@ extension JobCoordinator {
     guard let job = jobs[id], let claim = job.claim, job.mayKeep else { return true }
     switch peers.acquireLease(claim, for: id, at: now) {
     case .granted: return true
-    case .held: scheduler.deferToPeer(id)
+    case .held: scheduler.deferTransfer(of: id, as: .awaitingPeer)
     case .cacheChanged:
-      scheduler.deferToPeer(id)
+      scheduler.deferTransfer(of: id, as: .awaitingCache)
       lookUp(id)
     }
     return false
@@ -56,7 +47,7 @@ extension JobCoordinator {
     forEachLoad(of: id) { $0.emit(.started(attempt: attempt)) }
     guard let job = jobs[id] else { return }
     let usesCache = scheduler.job(id)?.key.revalidation.usesCache == true
-    let mayUseDisk = job.mayResume && usesCache && places(of: id).contains(.disk)
+    let mayUseDisk = job.mayResume && usesCache && tiers(of: id).contains(.disk)
     let start = jobs[id.slot].permitGranted(
       at: now, clearCount: peers.clearCount, nameDuration: scheduler.takeNameDuration(for: id), mayUseDisk: mayUseDisk)
     switch start {
@@ -106,7 +97,7 @@ extension JobCoordinator {
   private func makeDownload(
     for id: JobID, _ job: Job, _ url: ResourceURL, resuming partialBody: PartialBody?
   ) -> Download {
-    let (storage, first, places) = (storage, job.first, places(of: id))
+    let (storage, first, tiers) = (storage, job.first, tiers(of: id))
     var onAnswer: (@Sendable (ResponseHead) -> Void)?
     if scheduler.wantsFirstByteSignal(of: id) {
       onAnswer = { head in
@@ -117,7 +108,7 @@ extension JobCoordinator {
     let configuration = Download.Configuration(
       acceptsAnything: first.request.validation == .none, requestHeaders: first.request.headers,
       makeSink: { head, partial, spooled, onRoom in
-        let mayKeep = places.contains(.disk) && first.request.mayStore(status: head.status, headers: head.headers)
+        let mayKeep = tiers.contains(.disk) && first.request.mayStore(status: head.status, headers: head.headers)
         let stored = partial.map {
           PartialRecord($0, identity: first.request.partialIdentity(in: first.partition), url: url.requestURL)
         }
@@ -130,29 +121,25 @@ extension JobCoordinator {
           self?.forEachLoad(of: id) { $0.emit(.progress(received: received, total: total)) }
         }
       },
-      onScan: { scans in
-        LoadingActor.run { [weak self] in self?.previews.make(from: scans, of: id) }
-      },
-      onEnd: { ending in
-        LoadingActor.run { [weak self] in self?.ended(id, ending) }
-      },
+      onScan: { scans in LoadingActor.run { [weak self] in self?.previews.make(from: scans, of: id) } },
+      onEnd: { ending in LoadingActor.run { [weak self] in self?.ended(id, ending) } },
       unixTime: storage.now)
     return Download(configuration, partialBody: partialBody)
   }
 
   /// The union of the tiers requested by the loads of the job, as long as it may be cached.
-  func places(of job: JobID) -> LoadRequest.Places {
+  func tiers(of job: JobID) -> LoadRequest.Tiers {
     guard jobs[job]?.mayKeep == true else { return [] }
-    var places: LoadRequest.Places = []
+    var tiers: LoadRequest.Tiers = []
     var hasRestarted = false
     scheduler.forEachSubscriber(of: job) { id in
       guard let load = registry[id] else { return }
-      places.formUnion(load.request.placesOfOriginal(hasDisk: storage.tier != nil))
+      tiers.formUnion(load.request.tiersOfOriginal(hasDisk: storage.tier != nil))
       if load.hasRestarted { hasRestarted = true }
     }
     // A source that was evicted before it was decoded goes into a scratch file this time, which is not evicted.
-    if hasRestarted { places.remove(.disk) }
-    return places
+    if hasRestarted { tiers.remove(.disk) }
+    return tiers
   }
 
   /// Handles the end of a transfer.
@@ -236,7 +223,7 @@ extension JobCoordinator {
   /// Ends the jobs and prefetch items that wait for an origin that is down.
   private func endAll(_ waiting: [JobID], at origin: Origin, _ error: LoadError) {
     // Prefetches first, so that none of their items takes the place of a job that is about to end.
-    client?.originDown(origin, error)
+    loader?.originDown(origin, error)
     for job in waiting { endAtDownOrigin(job) }
   }
 
@@ -283,7 +270,7 @@ extension JobCoordinator {
     guard let job = jobs[id] else { return }
     remove(id, after: error)
     if error.isPermanent, job.mayKeep, Storing.isForWhole(requestHeaders: job.request.headers) {
-      cache.remember(error, of: job.identity, maxBytes: job.request.maxBytes)
+      cache.failures.remember(error, of: job.identity, maxBytes: job.request.maxBytes, now: .now)
     }
     for subscriber in scheduler.end(id) {
       guard let load = registry[subscriber] else { continue }

@@ -12,9 +12,7 @@ extension LoadError {
     self.init(kinds[error.kind] ?? .network, error.message)
     phase = error.phase.flatMap { Phase(rawValue: $0.rawValue) }
   }
-}
 
-extension LoadError {
   /// The error for a response whose status has no usable body.
   ///
   /// - Parameter now: Unix seconds.
@@ -43,8 +41,7 @@ extension TransferSignal {
   /// - Parameter now: Unix seconds.
   init(_ outcome: Result<TransferSummary, TransferError>, now: Int) {
     switch outcome {
-    case .success(let summary):
-      self.init(summary.head, now: now)
+    case .success(let summary): self.init(summary.head, now: now)
     case .failure(let error):
       switch error.kind {
       case .cancelled: self = .inconclusive

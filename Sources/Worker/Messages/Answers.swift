@@ -144,7 +144,7 @@ extension Session {
     case .failure(let error):
       logEnd(of: url) { "\(error.kind.rawValue): \(error.message)" }
       count(error)
-      answer(token, WireErrors.wire(error, url: url), url: url)
+      answer(token, WireErrors.wire(error, url: url))
     }
   }
 

@@ -1,4 +1,5 @@
 internal import LineRPC
+internal import Text
 
 /// The members of a request's `params`, read by name. The error for an invalid member names it.
 struct Parameters {
@@ -14,7 +15,9 @@ struct Parameters {
     var lengths: UInt64 = 0
     for member in object.members {
       guard known.contains(member.name) else {
-        throw .invalidParams(member: prefix + member.name, "unknown parameter \((prefix + member.name).quotable)")
+        let path = prefix + member.name
+        throw .invalidParams(
+          member: path, "unknown parameter \(path.quotable)\(hint(for: member.name, among: known))")
       }
       lengths |= Self.bit(forLengthOf: member.name)
     }
@@ -89,19 +92,33 @@ struct Parameters {
   }
 
   func milliseconds(_ name: String) throws(RPCError) -> Duration? {
-    try integer(name, in: 0...Quantity.maxMilliseconds).map { .milliseconds($0) }
+    guard let value = value(name) else { return nil }
+    guard case .integer(let number) = value, 0...Quantity.maxMilliseconds ~= number else {
+      throw .invalidParams(
+        member: path(name),
+        "\(path(name)) must be a number of milliseconds, an integer from 0 to \(Quantity.maxMilliseconds)")
+    }
+    return .milliseconds(number)
   }
 
   /// The case whose raw value the member has.
   func choice<Choice: RawRepresentable & CaseIterable>(
     _ name: String, _: Choice.Type = Choice.self
   ) throws(RPCError) -> Choice? where Choice.RawValue == String {
-    guard let text = try string(name) else { return nil }
-    guard let choice = Choice(rawValue: text) else {
-      let names = Choice.allCases.map(\.rawValue).joined(separator: ", ")
-      throw .invalidParams(member: path(name), "\(path(name)) must be one of \(names)")
+    try choice(name, named: \.rawValue)
+  }
+
+  /// The case that `naming` gives the name that the member has.
+  func choice<Choice: CaseIterable>(
+    _ name: String, named naming: (Choice) -> String
+  ) throws(RPCError) -> Choice? {
+    guard let value = value(name) else { return nil }
+    if case .string(let text) = value, let choice = Choice.allCases.first(where: { naming($0).hasSameBytes(as: text) })
+    {
+      return choice
     }
-    return choice
+    let names = Choice.allCases.map(naming).joined(separator: ", ")
+    throw .invalidParams(member: path(name), "\(path(name)) must be one of \(names)")
   }
 
   /// The name of the only one of these members that is present.

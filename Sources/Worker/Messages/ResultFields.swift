@@ -24,7 +24,7 @@ extension JSONWriter {
     if let finalURL = image.finalURL, finalURL.asciiJSONLength <= ResourceURL.maximumLength {
       member("finalURL", finalURL)
     }
-    if !image.isKept { member("kept", false) }
+    member("kept", image.isKept)
     if image.frames > 1 { member("frames", image.frames) }
     if image.orientation != 1 { member("orientation", image.orientation) }
     if let response = image.response { member("response", ResponseFields.json(response)) }

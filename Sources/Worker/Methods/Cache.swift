@@ -54,7 +54,7 @@ extension Session {
     guard let url = try? ResourceURL("http://\(text)/"), url.userInfo == nil, url.requestTarget == "/",
       !text.contains("#"), text.last != ":"
     else {
-      throw .invalidParams(member: "host", "host must be a host name or name:port")
+      throw .invalidParams(member: "host", "host must be a host name or name:port, without a scheme and a path")
     }
     let hasPort = text.last != "]" && text.contains(":")
     return .host(url.host, port: hasPort ? url.port : nil)
@@ -116,7 +116,7 @@ extension Session {
     loader.put(content, as: request) { [weak self] result in
       switch result {
       case .success(let image): self?.answer(token) { $0.members(of: image, url: url) }
-      case .failure(let error): self?.answer(token, WireErrors.wire(error, url: url), url: url)
+      case .failure(let error): self?.answer(token, WireErrors.wire(error, url: url))
       }
     }
   }

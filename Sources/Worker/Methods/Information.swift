@@ -5,13 +5,14 @@ internal import ImageStore
 internal import LineRPC
 internal import Loading
 internal import Platform
+internal import Text
 
 extension Session {
   /// Describes the worker and its capabilities, and applies the given options.
   func initialize(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: ["protocolVersion", "client", "options"])
     if let version = params.value("protocolVersion"), version != .integer(1) {
-      var error = RPCError.invalidParams(member: "protocolVersion", "protocolVersion must be 1")
+      var error = RPCError.invalidParams(member: "protocolVersion", "protocolVersion must be the integer 1")
       error.details.set("supported", .array([.integer(1)]))
       throw error
     }
@@ -34,7 +35,7 @@ extension Session {
   }
 
   private func answerInitialize(_ token: RequestToken, _ formats: CodecFormats) {
-    let (options, directory) = (options, storage.directory)
+    let (options, directory, sandbox) = (options, storage.directory, decoders.statistics.sandbox)
     answer(token) { writer in
       writer.object("server") { writer in
         writer.member("name", constant: "imageworker")
@@ -45,6 +46,7 @@ extension Session {
       writer.member("events", .array(EventNames.all.map(JSON.string)))
       let names = { (formats: [ImageFormat]) in JSON.array(formats.map { .string($0.rawValue) }) }
       writer.member("formats", .object(["decode": names(formats.decode), "encode": names(formats.encode)]))
+      writer.member("sandbox", .array(sandbox.map(JSON.string)))
       writer.object("limits") { writer in
         writer.member("maxLine", options.maxLine)
         writer.member("maxURL", ResourceURL.maximumLength)
@@ -87,12 +89,15 @@ extension Session {
 }
 
 extension Options {
+  private static let runtimeMembers = OptionDefinition.all.filter(\.isRuntime).map(\.member)
+
   /// The options after the changes that `configure` or `initialize` requests.
   func changed(by object: JSONObject, tierIsOn: Bool) throws(RPCError) -> Options {
     var changed = self
     for member in object.members {
       guard let definition = OptionDefinition.all.first(where: { $0.member == member.name }) else {
-        throw .invalidParams(member: member.name, "unknown option \(member.name.quotable)")
+        let hint = hint(for: member.name, among: Self.runtimeMembers)
+        throw .invalidParams(member: member.name, "unknown option \(member.name.quotable)\(hint)")
       }
       guard definition.isRuntime else {
         throw .invalidParams(member: member.name, "\(member.name) can only be set on the command line")

@@ -5,6 +5,7 @@ internal import ImageCodec
 internal import ImageStore
 internal import LineRPC
 internal import Loading
+internal import Text
 
 extension Session {
   /// Loads one image.
@@ -94,12 +95,7 @@ enum LoadParameters {
   }
 
   static func priority(_ params: Parameters) throws(RPCError) -> Priority? {
-    guard let name = try params.string("priority") else { return nil }
-    guard let priority = Priority(name: name) else {
-      let names = Priority.allCases.map(\.name).joined(separator: ", ")
-      throw .invalidParams(member: "priority", "priority must be one of \(names)")
-    }
-    return priority
+    try params.choice("priority", named: \.name)
   }
 
   /// The fields of `headers`, which replace the options' fields of the same names.
@@ -112,7 +108,7 @@ enum LoadParameters {
     var requestFields = HeaderFields()
     for member in object.members {
       guard case .string(let text) = member.value else {
-        throw .invalidParams(member: "headers", "the values in headers must be strings")
+        throw .invalidParams(member: "headers", "headers.\(member.name.quotable) must be a string")
       }
       let name = member.name.lowercased()
       guard requestFields[name] == nil else {
@@ -161,8 +157,12 @@ enum LoadParameters {
 
   private static func digest(_ params: Parameters) throws(RPCError) -> [UInt8]? {
     guard let text = try params.string("digest") else { return nil }
-    guard text.hasPrefix("sha256-"), let digest = [UInt8](hexadecimal: text.dropFirst(7)), digest.count == 32 else {
-      throw .invalidParams(member: "digest", "digest must be sha256- and 64 hexadecimal digits")
+    let encoded = text.dropFirst(7)
+    guard text.hasPrefix("sha256-"), let digest = [UInt8](hexadecimal: encoded) ?? Base64.decode(String(encoded)),
+      digest.count == 32
+    else {
+      throw .invalidParams(
+        member: "digest", "digest must be sha256- and the 32 bytes of a SHA-256 in hexadecimal or base64")
     }
     return digest
   }
@@ -171,7 +171,7 @@ enum LoadParameters {
   private enum StorePlaces: String, CaseIterable {
     case all, memory, disk, none
 
-    var places: LoadRequest.Places {
+    var places: LoadRequest.Tiers {
       switch self {
       case .all: .all
       case .memory: .memory

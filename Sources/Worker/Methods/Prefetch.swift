@@ -1,3 +1,4 @@
+internal import HTTPTypes
 internal import LineRPC
 internal import Loading
 
@@ -19,10 +20,11 @@ extension Session {
           ? nil : "must be one of progress, \(EventNames.prefetchOnly.joined(separator: ", "))"
       } : options.events
     var requests: [LoadRequest] = []
+    var refused: [(url: String, error: LoadError)] = []
     requests.reserveCapacity(elements.count)
     for (index, element) in elements.enumerated() {
       do throws(RPCError) {
-        var request = try item(element)
+        guard var request = try item(element, refusals: &refused) else { continue }
         request.fields = defaults.fields(with: fields.own.replacing(request.fields.own))
         request.delivery = .none
         request.processing = processing
@@ -34,21 +36,39 @@ extension Session {
     }
     let id = loader.makeID()
     let answer = PrefetchAnswer(to: token, by: id, events: Set(events), in: self)
-    loader.prefetch(requests, as: id, group: group, priority: priority, for: answer)
+    loader.prefetch(requests, refused: refused, as: id, group: group, priority: priority, for: answer)
   }
 
-  private func item(_ element: JSON) throws(RPCError) -> LoadRequest {
+  /// The request for an item. Nil if its URL is invalid, which is only that item's failure.
+  private func item(
+    _ element: JSON, refusals: inout [(url: String, error: LoadError)]
+  ) throws(RPCError) -> LoadRequest? {
     switch element {
     case .string(let url):
-      return try LoadParameters.request(for: url, key: nil, defaults)
+      return request(for: url, key: nil, refusals: &refusals)
     case .object(let object):
       let params = try Parameters(object, known: ["url", "key", "headers"])
       guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url must be given") }
-      var request = try LoadParameters.request(for: url, key: params.label("key"), defaults)
-      request.fields = try LoadParameters.fields(params, defaults)
+      let (key, fields) = (try params.label("key"), try LoadParameters.fields(params, defaults))
+      var request = request(for: url, key: key, refusals: &refusals)
+      request?.fields = fields
       return request
     default:
       throw .invalidParams(member: "urls", "an item must be a string or an object")
+    }
+  }
+
+  private func request(
+    for url: String, key: String?, refusals: inout [(url: String, error: LoadError)]
+  ) -> LoadRequest? {
+    do throws(RPCError) {
+      return try LoadParameters.request(for: url, key: key, defaults)
+    } catch {
+      var failure = LoadError(.invalidParams, error.message)
+      failure.member = "url"
+      let echo = url.asciiJSONLength <= ResourceURL.maximumLength ? url : url.quotable
+      refusals.append((DataURL.isDataURL(url) ? DataURL.echo(url) : echo, failure))
+      return nil
     }
   }
 }

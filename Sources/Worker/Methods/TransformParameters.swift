@@ -14,7 +14,7 @@ enum TransformParameters {
     var transform = Transform()
     transform.width = try params.integer("width", in: Transform.sides)
     transform.height = try params.integer("height", in: Transform.sides)
-    transform.fit = try params.choice("fit") ?? transform.fit
+    transform.fit = try fit(params, transform)
     transform.enlarge = try params.flag("enlarge") ?? false
     transform.isOriented = try params.choice("rotate", Rotation.self) != Rotation.none
     transform.crop = try crop(params)
@@ -29,6 +29,17 @@ enum TransformParameters {
     transform.isGrayscale = try params.flag("grayscale") ?? false
     transform.cornerRadius = try params.integer("cornerRadius", in: 0...Transform.sides.upperBound) ?? 0
     return transform
+  }
+
+  /// Refuses a fit that has no effect, since it needs a side or both.
+  private static func fit(_ params: Parameters, _ transform: Transform) throws(RPCError) -> Transform.Fit {
+    guard let fit: Transform.Fit = try params.choice("fit") else { return transform.fit }
+    let sides = [transform.width, transform.height].compactMap(\.self).count
+    guard sides == 2 || sides == 1 && fit == .inside else {
+      let needed = fit == .inside ? "width or height" : "width and height"
+      throw .invalidParams(member: params.path("fit"), "\(params.path("fit")) \(fit.rawValue) needs \(needed)")
+    }
+    return fit
   }
 
   private static func crop(_ params: Parameters) throws(RPCError) -> Transform.Crop? {

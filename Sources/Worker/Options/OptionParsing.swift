@@ -1,6 +1,7 @@
 internal import HTTPTypes
 internal import LineRPC
 internal import Loading
+internal import Text
 
 /// The option that is refused, and the reason.
 public struct OptionError: Error {
@@ -13,40 +14,55 @@ extension Options {
   public enum Invocation {
     case run(Options)
     case help, version, describe
+    case selfTest(Options)
   }
 
   /// Parses the arguments of a command line, without the program's name.
   public static func parse(_ arguments: [String]) throws(OptionError) -> Invocation {
     var options = Options()
+    var isSelfTest = false
     var rest = arguments[...]
     while let argument = rest.popFirst() {
       switch argument {
       case "--help", "-h": return .help
       case "--version": return .version
       case "--describe": return .describe
+      case "--self-test":
+        isSelfTest = true
+        continue
       default: break
       }
       guard argument.hasPrefix("--") else {
-        throw OptionError(option: argument, message: "is not an option; see --help")
+        throw OptionError(
+          option: argument, message: "is not an option; requests are read from standard input (see --help)")
       }
       let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard let definition = OptionDefinition.all.first(where: { $0.name == parts[0] }) else {
-        throw OptionError(option: "--\(parts[0])", message: "is not an option; see --help")
+        let nearest = allNames.nearest(to: String(parts[0])).map { "did you mean --\($0)?" }
+        throw OptionError(option: "--\(parts[0])", message: "is not an option; \(nearest ?? "see --help")")
       }
       if case .flag(let path) = definition.kind {
         if parts.count > 1 { throw OptionError(option: "--\(definition.name)", message: "must not have a value") }
         options[keyPath: path] = true
         continue
       }
-      guard let value = parts.count > 1 ? String(parts[1]) : rest.popFirst() else {
-        throw OptionError(option: "--\(definition.name)", message: "must have a value: \(definition.placeholder)")
+      // A value that begins with -- is more likely the next option; with = it is accepted.
+      let next = parts.count > 1 ? String(parts[1]) : rest.popFirst()
+      guard let value = next, parts.count > 1 || !value.hasPrefix("--") else {
+        let given = next.map { " (given: \"\($0)\")" } ?? ""
+        throw OptionError(
+          option: "--\(definition.name)", message: "must have a value: \(definition.placeholder)\(given)")
       }
-      if let problem = definition.set(value, in: &options) {
-        throw OptionError(option: "--\(definition.name)", message: problem + definition.quoted(value))
+      for element in definition.elements(of: value) {
+        if let problem = definition.set(element, in: &options) {
+          throw OptionError(option: "--\(definition.name)", message: problem + definition.quoted(element))
+        }
       }
     }
-    return .run(options)
+    return isSelfTest ? .selfTest(options) : .run(options)
   }
+
+  private static let allNames = OptionDefinition.all.map(\.name) + ["help", "version", "describe", "self-test"]
 
   /// The text that `--help` prints.
   public static var help: String {
@@ -55,6 +71,7 @@ extension Options {
       + [
         ("--version", "print the version and exit"), ("--help, -h", "print this and exit"),
         ("--describe", "print the protocol as an OpenRPC document and exit"),
+        ("--self-test", "check the installation, print what is found and what must be mended, and exit"),
       ]
     let width = rows.map(\.0.count).max() ?? 0
     let table = rows.map { "  " + $0.0 + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }
@@ -69,14 +86,20 @@ extension Options {
       \(table.joined(separator: "\n"))
 
       SIZE is a number of bytes, with K, M or G for powers of 1024. DURATION is 0 or a number with ms, s, m, h or d.
-      Exit status: 0 done, 3 a request failed (with --exit-status), 64 invalid option, 66 cookie file unreadable,
-      73 cache directory unusable, 74 input unreadable or output closed.
+      Exit status: 0 done, 1 the self-test found a problem, 3 a request failed (with --exit-status), 64 invalid option,
+      66 cookie file unreadable, 73 cache directory unusable, 74 input unreadable or output closed.
 
       """
   }
 }
 
 extension OptionDefinition {
+  /// The elements of the value of a list with a separator; of any other value, itself.
+  fileprivate func elements(of value: String) -> [String] {
+    guard case .list(_, let separator?, _) = kind else { return [value] }
+    return value.split(separator: separator).map(String.init)
+  }
+
   /// Sets the option from the text of a command line. Returns the end of a sentence that begins with the option if the
   /// text is refused, or nil.
   fileprivate func set(_ text: String, in options: inout Options) -> String? {
@@ -118,13 +141,9 @@ extension OptionDefinition {
     case .optionalText(let path, let check):
       if let problem = check(text) ?? problem(inLengthOf: [text]) { return problem }
       options[keyPath: path] = text
-    case .list(let path, let separator, let check):
-      let values = separator.map { text.split(separator: $0).map(String.init) } ?? [text]
-      for value in values {
-        if let problem = check(value) { return problem }
-      }
-      if let problem = problem(inLengthOf: options[keyPath: path] + values) { return problem }
-      options[keyPath: path] += values
+    case .list(let path, _, let check):
+      if let problem = check(text) ?? problem(inLengthOf: options[keyPath: path] + [text]) { return problem }
+      options[keyPath: path].append(text)
     case .choice(let names, _, let set):
       guard names.contains(text) else { return "must be one of \(names.joined(separator: ", "))" }
       set(&options, text)
@@ -204,10 +223,10 @@ extension OptionDefinition {
     case .flag: "must be true or false"
     case .count(_, let range): "must be an integer \(span(range))"
     case .limit(_, let range): "must be \"auto\" or an integer \(span(range))"
-    case .size(_, let range): "must be an integer \(span(range))"
+    case .size(_, let range): "must be a number of bytes, an integer \(span(range))"
     case .pixels: "must be an integer \(span(Self.pixelCounts))"
     case .percent: "must be an integer from 0 to 100"
-    case .duration: "must be an integer from 0 to \(Quantity.maxMilliseconds)"
+    case .duration: "must be a number of milliseconds, an integer from 0 to \(Quantity.maxMilliseconds)"
     case .text: "must be a string"
     case .optionalText: "must be a string or null"
     case .list: "must be an array of strings"

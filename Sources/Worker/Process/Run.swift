@@ -27,6 +27,12 @@ public func run(_ parsedOptions: Options) -> Int32 {
     return error.status
   }
   log.info("imageworker \(Version.current), cache in \(storage.directory)")
+  if DecoderExecutable.find() == nil {
+    log.warning("\(DecoderExecutable.missing); images load, but transforms, pixels and placeholders fail")
+  }
+  if isatty(STDIN_FILENO) != 0 {
+    printStartupError("reading requests from the terminal, one JSON object per line; Ctrl-D ends; see --help")
+  }
   let transport = Transport(configuration: options.transportConfiguration)
   let decoders = DecoderPool(options.decoderSettings)
   let status = Locked<Int32?>(nil)

@@ -89,16 +89,19 @@ final class Session {
 
   private func perform(_ request: Request, _ token: RequestToken) {
     guard let method = Method(rawValue: request.method) else {
-      return answer(token, .methodNotFound(request.method))
+      return answer(token, .methodNotFound(request.method, known: Method.allCases.map(\.rawValue)))
     }
     guard shutdownReason == nil else {
-      let error = WireErrors.wire(LoadError(.shuttingDown, "the worker is shutting down"), url: nil)
-      return answer(token, error, url: url(in: request.params))
+      let error = LoadError(.shuttingDown, "the worker is shutting down")
+      return answer(token, WireErrors.wire(error, url: url(in: request.params)))
     }
     do throws(RPCError) {
       try method.perform(in: self, request.params, token)
     } catch {
-      answer(token, error, url: url(in: request.params))
+      var error = error
+      error.message += request.misplacementHint
+      if let url = url(in: request.params) { error.details.set("url", .string(url)) }
+      answer(token, error)
     }
   }
 
@@ -123,16 +126,16 @@ final class Session {
   }
 
   /// Answers with an error. The error of a notification is sent as an event.
-  func answer(_ token: RequestToken, _ error: RPCError, url: String? = nil) {
+  func answer(_ token: RequestToken, _ error: RPCError) {
     outcome.hasFailures = true
-    if token.id == nil { sendFailure(error, of: token, url: url) }
+    if token.id == nil { sendFailure(error, of: token) }
     if let line = tracker.respond(to: token, error: error) { send(line, about: token) }
   }
 
-  private func sendFailure(_ error: RPCError, of token: RequestToken?, url: String? = nil) {
+  private func sendFailure(_ error: RPCError, of token: RequestToken?) {
     outcome.hasFailures = true
     let line = tracker.event("failed", about: token) { writer in
-      if let url { writer.member("url", url) }
+      if case .string(let url)? = error.details["url"] { writer.member("url", url) }
       writer.member("error", error)
     }
     if let line { send(line, about: token) }

@@ -60,8 +60,7 @@ extension Chromaticities {
   /// Parses cHRM: white, red, green and blue. Nil if they span no colour space.
   fileprivate init?(_ content: UnsafeRawBufferPointer) {
     func point(_ index: Int) -> Point {
-      Point(
-        Double(content.bigEndian(at: 8 * index)) / 100_000, Double(content.bigEndian(at: 8 * index + 4)) / 100_000)
+      Point(Double(content.bigEndian(at: 8 * index)) / 100_000, Double(content.bigEndian(at: 8 * index + 4)) / 100_000)
     }
     self.init(red: point(1), green: point(2), blue: point(3), white: point(0))
     guard ICCProfile.display(self, .sRGB) != nil else { return nil }

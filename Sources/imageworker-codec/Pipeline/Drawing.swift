@@ -1,6 +1,5 @@
 internal import CRSVG
 internal import ImageCodec
-internal import Platform
 
 /// Draws an SVG in the requested size, so that its lines are sharp in any size.
 ///
@@ -57,11 +56,9 @@ struct Drawing {
   /// The generic CSS font families of text. A font must be opened before the sandbox closes.
   private static let families = ["sans-serif", "serif", "monospace"]
 
-  /// Runs the first-use initialisation of the libraries while the sandbox is open: fonts are found and opened. It takes
-  /// 20 ms, so it runs on a thread. Nil if the thread cannot be started; text is then drawn as boxes.
-  static func startWarmUp() -> PosixThread? { PosixThread(name: "fonts") { warmUp() } }
-
-  private static func warmUp() {
+  /// Finds and opens the fonts while the sandbox is open. It must run on the thread that draws, because Pango has a font
+  /// map for each thread (`pango_cairo_font_map_get_default`). It takes 20 ms.
+  static func warmUp() {
     let texts = families.map { "<text y='9' font-family='\($0)'>A<tspan font-weight='bold'>A</tspan></text>" }
     let bytes = Array("<svg xmlns='http://www.w3.org/2000/svg'>\(texts.joined())</svg>".utf8)
     for family in families { crsvg_keep_font(family) }

@@ -16,10 +16,7 @@ enum Library {
     // libvips would put large images into a temporary file, which the sandbox forbids; the memory limit applies
     // instead.
     setenv("VIPS_DISC_THRESHOLD", "1000g", 1)
-    let fonts = libraries == .all ? Drawing.startWarmUp() : nil
-    guard vips_init("imageworker-codec") == 0 else {
-      exit(EX_UNAVAILABLE)
-    }
+    guard vips_init("imageworker-codec") == 0 else { exit(EX_UNAVAILABLE) }
     vips_concurrency_set(1)
     vips_cache_set_max(0)
     if libraries == .all, let library {
@@ -38,7 +35,7 @@ enum Library {
       decode: ImageFormat.allCases.filter { libraries.include($0.libraries) && canDecode($0) },
       encode: ImageFormat.allCases.filter { canEncode($0) })
     warmUp()
-    fonts?.join()
+    if libraries == .all { Drawing.warmUp() }
   }
 
   private static func open(module: String, beside library: String) {

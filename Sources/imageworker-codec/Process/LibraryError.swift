@@ -18,15 +18,13 @@ struct LibraryError: Error {
   var asDecodeError: DecodeError {
     // An unsupported marker is damage and not a format. Samples out of range have a type that libvips does not support.
     if message.contains("nsupported") || message.contains("not supported"), !message.contains("marker") {
-      return .unsupportedFormat(message)
+      return .unsupportedFormat("this kind of image cannot be decoded (\(message))")
     }
     if message.contains("samples out of range") || message.contains("not a whole number of bytes") {
-      return .unsupportedFormat(message)
+      return .unsupportedFormat("this kind of image cannot be decoded (\(message))")
     }
-    if Self.wordsOfMemory.contains(where: message.contains) {
-      return Self.memory
-    }
-    return .corrupt(message)
+    if Self.wordsOfMemory.contains(where: message.contains) { return Self.memory }
+    return .corrupt("the image is damaged (\(message))")
   }
 
   static let memory = DecodeError.outOfMemory("the image needs more memory than a decoder may use")

@@ -34,9 +34,7 @@ struct GIFReader: FrameReader {
   private mutating func draw(_ frame: GIFScan.Frame) throws(DecodeError) {
     let bytes = input.bytes
     let codeSize = Int(bytes[frame.data.lowerBound])
-    guard (1...8).contains(codeSize) else {
-      throw .corrupt("the GIF has an invalid code size of \(codeSize) bits")
-    }
+    guard (1...8).contains(codeSize) else { throw .corrupt("the GIF has an invalid code size of \(codeSize) bits") }
     var rows = GIFRows(frame: frame, colors: colors(of: frame), compositor: compositor)
     guard rows.wantsMore else { return }
     let data = content(of: frame)
@@ -70,9 +68,7 @@ struct GIFReader: FrameReader {
     return colors
   }
 
-  private static func corrupt<Value>(
-    _ body: () throws(ImageHeaderError) -> Value
-  ) throws(DecodeError) -> Value {
+  private static func corrupt<Value>(_ body: () throws(ImageHeaderError) -> Value) throws(DecodeError) -> Value {
     do throws(ImageHeaderError) { return try body() } catch { throw .corrupt("the GIF is truncated") }
   }
 }

@@ -110,9 +110,7 @@ struct PNGScreening {
   }
 
   private func without(_ isUnwanted: (PNGChunks.Chunk) -> Bool) throws(DecodeError) -> EncodedFile {
-    guard let start = file.baseAddress, let copy = g_try_malloc(gsize(file.count)) else {
-      throw LibraryError.memory
-    }
+    guard let start = file.baseAddress, let copy = g_try_malloc(gsize(file.count)) else { throw LibraryError.memory }
     var count = 0
     func copyRange(_ range: Range<Int>) {
       copy.advanced(by: count).copyMemory(from: start + range.lowerBound, byteCount: range.count)

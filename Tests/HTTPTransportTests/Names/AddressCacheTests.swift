@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct AddressCacheTests {
   private let start = ContinuousClock.now
-  private let answer = AddressCache.Answer.addresses([IPAddress("192.0.2.1")!])
+  private let answer = Resolver.Outcome.addresses([IPAddress("192.0.2.1")!])
 
   @Test(arguments: [(0, 5), (4, 5), (60, 60), (3600, 3600), (100_000, 3600)])
   func `addresses are stored for their time to live within bounds`(timeToLive: Int, kept: Int) {

@@ -1,4 +1,3 @@
-import HTTPTypes
 import Testing
 
 @testable import HTTPTransport
@@ -8,7 +7,7 @@ import Testing
 
   @Test func `an entry is removed after the last hop that uses it`() {
     var entries = AddressesInCurl()
-    let key = AddressesInCurl.key(Origin(scheme: "https", host: "a.test", port: 443))
+    let key = "a.test:443"
     #expect(entries.begin(key, addresses) == ["a.test:443:192.0.2.1,[2001:db8::1]"])
     #expect(entries.begin(key, [addresses[0]]) == ["a.test:443:192.0.2.1"])
     entries.end(key)

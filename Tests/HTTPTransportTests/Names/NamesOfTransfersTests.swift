@@ -29,7 +29,6 @@ import Threads
     let second = try transport.get("http://a.test:\(server.port)/").summary()
     #expect(second.nameDuration == nil && second.tcpDuration == nil)
     #expect(names.names == ["a.test"])
-    transport.shutdown()
   }
 
   @Test func `the host of each redirect is looked up`() throws {
@@ -42,7 +41,6 @@ import Threads
     let transport = transport(names)
     #expect(transport.get("http://a.test:\(server.port)/").text == "there")
     #expect(names.names == ["a.test", "b.test"])
-    transport.shutdown()
   }
 
   @Test func `the next address is tried if the first one has no listener`() throws {
@@ -50,7 +48,6 @@ import Threads
     let names = ScriptedNameServer { _, _ in .addresses(["127.0.0.2", "127.0.0.1"], timeToLive: 60) }
     let transport = transport(names)
     #expect(transport.get("http://a.test:\(server.port)/").text == "there")
-    transport.shutdown()
   }
 
   @Test(arguments: [
@@ -65,7 +62,6 @@ import Threads
     let error = try transport.get("http://a.test/?secret").error()
     #expect(error.kind == kind)
     #expect(error.message.contains("a.test") && !error.message.contains("secret"))
-    transport.shutdown()
   }
 
   @Test func `the wait for a name server counts towards the connect timeout`() throws {
@@ -76,7 +72,6 @@ import Threads
       $0.timeout = .seconds(3600)
     }
     #expect(try transport.get("http://a.test/").error().kind == .unanswered)
-    transport.shutdown()
   }
 
   @Test func `a cancelled transfer ends its look-up`() throws {
@@ -93,7 +88,6 @@ import Threads
     for id in ids { transport.cancel(id) }
     for recorder in recorders { #expect(try recorder.error().kind == .cancelled) }
     #expect(transport.resolverNow.waiting == 0)
-    transport.shutdown()
   }
 
   @Test func `a name for the loopback interface needs no name server`() throws {
@@ -104,7 +98,6 @@ import Threads
       #expect(transport.get("http://\(host):\(server.port)/").text == "there", "\(host)")
     }
     #expect(names.questions.isEmpty)
-    transport.shutdown()
   }
 
   @Test func `a name that cannot exist is not asked`() throws {
@@ -114,7 +107,6 @@ import Threads
       #expect(try transport.get("http://\(host)/").error().kind == .resolve, "\(host)")
     }
     #expect(names.questions.isEmpty)
-    transport.shutdown()
   }
 
   @Test func `a name in the hosts file needs no name server`() throws {
@@ -129,7 +121,6 @@ import Threads
     }
     #expect(transport.get("http://known.test:\(server.port)/").text == "there")
     #expect(names.questions.isEmpty)
-    transport.shutdown()
   }
 
   @Test func `a proxy resolves the names`() throws {
@@ -140,7 +131,6 @@ import Threads
     transport.lookUp(Origin(scheme: "http", host: "a.test", port: 80)) { _ in }
     #expect(transport.resolverNow.lookUps == 0)
     #expect(names.questions.isEmpty)
-    transport.shutdown()
   }
 
   @Test func `the system resolves the names if it is configured to`() throws {
@@ -148,7 +138,6 @@ import Threads
     let transport = transport(names) { $0.resolver = .system }
     #expect(try transport.get("http://nowhere.invalid/").error().kind == .resolve)
     #expect(names.questions.isEmpty)
-    transport.shutdown()
   }
 
   @Test func `an address that is not public is refused with either resolver`() throws {
@@ -157,6 +146,5 @@ import Threads
     let transport = transport(names) { $0.network = .publicOnly }
     #expect(try transport.get("http://a.test:\(server.port)/").error().kind == .blockedAddress)
     #expect(server.connectionCount == 0)
-    transport.shutdown()
   }
 }

@@ -44,7 +44,6 @@ import Threads
     let transport = transport(configuration)
     #expect(lookUp("a.test", transport).outcome == outcome)
     #expect(Set(server.names) == ["a.test"])
-    transport.shutdown()
   }
 
   @Test func `all waiters for a name share one query, and later ones its answer`() {
@@ -66,7 +65,6 @@ import Threads
     #expect(server.questions.count == 1)
     let statistics = transport.resolverNow
     #expect(statistics.names == 1 && statistics.lookUps == 1 && statistics.queries == 1 && statistics.inFlight == 0)
-    transport.shutdown()
   }
 
   @Test func `a nonexistent name is stored, a missing answer is not`() {
@@ -80,7 +78,6 @@ import Threads
     #expect(lookUp("ill.test", transport).outcome == .unanswered)
     #expect(lookUp("ill.test", transport).outcome == .resolved)
     #expect(server.names == ["gone.test", "ill.test", "ill.test"])
-    transport.shutdown()
   }
 
   @Test func `a query that is dropped or refused is repeated`() {
@@ -94,7 +91,6 @@ import Threads
     #expect(lookUp("dropped.test", transport).outcome == .resolved)
     #expect(lookUp("refused.test", transport).outcome == .resolved)
     #expect(server.questions.count == 6)
-    transport.shutdown()
   }
 
   @Test func `a query with a truncated answer is repeated over TCP`() {
@@ -104,7 +100,6 @@ import Threads
     let transport = transport(server.configuration)
     #expect(lookUp("a.test", transport).outcome == .resolved)
     #expect(server.overTCP == 1)
-    transport.shutdown()
   }
 
   @Test func `a name server that answers instead of another one is asked first from then on`() {
@@ -118,7 +113,6 @@ import Threads
     #expect(lookUp("b.test", transport).outcome == .resolved)
     #expect(dead.names == ["a.test"])
     #expect(alive.names == ["a.test", "b.test"])
-    transport.shutdown()
   }
 
   @Test func `a name for which one server fails is asked of the next`() {
@@ -129,7 +123,6 @@ import Threads
     let transport = transport(configuration)
     #expect(lookUp("a.test", transport).outcome == .resolved)
     #expect(well.names == ["a.test"])
-    transport.shutdown()
   }
 
   @Test func `with IPv6 both types are asked, and one of them is enough`() {
@@ -149,7 +142,6 @@ import Threads
       #expect(lookUp(name, transport).outcome == .resolved)
     }
     #expect(server.questions.count == 6)
-    transport.shutdown()
   }
 
   @Test func `a name server's port without a listener is a missing answer`() {
@@ -157,7 +149,6 @@ import Threads
     configuration.timeout = short
     let transport = transport(configuration)
     #expect(lookUp("a.test", transport).outcome == .unanswered)
-    transport.shutdown()
   }
 
   @Test func `a cancelled look-up sends no query, and its completion is not called`() {
@@ -176,7 +167,6 @@ import Threads
     #expect(calls.withLock { $0 } == 0)
     #expect(server.questions.count == 65)
     #expect(transport.resolverNow.waiting == 0)
-    transport.shutdown()
   }
 
   @Test func `waiting look-ups end without a query while no name server answers`() {
@@ -190,7 +180,6 @@ import Threads
     #expect(outcomes.withLock { $0.allSatisfy { $0.outcome == .unanswered } })
     #expect(Set(server.names).count < 1000)
     #expect(transport.resolverNow.unanswered == 5000)
-    transport.shutdown()
   }
 
   @Test func `all waiters for a name can be cancelled`() {
@@ -207,17 +196,6 @@ import Threads
     #expect(lookUp("last.test", transport).outcome == .resolved)
     #expect(calls.withLock { $0 } == 0)
     #expect(server.names == ["a.test", "last.test"])
-    transport.shutdown()
-  }
-
-  @Test func `shutdown ends the look-ups`() {
-    let server = ScriptedNameServer { _, _ in .drop }
-    let transport = transport(server.configuration)
-    let outcomes = begin(["a.test"], transport)
-    server.waitForQuestions(1)
-    transport.shutdown()
-    #expect(outcomes.wait { $0.first }?.outcome == .unanswered)
-    #expect(lookUp("b.test", transport).outcome == .unanswered)
   }
 
   @Test func `a thousand names are resolved even if queries are dropped`() {
@@ -234,6 +212,5 @@ import Threads
     #expect(outcomes.withLock { $0.allSatisfy { $0.outcome == .resolved } })
     #expect(Set(server.names).count == 1000)
     #expect(transport.resolverNow.names == 1000)
-    transport.shutdown()
   }
 }

@@ -369,8 +369,8 @@ struct PendingInvalidationsTests {
     var stored = response("a")
     stored.id = 1
     var candidates = [
-      Candidate(response: response("a"), place: .memory), Candidate(response: stored, place: .memory),
-      Candidate(response: stored, place: .disk), Candidate(response: stored, place: .readOnly(0)),
+      Candidate(response: response("a"), location: .memory), Candidate(response: stored, location: .memory),
+      Candidate(response: stored, location: .disk), Candidate(response: stored, location: .readOnly(0)),
     ]
     #expect(pendingInvalidations.mark(&candidates) == 1)
     let cleared: [Bool] =
@@ -400,13 +400,13 @@ struct PendingInvalidationsTests {
     pendingInvalidations.begin(clear(.key("z")))
     pendingInvalidations.endFirst()
     for key in ["a", "b", "a"] { pendingInvalidations.begin(clear(.key(key))) }
-    var candidates = ["b", "c", "a"].map { Candidate(response: response($0), place: .disk) }
+    var candidates = ["b", "c", "a"].map { Candidate(response: response($0), location: .disk) }
     #expect(pendingInvalidations.mark(&candidates) == 2)
     #expect(candidates.map(\.isTransient) == [true, false, true])
     pendingInvalidations.endFirst()
-    var late = [Candidate(response: response("a"), place: .disk)]
+    var late = [Candidate(response: response("a"), location: .disk)]
     #expect(pendingInvalidations.mark(&late) == 4)
-    var untouched = [Candidate(response: response("c"), place: .disk)]
+    var untouched = [Candidate(response: response("c"), location: .disk)]
     #expect(pendingInvalidations.mark(&untouched) == nil)
   }
 

@@ -9,7 +9,7 @@ import Threads
 /// The processing of a complete body.
 struct StoreOperationTests {
   private func arrival(
-    _ body: Download.Body, _ delivery: LoadRequest.Delivery, places: LoadRequest.Places = .all,
+    _ body: Download.Body, _ delivery: LoadRequest.Delivery, tiers: LoadRequest.Tiers = .all,
     largestInMemory: Int64 = 0
   ) -> StoreOperation {
     var request = request("data:image/png;base64,")
@@ -19,7 +19,7 @@ struct StoreOperationTests {
       draft: StoredResponse(
         key: "a", url: "http://a.example/", requestTime: 1, responseTime: 1, storedAt: 1, validatedAt: 1, expiresAt: 9,
         mediaType: "application/octet-stream"),
-      places: places, largestInMemory: largestInMemory, needsSize: false,
+      tiers: tiers, largestInMemory: largestInMemory, needsSize: false,
       deliveries: [(LoadID(1), nil, DeliveryPlan(request))])
   }
 
@@ -65,7 +65,7 @@ struct StoreOperationTests {
   {
     let disk = try DiskFixture()
     let bytes = body(600_000)
-    let arrival = arrival(try spooled(bytes, in: disk), delivery, places: [])
+    let arrival = arrival(try spooled(bytes, in: disk), delivery, tiers: [])
     let stored = try disk.onDisk { [storage = disk.storage] in try arrival.store(in: storage).get() }
     let delivered = try #require(try stored.delivered[LoadID(1)]?.get())
     #expect(stored.response.digest == SHA256.digest(of: bytes))

@@ -1,9 +1,9 @@
 import HTTPCaching
-import HTTPTransport
 import HTTPTypes
 import Testing
 import Threads
 
+@testable import HTTPTransport
 @testable import ImageStore
 @testable import Loading
 

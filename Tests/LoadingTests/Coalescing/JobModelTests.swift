@@ -1,8 +1,8 @@
 import HTTPCaching
-import HTTPTransport
 import HTTPTypes
 import Testing
 
+@testable import HTTPTransport
 @testable import ImageStore
 @testable import Loading
 
@@ -227,7 +227,7 @@ struct JobModelTests {
       response: StoredResponse(
         key: "a", url: "u", headers: ["etag": "\"a\""], requestTime: 0, responseTime: 0, storedAt: 0, validatedAt: 0,
         expiresAt: 0, mediaType: "image/gif"),
-      bytes: [7], place: .memory)
+      bytes: [7], location: .memory)
   }
 
   private static var partialBody: PartialBody {

@@ -31,8 +31,8 @@ struct DecodeMemoryBudgetTests {
     if case .file(let path) = order.task.source { path } else { nil }
   }
 
-  @Test(arguments: [LoadRequest.Places.memory, []])
-  func `an image beyond the memory budget waits in a file`(store: LoadRequest.Places) async throws {
+  @Test(arguments: [LoadRequest.Tiers.memory, []])
+  func `an image beyond the memory budget waits in a file`(store: LoadRequest.Tiers) async throws {
     let scene = try await scene()
     let ids = await { @LoadingActor in
       (8...10).map { width in

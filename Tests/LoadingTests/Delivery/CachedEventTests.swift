@@ -22,8 +22,8 @@ struct CachedEventTests {
     _ = scene.witness.end(of: await scene.submit())
     guard failing else { return scene }
     await { @LoadingActor in
-      scene.loader.cache.remember(
-        LoadError(.http, "404"), of: .init(key: "a", partition: ""), maxBytes: 0)
+      scene.loader.cache.failures.remember(
+        LoadError(.http, "404"), of: .init(key: "a", partition: ""), maxBytes: 0, now: .now)
     }()
     return scene
   }

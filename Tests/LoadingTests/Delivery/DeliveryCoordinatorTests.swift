@@ -17,8 +17,8 @@ struct DeliveryCoordinatorTests {
     #expect(await bench.isIdle)
   }
 
-  @Test(arguments: [LoadRequest.Places.all, .disk])
-  func `a file is delivered, and read for the memory tier if the load wants that`(store: LoadRequest.Places)
+  @Test(arguments: [LoadRequest.Tiers.all, .disk])
+  func `a file is delivered, and read for the memory tier if the load wants that`(store: LoadRequest.Tiers)
     async throws
   {
     let bench = try await Bench()
@@ -42,7 +42,7 @@ struct DeliveryCoordinatorTests {
     let bench = try await Bench()
     var stored = try bench.disk.storeImage()
     try FileManager.default.removeItem(atPath: bench.disk.tier.absolutePath(of: stored.response))
-    (stored.bytes, stored.place) = (Scene.image, .memory)
+    (stored.bytes, stored.location) = (Scene.image, .memory)
     await bench.deliver(stored, to: 1)
     #expect(bench.events(2) == ["no file of a", "1 ended: memory"])
     let path = try #require(await bench.client.image?.path)
@@ -182,14 +182,14 @@ private final class Bench: Sendable {
 
   @LoadingActor
   func deliver(_ candidate: Candidate, to number: Int32, _ change: (inout LoadRequest) -> Void = { _ in }) {
-    let status: CacheStatus = candidate.place == .memory ? .memory : .disk
+    let status: CacheStatus = candidate.location == .memory ? .memory : .disk
     deliveries.deliver(candidate, to: client.load(LoadID(number), change), as: status, at: .answer)
   }
 
   @LoadingActor @discardableResult
   func show(_ candidate: Candidate, to number: Int32, _ change: (inout LoadRequest) -> Void = { _ in }) -> ActiveLoad {
     let load = client.load(LoadID(number), change)
-    deliveries.show(candidate, to: load, as: candidate.place == .memory ? .memory : .disk)
+    deliveries.show(candidate, to: load, as: candidate.location == .memory ? .memory : .disk)
     return load
   }
 

@@ -72,7 +72,7 @@ final class DiskFixture: Sendable {
         try tier.store(.bytes(Scene.image), as: Scene.response, delivered: false)
       }
     }
-    return Candidate(response: stored, bytes: nil, place: .disk)
+    return Candidate(response: stored, bytes: nil, location: .disk)
   }
 
   /// Blocks the disk thread until the gate is opened.

@@ -46,7 +46,7 @@ final class Scene: Sendable {
 
   @LoadingActor var isIdle: Bool {
     loader.registry.isEmpty && loader.jobs.isEmpty && loader.decodes.isEmpty && loader.deliveries.isEmpty
-      && !loader.cache.hasPendingWrites
+      && loader.cache.pending.isEmpty
   }
 
   func settle() async throws { try await disk.settle() }
@@ -74,7 +74,7 @@ final class Scene: Sendable {
   }
 
   /// `response` in the memory tier alone.
-  static var candidate: Candidate { Candidate(response: response, bytes: image, place: .memory) }
+  static var candidate: Candidate { Candidate(response: response, bytes: image, location: .memory) }
 
   /// An image of one pixel with other content.
   static let otherImage: [UInt8] = image.dropLast(2) + [2, 0, 0x3B]

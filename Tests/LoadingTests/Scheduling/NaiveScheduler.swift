@@ -13,7 +13,7 @@ struct NaiveScheduler {
     var key: TransferKey
     let origin: Origin
     /// The sequence number. Lower ones go first.
-    var place: Int
+    var sequence: Int
     var phase = Scheduler.Phase.lookingUp
     /// When the next attempt is due, in the backing-off phase.
     var due: Instant?
@@ -72,7 +72,7 @@ struct NaiveScheduler {
   private var turns: [[Origin]] = Array(repeating: [], count: Priority.allCases.count)
   /// The same for origins with a job that needs no decoder, used under decode backpressure.
   private var freeTurns: [[Origin]] = Array(repeating: [], count: Priority.allCases.count)
-  private var places = 0
+  private var lastSequence = 0
   private var starts = 0
   private var countedAtStarts = 0
   private var latest = Instant.now
@@ -129,6 +129,8 @@ struct NaiveScheduler {
 
   func isDown(_ origin: Origin) -> Bool { known(origin).health.isDown }
 
+  var deferred: Int { count(.awaitingPeer) + count(.awaitingCache) }
+
   var counted: Int { jobs.count { $0.phase == .active && !$0.isQuiet } }
 
   var hasFreePermit: Bool {
@@ -140,7 +142,7 @@ struct NaiveScheduler {
   func state(of origin: Origin) -> OriginState? {
     let (known, own) = (known(origin), jobs.filter { $0.origin == origin })
     guard !own.isEmpty || known.health.until != nil else { return nil }
-    let waiting = own.count { [.waiting, .backingOff, .awaitingPeer].contains($0.phase) }
+    let waiting = own.count { [.waiting, .backingOff, .awaitingPeer, .awaitingCache].contains($0.phase) }
     return OriginState(
       origin: origin, active: active(at: origin), waiting: waiting, window: known.window.size, health: health(known),
       heldUntil: known.health.until, reason: waiting > 0 ? reason(known) : nil)
@@ -168,7 +170,8 @@ struct NaiveScheduler {
     if isPaused { return .paused }
     let own = jobs.filter { $0.origin == known.origin }
     if !own.contains(where: { $0.phase == .waiting }) {
-      return own.contains { $0.phase == .awaitingPeer } ? .otherWorker : .retry
+      if own.contains(where: { $0.phase == .awaitingPeer }) { return .otherWorker }
+      return own.contains { $0.phase == .awaitingCache } ? .concurrencyLimit : .retry
     }
     if known.name == .asked { return .resolving }
     if active(at: known.origin) >= known.window.size { return .perHostLimit }
@@ -198,7 +201,7 @@ struct NaiveScheduler {
     } else {
       job = new
       subscription = .created(new)
-      jobs.append(Job(id: new, key: key, origin: origin, place: nextPlace(.asItComes)))
+      jobs.append(Job(id: new, key: key, origin: origin, sequence: nextSequence(.asItComes)))
       if !origins.contains(where: { $0.origin == origin }) {
         origins.append(Known(origin: origin, window: ConcurrencyWindow(limits.window(isHTTP2: false))))
       }
@@ -238,15 +241,15 @@ struct NaiveScheduler {
   // MARK: - Phases
 
   mutating func enqueue(_ id: JobID) -> Scheduler.Admission {
-    guard let job = job(id), job.phase == .lookingUp || job.phase == .awaitingPeer else { return .accepted }
+    guard let job = job(id), [.lookingUp, .awaitingPeer, .awaitingCache].contains(job.phase) else { return .accepted }
     if isDown(job.origin) { return .originDown }
-    if job.phase == .awaitingPeer {
+    if job.phase != .lookingUp {
       putBack(id)
       return .accepted
     }
     let startsAtOnce =
       count(.waiting) == 0 && !isPaused && !awaitsLooks && hasFreePermit && !isShut(job.origin) && !waitsForDecoders(id)
-    guard count(.waiting) + backingOff + count(.awaitingPeer) + reserved < limits.maxQueued || startsAtOnce else {
+    guard count(.waiting) + backingOff + deferred + reserved < limits.maxQueued || startsAtOnce else {
       return .queueFull
     }
     change(id) { $0.phase = .waiting }
@@ -324,16 +327,16 @@ struct NaiveScheduler {
     change(job.origin) { $0.window.answered(active: before, at: now) }
   }
 
-  mutating func deferToPeer(_ id: JobID) {
+  mutating func deferTransfer(of id: JobID, as phase: Scheduler.Phase) {
     guard let job = job(id), job.phase == .active else { return }
     release(job)
-    change(id) { $0.phase = .awaitingPeer }
+    change(id) { $0.phase = phase }
     refresh(job.origin)
   }
 
   private mutating func putBack(_ id: JobID) {
-    let place = nextPlace(job(id)!.hasTimedOut ? .last : .first)
-    change(id) { ($0.phase, $0.due, $0.place) = (.waiting, nil, place) }
+    let sequence = nextSequence(job(id)!.hasTimedOut ? .last : .first)
+    change(id) { ($0.phase, $0.due, $0.sequence) = (.waiting, nil, sequence) }
     addToQueue(id)
     refresh(job(id)!.origin)
     askForName(of: job(id)!.origin)
@@ -542,10 +545,10 @@ struct NaiveScheduler {
     guard let new = own.map(\.priority).max() else { return }
     change(id) { $0.isForDecodersAlone = own.allSatisfy(\.needsDecoder) }
     if new != old.priority {
-      let place = nextPlace(new < old.priority ? .first : .asItComes)
-      change(id) { ($0.priority, $0.place) = (new, place) }
+      let sequence = nextSequence(new < old.priority ? .first : .asItComes)
+      change(id) { ($0.priority, $0.sequence) = (new, sequence) }
     }
-    queue = queue.sorted { job($0)!.place < job($1)!.place }
+    queue = queue.sorted { job($0)!.sequence < job($1)!.sequence }
     let isFree = !job(id)!.isForDecodersAlone
     if new != old.priority || isFree == old.isForDecodersAlone {
       freeQueue.removeAll { $0 == id }
@@ -560,7 +563,7 @@ struct NaiveScheduler {
   }
 
   private mutating func addToQueue(_ id: JobID) {
-    queue = (queue + [id]).sorted { job($0)!.place < job($1)!.place }
+    queue = (queue + [id]).sorted { job($0)!.sequence < job($1)!.sequence }
     addIfFree(id)
   }
 
@@ -569,19 +572,19 @@ struct NaiveScheduler {
     let own = job(id)!
     guard own.phase == .waiting, !own.isForDecodersAlone else { return }
     let first = freeQueue.firstIndex { job($0)!.origin == own.origin && job($0)!.priority == own.priority }
-    if let first, own.place < job(freeQueue[first])!.place {
+    if let first, own.sequence < job(freeQueue[first])!.sequence {
       freeQueue.insert(id, at: first)
     } else {
       freeQueue.append(id)
     }
   }
 
-  private mutating func nextPlace(_ turn: Scheduler.QueuePosition) -> Int {
-    places += 1
+  private mutating func nextSequence(_ turn: Scheduler.QueuePosition) -> Int {
+    lastSequence += 1
     switch turn {
-    case .first: return limits.order == .fifo ? -places : places
-    case .asItComes: return places
-    case .last: return limits.order == .fifo ? places : -places
+    case .first: return limits.order == .fifo ? -lastSequence : lastSequence
+    case .asItComes: return lastSequence
+    case .last: return limits.order == .fifo ? lastSequence : -lastSequence
     }
   }
 

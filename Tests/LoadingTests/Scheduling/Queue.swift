@@ -138,8 +138,7 @@ struct Queue {
   var isSpotless: Bool {
     scheduler.isEmpty && scheduler.originStates().isEmpty && scheduler.activeCount == 0
       && scheduler.jobs.storingCount == 0 && scheduler.jobs.backingOffCount == 0
-      && scheduler.jobs.awaitingPeerCount == 0
-      && scheduler.waiting == PriorityCounts()
+      && scheduler.jobs.deferredCount == 0 && scheduler.waiting == PriorityCounts()
   }
 }
 

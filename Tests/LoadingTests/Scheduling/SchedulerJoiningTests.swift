@@ -17,12 +17,12 @@ struct SchedulerJoiningTests {
     _ = queue.scheduler.takeStarts(at: queue.now)
     if phase == .storing { queue.scheduler.finish(job) }
     if phase == .backingOff { _ = queue.retry(job) }
-    if phase == .awaitingPeer { queue.scheduler.deferToPeer(job) }
+    if phase == .awaitingPeer || phase == .awaitingCache { queue.scheduler.deferTransfer(of: job, as: phase) }
     return (queue, place)
   }
 
   private static let phases: [Scheduler.Phase] = [
-    .lookingUp, .waiting, .active, .storing, .backingOff, .awaitingPeer,
+    .lookingUp, .waiting, .active, .storing, .backingOff, .awaitingPeer, .awaitingCache,
   ]
 
   @Test(arguments: phases) func `a load joins a job in every phase`(phase: Scheduler.Phase) {
@@ -43,7 +43,7 @@ struct SchedulerJoiningTests {
     #expect(queue.scheduler.subscribers(of: place.job) == [other.load])
   }
 
-  @Test(arguments: [Scheduler.Phase.lookingUp, .waiting, .backingOff, .awaitingPeer])
+  @Test(arguments: [Scheduler.Phase.lookingUp, .waiting, .backingOff, .awaitingPeer, .awaitingCache])
   func `a job without a transfer ends with its last load`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
     let outcome2 = queue.scheduler.unsubscribe(place.load)

@@ -118,15 +118,15 @@ private struct ModelRun: ~Copyable {
     switch random(100) {
     case ..<22: subscribe()
     case ..<32: enqueue(in: .lookingUp)
-    case ..<34: enqueue(in: .awaitingPeer)
+    case ..<34: enqueue(in: random(2) == 0 ? .awaitingPeer : .awaitingCache)
     case ..<42: leave(load())
     case ..<50: setPriority()
     case ..<65: takeStarts()
     case ..<85: isSluggish && random(5) > 0 ? findQuiet() : endTransfer()
     case ..<89: end(in: .storing)
     case ..<91: findQuiet()
-    case 91: deferToPeer()
-    case ..<94: end(in: [.active, .waiting, .lookingUp, .awaitingPeer][random(4)])
+    case 91: deferTransfer()
+    case ..<94: end(in: [.active, .waiting, .lookingUp, .awaitingPeer, .awaitingCache][random(5)])
     case ..<96: expire()
     case ..<97 where random(2) == 0: endLookUp(isAnswered: random(3) > 0)
     case 96: decode()
@@ -195,10 +195,11 @@ private struct ModelRun: ~Copyable {
     for job in ended { end(job) }
   }
 
-  private mutating func deferToPeer() {
+  private mutating func deferTransfer() {
     guard let id = job(in: .active) else { return }
-    real.deferToPeer(id)
-    naive.deferToPeer(id)
+    let phase = random(2) == 0 ? Scheduler.Phase.awaitingPeer : .awaitingCache
+    real.deferTransfer(of: id, as: phase)
+    naive.deferTransfer(of: id, as: phase)
     count("put aside")
   }
 
@@ -422,7 +423,7 @@ private struct ModelRun: ~Copyable {
     same("active", real.activeCount, naive.count(.active))
     same("finishing", real.jobs.storingCount, naive.count(.storing))
     same("backing off", real.jobs.backingOffCount, naive.backingOff)
-    same("elsewhere", real.jobs.awaitingPeerCount, naive.count(.awaitingPeer))
+    same("deferred", real.jobs.deferredCount, naive.deferred)
     same("waiting", real.waiting.total, naive.count(.waiting))
     same("quiet", real.transfers.quietCount, naive.jobs.count { $0.phase == .active && $0.isQuiet })
     same("window of all", real.transfers.window.size, naive.window.size)
@@ -477,7 +478,7 @@ private struct ModelRun: ~Copyable {
     while !naive.jobs.isEmpty, difference == nil {
       rounds += 1
       if rounds > most { return same("a job starves", naive.jobs.map(\.phase), []) }
-      for job in naive.jobs where job.phase == .lookingUp || job.phase == .awaitingPeer {
+      for job in naive.jobs where [.lookingUp, .awaitingPeer, .awaitingCache].contains(job.phase) {
         let admission = real.enqueue(job.id)
         same("enqueue", admission, naive.enqueue(job.id))
         if admission == .originDown { end(job.id) }
@@ -500,9 +501,8 @@ private struct ModelRun: ~Copyable {
     same(
       "slots leaked",
       [
-        real.activeCount, real.jobs.storingCount, real.jobs.backingOffCount, real.jobs.awaitingPeerCount,
-        real.transfers.quietCount,
-        real.origins.lookUpCount,
+        real.activeCount, real.jobs.storingCount, real.jobs.backingOffCount, real.jobs.deferredCount,
+        real.transfers.quietCount, real.origins.lookUpCount,
       ], [0, 0, 0, 0, 0, 0])
     same("names leaked", [real.jobs.ids.count, real.origins.ids.count, names.count], [0, 0, 0])
     same("each load handed back once", handedBack, subscribed)

@@ -1,7 +1,7 @@
-import HTTPTransport
 import HTTPTypes
 import Testing
 
+@testable import HTTPTransport
 @testable import Loading
 
 /// The signal that the end of a transfer gives about its origin.

@@ -1,10 +1,10 @@
 import Foundation
-import HTTPTransport
 import HTTPTypes
 import ImageCodec
 import Testing
 import Threads
 
+@testable import HTTPTransport
 @testable import ImageStore
 @testable import Loading
 

@@ -8,7 +8,9 @@ import Testing
       let url = origin.url("image/17.png?bytes=10000")
       let result = try await worker.load(url)
       #expect(
-        result.names == ["url", "key", "cache", "bytes", "mediaType", "format", "width", "height", "path", "timing"])
+        result.names == [
+          "url", "key", "cache", "bytes", "mediaType", "format", "width", "height", "path", "kept", "timing",
+        ])
       #expect(result["url"].string == url)
       #expect(result["key"].string == url)
       #expect(result["cache"] == "miss")

@@ -19,6 +19,27 @@ import Testing
     }
   }
 
+  @Test func `an item with an invalid URL fails alone`() async throws {
+    try await withOrigin { worker, origin in
+      let bad: [JSON] = ["example.com/a.jpg", ["url": "data:x"]]
+      let params: JSON = [
+        "urls": .array(bad + [.string(origin.url("image/1.png"))]), "events": ["failed", "progress"],
+      ]
+      let id = worker.request("prefetch", params)
+      let result = try await worker.response(to: id)["result"]
+      #expect(result["total"] == 3 && result["downloaded"] == 1 && result["failed"] == 2)
+      #expect(
+        result["errors"] == [
+          ["url": "example.com/a.jpg", "kind": "invalidParams"], ["url": "data:x", "kind": "invalidParams"],
+        ])
+      let failed = worker.events(for: id).filter { $0["method"] == "failed" }.map { $0["params"] }
+      #expect(failed.map { $0["url"] } == ["example.com/a.jpg", "data:x"])
+      #expect(failed.allSatisfy { $0["error"]["data"]["member"] == "url" && $0["error"]["code"] == -32602 })
+      let allBad = try await worker.call("prefetch", ["urls": .array(bad)])["result"]
+      #expect(allBad["total"] == 2 && allBad["failed"] == 2)
+    }
+  }
+
   @Test func `an empty list is finished at once`() async throws {
     try await withWorker { worker in
       let response = try await worker.call("prefetch", ["urls": []])

@@ -4,7 +4,8 @@ import Testing
 /// The command line: output and exit status.
 @Suite struct OptionsTests {
   @Test(arguments: [
-    ["--nonsense"], ["--cache-dir"], ["--max-concurrent", "many"], ["--max-concurrent", "-1"], ["--max-line", "1X"],
+    ["--nonsense"], ["--cache-dir"], ["--cache-dir", "--exit-status"],
+    ["--max-concurrent", "many"], ["--max-concurrent", "-1"], ["--max-line", "1X"],
     ["--timeout", "15"], ["--timeout", "soon"], ["--order", "random"], ["--eof", "never"], ["--events", "nope"],
     ["--verify", "often"], ["--network", "private"], ["--resolver", "dns"], ["--log-level", "loud"],
     ["--min-free", "500%"],
@@ -21,6 +22,35 @@ import Testing
     #expect(result.output.isEmpty)
     #expect(result.errors.split(separator: "\n").count == 1)
     #expect(result.errors.contains(options[0]))
+  }
+
+  @Test(arguments: [
+    (["--max-concurent", "8"], "did you mean --max-concurrent?"), (["https://example.com/a.jpg"], "standard input"),
+    (["--events", "progress,done"], #"(given: "done")"#),
+    (["--cache-dir", "--exit-status"], #"must have a value: DIR (given: "--exit-status")"#),
+  ])
+  func `the error for an option says what was probably meant`(options: [String], hint: String) async throws {
+    let result = try await outcome(of: options)
+    #expect(result.ending == .exit(64))
+    #expect(result.errors.contains(hint))
+  }
+
+  @Test func `a self-test loads a thumbnail and reports what it found`() async throws {
+    let directory = try TemporaryDirectory()
+    let result = try await outcome(of: ["--self-test", "--cache-dir", directory.appending("cache")])
+    #expect(result.ending == .exit(0))
+    let lines = result.output.split(separator: "\n").map { $0.split(separator: " ", maxSplits: 2).map(String.init) }
+    let found = lines.map { $0.prefix(2).joined(separator: " ") }
+    for subject in ["version", "cache", "decoder", "formats", "sandbox", "thumbnail", "descriptors"] {
+      #expect(found.contains("ok \(subject)"), "\(result.output)")
+    }
+  }
+
+  @Test func `a self-test fails if the cache directory cannot be used`() async throws {
+    let result = try await outcome(of: ["--self-test", "--cache-dir", "/dev/null/cache"])
+    #expect(result.ending == .exit(1))
+    #expect(result.output.contains("failed   worker"))
+    #expect(result.errors.contains("the cache directory /dev/null/cache/default cannot be used"))
   }
 
   @Test(arguments: [

@@ -62,14 +62,10 @@ extension DiskTier {
   }
 
   /// Commits at once if there are peers, so that they see the stored responses.
-  public func listForOthers() {
-    if hasPeers { commit() }
-  }
+  public func listForOthers() { if hasPeers { commit() } }
 
   /// Commits if leases wait for it, which completes them.
-  public func endLeases() {
-    if session.hasLeases { commit() }
-  }
+  public func endLeases() { if session.hasLeases { commit() } }
 
   /// Commits the batch of rows and ends the read snapshot of look-ups. If it fails, the rows are lost and their files
   /// are swept; on a full disk the least recently used files are evicted for the next rows.

@@ -29,13 +29,9 @@ struct MaintenanceSchedule {
     sweepWanted = true
   }
 
-  mutating func recordWrite() {
-    if commitBy == nil { commitBy = .now + Self.commitInterval }
-  }
+  mutating func recordWrite() { if commitBy == nil { commitBy = .now + Self.commitInterval } }
 
-  mutating func recordUse() {
-    if flushBy == nil { flushBy = .now + .seconds(Self.flushInterval) }
-  }
+  mutating func recordUse() { if flushBy == nil { flushBy = .now + .seconds(Self.flushInterval) } }
 }
 
 extension Int {

@@ -44,7 +44,5 @@ struct Sweep {
   }
 
   /// Removes the lock files of the dead workers, whose files are removed.
-  func finish() {
-    for deadPeer in deadPeers { deadPeer.remove() }
-  }
+  func finish() { for deadPeer in deadPeers { deadPeer.remove() } }
 }

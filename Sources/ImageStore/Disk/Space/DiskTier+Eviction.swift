@@ -140,7 +140,5 @@ extension DiskTier {
     schedule.recordWrite()
   }
 
-  func removeDueIfAny() {
-    if let due = schedule.nextDue, due <= now { removeDue() }
-  }
+  func removeDueIfAny() { if let due = schedule.nextDue, due <= now { removeDue() } }
 }

@@ -73,9 +73,7 @@ extension DiskTier {
   }
 
   /// Moves the pins of other threads into `retention`.
-  func drainPins() {
-    for (id, use) in pins.drain() { recordUse(of: id, use) }
-  }
+  func drainPins() { for (id, use) in pins.drain() { recordUse(of: id, use) } }
 
   /// Writes the uses and verified digests to the index.
   func flushUses() {

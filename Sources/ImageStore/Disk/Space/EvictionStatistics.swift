@@ -9,15 +9,9 @@ public struct EvictionStatistics: Sendable, Equatable {
     case diskFull
   }
 
-  public var limit: Int
-  public var freeSpace: Int
-  public var diskFull: Int
-
-  public init(limit: Int = 0, freeSpace: Int = 0, diskFull: Int = 0) {
-    self.limit = limit
-    self.freeSpace = freeSpace
-    self.diskFull = diskFull
-  }
+  public var limit = 0
+  public var freeSpace = 0
+  public var diskFull = 0
 
   public var total: Int { limit + freeSpace + diskFull }
 

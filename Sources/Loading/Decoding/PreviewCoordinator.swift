@@ -16,16 +16,6 @@ struct ArrivingImage: Sendable {
   var end: Int
 }
 
-/// The jobs with a transfer, as `PreviewCoordinator` sees them.
-@LoadingActor
-protocol PreviewClient: AnyObject {
-  /// The running transfer of the job.
-  func transfer(of job: JobID) -> TransferID?
-  func priority(of job: JobID) -> Priority?
-  /// The loads of the job that want a preview with so many scans.
-  func loads(of job: JobID, awaitingPreviewOf scans: Int) -> [ActiveLoad]
-}
-
 /// Makes previews of progressive images while their transfers run. A job has at most one under way; a scan that
 /// completes in the meantime gets none.
 @LoadingActor
@@ -41,7 +31,7 @@ final class PreviewCoordinator {
     var ticket: DecodeTicket?
   }
 
-  weak var client: (any PreviewClient)?
+  weak var jobs: JobCoordinator?
   private let decodes: DecodeCoordinator
   private var previews: [JobID: Preview] = [:]
 
@@ -50,8 +40,8 @@ final class PreviewCoordinator {
 
   /// Makes a preview for the loads that want one.
   func make(from arriving: ArrivingImage, of job: JobID) {
-    guard let client, let transfer = client.transfer(of: job), previews[job] == nil,
-      !client.loads(of: job, awaitingPreviewOf: arriving.scans).isEmpty
+    guard let jobs, let transfer = jobs.transfer(of: job), previews[job] == nil,
+      !jobs.loads(of: job, awaitingPreviewOf: arriving.scans).isEmpty
     else { return }
     // The memory budget of the decoders is used up; a later scan will try again.
     guard decodes.memory.take(arriving.end) else { return }
@@ -60,7 +50,7 @@ final class PreviewCoordinator {
     storage.perform({ storage.previewTask(of: arriving, maxSide: Self.maxSide, maxPixels: maxPixels) }) {
       [weak self] task in
       guard let self else { return }
-      guard let task, self.client?.transfer(of: job) == transfer, let priority = self.client?.priority(of: job) else {
+      guard let task, self.jobs?.transfer(of: job) == transfer, let priority = self.jobs?.priority(of: job) else {
         self.previews[job] = nil
         self.decodes.memory.giveBack(arriving.end)
         return
@@ -86,14 +76,14 @@ final class PreviewCoordinator {
     previews[job]?.ticket = nil
     let storage = decodes.storage
     // A partial image that cannot be decoded is not an error; the complete one may be decodable.
-    guard case .success(let decoded) = result, client?.transfer(of: job) == transfer else {
+    guard case .success(let decoded) = result, jobs?.transfer(of: job) == transfer else {
       previews[job] = nil
       return storage.discard(task.output)
     }
     storage.perform({ storage.keepScratch(fileAt: path, format: decoded.format?.rawValue) }) { [weak self] path in
       self?.previews[job] = nil
-      guard let client = self?.client, let path, client.transfer(of: job) == transfer else { return }
-      for load in client.loads(of: job, awaitingPreviewOf: scans) {
+      guard let jobs = self?.jobs, let path, jobs.transfer(of: job) == transfer else { return }
+      for load in jobs.loads(of: job, awaitingPreviewOf: scans) {
         load.emit(.preview(path: path, width: decoded.width, height: decoded.height, scan: scans))
       }
     }

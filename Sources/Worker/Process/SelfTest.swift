@@ -1,0 +1,174 @@
+internal import HTTPTransport
+internal import ImageCodec
+internal import LineRPC
+internal import Platform
+
+/// Checks the installation with a session of its own, and prints the findings, one per line. Returns the exit status: 1
+/// if something must be mended.
+///
+/// The session loads a small image as a thumbnail, so that cache, decoder and sandbox work as they do for a host.
+public func selfTest(_ options: Options) -> Int32 {
+  var report = SelfTestReport()
+  defer { report.print() }
+  report.add(.ok, "version", "imageworker \(Version.current), protocol 1")
+  guard let answers = SelfTestSession.run(options) else {
+    report.add(.failed, "worker", "cannot start; the reason is above")
+    return 1
+  }
+  report.add(initialize: answers["initialize"], options)
+  report.addThumbnail(answers["thumbnail"])
+  report.addSystemFiles()
+  report.addDescriptors()
+  return report.hasFailed ? 1 : 0
+}
+
+/// The session of a self-test.
+private enum SelfTestSession {
+  /// A PNG of one pixel.
+  private static let image =
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+  private static let requests = """
+    {"id":"initialize","method":"initialize"}
+    {"id":"thumbnail","method":"load","params":{"url":"\(image)","store":"none","deliver":"data","transform":{"width":1,"format":"webp"}}}
+
+    """
+
+  /// Runs a worker on the requests. Returns the answers by id, or nil if the worker did not start.
+  ///
+  /// Requests and answers are shorter than the buffer of a pipe, so that nobody needs to read or write meanwhile.
+  static func run(_ options: Options) -> [String: JSON]? {
+    var options = options
+    // The report says what a warning would.
+    options.logLevel = .error
+    var (input, output): ([Int32], [Int32]) = ([0, 0], [0, 0])
+    let terminal = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+    guard terminal >= 0, pipe(&input) == 0, pipe(&output) == 0 else { return nil }
+    let bytes = Array(requests.utf8)
+    _ = writeDescriptor(input[1], bytes, bytes.count)
+    close(input[1])
+    dup2(input[0], STDIN_FILENO)
+    dup2(output[1], STDOUT_FILENO)
+    let status = Worker.run(options)
+    dup2(terminal, STDOUT_FILENO)
+    guard status == 0 else { return nil }
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    let count = max(0, read(output[0], &buffer, buffer.count))
+    var answers: [String: JSON] = [:]
+    for line in buffer.prefix(count).split(separator: 0x0A) {
+      guard case .object(let answer)? = try? line.withUnsafeBytes({ try JSON(parsing: $0) }),
+        case .string(let id)? = answer["id"]
+      else { continue }
+      answers[id] = .object(answer)
+    }
+    return answers
+  }
+}
+
+/// The findings of a self-test.
+private struct SelfTestReport {
+  enum Finding: String {
+    case ok, warning, failed
+  }
+
+  private var lines: [String] = []
+  private(set) var hasFailed = false
+
+  mutating func add(_ finding: Finding, _ subject: String, _ text: String) {
+    let columns = [(finding.rawValue, 9), (subject, 14)].map { $0 + String(repeating: " ", count: $1 - $0.count) }
+    lines.append(columns.joined() + text)
+    if finding == .failed { hasFailed = true }
+  }
+
+  func print() {
+    let text = Array(lines.map { "\($0)\n" }.joined().utf8)
+    _ = writeDescriptor(STDOUT_FILENO, text, text.count)
+  }
+
+  // MARK: Findings
+
+  mutating func add(initialize answer: JSON?, _ options: Options) {
+    let directory = answer?["result"]?["cache"]?["directory"]?.text ?? ""
+    addSpace(of: directory, options)
+    guard let codec = DecoderExecutable.find() else {
+      return add(.failed, "decoder", DecoderExecutable.missing)
+    }
+    add(.ok, "decoder", codec)
+    let formats = answer?["result"]?["formats"]
+    let decoded = formats?["decode"]?.texts ?? []
+    if decoded.isEmpty {
+      return add(.failed, "formats", "the decoder does not start; run it by hand to see whether a library is missing")
+    }
+    add(.ok, "formats", "decodes \(decoded.joined(separator: ", "))")
+    add(.ok, "", "encodes \((formats?["encode"]?.texts ?? []).joined(separator: ", "))")
+    let missing = ImageFormat.allCases.map(\.rawValue).filter { $0 != "jp2" && !decoded.contains($0) }
+    if !missing.isEmpty {
+      add(.warning, "formats", "\(missing.joined(separator: ", ")) cannot be decoded; libvips has no support for them")
+    }
+    let sandbox = answer?["result"]?["sandbox"]?.texts ?? []
+    add(.ok, "sandbox", sandbox.joined(separator: ", "))
+    for layer in ["landlock", "seccomp"] where !sandbox.contains(layer) {
+      add(.warning, "sandbox", "\(layer) is missing; it needs Linux 5.13 or newer, and a container that permits it")
+    }
+  }
+
+  private mutating func addSpace(of directory: String, _ options: Options) {
+    var space = statvfs()
+    guard statvfs(directory, &space) == 0 else { return add(.failed, "cache", "\(directory) cannot be examined") }
+    let free = Int64(space.f_bavail) * Int64(space.f_frsize)
+    add(.ok, "cache", "\(directory), \(free >> 20) MB free, limit \(options.diskLimit >> 20) MB")
+    let reserve = Int64(space.f_blocks) * Int64(space.f_frsize) / 100 * Int64(options.minFree)
+    if free < reserve + options.diskLimit {
+      add(
+        .warning, "cache",
+        "may not reach its limit: \(options.minFree) % of the file system stay free (see --min-free)")
+    }
+  }
+
+  mutating func addThumbnail(_ answer: JSON?) {
+    if let time = answer?["result"]?["timing"]?["totalMs"]?.integer {
+      add(.ok, "thumbnail", "a PNG became a WebP in \(time) ms")
+    } else {
+      add(.failed, "thumbnail", answer?["error"]?["message"]?.text ?? "no answer")
+    }
+  }
+
+  /// Files of the system that HTTPS and the text of SVGs need.
+  mutating func addSystemFiles() {
+    let certificates = TrustedCertificates { name in getenv(name).map { String(cString: $0) } }.paths
+    if let path = certificates.first(where: { access($0, R_OK) == 0 }) {
+      add(.ok, "certificates", path)
+    } else {
+      let paths = certificates.joined(separator: " and ")
+      add(.warning, "certificates", "HTTPS needs \(paths); install ca-certificates, or set SSL_CERT_FILE")
+    }
+    let fonts = "/etc/fonts/fonts.conf"
+    if access(fonts, R_OK) == 0 {
+      add(.ok, "fonts", fonts)
+    } else {
+      add(.warning, "fonts", "\(fonts) cannot be read: text in SVGs is drawn as boxes; install fontconfig and a font")
+    }
+  }
+
+  /// The session has raised the limit as far as it may.
+  mutating func addDescriptors() {
+    let limit = descriptorLimit() ?? 0
+    add(.ok, "descriptors", "\(limit) files and connections at once")
+    if limit < 1024 {
+      add(.warning, "descriptors", "fewer than 1024 limit concurrent transfers; raise the hard limit (ulimit -Hn)")
+    }
+  }
+}
+
+extension JSON {
+  /// The member of an object; nil for any other value.
+  fileprivate subscript(_ name: String) -> JSON? { if case .object(let object) = self { object[name] } else { nil } }
+
+  fileprivate var text: String? { if case .string(let text) = self { text } else { nil } }
+
+  fileprivate var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
+
+  fileprivate var texts: [String] {
+    if case .array(let elements) = self { elements.compactMap(\.text) } else { [] }
+  }
+}

@@ -1,0 +1,56 @@
+"""What both packages are made from."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Union
+
+
+class Stop(Exception):
+    """The reason that there is no release."""
+
+
+@dataclass(frozen=True)
+class Release:
+    root: Path
+    build: Path
+    version: str
+    architecture: str
+    """As `uname` calls it."""
+    time: int
+    """The time of all packed files, in seconds since 1970."""
+
+
+BINARIES = ("imageworker", "imageworker-codec")
+CLIENTS = ("python/imageworker.py", "node/imageworker.mjs", "node/imageworker.d.mts", "node/imageworker.d.ts")
+"""In the folder examples."""
+
+
+def said(*command: Union[str, Path]) -> str:
+    """The standard output of a command that must succeed."""
+    return subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout
+
+
+def put(source: Path, target: Path) -> None:
+    """Copies a file with its permission to be executed, but not with its other permissions."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+    if source.stat().st_mode & 0o100:
+        target.chmod(0o755)
+
+
+def put_text(text: str, target: Path, mode: int = 0o644) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, "utf-8")
+    target.chmod(mode)
+
+
+def put_binaries(release: Release, folder: Path, *run_path: str) -> None:
+    """Copies both binaries without symbols. `run_path` is what patchelf does with their run path."""
+    for name in BINARIES:
+        put(release.build / name, folder / name)
+        subprocess.run(["strip", folder / name], check=True)
+        subprocess.run(["patchelf", *run_path, folder / name], check=True)
